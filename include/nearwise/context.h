@@ -1,0 +1,59 @@
+// Context: where work runs and under which limits.
+//
+// A Context is a cheap shared handle (device, threads, memory budget, seed, progress, cancellation).
+// Threads may share one; copies refer to the same state.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "nearwise/progress.h"
+#include "nearwise/types.h"
+
+namespace nearwise {
+
+struct ContextOptions {
+  int threads = 0;                 // 0: as many as the machine offers to this process
+  std::uint64_t memory_limit = 0;  // bytes of working memory and results together; 0: no limit
+  std::uint64_t seed = 0;
+  std::string isa = {};  // caps the instruction set (a name of instruction_sets()); empty: the best there is
+  ProgressCallback progress = {};
+  std::function<double()> clock = {};  // seconds, monotonic; empty: the machine's. Tests set it.
+};
+
+class Context {
+ public:
+  static Context cpu(ContextOptions options = {});
+  // Throws Error(unsupported) where this build or machine has no such device.
+  static Context cuda(int ordinal, ContextOptions options = {});
+  // "cpu", "cuda" or "cuda:N"
+  static Context on(const std::string& device, ContextOptions options = {});
+
+  Place place() const;
+  int threads() const;
+  std::uint64_t seed() const;
+  std::uint64_t memory_limit() const;  // 0: none
+  std::uint64_t memory_used() const;
+  std::uint64_t memory_peak() const;
+  std::string isa() const;
+
+  // The same device, threads and budget, with progress and cancellation of its own.
+  Context with_progress(ProgressCallback progress) const;
+
+  // Operations running under this handle stop soon (well under 100 ms) with Error(cancelled). Async-safe for
+  // threads, not for signal handlers. A cancelled handle stays cancelled: take a new one from with_progress().
+  void cancel() const;
+  bool cancelled() const;
+
+  class State;  // src/backend/context_state.h
+  State& state() const { return *state_; }
+
+ private:
+  explicit Context(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace nearwise

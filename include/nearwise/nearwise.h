@@ -1,0 +1,13 @@
+// All of nearwise.
+#pragma once
+
+#include "nearwise/context.h"
+#include "nearwise/error.h"
+#include "nearwise/exact.h"
+#include "nearwise/machine.h"
+#include "nearwise/matrix.h"
+#include "nearwise/neighbors.h"
+#include "nearwise/progress.h"
+#include "nearwise/storage.h"
+#include "nearwise/types.h"
+#include "nearwise/vector_file.h"

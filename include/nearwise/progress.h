@@ -1,0 +1,19 @@
+// How a long operation tells its caller how far it is.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace nearwise {
+
+// done counts up to total in units of the operation's own.
+struct Progress {
+  const char* operation = "";
+  std::uint64_t done = 0;
+  std::uint64_t total = 0;
+};
+
+// Called by a working thread, one call at a time, at most every 50 ms and once at the end.
+using ProgressCallback = std::function<void(const Progress&)>;
+
+}  // namespace nearwise

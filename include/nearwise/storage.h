@@ -1,0 +1,55 @@
+// Durable objects: saved in the container of docs/format.md, checked when they come back.
+//
+// A save is atomic and durable: the old file or the new one, never a mixture, whatever happens in between.
+// A load verifies every checksum and, independently of them, the structure; damage is Error(corrupt) naming
+// section and offset.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nearwise/neighbors.h"
+#include "nearwise/types.h"
+
+namespace nearwise {
+
+// The result of knn with what is needed to trust it later.
+struct SavedNeighbors {
+  Neighbors neighbors;
+  Metric metric = Metric::sqeuclidean;
+  std::map<std::string, std::string> provenance;  // free text: command, inputs, version, time
+};
+
+// Refuses (invalid_argument) what load_neighbors would: ids below no_id, NaN, k = 0, shapes that differ.
+void save(const SavedNeighbors& result, const std::filesystem::path& path);
+// Error(unsupported) with "needs nearwise >= X" for a file of a later format.
+SavedNeighbors load_neighbors(const std::filesystem::path& path);
+
+struct SectionInfo {
+  std::string name;
+  std::string element;     // "f32", "i64", "json", ...
+  std::uint64_t rows = 0;  // an array [rows, columns]
+  std::uint64_t columns = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t blocks = 0;  // checksummed blocks
+};
+
+// What a container says of itself. Header, section table and metadata are verified, other sections are not read.
+struct ContainerInfo {
+  std::string kind;  // "neighbors", ...
+  int version_major = 0;
+  int version_minor = 0;
+  std::uint64_t bytes = 0;
+  std::map<std::string, std::string> metadata;  // nested keys joined by dots: "provenance.command"
+  std::vector<SectionInfo> sections;
+};
+ContainerInfo inspect(const std::filesystem::path& path);
+
+// Reads everything and checks everything; throws Error(corrupt) at the first damage.
+ContainerInfo verify(const std::filesystem::path& path);
+
+}  // namespace nearwise

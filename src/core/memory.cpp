@@ -1,0 +1,58 @@
+#include "core/memory.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "core/checked.h"
+#include "nearwise/matrix.h"
+
+namespace nearwise {
+namespace {
+
+constexpr std::size_t alignment = 64;
+
+}  // namespace
+
+void MemoryBudget::take(std::uint64_t bytes) {
+  std::uint64_t used = used_.load(std::memory_order_relaxed);
+  do {
+    if (limit_ != 0 && (used > limit_ || bytes > limit_ - used))
+      fail(ErrorCode::out_of_memory, "memory: {} bytes more exceed the limit of {} ({} in use)", bytes, limit_, used);
+  } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+  const std::uint64_t now = used + bytes;
+  std::uint64_t peak = peak_.load(std::memory_order_relaxed);
+  while (peak < now && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+}
+
+void MemoryBudget::give_back(std::uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+std::uint64_t MemoryBudget::available() const {
+  if (limit_ == 0) return std::numeric_limits<std::uint64_t>::max();
+  return limit_ - std::min(limit_, used());
+}
+
+std::size_t buffer_bytes(std::size_t size, std::size_t element_bytes) {
+  const std::size_t bytes = checked_multiply(size, element_bytes, "memory", ErrorCode::out_of_memory);
+  return checked_add(bytes, alignment, "memory", ErrorCode::out_of_memory) / alignment * alignment;
+}
+
+void* allocate_aligned(std::size_t bytes) {
+  // Rounding up must not wrap to a small allocation.
+  void* data = bytes > std::numeric_limits<std::size_t>::max() - alignment
+                   ? nullptr
+                   : std::aligned_alloc(alignment, round_up(bytes, alignment));
+  if (data == nullptr && bytes != 0) fail(ErrorCode::out_of_memory, "memory: the machine refused {} bytes", bytes);
+  return data;
+}
+
+void free_aligned(void* data) noexcept { std::free(data); }
+
+void* allocate_matrix(std::size_t rows, std::size_t cols, std::size_t element_bytes) {
+  return allocate_aligned(buffer_bytes(checked_multiply(rows, cols, "matrix", ErrorCode::out_of_memory), element_bytes));
+}
+
+void free_matrix(void* data) noexcept { free_aligned(data); }
+
+}  // namespace nearwise

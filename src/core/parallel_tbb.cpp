@@ -1,0 +1,42 @@
+// core/parallel.h over oneTBB: the only file that knows it.
+#include <tbb/info.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+
+#include "core/float_environment.h"
+#include "core/parallel.h"
+
+namespace nearwise {
+
+class Threads::Pool {
+ public:
+  // oneTBB runs no more workers than the process has CPUs, and complains on standard error when asked to.
+  explicit Pool(int count) : arena(std::min(count, tbb::info::default_concurrency())) {}
+  tbb::task_arena arena;
+};
+
+Threads::Threads(int count) : count_(count), pool_(std::make_unique<Pool>(count)) {}
+Threads::~Threads() = default;
+
+void Threads::for_each(std::size_t tasks, const std::function<void(std::size_t)>& body) const {
+  if (tasks == 0) return;
+  if (tasks == 1) {
+    const DefaultFloatEnvironment environment;
+    body(0);
+    return;
+  }
+  pool_->arena.execute([&] {
+    // One index per task and no splitting heuristics: our tasks are large and few.
+    tbb::parallel_for(
+        tbb::blocked_range<std::size_t>(0, tasks, 1),
+        [&](const tbb::blocked_range<std::size_t>& range) {
+          const DefaultFloatEnvironment environment;
+          for (std::size_t index = range.begin(); index != range.end(); ++index) body(index);
+        },
+        tbb::simple_partitioner());
+  });
+}
+
+}  // namespace nearwise

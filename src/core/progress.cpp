@@ -1,0 +1,47 @@
+#include "core/progress.h"
+
+#include <chrono>
+
+#include "core/check.h"
+
+namespace nearwise {
+namespace {
+
+constexpr double seconds_between_reports = 0.05;
+
+}  // namespace
+
+void CancelFlag::stop() { fail(ErrorCode::cancelled, "stopped: the operation was cancelled"); }
+
+double machine_clock() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+ProgressMeter::ProgressMeter(const ProgressCallback& callback, const Clock& clock, const char* operation,
+                             std::uint64_t total)
+    : callback_(callback),
+      clock_(clock),
+      operation_(operation),
+      total_(total),
+      next_report_(callback ? clock() + seconds_between_reports : 0) {}
+
+void ProgressMeter::add(std::uint64_t units) {
+  done_.fetch_add(units, std::memory_order_relaxed);
+  if (!callback_) return;
+  // A thread that finds another one reporting goes on with its work.
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  const double now = clock_();
+  if (now < next_report_) return;
+  next_report_ = now + seconds_between_reports;
+  // Read under the lock: what this thread added to may be older than the last report, and reports never go back.
+  callback_({operation_, done_.load(std::memory_order_relaxed), total_});
+}
+
+void ProgressMeter::finish() {
+  if (!callback_) return;
+  const std::lock_guard lock(mutex_);
+  callback_({operation_, total_, total_});
+}
+
+}  // namespace nearwise

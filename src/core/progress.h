@@ -1,0 +1,52 @@
+// What a long operation owes its caller: progress reports, and stopping when told to.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+#include "nearwise/progress.h"
+
+namespace nearwise {
+
+class CancelFlag {
+ public:
+  void set() noexcept { flag_.store(true, std::memory_order_relaxed); }
+  bool is_set() const noexcept { return flag_.load(std::memory_order_relaxed); }
+  // Throws Error(cancelled) once set. Cheap enough for every panel of a kernel's loop.
+  void check() const {
+    if (is_set()) [[unlikely]]
+      stop();
+  }
+
+ private:
+  [[noreturn]] static void stop();
+  std::atomic<bool> flag_{false};
+};
+
+using Clock = std::function<double()>;
+double machine_clock();
+
+// Counts units of work from many threads and hands them to the callback, rarely and one at a time.
+class ProgressMeter {
+ public:
+  ProgressMeter(const ProgressCallback& callback, const Clock& clock, const char* operation, std::uint64_t total);
+  ProgressMeter(const ProgressMeter&) = delete;
+  ProgressMeter& operator=(const ProgressMeter&) = delete;
+
+  void add(std::uint64_t units);
+  // Reports completion; without it (an exception) no last report is made.
+  void finish();
+
+ private:
+  const ProgressCallback& callback_;
+  const Clock& clock_;
+  const char* const operation_;
+  const std::uint64_t total_;
+  std::atomic<std::uint64_t> done_{0};
+  std::mutex mutex_;  // guards next_report_ and serialises the callback
+  double next_report_;
+};
+
+}  // namespace nearwise
