@@ -1,0 +1,51 @@
+// The seam between algorithms and hardware: a backend is a table of operations on streams.
+//
+// A null entry means "not supported here": data that can be printed (`nearwise info`) and tested.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/context_state.h"
+#include "backend/ops.h"
+
+namespace nearwise {
+
+// One operation's view of a device: the context it serves and whatever the backend adds. Not shared by threads.
+class Stream {
+ public:
+  explicit Stream(Context::State& state) : context(state) {}
+  virtual ~Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  Context::State& context;
+};
+
+struct Backend {
+  std::string_view name;
+  DeviceKind kind;
+  int (*device_count)();
+  std::string (*device_model)(int ordinal);
+  // Throws Error(invalid_argument) for options the device cannot honour (an unknown instruction set).
+  void (*check_options)(const ContextOptions& options);
+  std::unique_ptr<Stream> (*open)(Context::State& context);
+  Ops ops;
+};
+
+const Backend* cpu_backend();
+const Backend* cuda_backend();  // nullptr in a build without it
+
+// The backends of this build, the CPU first.
+std::vector<const Backend*> backends();
+
+// Names of the operations in the table, in declaration order: the implemented ones.
+std::vector<std::string> supported_operations(const Ops& ops);
+
+// The instruction sets of the CPU backend, best first.
+std::vector<std::string> cpu_instruction_sets();
+
+}  // namespace nearwise

@@ -1,0 +1,30 @@
+// What a Context handle refers to. Shared parts (threads, budget) outlive the handle that made them.
+#pragma once
+
+#include <memory>
+
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "core/progress.h"
+#include "nearwise/context.h"
+
+namespace nearwise {
+
+struct Backend;
+
+class Context::State {
+ public:
+  State(const Backend& backend, Place place, ContextOptions options);
+  // Shares threads and budget with `parent`; progress and cancellation are its own.
+  State(const State& parent, ProgressCallback progress);
+
+  const Backend& backend;
+  const Place place;
+  const ContextOptions options;
+  const Clock clock;
+  const std::shared_ptr<const Threads> threads;
+  const std::shared_ptr<MemoryBudget> budget;
+  CancelFlag cancel;
+};
+
+}  // namespace nearwise

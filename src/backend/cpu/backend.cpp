@@ -1,0 +1,47 @@
+// The CPU backend's table.
+#include "backend/backend.h"
+
+#include <fstream>
+
+#include "backend/cpu/operations.h"
+#include "backend/cpu/stream.h"
+
+namespace nearwise {
+namespace {
+
+std::string model_name(int) {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+const Backend* cpu_backend() {
+  static const Backend backend = {
+      .name = "cpu",
+      .kind = DeviceKind::cpu,
+      .device_count = [] { return 1; },
+      .device_model = model_name,
+      .check_options = [](const ContextOptions& options) { cpu::choose_instruction_set(options.isa); },
+      .open = [](Context::State& state) -> std::unique_ptr<Stream> { return std::make_unique<cpu::CpuStream>(state); },
+      .ops = {.knn_costs = cpu::knn_costs,
+              .prepare_rows = cpu::prepare_rows,
+              .start_top_k = cpu::start_top_k,
+              .knn_block = cpu::knn_block,
+              .finish_top_k = cpu::finish_top_k,
+              .knn_direct = cpu::knn_direct},
+  };
+  return &backend;
+}
+
+std::vector<std::string> cpu_instruction_sets() {
+  std::vector<std::string> names;
+  for (const cpu::InstructionSet set : cpu::available_instruction_sets()) names.emplace_back(name(set));
+  return names;
+}
+
+}  // namespace nearwise

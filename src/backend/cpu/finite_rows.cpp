@@ -1,0 +1,23 @@
+#include "backend/cpu/finite_rows.h"
+
+#include <cmath>
+
+#include "core/check.h"
+#include "core/convert.h"
+
+namespace nearwise::cpu {
+
+bool is_finite_row(const RowsView& rows, std::size_t index) {
+  return visit_element_type(rows.type(), [&](auto tag) {
+    for (std::size_t i = 0; i < rows.dim(); ++i)
+      if (!std::isfinite(element<decltype(tag)>(rows.row(index), i))) return false;
+    return true;
+  });
+}
+
+void refuse_row(RowsRole role, std::size_t row) {
+  fail(ErrorCode::invalid_argument, "knn: every element must be finite, {} row {} holds NaN or infinity",
+       role == RowsRole::queries ? "query" : "base", row);
+}
+
+}  // namespace nearwise::cpu

@@ -1,0 +1,110 @@
+// Distances of one query to rows, in the f64 arithmetic that defines what is reported (core/distance.h): element i
+// goes to lane i mod 8, products are rounded before they are added, lanes are combined by a fixed tree. Eight lanes
+// are one AVX-512 vector, two of AVX2, four of SSE4: every target computes the same sums.
+#include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/targets.h"
+#include "core/distance.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/kernels/row_distance.cpp"
+#include "hwy/foreach_target.h"
+// After foreach_target.h: included once per target.
+#include "backend/cpu/kernels/load-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace nearwise::cpu {
+namespace HWY_NAMESPACE {
+
+using Tag = hn::CappedTag<double, distance_lanes>;
+constexpr std::size_t vectors = distance_lanes / hn::MaxLanes(Tag());
+
+struct Lanes {
+  hn::Vec<Tag> part[vectors];
+
+  HWY_INLINE double sum() const {
+    HWY_ALIGN double lane[distance_lanes];
+    for (std::size_t v = 0; v < vectors; ++v) hn::Store(part[v], Tag(), lane + v * hn::MaxLanes(Tag()));
+    return sum_of_lanes(lane);
+  }
+};
+
+enum class Form { difference, product, product_and_norm };
+
+template <typename T, Form form>
+HWY_INLINE void add_eight(const double* query, const T* row, Lanes& sums, Lanes& norms) {
+  const Tag dd;
+  for (std::size_t v = 0; v < vectors; ++v) {
+    const auto q = hn::LoadU(dd, query + v * hn::MaxLanes(dd));
+    const auto y = load_double(dd, row + v * hn::MaxLanes(dd));
+    if constexpr (form == Form::difference) {
+      const auto difference = hn::Sub(q, y);
+      sums.part[v] = hn::Add(sums.part[v], hn::Mul(difference, difference));
+    } else {
+      sums.part[v] = hn::Add(sums.part[v], hn::Mul(q, y));
+      if constexpr (form == Form::product_and_norm) norms.part[v] = hn::Add(norms.part[v], hn::Mul(y, y));
+    }
+  }
+}
+
+template <typename T, Form form>
+void row_distance(const RowDistanceArgs& args) noexcept {
+  const Tag dd;
+  const std::size_t whole = args.dim / distance_lanes * distance_lanes;
+  const std::size_t rest = args.dim - whole;
+  // Zeros in the unused lanes add +0.0, which changes no sum.
+  double query_tail[distance_lanes];
+  load_tail(args.query + whole, rest, query_tail);
+  for (std::size_t index = 0; index < args.count; ++index) {
+    const std::size_t number = args.rows != nullptr ? args.rows[index] : index;
+    const T* const row = reinterpret_cast<const T*>(args.base + number * args.stride_bytes);
+    Lanes sums;
+    Lanes norms;
+    for (std::size_t v = 0; v < vectors; ++v) sums.part[v] = norms.part[v] = hn::Zero(dd);
+    for (std::size_t i = 0; i < whole; i += distance_lanes) add_eight<T, form>(args.query + i, row + i, sums, norms);
+    if (rest != 0) {
+      T row_tail[distance_lanes];
+      add_eight<T, form>(query_tail, load_tail(row + whole, rest, row_tail), sums, norms);
+    }
+    args.sums[index] = sums.sum();
+    if constexpr (form == Form::product_and_norm) args.norms[index] = norms.sum();
+  }
+}
+
+template <Form form>
+constexpr void fill(RowDistanceKernels::Function (&functions)[element_types]) {
+  functions[static_cast<std::size_t>(ElementType::f32)] = row_distance<float, form>;
+  functions[static_cast<std::size_t>(ElementType::f16)] = row_distance<Float16, form>;
+  functions[static_cast<std::size_t>(ElementType::bf16)] = row_distance<BFloat16, form>;
+  functions[static_cast<std::size_t>(ElementType::u8)] = row_distance<std::uint8_t, form>;
+  functions[static_cast<std::size_t>(ElementType::i8)] = row_distance<std::int8_t, form>;
+}
+
+const RowDistanceKernels* row_distance_table() {
+  static constexpr RowDistanceKernels table = [] {
+    RowDistanceKernels kernels{};
+    fill<Form::difference>(kernels.difference);
+    fill<Form::product>(kernels.product);
+    fill<Form::product_and_norm>(kernels.product_and_norm);
+    return kernels;
+  }();
+  return &table;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace nearwise::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "backend/cpu/kernels/dispatch.h"
+
+namespace nearwise::cpu {
+
+HWY_EXPORT(row_distance_table);
+
+const RowDistanceKernels& row_distance_kernels(InstructionSet set) {
+  return *select(HWY_DISPATCH_TABLE(row_distance_table), set)();
+}
+
+}  // namespace nearwise::cpu
+#endif  // HWY_ONCE

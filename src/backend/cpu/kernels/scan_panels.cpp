@@ -1,0 +1,115 @@
+// The blocked product of exact search, fused with selection: a tile of queries x base rows lives in registers from
+// the first multiplication to the comparison with each query's cutoff, and is never stored. Only lanes that pass are
+// written, to the query's candidate list.
+//
+// Lanes are base rows, so the survivors of one query are compressed to consecutive entries. A tile is 6 queries by 4
+// vectors where there are 32 registers (24 accumulators, 4 rows, 1 broadcast), by 2 where there are 16.
+#include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/kernels/scan_panels.cpp"
+#include "hwy/foreach_target.h"
+// After foreach_target.h: included once per target.
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace nearwise::cpu {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Tag = hn::ScalableTag<float>;
+using RowTag = hn::RebindToUnsigned<Tag>;
+using Vector = hn::Vec<Tag>;
+
+constexpr std::size_t lanes = hn::MaxLanes(Tag());
+constexpr std::size_t tile_queries = 6;
+constexpr std::size_t tile_vectors = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 4 : 2;
+constexpr std::size_t tile_rows = tile_vectors * lanes;
+
+struct TileScores {
+  Vector of[tile_vectors];
+};
+
+// Appends the rows of a panel whose scores pass the query's cutoff. Takes a copy: a reference to the accumulators
+// would make the compiler keep them in memory all through the product.
+HWY_NOINLINE void keep(const ScanArgs& args, std::size_t query, TileScores scores, std::uint32_t first_row) {
+  const Tag df;
+  const RowTag du;
+  const auto cutoff = hn::Set(df, args.lists.cutoffs[query]);
+  float* const out_scores = args.lists.scores + query * args.lists.stride;
+  std::uint32_t* const out_rows = args.lists.rows + query * args.lists.stride;
+  std::size_t count = args.lists.counts[query];
+  for (std::size_t v = 0; v < tile_vectors; ++v) {
+    const auto pass = hn::Le(scores.of[v], cutoff);
+    const auto rows = hn::Iota(du, first_row + static_cast<std::uint32_t>(v * lanes));
+    hn::CompressStore(rows, hn::RebindMask(du, pass), du, out_rows + count);
+    count += hn::CompressStore(scores.of[v], pass, df, out_scores + count);
+  }
+  args.lists.counts[query] = static_cast<std::uint32_t>(count);
+  if (count + tile_rows > args.lists.capacity) args.make_room(args.owner, query);
+}
+
+HWY_INLINE void scan_tile(const ScanArgs& args, const float* HWY_RESTRICT queries, const float* HWY_RESTRICT rows,
+                          const float* HWY_RESTRICT biases, std::size_t first_query, std::uint32_t first_row) {
+  const Tag df;
+  Vector scores[tile_queries][tile_vectors];
+  for (std::size_t v = 0; v < tile_vectors; ++v) {
+    const auto bias = hn::LoadU(df, biases + v * lanes);
+    for (std::size_t q = 0; q < tile_queries; ++q) scores[q][v] = bias;
+  }
+  for (std::size_t i = 0; i < args.dim; ++i) {
+    Vector row[tile_vectors];
+    for (std::size_t v = 0; v < tile_vectors; ++v) row[v] = hn::LoadU(df, rows + i * tile_rows + v * lanes);
+    for (std::size_t q = 0; q < tile_queries; ++q) {
+      const auto element = hn::Set(df, queries[i * tile_queries + q]);
+      for (std::size_t v = 0; v < tile_vectors; ++v) scores[q][v] = hn::NegMulAdd(element, row[v], scores[q][v]);
+    }
+  }
+  for (std::size_t q = 0; q < tile_queries; ++q) {
+    Vector least = scores[q][0];
+    for (std::size_t v = 1; v < tile_vectors; ++v) least = hn::Min(least, scores[q][v]);
+    const auto cutoff = hn::Set(df, args.lists.cutoffs[first_query + q]);
+    if (HWY_UNLIKELY(!hn::AllFalse(df, hn::Le(least, cutoff)))) {
+      TileScores copy;
+      for (std::size_t v = 0; v < tile_vectors; ++v) copy.of[v] = scores[q][v];
+      keep(args, first_query + q, copy, first_row);
+    }
+  }
+}
+
+void scan_panels(const ScanArgs& args) {
+  // Base panels outermost: one stays in the first-level cache while the queries stream past from the second.
+  for (std::size_t b = 0; b < args.base_panel_count; ++b) {
+    const float* const rows = args.base_panels + b * args.dim * tile_rows;
+    const float* const biases = args.biases + b * tile_rows;
+    const auto first_row = args.first_row + static_cast<std::uint32_t>(b * tile_rows);
+    for (std::size_t p = 0; p < args.query_panel_count; ++p)
+      scan_tile(args, args.query_panels + p * args.dim * tile_queries, rows, biases,
+                args.first_query + p * tile_queries, first_row);
+  }
+}
+
+const ScanPanelsKernels* scan_panels_table() {
+  static constexpr ScanPanelsKernels table = {tile_queries, tile_rows, scan_panels};
+  return &table;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace nearwise::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "backend/cpu/kernels/dispatch.h"
+
+namespace nearwise::cpu {
+
+HWY_EXPORT(scan_panels_table);
+
+const ScanPanelsKernels& scan_panels_kernels(InstructionSet set) {
+  return *select(HWY_DISPATCH_TABLE(scan_panels_table), set)();
+}
+
+}  // namespace nearwise::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,15 @@
+// The operations of the CPU backend (src/backend/ops.h), one .cpp each.
+#pragma once
+
+#include "backend/ops.h"
+
+namespace nearwise::cpu {
+
+KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args);
+std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& args);
+std::unique_ptr<TopK> start_top_k(Stream& stream, const TopKArgs& args);
+void knn_block(Stream& stream, const KnnBlockArgs& args);
+void finish_top_k(Stream& stream, const FinishTopKArgs& args);
+void knn_direct(Stream& stream, const KnnDirectArgs& args);
+
+}  // namespace nearwise::cpu

@@ -1,0 +1,31 @@
+// The CPU backend's stream: a context and the kernels of the instruction set it chose.
+#pragma once
+
+#include "backend/backend.h"
+#include "backend/cpu/kernels/kernels.h"
+
+namespace nearwise::cpu {
+
+class CpuStream : public Stream {
+ public:
+  explicit CpuStream(Context::State& state)
+      : Stream(state),
+        set(choose_instruction_set(state.options.isa)),
+        row_distance(row_distance_kernels(set)),
+        pack_rows(pack_rows_kernels(set)),
+        scan_panels(scan_panels_kernels(set)) {}
+
+  const Threads& threads() const { return *context.threads; }
+  MemoryBudget& budget() const { return *context.budget; }
+
+  const InstructionSet set;
+  const RowDistanceKernels& row_distance;
+  const PackRowsKernels& pack_rows;
+  const ScanPanelsKernels& scan_panels;
+};
+
+// Operations of this backend only ever get its own streams.
+inline CpuStream& cpu_stream(Stream& stream) { return static_cast<CpuStream&>(stream); }
+inline const CpuStream& cpu_stream(const Stream& stream) { return static_cast<const CpuStream&>(stream); }
+
+}  // namespace nearwise::cpu

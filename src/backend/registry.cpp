@@ -1,0 +1,45 @@
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "nearwise/machine.h"
+
+namespace nearwise {
+
+std::vector<const Backend*> backends() {
+  std::vector<const Backend*> found = {cpu_backend()};
+  if (cuda_backend() != nullptr) found.push_back(cuda_backend());
+  return found;
+}
+
+std::vector<std::string> supported_operations(const Ops& ops) {
+  std::vector<std::string> names;
+  const auto add = [&](const char* name, bool present) {
+    if (present) names.emplace_back(name);
+  };
+  add("knn_costs", ops.knn_costs != nullptr);
+  add("prepare_rows", ops.prepare_rows != nullptr);
+  add("start_top_k", ops.start_top_k != nullptr);
+  add("knn_block", ops.knn_block != nullptr);
+  add("finish_top_k", ops.finish_top_k != nullptr);
+  add("knn_direct", ops.knn_direct != nullptr);
+  return names;
+}
+
+std::string version() { return NEARWISE_VERSION; }
+
+std::vector<std::string> instruction_sets() { return cpu_instruction_sets(); }
+
+std::vector<DeviceInfo> devices() {
+  std::vector<DeviceInfo> found;
+  for (const Backend* backend : backends()) {
+    for (int ordinal = 0; ordinal < backend->device_count(); ++ordinal) {
+      std::string name(backend->name);
+      if (backend->kind != DeviceKind::cpu) name += ":" + std::to_string(ordinal);
+      found.push_back({name, backend->device_model(ordinal), supported_operations(backend->ops)});
+    }
+  }
+  return found;
+}
+
+}  // namespace nearwise

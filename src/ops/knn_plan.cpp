@@ -1,0 +1,91 @@
+#include "ops/knn_plan.h"
+
+#include <algorithm>
+
+#include "core/checked.h"
+#include "nearwise/types.h"
+
+namespace nearwise {
+namespace {
+
+// Up to here evaluating every distance directly is no slower than packing the base first
+// (bench/end_to_end/exact_vs_sgemm --small-batches, Sapphire Rapids, 1M x 128, 2026-11-15).
+constexpr std::size_t most_direct_queries = 4;
+
+// Packed base rows per block: large enough to make a block's start and end cheap, small enough for a shared cache.
+constexpr std::uint64_t block_bytes = 32 << 20;
+// Queries in flight without a memory limit.
+constexpr std::uint64_t query_bytes = std::uint64_t{1} << 30;
+// A shard smaller than this is not worth a thread.
+constexpr std::size_t least_shard_rows = 4096;
+
+std::uint64_t shard_result_bytes(const KnnShape& shape, std::size_t queries) {
+  return std::uint64_t{queries} * shape.k * (sizeof(Id) + sizeof(float)) + 128;
+}
+
+// Bytes left for the search once its answer is reserved. Throws unless `least` of them are there.
+std::uint64_t working_memory(const KnnMemory& memory, std::uint64_t least) {
+  if (memory.results > memory.available || least > memory.available - memory.results)
+    fail(ErrorCode::out_of_memory, "knn: the memory limit of {} bytes is too small for this search, {} would do",
+         memory.limit, memory.limit - memory.available + memory.results + least);
+  return memory.available - memory.results;
+}
+
+KnnPlan plan_direct(const KnnShape& shape, std::size_t needed_shards, std::size_t useful_shards,
+                    const KnnMemory& memory) {
+  // A shard keeps a heap and, unless it is the only one, an answer of its own.
+  const std::uint64_t heap_bytes = std::uint64_t{shape.queries} * shape.k * 8 + 128;
+  const std::uint64_t shard_bytes = heap_bytes + shard_result_bytes(shape, shape.queries);
+  const std::uint64_t least = needed_shards == 1 ? heap_bytes : needed_shards * shard_bytes;
+  const std::size_t affordable = working_memory(memory, least) / shard_bytes;
+  // Several shards per thread even out their speeds.
+  const std::size_t wanted = std::min({useful_shards, std::size_t{8} * static_cast<std::size_t>(shape.threads), affordable});
+  return {.direct = true, .shards = std::max(needed_shards, wanted), .query_tile = shape.queries};
+}
+
+}  // namespace
+
+KnnPlan plan_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory) {
+  const std::size_t needed_shards = std::max<std::size_t>(1, divide_up(shape.base_rows, most_shard_rows));
+  const std::size_t useful_shards = std::max<std::size_t>(1, shape.base_rows / least_shard_rows);
+  if (shape.queries <= most_direct_queries) return plan_direct(shape, needed_shards, useful_shards, memory);
+
+  const auto bytes_for = [&](std::size_t shards, std::uint64_t queries, std::uint64_t rows) {
+    const std::uint64_t padded = round_up<std::uint64_t>(queries, costs.query_granule);
+    const std::uint64_t results = shards == 1 ? 0 : shards * shard_result_bytes(shape, queries);
+    return shards * (costs.fixed_bytes + padded * costs.bytes_per_query +
+                     round_up<std::uint64_t>(rows, costs.base_granule) * costs.bytes_per_base_row) +
+           results;
+  };
+  // At the least: one granule of queries and one of base rows per shard.
+  const std::uint64_t least_queries = std::min(costs.query_granule, shape.queries);
+  const std::uint64_t available =
+      working_memory(memory, bytes_for(needed_shards, least_queries, costs.base_granule));
+
+  KnnPlan plan;
+  plan.shards = needed_shards;
+  // Where queries alone do not occupy the threads, the base is split among them.
+  const auto threads = static_cast<std::size_t>(shape.threads);
+  if (divide_up(shape.queries, costs.query_granule) < 4 * threads) {
+    const std::size_t wanted = std::max(needed_shards, std::min(useful_shards, threads));
+    if (bytes_for(wanted, least_queries, costs.base_granule) <= available) plan.shards = wanted;
+  }
+
+  // Queries take half of what there is, or all but a good block of the base.
+  const std::uint64_t share = available / plan.shards;
+  const std::uint64_t for_queries = std::min(query_bytes, std::max(share / 2, share - std::min(share, block_bytes)));
+  const std::uint64_t per_query = costs.bytes_per_query + (plan.shards == 1 ? 0 : shard_result_bytes(shape, 1));
+  std::uint64_t tile = for_queries / per_query / costs.query_granule * costs.query_granule;
+  tile = std::clamp<std::uint64_t>(tile, costs.query_granule, round_up(shape.queries, costs.query_granule));
+  while (tile > costs.query_granule && bytes_for(plan.shards, tile, costs.base_granule) > available)
+    tile -= costs.query_granule;
+  plan.query_tile = std::min<std::uint64_t>(tile, shape.queries);
+
+  const std::uint64_t taken = bytes_for(plan.shards, plan.query_tile, 0);
+  const std::uint64_t for_block = std::min(block_bytes, (available - taken) / plan.shards);
+  const std::uint64_t granules = for_block / (costs.bytes_per_base_row * costs.base_granule);
+  plan.base_block = std::max<std::uint64_t>(1, granules) * costs.base_granule;
+  return plan;
+}
+
+}  // namespace nearwise

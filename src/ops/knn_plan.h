@@ -1,0 +1,39 @@
+// How an exact search is cut to fit the memory limit and the threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/ops.h"
+
+namespace nearwise {
+
+struct KnnShape {
+  std::size_t queries = 0;
+  std::size_t base_rows = 0;
+  std::size_t dim = 0;
+  std::size_t k = 0;
+  int threads = 1;
+};
+
+struct KnnPlan {
+  bool direct = false;          // few queries: no packing
+  std::size_t shards = 1;       // parts of the base searched at once, each with a top-k of its own
+  std::size_t query_tile = 0;   // queries at a time
+  std::size_t base_block = 0;   // base rows packed at a time, per shard
+};
+
+// A row number inside a shard has 32 bits; one value is left free.
+inline constexpr std::size_t most_shard_rows = 0xFFFF'FFFE;
+
+// Memory that the plan may count on.
+struct KnnMemory {
+  std::uint64_t limit = 0;      // in force, for messages
+  std::uint64_t available = 0;  // bytes that may be taken now
+  std::uint64_t results = 0;    // bytes of them that the answer itself will take
+};
+
+// Throws Error(out_of_memory) naming a limit that would do.
+KnnPlan plan_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory);
+
+}  // namespace nearwise
