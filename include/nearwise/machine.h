@@ -24,10 +24,10 @@ std::vector<DeviceInfo> devices();
 // The BLAS this build is linked with. Exact search does not use it (its kernels are our own); it serves LAPACK
 // and large plain products.
 struct BlasInfo {
-  std::string library;         // as it describes itself: name, version, core type
-  double gflops = 0;           // measured, one thread, [512, 512] products
-  double own_gflops = 0;       // our own kernel on the same shape
-  std::string warning;         // empty, or what is wrong and how to mend it
+  std::string library;    // as it describes itself: name, version, core type
+  double gflops = 0;      // measured, one thread, [512, 512] products
+  double own_gflops = 0;  // our own kernel on the same shape
+  std::string warning;    // empty, or what is wrong and how to mend it
 };
 BlasInfo measure_blas();
 

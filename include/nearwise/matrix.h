@@ -24,9 +24,7 @@ class MatrixView {
       : data_(data), rows_(rows), cols_(cols), stride_(stride), place_(place) {}
 
   // A view of mutable elements is also a view of const ones.
-  operator MatrixView<const T>() const
-    requires(!std::is_const_v<T>)
-  {
+  operator MatrixView<const T>() const requires(!std::is_const_v<T>) {
     return {data_, rows_, cols_, stride_, place_};
   }
 

@@ -13,8 +13,8 @@ namespace {
 constexpr int most_threads = 4096;
 
 int thread_count(int requested) {
-  require(requested >= 0 && requested <= most_threads, "context: threads must be 0 to {}, given {}", most_threads,
-          requested);
+  require(requested >= 0 && requested <= most_threads, "context: threads must be 0 to {}, given {}",
+          most_threads, requested);
   return requested == 0 ? available_threads() : requested;
 }
 
@@ -54,10 +54,12 @@ Context Context::cpu(ContextOptions options) {
 Context Context::cuda(int ordinal, ContextOptions options) {
   const Backend* backend = cuda_backend();
   if (backend == nullptr)
-    fail(ErrorCode::unsupported, "context: device cuda:{} was asked for, this build has no CUDA backend", ordinal);
+    fail(ErrorCode::unsupported, "context: device cuda:{} was asked for, this build has no CUDA backend",
+         ordinal);
   const int count = backend->device_count();
   if (ordinal < 0 || ordinal >= count)
-    fail(ErrorCode::unsupported, "context: device cuda:{} was asked for, {} CUDA devices are here", ordinal, count);
+    fail(ErrorCode::unsupported, "context: device cuda:{} was asked for, {} CUDA devices are here", ordinal,
+         count);
   return Context(std::make_shared<State>(*backend, Place{DeviceKind::cuda, ordinal}, std::move(options)));
 }
 

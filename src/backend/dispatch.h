@@ -18,7 +18,8 @@ template <typename Function, typename... Args>
 decltype(auto) dispatch(Function Ops::*operation, const char* name, Stream& stream, Args&&... args) {
   const Function function = stream.context.backend.ops.*operation;
   if (function == nullptr)
-    fail(ErrorCode::unsupported, "{}: the {} backend does not implement it", name, stream.context.backend.name);
+    fail(ErrorCode::unsupported, "{}: the {} backend does not implement it", name,
+         stream.context.backend.name);
   return function(stream, std::forward<Args>(args)...);
 }
 

@@ -53,8 +53,8 @@ struct KnnBlockArgs {
   const PreparedRows& queries;
   const PreparedRows& block;
   TopK& best;
-  RowsView base;                // the whole base (at most 2^32 - 1 rows): candidates are looked at again
-  std::size_t first_row = 0;    // of the block in `base`
+  RowsView base;              // the whole base (at most 2^32 - 1 rows): candidates are looked at again
+  std::size_t first_row = 0;  // of the block in `base`
   std::size_t block_rows = 0;
   ProgressMeter* progress = nullptr;  // counts query-row pairs
 };
@@ -79,12 +79,13 @@ struct KnnDirectArgs {
   ProgressMeter* progress = nullptr;
 };
 
-// Memory of the blocked search, for the planner. Bytes on the context's budget.
+// Memory of a search, for the planner. Bytes on the context's budget.
 struct KnnCosts {
-  std::uint64_t bytes_per_query = 0;     // prepared form and top-k state
-  std::uint64_t bytes_per_base_row = 0;  // prepared form
-  std::uint64_t fixed_bytes = 0;         // per search, whatever the sizes
-  std::size_t query_granule = 1;         // queries are prepared in multiples of this
+  std::uint64_t bytes_per_query = 0;         // prepared form and top-k state
+  std::uint64_t bytes_per_base_row = 0;      // prepared form
+  std::uint64_t fixed_bytes = 0;             // per search, whatever the sizes
+  std::uint64_t direct_bytes_per_query = 0;  // of knn_direct
+  std::size_t query_granule = 1;             // queries are prepared in multiples of this
   std::size_t base_granule = 1;
 };
 

@@ -56,7 +56,8 @@ void row_to_double(const std::byte* row, std::size_t dim, double* out) noexcept 
 }
 
 inline void row_to_double(const RowsView& rows, std::size_t index, double* out) noexcept {
-  visit_element_type(rows.type(), [&](auto tag) { row_to_double<decltype(tag)>(rows.row(index), rows.dim(), out); });
+  visit_element_type(rows.type(),
+                     [&](auto tag) { row_to_double<decltype(tag)>(rows.row(index), rows.dim(), out); });
 }
 
 }  // namespace nearwise

@@ -18,7 +18,8 @@ void MemoryBudget::take(std::uint64_t bytes) {
   std::uint64_t used = used_.load(std::memory_order_relaxed);
   do {
     if (limit_ != 0 && (used > limit_ || bytes > limit_ - used))
-      fail(ErrorCode::out_of_memory, "memory: {} bytes more exceed the limit of {} ({} in use)", bytes, limit_, used);
+      fail(ErrorCode::out_of_memory, "memory: {} bytes more exceed the limit of {} ({} in use)", bytes,
+           limit_, used);
   } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
   const std::uint64_t now = used + bytes;
   std::uint64_t peak = peak_.load(std::memory_order_relaxed);
@@ -26,7 +27,9 @@ void MemoryBudget::take(std::uint64_t bytes) {
   }
 }
 
-void MemoryBudget::give_back(std::uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+void MemoryBudget::give_back(std::uint64_t bytes) noexcept {
+  used_.fetch_sub(bytes, std::memory_order_relaxed);
+}
 
 std::uint64_t MemoryBudget::available() const {
   if (limit_ == 0) return std::numeric_limits<std::uint64_t>::max();
@@ -43,14 +46,16 @@ void* allocate_aligned(std::size_t bytes) {
   void* data = bytes > std::numeric_limits<std::size_t>::max() - alignment
                    ? nullptr
                    : std::aligned_alloc(alignment, round_up(bytes, alignment));
-  if (data == nullptr && bytes != 0) fail(ErrorCode::out_of_memory, "memory: the machine refused {} bytes", bytes);
+  if (data == nullptr && bytes != 0)
+    fail(ErrorCode::out_of_memory, "memory: the machine refused {} bytes", bytes);
   return data;
 }
 
 void free_aligned(void* data) noexcept { std::free(data); }
 
 void* allocate_matrix(std::size_t rows, std::size_t cols, std::size_t element_bytes) {
-  return allocate_aligned(buffer_bytes(checked_multiply(rows, cols, "matrix", ErrorCode::out_of_memory), element_bytes));
+  return allocate_aligned(
+      buffer_bytes(checked_multiply(rows, cols, "matrix", ErrorCode::out_of_memory), element_bytes));
 }
 
 void free_matrix(void* data) noexcept { free_aligned(data); }

@@ -39,7 +39,9 @@ class MemoryBudget {
 class Reservation {
  public:
   Reservation() = default;
-  Reservation(MemoryBudget& budget, std::uint64_t bytes) : budget_(&budget), bytes_(bytes) { budget.take(bytes); }
+  Reservation(MemoryBudget& budget, std::uint64_t bytes) : budget_(&budget), bytes_(bytes) {
+    budget.take(bytes);
+  }
   Reservation(Reservation&& other) noexcept
       : budget_(std::exchange(other.budget_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   Reservation& operator=(Reservation&& other) noexcept {

@@ -31,7 +31,8 @@ double machine_clock();
 // Counts units of work from many threads and hands them to the callback, rarely and one at a time.
 class ProgressMeter {
  public:
-  ProgressMeter(const ProgressCallback& callback, const Clock& clock, const char* operation, std::uint64_t total);
+  ProgressMeter(const ProgressCallback& callback, const Clock& clock, const char* operation,
+                std::uint64_t total);
   ProgressMeter(const ProgressMeter&) = delete;
   ProgressMeter& operator=(const ProgressMeter&) = delete;
 

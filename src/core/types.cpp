@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::array element_types = {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::u8,
                                       ElementType::i8};
-constexpr std::array metrics = {Metric::sqeuclidean, Metric::euclidean, Metric::inner_product, Metric::cosine};
+constexpr std::array metrics = {Metric::sqeuclidean, Metric::euclidean, Metric::inner_product,
+                                Metric::cosine};
 
 template <typename Values>
 auto parse(std::string_view what, std::string_view text, const Values& values) {

@@ -36,8 +36,8 @@ void check_arguments(const Context& context, const RowsView& queries, const Rows
             rows.dim() * element_size(rows.type()), rows.stride_bytes());
   for (const RowsView& rows : {queries, base})
     require(rows.place().kind == DeviceKind::cpu || rows.place() == context.place(),
-            "knn: rows lie on {}:{}, which is neither the host nor the context's device", name(rows.place().kind),
-            rows.place().ordinal);
+            "knn: rows lie on {}:{}, which is neither the host nor the context's device",
+            name(rows.place().kind), rows.place().ordinal);
 }
 
 // A point in the middle of the data: the mean of a few evenly spaced rows. Any point is correct.
@@ -85,8 +85,8 @@ std::vector<Shard> split(const RowsView& base, std::size_t count) {
   return shards;
 }
 
-void search_shard(const Search& search, const Shard& shard, const RowsView& queries, const PreparedRows& prepared,
-                  MatrixView<Id> ids, MatrixView<float> distances) {
+void search_shard(const Search& search, const Shard& shard, const RowsView& queries,
+                  const PreparedRows& prepared, MatrixView<Id> ids, MatrixView<float> distances) {
   const auto stream = open_stream(search.context);
   const auto best = dispatch(&Ops::start_top_k, "start_top_k", *stream,
                              TopKArgs{prepared, queries, search.k, search.metric});
@@ -142,7 +142,8 @@ void search_shards(const Search& search, std::size_t queries, MatrixView<Id> ids
     if (error) std::rethrow_exception(error);
   std::vector<NeighborsView> parts;
   for (std::size_t i = 0; i < shards.size(); ++i)
-    parts.push_back({{shard_ids[i].data(), queries, search.k}, {shard_distances[i].data(), queries, search.k}});
+    parts.push_back(
+        {{shard_ids[i].data(), queries, search.k}, {shard_distances[i].data(), queries, search.k}});
   merge_neighbors(*search.context.state().threads, search.metric, parts, ids, distances);
 }
 
@@ -182,12 +183,13 @@ void search_blocked(const Search& search, MatrixView<Id> ids, MatrixView<float> 
 
 }  // namespace
 
-Neighbors knn(const Context& context, RowsView queries, RowsView base, std::size_t k, const KnnOptions& options) {
+Neighbors knn(const Context& context, RowsView queries, RowsView base, std::size_t k,
+              const KnnOptions& options) {
   check_arguments(context, queries, base, k, options);
   Context::State& state = context.state();
   state.cancel.check();
-  const std::size_t result_bytes = checked_multiply(
-      checked_multiply(queries.rows(), k, "knn: queries * k"), sizeof(Id) + sizeof(float), "knn: the result's bytes");
+  const std::size_t result_bytes = checked_multiply(checked_multiply(queries.rows(), k, "knn: queries * k"),
+                                                    sizeof(Id) + sizeof(float), "knn: the result's bytes");
   const auto stream = open_stream(context);
   const KnnCosts costs = dispatch(&Ops::knn_costs, "knn_costs", *stream, KnnCostsArgs{base.dim(), k});
   const KnnShape shape = {queries.rows(), base.rows(), base.dim(), k, context.threads()};
@@ -202,16 +204,12 @@ Neighbors knn(const Context& context, RowsView queries, RowsView base, std::size
     std::fill_n(result.distances.data(), queries.rows() * k, padding_distance(options.metric));
     return result;
   }
-  ProgressMeter progress(state.options.progress, state.clock, "knn", std::uint64_t{queries.rows()} * base.rows());
+  ProgressMeter progress(state.options.progress, state.clock, "knn",
+                         std::uint64_t{queries.rows()} * base.rows());
   const bool centred = options.metric == Metric::sqeuclidean || options.metric == Metric::euclidean;
-  const Search search = {context,
-                         queries,
-                         base,
-                         k,
-                         options.metric,
-                         plan,
-                         centred ? sample_centre(base) : std::vector<float>(),
-                         progress};
+  const Search search = {
+      context, queries, base, k, options.metric, plan, centred ? sample_centre(base) : std::vector<float>(),
+      progress};
   if (search.plan.direct)
     search_direct(search, result.ids.view(), result.distances.view());
   else

@@ -26,20 +26,22 @@ std::uint64_t shard_result_bytes(const KnnShape& shape, std::size_t queries) {
 // Bytes left for the search once its answer is reserved. Throws unless `least` of them are there.
 std::uint64_t working_memory(const KnnMemory& memory, std::uint64_t least) {
   if (memory.results > memory.available || least > memory.available - memory.results)
-    fail(ErrorCode::out_of_memory, "knn: the memory limit of {} bytes is too small for this search, {} would do",
-         memory.limit, memory.limit - memory.available + memory.results + least);
+    fail(ErrorCode::out_of_memory,
+         "knn: the memory limit of {} bytes is too small for this search, {} would do", memory.limit,
+         memory.limit - memory.available + memory.results + least);
   return memory.available - memory.results;
 }
 
-KnnPlan plan_direct(const KnnShape& shape, std::size_t needed_shards, std::size_t useful_shards,
-                    const KnnMemory& memory) {
-  // A shard keeps a heap and, unless it is the only one, an answer of its own.
-  const std::uint64_t heap_bytes = std::uint64_t{shape.queries} * shape.k * 8 + 128;
-  const std::uint64_t shard_bytes = heap_bytes + shard_result_bytes(shape, shape.queries);
-  const std::uint64_t least = needed_shards == 1 ? heap_bytes : needed_shards * shard_bytes;
+KnnPlan plan_direct(const KnnShape& shape, const KnnCosts& costs, std::size_t needed_shards,
+                    std::size_t useful_shards, const KnnMemory& memory) {
+  // A shard that is not the only one keeps an answer of its own.
+  const std::uint64_t work_bytes = shape.queries * costs.direct_bytes_per_query + 128;
+  const std::uint64_t shard_bytes = work_bytes + shard_result_bytes(shape, shape.queries);
+  const std::uint64_t least = needed_shards == 1 ? work_bytes : needed_shards * shard_bytes;
   const std::size_t affordable = working_memory(memory, least) / shard_bytes;
   // Several shards per thread even out their speeds.
-  const std::size_t wanted = std::min({useful_shards, std::size_t{8} * static_cast<std::size_t>(shape.threads), affordable});
+  const std::size_t wanted =
+      std::min({useful_shards, std::size_t{8} * static_cast<std::size_t>(shape.threads), affordable});
   return {.direct = true, .shards = std::max(needed_shards, wanted), .query_tile = shape.queries};
 }
 
@@ -48,7 +50,8 @@ KnnPlan plan_direct(const KnnShape& shape, std::size_t needed_shards, std::size_
 KnnPlan plan_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory) {
   const std::size_t needed_shards = std::max<std::size_t>(1, divide_up(shape.base_rows, most_shard_rows));
   const std::size_t useful_shards = std::max<std::size_t>(1, shape.base_rows / least_shard_rows);
-  if (shape.queries <= most_direct_queries) return plan_direct(shape, needed_shards, useful_shards, memory);
+  if (shape.queries <= most_direct_queries)
+    return plan_direct(shape, costs, needed_shards, useful_shards, memory);
 
   const auto bytes_for = [&](std::size_t shards, std::uint64_t queries, std::uint64_t rows) {
     const std::uint64_t padded = round_up<std::uint64_t>(queries, costs.query_granule);
@@ -73,8 +76,10 @@ KnnPlan plan_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& 
 
   // Queries take half of what there is, or all but a good block of the base.
   const std::uint64_t share = available / plan.shards;
-  const std::uint64_t for_queries = std::min(query_bytes, std::max(share / 2, share - std::min(share, block_bytes)));
-  const std::uint64_t per_query = costs.bytes_per_query + (plan.shards == 1 ? 0 : shard_result_bytes(shape, 1));
+  const std::uint64_t for_queries =
+      std::min(query_bytes, std::max(share / 2, share - std::min(share, block_bytes)));
+  const std::uint64_t per_query =
+      costs.bytes_per_query + (plan.shards == 1 ? 0 : shard_result_bytes(shape, 1));
   std::uint64_t tile = for_queries / per_query / costs.query_granule * costs.query_granule;
   tile = std::clamp<std::uint64_t>(tile, costs.query_granule, round_up(shape.queries, costs.query_granule));
   while (tile > costs.query_granule && bytes_for(plan.shards, tile, costs.base_granule) > available)

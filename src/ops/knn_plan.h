@@ -17,10 +17,10 @@ struct KnnShape {
 };
 
 struct KnnPlan {
-  bool direct = false;          // few queries: no packing
-  std::size_t shards = 1;       // parts of the base searched at once, each with a top-k of its own
-  std::size_t query_tile = 0;   // queries at a time
-  std::size_t base_block = 0;   // base rows packed at a time, per shard
+  bool direct = false;         // few queries: no packing
+  std::size_t shards = 1;      // parts of the base searched at once, each with a top-k of its own
+  std::size_t query_tile = 0;  // queries at a time
+  std::size_t base_block = 0;  // base rows packed at a time, per shard
 };
 
 // A row number inside a shard has 32 bits; one value is left free.

@@ -6,8 +6,8 @@
 
 namespace nearwise {
 
-void merge_neighbors(const Threads& threads, Metric metric, std::span<const NeighborsView> parts, MatrixView<Id> ids,
-                     MatrixView<float> distances) {
+void merge_neighbors(const Threads& threads, Metric metric, std::span<const NeighborsView> parts,
+                     MatrixView<Id> ids, MatrixView<float> distances) {
   threads.for_each(ids.rows(), [&](std::size_t query) {
     std::vector<std::size_t> next(parts.size(), 0);
     for (std::size_t i = 0; i < ids.cols(); ++i) {
@@ -26,7 +26,8 @@ void merge_neighbors(const Threads& threads, Metric metric, std::span<const Neig
         }
       }
       ids(query, i) = best_id;
-      distances(query, i) = best == parts.size() ? padding_distance(metric) : distance_of_key(metric, best_key);
+      distances(query, i) =
+          best == parts.size() ? padding_distance(metric) : distance_of_key(metric, best_key);
       if (best != parts.size()) ++next[best];
     }
   });

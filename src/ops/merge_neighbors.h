@@ -16,7 +16,7 @@ struct NeighborsView {
 };
 
 // Every part [queries, k'] is in order, padded with no_id. Out [queries, k]: the best of all, by (distance, id).
-void merge_neighbors(const Threads& threads, Metric metric, std::span<const NeighborsView> parts, MatrixView<Id> ids,
-                     MatrixView<float> distances);
+void merge_neighbors(const Threads& threads, Metric metric, std::span<const NeighborsView> parts,
+                     MatrixView<Id> ids, MatrixView<float> distances);
 
 }  // namespace nearwise

@@ -91,7 +91,8 @@ TEST_P(KernelsTest, PackRowsShiftsAndTransposes) {
         EXPECT_NEAR(norms[r], std::sqrt(squares), 1e-12 * std::sqrt(squares));
       }
     }
-    for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    for (const float bad :
+         {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
       std::vector<float> damaged = rows;
       damaged[2 * dim + dim - 1] = bad;
       PackArgs damaged_args = args;
@@ -128,11 +129,11 @@ TEST_P(KernelsTest, ScanPanelsReportsWhatPassesTheCutoff) {
   std::vector<float> query(queries * dim);
   std::vector<float> biases(rows);
   for (std::size_t i = 0; i < base.size(); ++i) base[i] = static_cast<float>(random.below(i, 9)) - 4;
-  for (std::size_t i = 0; i < query.size(); ++i) query[i] = static_cast<float>(random.below(i + 100'000, 9)) - 4;
+  for (std::size_t i = 0; i < query.size(); ++i)
+    query[i] = static_cast<float>(random.below(i + 100'000, 9)) - 4;
   for (std::size_t i = 0; i < rows; ++i) biases[i] = static_cast<float>(random.below(i + 200'000, 40));
-  const auto element = [&](const std::vector<float>& panels, std::size_t width, std::size_t r, std::size_t i) {
-    return panels[(r / width * dim + i) * width + r % width];
-  };
+  const auto element = [&](const std::vector<float>& panels, std::size_t width, std::size_t r,
+                           std::size_t i) { return panels[(r / width * dim + i) * width + r % width]; };
   const std::size_t capacity = 2 * kernels.base_width;
   const std::size_t stride = capacity + 16;
   std::vector<float> scores(queries * stride);

@@ -118,7 +118,8 @@ TEST_P(ScoreBoundTest, KeepsRowsThatTieWithTheLimit) {
       const Packed packed = pack(metric, pair);
       const float score = score_of(metric, packed);
       const double limit = bound.limit_from_key(key_of(metric, pair));
-      EXPECT_LE(score, bound.cutoff(packed.query_norm, packed.row_norm, limit)) << "seed " << seed << " dim " << dim;
+      EXPECT_LE(score, bound.cutoff(packed.query_norm, packed.row_norm, limit))
+          << "seed " << seed << " dim " << dim;
     }
   }
 }
@@ -131,7 +132,8 @@ TEST_P(ScoreBoundTest, LimitOfAScoreCoversItsOwnKey) {
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       const Pair pair = random_pair(seed, dim);
       const Packed packed = pack(metric, pair);
-      const double limit = bound.limit_from_score(packed.query_norm, packed.row_norm, score_of(metric, packed));
+      const double limit =
+          bound.limit_from_score(packed.query_norm, packed.row_norm, score_of(metric, packed));
       const double key = key_of(metric, pair);
       EXPECT_LE(metric == Metric::euclidean ? key * key : key, limit) << "seed " << seed << " dim " << dim;
     }

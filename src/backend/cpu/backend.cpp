@@ -27,7 +27,9 @@ const Backend* cpu_backend() {
       .device_count = [] { return 1; },
       .device_model = model_name,
       .check_options = [](const ContextOptions& options) { cpu::choose_instruction_set(options.isa); },
-      .open = [](Context::State& state) -> std::unique_ptr<Stream> { return std::make_unique<cpu::CpuStream>(state); },
+      .open = [](Context::State& state) -> std::unique_ptr<Stream> {
+        return std::make_unique<cpu::CpuStream>(state);
+      },
       .ops = {.knn_costs = cpu::knn_costs,
               .prepare_rows = cpu::prepare_rows,
               .start_top_k = cpu::start_top_k,

@@ -64,7 +64,8 @@ double measure_sgemm(const std::vector<float>& left, const std::vector<float>& r
   const float one = 1;
   const float zero = 0;
   return gflops([&] {
-    sgemm_("T", "N", &size, &size, &size, &one, left.data(), &size, right.data(), &size, &zero, out.data(), &size);
+    sgemm_("T", "N", &size, &size, &size, &one, left.data(), &size, right.data(), &size, &zero, out.data(),
+           &size);
   });
 }
 
@@ -73,7 +74,8 @@ double measure_own(const std::vector<float>& left, const std::vector<float>& rig
   const std::size_t query_panels = size / kernels.query_width;
   const std::size_t base_panels = size / kernels.base_width;
   const std::vector<float> biases(size, 0);
-  std::vector<float> cutoffs(size, -std::numeric_limits<float>::infinity());  // nothing passes: the bare product
+  std::vector<float> cutoffs(size,
+                             -std::numeric_limits<float>::infinity());  // nothing passes: the bare product
   const double whole = gflops([&] {
     kernels.scan({.query_panels = left.data(),
                   .query_panel_count = query_panels,
@@ -88,7 +90,8 @@ double measure_own(const std::vector<float>& left, const std::vector<float>& rig
                   .owner = nullptr});
   });
   // Panels may not divide the size: count what was computed.
-  const double computed = static_cast<double>(query_panels * kernels.query_width * base_panels * kernels.base_width);
+  const double computed =
+      static_cast<double>(query_panels * kernels.query_width * base_panels * kernels.base_width);
   return whole * computed / (static_cast<double>(size) * size);
 }
 
@@ -108,8 +111,10 @@ BlasInfo measure_blas() {
   info.own_gflops = measure_own(left, right);
   if (info.gflops < info.own_gflops / 2)
     info.warning = fmt::format(
-        "this BLAS runs at {:.0f} GFLOP/s where {:.0f} are possible: it does not recognise the CPU. Exact search is not "
-        "affected. For OpenBLAS set OPENBLAS_CORETYPE (SKYLAKEX on AVX-512, HASWELL on AVX2), or install another BLAS",
+        "this BLAS runs at {:.0f} GFLOP/s where {:.0f} are possible: it does not recognise the CPU. Exact "
+        "search is not "
+        "affected. For OpenBLAS set OPENBLAS_CORETYPE (SKYLAKEX on AVX-512, HASWELL on AVX2), or install "
+        "another BLAS",
         info.gflops, info.own_gflops);
   return info;
 }

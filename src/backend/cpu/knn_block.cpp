@@ -30,11 +30,17 @@ void make_room(void* owner, std::size_t query) { static_cast<CandidateTopK*>(own
 }  // namespace
 
 KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args) {
-  const ScanPanelsKernels& scan = cpu_stream(stream).scan_panels;
+  const CpuStream& cpu = cpu_stream(stream);
+  const ScanPanelsKernels& scan = cpu.scan_panels;
+  const std::uint64_t per_thread =
+      PackedRows::scratch_bytes(args.dim, std::max(scan.base_width, scan.query_width)) +
+      RowEvaluator::bytes(args.dim);
   return {.bytes_per_query = PackedRows::bytes_per_row(args.dim, RowsRole::queries) +
                              CandidateTopK::bytes_per_query(args.k, scan.base_width),
           .bytes_per_base_row = PackedRows::bytes_per_row(args.dim, RowsRole::base),
-          .fixed_bytes = 2048,  // alignment of a dozen buffers
+          // Alignment of a dozen buffers, and scratch.
+          .fixed_bytes = 2048 + static_cast<std::uint64_t>(cpu.threads().count()) * per_thread,
+          .direct_bytes_per_query = RowEvaluator::bytes(args.dim) + args.k * sizeof(Answer),
           .query_granule = scan.query_width,
           .base_granule = scan.base_width};
 }

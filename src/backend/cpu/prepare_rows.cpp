@@ -2,7 +2,6 @@
 #include <atomic>
 #include <limits>
 #include <mutex>
-#include <vector>
 
 #include "backend/cpu/finite_rows.h"
 #include "backend/cpu/operations.h"
@@ -18,8 +17,8 @@ constexpr std::size_t task_panels = 16;
 
 }  // namespace
 
-PackedRows::PackedRows(MemoryBudget& budget, std::size_t row_count, std::size_t row_dim, std::size_t panel_width,
-                       RowsRole role)
+PackedRows::PackedRows(MemoryBudget& budget, std::size_t row_count, std::size_t row_dim,
+                       std::size_t panel_width, RowsRole role)
     : rows(row_count),
       dim(row_dim),
       width(panel_width),
@@ -30,6 +29,10 @@ PackedRows::PackedRows(MemoryBudget& budget, std::size_t row_count, std::size_t 
 
 std::size_t PackedRows::bytes_per_row(std::size_t dim, RowsRole role) {
   return dim * sizeof(float) + (role == RowsRole::base ? sizeof(float) : sizeof(double));
+}
+
+std::size_t PackedRows::scratch_bytes(std::size_t dim, std::size_t width) {
+  return buffer_bytes(dim, sizeof(float)) + buffer_bytes(width, sizeof(double));
 }
 
 std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& args) {
@@ -45,8 +48,8 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
   std::mutex mutex;  // guards packed->largest_norm
   cpu.threads().for_each(divide_up(packed->panel_count(), task_panels), [&](std::size_t task) {
     cpu.context.cancel.check();
-    std::vector<float> scratch(rows.dim());
-    std::vector<double> norms(width);
+    Buffer<float> scratch(cpu.budget(), rows.dim());
+    Buffer<double> norms(cpu.budget(), width);
     double largest_norm = 0;
     const std::size_t end = std::min(packed->panel_count(), (task + 1) * task_panels);
     for (std::size_t index = task * task_panels; index < end; ++index) {

@@ -10,10 +10,13 @@ namespace nearwise::cpu {
 
 class PackedRows : public PreparedRows {
  public:
-  PackedRows(MemoryBudget& budget, std::size_t row_count, std::size_t row_dim, std::size_t width, RowsRole role);
+  PackedRows(MemoryBudget& budget, std::size_t row_count, std::size_t row_dim, std::size_t width,
+             RowsRole role);
 
   // Bytes on the budget per row of a large batch.
   static std::size_t bytes_per_row(std::size_t dim, RowsRole role);
+  // What each thread needs beside that while rows are packed.
+  static std::size_t scratch_bytes(std::size_t dim, std::size_t width);
 
   std::size_t panel_count() const { return panel_count_; }
   float* panel(std::size_t index) { return panels.data() + index * dim * width; }

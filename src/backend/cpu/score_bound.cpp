@@ -40,7 +40,9 @@ ScoreBound::ScoreBound(Metric metric, std::size_t dim) : metric_(metric), dim_(s
   product_error_ = operations * f32_unit / (1 - operations * f32_unit);
 }
 
-bool ScoreBound::holds_for(double query_norm, double row_norm) { return query_norm <= longest && row_norm <= longest; }
+bool ScoreBound::holds_for(double query_norm, double row_norm) {
+  return query_norm <= longest && row_norm <= longest;
+}
 
 // |computed score - score of the packed vectors in exact arithmetic|
 double ScoreBound::score_error(double query_norm, double row_norm) const {
@@ -65,7 +67,8 @@ double ScoreBound::limit_from_score(double query_norm, double row_norm, float sc
   const double high = static_cast<double>(score) + score_error(query_norm, row_norm);
   double value = high;
   if (is_euclidean(metric_)) {
-    const double root = std::sqrt(std::max(0.0, query_norm * query_norm + 2 * high)) + shift_error(query_norm, row_norm);
+    const double root =
+        std::sqrt(std::max(0.0, query_norm * query_norm + 2 * high)) + shift_error(query_norm, row_norm);
     value = root * root;
   } else if (metric_ == Metric::cosine) {
     value = std::max(0.0, 1 + high);

@@ -38,7 +38,7 @@ float kth_score(const float* scores, std::size_t count, std::size_t k) {
   };
   const auto [least, most] = std::minmax_element(scores, scores + count);
   std::int64_t low = static_cast<std::int64_t>(ordered(*least)) - 1;  // fewer than k scores are <= low
-  std::int64_t high = ordered(*most);                                  // at least k are <= high
+  std::int64_t high = ordered(*most);                                 // at least k are <= high
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
     const std::size_t found = at_most(from_ordered(static_cast<std::int32_t>(middle)));
@@ -63,9 +63,9 @@ void write_answers(std::span<const Answer> answers, Metric metric, Id id_offset,
   }
 }
 
-RowEvaluator::RowEvaluator(const CpuStream& stream, const RowsView& queries, std::size_t query, const RowsView& base,
-                           Metric metric)
-    : base_(base), metric_(metric), query_(queries.dim()) {
+RowEvaluator::RowEvaluator(const CpuStream& stream, const RowsView& queries, std::size_t query,
+                           const RowsView& base, Metric metric)
+    : base_(base), metric_(metric), query_(stream.budget(), queries.dim()) {
   row_to_double(queries, query, query_.data());
   const auto type = static_cast<std::size_t>(base.type());
   switch (metric) {
@@ -87,7 +87,8 @@ RowEvaluator::RowEvaluator(const CpuStream& stream, const RowsView& queries, std
                   .norms = &query_norm_});
 }
 
-void RowEvaluator::evaluate(const std::uint32_t* rows, std::size_t first, std::size_t count, float* keys) const {
+void RowEvaluator::evaluate(const std::uint32_t* rows, std::size_t first, std::size_t count,
+                            float* keys) const {
   NEARWISE_ASSERT(count <= batch);
   double sums[batch];
   double norms[batch];
@@ -95,7 +96,8 @@ void RowEvaluator::evaluate(const std::uint32_t* rows, std::size_t first, std::s
     // Listed rows lie anywhere: start fetching all of them before the first is needed.
     const std::size_t row_bytes = std::min<std::size_t>(base_.dim() * element_size(base_.type()), 512);
     for (std::size_t i = 0; i < count; ++i)
-      for (std::size_t offset = 0; offset < row_bytes; offset += 64) __builtin_prefetch(base_.row(rows[i]) + offset);
+      for (std::size_t offset = 0; offset < row_bytes; offset += 64)
+        __builtin_prefetch(base_.row(rows[i]) + offset);
   }
   function_({.query = query_.data(),
              .base = base_.row(first),
@@ -206,7 +208,8 @@ void CandidateTopK::evaluate_candidates(std::size_t query) {
 void CandidateTopK::make_room(std::size_t query) {
   drop_excluded(query);
   // A list that stays more than three quarters full would be cleaned up again and again for little.
-  if (counts_[query] + base_width_ > capacity_ || counts_[query] > capacity_ / 4 * 3) evaluate_candidates(query);
+  if (counts_[query] + base_width_ > capacity_ || counts_[query] > capacity_ / 4 * 3)
+    evaluate_candidates(query);
 }
 
 void CandidateTopK::evaluate_range(std::size_t query, std::size_t first, std::size_t count) {
@@ -216,8 +219,7 @@ void CandidateTopK::evaluate_range(std::size_t query, std::size_t first, std::si
     stream_.context.cancel.check();
     const std::size_t part = std::min(RowEvaluator::batch, count - i);
     evaluator.evaluate(nullptr, first + i, part, keys);
-    for (std::size_t j = 0; j < part; ++j)
-      offer(query, {keys[j], static_cast<std::uint32_t>(first + i + j)});
+    for (std::size_t j = 0; j < part; ++j) offer(query, {keys[j], static_cast<std::uint32_t>(first + i + j)});
   }
   if (answer_counts_[query] == k_) lower_limit(query, bound_.limit_from_key(answers_[query * k_].key));
 }

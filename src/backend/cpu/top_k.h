@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "backend/cpu/prepared_rows.h"
 #include "backend/cpu/score_bound.h"
@@ -50,6 +49,9 @@ class RowEvaluator {
  public:
   static constexpr std::size_t batch = 64;
 
+  // Bytes on the budget while one lives.
+  static std::size_t bytes(std::size_t dim) { return buffer_bytes(dim, sizeof(double)); }
+
   RowEvaluator(const CpuStream& stream, const RowsView& queries, std::size_t query, const RowsView& base,
                Metric metric);
   // keys [count] of the rows listed (or first + 0 ... if rows is null).
@@ -59,7 +61,7 @@ class RowEvaluator {
   const RowsView& base_;
   const Metric metric_;
   RowDistanceKernels::Function function_;
-  std::vector<double> query_;
+  Buffer<double> query_;
   double query_norm_ = 0;
 };
 
@@ -106,8 +108,8 @@ class CandidateTopK : public TopK {
   const std::size_t stride_;
   const ScoreBound bound_;
   RowsView base_;
-  double block_norm_ = 0;  // the longest row of the block being scanned
-  double list_norm_ = 0;   // the longest row that may stand in a candidate list
+  double block_norm_ = 0;                // the longest row of the block being scanned
+  double list_norm_ = 0;                 // the longest row that may stand in a candidate list
   Buffer<float> scores_;                 // [queries, stride]
   Buffer<std::uint32_t> rows_;           // [queries, stride]
   Buffer<std::uint32_t> counts_;         // [queries]

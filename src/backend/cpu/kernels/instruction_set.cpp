@@ -31,7 +31,8 @@ InstructionSet choose_instruction_set(const std::string& requested) {
     choices += choices.empty() ? "" : ", ";
     choices += name(set);
   }
-  fail(ErrorCode::invalid_argument, "context: isa must be one of {} on this machine, given '{}'", choices, requested);
+  fail(ErrorCode::invalid_argument, "context: isa must be one of {} on this machine, given '{}'", choices,
+       requested);
 }
 
 }  // namespace nearwise::cpu

@@ -63,10 +63,10 @@ const PackRowsKernels& pack_rows_kernels(InstructionSet set);
 // Candidates of every query, appended by the kernel. A query's arrays have `capacity` usable entries and room for one
 // vector more.
 struct CandidateLists {
-  float* scores = nullptr;         // [queries, stride]
-  std::uint32_t* rows = nullptr;   // [queries, stride]
-  std::uint32_t* counts = nullptr; // [queries]
-  float* cutoffs = nullptr;        // [queries] a score above it cannot be among the best; non-increasing
+  float* scores = nullptr;          // [queries, stride]
+  std::uint32_t* rows = nullptr;    // [queries, stride]
+  std::uint32_t* counts = nullptr;  // [queries]
+  float* cutoffs = nullptr;         // [queries] a score above it cannot be among the best; non-increasing
   std::size_t stride = 0;
   std::size_t capacity = 0;
 };
@@ -74,9 +74,9 @@ struct CandidateLists {
 struct ScanArgs {
   const float* query_panels = nullptr;  // [panels, dim, query_width]
   std::size_t query_panel_count = 0;
-  std::size_t first_query = 0;  // index in `lists` of the first query
-  const float* base_panels = nullptr;   // [panels, dim, base_width]
-  const float* biases = nullptr;        // [panels, base_width] score = bias - product
+  std::size_t first_query = 0;         // index in `lists` of the first query
+  const float* base_panels = nullptr;  // [panels, dim, base_width]
+  const float* biases = nullptr;       // [panels, base_width] score = bias - product
   std::size_t base_panel_count = 0;
   std::uint32_t first_row = 0;  // row number of the first base row
   std::size_t dim = 0;

@@ -61,7 +61,8 @@ void row_distance(const RowDistanceArgs& args) noexcept {
     Lanes sums;
     Lanes norms;
     for (std::size_t v = 0; v < vectors; ++v) sums.part[v] = norms.part[v] = hn::Zero(dd);
-    for (std::size_t i = 0; i < whole; i += distance_lanes) add_eight<T, form>(args.query + i, row + i, sums, norms);
+    for (std::size_t i = 0; i < whole; i += distance_lanes)
+      add_eight<T, form>(args.query + i, row + i, sums, norms);
     if (rest != 0) {
       T row_tail[distance_lanes];
       add_eight<T, form>(query_tail, load_tail(row + whole, rest, row_tail), sums, norms);

@@ -51,8 +51,9 @@ HWY_NOINLINE void keep(const ScanArgs& args, std::size_t query, TileScores score
   if (count + tile_rows > args.lists.capacity) args.make_room(args.owner, query);
 }
 
-HWY_INLINE void scan_tile(const ScanArgs& args, const float* HWY_RESTRICT queries, const float* HWY_RESTRICT rows,
-                          const float* HWY_RESTRICT biases, std::size_t first_query, std::uint32_t first_row) {
+HWY_INLINE void scan_tile(const ScanArgs& args, const float* HWY_RESTRICT queries,
+                          const float* HWY_RESTRICT rows, const float* HWY_RESTRICT biases,
+                          std::size_t first_query, std::uint32_t first_row) {
   const Tag df;
   Vector scores[tile_queries][tile_vectors];
   for (std::size_t v = 0; v < tile_vectors; ++v) {
@@ -64,7 +65,8 @@ HWY_INLINE void scan_tile(const ScanArgs& args, const float* HWY_RESTRICT querie
     for (std::size_t v = 0; v < tile_vectors; ++v) row[v] = hn::LoadU(df, rows + i * tile_rows + v * lanes);
     for (std::size_t q = 0; q < tile_queries; ++q) {
       const auto element = hn::Set(df, queries[i * tile_queries + q]);
-      for (std::size_t v = 0; v < tile_vectors; ++v) scores[q][v] = hn::NegMulAdd(element, row[v], scores[q][v]);
+      for (std::size_t v = 0; v < tile_vectors; ++v)
+        scores[q][v] = hn::NegMulAdd(element, row[v], scores[q][v]);
     }
   }
   for (std::size_t q = 0; q < tile_queries; ++q) {
