@@ -1,0 +1,34 @@
+// Every system call that writing a file makes, in one table.
+//
+// The seam for tests: they replace the table by one that fails, writes less than asked or is interrupted at a
+// chosen call. Reading does not pass through here. Each entry behaves as the POSIX function of its name.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+namespace nearwise {
+
+struct FileCalls {
+  int (*open)(const char* path, int flags, mode_t mode) = nullptr;
+  ssize_t (*write)(int file, const void* data, std::size_t bytes) = nullptr;
+  ssize_t (*pwrite)(int file, const void* data, std::size_t bytes, off_t offset) = nullptr;
+  int (*fchmod)(int file, mode_t mode) = nullptr;
+  int (*flock)(int file, int operation) = nullptr;
+  int (*fsync)(int file) = nullptr;
+  int (*close)(int file) = nullptr;
+  int (*rename)(const char* from, const char* to) = nullptr;
+  int (*unlink)(const char* path) = nullptr;
+};
+
+// The table in use.
+const FileCalls& file_calls();
+
+// The system's own functions.
+const FileCalls& system_file_calls();
+
+// For tests. The table must outlive its use; nullptr restores the system's.
+void replace_file_calls(const FileCalls* calls);
+
+}  // namespace nearwise

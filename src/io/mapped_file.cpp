@@ -1,0 +1,25 @@
+#include "io/mapped_file.h"
+
+#include <sys/mman.h>
+
+#include "io/file_error.h"
+#include "io/input_file.h"
+
+namespace nearwise {
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  const InputFile file(path);
+  if (file.size() == 0) return;  // mmap refuses an empty range
+  void* data = mmap(nullptr, file.size(), PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
+  if (data == MAP_FAILED) {
+    const int error = errno;
+    fail_file(error == ENOMEM ? ErrorCode::out_of_memory : ErrorCode::io, "map", path, error);
+  }
+  bytes_ = {static_cast<const std::byte*>(data), file.size()};
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+}  // namespace nearwise

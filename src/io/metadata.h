@@ -1,0 +1,25 @@
+// The metadata section of a container: one JSON object, within the limits of docs/format.md.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+
+namespace nearwise {
+
+inline constexpr std::size_t most_metadata_bytes = std::size_t{1} << 20;
+inline constexpr std::size_t most_metadata_depth = 32;
+
+// Text that is not UTF-8 (a file name in a command line, say) is mended rather than refused: provenance must
+// not make a result unsavable. Throws Error(invalid_argument) beyond the limits.
+std::string metadata_text(const nlohmann::json& metadata);
+
+// Throws Error(corrupt): not JSON, no object, too large, too deep, or a key twice in one object.
+nlohmann::json parse_metadata(std::span<const std::byte> bytes, const std::string& source);
+
+// For people: nested keys joined by dots, strings as they are, other values as JSON.
+std::map<std::string, std::string> flatten_metadata(const nlohmann::json& metadata);
+
+}  // namespace nearwise
