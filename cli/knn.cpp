@@ -1,0 +1,230 @@
+// nearwise knn: exact neighbours of the rows of one file among the rows of another.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "cli/files.h"
+#include "cli/progress_bar.h"
+#include "cli/session.h"
+#include "cli/text.h"
+#include "nearwise/context.h"
+#include "nearwise/exact.h"
+#include "nearwise/machine.h"
+#include "nearwise/storage.h"
+#include "nearwise/vector_file.h"
+
+namespace nearwise::cli {
+namespace {
+
+struct KnnArguments {
+  std::filesystem::path base;
+  std::filesystem::path queries;
+  std::filesystem::path output;  // empty: the first rows are printed
+  std::size_t k = 10;
+  std::string metric = "sqeuclidean";
+  std::string device = "cpu";
+  std::string isa;
+  std::string short_rows = "refuse";
+  std::uint64_t memory = 0;
+  std::size_t threads = 0;
+  std::size_t limit_queries = 0;  // 0: all
+};
+
+// What came out, and how long it took.
+struct Run {
+  Neighbors neighbors;
+  double seconds = 0;
+  double queries_per_second = 0;
+};
+
+constexpr std::size_t preview_rows = 5;
+constexpr std::size_t preview_columns = 5;
+
+ContextOptions context_options(const KnnArguments& arguments, ProgressBar& bar) {
+  ContextOptions options;
+  // A number too large for int is too large for the library as well, which says so.
+  options.threads = static_cast<int>(std::min<std::size_t>(arguments.threads, INT_MAX));
+  options.memory_limit = arguments.memory;
+  options.isa = arguments.isa;
+  options.progress = bar.callback();
+  return options;
+}
+
+// Mistakes in the arguments are told here, so that what knn itself refuses as invalid is the content of a file.
+void check_shapes(const KnnArguments& arguments, RowsView queries, RowsView base) {
+  if (queries.dim() != base.dim())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("knn: queries and base must have the same dimension, '{}' has {} and '{}' has {}",
+                            arguments.queries.string(), queries.dim(), arguments.base.string(), base.dim()));
+  if (arguments.k > base.rows() && arguments.short_rows != "pad")
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("knn: k = {} exceeds the {} rows of '{}' (--short-rows pad fills up with -1)",
+                            arguments.k, base.rows(), arguments.base.string()));
+}
+
+Run search(const Context& context, const KnnArguments& arguments, RowsView queries, RowsView base) {
+  const KnnOptions options{.metric = parse_metric(arguments.metric),
+                           .short_rows = arguments.short_rows == "pad" ? ShortRows::pad : ShortRows::refuse};
+  const auto start = std::chrono::steady_clock::now();
+  Run run;
+  run.neighbors = blame_data([&] { return knn(context, queries, base, arguments.k, options); });
+  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (run.seconds > 0) run.queries_per_second = static_cast<double>(queries.rows()) / run.seconds;
+  return run;
+}
+
+std::string describe_input(const std::filesystem::path& path, RowsView rows) {
+  return fmt::format("{}, {} bytes, {} x {} {}", path.string(), std::filesystem::file_size(path), rows.rows(),
+                     rows.dim(), name(rows.type()));
+}
+
+using Provenance = std::map<std::string, std::string>;
+
+Provenance describe_run(const Session& session, const KnnArguments& arguments, RowsView queries,
+                        RowsView base) {
+  std::string command = "nearwise";
+  for (const std::string& argument : session.arguments) command += " " + quote(argument);
+  return {{"base", describe_input(arguments.base, base)},
+          {"command", command},
+          {"queries", describe_input(arguments.queries, queries)},
+          {"time", time_of_run()},
+          {"version", "nearwise " + version()}};
+}
+
+void write_result(const KnnArguments& arguments, Provenance provenance, Neighbors neighbors) {
+  if (!is_container(arguments.output)) return write_neighbors(arguments.output, neighbors);
+  save({.neighbors = std::move(neighbors),
+        .metric = parse_metric(arguments.metric),
+        .provenance = std::move(provenance)},
+       arguments.output);
+}
+
+// What can be known to fail is told before the work, not after it.
+void check_output(const KnnArguments& arguments) {
+  require_suffix_for(Content::neighbors, arguments.output);
+  require_creatable(arguments.output);
+  for (const std::filesystem::path& input : {arguments.base, arguments.queries}) {
+    std::error_code missing;
+    if (std::filesystem::equivalent(input, arguments.output, missing))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("knn: the output '{}' would replace an input", arguments.output.string()));
+  }
+}
+
+Json summary(const KnnArguments& arguments, const Context& context, RowsView base, const Run& run) {
+  Json json = {{"rows", run.neighbors.ids.rows()},
+               {"k", run.neighbors.ids.cols()},
+               {"seconds", run.seconds},
+               {"queries_per_second", run.queries_per_second},
+               {"output", nullptr},
+               {"metric", arguments.metric},
+               {"base_rows", base.rows()},
+               {"dim", base.dim()},
+               {"device", arguments.device},
+               {"isa", context.isa()},
+               {"threads", context.threads()},
+               {"memory_peak_bytes", context.memory_peak()}};
+  if (!arguments.output.empty()) {
+    json["output"] = arguments.output.string();
+    return json;
+  }
+  // Infinite distances, of padded places, become null: JSON has no infinity.
+  Json& first_rows = json["first_rows"] = Json::array();
+  for (std::size_t row = 0; row < std::min(preview_rows, run.neighbors.ids.rows()); ++row)
+    first_rows.push_back(
+        {{"ids", run.neighbors.ids.row(row)}, {"distances", run.neighbors.distances.row(row)}});
+  return json;
+}
+
+std::string preview(const KnnArguments& arguments, RowsView base, const Run& run) {
+  const Neighbors& found = run.neighbors;
+  std::string text = fmt::format("{} nearest of {} rows by {}, {} queries in {:.3g} s ({} queries/s)\n",
+                                 arguments.k, base.rows(), arguments.metric, found.ids.rows(), run.seconds,
+                                 format_count(run.queries_per_second));
+  const std::size_t columns = std::min(preview_columns, found.ids.cols());
+  for (std::size_t row = 0; row < std::min(preview_rows, found.ids.rows()); ++row) {
+    text += fmt::format("query {}:", row);
+    for (std::size_t column = 0; column < columns; ++column)
+      text += fmt::format("  {} ({:.6g})", found.ids(row, column), found.distances(row, column));
+    text += columns < found.ids.cols() ? "  ...\n" : "\n";
+  }
+  if (found.ids.rows() > preview_rows)
+    text += fmt::format("... {} more; --output FILE keeps all\n", found.ids.rows() - preview_rows);
+  return text;
+}
+
+ExitCode run_knn(Session& session, const KnnArguments& arguments) {
+  if (!arguments.output.empty()) check_output(arguments);
+  const VectorFile base_file = open_vectors(arguments.base);
+  const VectorFile query_file = open_vectors(arguments.queries);
+  const RowsView base = base_file.rows();
+  RowsView queries = query_file.rows();
+  Provenance provenance = describe_run(session, arguments, queries, base);
+  if (arguments.limit_queries > 0)
+    queries = queries.slice(0, std::min(arguments.limit_queries, queries.rows()));
+  check_shapes(arguments, queries, base);
+
+  ProgressBar bar(choose_progress_style(session.quiet), "knn", "queries", queries.rows());
+  const Context context = Context::on(arguments.device, context_options(arguments, bar));
+  const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
+  Run run = search(context, arguments, queries, base);
+  bar.finish();
+  session.interrupt->check();
+
+  const Json json = summary(arguments, context, base, run);
+  if (arguments.output.empty()) {
+    session.json ? print(json) : print(preview(arguments, base, run));
+    return ExitCode::ok;
+  }
+  const std::string done = fmt::format(
+      "wrote {} x {} to {}: {:.3g} s, {} queries/s", run.neighbors.ids.rows(), run.neighbors.ids.cols(),
+      arguments.output.string(), run.seconds, format_count(run.queries_per_second));
+  write_result(arguments, std::move(provenance), std::move(run.neighbors));
+  session.json ? print(json) : remark(session, done);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_knn(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<KnnArguments>();
+  CLI::App* const command = add_command(
+      app, session, "knn", "Find the exact nearest neighbours of every query",
+      "  nearwise knn --base base.fbin --queries queries.fbin -k 10 --memory 2GiB --output truth.nw\n\n"
+      "The suffix of --output chooses the format: .nw keeps ids, distances, metric and where they came "
+      "from;\n"
+      ".bin keeps ids and distances; .ivecs, .ibin and .npy keep ids.");
+  add_path(*command, "--base", arguments->base, "Vectors to search in: .npy .fbin .fvecs .u8bin ...")
+      ->required();
+  add_path(*command, "--queries", arguments->queries, "Vectors to search for")->required();
+  add_count(*command, "-k", arguments->k, 1, "Neighbours of each query (10)");
+  add_word(*command, "--metric", arguments->metric, parse_metric,
+           "sqeuclidean, euclidean, inner_product (largest first) or cosine (sqeuclidean)");
+  add_path(*command, "-o,--output", arguments->output,
+           "Where the neighbours go; without it a few are printed");
+  add_bytes(*command, "--memory", arguments->memory,
+            "Working memory and results stay below this: 2GiB, 500MB, 1073741824 (no limit)");
+  add_count(*command, "--threads", arguments->threads, 1, "Threads (all that the machine offers)");
+  command->add_option("--device", arguments->device, "cpu, cuda or cuda:N (cpu)")->type_name("NAME");
+  command
+      ->add_option("--isa", arguments->isa, "Use at most this instruction set (the best; see nearwise info)")
+      ->type_name("NAME");
+  command
+      ->add_option("--short-rows", arguments->short_rows,
+                   "If k exceeds the base: refuse, or pad with id -1 (refuse)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"refuse", "pad"}));
+  add_count(*command, "--limit-queries", arguments->limit_queries, 1, "Only the first N queries");
+  command->callback([&session, arguments] {
+    session.run = [&session, arguments] { return run_knn(session, *arguments); };
+  });
+}
+
+}  // namespace nearwise::cli

@@ -1,0 +1,27 @@
+// Numbers read from and written for people.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace nearwise::cli {
+
+// "2GiB", "1.5 GiB" (powers of 1024), "500MB", "500M" (powers of 1000), "1073741824", "64B"; upper or lower case.
+// Throws Error(invalid_argument).
+std::uint64_t parse_bytes(std::string_view text);
+
+// A whole number in decimal digits. Throws Error(invalid_argument). Written here because the argument parser takes
+// "-1" for 2^64 - 1 and "010" for eight.
+std::size_t parse_count(std::string_view text, std::size_t minimum);
+
+std::string format_bytes(std::uint64_t bytes);      // "1.5 GiB"
+std::string format_count(double count);             // "12.3 k"
+std::string format_duration(double seconds);        // "0:07", "1:02:03"
+std::string format_utc(std::int64_t unix_seconds);  // "2026-11-15T03:12:34Z"
+
+// An argument as a shell would take it.
+std::string quote(std::string_view argument);
+
+}  // namespace nearwise::cli

@@ -1,0 +1,108 @@
+"""nearwise verify and nearwise info."""
+import formats
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def saved(nearwise, small, tmp_path):
+    nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", "-o", "found.nw")
+    return tmp_path / "found.nw"
+
+
+def flip(path, offset):
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 0x10
+    path.write_bytes(bytes(data))
+
+
+def test_whole_files(nearwise, saved, tmp_path):
+    formats.write_array(tmp_path / "ids.ivecs", np.array([[1, -1]], np.int32))
+    result = nearwise("verify", "found.nw", "base.fbin", "ids.ivecs")
+    assert [line.split(": ")[1].split()[0] for line in result.out.splitlines()] == ["ok", "ok", "ok"]
+    assert result.err == ""
+
+
+def test_any_flipped_bit_of_a_container_is_found(nearwise, saved):
+    data = saved.read_bytes()
+    for offset in np.linspace(0, len(data) - 1, 25, dtype=int):
+        flip(saved, offset)
+        result = nearwise("verify", saved, expect=65)
+        assert "damaged" in result.out, offset
+        saved.write_bytes(data)
+    nearwise("verify", saved)
+
+
+def test_truncated_and_extended_containers(nearwise, saved):
+    data = saved.read_bytes()
+    for damaged in (data[:-1], data[: len(data) // 2], data[:10], b"", data + b"x"):
+        saved.write_bytes(damaged)
+        nearwise("verify", saved, expect=65)
+
+
+def damaged_vectors(tmp_path):
+    values = np.ones((10, 4), np.float32)
+    for name, bad in [("nan.fbin", np.nan), ("inf.fbin", np.inf)]:
+        values[7, 1] = bad
+        formats.write_vectors(tmp_path / name, values)
+    formats.write_vectors(tmp_path / "nan.f16bin", values)
+    formats.write_vectors(tmp_path / "short.fbin", np.ones((10, 4)))
+    data = (tmp_path / "short.fbin").read_bytes()
+    (tmp_path / "short.fbin").write_bytes(data[:-3])
+    (tmp_path / "long.fbin").write_bytes(data + b"xyz")
+    formats.write_vectors(tmp_path / "uneven.fvecs", np.ones((10, 4)))
+    flip(tmp_path / "uneven.fvecs", 5 * 20)  # the length of row 5
+    (tmp_path / "not.npy").write_bytes(b"this is no array")
+    np.save(tmp_path / "objects.npy", np.array([[{}]]), allow_pickle=True)
+    (tmp_path / "ids.ibin").write_bytes(np.array([1, 2, 5, -7], "<i4").tobytes())
+    return {"nan.fbin": "row 7, column 1", "inf.fbin": "row 7, column 1", "nan.f16bin": "row 7, column 1",
+            "short.fbin": "", "long.fbin": "", "uneven.fvecs": "5", "not.npy": "", "objects.npy": "",
+            "ids.ibin": "-7"}
+
+
+def test_damaged_vectors_and_ids(nearwise, tmp_path):
+    for name, mention in damaged_vectors(tmp_path).items():
+        result = nearwise("verify", name, expect=65)
+        assert result.out.startswith(f"{name}: damaged: ") and mention in result.out
+
+
+def test_one_bad_file_among_good_ones(nearwise, saved, tmp_path):
+    flip(saved, 5000)
+    result = nearwise("verify", "--json", "base.fbin", "missing.fbin", saved, "queries.fbin", expect=65)
+    assert [file["ok"] for file in result.json["files"]] == [True, False, False, True]
+    assert [file.get("code") for file in result.json["files"]] == [None, "not_found", "corrupt", None]
+    assert result.json["damaged"] == 1
+    result = nearwise("verify", "base.fbin", "missing.fbin", "queries.fbin", expect=66)
+    assert "missing.fbin: not verified" in result.out and result.out.count("ok") == 2
+
+
+def test_info_on_vectors(nearwise, tmp_path):
+    for name, element, array in [("a.fbin", "f32", np.ones((3, 4))), ("a.bvecs", "u8", np.ones((3, 4))),
+                                 ("a.npy", "f16", np.ones((3, 4), np.float16))]:
+        formats.write_vectors(tmp_path / name, array)
+        file = nearwise("info", name, "--json").json["files"][0]
+        assert (file["content"], file["rows"], file["dim"], file["type"]) == ("vectors", 3, 4, element)
+        assert file["bytes"] == (tmp_path / name).stat().st_size
+        text = nearwise("info", name).out
+        assert text.startswith(name) and "vectors" in text and element in text
+
+
+def test_info_on_neighbours(nearwise, saved, tmp_path):
+    np.save(tmp_path / "ids.npy", np.arange(6).reshape(2, 3))
+    file = nearwise("info", "ids.npy", "--json").json["files"][0]
+    assert (file["content"], file["rows"], file["k"], file["distances"]) == ("neighbors", 2, 3, False)
+    file = nearwise("info", saved, "--json").json["files"][0]
+    assert (file["content"], file["rows"], file["k"]) == ("neighbors", 20, 10)
+    assert {"ids", "distances", "metadata"} <= {section["name"] for section in file["sections"]}
+    text = nearwise("info", saved).out
+    assert "sqeuclidean" in text and "section ids" in text
+
+
+def test_info_on_the_machine(nearwise):
+    machine = nearwise("info", "--json").json
+    assert machine["version"] in nearwise("--version").out
+    assert machine["devices"][0]["name"] == "cpu" and machine["devices"][0]["operations"]
+    assert machine["instruction_sets"] and machine["threads"] >= 1 and machine["memory_total_bytes"] > 0
+    assert machine["blas"].keys() == {"library", "gflops", "own_gflops", "warning"}
+    text = nearwise("info").out
+    assert machine["devices"][0]["model"] in text and machine["instruction_sets"][0] in text
