@@ -1,0 +1,89 @@
+// What the binding files share: rows borrowed from Python arrays, results given to numpy, and work that runs
+// without the interpreter lock but answers Ctrl-C.
+//
+// The functions of nearwise._core are private: python/nearwise/*.py words the arguments, this side checks them
+// again wherever a wrong one would reach memory.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "nearwise/context.h"
+#include "nearwise/matrix.h"
+#include "nearwise/neighbors.h"
+
+namespace nearwise::python {
+
+namespace nb = nanobind;
+
+// One per public header; context.cpp has nothing to bind, its part is further down.
+void bind_error(nb::module_& module);
+void bind_exact(nb::module_& module);
+void bind_machine(nb::module_& module);
+void bind_matrix(nb::module_& module);
+void bind_storage(nb::module_& module);
+void bind_vector_file(nb::module_& module);
+
+// Rows of a Python object that offers the buffer protocol, borrowed without a copy. While it lives, numpy refuses
+// to resize the array. Made and destroyed with the interpreter lock held.
+class BorrowedRows {
+ public:
+  // `name` is the argument's, for messages. The array must be 2-D with adjacent elements within a row.
+  BorrowedRows(nb::handle array, ElementType type, const char* name);
+  ~BorrowedRows();
+  BorrowedRows(const BorrowedRows&) = delete;
+  BorrowedRows& operator=(const BorrowedRows&) = delete;
+
+  const RowsView& view() const { return view_; }
+
+ private:
+  Py_buffer buffer_{};
+  RowsView view_;
+};
+
+template <typename T>
+using NumpyMatrix = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
+
+// Of an element type known at run time.
+using ReadOnlyArray = nb::ndarray<nb::numpy, nb::ro>;
+
+// Gives the memory of a matrix to a numpy array, without a copy.
+template <typename T>
+NumpyMatrix<T> to_numpy(Matrix<T>&& matrix) {
+  // A matrix without memory has no pointer for the capsule.
+  if (matrix.data() == nullptr) matrix = Matrix<T>(matrix.rows(), matrix.cols());
+  const std::size_t rows = matrix.rows();
+  const std::size_t cols = matrix.cols();
+  T* const data = matrix.data();
+  const nb::capsule owner(data, [](void* memory) noexcept { free_matrix(memory); });
+  matrix.release();
+  return NumpyMatrix<T>(data, {rows, cols}, owner);
+}
+
+// ids and distances
+using NumpyNeighbors = std::pair<NumpyMatrix<Id>, NumpyMatrix<float>>;
+NumpyNeighbors to_numpy(Neighbors&& neighbors);
+
+// The owning form that saving takes: this is a copy.
+Neighbors to_neighbors(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances);
+
+// A context for one call, with cancellation of its own. Contexts without a memory limit are kept and shared; a
+// limit is one call's, or two calls at once would refuse each other's memory. Needs the interpreter lock, which
+// also guards the cache; a forked child starts with an empty one.
+Context context_for(const std::string& device, int threads, std::uint64_t memory_limit,
+                    const std::string& isa);
+
+// Calls work(context) without the interpreter lock. While it runs, the calling thread looks for signals and hands
+// on progress every few milliseconds: Python code runs on no other thread. An exception from either (Ctrl-C is
+// KeyboardInterrupt) cancels the work and is thrown once it has stopped.
+void run(const Context& context, nb::handle progress, const std::function<void(const Context&)>& work);
+
+// For work that is over in about a millisecond: on the calling thread, without looking for signals.
+void run_briefly(const Context& context, const std::function<void(const Context&)>& work);
+
+}  // namespace nearwise::python

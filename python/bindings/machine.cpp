@@ -1,0 +1,47 @@
+// What the build found on this machine, for Python.
+#include "nearwise/machine.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.h"
+
+namespace nearwise::python {
+namespace {
+
+nb::dict machine() {
+  BlasInfo blas;
+  {
+    const nb::gil_scoped_release unlocked;  // it measures: a tenth of a second or so
+    blas = measure_blas();
+  }
+  nb::list device_list;
+  for (const DeviceInfo& device : devices()) {
+    nb::dict entry;
+    entry["name"] = device.name;
+    entry["model"] = device.model;
+    entry["operations"] = device.operations;
+    device_list.append(entry);
+  }
+  nb::dict blas_entry;
+  blas_entry["library"] = blas.library;
+  blas_entry["gflops"] = blas.gflops;
+  blas_entry["own_gflops"] = blas.own_gflops;
+  blas_entry["warning"] = blas.warning;
+  nb::dict result;
+  result["version"] = version();
+  result["instruction_sets"] = instruction_sets();
+  result["devices"] = device_list;
+  result["blas"] = blas_entry;
+  return result;
+}
+
+}  // namespace
+
+void bind_machine(nb::module_& module) {
+  module.def("version", version, "The library's version.");
+  module.def("instruction_sets", instruction_sets, "Accepted as isa, best first.");
+  module.def("machine", machine, "Version, instruction sets, devices and the measured BLAS.");
+}
+
+}  // namespace nearwise::python

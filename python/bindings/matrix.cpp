@@ -1,0 +1,117 @@
+// Arrays in and out: the buffer protocol for numpy arrays, DLPack for tensors of other libraries.
+#include "nearwise/matrix.h"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <vector>
+
+#include "bindings.h"
+#include "nearwise/error.h"
+
+namespace nearwise::python {
+namespace {
+
+[[noreturn]] void refuse(const char* name, const std::string& message) {
+  throw Error(ErrorCode::invalid_argument, std::string(name) + ": " + message);
+}
+
+// The struct module's letters for one element; a prefix of native or equal byte order may stand before them.
+bool holds(const Py_buffer& buffer, ElementType type) {
+  std::string_view format = buffer.format == nullptr ? "B" : buffer.format;
+  if (!format.empty() && (format.front() == '@' || format.front() == '=')) format.remove_prefix(1);
+  switch (type) {
+    case ElementType::f32: return format == "f";
+    case ElementType::f16: return format == "e";
+    case ElementType::bf16: return format == "H";
+    case ElementType::u8: return format == "B";
+    case ElementType::i8: return format == "b";
+  }
+  return false;
+}
+
+bool is_bfloat16(nb::dlpack::dtype dtype) {
+  return dtype.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Bfloat) && dtype.bits == 16;
+}
+
+// Which elements to accept is for Python to say; here only those are refused that numpy has no name for.
+bool numpy_knows(nb::dlpack::dtype dtype) {
+  using Code = nb::dlpack::dtype_code;
+  switch (static_cast<Code>(dtype.code)) {
+    case Code::Int:
+    case Code::UInt:
+    case Code::Complex:
+    case Code::Bool: return true;
+    case Code::Float: return dtype.bits == 16 || dtype.bits == 32 || dtype.bits == 64;
+    default: return false;
+  }
+}
+
+// A read-only numpy array over a tensor's memory, and whether its uint16 elements are bfloat16.
+std::pair<ReadOnlyArray, bool> view_dlpack(const nb::ndarray<nb::ro>& tensor, const std::string& name) {
+  if (tensor.device_type() != nb::device::cpu::value && tensor.device_type() != nb::device::cuda_host::value)
+    refuse(name.c_str(), "the tensor is not in host memory");
+  const bool bfloat16 = is_bfloat16(tensor.dtype());
+  if (tensor.dtype().lanes != 1 || !(bfloat16 || numpy_knows(tensor.dtype())))
+    refuse(name.c_str(), "the tensor's element type has no numpy counterpart");
+  std::vector<std::size_t> shape(tensor.ndim());
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) shape[axis] = tensor.shape(axis);
+  // The capsule holds a reference of the tensor's handle, which keeps the producer's memory alive.
+  using Tensor = nb::ndarray<nb::ro>;
+  const nb::capsule owner(new Tensor(tensor), [](void* held) noexcept { delete static_cast<Tensor*>(held); });
+  const ReadOnlyArray array(tensor.data(), shape.size(), shape.data(), owner, tensor.stride_ptr(),
+                            bfloat16 ? nb::dtype<std::uint16_t>() : tensor.dtype(), nb::device::cpu::value);
+  return {array, bfloat16};
+}
+
+}  // namespace
+
+BorrowedRows::BorrowedRows(nb::handle array, ElementType type, const char* name) {
+  if (PyObject_GetBuffer(array.ptr(), &buffer_, PyBUF_FORMAT | PyBUF_STRIDES) != 0) throw nb::python_error();
+  try {
+    if (buffer_.ndim != 2) refuse(name, "expected a 2-D array, given " + std::to_string(buffer_.ndim) + "-D");
+    const auto element_bytes = static_cast<Py_ssize_t>(element_size(type));
+    if (buffer_.itemsize != element_bytes || !holds(buffer_, type))
+      refuse(name, "the array does not hold " + std::string(nearwise::name(type)) + " elements");
+    const Py_ssize_t rows = buffer_.shape[0];
+    const Py_ssize_t dim = buffer_.shape[1];
+    // The strides of an axis with less than two elements mean nothing.
+    const bool adjacent = rows == 0 || dim < 2 || buffer_.strides[1] == element_bytes;
+    const bool apart = rows < 2 || dim == 0 || buffer_.strides[0] >= dim * element_bytes;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(buffer_.buf) % element_bytes == 0 &&
+                         (rows < 2 || buffer_.strides[0] % element_bytes == 0);
+    if (!adjacent || !apart || !aligned)
+      refuse(name, "the rows must be aligned and apart, their elements adjacent");
+    const Py_ssize_t stride = rows < 2 ? dim * element_bytes : buffer_.strides[0];
+    view_ = RowsView(buffer_.buf, type, static_cast<std::size_t>(rows), static_cast<std::size_t>(dim),
+                     static_cast<std::size_t>(stride));
+  } catch (...) {
+    PyBuffer_Release(&buffer_);
+    throw;
+  }
+}
+
+BorrowedRows::~BorrowedRows() { PyBuffer_Release(&buffer_); }
+
+NumpyNeighbors to_numpy(Neighbors&& neighbors) {
+  return {to_numpy(std::move(neighbors.ids)), to_numpy(std::move(neighbors.distances))};
+}
+
+Neighbors to_neighbors(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances) {
+  const auto copy = [](const auto& array, auto&& matrix) {
+    const auto view = array.view();
+    for (std::size_t row = 0; row < matrix.rows(); ++row)
+      for (std::size_t col = 0; col < matrix.cols(); ++col) matrix(row, col) = view(row, col);
+    return std::move(matrix);
+  };
+  return {copy(ids, Matrix<Id>(ids.shape(0), ids.shape(1))),
+          copy(distances, Matrix<float>(distances.shape(0), distances.shape(1)))};
+}
+
+void bind_matrix(nb::module_& module) {
+  module.def(
+      "view_dlpack", view_dlpack, nb::arg("tensor"), nb::arg("name"),
+      "A read-only numpy array over a host tensor's memory, and whether its uint16 elements are bfloat16.");
+}
+
+}  // namespace nearwise::python

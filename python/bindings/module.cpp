@@ -1,0 +1,13 @@
+// nearwise._core: the C++ library as the package's Python files see it.
+#include "bindings.h"
+
+NB_MODULE(_core, module) {
+  using namespace nearwise::python;
+  module.doc() = "The C++ side of nearwise. Private: use the functions of the package.";
+  bind_error(module);
+  bind_matrix(module);
+  bind_exact(module);
+  bind_machine(module);
+  bind_vector_file(module);
+  bind_storage(module);
+}

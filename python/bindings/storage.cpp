@@ -1,0 +1,83 @@
+// Saved results for Python.
+#include "nearwise/storage.h"
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <tuple>
+
+#include "bindings.h"
+
+namespace nearwise::python {
+namespace {
+
+using Provenance = std::map<std::string, std::string>;
+
+void save_result(const std::filesystem::path& path, const NumpyMatrix<const Id>& ids,
+                 const NumpyMatrix<const float>& distances, const std::string& metric,
+                 Provenance provenance) {
+  const SavedNeighbors result{to_neighbors(ids, distances), parse_metric(metric), std::move(provenance)};
+  const nb::gil_scoped_release unlocked;
+  save(result, path);
+}
+
+std::tuple<NumpyNeighbors, std::string, Provenance> load_result(const std::filesystem::path& path) {
+  std::optional<SavedNeighbors> read;
+  {
+    const nb::gil_scoped_release unlocked;
+    read = load_neighbors(path);
+  }
+  return {to_numpy(std::move(read->neighbors)), std::string(name(read->metric)), std::move(read->provenance)};
+}
+
+ContainerInfo inspect_file(const std::filesystem::path& path) {
+  const nb::gil_scoped_release unlocked;
+  return inspect(path);
+}
+
+ContainerInfo verify_file(const std::filesystem::path& path) {
+  const nb::gil_scoped_release unlocked;
+  return verify(path);
+}
+
+std::string describe(const SectionInfo& section) {
+  return "SectionInfo(name='" + section.name + "', offset=" + std::to_string(section.offset) +
+         ", bytes=" + std::to_string(section.bytes) + ", blocks=" + std::to_string(section.blocks) + ")";
+}
+
+std::string describe(const ContainerInfo& info) {
+  return "ContainerInfo(kind='" + info.kind + "', version=" + std::to_string(info.version_major) + "." +
+         std::to_string(info.version_minor) + ", bytes=" + std::to_string(info.bytes) + ", " +
+         std::to_string(info.sections.size()) + " sections)";
+}
+
+}  // namespace
+
+void bind_storage(nb::module_& module) {
+  nb::class_<SectionInfo>(module, "SectionInfo", "One section of a saved file.")
+      .def_ro("name", &SectionInfo::name)
+      .def_ro("offset", &SectionInfo::offset)
+      .def_ro("bytes", &SectionInfo::bytes)
+      .def_ro("blocks", &SectionInfo::blocks, "checksummed blocks")
+      .def("__repr__", [](const SectionInfo& section) { return describe(section); });
+  nb::class_<ContainerInfo>(module, "ContainerInfo", "What a saved file says of itself.")
+      .def_ro("kind", &ContainerInfo::kind)
+      .def_ro("version_major", &ContainerInfo::version_major)
+      .def_ro("version_minor", &ContainerInfo::version_minor)
+      .def_ro("bytes", &ContainerInfo::bytes)
+      .def_ro("metadata", &ContainerInfo::metadata)
+      .def_ro("sections", &ContainerInfo::sections)
+      .def("__repr__", [](const ContainerInfo& info) { return describe(info); });
+  module.def("save", save_result, nb::arg("path"), nb::arg("ids"), nb::arg("distances"), nb::arg("metric"),
+             nb::arg("provenance"));
+  module.def("load", load_result, nb::arg("path"), "((ids, distances), metric, provenance)");
+  module.def("inspect", inspect_file, nb::arg("path"));
+  module.def("verify", verify_file, nb::arg("path"));
+}
+
+}  // namespace nearwise::python

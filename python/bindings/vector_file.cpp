@@ -1,0 +1,94 @@
+// Files of vectors and neighbours for Python.
+#include "nearwise/vector_file.h"
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "bindings.h"
+
+namespace nearwise::python {
+namespace {
+
+// Between two looks for Ctrl-C while writing.
+constexpr std::size_t bytes_between_looks = 8 << 20;
+
+// numpy has no bfloat16: its bits travel as uint16.
+nb::dlpack::dtype stored_type(ElementType type) {
+  switch (type) {
+    case ElementType::f32: return nb::dtype<float>();
+    case ElementType::f16: return {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
+    case ElementType::bf16: return nb::dtype<std::uint16_t>();
+    case ElementType::u8: return nb::dtype<std::uint8_t>();
+    case ElementType::i8: return nb::dtype<std::int8_t>();
+  }
+  return {};
+}
+
+// A read-only array over the mapped file, which lives as long as the array, and the element type's name.
+std::pair<ReadOnlyArray, std::string> map_vectors(const std::filesystem::path& path) {
+  std::optional<VectorFile> opened;
+  {
+    const nb::gil_scoped_release unlocked;
+    opened.emplace(VectorFile::open(path));
+  }
+  auto* const file = new VectorFile(std::move(*opened));
+  const nb::capsule owner(file, [](void* held) noexcept { delete static_cast<VectorFile*>(held); });
+  const RowsView rows = file->rows();
+  const std::size_t shape[] = {rows.rows(), rows.dim()};
+  const std::int64_t strides[] = {static_cast<std::int64_t>(rows.stride_bytes() / element_size(rows.type())),
+                                  1};
+  const ReadOnlyArray array(rows.data(), 2, shape, owner, strides, stored_type(rows.type()),
+                            nb::device::cpu::value);
+  return {array, std::string(name(rows.type()))};
+}
+
+void write_rows(const std::filesystem::path& path, nb::handle array, const std::string& type) {
+  const BorrowedRows borrowed(array, parse_element_type(type), "vectors");
+  const RowsView rows = borrowed.view();
+  VectorWriter writer(path, rows.type(), rows.dim());
+  const std::size_t row_bytes = std::max<std::size_t>(1, rows.dim() * element_size(rows.type()));
+  const std::size_t step = std::max<std::size_t>(1, bytes_between_looks / row_bytes);
+  for (std::size_t first = 0; first < rows.rows(); first += step) {
+    {
+      const nb::gil_scoped_release unlocked;
+      writer.append(rows.slice(first, std::min(step, rows.rows() - first)));
+    }
+    // Without commit() the unfinished file goes away with the writer.
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  const nb::gil_scoped_release unlocked;
+  writer.commit();
+}
+
+NumpyNeighbors read_result(const std::filesystem::path& path) {
+  std::optional<Neighbors> read;
+  {
+    const nb::gil_scoped_release unlocked;
+    read = read_neighbors(path);
+  }
+  return to_numpy(std::move(*read));
+}
+
+void write_result(const std::filesystem::path& path, const NumpyMatrix<const Id>& ids,
+                  const NumpyMatrix<const float>& distances) {
+  const Neighbors neighbors = to_neighbors(ids, distances);
+  const nb::gil_scoped_release unlocked;
+  write_neighbors(path, neighbors);
+}
+
+}  // namespace
+
+void bind_vector_file(nb::module_& module) {
+  module.def("map_vectors", map_vectors, nb::arg("path"),
+             "A read-only array over the file, and its element type.");
+  module.def("write_vectors", write_rows, nb::arg("path"), nb::arg("vectors"), nb::arg("type"));
+  module.def("read_neighbors", read_result, nb::arg("path"),
+             "ids and distances; distances are 0 x 0 if not stored");
+  module.def("write_neighbors", write_result, nb::arg("path"), nb::arg("ids"), nb::arg("distances"));
+}
+
+}  // namespace nearwise::python

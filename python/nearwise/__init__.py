@@ -1,0 +1,38 @@
+"""Nearest neighbours, exactly: the same answer on every machine.
+
+    ids, distances = nearwise.knn(queries, base, k=10, metric="sqeuclidean")
+
+Arrays of numpy are used where they lie, without a copy (see `nearwise.knn` for the few layouts that need one).
+A wrong argument is a ValueError or TypeError that says what was expected and what was given; everything else that
+can go wrong is a `nearwise.Error` with a `code`.
+"""
+
+from nearwise._core import ContainerInfo, SectionInfo
+from nearwise._core import version as _version
+from nearwise._error import Error
+from nearwise._exact import knn
+from nearwise._machine import info
+from nearwise._neighbors import Neighbors
+from nearwise._storage import SavedNeighbors, inspect, load, save, verify
+from nearwise._vector_file import read_neighbors, read_vectors, write_neighbors, write_vectors
+
+__version__ = _version()
+
+__all__ = [
+    "ContainerInfo",
+    "Error",
+    "Neighbors",
+    "SavedNeighbors",
+    "SectionInfo",
+    "__version__",
+    "info",
+    "inspect",
+    "knn",
+    "load",
+    "read_neighbors",
+    "read_vectors",
+    "save",
+    "verify",
+    "write_neighbors",
+    "write_vectors",
+]

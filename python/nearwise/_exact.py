@@ -1,0 +1,113 @@
+"""Exact search."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Union
+
+from nearwise import _core, _options
+from nearwise._error import Error
+from nearwise._neighbors import Neighbors, adopt
+from nearwise._progress import ProgressArgument, ProgressBar, reporter
+from nearwise._rows import as_rows
+
+Metric = Literal["sqeuclidean", "euclidean", "inner_product", "cosine"]
+
+
+def knn(
+    queries: Any,
+    base: Any,
+    k: int,
+    *,
+    metric: Metric = "sqeuclidean",
+    short_rows: Literal["refuse", "pad"] = "refuse",
+    device: str = "cpu",
+    threads: int = 0,
+    memory_limit: Union[int, str] = 0,
+    isa: str = "",
+    progress: ProgressArgument = None,
+) -> Neighbors:
+    """The k nearest rows of `base` for every row of `queries`, exactly.
+
+    The answer is the same, bit for bit, on every instruction set and with any number of threads. Ctrl-C stops it
+    and raises KeyboardInterrupt. Other Python threads run meanwhile; do not let them write to the arrays.
+
+    Parameters
+    ----------
+    queries, base : array [rows, dim]
+        numpy arrays, or any object with `__dlpack__` in host memory (PyTorch, JAX), of float32, float16, bfloat16
+        (an array of `ml_dtypes.bfloat16`, or a tensor), uint8 or int8; the two may differ in type.
+
+        They are read where they lie, also memory-mapped or with gaps between rows (`x[::2]`, `x[:, :64]`). One
+        copy is made of other layouts (Fortran order, steps within a row, negative steps, foreign byte order,
+        unaligned or overlapping rows), of float64 (rounded to float32) and of other integers (which float32 must
+        hold exactly). NaN and infinity are refused with the row's number.
+    k : int
+        At least 1, and at most the number of base rows unless `short_rows="pad"`.
+    metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
+        inner_product is returned raw, largest first. cosine is 1 - cos; a zero vector is at distance 1 of all.
+    short_rows : {"refuse", "pad"}
+        What to do if k exceeds the number of base rows: "pad" ends each result row in id -1 at distance +inf
+        (-inf for inner_product).
+    device : str
+        "cpu", "cuda" or "cuda:N".
+    threads : int
+        0: as many as this process may use. A forked child process searches with one.
+    memory_limit : int or str
+        Bytes of working memory, results and converted copies together: 2147483648, "2GiB", "500MB"; 0: no limit.
+        What does not fit is refused with `Error` code out_of_memory.
+    isa : str
+        Caps the instruction set (a name of `info()["instruction_sets"]`); empty: the best there is.
+    progress : None, True or callable
+        True shows a line on stderr if the search lasts over a second. A callable gets (done, total) on this
+        thread; what it raises stops the search.
+
+    Returns
+    -------
+    Neighbors
+        A named tuple of ids, int64 [queries, k], and distances, float32 [queries, k].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearwise
+    >>> base = np.array([[0, 0], [3, 4], [1, 0]], dtype=np.float32)
+    >>> ids, distances = nearwise.knn(base[:1], base, k=2)
+    >>> ids
+    array([[0, 2]])
+    >>> distances
+    array([[0., 1.]], dtype=float32)
+
+    >>> nearwise.knn(base[:1], base, k=3, metric="euclidean").distances
+    array([[0., 1., 5.]], dtype=float32)
+
+    A single vector is a matrix of one row:
+
+    >>> nearwise.knn(base[1][None, :], base, k=1).ids
+    array([[1]])
+    """
+    limit = _options.byte_count(memory_limit, "memory_limit")
+    query_rows = as_rows(queries, "queries", limit)
+    base_rows = as_rows(base, "base", limit)
+    copied_bytes = query_rows.copied_bytes + base_rows.copied_bytes
+    if limit and copied_bytes >= limit:
+        raise Error(f"knn: the converted copies take {copied_bytes} bytes, memory_limit is {limit}", "out_of_memory")
+    report = reporter(progress, "knn")
+    try:
+        found = _core.knn(
+            query_rows.array,
+            query_rows.type,
+            base_rows.array,
+            base_rows.type,
+            _options.neighbor_count(k),
+            _options.word(metric, "metric"),
+            _options.word(short_rows, "short_rows"),
+            _options.word(device, "device"),
+            _options.thread_count(threads),
+            limit and limit - copied_bytes,
+            _options.word(isa, "isa"),
+            report,
+        )
+    finally:
+        if isinstance(report, ProgressBar):
+            report.close()
+    return adopt(found)

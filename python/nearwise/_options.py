@@ -1,0 +1,61 @@
+"""Arguments that C++ options take, checked and worded here where Python types still show."""
+
+from __future__ import annotations
+
+import operator
+import re
+from typing import Any
+
+import numpy as np
+
+_LARGEST_INT = 2**31 - 1
+_LARGEST_SIZE = 2**63 - 1
+
+_UNITS = {"": 1, "b": 1}
+_UNITS |= {prefix + "b": 1000**power for power, prefix in enumerate("kmgt", start=1)}
+_UNITS |= {prefix + "ib": 1024**power for power, prefix in enumerate("kmgt", start=1)}
+
+
+def integer(value: Any, name: str, lowest: int, highest: int) -> int:
+    """An int, or what stands for one (numpy integers); neither bool nor float."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name}: expected an integer, given {value!r}")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: expected an integer, given {value!r} ({type(value).__name__})") from None
+    if number < lowest:
+        raise ValueError(f"{name}: expected at least {lowest}, given {number}")
+    if number > highest:
+        raise ValueError(f"{name}: expected at most {highest}, given {number}")
+    return number
+
+
+def neighbor_count(value: Any) -> int:
+    """k; whether the base has that many rows is C++'s to say."""
+    return integer(value, "k", 1, _LARGEST_SIZE)
+
+
+def thread_count(value: Any) -> int:
+    return integer(value, "threads", 0, _LARGEST_INT)
+
+
+def word(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: expected a string, given {value!r} ({type(value).__name__})")
+    return value
+
+
+def byte_count(value: Any, name: str) -> int:
+    """Bytes as an integer or as text with a unit.
+
+    >>> byte_count("2GiB", "memory_limit"), byte_count("1.5 MB", "memory_limit"), byte_count(0, "memory_limit")
+    (2147483648, 1500000, 0)
+    """
+    if not isinstance(value, str):
+        return integer(value, name, 0, _LARGEST_SIZE)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", value, re.ASCII)
+    unit = _UNITS.get(match[2].lower()) if match else None
+    if match is None or unit is None:
+        raise ValueError(f"{name}: expected bytes such as 2147483648, '2GiB' or '500MB', given {value!r}")
+    return integer(int(float(match[1]) * unit), name, 0, _LARGEST_SIZE)

@@ -1,0 +1,73 @@
+"""What progress=True shows: one line on stderr, for work that lasts."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, Callable, Optional, TextIO, Union
+
+ProgressArgument = Union[None, bool, Callable[[int, int], Any]]
+
+_SECONDS_OF_SILENCE = 1.0
+_SECONDS_BETWEEN_DRAWINGS = 0.1
+_SECONDS_BETWEEN_LINES = 10.0  # where a line cannot be drawn over: a log file
+_WIDTH = 30
+
+
+class ProgressBar:
+    """Shows share, rate and time left; silent for the first second. Call it with (done, total), close it at the end."""
+
+    def __init__(
+        self, label: str, stream: Optional[TextIO] = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._label = label
+        self._stream = sys.stderr if stream is None else stream
+        self._clock = clock
+        self._started = clock()
+        self._next = self._started + _SECONDS_OF_SILENCE
+        self._redraws = self._stream is not None and self._stream.isatty()
+        self._drawn = 0  # characters to draw over
+
+    def __call__(self, done: int, total: int) -> None:
+        now = self._clock()
+        if self._stream is None or now < self._next:
+            return
+        self._next = now + (_SECONDS_BETWEEN_DRAWINGS if self._redraws else _SECONDS_BETWEEN_LINES)
+        text = self._text(done, total, now - self._started)
+        if self._redraws:
+            self._stream.write("\r" + text.ljust(self._drawn))
+            self._drawn = len(text)
+        else:
+            self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def close(self) -> None:
+        if self._drawn:
+            self._stream.write("\r" + " " * self._drawn + "\r")
+            self._stream.flush()
+            self._drawn = 0
+
+    def _text(self, done: int, total: int, seconds: float) -> str:
+        share = min(1.0, done / total) if total else 1.0
+        filled = int(share * _WIDTH)
+        rate = done / seconds
+        left = f"{(total - done) / rate:.0f} s left" if rate > 0 else "time left unknown"
+        return f"{self._label} [{'#' * filled}{'.' * (_WIDTH - filled)}] {share:4.0%}  {_short(rate)}/s  {left}"
+
+
+def _short(number: float) -> str:
+    for unit in ("", " k", " M", " G"):
+        if number < 1000:
+            return f"{number:.3g}{unit}"
+        number /= 1000
+    return f"{number:.3g} T"
+
+
+def reporter(progress: ProgressArgument, label: str) -> Optional[Callable[[int, int], Any]]:
+    if progress is None or progress is False:
+        return None
+    if progress is True:
+        return ProgressBar(label)
+    if not callable(progress):
+        raise TypeError(f"progress: expected None, True or a callable of (done, total), given {progress!r}")
+    return progress

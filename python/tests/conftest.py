@@ -1,0 +1,27 @@
+"""Shared by the tests: repeatable properties, and a small data set."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+# Repeatable and without a database: a failure in CI is a failure here. More examples on demand.
+settings.register_profile(
+    "nearwise",
+    max_examples=int(os.environ.get("NEARWISE_EXAMPLES", "60")),
+    deadline=None,
+    database=None,
+    derandomize="NEARWISE_EXAMPLES" not in os.environ,
+)
+settings.load_profile("nearwise")
+
+
+@pytest.fixture
+def base():
+    return np.random.default_rng(1).standard_normal((300, 24), dtype=np.float32)
+
+
+@pytest.fixture
+def queries():
+    return np.random.default_rng(2).standard_normal((20, 24), dtype=np.float32)

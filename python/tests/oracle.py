@@ -1,0 +1,52 @@
+"""The definition of an answer, slow and obvious, in double precision.
+
+A distance is summed in float64, element i into lane i mod 8, the eight lanes combined in a fixed order, and rounded
+once to float32; neighbours are ordered by (distance, id). So answers can be compared bit for bit.
+"""
+
+import numpy as np
+
+METRICS = ("sqeuclidean", "euclidean", "inner_product", "cosine")
+
+
+def _sum_in_lanes(terms):
+    """[queries, rows, dim] -> [queries, rows]"""
+    lanes = np.zeros(terms.shape[:2] + (8,))
+    for element in range(terms.shape[2]):
+        lanes[:, :, element % 8] += terms[:, :, element]
+    lane = np.moveaxis(lanes, 2, 0)
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]))
+
+
+def distances(queries, base, metric):
+    """float32 [queries, rows]"""
+    q = np.asarray(queries).astype(np.float64)[:, None, :]
+    b = np.asarray(base).astype(np.float64)[None, :, :]
+    if metric in ("sqeuclidean", "euclidean"):
+        total = _sum_in_lanes((q - b) * (q - b))
+        return (np.sqrt(total) if metric == "euclidean" else total).astype(np.float32)
+    total = _sum_in_lanes(q * b)
+    if metric == "inner_product":
+        return total.astype(np.float32)
+    norms = _sum_in_lanes(q * q) * _sum_in_lanes(b * b)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosine = np.clip(1 - total / np.sqrt(norms), 0, 2)
+    return np.where(norms == 0, 1, cosine).astype(np.float32)
+
+
+def knn(queries, base, k, metric="sqeuclidean"):
+    """ids and distances [queries, k], padded with -1 where the base is short"""
+    found = distances(queries, base, metric)
+    key = -found if metric == "inner_product" else found
+    order = np.argsort(key, axis=1, kind="stable")[:, :k]
+    ids = np.full((len(found), k), -1, np.int64)
+    values = np.full((len(found), k), -np.inf if metric == "inner_product" else np.inf, np.float32)
+    ids[:, : order.shape[1]] = order
+    values[:, : order.shape[1]] = np.take_along_axis(found, order, axis=1)
+    return ids, values
+
+
+def check(found, queries, base, k, metric="sqeuclidean"):
+    ids, values = knn(queries, base, k, metric)
+    np.testing.assert_array_equal(found.distances, values)
+    np.testing.assert_array_equal(found.ids, ids)

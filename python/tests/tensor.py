@@ -1,0 +1,69 @@
+"""A tensor of no library: the least that DLPack asks for, so that the exchange is tested without PyTorch."""
+
+import ctypes
+
+import numpy as np
+
+HOST, CUDA = 1, 2
+INT, UINT, FLOAT, BFLOAT = 0, 1, 2, 4
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = [("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", _Deleter)]
+
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+class Tensor:
+    """Exports the memory of a numpy array under a DLPack type code of the caller's choice."""
+
+    def __init__(self, array, code, device=HOST):
+        self.array = array
+        self.device = device
+        self.deleted = 0
+        ndim = array.ndim
+        shape = (ctypes.c_int64 * ndim)(*array.shape)
+        strides = (ctypes.c_int64 * ndim)(*(stride // array.itemsize for stride in array.strides))
+        # 16 bytes of the address travel as an offset: importers must add it.
+        tensor = _DLTensor(
+            array.ctypes.data - 16, device, 0, ndim, code, array.itemsize * 8, 1, shape, strides, byte_offset=16
+        )
+        self._deleter = _Deleter(self._delete)
+        self._managed = _Managed(tensor, None, self._deleter)
+        self._keep = (shape, strides)
+
+    def _delete(self, _):
+        self.deleted += 1
+
+    def __dlpack__(self, **_):
+        return _new_capsule(ctypes.addressof(self._managed), b"dltensor", None)
+
+    def __dlpack_device__(self):
+        return (self.device, 0)
+
+
+def bfloat16_tensor(values):
+    """A bfloat16 tensor over bits of our own, so that nothing of ml_dtypes is needed."""
+    bits = (np.ascontiguousarray(values, dtype=np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    return Tensor(bits, BFLOAT)

@@ -1,0 +1,197 @@
+"""Wrong arguments are named, never swallowed. Also run under `python -O` (test_process.py)."""
+
+import pickle
+
+import nearwise
+import numpy as np
+import pytest
+from nearwise import _core
+
+
+@pytest.mark.parametrize(
+    ("k", "kind", "text"),
+    [
+        (0, ValueError, "k: expected at least 1, given 0"),
+        (-1, ValueError, "k: expected at least 1, given -1"),
+        (301, ValueError, "300.*301"),
+        (2**31, ValueError, "300.*2147483648"),
+        (2**70, ValueError, "k: expected at most"),
+        (3.7, TypeError, r"k: expected an integer, given 3.7 \(float\)"),
+        (np.float32(3), TypeError, "k: expected an integer"),
+        (True, TypeError, "k: expected an integer, given True"),
+        (np.True_, TypeError, "k: expected an integer"),
+        ("3", TypeError, r"k: expected an integer, given '3' \(str\)"),
+        (None, TypeError, "k: expected an integer"),
+    ],
+)
+def test_k(k, kind, text, queries, base):
+    with pytest.raises(kind, match=text):
+        nearwise.knn(queries, base, k)
+
+
+def test_a_padded_result_beyond_all_memory(queries, base):
+    with pytest.raises(nearwise.Error) as caught:
+        nearwise.knn(queries, base, 2**40, short_rows="pad", memory_limit="1GiB")
+    assert caught.value.code == "out_of_memory"
+    with pytest.raises((nearwise.Error, MemoryError, ValueError)):
+        nearwise.knn(queries, base, 2**62, short_rows="pad")
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (np.zeros((3, 24), np.complex64), "queries: dtype complex64 is not accepted; accepted are float32, float16"),
+        (np.zeros((3, 24), bool), "queries: dtype bool is not accepted; accepted are"),
+        (np.full((3, 24), "a", dtype=object), "queries: dtype object is not accepted"),
+        (np.full((3, 24), "a"), "queries: dtype <U1 is not accepted"),
+        (np.zeros((3, 24), "M8[s]"), "queries: dtype datetime64"),
+        (np.zeros((3, 24), np.longdouble), "queries: dtype float128|queries: dtype longdouble"),
+        (np.zeros((3, 24), [("x", "f4")]), "queries: dtype .* is not accepted"),
+        (np.zeros(24, np.float32), r"queries: expected a 2-D .* given 1-D of shape \(24,\).*queries\[None, :\]"),
+        (np.zeros((2, 2, 24), np.float32), "queries: expected a 2-D .* given 3-D"),
+        (np.float32(1), "queries: expected a 2-D .* given 0-D"),
+        (None, "queries: dtype object is not accepted"),
+        ("text", "queries: dtype <U4 is not accepted"),
+        ([[1.0, 2.0], [3.0]], "queries: list does not convert to an array"),
+        (np.zeros((3, 16), np.float32), "16 and 24"),
+        (np.zeros((3, 48), np.float32), "48 and 24"),
+    ],
+)
+def test_queries(values, text, base):
+    with pytest.raises(ValueError, match=text):
+        nearwise.knn(values, base, 1)
+
+
+def test_base_is_checked_alike(queries):
+    with pytest.raises(ValueError, match=r"base: expected a 2-D .*base\[None, :\]"):
+        nearwise.knn(queries, queries[0], 1)
+    with pytest.raises(ValueError, match="base: dtype complex128"):
+        nearwise.knn(queries, queries.astype(complex), 1)
+
+
+def test_masked_elements(queries, base):
+    with pytest.raises(ValueError, match="masked"):
+        nearwise.knn(np.ma.masked_array(queries, mask=queries > 1), base, 1)
+
+
+def test_dimension_zero():
+    nothing = np.zeros((3, 0), np.float32)
+    with pytest.raises(ValueError, match="dimension"):
+        nearwise.knn(nothing, nothing, 1)
+
+
+def test_an_empty_base(queries):
+    with pytest.raises(ValueError, match="number of base rows, 0"):
+        nearwise.knn(queries, np.empty((0, 24), np.float32), 1)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
+@pytest.mark.parametrize("row", [0, 17])
+def test_non_finite_rows_are_named(value, dtype, row, queries, base):
+    for name, damaged in (("queries", queries.astype(dtype)), ("base", base.astype(dtype))):
+        damaged[row, 5] = value
+        given = {"queries": queries, "base": base, name: damaged}
+        with pytest.raises(ValueError, match=rf"\b{row}\b") as caught:
+            nearwise.knn(given["queries"], given["base"], 1)
+        assert "row" in str(caught.value)
+
+
+def test_huge_but_finite_values(queries, base):
+    """1e30 squared overflows float32 in a naive sum; here it is a distance of +inf at worst, ids stay true."""
+    found = nearwise.knn(queries * np.float32(1e30), base, 3)
+    assert ((found.ids >= 0) & (found.ids < 300)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "text"),
+    [
+        ({"metric": "l2"}, ValueError, "metric: expected one of sqeuclidean, euclidean, inner_product, cosine"),
+        ({"metric": 2}, TypeError, r"metric: expected a string, given 2 \(int\)"),
+        ({"short_rows": "drop"}, ValueError, "short_rows: expected one of refuse, pad, given 'drop'"),
+        ({"device": "tpu"}, ValueError, "device must be cpu, cuda or cuda:N, given 'tpu'"),
+        ({"device": "cuda:x"}, ValueError, "cuda:x"),
+        ({"device": None}, TypeError, "device: expected a string"),
+        ({"isa": "mmx"}, ValueError, "mmx"),
+        ({"threads": -1}, ValueError, "threads: expected at least 0, given -1"),
+        ({"threads": 10**9}, ValueError, "threads"),
+        ({"threads": 2**40}, ValueError, "threads: expected at most"),
+        ({"threads": 1.5}, TypeError, "threads: expected an integer"),
+        ({"memory_limit": "much"}, ValueError, "memory_limit: expected bytes such as 2147483648, '2GiB'"),
+        ({"memory_limit": "-1GiB"}, ValueError, "memory_limit: expected bytes"),
+        ({"memory_limit": -1}, ValueError, "memory_limit: expected at least 0"),
+        ({"memory_limit": 1.5}, TypeError, "memory_limit: expected an integer"),
+        ({"progress": 3}, TypeError, "progress: expected None, True or a callable"),
+        ({"unknown": 3}, TypeError, "unknown"),
+    ],
+)
+def test_options(options, kind, text, queries, base):
+    with pytest.raises(kind, match=text):
+        nearwise.knn(queries, base, 1, **options)
+
+
+def test_options_have_no_positions(queries, base):
+    with pytest.raises(TypeError):
+        nearwise.knn(queries, base, 1, "cosine")
+
+
+def test_a_device_that_is_not_there(queries, base):
+    with pytest.raises(nearwise.Error, match="cuda:99") as caught:
+        nearwise.knn(queries, base, 1, device="cuda:99")
+    assert caught.value.code == "unsupported"
+
+
+def test_memory_limit_says_what_it_would_take(queries, base):
+    with pytest.raises(nearwise.Error, match="memory") as caught:
+        nearwise.knn(queries, base, 5, memory_limit=100)
+    assert caught.value.code == "out_of_memory"
+
+
+def test_memory_limit_counts_converted_copies(base):
+    with pytest.raises(nearwise.Error, match=r"base: a converted copy of float64 \(300, 24\) takes 28800") as caught:
+        nearwise.knn(base, base.astype(np.float64), 5, memory_limit=20_000)
+    assert caught.value.code == "out_of_memory"
+    with pytest.raises(nearwise.Error, match="converted copies take 57600"):
+        nearwise.knn(base.astype(np.float64), base.astype(np.float64), 5, memory_limit=40_000)
+
+
+def test_the_error_class():
+    assert issubclass(nearwise.Error, RuntimeError)
+    error = nearwise.Error("file: broken", "corrupt")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is nearwise.Error and again.code == "corrupt" and str(again) == "file: broken"
+    assert repr(type(error)) == "<class 'nearwise.Error'>"
+
+
+def call_core(queries, queries_type="f32", **changes):
+    base = np.zeros((4, 3), np.float32)
+    arguments = {"base": base, "base_type": "f32", "k": 1, "metric": "sqeuclidean", "short_rows": "refuse"}
+    arguments |= {"device": "cpu", "threads": 0, "memory_limit": 0, "isa": "", "progress": None, **changes}
+    return _core.knn(queries, queries_type, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("array", "kind"),
+    [
+        (np.zeros((2, 3), np.float64), "f32"),
+        (np.zeros((2, 3), np.float32), "u8"),
+        (np.zeros((2, 3), np.float32), "f16"),
+        (np.zeros((2, 3), np.int8), "u8"),
+        (np.zeros(3, np.float32), "f32"),
+        (np.zeros((2, 6), np.float32)[:, ::2], "f32"),
+        (np.zeros((2, 3), np.float32)[::-1], "f32"),
+        (np.broadcast_to(np.zeros(3, np.float32), (2, 3)), "f32"),
+        (np.zeros((2, 3), ">f4"), "f32"),
+        (np.zeros((2, 3), np.float32), "f64"),
+    ],
+)
+def test_the_private_module_checks_again(array, kind):
+    """Nothing that Python code does can make C++ read beyond an array."""
+    with pytest.raises(ValueError):
+        call_core(array, kind)
+
+
+def test_the_private_module_refuses_what_is_no_array():
+    for value in (None, 3, "text", object()):
+        with pytest.raises(TypeError):
+            call_core(value)

@@ -1,0 +1,96 @@
+"""The package as a whole: examples that run, documentation that is true, types that are there."""
+
+import doctest
+import importlib
+import importlib.metadata
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nearwise
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples" / "python").glob("*.py"))
+MODULES = sorted(
+    f"nearwise.{module.name}" for module in pkgutil.iter_modules(nearwise.__path__) if module.name != "__main__"
+)
+
+
+@pytest.mark.parametrize("name", ["nearwise", *MODULES])
+def test_doctests(name):
+    failures, _ = doctest.testmod(importlib.import_module(name))
+    assert failures == 0
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_examples(path, tmp_path):
+    result = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip()
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) >= 3
+
+
+def test_version_is_that_of_the_build():
+    declared = re.search(r"project\(nearwise VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())
+    assert nearwise.__version__ == declared[1]
+    try:
+        assert importlib.metadata.version("nearwise") == nearwise.__version__
+    except importlib.metadata.PackageNotFoundError:
+        pass  # a build folder, not an installation
+
+
+def test_info():
+    info = nearwise.info()
+    assert info["version"] == nearwise.__version__
+    assert info["instruction_sets"] and "cpu" in [device["name"] for device in info["devices"]]
+    assert set(info["blas"]) == {"library", "gflops", "own_gflops", "warning"}
+
+
+def test_public_names_are_documented():
+    for name in nearwise.__all__:
+        thing = getattr(nearwise, name)
+        if name != "__version__":
+            assert inspect.getdoc(thing), name
+        assert not hasattr(thing, "__wrapped__")
+
+
+def test_types_are_shipped():
+    folder = Path(nearwise._core.__file__).parent
+    assert (folder / "_core.pyi").is_file() and (folder / "py.typed").is_file()
+    stub = (folder / "_core.pyi").read_text()
+    for name in ("def knn(", "def map_vectors(", "class ContainerInfo"):
+        assert name in stub
+
+
+def test_keywords_are_the_fields_of_the_options():
+    """One vocabulary: what C++ calls a field, Python calls the keyword."""
+    headers = {name: (ROOT / "include" / "nearwise" / name).read_text() for name in ("exact.h", "context.h")}
+    keywords = inspect.signature(nearwise.knn).parameters
+    for header, struct in (("exact.h", "KnnOptions"), ("context.h", "ContextOptions")):
+        body = re.search(rf"struct {struct} \{{(.*?)\n\}};", headers[header], re.DOTALL)[1]
+        code = re.sub("//.*", "", body)
+        fields = set(re.findall(r"(\w+)(?: = [^;]+)?;", code)) - {"seed", "clock"}
+        assert fields <= set(keywords), fields - set(keywords)
+
+
+def test_import_needs_numpy_only():
+    code = "import sys, nearwise; print(sorted({'ml_dtypes', 'torch', 'pytest'} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.stdout == "[]\n", result.stderr
+
+
+def test_rows_of_all_sizes_by_the_default_context():
+    """The calling thread takes small work, a thread of its own the rest: the answers agree where they meet."""
+    random = np.random.default_rng(8)
+    for rows in (1, 10, 1000, 3000):
+        base = random.standard_normal((rows, 64), dtype=np.float32)
+        found = nearwise.knn(base, base, 1)
+        np.testing.assert_array_equal(found.ids[:, 0], np.arange(rows))
