@@ -1,0 +1,17 @@
+# cmake -D BUILD=... -D CONFIG=... -D GENERATOR=... -D COMPILER=... -D EXAMPLE=... -D SCRATCH=... -P check.cmake
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "failed (${status}): ${command}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${SCRATCH})
+run(${CMAKE_COMMAND} --install ${BUILD} --config ${CONFIG} --prefix ${SCRATCH}/first)
+# Moved after the installation: an installed package must not remember where it was put.
+file(RENAME ${SCRATCH}/first ${SCRATCH}/prefix)
+run(${CMAKE_COMMAND} -S ${EXAMPLE} -B ${SCRATCH}/build -G ${GENERATOR} -D CMAKE_BUILD_TYPE=Release
+    -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_PREFIX_PATH=${SCRATCH}/prefix -D CMAKE_CXX_FLAGS=-Wall\ -Wextra\ -Werror)
+run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
+run(${SCRATCH}/build/nearest)

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Checks who includes whom: the layers of docs/architecture.md, section 3, and where hardware may show.
+
+Every `#include` of a C++ or CUDA file is resolved as the build would, the two files are placed in the layers,
+and the pair is judged. Conditional compilation on a backend or an instruction set is refused outside the
+few places that exist for it.
+"""
+import argparse
+import re
+import sys
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import repository
+
+SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
+
+# The folders of src/, lowest first. A file includes its own layer or a lower one.
+LAYERS = {"core": 0, "io": 1, "backend": 2, "ops": 3, "cluster": 4, "quantize": 4, "index": 5, "graph": 5,
+          "shard": 6, "plan": 7}
+# The one pair of different folders in one layer that may meet: user, used.
+ALLOWED_SIBLINGS = {("quantize", "cluster")}
+
+# A public header has the layer of its implementation.
+PUBLIC_HEADERS = {
+    "types": "core", "error": "core", "matrix": "core", "neighbors": "core", "progress": "core",
+    "vector_file": "io", "storage": "io",
+    "context": "backend", "machine": "backend",
+    "exact": "ops",
+}
+UMBRELLA = PurePosixPath("include/nearwise/nearwise.h")
+
+# What the folder of one backend sees of src/backend.
+BACKEND_SEAM = {PurePosixPath("src/backend/backend.h"), PurePosixPath("src/backend/ops.h")}
+BACKENDS = (PurePosixPath("src/backend/cpu"), PurePosixPath("src/backend/cuda"))
+
+# Leaves use the library as anyone does; each sees the public headers and its own folder.
+LEAVES = ("cli", "python", "examples")
+# Tests and benchmarks look into the library; nobody looks into them.
+OBSERVERS = ("tests", "bench")
+
+
+class Restriction(NamedTuple):
+    """Headers of one library, and the only places that may include them."""
+
+    pattern: re.Pattern
+    places: tuple[str, ...]
+
+
+RESTRICTED = (
+    Restriction(re.compile(r"hwy/"), ("src/backend/cpu/kernels/",)),
+    Restriction(re.compile(r"(oneapi/)?tbb/"), ("src/core/parallel_tbb.cpp",)),
+    Restriction(re.compile(r"(\w*intrin|arm_neon|arm_sve|cpuid)\.h$"), ("src/backend/cpu/x86/",)),
+    Restriction(re.compile(r"(cuda|cublas|curand|nccl|cub/|thrust/|cooperative_groups)"),
+                ("src/backend/cuda/", "tests/cuda_emulation/")),
+    Restriction(re.compile(r"(cblas|lapacke?|openblas)"), ("src/backend/", "bench/")),
+)
+
+STANDARD_HEADERS = set("""
+    algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits
+    clocale cmath compare complex concepts condition_variable coroutine csetjmp csignal cstdarg cstddef cstdint cstdio
+    cstdlib cstring ctime cuchar cwchar cwctype deque exception execution filesystem forward_list fstream functional
+    future initializer_list iomanip ios iosfwd iostream istream iterator latch limits list locale map memory
+    memory_resource mutex new numbers numeric optional ostream queue random ranges ratio regex scoped_allocator
+    semaphore set shared_mutex span sstream stack stdexcept stop_token streambuf string string_view syncstream
+    system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant
+    vector version""".split())
+
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"])([^>\"\n]+)[>\"]", re.MULTILINE)
+CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(?:n?def)?\b((?:[^\n]*\\\n)*[^\n]*)", re.MULTILINE)
+BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+HARDWARE = re.compile(
+    r"\b(__(AVX|SSE|SSSE|AMX|FMA|F16C|BMI|ARM|NVCC|CUDA|aarch64|x86_64|amd64|i386)\w*"
+    r"|_M_(X64|IX86|ARM)\w*|HWY_\w+|CUDA\w*"
+    r"|NEARWISE_(\w*_)?(CPU|CUDA|GPU|AVX|SSE|NEON|SVE|AMX|TBB|HWY|SIMD|ISA|THREADS)\w*)")
+# Highway's re-inclusion needs its own boilerplate; one header hides real CUDA from the emulated device.
+HARDWARE_ALLOWED = {"src/backend/cpu/kernels/": re.compile(r"(HWY_\w+|NEARWISE_\w+_(H_?|TOGGLE))$"),
+                    "src/backend/cuda/gpu.h": re.compile("")}
+
+
+def layer_folder(path):
+    """The folder of src/ to which a file of src/ or include/nearwise belongs, or None."""
+    if path.parts[0] == "src" and len(path.parts) > 2:
+        return path.parts[1]
+    if path.parts[:2] == ("include", "nearwise"):
+        return PUBLIC_HEADERS.get(path.stem)
+    return None
+
+
+def is_within(path, folder):
+    return folder in path.parents
+
+
+def is_public(path):
+    return path.parts[:2] == ("include", "nearwise")
+
+
+def resolve(including, name, known):
+    """The repository's file that `name` means in `including`, or None if it is not ours."""
+    roots = [including.parent, *map(PurePosixPath, ("include", "src", including.parts[0], "."))]
+    if including.parts[0] in OBSERVERS:
+        roots.append(PurePosixPath("tests"))
+    for root in roots:
+        parts = []
+        for part in (root / name).parts:
+            if part == "..":
+                parts = parts[:-1]
+            else:
+                parts.append(part)
+        if (candidate := PurePosixPath(*parts)) in known:
+            return candidate
+    return None
+
+
+def judge_layers(user, used):
+    user_folder, used_folder = layer_folder(user), layer_folder(used)
+    if user_folder not in LAYERS or used_folder not in LAYERS:
+        return None  # an unknown folder or header is reported once, by itself
+    user_layer, used_layer = LAYERS[user_folder], LAYERS[used_folder]
+    if used_layer > user_layer:
+        return f"{user_folder} (layer {user_layer}) includes {used_folder} (layer {used_layer})"
+    if used_layer == user_layer and user_folder != used_folder and (user_folder, used_folder) not in ALLOWED_SIBLINGS:
+        return f"{user_folder} and {used_folder} share a layer and may not meet"
+    return None
+
+
+def judge_backend(user, used):
+    for backend in BACKENDS:
+        if is_within(used, backend) and not is_within(user, backend):
+            return f"{backend} is private to its folder"
+        if is_within(user, backend) and not is_within(used, backend):
+            # It may implement a public header of its layer (machine.h).
+            of_this_layer = is_public(used) and layer_folder(used) == "backend"
+            if used not in BACKEND_SEAM and not of_this_layer and layer_folder(used) != "core":
+                return f"{backend} sees core, backend.h and ops.h, nothing else"
+    return None
+
+
+def judge_own(user, used):
+    """Why `user` may not include our file `used`, or None."""
+    area, used_area = user.parts[0], used.parts[0]
+    if area in OBSERVERS:
+        return "a leaf is no library" if used_area in LEAVES else None
+    if area in LEAVES:
+        own = PurePosixPath(*user.parts[:2]) if area == "examples" else PurePosixPath(area)
+        if is_public(used) or is_within(used, own):
+            return None
+        return f"{area} may include include/nearwise and its own files only"
+    if used_area not in ("src", "include"):
+        return f"the library includes {used_area}/"
+    if is_public(user) and not is_public(used):
+        return "a public header includes a private one"
+    if user == UMBRELLA:
+        return None
+    if used == UMBRELLA:
+        return "nearwise.h is for users; include what is needed"
+    return judge_backend(user, used) or judge_layers(user, used)
+
+
+def judge_foreign(user, name):
+    """Why `user` may not include the foreign header `name`, or None."""
+    if is_public(user) and name not in STANDARD_HEADERS:
+        return "a public header includes something other than the standard library and nearwise"
+    for pattern, places in RESTRICTED:
+        if pattern.match(name) and not any(str(user).startswith(place) for place in places):
+            return f"only {' and '.join(places)} may include it"
+    return None
+
+
+def judge_condition(path, condition):
+    """Why the condition of an #if in `path` is refused, or None."""
+    words = [match.group(0) for match in HARDWARE.finditer(condition)]
+    for place, allowed in HARDWARE_ALLOWED.items():
+        if str(path).startswith(place):
+            words = [word for word in words if not allowed.match(word)]
+    return f"the build selects files, not macros: #if on {', '.join(words)}" if words else None
+
+
+def check_file(path, text, known):
+    """Findings of one file: its path, its text, and the set of all paths."""
+    text = BLOCK_COMMENT.sub(lambda match: "\n" * match.group(0).count("\n"), text)
+    findings = []
+
+    def report(match, message):
+        findings.append(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {message}")
+
+    if path.parts[0] == "src" and len(path.parts) > 2 and path.parts[1] not in LAYERS:
+        findings.append(f"{path}:1: src/{path.parts[1]} has no layer in tools/check_layers.py")
+    if is_public(path) and path != UMBRELLA and path.stem not in PUBLIC_HEADERS:
+        findings.append(f"{path}:1: this public header has no layer in tools/check_layers.py")
+    for match in INCLUDE.finditer(text):
+        name = match.group(2)
+        used = resolve(path, name, known)
+        reason = judge_own(path, used) if used else judge_foreign(path, name)
+        if reason:
+            report(match, f"includes {name}: {reason}")
+    for match in CONDITION.finditer(text):
+        if reason := judge_condition(path, match.group(1)):
+            report(match, reason)
+    return findings
+
+
+def check(root):
+    paths = [PurePosixPath(path) for path in repository.files(root) if path.suffix in SUFFIXES]
+    known = set(paths)
+    return [finding for path in paths
+            for finding in check_file(path, (root / path).read_text(encoding="utf-8"), known)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=Path, default=repository.ROOT)
+    return repository.conclude("check_layers", check(parser.parse_args().root))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

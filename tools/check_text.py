@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Checks what no compiler sees: files too long to read in one sitting, paths of one machine, unfinished marks,
+and files that a program made."""
+import argparse
+import re
+import sys
+from pathlib import Path
+
+import repository
+
+MOST_LINES = 600
+COUNTED_SUFFIXES = {".h", ".cpp", ".cu", ".cuh", ".py"}
+
+# Bracketed letters keep the patterns from finding themselves.
+ABSOLUTE_PATH = re.compile(r"(?<![\w.~/}-])/(?:h[o]me|r[o]ot|w[o]rk|U[s]ers|m[n]t)/[\w.]")
+UNFINISHED = re.compile(r"\b(?:T[O]DO|F[I]XME|X[X]X)\b")
+MADE_BY_PROGRAM = re.compile(r"\bD[O] NOT EDIT\b|@g[e]nerated\b")
+
+GENERATED_NAMES = re.compile(
+    r"(^|/)(build|dist|__pycache__|CMakeFiles|[^/]+\.egg-info)/"
+    r"|(^|/)(CMakeCache\.txt|compile_commands\.json|\.ninja_log|\.DS_Store)$"
+    r"|\.(o|a|so|so\.[\d.]+|pyc|whl|gcda|gcno|profraw|orig|rej)$")
+# Data that tests read as it is: files of released versions, inputs that once broke a reader.
+BINARY_FOLDERS = ("tests/golden/", "tests/fuzz/", "tests/data/")
+
+
+def check_file(path, content):
+    """Findings of one file: its path in the repository and its bytes."""
+    name = str(path)
+    if GENERATED_NAMES.search(name):
+        return [f"{name}: a file that a program makes does not belong in the repository"]
+    if b"\0" in content:
+        if name.startswith(BINARY_FOLDERS):
+            return []
+        return [f"{name}: binary; data that a script can make stays out (allowed: {', '.join(BINARY_FOLDERS)})"]
+    if name == "LICENSE":
+        return []
+    try:
+        lines = content.decode("utf-8").splitlines()
+    except UnicodeDecodeError:
+        return [f"{name}: not UTF-8"]
+    findings = []
+    if path.suffix in COUNTED_SUFFIXES and len(lines) > MOST_LINES:
+        findings.append(f"{name}: {len(lines)} lines, more than {MOST_LINES}: would two files explain themselves better?")
+    for number, line in enumerate(lines, 1):
+        if ABSOLUTE_PATH.search(line):
+            findings.append(f"{name}:{number}: a path of one machine")
+        if UNFINISHED.search(line):
+            findings.append(f"{name}:{number}: an unfinished mark; finish it or file an issue")
+        if MADE_BY_PROGRAM.search(line):
+            findings.append(f"{name}:{number}: says that a program made this file")
+        if "\r" in line:
+            findings.append(f"{name}:{number}: carriage return")
+    return findings
+
+
+def check(root):
+    return [finding for path in repository.files(root) for finding in check_file(path, (root / path).read_bytes())]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", type=Path, default=repository.ROOT)
+    return repository.conclude("check_text", check(parser.parse_args().root))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
