@@ -32,6 +32,7 @@ enum class Kind : std::uint8_t {
   one_hot,       // one non-zero of a few values
   sparse,        // one in ten non-zero
   constant_columns,
+  cancelling,  // 1 and 2^30 of either sign: products cancel, and what remains depends on the order of summation
 };
 
 inline constexpr std::array every_kind = {Kind::normal,
@@ -50,7 +51,8 @@ inline constexpr std::array every_kind = {Kind::normal,
                                           Kind::zero_rows,
                                           Kind::one_hot,
                                           Kind::sparse,
-                                          Kind::constant_columns};
+                                          Kind::constant_columns,
+                                          Kind::cancelling};
 
 inline std::string_view name(Kind kind) {
   switch (kind) {
@@ -71,6 +73,7 @@ inline std::string_view name(Kind kind) {
     case Kind::one_hot: return "one_hot";
     case Kind::sparse: return "sparse";
     case Kind::constant_columns: return "constant_columns";
+    case Kind::cancelling: return "cancelling";
   }
   return "unknown";
 }
@@ -121,6 +124,7 @@ inline Values generate(Kind kind, std::size_t rows, std::size_t dim, std::uint64
           break;
         case Kind::sparse: value = uniform() < 0.1 ? normal() : 0.0; break;
         case Kind::constant_columns: value = i % 2 == 0 ? 7.25 : normal(); break;
+        case Kind::cancelling: value = std::copysign(uniform() < 0.3 ? 0x1p30 : 1.0, normal()); break;
       }
     }
   }
