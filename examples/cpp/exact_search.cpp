@@ -26,8 +26,10 @@ int main() {
   for (std::size_t row = 0; row < queries.rows(); ++row)
     for (std::size_t i = 0; i < queries.cols(); ++i) queries(row, i) = base(row, i);
 
-  const nearwise::Context context = nearwise::Context::cpu({.threads = 2, .memory_limit = std::uint64_t{64} << 20});
-  const nearwise::Neighbors found = nearwise::knn(context, queries, base, 5, {.metric = nearwise::Metric::cosine});
+  const nearwise::Context context =
+      nearwise::Context::cpu({.threads = 2, .memory_limit = std::uint64_t{64} << 20});
+  const nearwise::Neighbors found =
+      nearwise::knn(context, queries, base, 5, {.metric = nearwise::Metric::cosine});
   for (std::size_t query = 0; query < queries.rows(); ++query) {
     std::printf("query %zu:", query);
     for (std::size_t rank = 0; rank < 5; ++rank)
@@ -35,8 +37,8 @@ int main() {
                   static_cast<double>(found.distances(query, rank)));
     std::printf("\n");
   }
-  std::printf("working memory at most %llu bytes, on %s\n", static_cast<unsigned long long>(context.memory_peak()),
-              context.isa().c_str());
+  std::printf("working memory at most %llu bytes, on %s\n",
+              static_cast<unsigned long long>(context.memory_peak()), context.isa().c_str());
 
   // Mistakes are exceptions of one type; the message names operation, expected and given.
   try {

@@ -4,6 +4,7 @@ import doctest
 import importlib
 import importlib.metadata
 import inspect
+import os
 import pkgutil
 import re
 import subprocess
@@ -16,9 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples" / "python").glob("*.py"))
-MODULES = sorted(
-    f"nearwise.{module.name}" for module in pkgutil.iter_modules(nearwise.__path__) if module.name != "__main__"
-)
+MODULES = sorted(f"nearwise.{module.name}" for module in pkgutil.iter_modules(nearwise.__path__))
 
 
 @pytest.mark.parametrize("name", ["nearwise", *MODULES])
@@ -29,7 +28,16 @@ def test_doctests(name):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_examples(path, tmp_path):
-    result = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    # Relative entries would mean something else in the folder that the example writes to.
+    paths = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    result = subprocess.run(
+        [sys.executable, str(path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip()
 

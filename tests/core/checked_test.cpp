@@ -72,7 +72,8 @@ TEST(CheckedMessage, NamesOperationOperandsAndWidth) {
   }
 }
 
-static_assert(divide_up(0U, 8U) == 0 && divide_up(1U, 8U) == 1 && divide_up(8U, 8U) == 1 && divide_up(9U, 8U) == 2);
+static_assert(divide_up(0U, 8U) == 0 && divide_up(1U, 8U) == 1 && divide_up(8U, 8U) == 1 &&
+              divide_up(9U, 8U) == 2);
 static_assert(round_up(0U, 64U) == 0 && round_up(1U, 64U) == 64 && round_up(64U, 64U) == 64);
 
 }  // namespace

@@ -15,7 +15,8 @@
 namespace nearwise {
 namespace {
 
-constexpr std::array every_metric = {Metric::sqeuclidean, Metric::euclidean, Metric::inner_product, Metric::cosine};
+constexpr std::array every_metric = {Metric::sqeuclidean, Metric::euclidean, Metric::inner_product,
+                                     Metric::cosine};
 
 struct Sums {
   double difference = 0;
@@ -56,7 +57,8 @@ TEST(Distance, EqualsTheOracleToTheBit) {
         for (std::uint64_t seed = 0; seed < 20; ++seed) {
           const std::vector<double> query = random_vector(dim, 2 * seed, scale);
           const std::vector<double> row = random_vector(dim, 2 * seed + 1, scale);
-          ASSERT_EQ(report(metric, query, row), oracle::reported(metric, query, row)) << name(metric) << ' ' << dim;
+          ASSERT_EQ(report(metric, query, row), oracle::reported(metric, query, row))
+              << name(metric) << ' ' << dim;
         }
 }
 

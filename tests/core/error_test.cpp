@@ -16,7 +16,8 @@ TEST(Error, KeepsCodeAndMessage) {
   const Error error(ErrorCode::corrupt, "container: section 'ids' is damaged");
   EXPECT_EQ(error.code(), ErrorCode::corrupt);
   EXPECT_STREQ(error.what(), "container: section 'ids' is damaged");
-  EXPECT_THROW(throw error, std::runtime_error);  // who knows only the standard library catches it too
+  // Who knows only the standard library catches it too.
+  EXPECT_THROW(throw Error(ErrorCode::corrupt, "x"), std::runtime_error);
 }
 
 TEST(Error, EveryCodeHasANameOfItsOwn) {
@@ -52,7 +53,8 @@ TEST(Check, FailThrowsTheGivenCode) {
 TEST(CheckDeathTest, AFailedAssertionEndsTheProcessAndNamesItself) {
   const int rows = 3;
   NEARWISE_ASSERT(rows == 3);
-  EXPECT_DEATH(NEARWISE_ASSERT(rows == 4), "nearwise: internal error: rows == 4 does not hold \\(.*error_test.cpp:");
+  EXPECT_DEATH(NEARWISE_ASSERT(rows == 4),
+               "nearwise: internal error: rows == 4 does not hold \\(.*error_test.cpp:");
 }
 
 }  // namespace

@@ -67,7 +67,8 @@ TEST(Matrix, AMoveTakesEverythingAndLeavesAnEmptyMatrix) {
   Matrix<float> target = std::move(source);
   EXPECT_EQ(target.data(), data);
   EXPECT_EQ(target(1, 2), 7);
-  EXPECT_EQ(source.data(), nullptr);  // NOLINT(bugprone-use-after-move): what a move leaves is the contract tested
+  EXPECT_EQ(source.data(),
+            nullptr);  // NOLINT(bugprone-use-after-move): what a move leaves is the contract tested
   EXPECT_EQ(source.rows(), 0U);
   EXPECT_EQ(source.cols(), 0U);
   source = std::move(target);

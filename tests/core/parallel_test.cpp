@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/float_environment.h"
+#include "support/float_modes.h"
 
 namespace nearwise {
 namespace {
@@ -140,35 +140,14 @@ TEST_P(ThreadsTest, SeveralCallersShareOneSetOfThreads) {
     });
   }
   for (std::thread& worker : workers) worker.join();
-  for (std::size_t caller = 0; caller < callers; ++caller) EXPECT_EQ(sums[caller], 20 * (50 * 49 / 2 + 50 * caller));
-}
-
-// Flush-to-zero and denormals-are-zero have no portable switch; the C library's type tells which machine it is.
-template <typename Environment>
-void set_flush_denormals(Environment& environment) {
-  if constexpr (requires { environment.__mxcsr; }) {
-    environment.__mxcsr |= 0x8040U;
-  } else if constexpr (requires { environment.__fpcr; }) {
-    environment.__fpcr |= 1U << 24;
-  }
+  for (std::size_t caller = 0; caller < callers; ++caller)
+    EXPECT_EQ(sums[caller], 20 * (50 * 49 / 2 + 50 * caller));
 }
 
 // A process in which some library switched denormals off and changed the rounding.
-class HostileFloatEnvironment {
- public:
-  HostileFloatEnvironment() {
-    std::fegetenv(&saved_);
-    std::fenv_t hostile = saved_;
-    set_flush_denormals(hostile);
-    std::fesetenv(&hostile);
-    std::fesetround(FE_UPWARD);
-  }
-  ~HostileFloatEnvironment() { std::fesetenv(&saved_); }
-  HostileFloatEnvironment(const HostileFloatEnvironment&) = delete;
-  HostileFloatEnvironment& operator=(const HostileFloatEnvironment&) = delete;
-
- private:
-  std::fenv_t saved_;
+struct HostileFloatEnvironment {
+  support::FlushDenormals flush_denormals;
+  support::RoundingMode rounding{FE_UPWARD};
 };
 
 bool denormals_survive() {
@@ -190,14 +169,15 @@ TEST_P(ThreadsTest, TasksRunInTheDefaultFloatEnvironmentWhateverTheCallerSet) {
     bool caller_still_hostile = false;
     {
       const HostileFloatEnvironment hostile;
-      ASSERT_FALSE(denormals_survive());
+      ASSERT_EQ(denormals_survive(), !support::FlushDenormals::available);
       ASSERT_FALSE(rounds_to_nearest());
       threads.for_each(tasks, [&](std::size_t index) {
         std::atomic<int> nested{0};
         threads.for_each(3, [&](std::size_t) { nested += denormals_survive() && rounds_to_nearest(); });
         kept[index] = denormals_survive() && rounds_to_nearest() && nested == 3;
       });
-      caller_still_hostile = !denormals_survive() && !rounds_to_nearest();
+      caller_still_hostile =
+          denormals_survive() != support::FlushDenormals::available && !rounds_to_nearest();
     }
     EXPECT_EQ(std::accumulate(kept.begin(), kept.end(), std::size_t{0}), tasks);
     EXPECT_TRUE(caller_still_hostile) << "the caller's environment was changed";
@@ -207,7 +187,8 @@ TEST_P(ThreadsTest, TasksRunInTheDefaultFloatEnvironmentWhateverTheCallerSet) {
 TEST_P(ThreadsTest, TheCallersFloatEnvironmentSurvivesAnException) {
   const HostileFloatEnvironment hostile;
   EXPECT_THROW(threads.for_each(9, [](std::size_t) { throw std::runtime_error("x"); }), std::runtime_error);
-  EXPECT_FALSE(denormals_survive());
+  EXPECT_FALSE(rounds_to_nearest());
+  EXPECT_EQ(denormals_survive(), !support::FlushDenormals::available);
 }
 
 TEST(AvailableThreads, IsAtLeastOneAndNotMoreThanTheMachineHas) {

@@ -58,7 +58,8 @@ TEST(Random, BelowIsUniformOverItsRange) {
   const Random random(11);
   for (const std::uint64_t bound : {2U, 3U, 7U, 10U, 1000U}) {
     std::vector<std::uint64_t> counts(bound);
-    for (std::uint64_t index = 0; index < 100 * bound + 50'000; ++index) ++counts.at(random.below(index, bound));
+    for (std::uint64_t index = 0; index < 100 * bound + 50'000; ++index)
+      ++counts.at(random.below(index, bound));
     expect_uniform(counts);
   }
 }
@@ -120,7 +121,8 @@ TEST(Random, NormalHasTheMomentsAndTheDistributionOfANormal) {
     const double value = random.normal(index);
     ASSERT_TRUE(std::isfinite(value));
     sample.push_back(value);
-    for (int power = 1; power <= 4; ++power) moment[static_cast<std::size_t>(power)] += std::pow(value, power) / count;
+    for (int power = 1; power <= 4; ++power)
+      moment[static_cast<std::size_t>(power)] += std::pow(value, power) / count;
   }
   // Standard errors of the raw moments 0, 1, 0, 3 of n numbers: sqrt(1/n), sqrt(2/n), sqrt(15/n), sqrt(96/n).
   EXPECT_NEAR(moment[1], 0, 6 * std::sqrt(1.0 / count));

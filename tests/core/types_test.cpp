@@ -12,9 +12,10 @@
 namespace nearwise {
 namespace {
 
-constexpr std::array every_element_type = {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::u8,
-                                           ElementType::i8};
-constexpr std::array every_metric = {Metric::sqeuclidean, Metric::euclidean, Metric::inner_product, Metric::cosine};
+constexpr std::array every_element_type = {ElementType::f32, ElementType::f16, ElementType::bf16,
+                                           ElementType::u8, ElementType::i8};
+constexpr std::array every_metric = {Metric::sqeuclidean, Metric::euclidean, Metric::inner_product,
+                                     Metric::cosine};
 
 template <typename Call>
 std::string refusal(Call call) {

@@ -240,6 +240,30 @@ TEST(AtomicFile, TheDiskGoesAwayAtEveryCall) {
   fail_every_call(false, true, ENOSPC);
 }
 
+// Synced before it gets its name, and the folder after: rename alone is atomic, not durable.
+TEST(AtomicFile, SyncsInTheRightOrder) {
+  const TemporaryFolder folder;
+  replace(folder / "a", "old");
+  std::vector<std::string> names;
+  {
+    const FailingCalls calls({});
+    replace(folder / "a", "new");
+    names = calls.names();
+  }
+  const std::vector<std::string> expected = {"open",  "open",  "flock",  "write", "fchmod",
+                                             "fsync", "close", "rename", "fsync", "close"};
+  EXPECT_EQ(names, expected);
+  // Of these only the lock and the close of the folder may fail unnoticed.
+  for (std::size_t call = 0; call < names.size(); ++call) {
+    const FailingCalls faults({.fail_call = static_cast<int>(call) + 1});
+    if (call == 2 || call == 9) {
+      EXPECT_NO_THROW(replace(folder / "a", "new"));
+    } else {
+      EXPECT_THROW(replace(folder / "a", "new"), Error) << names[call];
+    }
+  }
+}
+
 TEST(AtomicFile, FolderThatCannotBeSyncedIsNoFailure) {
   const TemporaryFolder folder;
   replace(folder / "a", "old");

@@ -153,6 +153,27 @@ TEST(ContainerDamage, SwappedSectionsWithRightChecksums) {
   EXPECT_ERROR(ContainerReader(bytes, "memory"), corrupt, "offset");
 }
 
+// Places that no checksum would cover.
+TEST(ContainerDamage, RoomForUncheckedBytesWithRightChecksums) {
+  const Bytes sound = saved_neighbors();
+  const auto table_offset = load<std::uint64_t>(sound.data() + 64);
+  const auto table_bytes = load<std::uint64_t>(sound.data() + 72);
+
+  Bytes gap = sound;  // a page between the last section and the table
+  gap.insert(gap.begin() + static_cast<std::ptrdiff_t>(table_offset), 4096, std::byte{'x'});
+  store(gap.data() + 56, static_cast<std::uint64_t>(gap.size()));
+  store(gap.data() + 64, table_offset + 4096);
+  reseal(gap);
+  EXPECT_ERROR(ContainerReader(gap, "memory"), corrupt, "section table: offset");
+
+  Bytes slack = sound;  // a checksum too many at the end of the table
+  slack.resize(sound.size() + 8, std::byte{'x'});
+  store(slack.data() + 56, static_cast<std::uint64_t>(slack.size()));
+  store(slack.data() + 72, table_bytes + 8);
+  reseal(slack);
+  EXPECT_ERROR(ContainerReader(slack, "memory"), corrupt, "section table:");
+}
+
 TEST(ContainerDamage, TwoSectionsOfOneName) {
   Bytes bytes = saved_neighbors();
   const auto table = load<std::uint64_t>(bytes.data() + 64);

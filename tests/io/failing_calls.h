@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <string>
+#include <vector>
 
 #include "io/file_calls.h"
 
@@ -74,6 +75,8 @@ class FailingCalls {
 
   int calls() const { return calls_; }
   bool failed() const { return !failed_.empty(); }
+  // The names of all calls made, in order.
+  const std::vector<std::string>& names() const { return names_; }
   // The call that failed first.
   const std::string& failed_call() const { return failed_; }
 
@@ -92,6 +95,7 @@ class FailingCalls {
       }
     }
     ++calls_;
+    names_.emplace_back(name);
     const bool fail = plan_.fail_call != 0 &&
                       (calls_ == plan_.fail_call || (plan_.fail_all_after && calls_ > plan_.fail_call));
     if (!fail) return false;
@@ -106,6 +110,7 @@ class FailingCalls {
 
   const Plan plan_;
   int calls_ = 0;
+  std::vector<std::string> names_;
   bool interrupted_ = false;
   std::string failed_;
 };

@@ -56,6 +56,11 @@ class Session:
         self._run([str(ROOT / "bench" / "data" / "make_data"), *arguments])
         return Path(home).expanduser() / name
 
+    def environment_of_rivals(self):
+        """The folder of the libraries we compare with, made if it is not there."""
+        self._run([str(ROOT / "bench" / "rivals" / "setup")])
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "nearwise", "rivals-env")
+
     def _run(self, command):
         completed = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if completed.returncode != 0:
