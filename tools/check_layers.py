@@ -50,7 +50,7 @@ class Restriction(NamedTuple):
 RESTRICTED = (
     Restriction(re.compile(r"hwy/"), ("src/backend/cpu/kernels/",)),
     Restriction(re.compile(r"(oneapi/)?tbb/"), ("src/core/parallel_tbb.cpp",)),
-    Restriction(re.compile(r"(\w*intrin|arm_neon|arm_sve|cpuid)\.h$"), ("src/backend/cpu/x86/",)),
+    Restriction(re.compile(r"(\w*intrin|arm_neon|arm_sve|cpuid)\.h$"), ("src/backend/cpu/x86/", "tests/support/float_modes.h")),
     Restriction(re.compile(r"(cuda|cublas|curand|nccl|cub/|thrust/|cooperative_groups)"),
                 ("src/backend/cuda/", "tests/cuda_emulation/")),
     Restriction(re.compile(r"(cblas|lapacke?|openblas)"), ("src/backend/", "bench/")),
@@ -75,7 +75,9 @@ HARDWARE = re.compile(
     r"|NEARWISE_(\w*_)?(CPU|CUDA|GPU|AVX|SSE|NEON|SVE|AMX|TBB|HWY|SIMD|ISA|THREADS)\w*)")
 # Highway's re-inclusion needs its own boilerplate; one header hides real CUDA from the emulated device.
 HARDWARE_ALLOWED = {"src/backend/cpu/kernels/": re.compile(r"(HWY_\w+|NEARWISE_\w+_(H_?|TOGGLE))$"),
-                    "src/backend/cuda/gpu.h": re.compile("")}
+                    "src/backend/cuda/gpu.h": re.compile(""),
+                    # Flushes denormals in a test's thread; no portable call does.
+                    "tests/support/float_modes.h": re.compile("__SSE2__")}
 
 
 def layer_folder(path):
