@@ -61,12 +61,12 @@ TEST_P(KernelsTest, RowDistanceIsTheDefinitionBitForBit) {
 
 // Catches wrong transposition, a forgotten centre, and rows left over from an earlier panel.
 TEST_P(KernelsTest, PackRowsShiftsAndTransposes) {
-  const std::size_t width = 7;
+  const std::size_t width = 23;  // not a multiple of a group
   for (const std::size_t dim : {1, 5, 16, 19, 40}) {
     const std::vector<float> rows = random_floats(1, 4 * dim);
     const std::vector<float> centre = random_floats(2, dim);
     std::vector<float> panel(width * dim, 99);
-    std::vector<float> scratch(dim);
+    std::vector<float> scratch(pack_group * dim);
     double norms[width];
     const PackArgs args = {.rows = reinterpret_cast<const std::byte*>(rows.data()),
                            .stride_bytes = dim * sizeof(float),

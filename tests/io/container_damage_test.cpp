@@ -153,6 +153,20 @@ TEST(ContainerDamage, SwappedSectionsWithRightChecksums) {
   EXPECT_ERROR(ContainerReader(bytes, "memory"), corrupt, "offset");
 }
 
+// Numbers of rows whose product with the size of a row wraps around to the size the file has.
+TEST(ContainerDamage, WrappedRowsWithRightChecksums) {
+  Bytes bytes = saved_neighbors();
+  const auto table = load<std::uint64_t>(bytes.data() + 64);
+  for (const std::size_t entry : {1, 2}) {
+    std::byte* rows = bytes.data() + table + entry * 64 + 40;
+    store(rows, load<std::uint64_t>(rows) + (std::uint64_t{1} << 62));  // times 24 or 12: a multiple of 2^64
+  }
+  // The blocks are as before, so only the table and the header need new checksums.
+  store(bytes.data() + 80, container::checksum(std::span(bytes).subspan(table)));
+  store(bytes.data() + 120, container::checksum(std::span(bytes).first(120)));
+  EXPECT_ERROR(ContainerReader(bytes, "memory"), corrupt, "do not fit before the table");
+}
+
 // Places that no checksum would cover.
 TEST(ContainerDamage, RoomForUncheckedBytesWithRightChecksums) {
   const Bytes sound = saved_neighbors();

@@ -103,7 +103,8 @@ TEST_P(KnnBlocked, FarFromTheOrigin) {
 
 TEST_P(KnnBlocked, ExtremeRanges) {
   std::uint64_t number = 60;
-  for (const Kind kind : {Kind::denormal, Kind::huge, Kind::largest, Kind::mixed_ranges})
+  for (const Kind kind :
+       {Kind::denormal, Kind::tiny, Kind::overflowing, Kind::huge, Kind::largest, Kind::mixed_ranges})
     run({.kind = kind, .rows = 2000, .queries = 60, .dim = 24, .seed = seed(++number)}, 30);
 }
 

@@ -25,6 +25,8 @@ enum class Kind : std::uint8_t {
   offset_1e4,         // standard deviation 1, far from the origin
   offset_1e6,
   denormal,      // around 1e-40 (for f16 around 1e-6)
+  tiny,          // around 1e-22: squares and products are denormal in f32
+  overflowing,   // rows scaled by 1e17 to 1e20: squares begin to exceed f32
   huge,          // around 1e30: squares exceed f32
   largest,       // up to 3e38, a quarter zeros: differences exceed f32
   mixed_ranges,  // rows scaled by 1e-20 to 1e20
@@ -45,6 +47,8 @@ inline constexpr std::array every_kind = {Kind::normal,
                                           Kind::offset_1e4,
                                           Kind::offset_1e6,
                                           Kind::denormal,
+                                          Kind::tiny,
+                                          Kind::overflowing,
                                           Kind::huge,
                                           Kind::largest,
                                           Kind::mixed_ranges,
@@ -66,6 +70,8 @@ inline std::string_view name(Kind kind) {
     case Kind::offset_1e4: return "offset_1e4";
     case Kind::offset_1e6: return "offset_1e6";
     case Kind::denormal: return "denormal";
+    case Kind::tiny: return "tiny";
+    case Kind::overflowing: return "overflowing";
     case Kind::huge: return "huge";
     case Kind::largest: return "largest";
     case Kind::mixed_ranges: return "mixed_ranges";
@@ -114,6 +120,8 @@ inline Values generate(Kind kind, std::size_t rows, std::size_t dim, std::uint64
         case Kind::offset_1e4: value = 1e4 + normal(); break;
         case Kind::offset_1e6: value = 1e6 + normal(); break;
         case Kind::denormal: value = denormal_scale * normal(); break;
+        case Kind::tiny: value = 1e-22 * normal(); break;
+        case Kind::overflowing: value = std::pow(10.0, 17.0 + 3.0 * by_row.uniform(row)) * normal(); break;
         case Kind::huge: value = 1e30 * normal(); break;
         case Kind::largest: value = uniform() < 0.25 ? 0.0 : std::copysign(3e38 * uniform(), normal()); break;
         case Kind::mixed_ranges: value = std::pow(10.0, 40.0 * by_row.uniform(row) - 20.0) * normal(); break;

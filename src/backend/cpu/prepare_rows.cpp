@@ -32,7 +32,7 @@ std::size_t PackedRows::bytes_per_row(std::size_t dim, RowsRole role) {
 }
 
 std::size_t PackedRows::scratch_bytes(std::size_t dim, std::size_t width) {
-  return buffer_bytes(dim, sizeof(float)) + buffer_bytes(width, sizeof(double));
+  return buffer_bytes(pack_group * dim, sizeof(float)) + buffer_bytes(width, sizeof(double));
 }
 
 std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& args) {
@@ -48,7 +48,7 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
   std::mutex mutex;  // guards packed->largest_norm
   cpu.threads().for_each(divide_up(packed->panel_count(), task_panels), [&](std::size_t task) {
     cpu.context.cancel.check();
-    Buffer<float> scratch(cpu.budget(), rows.dim());
+    Buffer<float> scratch(cpu.budget(), pack_group * rows.dim());
     Buffer<double> norms(cpu.budget(), width);
     double largest_norm = 0;
     const std::size_t end = std::min(packed->panel_count(), (task + 1) * task_panels);

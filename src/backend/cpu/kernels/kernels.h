@@ -37,6 +37,9 @@ const RowDistanceKernels& row_distance_kernels(InstructionSet set);
 
 // --- pack_rows.cpp: rows in the form scan_panels reads -------------------------------------------------------------
 
+// Rows are packed in groups: one cache line of the panel takes an element of each row of a group.
+inline constexpr std::size_t pack_group = 16;
+
 // A panel holds `width` rows element by element: element i of row r at panel[i * width + r].
 struct PackArgs {
   const std::byte* rows = nullptr;
@@ -48,7 +51,7 @@ struct PackArgs {
   bool normalise = false;         // to length 1 (a zero row stays zero); not together with centre
   float* panel = nullptr;         // [dim, width]
   double* norms = nullptr;        // [count] length of the packed row
-  float* scratch = nullptr;       // [dim]
+  float* scratch = nullptr;       // [pack_group, dim]
 };
 
 struct PackRowsKernels {

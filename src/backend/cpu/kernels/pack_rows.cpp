@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "backend/cpu/kernels/pack_rows.cpp"
 #include "hwy/foreach_target.h"
 // After foreach_target.h: included once per target.
+#include <algorithm>
 #include <cmath>
 
 #include "backend/cpu/kernels/load-inl.h"
@@ -52,23 +53,34 @@ HWY_INLINE double shift_row(const T* row, const float* centre, std::size_t dim, 
   return std::isnan(poisoned) ? std::nan("") : sum;
 }
 
+// Length of the row once written to `out`; NaN if an element is not finite.
+template <typename T>
+double prepare_row(const PackArgs& args, std::size_t index, float* out) {
+  const T* const row = reinterpret_cast<const T*>(args.rows + index * args.stride_bytes);
+  const double norm = std::sqrt(shift_row(row, args.centre, args.dim, out));
+  if (!args.normalise || !(norm > 0)) return norm;
+  for (std::size_t i = 0; i < args.dim; ++i) out[i] = static_cast<float>(static_cast<double>(out[i]) / norm);
+  return 1;
+}
+
 template <typename T>
 std::size_t pack_rows(const PackArgs& args) noexcept {
-  for (std::size_t r = 0; r < args.count; ++r) {
-    const T* const row = reinterpret_cast<const T*>(args.rows + r * args.stride_bytes);
-    const double squares = shift_row(row, args.centre, args.dim, args.scratch);
-    if (std::isnan(squares)) return r;
-    double norm = std::sqrt(squares);
-    if (args.normalise && norm > 0) {
-      for (std::size_t i = 0; i < args.dim; ++i)
-        args.scratch[i] = static_cast<float>(static_cast<double>(args.scratch[i]) / norm);
-      norm = 1;
+  for (std::size_t first = 0; first < args.width; first += pack_group) {
+    const std::size_t places = std::min(pack_group, args.width - first);
+    for (std::size_t r = 0; r < places; ++r) {
+      float* const row = args.scratch + r * args.dim;
+      if (first + r < args.count) {
+        args.norms[first + r] = prepare_row<T>(args, first + r, row);
+        if (std::isnan(args.norms[first + r])) return first + r;
+      } else {
+        std::fill_n(row, args.dim, 0.0F);
+      }
     }
-    args.norms[r] = norm;
-    for (std::size_t i = 0; i < args.dim; ++i) args.panel[i * args.width + r] = args.scratch[i];
+    // Whole lines are written once; the group's rows are read from the first-level cache.
+    for (std::size_t i = 0; i < args.dim; ++i)
+      for (std::size_t r = 0; r < places; ++r)
+        args.panel[i * args.width + first + r] = args.scratch[r * args.dim + i];
   }
-  for (std::size_t r = args.count; r < args.width; ++r)
-    for (std::size_t i = 0; i < args.dim; ++i) args.panel[i * args.width + r] = 0;
   return args.count;
 }
 
