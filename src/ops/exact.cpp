@@ -11,6 +11,7 @@
 #include "core/checked.h"
 #include "core/convert.h"
 #include "core/distance.h"
+#include "core/float_environment.h"
 #include "ops/knn_plan.h"
 #include "ops/merge_neighbors.h"
 
@@ -186,6 +187,7 @@ void search_blocked(const Search& search, MatrixView<Id> ids, MatrixView<float> 
 Neighbors knn(const Context& context, RowsView queries, RowsView base, std::size_t k,
               const KnnOptions& options) {
   check_arguments(context, queries, base, k, options);
+  const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   Context::State& state = context.state();
   state.cancel.check();
   const std::size_t result_bytes = checked_multiply(checked_multiply(queries.rows(), k, "knn: queries * k"),

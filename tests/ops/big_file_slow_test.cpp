@@ -79,7 +79,7 @@ oracle::Answer expected_answer(const std::map<Id, Row>& planted, const std::vect
 // One query, or several: each may have a way of its own through the rows.
 class BigFile : public testing::TestWithParam<std::size_t> {};
 
-INSTANTIATE_TEST_SUITE_P(Queries, BigFile, testing::Values(1, 5));
+INSTANTIATE_TEST_SUITE_P(Queries, BigFile, testing::Values(1, 18));
 
 // Winners around 2^31 and at the ends. Decent rows every 2^24 give every query a threshold soon, wherever a thread
 // begins, so that two thousand million zero rows are scanned and not evaluated.
@@ -91,7 +91,7 @@ std::map<Id, Row> planted_rows(const std::vector<Row>& queries) {
                                {edge + 998, {100, 100, 100, 100}}, {edge + 999, {200, 10, 0, 254}},
                                {Id{1} << 30, {200, 10, 3, 255}},   {(Id{1} << 29) * 3, {200, 12, 0, 255}}};
   for (Id next = 600; next < edge; next += Id{1} << 24)
-    for (std::size_t i = 0; i < 5 * queries.size(); ++i) {
+    for (std::size_t i = 0; i < 25; ++i) {
       Row row = queries[i % queries.size()];
       row[0] = static_cast<std::uint8_t>(row[0] - 20 - i);
       planted[next + static_cast<Id>(i)] = row;
@@ -104,7 +104,8 @@ TEST_P(BigFile, IdsBeyondTwoToThe31) {
   constexpr std::uint64_t limit = 256ULL << 20;
   const std::vector<Row> all = {
       {100, 100, 100, 100}, {200, 10, 0, 255}, {255, 255, 255, 255}, {101, 100, 100, 102}, {200, 11, 2, 255}};
-  const std::vector<Row> queries(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(GetParam()));
+  std::vector<Row> queries;
+  for (std::size_t i = 0; i < GetParam(); ++i) queries.push_back(all[i % all.size()]);
   const std::map<Id, Row> planted = planted_rows(queries);
   const SparseFile file(planted);
   ASSERT_TRUE(file.made()) << file.path() << ": " << std::strerror(errno);

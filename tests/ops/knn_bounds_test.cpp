@@ -19,6 +19,8 @@ using support::Kind;
 using support::Rows;
 using support::Values;
 
+constexpr std::size_t many = support::few_and_many.back();
+
 // The sum in f32, one element after the other, of a start value and negated products: what a kernel would compute.
 float score_in_f32(double start, std::span<const double> query, std::span<const double> row) {
   auto score = static_cast<float>(start);
@@ -32,7 +34,7 @@ float score_in_f32(double start, std::span<const double> query, std::span<const 
 // Would catch: an error bound below dim * 2^-24, such as the sqrt(dim) of random errors.
 TEST(KnnBounds, ProductsThatVanishOneByOne) {
   constexpr std::size_t dim = 4096;
-  Values queries(8, dim);
+  Values queries(many, dim);
   for (std::size_t query = 0; query < queries.rows(); ++query) {
     queries(query, 0) = 1;
     for (std::size_t i = 1; i < dim; ++i) queries(query, i) = 0x1p-12;
@@ -57,7 +59,7 @@ TEST(KnnBounds, ProductsThatVanishOneByOne) {
 // changes nothing.
 TEST(KnnBounds, DifferencesThatVanishOneByOne) {
   constexpr std::size_t dim = 4096;
-  Values queries(8, dim);
+  Values queries(many, dim);
   for (std::size_t query = 0; query < queries.rows(); ++query)
     for (std::size_t i = 1; i < dim; ++i) queries(query, i) = 1;
   Values base(64, dim);
@@ -87,7 +89,7 @@ TEST(KnnBounds, DifferencesThatVanishOneByOne) {
 // Would catch: a bound that is relative only.
 TEST(KnnBounds, ProductsThatUnderflowOneByOne) {
   constexpr std::size_t dim = 4096;
-  Values queries(8, dim);
+  Values queries(many, dim);
   for (std::size_t query = 0; query < queries.rows(); ++query) {
     queries(query, 0) = 0x1p-60;
     for (std::size_t i = 1; i < dim; ++i) queries(query, i) = 0x1p-75;
@@ -110,21 +112,21 @@ TEST(KnnBounds, ProductsThatUnderflowOneByOne) {
 // a memory limit the errors of the long rows must not be taken for those of the short ones, or the reverse.
 // Would catch: the bound of the last tile used for candidates of an earlier one.
 TEST(KnnBounds, TilesOfLongAndOfShortRows) {
-  constexpr std::size_t dim = 8;
-  constexpr std::size_t near = 40;  // few, so that the mean stays with the others
-  constexpr std::size_t rows = 4000;
+  constexpr std::size_t dim = 64;
+  constexpr std::size_t near = 12;  // few, so that the mean stays with the others
+  constexpr std::size_t rows = 1000;
   for (const bool near_first : {true, false})
     for (const double spread : {1e-3, 1e-2, 1e-1}) {
-      Values values = support::generate(Kind::normal, rows + 10, dim, 1);
+      Values values = support::generate(Kind::normal, rows + many, dim, 1);
       const auto move_away = [&](std::size_t row) {
         for (double& value : values.row(row)) value = 1e3 + spread * value;
       };
-      for (std::size_t row = 0; row < near; ++row) move_away(near_first ? row : rows - near + row);
-      for (std::size_t query = rows; query < rows + 10; ++query) move_away(query);
+      for (std::size_t row = 0; row < near; ++row) move_away(near_first ? row + 1 : rows - near - 1 + row);
+      for (std::size_t query = rows; query < rows + many; ++query) move_away(query);
       const Rows base(support::slice(values, 0, rows), ElementType::f32);
-      const Rows queries(support::slice(values, rows, 10), ElementType::f32);
+      const Rows queries(support::slice(values, rows, many), ElementType::f32);
       for (const Metric metric : support::every_metric)
-        for (const std::size_t k : {1UL, 10UL, 60UL}) {
+        for (const std::size_t k : {1UL, 4UL, 60UL}) {
           const oracle::Answer expected = oracle::knn(queries, base, k, metric);
           for (const std::string& isa : instruction_sets()) {
             const std::uint64_t least = support::least_memory(queries, base, k, metric, 1, isa);

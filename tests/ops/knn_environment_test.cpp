@@ -28,31 +28,23 @@ struct Expected {
   oracle::Answer answer;
 };
 
-// Inputs that are denormal, results that are (1e-20 squared), and ordinary data for the rounding modes.
+// Inputs that are denormal, results that are (tiny ones squared), and ordinary data for the rounding modes.
 std::vector<Expected> expectations() {
   std::vector<Expected> all;
   for (const Metric metric : support::every_metric)
     for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16})
-      for (const Kind kind : {Kind::denormal, Kind::mixed_ranges, Kind::normal}) {
-        Problem problem = support::make_problem({.kind = kind,
-                                                 .rows = 400,
-                                                 .queries = 20,
-                                                 .dim = 19,
-                                                 .base_type = type,
-                                                 .query_type = type,
-                                                 .seed = 77});
-        oracle::Answer answer = oracle::knn(problem.queries, problem.base, 15, metric);
-        all.push_back({std::move(problem), {.metric = metric}, std::move(answer)});
-      }
-  support::Values tiny = support::generate(Kind::normal, 420, 19, 78);
-  for (std::size_t row = 0; row < tiny.rows(); ++row)
-    for (double& value : tiny.row(row)) value *= 1e-20;
-  for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product}) {
-    Problem problem = {support::Rows(support::slice(tiny, 400, 20), ElementType::f32),
-                       support::Rows(support::slice(tiny, 0, 400), ElementType::f32)};
-    oracle::Answer answer = oracle::knn(problem.queries, problem.base, 15, metric);
-    all.push_back({std::move(problem), {.metric = metric}, std::move(answer)});
-  }
+      for (const Kind kind : {Kind::denormal, Kind::tiny, Kind::mixed_ranges, Kind::normal})
+        for (const std::size_t queries : support::few_and_many) {
+          Problem problem = support::make_problem({.kind = kind,
+                                                   .rows = 400,
+                                                   .queries = queries,
+                                                   .dim = 19,
+                                                   .base_type = type,
+                                                   .query_type = type,
+                                                   .seed = 77});
+          oracle::Answer answer = oracle::knn(problem.queries, problem.base, 15, metric);
+          all.push_back({std::move(problem), {.metric = metric}, std::move(answer)});
+        }
   return all;
 }
 

@@ -158,7 +158,7 @@ TEST(KnnErrors, NonFiniteValuesAreNamedByRow) {
   const Values good = support::generate(Kind::normal, good_rows, bad_dim, 2);
   for (const BadValue& bad : bad_values)
     for (const Layout layout : {Layout::dense, Layout::unaligned}) {
-      const Rows other(support::slice(good, 0, 15), ElementType::f32);
+      const Rows other(support::slice(good, 0, support::few_and_many.back()), ElementType::f32);
       const Rows few_base(support::slice(good, 0, 25), ElementType::f32);
       Rows rows(good, bad.type, layout);
       for (const std::size_t row : {0UL, 513UL, 1299UL})
@@ -168,7 +168,8 @@ TEST(KnnErrors, NonFiniteValuesAreNamedByRow) {
           put_bad_bits(rows, bad.type, row, i, bad.bits);
           for (const Context& context : every_instruction_set()) {
             SCOPED_TRACE(context.isa());
-            expect_row_named(error_of(context, other, rows, 3), row, "base");
+            for (const std::size_t queries : support::few_and_many)
+              expect_row_named(error_of(context, other.view().slice(0, queries), rows, 3), row, "base");
             expect_row_named(error_of(context, rows, few_base, 3), row, "query");
           }
           rows.set(row, i, 0.5);
@@ -179,27 +180,41 @@ TEST(KnnErrors, NonFiniteValuesAreNamedByRow) {
     }
 }
 
+// A small batch has a way of its own, with a check of its own.
+TEST(KnnErrors, NonFiniteValuesInASmallBatch) {
+  const Rows base(support::generate(Kind::normal, 300, 21, 8), ElementType::f32);
+  for (const BadValue& bad : bad_values)
+    for (const std::size_t row : {0UL, 1UL, 2UL}) {
+      Rows queries(support::generate(Kind::normal, 3, 21, 9), bad.type, Layout::unaligned);
+      put_bad_bits(queries, bad.type, row, 20, bad.bits);
+      SCOPED_TRACE(fmt::format("{} {:#x} row {}", name(bad.type), bad.bits, row));
+      for (const Context& context : every_instruction_set())
+        expect_row_named(error_of(context, queries, base, 3), row, "query");
+    }
+}
+
 // Every metric checks, also where the value would not matter for the answer (cosine with a zero vector).
 TEST(KnnErrors, NonFiniteValuesForEveryMetric) {
   Rows base(support::generate(Kind::zero_rows, 99, 8, 3), ElementType::f32);
-  const Rows queries(Values(2, 8), ElementType::f32);
+  const Rows queries(Values(40, 8), ElementType::f32);
   base.put(71, 7, std::numeric_limits<float>::infinity());
   for (const Context& context : every_instruction_set())
     for (const Metric metric : every_metric)
-      expect_row_named(error_of(context, queries, base, 1, {.metric = metric}), 71, "base");
+      for (const std::size_t count : support::few_and_many)
+        expect_row_named(error_of(context, queries.view().slice(0, count), base, 1, {.metric = metric}), 71,
+                         "base");
 }
 
 // Several bad rows, several threads: always the lowest. Would catch: the error of the thread that came first.
 TEST(KnnErrorsThreads, NonFiniteValuesWithSeveralThreads) {
-  Rows base(support::generate(Kind::normal, 5000, 16, 4), ElementType::f32);
-  const Rows queries(support::generate(Kind::normal, 30, 16, 5), ElementType::f32);
+  Rows base(support::generate(Kind::normal, 20'000, 16, 4), ElementType::f32);
+  const Rows queries(support::generate(Kind::normal, 40, 16, 5), ElementType::f32);
   base.put(1234, 3, std::numeric_limits<float>::quiet_NaN());
-  base.put(4321, 3, std::numeric_limits<float>::quiet_NaN());
-  for (const int threads : {2, 4, 8}) {
-    const auto error = error_of(Context::cpu({.threads = threads}), queries, base, 3);
-    ASSERT_TRUE(error.has_value());
-    expect_row_named(error, 1234, "base");
-  }
+  base.put(17654, 3, std::numeric_limits<float>::quiet_NaN());
+  for (const int threads : {2, 4, 8})
+    for (const std::size_t count : support::few_and_many)
+      expect_row_named(error_of(Context::cpu({.threads = threads}), queries.view().slice(0, count), base, 3),
+                       1234, "base");
 }
 
 // The largest finite values are not infinities.

@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(Dim, KnnRounding, testing::Values(17, 23, 25, 33, 47, 6
 
 TEST_P(KnnRounding, SquaredDifferencesAreSummedInTheDocumentedOrder) {
   const std::size_t dim = GetParam();
-  Values query = support::generate(Kind::normal, 6, dim, dim);
+  Values query = support::generate(Kind::normal, 40, dim, dim);
   // f32 numbers, and zero where the rows are adjusted.
   for (std::size_t row = 0; row < query.rows(); ++row)
     for (std::size_t i = 0; i < dim; ++i) query(row, i) = static_cast<float>(i >= 2 ? query(0, i) : 0.0);
@@ -126,8 +126,7 @@ TEST_P(KnnRounding, SquaredDifferencesAreSummedInTheDocumentedOrder) {
   const Rows base(rows_on_boundaries(query.row(0), 300, dim + 1), ElementType::f32);
   for (const Fault& fault : faults)
     EXPECT_GT(changed_by(fault, Metric::sqeuclidean, queries.view().slice(0, 1), base), 2U) << fault.what;
-  // One query and several: a kernel may have a path for each.
-  for (const std::size_t count : {1UL, 6UL})
+  for (const std::size_t count : support::few_and_many)
     support::expect_oracle_answer(queries.view().slice(0, count), base, 300, {.metric = Metric::sqeuclidean});
 }
 
@@ -144,8 +143,8 @@ TEST_P(KnnRounding, SquaredDifferencesForEveryTypeOfBase) {
     for (const Fault& fault : faults)
       EXPECT_GT(changed_by(fault, Metric::sqeuclidean, queries, base.view().slice(0, 1)), 2U) << fault.what;
     support::expect_oracle_answer(queries, base, 5, {.metric = Metric::sqeuclidean});
-    for (std::size_t query = 0; query < 300; query += 4)
-      support::expect_oracle_answer(queries.view().slice(query, 4), base, 5, {.metric = Metric::sqeuclidean});
+    for (std::size_t query = 0; query < 300; query += 2)
+      support::expect_oracle_answer(queries.view().slice(query, 2), base, 5, {.metric = Metric::sqeuclidean});
   }
 }
 
@@ -153,13 +152,13 @@ TEST_P(KnnRounding, SquaredDifferencesForEveryTypeOfBase) {
 // f64, so that a fused multiply-add changes nothing here.
 TEST_P(KnnRounding, ProductsAreSummedInTheDocumentedOrder) {
   const std::size_t dim = GetParam();
-  const Rows queries(support::generate(Kind::cancelling, 9, dim, dim + 2), ElementType::f32);
+  const Rows queries(support::generate(Kind::cancelling, 40, dim, dim + 2), ElementType::f32);
   const Rows base(support::generate(Kind::cancelling, 300, dim, dim + 3), ElementType::bf16);
   for (const Fault& fault : faults) {
     if (std::string(fault.what) == "fused multiply-add") continue;
     EXPECT_GT(changed_by(fault, Metric::inner_product, queries, base), 2U) << fault.what;
   }
-  for (const std::size_t count : {1UL, 9UL})
+  for (const std::size_t count : support::few_and_many)
     for (const Metric metric : {Metric::inner_product, Metric::cosine})
       support::expect_oracle_answer(queries.view().slice(0, count), base, 300, {.metric = metric});
 }
@@ -186,7 +185,7 @@ TEST(KnnRoundingOfCosine, ParallelVectorsAreNeverAtANegativeDistance) {
       beyond_one += std::fabs(quotient(base.row(query), base.row(row))) > 1.0 ? 1 : 0;
   ASSERT_GT(beyond_one, 20U) << "the data shows nothing";
   const Rows rows(base, ElementType::f32);
-  for (const std::size_t queries : {1UL, 10UL})
+  for (const std::size_t queries : support::few_and_many)
     support::expect_oracle_answer(rows.view().slice(0, queries), rows, 400, {.metric = Metric::cosine});
 }
 

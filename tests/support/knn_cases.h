@@ -33,6 +33,9 @@ inline constexpr std::array every_metric = {Metric::sqeuclidean, Metric::euclide
 inline constexpr std::array every_type = {ElementType::f32, ElementType::f16, ElementType::bf16,
                                           ElementType::u8, ElementType::i8};
 
+// Queries of a batch: a search may take few and many of them along different ways, and both must be tested.
+inline constexpr std::array<std::size_t, 2> few_and_many = {1, 40};
+
 // Names the instances of a suite over metrics.
 inline std::string metric_name(const ::testing::TestParamInfo<Metric>& instance) {
   return std::string(name(instance.param));

@@ -163,6 +163,14 @@ inline Values slice(const Values& values, std::size_t first, std::size_t count) 
   return part;
 }
 
+// The first row of `values`, `count` times.
+inline Values repeated(const Values& values, std::size_t count) {
+  Values copies(count, values.dim());
+  for (std::size_t row = 0; row < count; ++row)
+    for (std::size_t i = 0; i < values.dim(); ++i) copies(row, i) = values(0, i);
+  return copies;
+}
+
 // Queries come from the distribution of the base; every fourth is a copy of a base row, and where all rows are
 // identical every other one is not.
 inline Problem make_problem(const Recipe& recipe) {
