@@ -38,6 +38,10 @@ Json describe_machine() {
   json["threads"] = Context::cpu().threads();
   json["memory_total_bytes"] = memory_bytes("MemTotal");
   json["memory_available_bytes"] = memory_bytes("MemAvailable");
+  json["scans"] = Json::array();
+  for (const ScanInfo& scan : measure_scans())
+    json["scans"].push_back(
+        {{"rows", name(scan.rows)}, {"multiplied_as", scan.multiplied_as}, {"gflops", scan.gflops}});
   json["blas"] = {{"library", blas.library},
                   {"gflops", blas.gflops},
                   {"own_gflops", blas.own_gflops},
@@ -57,6 +61,10 @@ std::string format_machine(const Json& machine) {
   text += fmt::format("{:<18}{}, {} available\n", "memory",
                       format_bytes(machine["memory_total_bytes"].get<std::uint64_t>()),
                       format_bytes(machine["memory_available_bytes"].get<std::uint64_t>()));
+  for (const Json& scan : machine["scans"])
+    text += fmt::format("{:<18}{} rows multiplied as {}, {:.0f} GFLOP/s on one thread\n", "exact search",
+                        scan["rows"].get<std::string>(), scan["multiplied_as"].get<std::string>(),
+                        scan["gflops"].get<double>());
   const Json& blas = machine["blas"];
   text += fmt::format("{:<18}{}\n{:<18}{:.1f} GFLOP/s on one thread, our own kernel {:.1f}\n", "blas",
                       blas["library"].get<std::string>(), "  measured", blas["gflops"].get<double>(),

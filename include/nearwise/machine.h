@@ -10,8 +10,8 @@ namespace nearwise {
 
 std::string version();
 
-// Instruction sets compiled into this build that this CPU can run, best first ("avx512", "avx2", "sse4",
-// "portable", or "neon", ...). Any of them is accepted as ContextOptions::isa.
+// Instruction sets compiled into this build that this CPU can run, best first ("amx", "avx512_bf16", "avx512_vnni",
+// "avx512", "avx2", "sse4", "portable", or "neon", ...). Any of them is accepted as ContextOptions::isa.
 std::vector<std::string> instruction_sets();
 
 struct DeviceInfo {
@@ -26,9 +26,17 @@ std::vector<DeviceInfo> devices();
 struct BlasInfo {
   std::string library;    // as it describes itself: name, version, core type
   double gflops = 0;      // measured, one thread, [512, 512] products
-  double own_gflops = 0;  // our own kernel on the same shape
+  double own_gflops = 0;  // our own kernel for f32
   std::string warning;    // empty, or what is wrong and how to mend it
 };
 BlasInfo measure_blas();
+
+// The product under exact search: in which numbers rows of a type are multiplied, and how fast on one thread.
+struct ScanInfo {
+  ElementType rows = ElementType::f32;
+  std::string multiplied_as;  // "f32", "bf16" or "integers"
+  double gflops = 0;          // measured, rows in cache
+};
+std::vector<ScanInfo> measure_scans(const std::string& isa = "");
 
 }  // namespace nearwise

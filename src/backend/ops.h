@@ -34,6 +34,7 @@ class TopK {
 struct PrepareArgs {
   RowsView rows;
   RowsRole role = RowsRole::base;
+  ElementType against = ElementType::f32;  // type of the rows they will be compared with
   Metric metric = Metric::sqeuclidean;
   // A point near the middle of the base [dim], subtracted from queries and base alike; empty: none. Differences do
   // not change, but their products lose less to rounding. Euclidean metrics only.
@@ -92,6 +93,9 @@ struct KnnCosts {
 struct KnnCostsArgs {
   std::size_t dim = 0;
   std::size_t k = 0;
+  Metric metric = Metric::sqeuclidean;
+  ElementType query_type = ElementType::f32;
+  ElementType base_type = ElementType::f32;
 };
 
 struct Ops {

@@ -41,7 +41,9 @@ void check_arguments(const Context& context, const RowsView& queries, const Rows
             name(rows.place().kind), rows.place().ordinal);
 }
 
-// A point in the middle of the data: the mean of a few evenly spaced rows. Any point is correct.
+// A point in the middle of the data: the mean of a few evenly spaced rows. Any point is correct. Rounded to about a
+// hundredth of the data's spread, so that rows of few significant bits (whole numbers, say) still have few when it has
+// been subtracted.
 std::vector<float> sample_centre(const RowsView& base) {
   constexpr std::size_t most_samples = 256;
   const std::size_t samples = std::min(most_samples, base.rows());
@@ -51,10 +53,18 @@ std::vector<float> sample_centre(const RowsView& base) {
     row_to_double(base, base.rows() / samples * i, row.data());
     for (std::size_t j = 0; j < base.dim(); ++j) sum[j] += row[j];
   }
+  double spread = 0;
+  for (std::size_t i = 0; i < samples; ++i) {
+    row_to_double(base, base.rows() / samples * i, row.data());
+    for (std::size_t j = 0; j < base.dim(); ++j)
+      spread = std::max(spread, std::abs(row[j] - sum[j] / static_cast<double>(samples)));
+  }
+  const double grid = std::isfinite(spread) && spread > 0 ? std::ldexp(1.0, std::ilogb(spread) - 6) : 0;
   std::vector<float> centre(base.dim());
   for (std::size_t j = 0; j < base.dim(); ++j) {
-    const auto mean = static_cast<float>(sum[j] / static_cast<double>(samples));
-    centre[j] = std::isfinite(mean) ? mean : 0;  // non-finite rows are refused later, by number
+    const double mean = sum[j] / static_cast<double>(samples);
+    const auto rounded = static_cast<float>(grid > 0 ? std::nearbyint(mean / grid) * grid : mean);
+    centre[j] = std::isfinite(rounded) ? rounded : 0;  // non-finite rows are refused later, by number
   }
   return centre;
 }
@@ -96,6 +106,7 @@ void search_shard(const Search& search, const Shard& shard, const RowsView& quer
     const auto block = dispatch(&Ops::prepare_rows, "prepare_rows", *stream,
                                 PrepareArgs{.rows = shard.rows.slice(first, count),
                                             .role = RowsRole::base,
+                                            .against = queries.type(),
                                             .metric = search.metric,
                                             .centre = search.centre,
                                             .first_row = shard.first_row + first});
@@ -172,6 +183,7 @@ void search_blocked(const Search& search, MatrixView<Id> ids, MatrixView<float> 
     const auto prepared = dispatch(&Ops::prepare_rows, "prepare_rows", *stream,
                                    PrepareArgs{.rows = queries,
                                                .role = RowsRole::queries,
+                                               .against = search.base.type(),
                                                .metric = search.metric,
                                                .centre = search.centre,
                                                .first_row = first});
@@ -193,7 +205,8 @@ Neighbors knn(const Context& context, RowsView queries, RowsView base, std::size
   const std::size_t result_bytes = checked_multiply(checked_multiply(queries.rows(), k, "knn: queries * k"),
                                                     sizeof(Id) + sizeof(float), "knn: the result's bytes");
   const auto stream = open_stream(context);
-  const KnnCosts costs = dispatch(&Ops::knn_costs, "knn_costs", *stream, KnnCostsArgs{base.dim(), k});
+  const KnnCosts costs = dispatch(&Ops::knn_costs, "knn_costs", *stream,
+                                  KnnCostsArgs{base.dim(), k, options.metric, queries.type(), base.type()});
   const KnnShape shape = {queries.rows(), base.rows(), base.dim(), k, context.threads()};
   const KnnPlan plan =
       plan_knn(shape, costs, {state.budget->limit(), state.budget->available(), result_bytes});

@@ -13,8 +13,8 @@ namespace {
 // about 0.4 per query (0.65 for 1, 1.5 to 1.9 for 4), packed 2.4 to 2.8 for 5 to 12.
 constexpr std::size_t most_direct_queries = 5;
 
-// Packed base rows per block: large enough to make a block's start and end cheap, small enough for a shared cache.
-constexpr std::uint64_t block_bytes = 32 << 20;
+// Packed base rows per block: large enough to make a block's start and end, where threads wait for each other, cheap.
+constexpr std::uint64_t block_bytes = 128 << 20;
 // Queries in flight without a memory limit.
 constexpr std::uint64_t query_bytes = std::uint64_t{1} << 30;
 // A shard smaller than this is not worth a thread.

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <set>
 #include <vector>
 
+#include "backend/cpu/choose_scan.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "core/distance.h"
 #include "core/random.h"
@@ -59,6 +61,10 @@ TEST_P(KernelsTest, RowDistanceIsTheDefinitionBitForBit) {
   }
 }
 
+PackRowsKernels::Function pack_function(InstructionSet set, Encoding encoding, ElementType type) {
+  return pack_rows_kernels(set).pack[static_cast<std::size_t>(encoding)][static_cast<std::size_t>(type)];
+}
+
 // Catches wrong transposition, a forgotten centre, and rows left over from an earlier panel.
 TEST_P(KernelsTest, PackRowsShiftsAndTransposes) {
   const std::size_t width = 23;  // not a multiple of a group
@@ -66,19 +72,20 @@ TEST_P(KernelsTest, PackRowsShiftsAndTransposes) {
     const std::vector<float> rows = random_floats(1, 4 * dim);
     const std::vector<float> centre = random_floats(2, dim);
     std::vector<float> panel(width * dim, 99);
-    std::vector<float> scratch(pack_group * dim);
-    double norms[width];
+    std::vector<std::byte> scratch(pack_scratch_bytes(dim, dim * sizeof(float)));
+    PackedRow packed[width];
     const PackArgs args = {.rows = reinterpret_cast<const std::byte*>(rows.data()),
                            .stride_bytes = dim * sizeof(float),
                            .count = 4,
                            .dim = dim,
                            .width = width,
+                           .row_bytes = dim * sizeof(float),
                            .centre = centre.data(),
                            .normalise = false,
-                           .panel = panel.data(),
-                           .norms = norms,
+                           .panel = reinterpret_cast<std::byte*>(panel.data()),
+                           .packed = packed,
                            .scratch = scratch.data()};
-    const auto pack = pack_rows_kernels(set()).pack[static_cast<std::size_t>(ElementType::f32)];
+    const auto pack = pack_function(set(), Encoding::f32, ElementType::f32);
     EXPECT_EQ(pack(args), 4U);
     for (std::size_t r = 0; r < width; ++r) {
       double squares = 0;
@@ -88,7 +95,8 @@ TEST_P(KernelsTest, PackRowsShiftsAndTransposes) {
         squares += static_cast<double>(expected) * expected;
       }
       if (r < 4) {
-        EXPECT_NEAR(norms[r], std::sqrt(squares), 1e-12 * std::sqrt(squares));
+        EXPECT_NEAR(packed[r].norm, std::sqrt(squares), 1e-12 * std::sqrt(squares));
+        EXPECT_EQ(packed[r].residual, 0);
       }
     }
     for (const float bad :
@@ -102,6 +110,50 @@ TEST_P(KernelsTest, PackRowsShiftsAndTransposes) {
   }
 }
 
+// The bf16 nearest to each element is packed, and the residual covers exactly what that lost: ties to even, denormal
+// results to zero, the tail included.
+TEST_P(KernelsTest, PackRowsRoundsToBf16AndMeasuresTheLoss) {
+  const std::size_t dim = 37;
+  std::vector<float> row = random_floats(5, dim);
+  row[0] = 1 + 0x1p-8F;        // half way between two bf16: down to the even one
+  row[1] = 1 + 3 * 0x1p-8F;    // half way: up to the even one
+  row[2] = 0x1p-127F;          // a denormal
+  row[3] = -0x1.fffffep-127F;  // rounds up to the smallest normal number
+  row[36] = 3;
+  std::vector<std::uint16_t> panel(dim + 1, 99);
+  const std::size_t row_bytes = (dim + 1) * sizeof(std::uint16_t);
+  std::vector<std::byte> scratch(pack_scratch_bytes(dim, row_bytes));
+  PackedRow packed;
+  EXPECT_EQ(pack_function(set(), Encoding::bf16,
+                          ElementType::f32)({.rows = reinterpret_cast<const std::byte*>(row.data()),
+                                             .stride_bytes = dim * sizeof(float),
+                                             .count = 1,
+                                             .dim = dim,
+                                             .width = 1,
+                                             .row_bytes = row_bytes,
+                                             .panel = reinterpret_cast<std::byte*>(panel.data()),
+                                             .packed = &packed,
+                                             .scratch = scratch.data()}),
+            1U);
+  EXPECT_EQ(panel[0], 0x3F80);
+  EXPECT_EQ(panel[1], 0x3F82);
+  EXPECT_EQ(panel[2], 0);
+  EXPECT_EQ(panel[3], 0x8080);
+  EXPECT_EQ(panel[36], 0x4040);
+  EXPECT_EQ(panel[37], 0);
+  double squares = 0;
+  double lost = 0;
+  for (std::size_t i = 0; i < dim; ++i) {
+    const double y = std::bit_cast<float>(static_cast<std::uint32_t>(panel[i]) << 16);
+    EXPECT_LE(std::abs(y - row[i]), std::max(std::abs(y) * 0x1p-8, 0x1p-126)) << i;
+    squares += y * y;
+    lost += (y - row[i]) * (y - row[i]);
+  }
+  EXPECT_NEAR(packed.norm, std::sqrt(squares), 1e-12 * std::sqrt(squares));
+  EXPECT_GE(packed.residual, std::sqrt(lost));
+  EXPECT_LE(packed.residual, std::sqrt(lost) * (1 + 1e-5));
+}
+
 struct Owner {
   std::vector<std::set<std::uint32_t>> found;
   CandidateLists lists;
@@ -110,60 +162,132 @@ struct Owner {
   static void make_room(void* self, std::size_t query) {
     auto& owner = *static_cast<Owner*>(self);
     for (std::uint32_t i = 0; i < owner.lists.counts[query]; ++i)
-      owner.found[query].insert(owner.lists.rows[query * owner.lists.stride + i]);
+      EXPECT_TRUE(owner.found[query].insert(owner.lists.rows[query * owner.lists.stride + i]).second);
     owner.lists.counts[query] = 0;
   }
 };
 
-// Exactly the rows whose score passes the cutoff are reported, whatever the tile they lie in. Integer values make the
-// scores exact. Catches wrong row numbers, lanes dropped by compression, lists overrun.
-TEST_P(KernelsTest, ScanPanelsReportsWhatPassesTheCutoff) {
-  const ScanPanelsKernels& kernels = scan_panels_kernels(set());
-  const std::size_t dim = 5;
-  const std::size_t base_panels = 3;
-  const std::size_t query_panels = 2;
-  const std::size_t rows = base_panels * kernels.base_width;
-  const std::size_t queries = query_panels * kernels.query_width;
-  const Random random(3);
-  std::vector<float> base(rows * dim);
-  std::vector<float> query(queries * dim);
-  std::vector<float> biases(rows);
-  for (std::size_t i = 0; i < base.size(); ++i) base[i] = static_cast<float>(random.below(i, 9)) - 4;
-  for (std::size_t i = 0; i < query.size(); ++i)
-    query[i] = static_cast<float>(random.below(i + 100'000, 9)) - 4;
-  for (std::size_t i = 0; i < rows; ++i) biases[i] = static_cast<float>(random.below(i + 200'000, 40));
-  const auto element = [&](const std::vector<float>& panels, std::size_t width, std::size_t r,
-                           std::size_t i) { return panels[(r / width * dim + i) * width + r % width]; };
-  const std::size_t capacity = 2 * kernels.base_width;
-  const std::size_t stride = capacity + 16;
-  std::vector<float> scores(queries * stride);
-  std::vector<std::uint32_t> list_rows(queries * stride);
-  std::vector<std::uint32_t> counts(queries, 0);
-  std::vector<float> cutoffs(queries);
-  for (std::size_t q = 0; q < queries; ++q) cutoffs[q] = static_cast<float>(q) * 4 - 10;
-  Owner owner = {std::vector<std::set<std::uint32_t>>(queries),
-                 {scores.data(), list_rows.data(), counts.data(), cutoffs.data(), stride, capacity}};
-  kernels.scan({.query_panels = query.data(),
-                .query_panel_count = query_panels,
-                .first_query = 0,
-                .base_panels = base.data(),
-                .biases = biases.data(),
-                .base_panel_count = base_panels,
-                .first_row = 1000,
-                .dim = dim,
-                .lists = owner.lists,
-                .make_room = Owner::make_room,
-                .owner = &owner});
-  for (std::size_t q = 0; q < queries; ++q) {
-    Owner::make_room(&owner, q);
-    std::set<std::uint32_t> expected;
-    for (std::size_t r = 0; r < rows; ++r) {
-      float score = biases[r];
-      for (std::size_t i = 0; i < dim; ++i)
-        score -= element(query, kernels.query_width, q, i) * element(base, kernels.base_width, r, i);
-      if (score <= cutoffs[q]) expected.insert(static_cast<std::uint32_t>(1000 + r));
+// Rows packed for a kernel, panel by panel.
+struct Panels {
+  std::vector<std::byte> bytes;
+  std::vector<PackedRow> packed;
+};
+
+Panels pack_panels(InstructionSet set, const ScanKernel& kernel, bool queries,
+                   const std::vector<std::byte>& rows, ElementType type, std::size_t count, std::size_t dim) {
+  const std::size_t width = queries ? kernel.query_width : kernel.base_width;
+  const std::size_t row_bytes = encoded_row_bytes(kernel, dim);
+  const std::size_t panels = (count + width - 1) / width;
+  const std::size_t stride = rows.size() / count;
+  Panels out = {std::vector<std::byte>(panels * width * row_bytes), std::vector<PackedRow>(panels * width)};
+  std::vector<std::byte> scratch(pack_scratch_bytes(dim, row_bytes));
+  const auto pack = pack_function(set, queries ? kernel.query_encoding : kernel.base_encoding, type);
+  for (std::size_t p = 0; p < panels; ++p) {
+    const std::size_t here = std::min(width, count - p * width);
+    EXPECT_EQ(pack({.rows = rows.data() + p * width * stride,
+                    .stride_bytes = stride,
+                    .count = here,
+                    .dim = dim,
+                    .width = width,
+                    .unit_bytes = queries ? kernel.query_unit_bytes : kernel.base_unit_bytes,
+                    .row_bytes = row_bytes,
+                    .panel = out.bytes.data() + p * width * row_bytes,
+                    .packed = out.packed.data() + p * width,
+                    .scratch = scratch.data()}),
+              here);
+  }
+  return out;
+}
+
+template <typename T>
+std::vector<std::byte> as_bytes(const std::vector<int>& values) {
+  std::vector<T> typed(values.begin(), values.end());
+  std::vector<std::byte> out(typed.size() * sizeof(T));
+  std::memcpy(out.data(), typed.data(), out.size());
+  return out;
+}
+
+std::vector<std::byte> encode(ElementType type, const std::vector<int>& values) {
+  switch (type) {
+    case ElementType::u8: return as_bytes<std::uint8_t>(values);
+    case ElementType::i8: return as_bytes<std::int8_t>(values);
+    default: return as_bytes<float>(values);
+  }
+}
+
+// Exactly the rows whose score passes the cutoff are reported, once each, whatever the tile they lie in, by every scan.
+// Integer values make the scores exact in every encoding. Catches wrong row numbers, lanes dropped by compression, lists
+// overrun, wrong layouts, signs and corrections of integer products, empty places reported.
+TEST_P(KernelsTest, ScansReportWhatPassesTheCutoff) {
+  for (const ElementType type : {ElementType::f32, ElementType::u8, ElementType::i8}) {
+    for (const std::size_t dim : {1, 5, 31, 32, 33, 64, 100, 128, 300, 520}) {
+      const ScanKernel kernel = choose_scan(set(), Metric::sqeuclidean, type, type, dim);
+      const std::size_t rows = 2 * kernel.base_width + 5;
+      const std::size_t queries = kernel.query_width + 3;
+      const Random random(3 + dim);
+      const int low = type == ElementType::u8 ? 0 : -128;
+      std::vector<int> base(rows * dim);
+      std::vector<int> query(queries * dim);
+      for (std::size_t i = 0; i < base.size(); ++i) base[i] = low + static_cast<int>(random.below(i, 256));
+      for (std::size_t i = 0; i < query.size(); ++i)
+        query[i] = low + static_cast<int>(random.below(i + 1'000'000, 256));
+      const Panels query_panels = pack_panels(set(), kernel, true, encode(type, query), type, queries, dim);
+      const Panels base_panels = pack_panels(set(), kernel, false, encode(type, base), type, rows, dim);
+      const bool flipped = kernel.query_encoding == Encoding::flipped_byte;
+      std::vector<float> biases;
+      std::vector<std::int32_t> integer_biases;
+      std::vector<std::int32_t> half_biases;
+      for (const PackedRow& row : base_panels.packed) {
+        biases.push_back(static_cast<float>(row.norm * row.norm / 2));
+        const std::int32_t correction = flipped ? 256 * row.sum : 0;
+        integer_biases.push_back(row.squares + (type == ElementType::u8 ? -correction : correction));
+        half_biases.push_back(integer_biases.back() >> 1);
+      }
+      const std::size_t capacity = 2 * kernel.base_width;
+      const std::size_t stride = capacity + 16;
+      std::vector<float> scores(queries * stride);
+      std::vector<std::uint32_t> list_rows(queries * stride);
+      std::vector<std::uint32_t> counts(queries, 0);
+      std::vector<float> cutoffs(query_panels.packed.size(), std::numeric_limits<float>::quiet_NaN());
+      const auto score_of = [&](std::size_t q, std::size_t r) {
+        double score = 0;
+        for (std::size_t i = 0; i < dim; ++i) {
+          const double y = base[r * dim + i];
+          score += y * y / 2 - query[q * dim + i] * y;
+        }
+        return score;
+      };
+      // The cutoff is the very score of some row, so that a comparison of the wrong kind shows.
+      for (std::size_t q = 0; q < queries; ++q) cutoffs[q] = static_cast<float>(score_of(q, q * 7 % rows));
+      Owner owner = {std::vector<std::set<std::uint32_t>>(queries),
+                     {scores.data(), list_rows.data(), counts.data(), cutoffs.data(), stride, capacity}};
+      kernel.scan({.query_panels = query_panels.bytes.data(),
+                   .query_panel_count = query_panels.packed.size() / kernel.query_width,
+                   .first_query = 0,
+                   .base_panels = base_panels.bytes.data(),
+                   .biases = biases.data(),
+                   .integer_biases = integer_biases.data(),
+                   .half_biases = half_biases.data(),
+                   .base_panel_count = base_panels.packed.size() / kernel.base_width,
+                   .first_row = 1000,
+                   .end_row = static_cast<std::uint32_t>(1000 + rows),
+                   .row_bytes = encoded_row_bytes(kernel, dim),
+                   .lists = owner.lists,
+                   .make_room = Owner::make_room,
+                   .owner = &owner});
+      // Below 2^24 everything is exact; beyond, scores within a rounding of the cutoff may go either way.
+      const double slack = dim <= 128 ? 0 : 64;
+      for (std::size_t q = 0; q < queries; ++q) {
+        Owner::make_room(&owner, q);
+        for (std::size_t r = 0; r < rows; ++r) {
+          const double score = score_of(q, r);
+          if (std::abs(score - cutoffs[q]) < slack) continue;
+          EXPECT_EQ(owner.found[q].contains(static_cast<std::uint32_t>(1000 + r)), score <= cutoffs[q])
+              << name(type) << " dim " << dim << " query " << q << " row " << r;
+        }
+        for (const std::uint32_t row : owner.found[q]) EXPECT_LT(row, 1000 + rows);
+      }
     }
-    EXPECT_EQ(owner.found[q], expected) << "query " << q;
   }
 }
 

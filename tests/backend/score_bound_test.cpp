@@ -1,12 +1,14 @@
-// The inequalities of docs/algorithms/certified-search.md, checked on vectors packed and multiplied in f32 with
-// deliberately bad orders of summation, against long double. A bound that forgets a term fails here long before a
+// The inequalities of docs/algorithms/certified-search.md, checked on vectors packed in f32 and bf16 and multiplied with
+// deliberately bad orders of summation, against the definition. A bound that forgets a term fails here long before a
 // search loses a neighbour.
 #include "backend/cpu/score_bound.h"
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <vector>
 
 #include "core/distance.h"
@@ -24,8 +26,8 @@ struct Pair {
 struct Packed {
   std::vector<float> query;
   std::vector<float> row;
-  double query_norm = 0;
-  double row_norm = 0;
+  Lengths query_lengths = {};
+  Lengths row_lengths = {};
 };
 
 double norm_of(const std::vector<float>& x) {
@@ -41,35 +43,53 @@ std::vector<float> scaled(const std::vector<float>& x) {
   return out;
 }
 
-Packed pack(Metric metric, const Pair& pair) {
+float to_bf16(float value) {
+  auto bits = std::bit_cast<std::uint32_t>(value);
+  bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000;
+  return (bits & 0x7F800000) == 0 ? 0.0F : std::bit_cast<float>(bits);
+}
+
+// Rounds a vector to the encoding and measures it.
+Lengths encode(Encoding encoding, std::vector<float>& vector) {
+  double lost = 0;
+  for (float& value : vector) {
+    const float rounded = encoding == Encoding::bf16 ? to_bf16(value) : value;
+    lost += (static_cast<double>(value) - rounded) * (static_cast<double>(value) - rounded);
+    value = rounded;
+  }
+  return {norm_of(vector), std::sqrt(lost) * (1 + 1e-12)};
+}
+
+Packed pack(Metric metric, Encoding encoding, const Pair& pair) {
   Packed packed = {pair.query, pair.row};
   if (metric == Metric::cosine) {
     packed.query = scaled(pair.query);
     packed.row = scaled(pair.row);
-    packed.query_norm = norm_of(packed.query) > 0 ? 1 : 0;
-    packed.row_norm = norm_of(packed.row) > 0 ? 1 : 0;
-    return packed;
-  }
-  if (metric != Metric::inner_product) {
+  } else if (metric != Metric::inner_product) {
     for (std::size_t i = 0; i < pair.query.size(); ++i) {
       packed.query[i] = pair.query[i] - pair.centre[i];
       packed.row[i] = pair.row[i] - pair.centre[i];
     }
   }
-  packed.query_norm = norm_of(packed.query);
-  packed.row_norm = norm_of(packed.row);
+  packed.query_lengths = encode(encoding, packed.query);
+  packed.row_lengths = encode(encoding, packed.row);
   return packed;
 }
 
-// One accumulator, no FMA: the order with the largest error that a kernel could use.
-float score_of(Metric metric, const Packed& packed) {
+// One accumulator, no FMA: the order with the largest error that a kernel could use. Matrix units flush denormals.
+float score_of(Metric metric, Encoding encoding, const Packed& packed) {
   const bool biased = metric == Metric::sqeuclidean || metric == Metric::euclidean;
-  float score = biased ? static_cast<float>(packed.row_norm * packed.row_norm / 2) : 0.0F;
+  const auto flush = [&](float value) {
+    return encoding == Encoding::bf16 && std::abs(value) < 0x1p-126F ? 0.0F : value;
+  };
+  const double norm = packed.row_lengths.norm;
+  const float bias = biased ? static_cast<float>(norm * norm / 2) : 0.0F;
+  float sum = encoding == Encoding::bf16 ? 0.0F : -bias;
   for (std::size_t i = 0; i < packed.query.size(); ++i) {
-    const float product = packed.query[i] * packed.row[i];
-    score -= product;
+    const float product = flush(packed.query[i] * packed.row[i]);
+    sum = flush(sum + product);
   }
-  return score;
+  return encoding == Encoding::bf16 ? bias - sum : -sum;
 }
 
 // The sort key by definition, from the original vectors.
@@ -106,19 +126,22 @@ Pair random_pair(std::uint64_t seed, std::size_t dim) {
   return pair;
 }
 
-class ScoreBoundTest : public testing::TestWithParam<Metric> {};
+class ScoreBoundTest : public testing::TestWithParam<std::tuple<Metric, Encoding>> {
+ protected:
+  Metric metric() const { return std::get<0>(GetParam()); }
+  Encoding encoding() const { return std::get<1>(GetParam()); }
+};
 
 // A row is never dropped by a limit that its own reported key meets: catches any missing error term.
 TEST_P(ScoreBoundTest, KeepsRowsThatTieWithTheLimit) {
-  const Metric metric = GetParam();
   for (const std::size_t dim : {1, 3, 8, 33, 128, 1000}) {
-    const ScoreBound bound(metric, dim);
+    const ScoreBound bound(metric(), encoding(), dim);
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       const Pair pair = random_pair(seed, dim);
-      const Packed packed = pack(metric, pair);
-      const float score = score_of(metric, packed);
-      const double limit = bound.limit_from_key(key_of(metric, pair));
-      EXPECT_LE(score, bound.cutoff(packed.query_norm, packed.row_norm, limit))
+      const Packed packed = pack(metric(), encoding(), pair);
+      const float score = score_of(metric(), encoding(), packed);
+      const double limit = bound.limit_from_key(key_of(metric(), pair));
+      EXPECT_LE(score, bound.cutoff(packed.query_lengths, packed.row_lengths, limit))
           << "seed " << seed << " dim " << dim;
     }
   }
@@ -126,25 +149,23 @@ TEST_P(ScoreBoundTest, KeepsRowsThatTieWithTheLimit) {
 
 // The limit made of a score admits the key of the row that the score belongs to.
 TEST_P(ScoreBoundTest, LimitOfAScoreCoversItsOwnKey) {
-  const Metric metric = GetParam();
   for (const std::size_t dim : {1, 3, 8, 33, 128, 1000}) {
-    const ScoreBound bound(metric, dim);
+    const ScoreBound bound(metric(), encoding(), dim);
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       const Pair pair = random_pair(seed, dim);
-      const Packed packed = pack(metric, pair);
-      const double limit =
-          bound.limit_from_score(packed.query_norm, packed.row_norm, score_of(metric, packed));
-      const double key = key_of(metric, pair);
-      EXPECT_LE(metric == Metric::euclidean ? key * key : key, limit) << "seed " << seed << " dim " << dim;
+      const Packed packed = pack(metric(), encoding(), pair);
+      const double limit = bound.limit_from_score(packed.query_lengths, packed.row_lengths,
+                                                  score_of(metric(), encoding(), packed));
+      const double key = key_of(metric(), pair);
+      EXPECT_LE(metric() == Metric::euclidean ? key * key : key, limit) << "seed " << seed << " dim " << dim;
     }
   }
 }
 
 // The bound must also be of use: random rows at typical distances are told apart from the nearest ones.
 TEST_P(ScoreBoundTest, DropsRowsThatAreClearlyWorse) {
-  const Metric metric = GetParam();
   const std::size_t dim = 128;
-  const ScoreBound bound(metric, dim);
+  const ScoreBound bound(metric(), encoding(), dim);
   int dropped = 0;
   for (std::uint64_t seed = 0; seed < 600; seed += 6) {  // scale 1, no offset
     const Pair far = random_pair(seed + (seed % 3 == 0 ? 6 * 1000 + 6 : 0), dim);
@@ -153,25 +174,33 @@ TEST_P(ScoreBoundTest, DropsRowsThatAreClearlyWorse) {
     near.row[0] += 0.01F;
     Pair apart = far;
     for (std::size_t i = 0; i < dim; ++i) apart.row[i] = -far.query[i];
-    const double limit = bound.limit_from_key(key_of(metric, near));
-    const Packed packed = pack(metric, apart);
-    dropped += score_of(metric, packed) > bound.cutoff(packed.query_norm, packed.row_norm, limit) ? 1 : 0;
+    const double limit = bound.limit_from_key(key_of(metric(), near));
+    const Packed packed = pack(metric(), encoding(), apart);
+    dropped +=
+        score_of(metric(), encoding(), packed) > bound.cutoff(packed.query_lengths, packed.row_lengths, limit)
+            ? 1
+            : 0;
   }
   EXPECT_EQ(dropped, 100);
 }
 
 TEST_P(ScoreBoundTest, NoLimitLetsEverythingPass) {
-  const ScoreBound bound(GetParam(), 16);
-  EXPECT_EQ(bound.cutoff(1, 1, std::numeric_limits<double>::infinity()), std::numeric_limits<float>::max());
-  EXPECT_FALSE(ScoreBound::holds_for(1, 1e19));
-  EXPECT_FALSE(ScoreBound::holds_for(std::numeric_limits<double>::infinity(), 1));
-  EXPECT_TRUE(ScoreBound::holds_for(1e18, 1e18));
+  const ScoreBound bound(metric(), encoding(), 16);
+  EXPECT_EQ(bound.cutoff({1}, {1}, std::numeric_limits<double>::infinity()),
+            std::numeric_limits<float>::max());
+  EXPECT_FALSE(ScoreBound::holds_for({1}, {1e19}));
+  EXPECT_FALSE(ScoreBound::holds_for({std::numeric_limits<double>::infinity()}, {1}));
+  EXPECT_TRUE(ScoreBound::holds_for({1e18}, {1e18}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Metrics, ScoreBoundTest,
-                         testing::Values(Metric::sqeuclidean, Metric::euclidean, Metric::inner_product,
-                                         Metric::cosine),
-                         [](const auto& test) { return std::string(name(test.param)); });
+                         testing::Combine(testing::Values(Metric::sqeuclidean, Metric::euclidean,
+                                                          Metric::inner_product, Metric::cosine),
+                                          testing::Values(Encoding::f32, Encoding::bf16)),
+                         [](const auto& test) {
+                           return std::string(name(std::get<0>(test.param))) +
+                                  (std::get<1>(test.param) == Encoding::bf16 ? "_bf16" : "_f32");
+                         });
 
 }  // namespace
 }  // namespace nearwise::cpu

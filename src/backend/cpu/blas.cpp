@@ -1,15 +1,13 @@
-// The BLAS this build is linked with: named, measured, and judged against our own kernel on the same shape.
+// The BLAS this build is linked with: named, measured, and judged against our own kernel.
 //
 // Debian's OpenBLAS does not recognise some CPUs and silently runs a generic kernel at a fifth of the speed. Exact
 // search does not care, but users of the same BLAS elsewhere will, and they should be told.
 #include <dlfcn.h>
 
-#include <algorithm>
-#include <chrono>
-#include <limits>
 #include <vector>
 
-#include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/choose_scan.h"
+#include "backend/cpu/scan_rates.h"
 #include "core/check.h"
 #include "core/random.h"
 #include "nearwise/machine.h"
@@ -45,54 +43,17 @@ std::string describe() {
   return "unknown BLAS";
 }
 
-// GFLOP/s of the fastest of a few runs: the slower ones were disturbed by something else.
-template <typename Work>
-double gflops(const Work& work) {
-  double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < repetitions; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return 2.0 * size * size * size / best * 1e-9;
-}
-
 double measure_sgemm(const std::vector<float>& left, const std::vector<float>& right) {
   if (const auto set_threads = symbol<void (*)(int)>("openblas_set_num_threads"); set_threads != nullptr)
     set_threads(1);
   std::vector<float> out(static_cast<std::size_t>(size) * size);
   const float one = 1;
   const float zero = 0;
-  return gflops([&] {
+  const double seconds = cpu::fastest_seconds(repetitions, [&] {
     sgemm_("T", "N", &size, &size, &size, &one, left.data(), &size, right.data(), &size, &zero, out.data(),
            &size);
   });
-}
-
-double measure_own(const std::vector<float>& left, const std::vector<float>& right) {
-  const cpu::ScanPanelsKernels& kernels = cpu::scan_panels_kernels(cpu::choose_instruction_set(""));
-  const std::size_t query_panels = size / kernels.query_width;
-  const std::size_t base_panels = size / kernels.base_width;
-  const std::vector<float> biases(size, 0);
-  std::vector<float> cutoffs(size,
-                             -std::numeric_limits<float>::infinity());  // nothing passes: the bare product
-  const double whole = gflops([&] {
-    kernels.scan({.query_panels = left.data(),
-                  .query_panel_count = query_panels,
-                  .first_query = 0,
-                  .base_panels = right.data(),
-                  .biases = biases.data(),
-                  .base_panel_count = base_panels,
-                  .first_row = 0,
-                  .dim = size,
-                  .lists = {.cutoffs = cutoffs.data()},
-                  .make_room = nullptr,
-                  .owner = nullptr});
-  });
-  // Panels may not divide the size: count what was computed.
-  const double computed =
-      static_cast<double>(query_panels * kernels.query_width * base_panels * kernels.base_width);
-  return whole * computed / (static_cast<double>(size) * size);
+  return 2.0 * size * size * size / seconds * 1e-9;
 }
 
 }  // namespace
@@ -108,7 +69,7 @@ BlasInfo measure_blas() {
   BlasInfo info;
   info.library = describe();
   info.gflops = measure_sgemm(left, right);
-  info.own_gflops = measure_own(left, right);
+  info.own_gflops = cpu::scan_gflops(cpu::careful_scan(cpu::choose_instruction_set("")));
   if (info.gflops < info.own_gflops / 2)
     info.warning = fmt::format(
         "this BLAS runs at {:.0f} GFLOP/s where {:.0f} are possible: it does not recognise the CPU. Exact "

@@ -1,6 +1,7 @@
 // The blocked search: scans packed base rows for packed queries, then finishes with exact distances.
 #include <algorithm>
 
+#include "backend/cpu/choose_scan.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/prepared_rows.h"
 #include "backend/cpu/stream.h"
@@ -11,13 +12,13 @@
 namespace nearwise::cpu {
 namespace {
 
-// A group of queries that one task scans must stay in the second-level cache while a base panel passes.
-constexpr std::size_t group_bytes = 192 << 10;
-// Tasks per thread: the last ones to finish leave other threads idle for at most 1/16 of the block.
-constexpr std::size_t tasks_per_thread = 16;
+// Tasks per thread: the last ones to finish leave other threads idle for at most 1/4 of the block. More tasks would read
+// the block more often: with 16 it came from memory faster than a core could take it (AMX, u8, d = 128).
+constexpr std::size_t tasks_per_thread = 4;
 
+// Panels of queries that one task scans.
 std::size_t group_panels(const PackedRows& queries, int threads) {
-  const std::size_t in_cache = group_bytes / (queries.dim * queries.width * sizeof(float));
+  const std::size_t in_cache = queries.kernel.query_group_bytes / queries.panel_bytes();
   const std::size_t to_share = queries.panel_count() / (tasks_per_thread * static_cast<std::size_t>(threads));
   return std::max<std::size_t>(1, std::min(in_cache, std::max<std::size_t>(to_share, 4)));
 }
@@ -25,19 +26,24 @@ std::size_t group_panels(const PackedRows& queries, int threads) {
 // Multiplications between two looks at the cancel flag: under a millisecond with AVX-512, tens without vectors.
 constexpr std::size_t step_products = 16 << 20;
 
+// Panels of base rows between two looks at the cancel flag.
+std::size_t step_panels(const PackedRows& block, std::size_t queries) {
+  const std::size_t in_cache = block.kernel.base_step_bytes / block.panel_bytes();
+  const std::size_t soon = step_products / (block.dim * block.width * queries);
+  return std::max<std::size_t>(1, std::min(in_cache, soon));
+}
+
 void make_room(void* owner, std::size_t query) { static_cast<CandidateTopK*>(owner)->make_room(query); }
 
 }  // namespace
 
 KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args) {
   const CpuStream& cpu = cpu_stream(stream);
-  const ScanPanelsKernels& scan = cpu.scan_panels;
-  const std::uint64_t per_thread =
-      PackedRows::scratch_bytes(args.dim, std::max(scan.base_width, scan.query_width)) +
-      RowEvaluator::bytes(args.dim);
-  return {.bytes_per_query = PackedRows::bytes_per_row(args.dim, RowsRole::queries) +
+  const ScanKernel scan = choose_scan(cpu.set, args.metric, args.query_type, args.base_type, args.dim);
+  const std::uint64_t per_thread = PackedRows::scratch_bytes(scan, args.dim) + RowEvaluator::bytes(args.dim);
+  return {.bytes_per_query = PackedRows::bytes_per_row(scan, RowsRole::queries, args.dim) +
                              CandidateTopK::bytes_per_query(args.k, scan.base_width),
-          .bytes_per_base_row = PackedRows::bytes_per_row(args.dim, RowsRole::base),
+          .bytes_per_base_row = PackedRows::bytes_per_row(scan, RowsRole::base, args.dim),
           // Alignment of a dozen buffers, and scratch.
           .fixed_bytes = 2048 + static_cast<std::uint64_t>(cpu.threads().count()) * per_thread,
           .direct_bytes_per_query = RowEvaluator::bytes(args.dim) + args.k * sizeof(Answer),
@@ -50,7 +56,7 @@ void knn_block(Stream& stream, const KnnBlockArgs& args) {
   const auto& queries = static_cast<const PackedRows&>(args.queries);
   const auto& block = static_cast<const PackedRows&>(args.block);
   auto& best = static_cast<CandidateTopK&>(args.best);
-  best.begin_block(args.base, block.largest_norm);
+  best.begin_block(args.base, block.longest);
 
   const std::size_t panels = group_panels(queries, cpu.threads().count());
   cpu.threads().for_each(divide_up(queries.panel_count(), panels), [&](std::size_t group) {
@@ -58,21 +64,25 @@ void knn_block(Stream& stream, const KnnBlockArgs& args) {
     const std::size_t panel_count = std::min(panels, queries.panel_count() - first_panel);
     const std::size_t first_query = first_panel * queries.width;
     const std::size_t query_count = std::min(panel_count * queries.width, queries.rows - first_query);
-    const std::size_t panel_products = block.dim * block.width * panel_count * queries.width;
-    const std::size_t step = std::max<std::size_t>(1, step_products / panel_products);
+    const std::size_t step = step_panels(block, panel_count * queries.width);
     for (std::size_t first = 0; first < block.panel_count(); first += step) {
       cpu.context.cancel.check();
-      cpu.scan_panels.scan({.query_panels = queries.panel(first_panel),
-                            .query_panel_count = panel_count,
-                            .first_query = first_query,
-                            .base_panels = block.panel(first),
-                            .biases = block.biases.data() + first * block.width,
-                            .base_panel_count = std::min(step, block.panel_count() - first),
-                            .first_row = static_cast<std::uint32_t>(args.first_row + first * block.width),
-                            .dim = block.dim,
-                            .lists = best.lists(),
-                            .make_room = make_room,
-                            .owner = &best});
+      const bool integers = is_integer(block.kernel.base_encoding);
+      block.kernel.scan(
+          {.query_panels = queries.panel(first_panel),
+           .query_panel_count = panel_count,
+           .first_query = first_query,
+           .base_panels = block.panel(first),
+           .biases = integers ? nullptr : block.biases.data() + first * block.width,
+           .integer_biases = integers ? block.integer_biases.data() + first * block.width : nullptr,
+           .half_biases = integers ? block.half_biases.data() + first * block.width : nullptr,
+           .base_panel_count = std::min(step, block.panel_count() - first),
+           .first_row = static_cast<std::uint32_t>(args.first_row + first * block.width),
+           .end_row = static_cast<std::uint32_t>(args.first_row + args.block_rows),
+           .row_bytes = block.row_bytes,
+           .lists = best.lists(),
+           .make_room = make_room,
+           .owner = &best});
     }
     for (std::size_t query = first_query; query < first_query + query_count; ++query) {
       if (!best.scores_hold(query)) best.evaluate_range(query, args.first_row, args.block_rows);

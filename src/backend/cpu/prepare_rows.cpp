@@ -3,6 +3,7 @@
 #include <limits>
 #include <mutex>
 
+#include "backend/cpu/choose_scan.h"
 #include "backend/cpu/finite_rows.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/prepared_rows.h"
@@ -15,55 +16,78 @@ namespace {
 // Panels per task: large enough to hide the task's own cost, small enough to share among threads.
 constexpr std::size_t task_panels = 16;
 
-}  // namespace
+bool is_euclidean(Metric metric) { return metric == Metric::sqeuclidean || metric == Metric::euclidean; }
 
-PackedRows::PackedRows(MemoryBudget& budget, std::size_t row_count, std::size_t row_dim,
-                       std::size_t panel_width, RowsRole role)
-    : rows(row_count),
-      dim(row_dim),
-      width(panel_width),
-      panel_count_(divide_up(row_count, panel_width)),
-      panels(budget, checked_multiply(panel_count_ * width, dim, "knn")),
-      biases(budget, role == RowsRole::base ? panel_count_ * width : 0),
-      norms(budget, role == RowsRole::queries ? panel_count_ * width : 0) {}
-
-std::size_t PackedRows::bytes_per_row(std::size_t dim, RowsRole role) {
-  return dim * sizeof(float) + (role == RowsRole::base ? sizeof(float) : sizeof(double));
+// Twice the constant part of an integer score. Flipping the highest bit of a query's bytes moved them by 128, down
+// for u8 and up for i8, which the product with this row takes back.
+std::int32_t integer_bias(const PackedRow& row, Metric metric, const ScanKernel& kernel, ElementType type) {
+  const std::int32_t moved = type == ElementType::u8 ? -128 : 128;
+  const std::int32_t taken_back = kernel.query_encoding == Encoding::flipped_byte ? 2 * moved * row.sum : 0;
+  return (is_euclidean(metric) ? row.squares : 0) + taken_back;
 }
 
-std::size_t PackedRows::scratch_bytes(std::size_t dim, std::size_t width) {
-  return buffer_bytes(pack_group * dim, sizeof(float)) + buffer_bytes(width, sizeof(double));
+}  // namespace
+
+PackedRows::PackedRows(MemoryBudget& budget, const ScanKernel& scan, RowsRole rows_role,
+                       std::size_t row_count, std::size_t row_dim)
+    : kernel(scan),
+      role(rows_role),
+      rows(row_count),
+      dim(row_dim),
+      width(role == RowsRole::queries ? scan.query_width : scan.base_width),
+      row_bytes(encoded_row_bytes(scan, row_dim)),
+      panel_count_(divide_up(row_count, width)),
+      panels_(budget, checked_multiply(panel_count_ * width, row_bytes, "knn")),
+      biases(budget, role == RowsRole::base && !is_integer(scan.base_encoding) ? panel_count_ * width : 0),
+      integer_biases(budget,
+                     role == RowsRole::base && is_integer(scan.base_encoding) ? panel_count_ * width : 0),
+      half_biases(budget, integer_biases.size()),
+      lengths(budget, role == RowsRole::queries ? row_count : 0) {}
+
+std::size_t PackedRows::bytes_per_row(const ScanKernel& kernel, RowsRole role, std::size_t dim) {
+  const std::size_t bias_bytes = is_integer(kernel.base_encoding) ? 2 * sizeof(std::int32_t) : sizeof(float);
+  return encoded_row_bytes(kernel, dim) + (role == RowsRole::base ? bias_bytes : sizeof(Lengths));
+}
+
+std::size_t PackedRows::scratch_bytes(const ScanKernel& kernel, std::size_t dim) {
+  return buffer_bytes(pack_scratch_bytes(dim, encoded_row_bytes(kernel, dim)), 1) +
+         buffer_bytes(std::max(kernel.query_width, kernel.base_width), sizeof(PackedRow));
 }
 
 std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
   const RowsView& rows = args.rows;
-  const std::size_t width =
-      args.role == RowsRole::queries ? cpu.scan_panels.query_width : cpu.scan_panels.base_width;
-  auto packed = std::make_unique<PackedRows>(cpu.budget(), rows.rows(), rows.dim(), width, args.role);
-  const auto pack = cpu.pack_rows.pack[static_cast<std::size_t>(rows.type())];
-  const bool biased = args.metric == Metric::sqeuclidean || args.metric == Metric::euclidean;
+  const bool queries = args.role == RowsRole::queries;
+  const ScanKernel kernel = choose_scan(cpu.set, args.metric, queries ? rows.type() : args.against,
+                                        queries ? args.against : rows.type(), rows.dim());
+  const Encoding encoding = queries ? kernel.query_encoding : kernel.base_encoding;
+  const bool integers = is_integer(encoding);
+  auto packed = std::make_unique<PackedRows>(cpu.budget(), kernel, args.role, rows.rows(), rows.dim());
+  const auto pack =
+      cpu.pack_rows.pack[static_cast<std::size_t>(encoding)][static_cast<std::size_t>(rows.type())];
 
   std::atomic<std::size_t> first_bad_row{rows.rows()};
-  std::mutex mutex;  // guards packed->largest_norm
+  std::mutex mutex;  // guards packed->longest
   cpu.threads().for_each(divide_up(packed->panel_count(), task_panels), [&](std::size_t task) {
     cpu.context.cancel.check();
-    Buffer<float> scratch(cpu.budget(), pack_group * rows.dim());
-    Buffer<double> norms(cpu.budget(), width);
-    double largest_norm = 0;
+    Buffer<std::byte> scratch(cpu.budget(), pack_scratch_bytes(rows.dim(), packed->row_bytes));
+    Buffer<PackedRow> measured(cpu.budget(), packed->width);
+    Lengths longest;
     const std::size_t end = std::min(packed->panel_count(), (task + 1) * task_panels);
     for (std::size_t index = task * task_panels; index < end; ++index) {
-      const std::size_t first = index * width;
-      const std::size_t count = std::min(width, rows.rows() - first);
+      const std::size_t first = index * packed->width;
+      const std::size_t count = std::min(packed->width, rows.rows() - first);
       const std::size_t good = pack({.rows = rows.row(first),
                                      .stride_bytes = rows.stride_bytes(),
                                      .count = count,
                                      .dim = rows.dim(),
-                                     .width = width,
-                                     .centre = args.centre.empty() ? nullptr : args.centre.data(),
+                                     .width = packed->width,
+                                     .unit_bytes = queries ? kernel.query_unit_bytes : kernel.base_unit_bytes,
+                                     .row_bytes = packed->row_bytes,
+                                     .centre = args.centre.empty() || integers ? nullptr : args.centre.data(),
                                      .normalise = args.metric == Metric::cosine,
                                      .panel = packed->panel(index),
-                                     .norms = norms.data(),
+                                     .packed = measured.data(),
                                      .scratch = scratch.data()});
       if (good != count) {
         // Whichever thread finds one first: the lowest row is named.
@@ -72,21 +96,29 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
         }
         return;
       }
-      for (std::size_t r = 0; r < width; ++r) {
-        const double norm = r < count ? norms[r] : 0;
-        largest_norm = std::max(largest_norm, norm);
-        if (args.role == RowsRole::queries) {
-          packed->norms[first + r] = norm;
-        } else {
-          // Infinity keeps the empty places of the last panel out of every list.
-          const double bias = biased ? norm * norm / 2 : 0;
+      for (std::size_t r = 0; r < count; ++r) {
+        const PackedRow& row = measured[r];
+        longest = longer({row.norm, row.residual}, longest);
+        if (queries)
+          packed->lengths[first + r] = {row.norm, row.residual};
+        else if (integers)
+          packed->integer_biases[first + r] = integer_bias(row, args.metric, kernel, rows.type());
+        else
           packed->biases[first + r] =
-              r < count ? static_cast<float>(bias) : std::numeric_limits<float>::infinity();
-        }
+              is_euclidean(args.metric) ? static_cast<float>(row.norm * row.norm / 2) : 0;
       }
+      // Nothing passes the empty places of the last panel, but they are read.
+      for (std::size_t r = count; r < packed->width && !queries; ++r) {
+        if (integers)
+          packed->integer_biases[first + r] = std::numeric_limits<std::int32_t>::max();
+        else
+          packed->biases[first + r] = std::numeric_limits<float>::infinity();
+      }
+      for (std::size_t r = 0; r < packed->width && !queries && integers; ++r)
+        packed->half_biases[first + r] = packed->integer_biases[first + r] >> 1;
     }
     const std::lock_guard lock(mutex);
-    packed->largest_norm = std::max(packed->largest_norm, largest_norm);
+    packed->longest = longer(packed->longest, longest);
   });
   if (first_bad_row.load() != rows.rows()) refuse_row(args.role, args.first_row + first_bad_row.load());
   return packed;

@@ -12,8 +12,7 @@ class CpuStream : public Stream {
       : Stream(state),
         set(choose_instruction_set(state.options.isa)),
         row_distance(row_distance_kernels(set)),
-        pack_rows(pack_rows_kernels(set)),
-        scan_panels(scan_panels_kernels(set)) {}
+        pack_rows(pack_rows_kernels(set)) {}
 
   const Threads& threads() const { return *context.threads; }
   MemoryBudget& budget() const { return *context.budget; }
@@ -21,7 +20,6 @@ class CpuStream : public Stream {
   const InstructionSet set;
   const RowDistanceKernels& row_distance;
   const PackRowsKernels& pack_rows;
-  const ScanPanelsKernels& scan_panels;
 };
 
 // Operations of this backend only ever get its own streams.

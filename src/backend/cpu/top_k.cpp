@@ -131,10 +131,10 @@ CandidateTopK::CandidateTopK(CpuStream& stream, const TopKArgs& args)
       queries_(static_cast<const PackedRows&>(args.queries)),
       k_(args.k),
       metric_(args.metric),
-      base_width_(stream.scan_panels.base_width),
+      base_width_(queries_.kernel.base_width),
       capacity_(capacity_for(k_, base_width_)),
       stride_(capacity_ + store_slack),
-      bound_(metric_, args.query_rows.dim()),
+      bound_(metric_, queries_.kernel.base_encoding, args.query_rows.dim()),
       scores_(stream.budget(), queries() * stride_),
       rows_(stream.budget(), queries() * stride_),
       counts_(stream.budget(), queries()),
@@ -153,19 +153,19 @@ CandidateLists CandidateTopK::lists() {
 }
 
 bool CandidateTopK::scores_hold(std::size_t query) const {
-  return ScoreBound::holds_for(queries_.norms[query], block_norm_);
+  return ScoreBound::holds_for(queries_.lengths[query], block_);
 }
 
 void CandidateTopK::set_cutoff(std::size_t query) {
   cutoffs_[query] =
-      scores_hold(query) ? bound_.cutoff(queries_.norms[query], block_norm_, limits_[query]) : never;
+      scores_hold(query) ? bound_.cutoff(queries_.lengths[query], block_, limits_[query]) : never;
 }
 
-void CandidateTopK::begin_block(const RowsView& base, double largest_norm) {
+void CandidateTopK::begin_block(const RowsView& base, const Lengths& longest) {
   base_ = base;
-  block_norm_ = largest_norm;
+  block_ = longest;
   // Blocks whose scores mean nothing put nothing into the lists.
-  if (ScoreBound::holds_for(0, largest_norm)) list_norm_ = std::max(list_norm_, largest_norm);
+  if (ScoreBound::holds_for({}, longest)) list_ = longer(list_, longest);
   for (std::size_t query = 0; query < queries(); ++query) set_cutoff(query);
 }
 
@@ -179,10 +179,9 @@ void CandidateTopK::drop_excluded(std::size_t query) {
   float* const scores = scores_.data() + query * stride_;
   std::uint32_t* const rows = rows_.data() + query * stride_;
   const std::size_t count = counts_[query];
-  const double query_norm = queries_.norms[query];
-  if (count >= k_)
-    lower_limit(query, bound_.limit_from_score(query_norm, list_norm_, kth_score(scores, count, k_)));
-  const float cutoff = bound_.cutoff(query_norm, list_norm_, limits_[query]);
+  const Lengths& length = queries_.lengths[query];
+  if (count >= k_) lower_limit(query, bound_.limit_from_score(length, list_, kth_score(scores, count, k_)));
+  const float cutoff = bound_.cutoff(length, list_, limits_[query]);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < count; ++i) {
     scores[kept] = scores[i];

@@ -72,7 +72,7 @@ class CandidateTopK : public TopK {
   static std::size_t bytes_per_query(std::size_t k, std::size_t base_width);
 
   // Announces a block whose rows are at most this long; sets every query's cutoff for it.
-  void begin_block(const RowsView& base, double largest_norm);
+  void begin_block(const RowsView& base, const Lengths& longest);
   // Whether scores of this query mean anything in the current block.
   bool scores_hold(std::size_t query) const;
   CandidateLists lists();
@@ -108,8 +108,8 @@ class CandidateTopK : public TopK {
   const std::size_t stride_;
   const ScoreBound bound_;
   RowsView base_;
-  double block_norm_ = 0;                // the longest row of the block being scanned
-  double list_norm_ = 0;                 // the longest row that may stand in a candidate list
+  Lengths block_;                        // the longest row of the block being scanned
+  Lengths list_;                         // the longest row that may stand in a candidate list
   Buffer<float> scores_;                 // [queries, stride]
   Buffer<std::uint32_t> rows_;           // [queries, stride]
   Buffer<std::uint32_t> counts_;         // [queries]

@@ -1,6 +1,7 @@
 #include "backend/cpu/kernels/instruction_set.h"
 
 #include "backend/cpu/kernels/targets.h"
+#include "backend/cpu/x86/scans.h"
 #include "core/check.h"
 #include "hwy/targets.h"
 
@@ -9,11 +10,27 @@ namespace nearwise::cpu {
 std::vector<InstructionSet> available_instruction_sets() {
   std::vector<InstructionSet> sets;
   // A lower bit is a better target.
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) sets.push_back({target});
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    if (target == HWY_AVX3) {
+      const x86::Features& found = x86::features();
+      if (found.tiles) sets.push_back({target, Extension::tiles});
+      const bool has_bf16 = found.integer_dots && found.bf16_dots;
+      if (has_bf16 && found.fast_bf16_dots) sets.push_back({target, Extension::bf16_dots});
+      if (found.integer_dots) sets.push_back({target, Extension::integer_dots});
+      if (has_bf16 && !found.fast_bf16_dots) sets.push_back({target, Extension::bf16_dots});
+    }
+    sets.push_back({target});
+  }
   return sets;
 }
 
 std::string_view name(InstructionSet set) {
+  switch (set.extension) {
+    case Extension::tiles: return "amx";
+    case Extension::bf16_dots: return "avx512_bf16";
+    case Extension::integer_dots: return "avx512_vnni";
+    case Extension::none: break;
+  }
   const std::string_view highway_name = hwy::TargetName(set.target);
   if (highway_name == "AVX3") return "avx512";
   if (highway_name == "AVX2") return "avx2";

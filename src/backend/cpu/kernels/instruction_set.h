@@ -8,9 +8,13 @@
 
 namespace nearwise::cpu {
 
-// One of Highway's target bits; opaque outside kernels/.
+// What a set has beyond Highway's target: dot products of 8-bit integers, also of bf16, also tiles of both.
+enum class Extension : std::uint8_t { none, integer_dots, bf16_dots, tiles };
+
+// target: one of Highway's target bits; opaque outside kernels/.
 struct InstructionSet {
   std::int64_t target = 0;
+  Extension extension = Extension::none;
 };
 
 // Compiled in and runnable on this CPU, best first.

@@ -35,33 +35,57 @@ struct RowDistanceKernels {
 };
 const RowDistanceKernels& row_distance_kernels(InstructionSet set);
 
-// --- pack_rows.cpp: rows in the form scan_panels reads -------------------------------------------------------------
+// --- pack_rows.cpp: rows in the form a scan reads -------------------------------------------------------------------
 
 // Rows are packed in groups: one cache line of the panel takes an element of each row of a group.
 inline constexpr std::size_t pack_group = 16;
 
-// A panel holds `width` rows element by element: element i of row r at panel[i * width + r].
+// The numbers that are multiplied: f32; bf16, rounded; or the integers of u8 and i8 rows as they are, or with their
+// highest bit flipped (u8 becomes signed, i8 unsigned). Integers widened to 16 bits for vpmaddwd were measured too: no
+// faster than f32, which holds them exactly as well.
+enum class Encoding : std::uint8_t { f32, bf16, byte, flipped_byte };
+inline constexpr std::size_t encodings = 4;
+inline constexpr std::size_t encoded_sizes[encodings] = {4, 2, 1, 1};  // bytes of an element
+constexpr bool is_integer(Encoding encoding) { return encoding >= Encoding::byte; }
+
+// What is known of a packed row, in f64.
+struct PackedRow {
+  double norm = 0;      // length of the encoded vector
+  double residual = 0;  // length of the difference to the vector that was encoded, or more
+  // Of an integer encoding only, and of the row as given (before a flip).
+  std::int32_t squares = 0;
+  std::int32_t sum = 0;
+};
+
+// A panel holds `width` rows, a unit of each in turn: bytes [u * unit_bytes, ...) of row r lie at
+// panel[(u * width + r) * unit_bytes].
 struct PackArgs {
   const std::byte* rows = nullptr;
   std::size_t stride_bytes = 0;
   std::size_t count = 0;  // at most width; the panel is filled up with zero rows
   std::size_t dim = 0;
   std::size_t width = 0;
+  std::size_t unit_bytes = 4;     // 4 or 64
+  std::size_t row_bytes = 0;      // of an encoded row: a multiple of unit_bytes, filled up with zeros
   const float* centre = nullptr;  // [dim] subtracted; null: none
   bool normalise = false;         // to length 1 (a zero row stays zero); not together with centre
-  float* panel = nullptr;         // [dim, width]
-  double* norms = nullptr;        // [count] length of the packed row
-  float* scratch = nullptr;       // [pack_group, dim]
+  std::byte* panel = nullptr;     // [row_bytes / unit_bytes, width, unit_bytes]
+  PackedRow* packed = nullptr;    // [count]
+  std::byte* scratch = nullptr;   // pack_scratch_bytes(), aligned to 64
 };
+
+constexpr std::size_t pack_scratch_bytes(std::size_t dim, std::size_t row_bytes) {
+  return pack_group * row_bytes + dim * sizeof(float);
+}
 
 struct PackRowsKernels {
   // Returns the index of the first row with a non-finite element, or count.
   using Function = std::size_t (*)(const PackArgs&) noexcept;
-  Function pack[element_types];
+  Function pack[encodings][element_types];  // null: that type has no such encoding
 };
 const PackRowsKernels& pack_rows_kernels(InstructionSet set);
 
-// --- scan_panels.cpp: the blocked product, fused with the choice of candidates -------------------------------------
+// --- scans: the blocked product, fused with the choice of candidates -----------------------------------------------
 
 // Candidates of every query, appended by the kernel. A query's arrays have `capacity` usable entries and room for one
 // vector more.
@@ -69,31 +93,53 @@ struct CandidateLists {
   float* scores = nullptr;          // [queries, stride]
   std::uint32_t* rows = nullptr;    // [queries, stride]
   std::uint32_t* counts = nullptr;  // [queries]
-  float* cutoffs = nullptr;         // [queries] a score above it cannot be among the best; non-increasing
+  float* cutoffs = nullptr;         // [queries] a score above it cannot be among the best; NaN: none can
   std::size_t stride = 0;
   std::size_t capacity = 0;
 };
 
+// Scores are bias - product in f32, or (bias - 2 product) / 2 of integers, rounded once.
 struct ScanArgs {
-  const float* query_panels = nullptr;  // [panels, dim, query_width]
+  const std::byte* query_panels = nullptr;
   std::size_t query_panel_count = 0;
-  std::size_t first_query = 0;         // index in `lists` of the first query
-  const float* base_panels = nullptr;  // [panels, dim, base_width]
-  const float* biases = nullptr;       // [panels, base_width] score = bias - product
+  std::size_t first_query = 0;  // index in `lists` of the first query
+  const std::byte* base_panels = nullptr;
+  const float* biases = nullptr;                 // [panels, base_width] of a product in f32
+  const std::int32_t* integer_biases = nullptr;  // [panels, base_width] of a product of integers
+  const std::int32_t* half_biases = nullptr;     // [panels, base_width] the same, halved and rounded down
   std::size_t base_panel_count = 0;
   std::uint32_t first_row = 0;  // row number of the first base row
-  std::size_t dim = 0;
+  std::uint32_t end_row = 0;    // places from this row number on are empty
+  std::size_t row_bytes = 0;    // of an encoded row
   CandidateLists lists;
   // Called when a list cannot take base_width more entries; makes room and lowers the cutoff.
   void (*make_room)(void* owner, std::size_t query) = nullptr;
   void* owner = nullptr;
 };
 
-struct ScanPanelsKernels {
-  std::size_t query_width;
-  std::size_t base_width;
-  void (*scan)(const ScanArgs&);  // not noexcept: make_room may throw
+// One way to compute scores: how queries and base rows are packed, and the function that multiplies them.
+struct ScanKernel {
+  Encoding query_encoding = Encoding::f32;
+  Encoding base_encoding = Encoding::f32;
+  std::size_t query_width = 0;  // rows per panel
+  std::size_t base_width = 0;
+  std::size_t query_unit_bytes = 4;
+  std::size_t base_unit_bytes = 4;
+  std::size_t row_granule_bytes = 4;  // encoded rows are filled up to a multiple
+  // Caches: a call should get about this many bytes of queries and of base rows.
+  std::size_t query_group_bytes = 0;
+  std::size_t base_step_bytes = 0;
+  void (*scan)(const ScanArgs&) = nullptr;  // not noexcept: make_room may throw
 };
-const ScanPanelsKernels& scan_panels_kernels(InstructionSet set);
+
+// Bytes of one encoded row.
+constexpr std::size_t encoded_row_bytes(const ScanKernel& kernel, std::size_t dim) {
+  const std::size_t bytes = dim * encoded_sizes[static_cast<std::size_t>(kernel.base_encoding)];
+  return (bytes + kernel.row_granule_bytes - 1) / kernel.row_granule_bytes * kernel.row_granule_bytes;
+}
+
+// --- scan_panels.cpp: Highway's vectors, any instruction set -------------------------------------------------------
+
+const ScanKernel& f32_panels(InstructionSet set);
 
 }  // namespace nearwise::cpu

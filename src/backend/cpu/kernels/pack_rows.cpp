@@ -1,6 +1,6 @@
-// Packs rows of any element type into f32 panels, shifted to a centre or scaled to length 1 on the way, and measures
-// the length of what was packed. Its arithmetic decides nothing that is reported: the bound of score_bound.h covers
-// the rounding of the shift and of the length.
+// Packs rows of any element type into panels: shifted to a centre or scaled to length 1 on the way, encoded in the
+// numbers that the scan multiplies, and measured: the length of what was packed and of what its rounding lost. Its
+// arithmetic decides nothing that is reported: the bound of score_bound.h covers it.
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/targets.h"
 
@@ -53,7 +53,7 @@ HWY_INLINE double shift_row(const T* row, const float* centre, std::size_t dim, 
   return std::isnan(poisoned) ? std::nan("") : sum;
 }
 
-// Length of the row once written to `out`; NaN if an element is not finite.
+// Shifts or scales a row to f32; returns its length, NaN if an element is not finite.
 template <typename T>
 double prepare_row(const PackArgs& args, std::size_t index, float* out) {
   const T* const row = reinterpret_cast<const T*>(args.rows + index * args.stride_bytes);
@@ -63,35 +63,126 @@ double prepare_row(const PackArgs& args, std::size_t index, float* out) {
   return 1;
 }
 
-template <typename T>
+// Encodes a row of finite f32 as the nearest bf16 (ties to even) and measures what the rounding lost. Denormal results
+// become zero: matrix units take them for zero.
+HWY_INLINE PackedRow encode_bf16(const float* HWY_RESTRICT row, std::size_t dim,
+                                 std::uint16_t* HWY_RESTRICT out) {
+  const DoubleTag dd;
+  const FloatTag df;
+  const hn::RebindToUnsigned<FloatTag> du;
+  const hn::Rebind<std::uint16_t, FloatTag> dh;
+  auto squares = hn::Zero(dd);
+  auto lost = hn::Zero(dd);
+  const auto step = [&](const float* from, std::uint16_t* to) {
+    const auto x = hn::LoadU(df, from);
+    const auto bits = hn::BitCast(du, x);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+    const auto rounded = hn::And(hn::Add(hn::Add(bits, hn::Set(du, 0x7FFF)), odd), hn::Set(du, 0xFFFF0000));
+    const auto normal = hn::Ne(hn::And(rounded, hn::Set(du, 0x7F800000)), hn::Zero(du));
+    const auto kept = hn::IfThenElseZero(normal, rounded);
+    hn::StoreU(hn::TruncateTo(dh, hn::ShiftRight<16>(kept)), dh, to);
+    const auto y = hn::PromoteTo(dd, hn::BitCast(df, kept));
+    const auto difference = hn::Sub(hn::PromoteTo(dd, x), y);
+    squares = hn::MulAdd(y, y, squares);
+    lost = hn::MulAdd(difference, difference, lost);
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= dim; i += lanes) step(row + i, out + i);
+  if (i < dim) {
+    float row_tail[lanes];
+    std::uint16_t out_tail[lanes];
+    step(load_tail(row + i, dim - i, row_tail), out_tail);
+    std::memcpy(out + i, out_tail, (dim - i) * sizeof(std::uint16_t));
+  }
+  // A relative 2^-20 covers the rounding of these sums for any dimension we accept.
+  return {.norm = std::sqrt(hn::GetLane(hn::SumOfLanes(dd, squares))),
+          .residual = std::sqrt(hn::GetLane(hn::SumOfLanes(dd, lost))) * (1 + 0x1p-20)};
+}
+
+// Integers: copied or flipped; nothing is lost.
+template <typename T, Encoding encoding>
+HWY_INLINE PackedRow encode_bytes(const T* HWY_RESTRICT row, std::size_t dim, std::byte* HWY_RESTRICT out) {
+  std::int32_t squares = 0;
+  std::int32_t sum = 0;
+  for (std::size_t i = 0; i < dim; ++i) {
+    const std::int32_t value = row[i];
+    squares += value * value;
+    sum += value;
+  }
+  constexpr std::uint8_t flip = encoding == Encoding::flipped_byte ? 0x80 : 0;
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(out);
+  for (std::size_t i = 0; i < dim; ++i) bytes[i] = static_cast<std::uint8_t>(row[i]) ^ flip;
+  return {.norm = std::sqrt(static_cast<double>(squares)), .residual = 0, .squares = squares, .sum = sum};
+}
+
+// One row, encoded to `out` and filled up with zeros; norm is NaN if an element is not finite.
+template <typename T, Encoding encoding>
+HWY_INLINE PackedRow encode_row(const PackArgs& args, std::size_t index, float* prepared, std::byte* out) {
+  if constexpr (is_integer(encoding)) {
+    return encode_bytes<T, encoding>(reinterpret_cast<const T*>(args.rows + index * args.stride_bytes),
+                                     args.dim, out);
+  } else if constexpr (encoding == Encoding::bf16) {
+    const double norm = prepare_row<T>(args, index, prepared);
+    if (std::isnan(norm)) return {.norm = norm};
+    return encode_bf16(prepared, args.dim, reinterpret_cast<std::uint16_t*>(out));
+  } else {
+    return {.norm = prepare_row<T>(args, index, reinterpret_cast<float*>(out))};
+  }
+}
+
+// Deals the units of a group's rows out to the panel. Whole lines are written once; the rows are read from the
+// first-level cache.
+template <std::size_t unit_bytes>
+HWY_INLINE void deal_units(const PackArgs& args, std::size_t first, std::size_t places) {
+  for (std::size_t u = 0; u < args.row_bytes / unit_bytes; ++u)
+    for (std::size_t r = 0; r < places; ++r)
+      std::memcpy(args.panel + (u * args.width + first + r) * unit_bytes,
+                  args.scratch + r * args.row_bytes + u * unit_bytes, unit_bytes);
+}
+
+template <typename T, Encoding encoding>
 std::size_t pack_rows(const PackArgs& args) noexcept {
+  auto* const prepared = reinterpret_cast<float*>(args.scratch + pack_group * args.row_bytes);
+  const std::size_t encoded_bytes = args.dim * encoded_sizes[static_cast<std::size_t>(encoding)];
   for (std::size_t first = 0; first < args.width; first += pack_group) {
     const std::size_t places = std::min(pack_group, args.width - first);
     for (std::size_t r = 0; r < places; ++r) {
-      float* const row = args.scratch + r * args.dim;
+      std::byte* const row = args.scratch + r * args.row_bytes;
+      std::size_t written = 0;
       if (first + r < args.count) {
-        args.norms[first + r] = prepare_row<T>(args, first + r, row);
-        if (std::isnan(args.norms[first + r])) return first + r;
-      } else {
-        std::fill_n(row, args.dim, 0.0F);
+        args.packed[first + r] = encode_row<T, encoding>(args, first + r, prepared, row);
+        if (std::isnan(args.packed[first + r].norm)) return first + r;
+        written = encoded_bytes;
       }
+      std::memset(row + written, 0, args.row_bytes - written);
     }
-    // Whole lines are written once; the group's rows are read from the first-level cache.
-    for (std::size_t i = 0; i < args.dim; ++i)
-      for (std::size_t r = 0; r < places; ++r)
-        args.panel[i * args.width + first + r] = args.scratch[r * args.dim + i];
+    if (args.unit_bytes == 64)
+      deal_units<64>(args, first, places);
+    else
+      deal_units<4>(args, first, places);
   }
   return args.count;
+}
+
+template <Encoding encoding>
+constexpr void fill(PackRowsKernels& kernels) {
+  auto& functions = kernels.pack[static_cast<std::size_t>(encoding)];
+  functions[static_cast<std::size_t>(ElementType::u8)] = pack_rows<std::uint8_t, encoding>;
+  functions[static_cast<std::size_t>(ElementType::i8)] = pack_rows<std::int8_t, encoding>;
+  if constexpr (!is_integer(encoding)) {
+    functions[static_cast<std::size_t>(ElementType::f32)] = pack_rows<float, encoding>;
+    functions[static_cast<std::size_t>(ElementType::f16)] = pack_rows<Float16, encoding>;
+    functions[static_cast<std::size_t>(ElementType::bf16)] = pack_rows<BFloat16, encoding>;
+  }
 }
 
 const PackRowsKernels* pack_rows_table() {
   static constexpr PackRowsKernels table = [] {
     PackRowsKernels kernels{};
-    kernels.pack[static_cast<std::size_t>(ElementType::f32)] = pack_rows<float>;
-    kernels.pack[static_cast<std::size_t>(ElementType::f16)] = pack_rows<Float16>;
-    kernels.pack[static_cast<std::size_t>(ElementType::bf16)] = pack_rows<BFloat16>;
-    kernels.pack[static_cast<std::size_t>(ElementType::u8)] = pack_rows<std::uint8_t>;
-    kernels.pack[static_cast<std::size_t>(ElementType::i8)] = pack_rows<std::int8_t>;
+    fill<Encoding::f32>(kernels);
+    fill<Encoding::bf16>(kernels);
+    fill<Encoding::byte>(kernels);
+    fill<Encoding::flipped_byte>(kernels);
     return kernels;
   }();
   return &table;

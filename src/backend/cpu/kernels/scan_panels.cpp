@@ -38,14 +38,15 @@ HWY_NOINLINE void keep(const ScanArgs& args, std::size_t query, TileScores score
   const Tag df;
   const RowTag du;
   const auto cutoff = hn::Set(df, args.lists.cutoffs[query]);
+  const auto end_row = hn::Set(du, args.end_row);
   float* const out_scores = args.lists.scores + query * args.lists.stride;
   std::uint32_t* const out_rows = args.lists.rows + query * args.lists.stride;
   std::size_t count = args.lists.counts[query];
   for (std::size_t v = 0; v < tile_vectors; ++v) {
-    const auto pass = hn::Le(scores.of[v], cutoff);
     const auto rows = hn::Iota(du, first_row + static_cast<std::uint32_t>(v * lanes));
-    hn::CompressStore(rows, hn::RebindMask(du, pass), du, out_rows + count);
-    count += hn::CompressStore(scores.of[v], pass, df, out_scores + count);
+    const auto pass = hn::And(hn::RebindMask(du, hn::Le(scores.of[v], cutoff)), hn::Lt(rows, end_row));
+    hn::CompressStore(rows, pass, du, out_rows + count);
+    count += hn::CompressStore(scores.of[v], hn::RebindMask(df, pass), df, out_scores + count);
   }
   args.lists.counts[query] = static_cast<std::uint32_t>(count);
   if (count + tile_rows > args.lists.capacity) args.make_room(args.owner, query);
@@ -60,7 +61,8 @@ HWY_INLINE void scan_tile(const ScanArgs& args, const float* HWY_RESTRICT querie
     const auto bias = hn::LoadU(df, biases + v * lanes);
     for (std::size_t q = 0; q < tile_queries; ++q) scores[q][v] = bias;
   }
-  for (std::size_t i = 0; i < args.dim; ++i) {
+  const std::size_t dim = args.row_bytes / sizeof(float);
+  for (std::size_t i = 0; i < dim; ++i) {
     Vector row[tile_vectors];
     for (std::size_t v = 0; v < tile_vectors; ++v) row[v] = hn::LoadU(df, rows + i * tile_rows + v * lanes);
     for (std::size_t q = 0; q < tile_queries; ++q) {
@@ -82,20 +84,31 @@ HWY_INLINE void scan_tile(const ScanArgs& args, const float* HWY_RESTRICT querie
 }
 
 void scan_panels(const ScanArgs& args) {
+  const auto* const query_panels = reinterpret_cast<const float*>(args.query_panels);
+  const auto* const base_panels = reinterpret_cast<const float*>(args.base_panels);
+  const std::size_t dim = args.row_bytes / sizeof(float);
   // Base panels outermost: one stays in the first-level cache while the queries stream past from the second.
   for (std::size_t b = 0; b < args.base_panel_count; ++b) {
-    const float* const rows = args.base_panels + b * args.dim * tile_rows;
+    const float* const rows = base_panels + b * dim * tile_rows;
     const float* const biases = args.biases + b * tile_rows;
     const auto first_row = args.first_row + static_cast<std::uint32_t>(b * tile_rows);
     for (std::size_t p = 0; p < args.query_panel_count; ++p)
-      scan_tile(args, args.query_panels + p * args.dim * tile_queries, rows, biases,
+      scan_tile(args, query_panels + p * dim * tile_queries, rows, biases,
                 args.first_query + p * tile_queries, first_row);
   }
 }
 
-const ScanPanelsKernels* scan_panels_table() {
-  static constexpr ScanPanelsKernels table = {tile_queries, tile_rows, scan_panels};
-  return &table;
+const ScanKernel* f32_panels_kernel() {
+  static constexpr ScanKernel kernel = {
+      .query_encoding = Encoding::f32,
+      .base_encoding = Encoding::f32,
+      .query_width = tile_queries,
+      .base_width = tile_rows,
+      // A group of queries must stay in the second-level cache while a base panel passes.
+      .query_group_bytes = 192 << 10,
+      .base_step_bytes = 4 << 20,
+      .scan = scan_panels};
+  return &kernel;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -107,10 +120,10 @@ HWY_AFTER_NAMESPACE();
 
 namespace nearwise::cpu {
 
-HWY_EXPORT(scan_panels_table);
+HWY_EXPORT(f32_panels_kernel);
 
-const ScanPanelsKernels& scan_panels_kernels(InstructionSet set) {
-  return *select(HWY_DISPATCH_TABLE(scan_panels_table), set)();
+const ScanKernel& f32_panels(InstructionSet set) {
+  return *select(HWY_DISPATCH_TABLE(f32_panels_kernel), set)();
 }
 
 }  // namespace nearwise::cpu

@@ -1,0 +1,237 @@
+// The blocked product on AMX tiles, fused with selection.
+//
+// One step multiplies 32 base rows by 32 queries: four accumulator tiles of 16 x 16, fed by two tiles of base rows and
+// two of queries per 64 bytes of depth. Accumulators can only be read through memory: they are stored, and while
+// the next step's products are under way the scores of this one are compared with the cutoffs. Columns are queries, so a
+// running minimum down the rows and one comparison reject a whole tile; only tiles with a hit are looked at row by row.
+//
+// Base panels hold 64-byte pieces of 32 rows, query panels 4-byte pieces of 32 queries: what a tile product expects of
+// its left and right operand. A call keeps its base rows in the second-level cache and one panel of queries in the first.
+#include <hwy/base.h>
+#include <immintrin.h>
+
+#include <bit>
+
+#include "backend/cpu/x86/scans.h"
+#include "backend/cpu/x86/tile_scope.h"
+
+HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512vl,amx-tile,amx-int8,amx-bf16")
+namespace nearwise::cpu::x86 {
+namespace {
+
+constexpr std::size_t side = 16;                 // rows and columns of a tile
+constexpr std::size_t step = 2 * side;           // base rows, and queries, of one step
+constexpr std::size_t line = 64;                 // bytes of a tile's row
+constexpr std::size_t tile_bytes = side * line;  // also of an accumulator
+
+// What four accumulator tiles are stored to: base rows 0-15 by queries 0-15, by queries 16-31, then base rows 16-31.
+struct alignas(64) Stored {
+  std::int32_t tile[4][side * side];
+};
+
+struct Bf16Products {
+  using Bias = float;
+  using Score = __m512;
+  static const float* biases(const ScanArgs& args) { return args.biases; }
+  static const float* quick_biases(const ScanArgs& args) { return args.biases; }
+  HWY_INLINE static void multiply() {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  HWY_INLINE static Score highest() { return _mm512_set1_ps(__builtin_inff()); }
+  HWY_INLINE static Score set(float bias) { return _mm512_set1_ps(bias); }
+  HWY_INLINE static Score lower(Score least, Score bias, const std::int32_t* products) {
+    return _mm512_min_ps(scores(bias, products), least);
+  }
+  HWY_INLINE static __m512 as_float(Score least) { return least; }
+  HWY_INLINE static __m512 scores(Score bias, const std::int32_t* products) {
+    return _mm512_sub_ps(bias, _mm512_load_ps(reinterpret_cast<const float*>(products)));
+  }
+};
+
+// The quick score floor(bias / 2) - product is never above the score, and stays so when both are rounded to f32: no row
+// that passes is overlooked.
+struct IntegerScores {
+  using Bias = std::int32_t;
+  using Score = __m512i;
+  static const std::int32_t* biases(const ScanArgs& args) { return args.integer_biases; }
+  static const std::int32_t* quick_biases(const ScanArgs& args) { return args.half_biases; }
+  HWY_INLINE static Score highest() { return _mm512_set1_epi32(INT32_MAX); }
+  HWY_INLINE static Score set(std::int32_t bias) { return _mm512_set1_epi32(bias); }
+  HWY_INLINE static Score lower(Score least, Score bias, const std::int32_t* products) {
+    return _mm512_min_epi32(_mm512_sub_epi32(bias, _mm512_load_si512(products)), least);
+  }
+  HWY_INLINE static __m512 as_float(Score least) { return _mm512_cvtepi32_ps(least); }
+  HWY_INLINE static __m512 scores(Score bias, const std::int32_t* products) {
+    const __m512i product = _mm512_load_si512(products);
+    const __m512i twice = _mm512_sub_epi32(bias, _mm512_add_epi32(product, product));
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(twice), _mm512_set1_ps(0.5F));
+  }
+};
+
+struct UnsignedProducts : IntegerScores {
+  HWY_INLINE static void multiply() {
+    _tile_dpbuud(0, 4, 6);
+    _tile_dpbuud(1, 4, 7);
+    _tile_dpbuud(2, 5, 6);
+    _tile_dpbuud(3, 5, 7);
+  }
+};
+
+struct SignedProducts : IntegerScores {
+  HWY_INLINE static void multiply() {
+    _tile_dpbssd(0, 4, 6);
+    _tile_dpbssd(1, 4, 7);
+    _tile_dpbssd(2, 5, 6);
+    _tile_dpbssd(3, 5, 7);
+  }
+};
+
+// The least score of each query so far, per stored tile.
+template <class Products>
+struct Least {
+  typename Products::Score of[4];
+
+  // Written out: an implicit constructor would be compiled without the attributes of this file.
+  HWY_INLINE Least() {
+    for (auto& least : of) least = Products::highest();
+  }
+
+  HWY_INLINE void lower(const Stored& stored, const typename Products::Bias* biases, std::size_t row) {
+    const std::size_t at = row * side;
+    const auto upper = Products::set(biases[row]);
+    const auto below = Products::set(biases[side + row]);
+    of[0] = Products::lower(of[0], upper, stored.tile[0] + at);
+    of[1] = Products::lower(of[1], upper, stored.tile[1] + at);
+    of[2] = Products::lower(of[2], below, stored.tile[2] + at);
+    of[3] = Products::lower(of[3], below, stored.tile[3] + at);
+    // Keeps the comparison of this row here, between two tile products, instead of behind all of them.
+    asm volatile("" ::"v"(of[0]), "v"(of[1]), "v"(of[2]), "v"(of[3]));
+  }
+};
+
+// Appends what passes the cutoffs in one stored tile.
+template <class Products>
+HWY_NOINLINE void keep(const ScanArgs& args, const std::int32_t* products,
+                       const typename Products::Bias* biases, std::uint32_t first_row,
+                       std::size_t first_query) {
+  const CandidateLists& lists = args.lists;
+  for (std::size_t row = 0; row < side && first_row + row < args.end_row; ++row) {
+    const __m512 scores = Products::scores(Products::set(biases[row]), products + row * side);
+    const __m512 cutoffs = _mm512_loadu_ps(lists.cutoffs + first_query);
+    unsigned pass = _mm512_cmp_ps_mask(scores, cutoffs, _CMP_LE_OQ);
+    if (pass == 0) continue;
+    alignas(64) float values[side];
+    _mm512_store_ps(values, scores);
+    for (; pass != 0; pass &= pass - 1) {
+      const auto column = static_cast<std::size_t>(std::countr_zero(pass));
+      const std::size_t query = first_query + column;
+      const std::uint32_t count = lists.counts[query]++;
+      lists.scores[query * lists.stride + count] = values[column];
+      lists.rows[query * lists.stride + count] = first_row + static_cast<std::uint32_t>(row);
+      if (count + 1 + step > lists.capacity) args.make_room(args.owner, query);
+    }
+  }
+}
+
+// A comparison with NaN (no score is wanted of that query) fails.
+template <class Products>
+HWY_INLINE void keep_hits(const ScanArgs& args, const Least<Products>& least, const Stored& stored,
+                          std::size_t place, std::size_t first_query) {
+  const __m512 left = _mm512_loadu_ps(args.lists.cutoffs + first_query);
+  const __m512 right = _mm512_loadu_ps(args.lists.cutoffs + first_query + side);
+  const unsigned hits[4] = {_mm512_cmp_ps_mask(Products::as_float(least.of[0]), left, _CMP_LE_OQ),
+                            _mm512_cmp_ps_mask(Products::as_float(least.of[1]), right, _CMP_LE_OQ),
+                            _mm512_cmp_ps_mask(Products::as_float(least.of[2]), left, _CMP_LE_OQ),
+                            _mm512_cmp_ps_mask(Products::as_float(least.of[3]), right, _CMP_LE_OQ)};
+  if (__builtin_expect((hits[0] | hits[1] | hits[2] | hits[3]) == 0, 1)) return;
+  for (std::size_t tile = 0; tile < 4; ++tile) {
+    if (hits[tile] == 0) continue;
+    const std::size_t row = place + tile / 2 * side;
+    keep<Products>(args, stored.tile[tile], Products::biases(args) + row,
+                   args.first_row + static_cast<std::uint32_t>(row), first_query + tile % 2 * side);
+  }
+}
+
+// rows_per_step: stored rows compared per 64 bytes of depth, so that all 16 are done before the products are.
+template <class Products, std::size_t rows_per_step>
+void scan(const ScanArgs& args) {
+  const TileScope tiles;
+  Stored stored[2];
+  const std::size_t depth = args.row_bytes / line;
+  const std::size_t panel_bytes = step * args.row_bytes;
+  for (std::size_t p = 0; p < args.query_panel_count; ++p) {
+    const std::byte* const queries = args.query_panels + p * panel_bytes;
+    const std::size_t first_query = args.first_query + p * step;
+    std::size_t current = 0;
+    for (std::size_t b = 0; b < args.base_panel_count; ++b, current ^= 1) {
+      const std::byte* const rows = args.base_panels + b * panel_bytes;
+      const std::size_t previous = b == 0 ? 0 : b - 1;
+      const auto* const biases = Products::quick_biases(args) + previous * step;
+      Least<Products> least;
+      _tile_zero(0);
+      _tile_zero(1);
+      _tile_zero(2);
+      _tile_zero(3);
+      for (std::size_t d = 0; d < depth; ++d) {
+        _tile_loadd(4, rows + d * 2 * tile_bytes, line);
+        _tile_loadd(6, queries + d * 2 * tile_bytes, 2 * line);
+        _tile_loadd(7, queries + d * 2 * tile_bytes + line, 2 * line);
+        _tile_loadd(5, rows + d * 2 * tile_bytes + tile_bytes, line);
+        Products::multiply();
+        if (d * rows_per_step < side && b != 0)
+          for (std::size_t row = 0; row < rows_per_step; ++row)
+            least.lower(stored[current ^ 1], biases, d * rows_per_step + row);
+      }
+      if (b != 0) keep_hits(args, least, stored[current ^ 1], previous * step, first_query);
+      _tile_stored(0, stored[current].tile[0], line);
+      _tile_stored(1, stored[current].tile[1], line);
+      _tile_stored(2, stored[current].tile[2], line);
+      _tile_stored(3, stored[current].tile[3], line);
+    }
+    const std::size_t last = args.base_panel_count - 1;
+    const auto* const biases = Products::quick_biases(args) + last * step;
+    Least<Products> least;
+    for (std::size_t row = 0; row < side; ++row) least.lower(stored[current ^ 1], biases, row);
+    keep_hits(args, least, stored[current ^ 1], last * step, first_query);
+  }
+}
+
+template <class Products>
+void scan_at_depth(const ScanArgs& args) {
+  const std::size_t depth = args.row_bytes / line;
+  if (depth >= 16) return scan<Products, 1>(args);
+  if (depth >= 8) return scan<Products, 2>(args);
+  if (depth >= 4) return scan<Products, 4>(args);
+  if (depth >= 2) return scan<Products, 8>(args);
+  scan<Products, 16>(args);
+}
+
+template <class Products>
+ScanKernel kernel(Encoding encoding) {
+  return {.query_encoding = encoding,
+          .base_encoding = encoding,
+          .query_width = step,
+          .base_width = step,
+          .query_unit_bytes = 4,
+          .base_unit_bytes = line,
+          .row_granule_bytes = line,
+          // Queries pass the base rows of a step again and again: both must fit into the second-level cache.
+          .query_group_bytes = 512 << 10,
+          .base_step_bytes = 512 << 10,
+          .scan = scan_at_depth<Products>};
+}
+
+}  // namespace
+
+ScanKernel integer_tiles(ElementType type) {
+  return type == ElementType::u8 ? kernel<UnsignedProducts>(Encoding::byte)
+                                 : kernel<SignedProducts>(Encoding::byte);
+}
+
+ScanKernel bf16_tiles() { return kernel<Bf16Products>(Encoding::bf16); }
+
+}  // namespace nearwise::cpu::x86
+HWY_POP_ATTRIBUTES
