@@ -4,6 +4,7 @@
 #include "backend/cpu/choose_scan.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/prepared_rows.h"
+#include "backend/cpu/row_estimator.h"
 #include "backend/cpu/stream.h"
 #include "backend/cpu/top_k.h"
 #include "core/checked.h"
@@ -46,7 +47,8 @@ KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args) {
           .bytes_per_base_row = PackedRows::bytes_per_row(scan, RowsRole::base, args.dim),
           // Alignment of a dozen buffers, and scratch.
           .fixed_bytes = 2048 + static_cast<std::uint64_t>(cpu.threads().count()) * per_thread,
-          .direct_bytes_per_query = RowEvaluator::bytes(args.dim) + args.k * sizeof(Answer),
+          .direct_bytes_per_query =
+              RowEstimator::bytes(args.dim) + RowEvaluator::bytes(args.dim) + args.k * sizeof(Answer),
           .query_granule = scan.query_width,
           .base_granule = scan.base_width};
 }

@@ -1,10 +1,14 @@
-// Few queries: every row is read once and its distance evaluated as it is reported. No packing, no bound.
+// Few queries: every row is read once, its distance estimated, and evaluated as it is reported where the estimate leaves
+// it a chance. Nothing is packed.
 #include <algorithm>
 #include <cmath>
-#include <vector>
+#include <deque>
+#include <limits>
 
 #include "backend/cpu/finite_rows.h"
 #include "backend/cpu/operations.h"
+#include "backend/cpu/row_estimator.h"
+#include "backend/cpu/score_bound.h"
 #include "backend/cpu/stream.h"
 #include "backend/cpu/top_k.h"
 #include "core/progress.h"
@@ -15,46 +19,75 @@ namespace {
 // Rows between two reports to the progress meter.
 constexpr std::size_t step_rows = 16384;
 
+// One query's search over the whole base.
+class DirectSearch {
+ public:
+  DirectSearch(CpuStream& cpu, const KnnDirectArgs& args, std::size_t query, Answer* heap, std::size_t k)
+      : args_(args),
+        estimator_(cpu, args.queries, query, args.base, args.metric),
+        evaluator_(cpu, args.queries, query, args.base, args.metric),
+        bound_(args.metric, Encoding::f32, args.base.dim()),
+        heap_(heap),
+        k_(k) {}
+
+  // Looks at rows [first, first + count), at most a batch.
+  void scan(std::size_t first, std::size_t count) {
+    double lowest[RowEstimator::batch];
+    estimator_.estimate(first, count, lowest);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (lowest[i] > limit_) continue;
+      float key;
+      evaluator_.evaluate(nullptr, first + i, 1, &key);
+      // Huge but finite elements may be reported as infinite too: look at the row itself.
+      if (!std::isfinite(key) && !is_finite_row(args_.base, first + i)) [[unlikely]]
+        refuse_row(RowsRole::base, static_cast<std::size_t>(args_.id_offset) + first + i);
+      offer_answer(heap_, count_, k_, {key, static_cast<std::uint32_t>(first + i)});
+      if (count_ == k_) limit_ = bound_.limit_from_key(heap_[0].key);
+    }
+  }
+
+  std::span<const Answer> finish() {
+    std::sort_heap(heap_, heap_ + count_);
+    return {heap_, count_};
+  }
+
+ private:
+  const KnnDirectArgs& args_;
+  const RowEstimator estimator_;
+  const RowEvaluator evaluator_;
+  const ScoreBound bound_;
+  Answer* const heap_;  // [k] the worst answer on top
+  const std::size_t k_;
+  std::size_t count_ = 0;
+  double limit_ = std::numeric_limits<double>::infinity();  // a row whose value exceeds it is no answer
+};
+
 }  // namespace
 
 void knn_direct(Stream& stream, const KnnDirectArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
   const std::size_t rows = args.base.rows();
+  const std::size_t queries = args.queries.rows();
   const std::size_t k = std::min(args.k, rows);
-  std::vector<RowEvaluator> evaluators;
-  for (std::size_t query = 0; query < args.queries.rows(); ++query)
+  for (std::size_t query = 0; query < queries; ++query)
     if (!is_finite_row(args.queries, query)) refuse_row(RowsRole::queries, query);
-  for (std::size_t query = 0; query < args.queries.rows(); ++query)
-    evaluators.emplace_back(cpu, args.queries, query, args.base, args.metric);
-  Buffer<Answer> heaps(cpu.budget(), args.queries.rows() * k);
-  std::vector<std::size_t> counts(args.queries.rows(), 0);
+  Buffer<Answer> heaps(cpu.budget(), queries * k);
+  std::deque<DirectSearch> searches;
+  for (std::size_t query = 0; query < queries; ++query)
+    searches.emplace_back(cpu, args, query, heaps.data() + query * k, k);
 
-  float keys[RowEvaluator::batch];
-  for (std::size_t first = 0; first < rows; first += RowEvaluator::batch) {
+  // A batch of rows is read once and stays in the first-level cache for the other queries.
+  for (std::size_t first = 0; first < rows; first += RowEstimator::batch) {
     cpu.context.cancel.check();
     if (args.progress != nullptr && first != 0 && first % step_rows == 0)
-      args.progress->add(step_rows * args.queries.rows());
-    const std::size_t count = std::min(RowEvaluator::batch, rows - first);
-    for (std::size_t query = 0; query < args.queries.rows(); ++query) {
-      evaluators[query].evaluate(nullptr, first, count, keys);
-      Answer* const heap = heaps.data() + query * k;
-      std::size_t& size = counts[query];
-      for (std::size_t i = 0; i < count; ++i) {
-        // Huge but finite elements may be reported as infinite too: look at the row itself.
-        if (!std::isfinite(keys[i]) && !is_finite_row(args.base, first + i)) [[unlikely]]
-          refuse_row(RowsRole::base, static_cast<std::size_t>(args.id_offset) + first + i);
-        offer_answer(heap, size, k, {keys[i], static_cast<std::uint32_t>(first + i)});
-      }
-    }
+      args.progress->add(step_rows * queries);
+    const std::size_t count = std::min(RowEstimator::batch, rows - first);
+    for (DirectSearch& search : searches) search.scan(first, count);
   }
-  if (args.progress != nullptr && rows != 0)
-    args.progress->add(((rows - 1) % step_rows + 1) * args.queries.rows());
-  for (std::size_t query = 0; query < args.queries.rows(); ++query) {
-    Answer* const heap = heaps.data() + query * k;
-    std::sort_heap(heap, heap + counts[query]);
-    write_answers({heap, counts[query]}, args.metric, args.id_offset, args.ids.row(query),
+  if (args.progress != nullptr && rows != 0) args.progress->add(((rows - 1) % step_rows + 1) * queries);
+  for (std::size_t query = 0; query < queries; ++query)
+    write_answers(searches[query].finish(), args.metric, args.id_offset, args.ids.row(query),
                   args.distances.row(query));
-  }
 }
 
 }  // namespace nearwise::cpu

@@ -12,6 +12,7 @@ class CpuStream : public Stream {
       : Stream(state),
         set(choose_instruction_set(state.options.isa)),
         row_distance(row_distance_kernels(set)),
+        row_estimate(row_estimate_kernels(set)),
         pack_rows(pack_rows_kernels(set)) {}
 
   const Threads& threads() const { return *context.threads; }
@@ -19,6 +20,7 @@ class CpuStream : public Stream {
 
   const InstructionSet set;
   const RowDistanceKernels& row_distance;
+  const RowEstimateKernels& row_estimate;
   const PackRowsKernels& pack_rows;
 };
 

@@ -35,6 +35,27 @@ struct RowDistanceKernels {
 };
 const RowDistanceKernels& row_distance_kernels(InstructionSet set);
 
+// --- row_estimate.cpp: sums in f32, as fast as rows can be read -----------------------------------------------------
+
+struct RowEstimateArgs {
+  const float* query = nullptr;  // [dim]
+  const std::byte* base = nullptr;
+  std::size_t stride_bytes = 0;
+  std::size_t dim = 0;
+  std::size_t count = 0;
+  float* sums = nullptr;    // [count]
+  float* others = nullptr;  // [count] product: sums of absolute products; product_and_norm: the rows' squares
+};
+
+// One function per ElementType of the base.
+struct RowEstimateKernels {
+  using Function = void (*)(const RowEstimateArgs&) noexcept;
+  Function difference[element_types];
+  Function product[element_types];
+  Function product_and_norm[element_types];
+};
+const RowEstimateKernels& row_estimate_kernels(InstructionSet set);
+
 // --- pack_rows.cpp: rows in the form a scan reads -------------------------------------------------------------------
 
 // Rows are packed in groups: one cache line of the panel takes an element of each row of a group.
