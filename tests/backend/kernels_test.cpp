@@ -131,6 +131,7 @@ TEST_P(KernelsTest, PackRowsRoundsToBf16AndMeasuresTheLoss) {
                                              .dim = dim,
                                              .width = 1,
                                              .row_bytes = row_bytes,
+                                             .precise = true,
                                              .panel = reinterpret_cast<std::byte*>(panel.data()),
                                              .packed = &packed,
                                              .scratch = scratch.data()}),

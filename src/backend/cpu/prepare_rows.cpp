@@ -66,6 +66,9 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
   const auto pack =
       cpu.pack_rows.pack[static_cast<std::size_t>(encoding)][static_cast<std::size_t>(rows.type())];
 
+  // Lengths that are measured in f32 may come out too short by this.
+  const double norm_margin = 1 + static_cast<double>(rows.dim()) * 0x1p-24;
+
   std::atomic<std::size_t> first_bad_row{rows.rows()};
   std::mutex mutex;  // guards packed->longest
   cpu.threads().for_each(divide_up(packed->panel_count(), task_panels), [&](std::size_t task) {
@@ -86,6 +89,7 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
                                      .row_bytes = packed->row_bytes,
                                      .centre = args.centre.empty() || integers ? nullptr : args.centre.data(),
                                      .normalise = args.metric == Metric::cosine,
+                                     .precise = queries,
                                      .panel = packed->panel(index),
                                      .packed = measured.data(),
                                      .scratch = scratch.data()});
@@ -98,7 +102,7 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
       }
       for (std::size_t r = 0; r < count; ++r) {
         const PackedRow& row = measured[r];
-        longest = longer({row.norm, row.residual}, longest);
+        longest = longer({row.norm * norm_margin, row.residual}, longest);
         if (queries)
           packed->lengths[first + r] = {row.norm, row.residual};
         else if (integers)

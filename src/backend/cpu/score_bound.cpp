@@ -93,7 +93,7 @@ double ScoreBound::score_error(const Lengths& query, const Lengths& row) const {
   // Vectors are scaled to length 1 up to the rounding of their elements, as are the quotients reported; what packing
   // loses makes them longer than that by at most the residual.
   const double unit_product = (1.001 + query.residual) * (1.001 + row.residual);
-  return unit_product * product_error_ + 4 * f32_unit + 2 * sums_in_f64 + product_shift(query, row) +
+  return unit_product * product_error_ + 8 * f32_unit + 2 * sums_in_f64 + product_shift(query, row) +
          underflow_;
 }
 

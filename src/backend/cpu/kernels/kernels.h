@@ -69,9 +69,9 @@ inline constexpr std::size_t encodings = 4;
 inline constexpr std::size_t encoded_sizes[encodings] = {4, 2, 1, 1};  // bytes of an element
 constexpr bool is_integer(Encoding encoding) { return encoding >= Encoding::byte; }
 
-// What is known of a packed row, in f64.
+// What is known of a packed row.
 struct PackedRow {
-  double norm = 0;      // length of the encoded vector
+  double norm = 0;      // length of the encoded vector, its square within dim * 2^-24 (2^-50 if precise)
   double residual = 0;  // length of the difference to the vector that was encoded, or more
   // Of an integer encoding only, and of the row as given (before a flip).
   std::int32_t squares = 0;
@@ -90,6 +90,7 @@ struct PackArgs {
   std::size_t row_bytes = 0;      // of an encoded row: a multiple of unit_bytes, filled up with zeros
   const float* centre = nullptr;  // [dim] subtracted; null: none
   bool normalise = false;         // to length 1 (a zero row stays zero); not together with centre
+  bool precise = false;           // measure the length in f64 whatever it costs
   std::byte* panel = nullptr;     // [row_bytes / unit_bytes, width, unit_bytes]
   PackedRow* packed = nullptr;    // [count]
   std::byte* scratch = nullptr;   // pack_scratch_bytes(), aligned to 64

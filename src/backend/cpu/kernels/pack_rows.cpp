@@ -22,6 +22,7 @@ namespace HWY_NAMESPACE {
 using DoubleTag = hn::ScalableTag<double>;
 using FloatTag = hn::Rebind<float, DoubleTag>;
 constexpr std::size_t lanes = hn::MaxLanes(FloatTag());
+using WideTag = hn::ScalableTag<float>;
 
 // Writes the shifted row as f32 and returns its sum of squares, in f64; NaN if an element is not finite.
 template <typename T>
@@ -63,40 +64,64 @@ double prepare_row(const PackArgs& args, std::size_t index, float* out) {
   return 1;
 }
 
-// Encodes a row of finite f32 as the nearest bf16 (ties to even) and measures what the rounding lost. Denormal results
-// become zero: matrix units take them for zero.
-HWY_INLINE PackedRow encode_bf16(const float* HWY_RESTRICT row, std::size_t dim,
+// Encodes a row as the nearest bf16 (ties to even) once it is shifted or scaled, and measures what the rounding lost.
+// Denormal results become zero: matrix units take them for zero. One pass, sums in f32: base rows are packed as they are
+// read, and this must not be what limits it.
+template <typename T>
+HWY_INLINE PackedRow encode_bf16(const T* HWY_RESTRICT row, const PackArgs& args, float scale,
                                  std::uint16_t* HWY_RESTRICT out) {
-  const DoubleTag dd;
-  const FloatTag df;
-  const hn::RebindToUnsigned<FloatTag> du;
-  const hn::Rebind<std::uint16_t, FloatTag> dh;
-  auto squares = hn::Zero(dd);
-  auto lost = hn::Zero(dd);
-  const auto step = [&](const float* from, std::uint16_t* to) {
-    const auto x = hn::LoadU(df, from);
+  constexpr std::size_t wide = hn::MaxLanes(WideTag());
+  const WideTag df;
+  const hn::RebindToUnsigned<WideTag> du;
+  const hn::Rebind<std::uint16_t, WideTag> dh;
+  const auto scales = hn::Set(df, scale);
+  auto squares = hn::Zero(df);
+  auto lost = hn::Zero(df);
+  auto poison = hn::Zero(df);  // x * 0 is NaN for a NaN or infinite x, and stays NaN
+  const auto step = [&](const T* from, const float* middle, std::uint16_t* to) {
+    auto x = load_float(df, from);
+    poison = hn::MulAdd(x, hn::Zero(df), poison);
+    if (middle != nullptr) x = hn::Sub(x, hn::LoadU(df, middle));
+    x = hn::Mul(x, scales);
     const auto bits = hn::BitCast(du, x);
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
     const auto rounded = hn::And(hn::Add(hn::Add(bits, hn::Set(du, 0x7FFF)), odd), hn::Set(du, 0xFFFF0000));
     const auto normal = hn::Ne(hn::And(rounded, hn::Set(du, 0x7F800000)), hn::Zero(du));
     const auto kept = hn::IfThenElseZero(normal, rounded);
     hn::StoreU(hn::TruncateTo(dh, hn::ShiftRight<16>(kept)), dh, to);
-    const auto y = hn::PromoteTo(dd, hn::BitCast(df, kept));
-    const auto difference = hn::Sub(hn::PromoteTo(dd, x), y);
+    const auto y = hn::BitCast(df, kept);
+    const auto difference = hn::Sub(x, y);
     squares = hn::MulAdd(y, y, squares);
     lost = hn::MulAdd(difference, difference, lost);
   };
+  const auto middle = [&](std::size_t i) { return args.centre != nullptr ? args.centre + i : nullptr; };
   std::size_t i = 0;
-  for (; i + lanes <= dim; i += lanes) step(row + i, out + i);
-  if (i < dim) {
-    float row_tail[lanes];
-    std::uint16_t out_tail[lanes];
-    step(load_tail(row + i, dim - i, row_tail), out_tail);
-    std::memcpy(out + i, out_tail, (dim - i) * sizeof(std::uint16_t));
+  for (; i + wide <= args.dim; i += wide) step(row + i, middle(i), out + i);
+  if (i < args.dim) {
+    T row_tail[wide];
+    float centre_tail[wide];
+    std::uint16_t out_tail[wide];
+    if (args.centre != nullptr) load_tail(args.centre + i, args.dim - i, centre_tail);
+    step(load_tail(row + i, args.dim - i, row_tail), args.centre != nullptr ? centre_tail : nullptr,
+         out_tail);
+    std::memcpy(out + i, out_tail, (args.dim - i) * sizeof(std::uint16_t));
   }
-  // A relative 2^-20 covers the rounding of these sums for any dimension we accept.
-  return {.norm = std::sqrt(hn::GetLane(hn::SumOfLanes(dd, squares))),
-          .residual = std::sqrt(hn::GetLane(hn::SumOfLanes(dd, lost))) * (1 + 0x1p-20)};
+  if (std::isnan(hn::GetLane(hn::SumOfLanes(df, poison)))) return {.norm = std::nan("")};
+  // The residual is rounded up past the rounding of its sum, and past squares that underflow.
+  const auto dim = static_cast<double>(args.dim);
+  const double lost_sum = hn::GetLane(hn::SumOfLanes(df, lost));
+  double square_sum = hn::GetLane(hn::SumOfLanes(df, squares));
+  if (args.precise) {
+    square_sum = 0;
+    for (std::size_t j = 0; j < args.dim; ++j) {
+      const std::uint32_t bits = static_cast<std::uint32_t>(out[j]) << 16;
+      float value;
+      std::memcpy(&value, &bits, sizeof(value));
+      square_sum += static_cast<double>(value) * value;
+    }
+  }
+  return {.norm = std::sqrt(square_sum),
+          .residual = std::sqrt(lost_sum * (1 + dim * 0x1p-23) + dim * 0x1p-149) * (1 + 0x1p-20)};
 }
 
 // Integers: copied or flipped; nothing is lost.
@@ -122,9 +147,15 @@ HWY_INLINE PackedRow encode_row(const PackArgs& args, std::size_t index, float* 
     return encode_bytes<T, encoding>(reinterpret_cast<const T*>(args.rows + index * args.stride_bytes),
                                      args.dim, out);
   } else if constexpr (encoding == Encoding::bf16) {
-    const double norm = prepare_row<T>(args, index, prepared);
-    if (std::isnan(norm)) return {.norm = norm};
-    return encode_bf16(prepared, args.dim, reinterpret_cast<std::uint16_t*>(out));
+    const T* const row = reinterpret_cast<const T*>(args.rows + index * args.stride_bytes);
+    const double norm = args.normalise ? std::sqrt(shift_row(row, nullptr, args.dim, prepared)) : 1;
+    auto* const encoded = reinterpret_cast<std::uint16_t*>(out);
+    if (norm < 1e-30 || norm > 1e30) {
+      // Elements or the scale are near the ends of f32: scaled in f64 first. A zero row stays zero.
+      if (norm > 0) prepare_row<T>(args, index, prepared);
+      return encode_bf16<float>(prepared, args, 1, encoded);
+    }
+    return encode_bf16<T>(row, args, static_cast<float>(1 / norm), encoded);
   } else {
     return {.norm = prepare_row<T>(args, index, reinterpret_cast<float*>(out))};
   }
