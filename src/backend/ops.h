@@ -1,13 +1,14 @@
 // The operations a backend may implement, and their arguments. One struct per operation.
 //
-// Exact search is made of five of them: rows are prepared once (packed as the device scans them), blocks of base
-// rows feed a running top-k, which at the end is finished with exact distances. Few queries skip all that.
+// Exact search is made of a few of them: rows are prepared once (packed as the device scans them), blocks of base
+// rows feed a collector, which at the end is finished with exact distances. Few queries skip all that.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "nearwise/matrix.h"
 #include "nearwise/types.h"
@@ -25,10 +26,10 @@ class PreparedRows {
   virtual ~PreparedRows() = default;
 };
 
-// The best k of every query so far, and the candidates that may still be among them. Opaque.
-class TopK {
+// What a search collects for every query so far: the best k, or all within a radius, and the candidates for it. Opaque.
+class Collector {
  public:
-  virtual ~TopK() = default;
+  virtual ~Collector() = default;
 };
 
 struct PrepareArgs {
@@ -49,11 +50,18 @@ struct TopKArgs {
   Metric metric = Metric::sqeuclidean;
 };
 
+struct RangeArgs {
+  const PreparedRows& queries;
+  RowsView query_rows;
+  float radius = 0;
+  Metric metric = Metric::sqeuclidean;
+};
+
 // Scans one block of the base for all queries. Blocks may come in any order, each row once.
 struct KnnBlockArgs {
   const PreparedRows& queries;
   const PreparedRows& block;
-  TopK& best;
+  Collector& found;
   RowsView base;              // the whole base (at most 2^32 - 1 rows): candidates are looked at again
   std::size_t first_row = 0;  // of the block in `base`
   std::size_t block_rows = 0;
@@ -62,10 +70,23 @@ struct KnnBlockArgs {
 
 // [queries, k] best first; ids are row numbers of the base plus id_offset; short rows are padded.
 struct FinishTopKArgs {
-  TopK& best;
+  Collector& found;
   Id id_offset = 0;
   MatrixView<Id> ids;
   MatrixView<float> distances;
+};
+
+// Answers of one query, best first.
+struct RangeRow {
+  std::vector<Id> ids;
+  std::vector<float> distances;
+};
+
+// Appends every query's answers to its row.
+struct FinishRangeArgs {
+  Collector& found;
+  Id id_offset = 0;
+  std::span<RangeRow> rows;
 };
 
 // Few queries against all rows of `base` on the calling thread: every distance is evaluated as it is reported.
@@ -88,6 +109,7 @@ struct KnnCosts {
   std::uint64_t direct_bytes_per_query = 0;  // of knn_direct
   std::size_t query_granule = 1;             // queries are prepared in multiples of this
   std::size_t base_granule = 1;
+  std::uintptr_t form = 0;  // queries and base rows prepared for equal forms can be compared
 };
 
 struct KnnCostsArgs {
@@ -98,13 +120,37 @@ struct KnnCostsArgs {
   ElementType base_type = ElementType::f32;
 };
 
+// Memory of a self join.
+struct SelfJoinCosts {
+  bool offered = false;  // whether the backend has one for such rows
+  std::uint64_t bytes_per_row = 0;
+  std::uint64_t fixed_bytes = 0;
+  std::size_t row_granule = 1;
+};
+
+// The k nearest other rows of every row, each pair multiplied once; all rows at the same time.
+struct SelfJoinArgs {
+  RowsView rows;  // at most 2^32 - 1
+  Metric metric = Metric::sqeuclidean;
+  std::size_t k = 0;
+  std::span<const float> centre;  // as in PrepareArgs
+  MatrixView<Id> ids;
+  MatrixView<float> distances;
+  ProgressMeter* progress = nullptr;  // counts pairs, each once
+};
+
 struct Ops {
   KnnCosts (*knn_costs)(const Stream&, const KnnCostsArgs&) = nullptr;
   std::unique_ptr<PreparedRows> (*prepare_rows)(Stream&, const PrepareArgs&) = nullptr;
-  std::unique_ptr<TopK> (*start_top_k)(Stream&, const TopKArgs&) = nullptr;
+  std::unique_ptr<Collector> (*start_top_k)(Stream&, const TopKArgs&) = nullptr;
+  std::unique_ptr<Collector> (*start_range)(Stream&, const RangeArgs&) = nullptr;
   void (*knn_block)(Stream&, const KnnBlockArgs&) = nullptr;
   void (*finish_top_k)(Stream&, const FinishTopKArgs&) = nullptr;
+  void (*finish_range)(Stream&, const FinishRangeArgs&) = nullptr;
   void (*knn_direct)(Stream&, const KnnDirectArgs&) = nullptr;
+  SelfJoinCosts (*self_join_costs)(const Stream&, const KnnCostsArgs&) = nullptr;
+  // False, and nothing written: the numbers are too large for its products.
+  bool (*self_join)(Stream&, const SelfJoinArgs&) = nullptr;
 };
 
 }  // namespace nearwise

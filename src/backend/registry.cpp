@@ -20,9 +20,13 @@ std::vector<std::string> supported_operations(const Ops& ops) {
   add("knn_costs", ops.knn_costs != nullptr);
   add("prepare_rows", ops.prepare_rows != nullptr);
   add("start_top_k", ops.start_top_k != nullptr);
+  add("start_range", ops.start_range != nullptr);
   add("knn_block", ops.knn_block != nullptr);
   add("finish_top_k", ops.finish_top_k != nullptr);
+  add("finish_range", ops.finish_range != nullptr);
   add("knn_direct", ops.knn_direct != nullptr);
+  add("self_join_costs", ops.self_join_costs != nullptr);
+  add("self_join", ops.self_join != nullptr);
   return names;
 }
 

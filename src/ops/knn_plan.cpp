@@ -15,6 +15,9 @@ constexpr std::size_t most_direct_queries = 5;
 
 // Packed base rows per block: large enough to make a block's start and end, where threads wait for each other, cheap.
 constexpr std::uint64_t block_bytes = 128 << 20;
+// With few queries a block passes quickly: it should still be in the second-level cache when it has been packed.
+constexpr std::uint64_t block_bytes_per_query = 32 << 10;
+constexpr std::uint64_t least_block_bytes = 512 << 10;
 // Queries in flight without a memory limit.
 constexpr std::uint64_t query_bytes = std::uint64_t{1} << 30;
 // A shard smaller than this is not worth a thread.
@@ -33,27 +36,35 @@ std::uint64_t working_memory(const KnnMemory& memory, std::uint64_t least) {
   return memory.available - memory.results;
 }
 
-KnnPlan plan_direct(const KnnShape& shape, const KnnCosts& costs, std::size_t needed_shards,
-                    std::size_t useful_shards, const KnnMemory& memory) {
+std::size_t needed_shards(const KnnShape& shape) {
+  return std::max<std::size_t>(1, divide_up(shape.base_rows, most_shard_rows));
+}
+std::size_t useful_shards(const KnnShape& shape) {
+  return std::max<std::size_t>(1, shape.base_rows / least_shard_rows);
+}
+
+KnnPlan plan_direct(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory) {
+  const std::size_t needed = needed_shards(shape);
   // A shard that is not the only one keeps an answer of its own.
   const std::uint64_t work_bytes = shape.queries * costs.direct_bytes_per_query + 128;
   const std::uint64_t shard_bytes = work_bytes + shard_result_bytes(shape, shape.queries);
-  const std::uint64_t least = needed_shards == 1 ? work_bytes : needed_shards * shard_bytes;
+  const std::uint64_t least = needed == 1 ? work_bytes : needed * shard_bytes;
   const std::size_t affordable = working_memory(memory, least) / shard_bytes;
   // Several shards per thread even out their speeds.
   const std::size_t wanted =
-      std::min({useful_shards, std::size_t{8} * static_cast<std::size_t>(shape.threads), affordable});
-  return {.direct = true, .shards = std::max(needed_shards, wanted), .query_tile = shape.queries};
+      std::min({useful_shards(shape), std::size_t{8} * static_cast<std::size_t>(shape.threads), affordable});
+  return {.direct = true, .shards = std::max(needed, wanted), .query_tile = shape.queries};
 }
 
 }  // namespace
 
 KnnPlan plan_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory) {
-  const std::size_t needed_shards = std::max<std::size_t>(1, divide_up(shape.base_rows, most_shard_rows));
-  const std::size_t useful_shards = std::max<std::size_t>(1, shape.base_rows / least_shard_rows);
-  if (shape.queries <= most_direct_queries)
-    return plan_direct(shape, costs, needed_shards, useful_shards, memory);
+  if (shape.queries > most_direct_queries) return plan_blocked_knn(shape, costs, memory);
+  return plan_direct(shape, costs, memory);
+}
 
+KnnPlan plan_blocked_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory) {
+  const std::size_t needed = needed_shards(shape);
   const auto bytes_for = [&](std::size_t shards, std::uint64_t queries, std::uint64_t rows) {
     const std::uint64_t padded = round_up<std::uint64_t>(queries, costs.query_granule);
     const std::uint64_t results = shards == 1 ? 0 : shards * shard_result_bytes(shape, queries);
@@ -64,14 +75,14 @@ KnnPlan plan_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& 
   // At the least: one granule of queries and one of base rows per shard.
   const std::uint64_t least_queries = std::min(costs.query_granule, shape.queries);
   const std::uint64_t available =
-      working_memory(memory, bytes_for(needed_shards, least_queries, costs.base_granule));
+      working_memory(memory, bytes_for(needed, least_queries, costs.base_granule));
 
   KnnPlan plan;
-  plan.shards = needed_shards;
+  plan.shards = needed;
   // Where queries alone do not occupy the threads, the base is split among them.
   const auto threads = static_cast<std::size_t>(shape.threads);
   if (divide_up(shape.queries, costs.query_granule) < 4 * threads) {
-    const std::size_t wanted = std::max(needed_shards, std::min(useful_shards, threads));
+    const std::size_t wanted = std::max(needed, std::min(useful_shards(shape), threads));
     if (bytes_for(wanted, least_queries, costs.base_granule) <= available) plan.shards = wanted;
   }
 
@@ -88,7 +99,9 @@ KnnPlan plan_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& 
   plan.query_tile = std::min<std::uint64_t>(tile, shape.queries);
 
   const std::uint64_t taken = bytes_for(plan.shards, plan.query_tile, 0);
-  const std::uint64_t for_block = std::min(block_bytes, (available - taken) / plan.shards);
+  const std::uint64_t worth =
+      std::clamp(plan.query_tile * block_bytes_per_query, least_block_bytes, block_bytes);
+  const std::uint64_t for_block = std::min(worth, (available - taken) / plan.shards);
   const std::uint64_t granules = for_block / (costs.bytes_per_base_row * costs.base_granule);
   plan.base_block = std::max<std::uint64_t>(1, granules) * costs.base_granule;
   return plan;

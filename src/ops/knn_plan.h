@@ -36,4 +36,7 @@ struct KnnMemory {
 // Throws Error(out_of_memory) naming a limit that would do.
 KnnPlan plan_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory);
 
+// The same for searches that have no direct way.
+KnnPlan plan_blocked_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory);
+
 }  // namespace nearwise

@@ -33,9 +33,13 @@ const Backend* cpu_backend() {
       .ops = {.knn_costs = cpu::knn_costs,
               .prepare_rows = cpu::prepare_rows,
               .start_top_k = cpu::start_top_k,
+              .start_range = cpu::start_range,
               .knn_block = cpu::knn_block,
               .finish_top_k = cpu::finish_top_k,
-              .knn_direct = cpu::knn_direct},
+              .finish_range = cpu::finish_range,
+              .knn_direct = cpu::knn_direct,
+              .self_join_costs = cpu::self_join_costs,
+              .self_join = cpu::self_join},
   };
   return &backend;
 }

@@ -5,6 +5,7 @@
 #include "backend/cpu/operations.h"
 #include "backend/cpu/prepared_rows.h"
 #include "backend/cpu/row_estimator.h"
+#include "backend/cpu/row_evaluator.h"
 #include "backend/cpu/stream.h"
 #include "backend/cpu/top_k.h"
 #include "core/checked.h"
@@ -34,7 +35,7 @@ std::size_t step_panels(const PackedRows& block, std::size_t queries) {
   return std::max<std::size_t>(1, std::min(in_cache, soon));
 }
 
-void make_room(void* owner, std::size_t query) { static_cast<CandidateTopK*>(owner)->make_room(query); }
+void make_room(void* owner, std::size_t query) { static_cast<Candidates*>(owner)->make_room(query); }
 
 }  // namespace
 
@@ -43,22 +44,23 @@ KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args) {
   const ScanKernel scan = choose_scan(cpu.set, args.metric, args.query_type, args.base_type, args.dim);
   const std::uint64_t per_thread = PackedRows::scratch_bytes(scan, args.dim) + RowEvaluator::bytes(args.dim);
   return {.bytes_per_query = PackedRows::bytes_per_row(scan, RowsRole::queries, args.dim) +
-                             CandidateTopK::bytes_per_query(args.k, scan.base_width),
+                             TopK::bytes_per_query(args.k, scan.base_width, TopK::usual_spare(args.k)),
           .bytes_per_base_row = PackedRows::bytes_per_row(scan, RowsRole::base, args.dim),
           // Alignment of a dozen buffers, and scratch.
           .fixed_bytes = 2048 + static_cast<std::uint64_t>(cpu.threads().count()) * per_thread,
           .direct_bytes_per_query =
               RowEstimator::bytes(args.dim) + RowEvaluator::bytes(args.dim) + args.k * sizeof(Answer),
           .query_granule = scan.query_width,
-          .base_granule = scan.base_width};
+          .base_granule = scan.base_width,
+          .form = reinterpret_cast<std::uintptr_t>(scan.scan)};
 }
 
 void knn_block(Stream& stream, const KnnBlockArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
   const auto& queries = static_cast<const PackedRows&>(args.queries);
   const auto& block = static_cast<const PackedRows&>(args.block);
-  auto& best = static_cast<CandidateTopK&>(args.best);
-  best.begin_block(args.base, block.longest);
+  auto& found = static_cast<Candidates&>(args.found);
+  found.begin_block(args.base, block.longest);
 
   const std::size_t panels = group_panels(queries, cpu.threads().count());
   cpu.threads().for_each(divide_up(queries.panel_count(), panels), [&](std::size_t group) {
@@ -82,12 +84,12 @@ void knn_block(Stream& stream, const KnnBlockArgs& args) {
            .first_row = static_cast<std::uint32_t>(args.first_row + first * block.width),
            .end_row = static_cast<std::uint32_t>(args.first_row + args.block_rows),
            .row_bytes = block.row_bytes,
-           .lists = best.lists(),
+           .lists = found.lists(),
            .make_room = make_room,
-           .owner = &best});
+           .owner = &found});
     }
     for (std::size_t query = first_query; query < first_query + query_count; ++query) {
-      if (!best.scores_hold(query)) best.evaluate_range(query, args.first_row, args.block_rows);
+      if (!found.scores_hold(query)) found.evaluate_range(query, args.first_row, args.block_rows);
     }
     if (args.progress != nullptr) args.progress->add(query_count * args.block_rows);
   });
@@ -95,13 +97,13 @@ void knn_block(Stream& stream, const KnnBlockArgs& args) {
 
 void finish_top_k(Stream& stream, const FinishTopKArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
-  auto& best = static_cast<CandidateTopK&>(args.best);
+  auto& found = static_cast<TopK&>(args.found);
   constexpr std::size_t task_queries = 16;
-  cpu.threads().for_each(divide_up(best.queries(), task_queries), [&](std::size_t task) {
+  cpu.threads().for_each(divide_up(found.queries(), task_queries), [&](std::size_t task) {
     cpu.context.cancel.check();
-    const std::size_t end = std::min(best.queries(), (task + 1) * task_queries);
+    const std::size_t end = std::min(found.queries(), (task + 1) * task_queries);
     for (std::size_t query = task * task_queries; query < end; ++query) {
-      write_answers(best.finish(query), best.metric(), args.id_offset, args.ids.row(query),
+      write_answers(found.finish(query), found.metric(), args.id_offset, args.ids.row(query),
                     args.distances.row(query));
     }
   });

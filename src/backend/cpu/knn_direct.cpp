@@ -5,12 +5,13 @@
 #include <deque>
 #include <limits>
 
+#include "backend/cpu/answers.h"
 #include "backend/cpu/finite_rows.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/row_estimator.h"
+#include "backend/cpu/row_evaluator.h"
 #include "backend/cpu/score_bound.h"
 #include "backend/cpu/stream.h"
-#include "backend/cpu/top_k.h"
 #include "core/progress.h"
 
 namespace nearwise::cpu {

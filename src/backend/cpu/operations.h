@@ -7,9 +7,13 @@ namespace nearwise::cpu {
 
 KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args);
 std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& args);
-std::unique_ptr<TopK> start_top_k(Stream& stream, const TopKArgs& args);
+std::unique_ptr<Collector> start_top_k(Stream& stream, const TopKArgs& args);
+std::unique_ptr<Collector> start_range(Stream& stream, const RangeArgs& args);
 void knn_block(Stream& stream, const KnnBlockArgs& args);
 void finish_top_k(Stream& stream, const FinishTopKArgs& args);
+void finish_range(Stream& stream, const FinishRangeArgs& args);
 void knn_direct(Stream& stream, const KnnDirectArgs& args);
+SelfJoinCosts self_join_costs(const Stream& stream, const KnnCostsArgs& args);
+bool self_join(Stream& stream, const SelfJoinArgs& args);
 
 }  // namespace nearwise::cpu

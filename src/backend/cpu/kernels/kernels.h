@@ -139,6 +139,15 @@ struct ScanArgs {
   void* owner = nullptr;
 };
 
+// Rows against rows of the same set, every pair once: each product serves both rows' lists. Lists, cutoffs and row numbers
+// are those of the set; a row is never its own candidate.
+struct PairScanArgs : ScanArgs {
+  const float* query_biases = nullptr;  // [query panels, query_width], of the queries as rows of the base
+  const std::int32_t* integer_query_biases = nullptr;
+  const std::int32_t* half_query_biases = nullptr;
+  bool diagonal = false;  // queries and base rows are the same: only pairs on and above the diagonal
+};
+
 // One way to compute scores: how queries and base rows are packed, and the function that multiplies them.
 struct ScanKernel {
   Encoding query_encoding = Encoding::f32;
@@ -151,7 +160,8 @@ struct ScanKernel {
   // Caches: a call should get about this many bytes of queries and of base rows.
   std::size_t query_group_bytes = 0;
   std::size_t base_step_bytes = 0;
-  void (*scan)(const ScanArgs&) = nullptr;  // not noexcept: make_room may throw
+  void (*scan)(const ScanArgs&) = nullptr;            // not noexcept: make_room may throw
+  void (*scan_pairs)(const PairScanArgs&) = nullptr;  // null: no such scan. Needs equal widths.
 };
 
 // Bytes of one encoded row.

@@ -29,8 +29,65 @@ struct alignas(64) Stored {
   std::int32_t tile[4][side * side];
 };
 
+// Thresholds of the exchanged roles. Column q is a candidate of row r if bias_q - product <= cutoff_r, that is
+// -cutoff_r - product <= -bias_q: the same running minimum down the rows with other constants. Both sides are widened by
+// more than the rounding of this rearrangement.
+struct FloatExchange {
+  alignas(64) float rows[step];  // -cutoff of each base row
+  __m512 columns[2];             // -bias of each query
+
+  HWY_INLINE void set_columns(const PairScanArgs& args, std::size_t place) {
+    for (std::size_t half = 0; half < 2; ++half) {
+      const __m512 bias = _mm512_loadu_ps(args.query_biases + place + half * side);
+      const __m512 slack = _mm512_mul_ps(_mm512_abs_ps(bias), _mm512_set1_ps(0x1p-20F));
+      columns[half] = _mm512_sub_ps(slack, bias);
+    }
+  }
+  HWY_INLINE void set_rows(const float* cutoffs) {
+    for (std::size_t half = 0; half < 2; ++half) {
+      // NaN (nothing is wanted) becomes the lowest cutoff: maxps returns its second operand.
+      const __m512 cutoff =
+          _mm512_max_ps(_mm512_loadu_ps(cutoffs + half * side), _mm512_set1_ps(-0x1.fp126F));
+      const __m512 slack = _mm512_mul_ps(_mm512_abs_ps(cutoff), _mm512_set1_ps(0x1p-20F));
+      _mm512_store_ps(rows + half * side, _mm512_sub_ps(_mm512_setzero_ps(), _mm512_add_ps(cutoff, slack)));
+    }
+  }
+  HWY_INLINE static __m512 column_biases(const PairScanArgs& args, std::size_t place) {
+    return _mm512_loadu_ps(args.query_biases + place);
+  }
+  HWY_INLINE __m512 column(std::size_t half) const { return columns[half]; }
+};
+
+struct IntegerExchange {
+  alignas(64) std::int32_t rows[step];
+  __m512 columns[2];
+
+  HWY_INLINE void set_columns(const PairScanArgs& args, std::size_t place) {
+    for (std::size_t half = 0; half < 2; ++half) {
+      // Rounded to f32 upwards, as the running minimum is rounded to nearest.
+      const __m512 bias = _mm512_cvtepi32_ps(_mm512_sub_epi32(
+          _mm512_setzero_si512(), _mm512_loadu_si512(args.half_query_biases + place + half * side)));
+      columns[half] = _mm512_add_ps(bias, _mm512_mul_ps(_mm512_abs_ps(bias), _mm512_set1_ps(0x1p-20F)));
+    }
+  }
+  HWY_INLINE void set_rows(const float* cutoffs) {
+    const __m512 least = _mm512_set1_ps(-0x1p30F);
+    const __m512 most = _mm512_set1_ps(0x1p30F);
+    for (std::size_t half = 0; half < 2; ++half) {
+      const __m512 cutoff = _mm512_min_ps(_mm512_max_ps(_mm512_loadu_ps(cutoffs + half * side), least), most);
+      const __m512i whole = _mm512_cvt_roundps_epi32(cutoff, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+      _mm512_store_si512(rows + half * side, _mm512_sub_epi32(_mm512_setzero_si512(), whole));
+    }
+  }
+  HWY_INLINE static __m512i column_biases(const PairScanArgs& args, std::size_t place) {
+    return _mm512_loadu_si512(args.integer_query_biases + place);
+  }
+  HWY_INLINE __m512 column(std::size_t half) const { return columns[half]; }
+};
+
 struct Bf16Products {
   using Bias = float;
+  using Exchange = FloatExchange;
   using Score = __m512;
   static const float* biases(const ScanArgs& args) { return args.biases; }
   static const float* quick_biases(const ScanArgs& args) { return args.biases; }
@@ -55,6 +112,7 @@ struct Bf16Products {
 // that passes is overlooked.
 struct IntegerScores {
   using Bias = std::int32_t;
+  using Exchange = IntegerExchange;
   using Score = __m512i;
   static const std::int32_t* biases(const ScanArgs& args) { return args.integer_biases; }
   static const std::int32_t* quick_biases(const ScanArgs& args) { return args.half_biases; }
@@ -116,7 +174,7 @@ struct Least {
 template <class Products>
 HWY_NOINLINE void keep(const ScanArgs& args, const std::int32_t* products,
                        const typename Products::Bias* biases, std::uint32_t first_row,
-                       std::size_t first_query) {
+                       std::size_t first_query, bool skip_self) {
   const CandidateLists& lists = args.lists;
   for (std::size_t row = 0; row < side && first_row + row < args.end_row; ++row) {
     const __m512 scores = Products::scores(Products::set(biases[row]), products + row * side);
@@ -128,6 +186,7 @@ HWY_NOINLINE void keep(const ScanArgs& args, const std::int32_t* products,
     for (; pass != 0; pass &= pass - 1) {
       const auto column = static_cast<std::size_t>(std::countr_zero(pass));
       const std::size_t query = first_query + column;
+      if (skip_self && query == first_row + row) continue;
       const std::uint32_t count = lists.counts[query]++;
       lists.scores[query * lists.stride + count] = values[column];
       lists.rows[query * lists.stride + count] = first_row + static_cast<std::uint32_t>(row);
@@ -136,77 +195,178 @@ HWY_NOINLINE void keep(const ScanArgs& args, const std::int32_t* products,
   }
 }
 
-// A comparison with NaN (no score is wanted of that query) fails.
+// The same with the roles exchanged: the tile's columns become candidates of its rows.
+template <class Products>
+HWY_NOINLINE void keep_columns(const PairScanArgs& args, const std::int32_t* products,
+                               typename Products::Score column_biases, std::uint32_t first_row,
+                               std::size_t first_query) {
+  const CandidateLists& lists = args.lists;
+  const __m512i iota = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i columns = _mm512_add_epi32(iota, _mm512_set1_epi32(static_cast<int>(first_query)));
+  const __mmask16 there = _mm512_cmplt_epu32_mask(columns, _mm512_set1_epi32(static_cast<int>(args.end_row)));
+  for (std::size_t row = 0; row < side && first_row + row < args.end_row; ++row) {
+    const std::size_t query = first_row + row;
+    const __m512 scores = Products::scores(column_biases, products + row * side);
+    const __m512 cutoff = _mm512_set1_ps(lists.cutoffs[query]);
+    const __mmask16 pass = _mm512_mask_cmp_ps_mask(there, scores, cutoff, _CMP_LE_OQ);
+    if (pass == 0) continue;
+    const std::size_t end = query * lists.stride + lists.counts[query];
+    _mm512_storeu_ps(lists.scores + end, _mm512_maskz_compress_ps(pass, scores));
+    _mm512_storeu_si512(lists.rows + end, _mm512_maskz_compress_epi32(pass, columns));
+    lists.counts[query] += static_cast<std::uint32_t>(std::popcount(static_cast<unsigned>(pass)));
+    if (lists.counts[query] + step > lists.capacity) args.make_room(args.owner, query);
+  }
+}
+
+// Which tiles hold a score that passes. A comparison with NaN (no score is wanted of that query) fails.
+struct Hits {
+  unsigned tile[4];
+  HWY_INLINE bool none() const { return (tile[0] | tile[1] | tile[2] | tile[3]) == 0; }
+};
+
+template <class Products>
+HWY_INLINE Hits hits_of(const Least<Products>& least, __m512 left, __m512 right) {
+  return {{_mm512_cmp_ps_mask(Products::as_float(least.of[0]), left, _CMP_LE_OQ),
+           _mm512_cmp_ps_mask(Products::as_float(least.of[1]), right, _CMP_LE_OQ),
+           _mm512_cmp_ps_mask(Products::as_float(least.of[2]), left, _CMP_LE_OQ),
+           _mm512_cmp_ps_mask(Products::as_float(least.of[3]), right, _CMP_LE_OQ)}};
+}
+
 template <class Products>
 HWY_INLINE void keep_hits(const ScanArgs& args, const Least<Products>& least, const Stored& stored,
-                          std::size_t place, std::size_t first_query) {
-  const __m512 left = _mm512_loadu_ps(args.lists.cutoffs + first_query);
-  const __m512 right = _mm512_loadu_ps(args.lists.cutoffs + first_query + side);
-  const unsigned hits[4] = {_mm512_cmp_ps_mask(Products::as_float(least.of[0]), left, _CMP_LE_OQ),
-                            _mm512_cmp_ps_mask(Products::as_float(least.of[1]), right, _CMP_LE_OQ),
-                            _mm512_cmp_ps_mask(Products::as_float(least.of[2]), left, _CMP_LE_OQ),
-                            _mm512_cmp_ps_mask(Products::as_float(least.of[3]), right, _CMP_LE_OQ)};
-  if (__builtin_expect((hits[0] | hits[1] | hits[2] | hits[3]) == 0, 1)) return;
+                          std::size_t place, std::size_t first_query, bool skip_self) {
+  const float* const cutoffs = args.lists.cutoffs + first_query;
+  const Hits hits = hits_of(least, _mm512_loadu_ps(cutoffs), _mm512_loadu_ps(cutoffs + side));
+  if (__builtin_expect(hits.none(), 1)) return;
   for (std::size_t tile = 0; tile < 4; ++tile) {
-    if (hits[tile] == 0) continue;
+    if (hits.tile[tile] == 0) continue;
     const std::size_t row = place + tile / 2 * side;
     keep<Products>(args, stored.tile[tile], Products::biases(args) + row,
-                   args.first_row + static_cast<std::uint32_t>(row), first_query + tile % 2 * side);
+                   args.first_row + static_cast<std::uint32_t>(row), first_query + tile % 2 * side,
+                   skip_self);
   }
 }
 
-// rows_per_step: stored rows compared per 64 bytes of depth, so that all 16 are done before the products are.
+// The product of one panel of base rows with one of queries, while `compare(row)` looks at a row of the step before.
+// rows_per_step: how many per 64 bytes of depth, so that all 16 are done before the product is.
+template <class Products, std::size_t rows_per_step, typename Compare>
+HWY_INLINE void multiply(const std::byte* rows, const std::byte* queries, std::size_t depth,
+                         const Compare& compare) {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (std::size_t d = 0; d < depth; ++d) {
+    _tile_loadd(4, rows + d * 2 * tile_bytes, line);
+    _tile_loadd(6, queries + d * 2 * tile_bytes, 2 * line);
+    _tile_loadd(7, queries + d * 2 * tile_bytes + line, 2 * line);
+    _tile_loadd(5, rows + d * 2 * tile_bytes + tile_bytes, line);
+    Products::multiply();
+    if (d * rows_per_step < side)
+      for (std::size_t row = 0; row < rows_per_step; ++row) compare(d * rows_per_step + row);
+  }
+}
+
+HWY_INLINE void store(Stored& stored) {
+  _tile_stored(0, stored.tile[0], line);
+  _tile_stored(1, stored.tile[1], line);
+  _tile_stored(2, stored.tile[2], line);
+  _tile_stored(3, stored.tile[3], line);
+}
+
 template <class Products, std::size_t rows_per_step>
-void scan(const ScanArgs& args) {
-  const TileScope tiles;
-  Stored stored[2];
-  const std::size_t depth = args.row_bytes / line;
-  const std::size_t panel_bytes = step * args.row_bytes;
-  for (std::size_t p = 0; p < args.query_panel_count; ++p) {
-    const std::byte* const queries = args.query_panels + p * panel_bytes;
-    const std::size_t first_query = args.first_query + p * step;
-    std::size_t current = 0;
-    for (std::size_t b = 0; b < args.base_panel_count; ++b, current ^= 1) {
-      const std::byte* const rows = args.base_panels + b * panel_bytes;
-      const std::size_t previous = b == 0 ? 0 : b - 1;
-      const auto* const biases = Products::quick_biases(args) + previous * step;
-      Least<Products> least;
-      _tile_zero(0);
-      _tile_zero(1);
-      _tile_zero(2);
-      _tile_zero(3);
-      for (std::size_t d = 0; d < depth; ++d) {
-        _tile_loadd(4, rows + d * 2 * tile_bytes, line);
-        _tile_loadd(6, queries + d * 2 * tile_bytes, 2 * line);
-        _tile_loadd(7, queries + d * 2 * tile_bytes + line, 2 * line);
-        _tile_loadd(5, rows + d * 2 * tile_bytes + tile_bytes, line);
-        Products::multiply();
-        if (d * rows_per_step < side && b != 0)
-          for (std::size_t row = 0; row < rows_per_step; ++row)
-            least.lower(stored[current ^ 1], biases, d * rows_per_step + row);
+struct Scan {
+  static void run(const ScanArgs& args) {
+    const TileScope tiles;
+    Stored stored[2];
+    const std::size_t depth = args.row_bytes / line;
+    const std::size_t panel_bytes = step * args.row_bytes;
+    for (std::size_t p = 0; p < args.query_panel_count; ++p) {
+      const std::byte* const queries = args.query_panels + p * panel_bytes;
+      const std::size_t first_query = args.first_query + p * step;
+      multiply<Products, rows_per_step>(args.base_panels, queries, depth, [](std::size_t) {});
+      store(stored[0]);
+      std::size_t current = 0;
+      for (std::size_t b = 1; b <= args.base_panel_count; ++b, current ^= 1) {
+        const std::size_t place = (b - 1) * step;
+        const auto* const biases = Products::quick_biases(args) + place;
+        Least<Products> least;
+        const auto compare = [&](std::size_t row) { least.lower(stored[current], biases, row); };
+        if (b < args.base_panel_count)
+          multiply<Products, rows_per_step>(args.base_panels + b * panel_bytes, queries, depth, compare);
+        else
+          for (std::size_t row = 0; row < side; ++row) compare(row);
+        keep_hits(args, least, stored[current], place, first_query, false);
+        if (b < args.base_panel_count) store(stored[current ^ 1]);
       }
-      if (b != 0) keep_hits(args, least, stored[current ^ 1], previous * step, first_query);
-      _tile_stored(0, stored[current].tile[0], line);
-      _tile_stored(1, stored[current].tile[1], line);
-      _tile_stored(2, stored[current].tile[2], line);
-      _tile_stored(3, stored[current].tile[3], line);
     }
-    const std::size_t last = args.base_panel_count - 1;
-    const auto* const biases = Products::quick_biases(args) + last * step;
-    Least<Products> least;
-    for (std::size_t row = 0; row < side; ++row) least.lower(stored[current ^ 1], biases, row);
-    keep_hits(args, least, stored[current ^ 1], last * step, first_query);
   }
-}
+};
 
-template <class Products>
-void scan_at_depth(const ScanArgs& args) {
+template <class Products, std::size_t rows_per_step>
+struct PairScan {
+  static void run(const PairScanArgs& args) {
+    const TileScope tiles;
+    Stored stored[2];
+    typename Products::Exchange exchange;
+    const std::size_t depth = args.row_bytes / line;
+    const std::size_t panel_bytes = step * args.row_bytes;
+    for (std::size_t p = 0; p < args.query_panel_count; ++p) {
+      const std::byte* const queries = args.query_panels + p * panel_bytes;
+      const std::size_t first_query = args.first_query + p * step;
+      const std::size_t first_panel = args.diagonal ? p : 0;
+      exchange.set_columns(args, p * step);
+      multiply<Products, rows_per_step>(args.base_panels + first_panel * panel_bytes, queries, depth,
+                                        [](std::size_t) {});
+      store(stored[0]);
+      std::size_t current = 0;
+      for (std::size_t b = first_panel + 1; b <= args.base_panel_count; ++b, current ^= 1) {
+        const std::size_t place = (b - 1) * step;
+        const std::uint32_t first_row = args.first_row + static_cast<std::uint32_t>(place);
+        const auto* const biases = Products::quick_biases(args) + place;
+        exchange.set_rows(args.lists.cutoffs + first_row);
+        Least<Products> least;
+        Least<Products> exchanged;
+        const auto compare = [&](std::size_t row) {
+          least.lower(stored[current], biases, row);
+          exchanged.lower(stored[current], exchange.rows, row);
+        };
+        if (b < args.base_panel_count)
+          multiply<Products, rows_per_step>(args.base_panels + b * panel_bytes, queries, depth, compare);
+        else
+          for (std::size_t row = 0; row < side; ++row) compare(row);
+        // A panel with itself holds every pair in both orders: one look is enough.
+        const bool itself = args.diagonal && b - 1 == p;
+        keep_hits(args, least, stored[current], place, first_query, itself);
+        if (!itself) keep_exchanged(args, exchanged, exchange, stored[current], first_row, p * step);
+        if (b < args.base_panel_count) store(stored[current ^ 1]);
+      }
+    }
+  }
+
+  HWY_INLINE static void keep_exchanged(const PairScanArgs& args, const Least<Products>& least,
+                                        const typename Products::Exchange& exchange, const Stored& stored,
+                                        std::uint32_t first_row, std::size_t query_place) {
+    const Hits hits = hits_of(least, exchange.column(0), exchange.column(1));
+    if (__builtin_expect(hits.none(), 1)) return;
+    for (std::size_t tile = 0; tile < 4; ++tile) {
+      if (hits.tile[tile] == 0) continue;
+      const std::size_t place = query_place + tile % 2 * side;
+      keep_columns<Products>(args, stored.tile[tile], Products::Exchange::column_biases(args, place),
+                             first_row + static_cast<std::uint32_t>(tile / 2 * side),
+                             args.first_query + place);
+    }
+  }
+};
+
+template <class Products, template <class, std::size_t> class Kind, class Args>
+void scan_at_depth(const Args& args) {
   const std::size_t depth = args.row_bytes / line;
-  if (depth >= 16) return scan<Products, 1>(args);
-  if (depth >= 8) return scan<Products, 2>(args);
-  if (depth >= 4) return scan<Products, 4>(args);
-  if (depth >= 2) return scan<Products, 8>(args);
-  scan<Products, 16>(args);
+  if (depth >= 16) return Kind<Products, 1>::run(args);
+  if (depth >= 8) return Kind<Products, 2>::run(args);
+  if (depth >= 4) return Kind<Products, 4>::run(args);
+  if (depth >= 2) return Kind<Products, 8>::run(args);
+  Kind<Products, 16>::run(args);
 }
 
 template <class Products>
@@ -221,7 +381,8 @@ ScanKernel kernel(Encoding encoding) {
           // Queries pass the base rows of a step again and again: both must fit into the second-level cache.
           .query_group_bytes = 512 << 10,
           .base_step_bytes = 512 << 10,
-          .scan = scan_at_depth<Products>};
+          .scan = scan_at_depth<Products, Scan, ScanArgs>,
+          .scan_pairs = scan_at_depth<Products, PairScan, PairScanArgs>};
 }
 
 }  // namespace

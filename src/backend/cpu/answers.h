@@ -1,0 +1,39 @@
+// Evaluated rows in the order of answers, and the best k of them as a heap.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "nearwise/types.h"
+
+namespace nearwise::cpu {
+
+// Order of answers: by key, then by row. Keys are sort_key() of the reported distance.
+struct Answer {
+  float key;
+  std::uint32_t row;
+  friend bool operator<(const Answer& left, const Answer& right) {
+    return left.key < right.key || (left.key == right.key && left.row < right.row);
+  }
+};
+
+// Keeps the k best answers in `heap` [k], the worst on top.
+template <typename Count>
+void offer_answer(Answer* heap, Count& count, std::size_t k, Answer answer) {
+  if (count < k) {
+    heap[count++] = answer;
+    std::push_heap(heap, heap + count);
+  } else if (answer < heap[0]) {
+    std::pop_heap(heap, heap + k);
+    heap[k - 1] = answer;
+    std::push_heap(heap, heap + k);
+  }
+}
+
+// One result row, padded where there are fewer than k answers.
+void write_answers(std::span<const Answer> answers, Metric metric, Id id_offset, std::span<Id> ids,
+                   std::span<float> distances);
+
+}  // namespace nearwise::cpu

@@ -1,0 +1,63 @@
+#include "backend/cpu/row_evaluator.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/check.h"
+#include "core/convert.h"
+#include "core/distance.h"
+
+namespace nearwise::cpu {
+
+RowEvaluator::RowEvaluator(const CpuStream& stream, const RowsView& queries, std::size_t query,
+                           const RowsView& base, Metric metric)
+    : base_(base), metric_(metric), query_(stream.budget(), queries.dim()) {
+  row_to_double(queries, query, query_.data());
+  const auto type = static_cast<std::size_t>(base.type());
+  switch (metric) {
+    case Metric::sqeuclidean:
+    case Metric::euclidean: function_ = stream.row_distance.difference[type]; return;
+    case Metric::inner_product: function_ = stream.row_distance.product[type]; return;
+    case Metric::cosine: break;
+  }
+  function_ = stream.row_distance.product_and_norm[type];
+  double unused = 0;
+  const auto query_function = stream.row_distance.product_and_norm[static_cast<std::size_t>(queries.type())];
+  query_function({.query = query_.data(),
+                  .base = queries.row(query),
+                  .stride_bytes = 0,
+                  .dim = queries.dim(),
+                  .rows = nullptr,
+                  .count = 1,
+                  .sums = &unused,
+                  .norms = &query_norm_});
+}
+
+void RowEvaluator::evaluate(const std::uint32_t* rows, std::size_t first, std::size_t count,
+                            float* keys) const {
+  NEARWISE_ASSERT(count <= batch);
+  double sums[batch];
+  double norms[batch];
+  if (rows != nullptr) {
+    // Listed rows lie anywhere: start fetching all of them before the first is needed.
+    const std::size_t row_bytes = std::min<std::size_t>(base_.dim() * element_size(base_.type()), 512);
+    for (std::size_t i = 0; i < count; ++i)
+      for (std::size_t offset = 0; offset < row_bytes; offset += 64)
+        __builtin_prefetch(base_.row(rows[i]) + offset);
+  }
+  function_({.query = query_.data(),
+             .base = base_.row(first),
+             .stride_bytes = base_.stride_bytes(),
+             .dim = base_.dim(),
+             .rows = rows,
+             .count = count,
+             .sums = sums,
+             .norms = norms});
+  for (std::size_t i = 0; i < count; ++i) {
+    const double norm = metric_ == Metric::cosine ? norms[i] : 0;
+    // A zero query is at distance 1 from every row; an infinite row must still be noticed.
+    keys[i] = std::isfinite(norm) ? sort_key(metric_, reported(metric_, sums[i], query_norm_, norm)) : NAN;
+  }
+}
+
+}  // namespace nearwise::cpu

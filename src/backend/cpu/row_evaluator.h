@@ -1,0 +1,33 @@
+// Distances as they are reported: one query against rows of the base.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/stream.h"
+#include "core/memory.h"
+#include "nearwise/matrix.h"
+
+namespace nearwise::cpu {
+
+class RowEvaluator {
+ public:
+  static constexpr std::size_t batch = 64;  // rows at a time, at most
+
+  // Bytes on the budget while one lives.
+  static std::size_t bytes(std::size_t dim) { return buffer_bytes(dim, sizeof(double)); }
+
+  RowEvaluator(const CpuStream& stream, const RowsView& queries, std::size_t query, const RowsView& base,
+               Metric metric);
+  // keys [count] of the rows listed (or first + 0 ... if rows is null).
+  void evaluate(const std::uint32_t* rows, std::size_t first, std::size_t count, float* keys) const;
+
+ private:
+  const RowsView& base_;
+  const Metric metric_;
+  RowDistanceKernels::Function function_;
+  Buffer<double> query_;
+  double query_norm_ = 0;
+};
+
+}  // namespace nearwise::cpu

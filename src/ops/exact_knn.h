@@ -1,0 +1,15 @@
+// k-nearest-neighbour search over a base that may have been prepared.
+#pragma once
+
+#include "nearwise/exact.h"
+#include "ops/exact_search.h"
+
+namespace nearwise {
+
+void check_k(const char* operation, std::size_t k, std::size_t base_rows, const KnnOptions& options);
+
+// prepared: the base's blocks for queries of this type, or null.
+Neighbors search_knn(const Context& context, const RowsView& queries, const RowsView& base, std::size_t k,
+                     const KnnOptions& options, const PreparedBase* prepared);
+
+}  // namespace nearwise

@@ -1,0 +1,147 @@
+#include "ops/exact_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+
+#include "core/checked.h"
+#include "core/convert.h"
+
+namespace nearwise {
+namespace {
+
+// Bounds of the error analysis (docs/algorithms/certified-search.md), far above any use.
+constexpr std::size_t most_dim = std::size_t{1} << 20;
+
+// The mean of a few evenly spaced rows. Any point is correct. Rounded to about a hundredth of the data's spread, so that
+// rows of few significant bits (whole numbers, say) still have few when it has been subtracted.
+std::vector<float> sample_centre(const RowsView& base) {
+  constexpr std::size_t most_samples = 256;
+  const std::size_t samples = std::min(most_samples, base.rows());
+  std::vector<double> mean(base.dim(), 0);
+  std::vector<double> row(base.dim());
+  const auto for_each_sample = [&](const auto& look) {
+    for (std::size_t i = 0; i < samples; ++i) {
+      row_to_double(base, base.rows() / samples * i, row.data());
+      for (std::size_t j = 0; j < base.dim(); ++j) look(j);
+    }
+  };
+  for_each_sample([&](std::size_t j) { mean[j] += row[j] / static_cast<double>(samples); });
+  double spread = 0;
+  for_each_sample([&](std::size_t j) { spread = std::max(spread, std::abs(row[j] - mean[j])); });
+  const double grid = std::isfinite(spread) && spread > 0 ? std::ldexp(1.0, std::ilogb(spread) - 6) : 0;
+  std::vector<float> centre(base.dim());
+  for (std::size_t j = 0; j < base.dim(); ++j) {
+    const auto rounded = static_cast<float>(grid > 0 ? std::nearbyint(mean[j] / grid) * grid : mean[j]);
+    centre[j] = std::isfinite(rounded) ? rounded : 0;  // non-finite rows are refused later, by number
+  }
+  return centre;
+}
+
+}  // namespace
+
+void check_rows(const char* operation, const Context& context, const RowsView& queries,
+                const RowsView& base) {
+  require(queries.dim() == base.dim(), "{}: queries and base must have the same dimension, given {} and {}",
+          operation, queries.dim(), base.dim());
+  require(base.dim() >= 1 && base.dim() <= most_dim, "{}: the dimension must be 1 to {}, given {}", operation,
+          most_dim, base.dim());
+  for (const RowsView& rows : {queries, base}) {
+    require(rows.rows() <= 1 || rows.stride_bytes() >= rows.dim() * element_size(rows.type()),
+            "{}: rows must not overlap, a row has {} bytes and the next begins after {}", operation,
+            rows.dim() * element_size(rows.type()), rows.stride_bytes());
+  }
+  for (const RowsView& rows : {queries, base})
+    require(rows.place().kind == DeviceKind::cpu || rows.place() == context.place(),
+            "{}: rows lie on {}:{}, which is neither the host nor the context's device", operation,
+            name(rows.place().kind), rows.place().ordinal);
+}
+
+std::vector<float> centre_of(const RowsView& base, Metric metric) {
+  const bool shifts = metric == Metric::sqeuclidean || metric == Metric::euclidean;
+  return shifts && base.rows() > 0 ? sample_centre(base) : std::vector<float>();
+}
+
+std::unique_ptr<PreparedRows> prepare_block(Stream& stream, const RowsView& base, std::size_t first,
+                                            std::size_t count, Metric metric, ElementType query_type,
+                                            std::span<const float> centre) {
+  return dispatch(&Ops::prepare_rows, "prepare_rows", stream,
+                  PrepareArgs{.rows = base.slice(first, count),
+                              .role = RowsRole::base,
+                              .against = query_type,
+                              .metric = metric,
+                              .centre = centre,
+                              .first_row = first});
+}
+
+std::vector<Shard> ExactSearch::shards() const {
+  std::vector<Shard> parts;
+  if (blocks.empty()) {
+    for (std::size_t i = 0; i < plan.shards; ++i) {
+      // base.rows() * i may exceed 64 bits only beyond 2^52 rows and 4096 shards.
+      const std::size_t begin = base.rows() * i / plan.shards;
+      const std::size_t end = base.rows() * (i + 1) / plan.shards;
+      parts.push_back({begin, base.slice(begin, end - begin), {}});
+    }
+    return parts;
+  }
+  // Whole blocks; where there are fewer of them than shards, a shard each.
+  const std::size_t count = std::min(plan.shards, blocks.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t begin = blocks.size() * i / count;
+    const std::size_t end = blocks.size() * (i + 1) / count;
+    const std::size_t first_row = blocks[begin].first_row;
+    const std::size_t end_row = blocks[end - 1].first_row + blocks[end - 1].rows;
+    parts.push_back(
+        {first_row, base.slice(first_row, end_row - first_row), blocks.subspan(begin, end - begin)});
+  }
+  return parts;
+}
+
+std::unique_ptr<PreparedRows> ExactSearch::prepare_queries(Stream& stream, const RowsView& tile,
+                                                           std::size_t first_query) const {
+  return dispatch(&Ops::prepare_rows, "prepare_rows", stream,
+                  PrepareArgs{.rows = tile,
+                              .role = RowsRole::queries,
+                              .against = base.type(),
+                              .metric = metric,
+                              .centre = centre,
+                              .first_row = first_query});
+}
+
+void ExactSearch::scan(Stream& stream, const Shard& shard, const RowsView& tile, const PreparedRows& prepared,
+                       Collector& found) const {
+  const auto scan_block = [&](const PreparedRows& block, std::size_t first, std::size_t count) {
+    dispatch(&Ops::knn_block, "knn_block", stream,
+             KnnBlockArgs{.queries = prepared,
+                          .block = block,
+                          .found = found,
+                          .base = shard.rows,
+                          .first_row = first - shard.first_row,
+                          .block_rows = count,
+                          .progress = &progress});
+  };
+  for (const Block& block : shard.blocks) scan_block(*block.prepared, block.first_row, block.rows);
+  if (!shard.blocks.empty()) return;
+  const std::size_t end = shard.first_row + shard.rows.rows();
+  for (std::size_t first = shard.first_row; first < end; first += plan.base_block) {
+    const std::size_t count = std::min(plan.base_block, end - first);
+    const auto block = prepare_block(stream, base, first, count, metric, tile.type(), centre);
+    scan_block(*block, first, count);
+  }
+}
+
+void for_each_shard(const Context& context, std::size_t count, const std::function<void(std::size_t)>& work) {
+  std::vector<std::exception_ptr> errors(count);
+  context.state().threads->for_each(count, [&](std::size_t i) {
+    try {
+      work(i);
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  });
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+}  // namespace nearwise

@@ -1,0 +1,70 @@
+// What all exact searches share: checked arguments, the cut into shards and blocks, and the scan of a shard.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/dispatch.h"
+#include "core/progress.h"
+#include "nearwise/context.h"
+#include "nearwise/matrix.h"
+#include "ops/knn_plan.h"
+
+namespace nearwise {
+
+// Throws Error(invalid_argument) in the name of `operation` unless the two can be compared.
+void check_rows(const char* operation, const Context& context, const RowsView& queries, const RowsView& base);
+
+// A point in the middle of the data, for metrics that do not change when queries and base are shifted; else empty.
+std::vector<float> centre_of(const RowsView& base, Metric metric);
+
+// Consecutive rows of the base in the form the backend scans.
+struct Block {
+  std::size_t first_row = 0;  // in the base
+  std::size_t rows = 0;
+  std::unique_ptr<PreparedRows> prepared;
+};
+
+struct PreparedBase {
+  std::vector<float> centre;
+  std::vector<Block> blocks;
+};
+
+// Part of the base that one collector searches: its row numbers have 32 bits.
+struct Shard {
+  std::size_t first_row = 0;
+  RowsView rows;
+  std::span<const Block> blocks;  // empty: packed block by block as they are scanned
+};
+
+struct ExactSearch {
+  const Context& context;
+  RowsView queries;
+  RowsView base;
+  Metric metric;
+  KnnPlan plan;
+  std::span<const float> centre;
+  std::span<const Block> blocks;  // of the whole base, or empty
+  ProgressMeter& progress;
+
+  std::vector<Shard> shards() const;
+  std::unique_ptr<PreparedRows> prepare_queries(Stream& stream, const RowsView& tile,
+                                                std::size_t first_query) const;
+  // Shows every row of the shard to the collector.
+  void scan(Stream& stream, const Shard& shard, const RowsView& tile, const PreparedRows& prepared,
+            Collector& found) const;
+};
+
+// Prepares rows [first, first + count) of the base.
+std::unique_ptr<PreparedRows> prepare_block(Stream& stream, const RowsView& base, std::size_t first,
+                                            std::size_t count, Metric metric, ElementType query_type,
+                                            std::span<const float> centre);
+
+// Runs work(i) for i in [0, count), at once where there are threads. Errors are kept apart so that the one reported (of
+// the lowest i, hence the lowest bad row) does not depend on timing.
+void for_each_shard(const Context& context, std::size_t count, const std::function<void(std::size_t)>& work);
+
+}  // namespace nearwise

@@ -1,0 +1,87 @@
+// Exact: a base whose packed form is kept.
+#include <algorithm>
+#include <utility>
+
+#include "core/checked.h"
+#include "core/float_environment.h"
+#include "ops/exact_knn.h"
+#include "ops/range_search.h"
+
+namespace nearwise {
+namespace {
+
+// Blocks are the unit in which threads share the base when there are few queries.
+constexpr std::uint64_t least_block_bytes = 1 << 20;
+constexpr std::uint64_t most_block_bytes = 128 << 20;
+constexpr std::size_t blocks_per_thread = 4;
+
+KnnCosts costs_of(const Context& context, const RowsView& base, Metric metric, ElementType query_type) {
+  const auto stream = open_stream(context);
+  return dispatch(&Ops::knn_costs, "knn_costs", *stream,
+                  KnnCostsArgs{base.dim(), 1, metric, query_type, base.type()});
+}
+
+std::size_t block_rows(const KnnCosts& costs, std::size_t rows, int threads) {
+  const std::uint64_t share =
+      rows * costs.bytes_per_base_row / (blocks_per_thread * static_cast<std::uint64_t>(threads));
+  const std::uint64_t bytes = std::clamp(share, least_block_bytes, most_block_bytes);
+  return round_up<std::uint64_t>(std::max<std::uint64_t>(1, bytes / costs.bytes_per_base_row),
+                                 costs.base_granule);
+}
+
+}  // namespace
+
+struct Exact::State {
+  Context context;  // owns the budget that the blocks are counted on
+  RowsView base;
+  Metric metric;
+  std::uintptr_t form;  // of the blocks
+  PreparedBase prepared;
+
+  // The blocks, if queries of this type can be compared with them in that context.
+  const PreparedBase* prepared_for(const Context& own, ElementType query_type) const {
+    if (base.rows() == 0 || own.place() != context.place()) return nullptr;
+    return costs_of(own, base, metric, query_type).form == form ? &prepared : nullptr;
+  }
+};
+
+Exact Exact::prepare(const Context& context, RowsView base, const ExactOptions& options) {
+  check_rows("Exact", context, base, base);
+  const DefaultFloatEnvironment environment;
+  context.state().cancel.check();
+  const KnnCosts costs = costs_of(context, base, options.metric, base.type());
+  auto state = std::make_unique<State>(State{context, base, options.metric, costs.form, {}});
+  state->prepared.centre = centre_of(base, options.metric);
+  ProgressMeter progress(context.state().options.progress, context.state().clock, "prepare", base.rows());
+  const auto stream = open_stream(context);
+  const std::size_t step = block_rows(costs, base.rows(), context.threads());
+  for (std::size_t first = 0; first < base.rows(); first += step) {
+    const std::size_t count = std::min(step, base.rows() - first);
+    state->prepared.blocks.push_back(
+        {first, count,
+         prepare_block(*stream, base, first, count, options.metric, base.type(), state->prepared.centre)});
+    progress.add(count);
+  }
+  progress.finish();
+  return Exact(std::move(state));
+}
+
+Exact::Exact(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Exact::Exact(Exact&&) noexcept = default;
+Exact& Exact::operator=(Exact&&) noexcept = default;
+Exact::~Exact() = default;
+
+RowsView Exact::base() const { return state_->base; }
+Metric Exact::metric() const { return state_->metric; }
+
+Neighbors Exact::knn(const Context& context, RowsView queries, std::size_t k, ShortRows short_rows) const {
+  return search_knn(context, queries, state_->base, k, {.metric = state_->metric, .short_rows = short_rows},
+                    state_->prepared_for(context, queries.type()));
+}
+
+RangeNeighbors Exact::range_search(const Context& context, RowsView queries, float radius) const {
+  return search_range(context, queries, state_->base, radius, {.metric = state_->metric},
+                      state_->prepared_for(context, queries.type()));
+}
+
+}  // namespace nearwise

@@ -1,0 +1,118 @@
+// range_search: all rows within a radius.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/checked.h"
+#include "core/distance.h"
+#include "core/float_environment.h"
+#include "ops/range_search.h"
+
+namespace nearwise {
+namespace {
+
+// Answers of several shards, each in order, in one order.
+void sort_row(Metric metric, RangeRow& row) {
+  std::vector<std::size_t> order(row.ids.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, [&](std::size_t left, std::size_t right) {
+    const float left_key = sort_key(metric, row.distances[left]);
+    const float right_key = sort_key(metric, row.distances[right]);
+    return left_key < right_key || (left_key == right_key && row.ids[left] < row.ids[right]);
+  });
+  RangeRow sorted;
+  for (const std::size_t i : order) {
+    sorted.ids.push_back(row.ids[i]);
+    sorted.distances.push_back(row.distances[i]);
+  }
+  row = std::move(sorted);
+}
+
+void search_tile(const ExactSearch& search, float radius, const RowsView& tile, const PreparedRows& prepared,
+                 std::span<RangeRow> rows) {
+  const std::vector<Shard> shards = search.shards();
+  std::vector<std::vector<RangeRow>> parts(shards.size());
+  for_each_shard(search.context, shards.size(), [&](std::size_t i) {
+    parts[i].resize(tile.rows());
+    const auto stream = open_stream(search.context);
+    const auto found =
+        dispatch(&Ops::start_range, "start_range", *stream, RangeArgs{prepared, tile, radius, search.metric});
+    search.scan(*stream, shards[i], tile, prepared, *found);
+    dispatch(&Ops::finish_range, "finish_range", *stream,
+             FinishRangeArgs{*found, static_cast<Id>(shards[i].first_row), parts[i]});
+  });
+  for (std::size_t query = 0; query < tile.rows(); ++query) {
+    rows[query] = std::move(parts[0][query]);
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+      const RangeRow& part = parts[i][query];
+      rows[query].ids.insert(rows[query].ids.end(), part.ids.begin(), part.ids.end());
+      rows[query].distances.insert(rows[query].distances.end(), part.distances.begin(), part.distances.end());
+    }
+    if (parts.size() > 1) sort_row(search.metric, rows[query]);
+  }
+}
+
+}  // namespace
+
+RangeNeighbors search_range(const Context& context, const RowsView& queries, const RowsView& base,
+                            float radius, const RangeOptions& options, const PreparedBase* prepared) {
+  check_rows("range_search", context, queries, base);
+  require(!std::isnan(radius), "range_search: the radius must be a number, given NaN");
+  const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
+  Context::State& state = context.state();
+  state.cancel.check();
+  RangeNeighbors result;
+  result.offsets.assign(queries.rows() + 1, 0);
+  if (queries.rows() == 0 || base.rows() == 0) return result;
+
+  const auto stream = open_stream(context);
+  // Lists of candidates are as long as those of a search for about this many neighbours.
+  constexpr std::size_t like_k = 64;
+  const KnnCosts costs =
+      dispatch(&Ops::knn_costs, "knn_costs", *stream,
+               KnnCostsArgs{base.dim(), like_k, options.metric, queries.type(), base.type()});
+  const KnnShape shape = {queries.rows(), base.rows(), base.dim(), like_k, context.threads()};
+  const KnnPlan plan = plan_blocked_knn(shape, costs, {state.budget->limit(), state.budget->available(), 0});
+  ProgressMeter progress(state.options.progress, state.clock, "range_search",
+                         std::uint64_t{queries.rows()} * base.rows());
+  const std::vector<float> own_centre =
+      prepared == nullptr ? centre_of(base, options.metric) : std::vector<float>();
+  const ExactSearch search = {
+      .context = context,
+      .queries = queries,
+      .base = base,
+      .metric = options.metric,
+      .plan = plan,
+      .centre = prepared != nullptr ? prepared->centre : own_centre,
+      .blocks = prepared != nullptr ? std::span<const Block>(prepared->blocks) : std::span<const Block>(),
+      .progress = progress};
+  std::vector<RangeRow> rows(queries.rows());
+  std::vector<Reservation> reservations;
+  for (std::size_t first = 0; first < queries.rows(); first += plan.query_tile) {
+    const std::size_t count = std::min(plan.query_tile, queries.rows() - first);
+    const RowsView tile = queries.slice(first, count);
+    const auto packed = search.prepare_queries(*stream, tile, first);
+    search_tile(search, radius, tile, *packed, std::span(rows).subspan(first, count));
+    std::size_t answers = 0;
+    for (std::size_t query = first; query < first + count; ++query) answers += rows[query].ids.size();
+    // Twice: the rows, and the result that is made of them.
+    reservations.emplace_back(*state.budget, 2 * answers * (sizeof(Id) + sizeof(float)));
+  }
+  for (std::size_t query = 0; query < rows.size(); ++query)
+    result.offsets[query + 1] = result.offsets[query] + rows[query].ids.size();
+  result.ids.reserve(result.offsets.back());
+  result.distances.reserve(result.offsets.back());
+  for (const RangeRow& row : rows) {
+    result.ids.insert(result.ids.end(), row.ids.begin(), row.ids.end());
+    result.distances.insert(result.distances.end(), row.distances.begin(), row.distances.end());
+  }
+  progress.finish();
+  return result;
+}
+
+RangeNeighbors range_search(const Context& context, RowsView queries, RowsView base, float radius,
+                            const RangeOptions& options) {
+  return search_range(context, queries, base, radius, options, nullptr);
+}
+
+}  // namespace nearwise
