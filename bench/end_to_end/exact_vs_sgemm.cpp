@@ -84,6 +84,7 @@ void run(const bench::Options& options) {
   const double flops = 2.0 * static_cast<double>(base.rows()) * static_cast<double>(queries.rows()) *
                        static_cast<double>(base.dim());
   nlohmann::json report = {{"version", version()},
+                           {"instruction_sets", instruction_sets()},
                            {"data", data.name},
                            {"rows", base.rows()},
                            {"dim", base.dim()},
