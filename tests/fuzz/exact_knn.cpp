@@ -128,7 +128,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t dim = 1 + input.byte() % 140U;
   const std::size_t queries = 1 + input.byte() % 48U;
   // The oracle's work is bounded, so that thousands of inputs are tried in a minute.
-  const std::size_t rows = std::min(1 + input.number(700), 1 + 300'000 / (dim * queries));
+  const std::size_t rows = std::min(1 + input.number(700), 1 + 120'000 / (dim * queries));
   const std::size_t k = std::min(1 + input.number(260), rows + 2);
   const Context& context = contexts()[input.byte() % contexts().size()];
   const std::uint8_t style_bits = input.byte();
