@@ -273,7 +273,17 @@ TEST(KnnAdversarialBytes, SumsBeyond31Bits) {
   SetRunner runner;
   for (const Bytes& bytes : every_set)
     for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product})
-      runner.run({{.rows = 50, .queries = 34, .dim = dim, .seed = 3}, bytes.types, metric, 10}, bytes.make);
+      runner.run({{.rows = 40, .queries = 18, .dim = dim, .seed = 3}, bytes.types, metric, 10}, bytes.make);
+}
+
+// The largest sums at lengths around powers of two, where a search by integers may give up and go another way.
+TEST(KnnAdversarialBytes, LengthsWhereIntegersGiveUp) {
+  SetRunner runner;
+  for (const std::size_t dim : {8191UL, 8193UL, 16'383UL, 16'384UL, 16'385UL, 32'769UL}) {
+    const Shape shape = {.rows = 40, .queries = 20, .dim = dim, .seed = dim};
+    runner.run({shape, {u8, u8}, Metric::sqeuclidean, 10}, attacks::all_largest<255>);
+    runner.run({shape, {i8, i8}, Metric::inner_product, 10}, attacks::i8_extremes);
+  }
 }
 
 }  // namespace
