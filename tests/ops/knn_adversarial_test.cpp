@@ -1,6 +1,6 @@
-// Exact search on data made to fool it: every attack of support/attacks.h and every kind of support/problems.h, under
-// every metric, in several dimensions, element types and k; ids and the bits of distances at every instruction set, for
-// a single query and for many.
+// Exact search on data made to fool it: every attack of support/attacks.h and byte_attacks.h, every kind of
+// support/problems.h, under every metric, in several dimensions, element types and k; ids and the bits of distances at
+// every instruction set, for a single query and for many.
 //
 // What these would catch: an error bound of bf16 or int8 products that is too small, or holds only on average; one that
 // is taken over the wrong rows; tiles that take denormals for zero; sums that overflow 16 or 32 bits; lists of
@@ -17,6 +17,7 @@
 
 #include "nearwise/exact.h"
 #include "support/attacks.h"
+#include "support/byte_attacks.h"
 #include "support/careless.h"
 #include "support/knn_cases.h"
 
@@ -60,6 +61,9 @@ const std::vector<Attack>& every_attack() {
       {"colliding_16", attacks::colliding<16>, everyone},
       {"correlated_residuals_8", attacks::correlated_residuals<8>, {bf16_rerank, int8_rerank}},
       {"correlated_residuals_16", attacks::correlated_residuals<16>, everyone},
+      {"residuals_towards_the_query", attacks::residuals_towards_the_query, {bf16_rerank, int8_rerank}},
+      {"residuals_along_the_query", attacks::residuals_along_the_query, {bf16_rerank}, Metric::inner_product},
+      {"residual_in_the_query", attacks::residual_in_the_query, {bf16_rerank}, Metric::inner_product},
       {"clusters_2_8", attacks::tight_clusters<8>, everyone},
       {"clusters_2_9", attacks::tight_clusters<9>, everyone},
       {"clusters_2_16", attacks::tight_clusters<16>, everyone},

@@ -1,8 +1,8 @@
 // Data made to fool a search that decides by bf16 or int8 arithmetic, or by |x|^2 + |y|^2 - 2xy in f32, who deserves an
-// exact look. Each attack takes aim at one assumption such a search is tempted to make; problems.h has the ordinary
-// hostile data.
+// exact look. Each attack takes aim at one assumption such a search is tempted to make. byte_attacks.h has those of
+// integers, problems.h the ordinary hostile data.
 //
-// An attack is a pure function of its Shape. Numbers meant for u8 and i8 are in the units of Rows::set (see `byte`).
+// An attack is a pure function of its Shape.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/random.h"
 #include "support/rows.h"
@@ -139,6 +140,74 @@ Numbers correlated_residuals(const Shape& shape) {
     return centre[i] + 0.49 * along * std::copysign(half_step(centre[i], Bits), query[i]);
   });
   fill(numbers.queries, [&](std::size_t, std::size_t i) { return query[i] + 0x1p-10 * draw.normal(); });
+  return numbers;
+}
+
+// Three attacks at which a bound by norms (Cauchy-Schwarz) is tight: what rounding loses is parallel to what it is
+// multiplied with. Every element has one exponent, so that half a step is the same for all.
+inline constexpr double half_step_at_1 = 0x1p-8;
+
+struct Aligned {
+  std::vector<double> centre;     // bf16 numbers in [1, 2), equal in pairs
+  std::vector<double> direction;  // 1 and -1 in turn: orthogonal to the centre
+};
+inline Aligned aligned(Draw& draw, std::size_t dim) {
+  Aligned made{std::vector<double>(dim), std::vector<double>(dim)};
+  for (std::size_t i = 0; i < dim; ++i) {
+    made.centre[i] = i % 2 == 1 ? made.centre[i - 1] : 1.0 + (2.0 + draw.below(124)) / 128.0;
+    made.direction[i] = i % 2 == 1 ? -1.0 : 1.0;
+  }
+  return made;
+}
+
+// Lost to rounding: a step towards the query, longer from row to row. Every other row is a mirror image, so that the mean
+// of the rows is zero and shifting by it changes nothing.
+inline Numbers residuals_towards_the_query(const Shape& shape) {
+  Draw draw(shape.seed);
+  const Aligned made = aligned(draw, shape.dim);
+  Numbers numbers(shape);
+  fill(numbers.base, [&](std::size_t row, std::size_t i) {
+    const double length = 0.85 + 0.1 * static_cast<double>(row) / static_cast<double>(shape.rows);
+    return (row % 2 == 0 ? 1.0 : -1.0) * (made.centre[i] + length * half_step_at_1 * made.direction[i]);
+  });
+  fill(numbers.queries, [&](std::size_t query, std::size_t i) {
+    return made.centre[i] + (1.0 + static_cast<double>(query)) / 16.0 * made.direction[i];
+  });
+  return numbers;
+}
+
+// Lost to rounding: all of the product with the query.
+inline Numbers residuals_along_the_query(const Shape& shape) {
+  Draw draw(shape.seed);
+  const Aligned made = aligned(draw, shape.dim);
+  Numbers numbers(shape);
+  fill(numbers.base, [&](std::size_t row, std::size_t i) {
+    const double length = 0.85 + 0.1 * static_cast<double>(row) / static_cast<double>(shape.rows);
+    return made.centre[i] + length * half_step_at_1 * made.direction[i];
+  });
+  fill(numbers.queries, [&](std::size_t query, std::size_t i) {
+    return std::ldexp(made.direction[i], static_cast<int>(query % 8));
+  });
+  return numbers;
+}
+
+// The same in the query: rows along its residual win, and have no product with what is left of it. The first half are
+// rows that look better and are not.
+inline Numbers residual_in_the_query(const Shape& shape) {
+  Draw draw(shape.seed);
+  const Aligned made = aligned(draw, shape.dim);
+  double square = 0;
+  for (const double value : made.centre) square += value * value;
+  const double decoy = 0.8 * half_step_at_1 * static_cast<double>(shape.dim) / square;
+  Numbers numbers(shape);
+  fill(numbers.base, [&](std::size_t row, std::size_t i) {
+    if (row < shape.rows / 2) return decoy * (1.0 - static_cast<double>(row % 50) / 1000.0) * made.centre[i];
+    return (1.0 + static_cast<double>(row % 64) / 1024.0) * made.direction[i];
+  });
+  fill(numbers.queries, [&](std::size_t query, std::size_t i) {
+    return made.centre[i] +
+           (0.95 - static_cast<double>(query % 8) / 100.0) * half_step_at_1 * made.direction[i];
+  });
   return numbers;
 }
 
@@ -410,64 +479,6 @@ inline Numbers winners_at_edges(const Shape& shape) {
     return (edge ? 0.0 : 10.0) + draw.normal();
   });
   fill(numbers.queries, [&](std::size_t, std::size_t) { return 0.1 * draw.normal(); });
-  return numbers;
-}
-
-// --- bytes ----------------------------------------------------------------------------------------------------------
-
-// The number that Rows::set turns into this u8 or i8.
-inline double byte(double value) { return value / 30.0; }
-
-inline Numbers integers_as_floats(const Shape& shape) {
-  Draw draw(shape.seed);
-  return fill_both(shape, [&](std::size_t, std::size_t) { return draw.below(256); });
-}
-inline Numbers half_integers(const Shape& shape) {
-  Draw draw(shape.seed);
-  return fill_both(shape, [&](std::size_t, std::size_t) { return draw.below(511) / 2.0; });
-}
-inline Numbers u8_extremes(const Shape& shape) {
-  Draw draw(shape.seed);
-  return fill_both(shape, [&](std::size_t, std::size_t) { return byte(draw.uniform() < 0.5 ? 0 : 255); });
-}
-inline Numbers i8_extremes(const Shape& shape) {
-  Draw draw(shape.seed);
-  return fill_both(shape, [&](std::size_t, std::size_t) { return byte(draw.uniform() < 0.5 ? -128 : 127); });
-}
-// Sums of pairs of products exceed 16 bits.
-inline Numbers u8_against_i8_extremes(const Shape& shape) {
-  Draw draw(shape.seed);
-  Numbers numbers(shape);
-  fill(numbers.base, [&](std::size_t, std::size_t) { return byte(draw.uniform() < 0.1 ? 0 : 255); });
-  fill(numbers.queries, [&](std::size_t query, std::size_t) {
-    return byte((query % 2 == 0) == (draw.uniform() < 0.9) ? -128 : 127);
-  });
-  return numbers;
-}
-// The largest sums there are, which differ by one step in one element: many ties, and overflow where sums are narrow.
-template <int Largest>
-Numbers all_largest(const Shape& shape) {
-  return fill_both(shape, [&](std::size_t row, std::size_t i) {
-    const double step = Largest > 0 ? -1.0 : 1.0;
-    return byte(Largest + (row * 7 % shape.dim == i ? step * static_cast<double>(row % 3) : 0.0));
-  });
-}
-// Around the middle of u8, where shifted bytes change sign.
-inline Numbers u8_middle(const Shape& shape) {
-  Draw draw(shape.seed);
-  return fill_both(shape, [&](std::size_t, std::size_t) { return byte(126.0 + draw.below(4)); });
-}
-inline Numbers sparse_bytes(const Shape& shape) {
-  Draw draw(shape.seed);
-  return fill_both(shape,
-                   [&](std::size_t, std::size_t) { return draw.uniform() < 0.03 ? byte(127) : byte(0); });
-}
-// Bytes against f32 numbers halfway between bytes.
-inline Numbers bytes_against_halves(const Shape& shape) {
-  Draw draw(shape.seed);
-  Numbers numbers(shape);
-  fill(numbers.base, [&](std::size_t, std::size_t) { return byte(draw.below(128)); });
-  fill(numbers.queries, [&](std::size_t, std::size_t) { return draw.below(128) + 0.5; });
   return numbers;
 }
 
