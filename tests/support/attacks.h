@@ -198,15 +198,15 @@ inline Numbers residual_in_the_query(const Shape& shape) {
   const Aligned made = aligned(draw, shape.dim);
   double square = 0;
   for (const double value : made.centre) square += value * value;
-  const double decoy = 0.8 * half_step_at_1 * static_cast<double>(shape.dim) / square;
+  const double decoy = 0.9 * half_step_at_1 * static_cast<double>(shape.dim) / square;
   Numbers numbers(shape);
   fill(numbers.base, [&](std::size_t row, std::size_t i) {
     if (row < shape.rows / 2) return decoy * (1.0 - static_cast<double>(row % 50) / 1000.0) * made.centre[i];
-    return (1.0 + static_cast<double>(row % 64) / 1024.0) * made.direction[i];
+    return (1.0 + static_cast<double>(row % 8) / 128.0) * made.direction[i];  // bf16 numbers
   });
   fill(numbers.queries, [&](std::size_t query, std::size_t i) {
     return made.centre[i] +
-           (0.95 - static_cast<double>(query % 8) / 100.0) * half_step_at_1 * made.direction[i];
+           (0.95 - static_cast<double>(query % 8) / 1000.0) * half_step_at_1 * made.direction[i];
   });
   return numbers;
 }
