@@ -88,6 +88,7 @@ const std::vector<Attack>& every_attack() {
        {bf16_rerank, int8_rerank},
        Metric::inner_product},
       {"half_denormal", attacks::half_denormal, {bf16_rerank, int8_rerank}, Metric::inner_product},
+      {"products_that_flush", attacks::products_that_flush, {}, Metric::inner_product},
       {"cancelling_pairs", attacks::cancelling_pairs, everyone, Metric::inner_product},
       {"last_bits", attacks::last_bits, everyone},
       {"rotations", attacks::rotations, {product_f32}},

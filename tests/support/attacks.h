@@ -356,6 +356,20 @@ inline Numbers half_denormal(const Shape& shape) {
   return numbers;
 }
 
+// bf16 numbers whose products are each denormal in f32 and together are not: tiles drop them one by one. The first half
+// are rows with half of that product in one piece.
+inline Numbers products_that_flush(const Shape& shape) {
+  Numbers numbers(shape);
+  fill(numbers.base, [&](std::size_t row, std::size_t i) {
+    const double one_piece = i == 0 ? 0.5 * static_cast<double>(shape.dim) : 0.0;
+    return 0x1p-64 * (row < shape.rows / 2 ? one_piece : 1.0 + static_cast<double>(row % 8) / 128.0);
+  });
+  fill(numbers.queries, [&](std::size_t query, std::size_t) {
+    return 0x1p-64 * (1.0 + static_cast<double>(query % 4) / 4.0);
+  });
+  return numbers;
+}
+
 // --- products that cancel, distances that hardly differ -------------------------------------------------------------
 
 // Pairs of elements whose products cancel but for a difference that bf16 does not see.
