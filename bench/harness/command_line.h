@@ -7,7 +7,6 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace nearwise::bench {
@@ -27,9 +26,9 @@ class Options {
 
   bool has(const std::string& name) const { return values_.contains(name); }
 
-  std::string text(const std::string& name, std::string fallback) const {
+  std::string text(const std::string& name, const std::string& fallback) const {
     const auto found = values_.find(name);
-    return found == values_.end() ? std::move(fallback) : found->second;
+    return found == values_.end() ? fallback : found->second;
   }
 
   std::size_t number(const std::string& name, std::size_t fallback) const {
