@@ -1,4 +1,5 @@
 // Writes seed corpora for the fuzz targets, made by our own writers: make_seeds FOLDER
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/random.h"
 #include "io/container_writer.h"
 #include "nearwise/storage.h"
 #include "nearwise/vector_file.h"
@@ -78,6 +80,18 @@ void make_vectors(const fs::path& folder) {
   }
 }
 
+// Bytes of exact_knn: what the head chooses varies from seed to seed, the elements are noise.
+void make_searches(const fs::path& folder) {
+  fs::create_directories(folder);
+  const nearwise::Random random(1);
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    std::ofstream output(folder / ("search" + std::to_string(seed)), std::ios::binary);
+    const std::uint64_t length = 64 + random.below(2 * seed, 1500);
+    for (std::uint64_t i = 0; i < length; ++i)
+      output.put(static_cast<char>(random.bits(1000 + 2000 * seed + i) & 0xFFU));
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -88,5 +102,6 @@ int main(int count, char** arguments) {
   const fs::path folder = arguments[1];
   make_containers(folder / "open_container");
   make_vectors(folder / "open_vectors");
+  make_searches(folder / "exact_knn");
   return 0;
 }

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from proofs import big_ann, figures, processes, subjects
+from proofs import big_ann, exact, figures, processes, sgemm, subjects
 
 BASE = [(0, 0), (1, 0), (0, 1), (3, 3), (1, 0), (9, 9)]
 QUERY = (0, 0)
@@ -139,6 +139,45 @@ def test_one_figure_that_breaks_does_not_hide_the_others(capsys):
     assert lines[2] == {"figure": "fine", "value": 1, "bar": ">= 1", "holds": True, "details": {}}
 
 
+def session_with(quick):
+    return figures.Session(quick, None)
+
+
+def report_with(speedups):
+    return {"by_k": [{"k": k, "speedup": speedup} for k, speedup in speedups.items()]}
+
+
+@pytest.mark.parametrize(("found", "holds"), [
+    ({10: 8.0, 100: 6.0}, True),
+    ({10: 7.99, 100: 9.0}, False),  # one k does not make up for another
+    ({10: 9.0, 100: 5.9}, False),
+])
+def test_every_k_must_reach_its_bar(found, holds):
+    result = exact.speedup_result(session_with(quick=False), report_with(found), {10: 8, 100: 6})
+    assert result.holds is holds
+    assert result.bar == ">= 8 at k = 10, >= 6 at k = 100"
+
+
+def test_a_rehearsal_says_that_speeds_are_not_judged():
+    result = exact.speedup_result(session_with(quick=True), report_with({10: 0.1}), {10: 8})
+    assert result.holds and result.details["judged"] is False and "--quick" in result.bar
+
+
+def test_the_fastest_blas_is_the_rival(monkeypatch):
+    rates = {"slow": 50.0, "fast": 90.0}
+    asked = []
+
+    def run(session, blas, arguments):
+        asked.append((blas, "65536" in map(str, arguments)))
+        return {"blas": blas, "sgemm_gflops": rates[blas]}
+
+    monkeypatch.setattr(sgemm, "choices", lambda session: ["slow", "fast"])
+    monkeypatch.setattr(sgemm, "run", run)
+    report = sgemm.compare(session_with(quick=False), "--k", "10")
+    assert report["blas"] == "fast" and report["sgemm_gflops_on_a_slice"] == rates
+    assert asked == [("slow", True), ("fast", True), ("fast", False)]
+
+
 def test_tables_are_appended(tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "NUMBERS", tmp_path / "numbers.md")
     result = figures.Result(0.5, "<= 1", True, figure="speed")
@@ -150,7 +189,8 @@ def test_tables_are_appended(tmp_path, monkeypatch):
 
 
 def test_every_subject_has_figures_that_say_what_they_claim(tool):
-    assert "foundation" in subjects()
+    assert {"foundation", "exact"} <= set(subjects())
+    assert not {"sgemm", "figures"} & set(subjects())
     for subject in subjects():
         result = tool("prove", subject, "--list")
         assert result.returncode == 0

@@ -2,7 +2,7 @@
 import json
 import os
 
-from . import big_ann, processes
+from . import big_ann, processes, sgemm
 from .figures import ROOT, Result
 
 GIB = 1 << 30
@@ -49,25 +49,12 @@ def memory_rss_anon(session):
     return Result(round(peak, 4), "<= 1.05 GiB", 0 < peak <= 1.05, details)
 
 
-def blas_choices(session):
-    """(library, environment) of every BLAS worth comparing with: MKL as PyPI has it, and the OpenBLAS at hand with its
-    core type forced, because Debian's does not recognise every CPU and then runs at a fifth of its speed."""
-    forced = os.environ | {"OPENBLAS_CORETYPE": os.environ.get("OPENBLAS_CORETYPE", "SKYLAKEX")}
-    choices = [("libopenblas.so.0", forced)]
-    if not session.quick:
-        environment = session.environment_of_rivals()
-        for library in sorted((environment / "lib").glob("libmkl_rt.so*"))[:1]:
-            paths = filter(None, [str(library.parent), os.environ.get("LD_LIBRARY_PATH")])
-            choices.append((library, os.environ | {"LD_LIBRARY_PATH": os.pathsep.join(paths)}))
-    return choices
-
-
 def speed_vs_sgemm(session):
     """Exact search takes at most 1.25 times the bare matrix products of its shape, by the fastest BLAS at hand."""
     program = session.build("release") / "bench" / "end_to_end" / "exact_vs_sgemm"
     size = ["--rows", "50000", "--queries", "1000", "--repeat", "3"] if session.quick else ["--repeat", "5"]
     reports = [json.loads(processes.run([program, *size, "--blas", library], env=environment).output)
-               for library, environment in blas_choices(session)]
+               for library, environment in sgemm.choices(session)]
     fastest = max(reports, key=lambda report: report["sgemm_gflops"])
     others = {report["blas"]: {"ratio": report["ratio"], "sgemm_gflops": report["sgemm_gflops"]}
               for report in reports if report is not fastest}
