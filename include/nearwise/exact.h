@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
@@ -14,11 +13,6 @@
 #include "nearwise/types.h"
 
 namespace nearwise {
-
-enum class ShortRows : std::uint8_t {
-  refuse,  // k > base rows is an error
-  pad,     // rows end in no_id with the worst possible distance (+inf, or -inf for inner_product)
-};
 
 struct KnnOptions {
   Metric metric = Metric::sqeuclidean;

@@ -23,6 +23,8 @@ std::vector<std::string> supported_operations(const Ops& ops) {
   add("knn_block", ops.knn_block != nullptr);
   add("finish_top_k", ops.finish_top_k != nullptr);
   add("knn_direct", ops.knn_direct != nullptr);
+  add("select_k_bytes", ops.select_k_bytes != nullptr);
+  add("select_k", ops.select_k != nullptr);
   return names;
 }
 

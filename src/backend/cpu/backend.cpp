@@ -35,7 +35,9 @@ const Backend* cpu_backend() {
               .start_top_k = cpu::start_top_k,
               .knn_block = cpu::knn_block,
               .finish_top_k = cpu::finish_top_k,
-              .knn_direct = cpu::knn_direct},
+              .knn_direct = cpu::knn_direct,
+              .select_k_bytes = cpu::select_k_bytes,
+              .select_k = cpu::select_k},
   };
   return &backend;
 }

@@ -11,5 +11,7 @@ std::unique_ptr<TopK> start_top_k(Stream& stream, const TopKArgs& args);
 void knn_block(Stream& stream, const KnnBlockArgs& args);
 void finish_top_k(Stream& stream, const FinishTopKArgs& args);
 void knn_direct(Stream& stream, const KnnDirectArgs& args);
+std::uint64_t select_k_bytes(const Stream& stream, const SelectKShape& shape);
+void select_k(Stream& stream, const SelectKArgs& args);
 
 }  // namespace nearwise::cpu
