@@ -14,8 +14,6 @@
 
 namespace nearwise {
 
-enum class Order : std::uint8_t { smallest, largest };
-
 struct SelectOptions {
   Order order = Order::smallest;
   ShortRows short_rows = ShortRows::refuse;  // if k exceeds the number of columns

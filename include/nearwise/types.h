@@ -30,6 +30,9 @@ enum class ElementType : std::uint8_t { f32, f16, bf16, u8, i8 };
 //                1 between a zero vector and any vector (a zero vector has no direction)
 enum class Metric : std::uint8_t { sqeuclidean, euclidean, inner_product, cosine };
 
+// Which values are the best ones.
+enum class Order : std::uint8_t { smallest, largest };
+
 // What to do where fewer than k can be found.
 enum class ShortRows : std::uint8_t {
   refuse,  // an error

@@ -10,7 +10,6 @@
 #include <span>
 
 #include "nearwise/matrix.h"
-#include "nearwise/select_k.h"
 #include "nearwise/types.h"
 
 namespace nearwise {

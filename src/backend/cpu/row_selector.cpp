@@ -21,7 +21,7 @@ constexpr std::size_t sorted_at_once = std::size_t{1} << 20;
 constexpr std::size_t largest_sample = 4096;
 constexpr std::size_t smallest_sample = 2048;
 // Values of a sample that lie side by side: a cache line.
-constexpr std::size_t sample_chunk = 16;
+constexpr std::size_t sample_chunk = 64;
 
 constexpr std::uint32_t last_position = std::numeric_limits<std::uint32_t>::max();
 
@@ -35,10 +35,10 @@ std::size_t capacity_for(std::size_t columns, std::size_t k) {
 std::size_t slack_for(std::size_t k) { return k / 8 + 8; }
 
 // The sample's rank whose value is taken for the threshold. `expected` of the k best are in the sample, give or take
-// a few standard deviations; what is added makes a second scan rare.
+// a few standard deviations; what is added makes a second scan rare: less than one row in a hundred.
 std::size_t rank_for(std::size_t k, std::size_t sample, std::size_t count) {
   const double expected = static_cast<double>(k) * static_cast<double>(sample) / static_cast<double>(count);
-  return static_cast<std::size_t>(expected + 3.5 * std::sqrt(expected) + 3);
+  return static_cast<std::size_t>(expected + 2.5 * std::sqrt(expected) + 2);
 }
 
 // A number in (low, high] that at least `rank` are at most, and not many more than rank + slack if one such is
@@ -101,7 +101,8 @@ std::span<const std::int64_t> RowSelector::select(const float* values, std::size
     }
     if (count_ < row.k) gather(row, SelectTest::not_a_number);
   }
-  if (count_ > row.k + row.k / 4 + 16) tighten(row);
+  // To sort some more is faster than to find out which.
+  if (count_ > 2 * row.k + 128) tighten(row);
   sort();
   if (ids.given()) order_ties(row);
   return {keys_.data(), row.k};
@@ -123,13 +124,17 @@ std::int32_t RowSelector::estimate(const Row& row) {
     rank = rank_for(row.k, size, row.count);
   }
   const std::size_t size = args.length * args.chunks;
-  const std::size_t padded = round_up(size, sample_granule);
+  std::size_t counted = round_up(size, sample_granule);
+  if (row.count > largest_sample) {
+    args.groups = round_up(8 * rank, sample_granule);
+    counted = std::min(counted, args.groups);
+  }
   const ImageRange range = stream_.select_k.sample(args);
   lowest_ = range.lowest;
   if (rank >= size || range.lowest >= infinity_image) return infinity_image;
   return bisect(
       range.lowest - 1, std::min(range.highest, infinity_image), rank, rank / 8,
-      [&](std::int32_t limit) { return stream_.select_k.count_images(images_.data(), padded, limit); });
+      [&](std::int32_t limit) { return stream_.select_k.count_images(images_.data(), counted, limit); });
 }
 
 void RowSelector::gather(const Row& row, SelectTest test) {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "nearwise/select_k.h"
+#include "nearwise/types.h"
 
 namespace nearwise::cpu {
 

@@ -7,10 +7,14 @@
 namespace nearwise::cpu {
 
 std::vector<InstructionSet> available_instruction_sets() {
-  std::vector<InstructionSet> sets;
-  // A lower bit is a better target.
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) sets.push_back({target});
-  return sets;
+  // Asked once: on a virtual machine the answer takes microseconds, and every operation begins here.
+  static const std::vector<InstructionSet> available = [] {
+    std::vector<InstructionSet> sets;
+    // A lower bit is a better target.
+    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) sets.push_back({target});
+    return sets;
+  }();
+  return available;
 }
 
 std::string_view name(InstructionSet set) {

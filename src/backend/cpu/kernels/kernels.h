@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels/instruction_set.h"
-#include "nearwise/select_k.h"
 #include "nearwise/types.h"
 
 namespace nearwise::cpu {
@@ -124,14 +123,17 @@ struct SelectScanEnd {
   std::size_t count = 0;  // of keys, in the order of positions
 };
 
-// `chunks` pieces of a row, `length` values each, `stride` values apart; all of a row is one piece.
+// `chunks` pieces of a row, `length` values each, `stride` values apart; all of a row is one piece. The sample is
+// dealt out to `groups` in turn, of which the least images remain: few enough to be counted many times, and little
+// above the least of the sample as long as those are fewer than the groups.
 struct SampleArgs {
   const float* row = nullptr;
   std::size_t length = 0;
   std::size_t chunks = 0;
   std::size_t stride = 0;
   Order order = Order::smallest;
-  std::int32_t* images = nullptr;  // filled up with nan_image
+  std::size_t groups = 0;          // a multiple of sample_granule; 0: every value is its own
+  std::int32_t* images = nullptr;  // [size of the sample, filled up with nan_image]; groups are its beginning
 };
 
 struct ImageRange {

@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "backend/cpu/selection_key.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -31,6 +32,10 @@ using Vector = hn::Vec<FloatTag>;
 constexpr std::size_t lanes = hn::MaxLanes(FloatTag());
 constexpr std::size_t key_lanes = hn::MaxLanes(KeyTag());
 constexpr std::size_t word_bits = 64;
+constexpr std::size_t line_floats = 16;
+// Values fetched ahead, two pages: the hardware's own fetching stops at the end of each. 8 rows of 128,000 in the
+// third-level cache: 1.14 instead of 1.25 times the time of reading at k = 10 (select_k_bench, November 2026).
+constexpr std::size_t fetched_ahead = 2048;
 constexpr std::size_t segment_words = select_segment / word_bits;
 static_assert(word_bits % lanes == 0 && sample_granule % (4 * lanes) == 0);
 
@@ -104,7 +109,10 @@ SelectScanEnd scan(const SelectScanArgs& args) noexcept {
     const std::size_t whole_words = length / word_bits;
     std::size_t survivors = 0;
     for (std::size_t w = 0; w < whole_words; ++w) {
-      words[w] = test_word<test>(args.row + first + w * word_bits, threshold);
+      const float* const values = args.row + first + w * word_bits;
+      // Beyond the row too, where the next one may be: fetching never faults.
+      for (std::size_t i = 0; i < word_bits; i += line_floats) hwy::Prefetch(values + fetched_ahead + i);
+      words[w] = test_word<test>(values, threshold);
       survivors += hwy::PopCount(words[w]);
     }
     std::uint64_t last_word = 0;
@@ -176,6 +184,15 @@ ImageRange sample(const SampleArgs& args) noexcept {
     out += args.length - i;
   }
   for (; (out - args.images) % sample_granule != 0; ++out) *out = nan_image;
+  if (args.groups != 0 && args.images + args.groups < out) {
+    for (std::size_t i = 0; i < args.groups; i += lanes) {
+      auto least = hn::LoadU(di, args.images + i);
+      for (const std::int32_t* image = args.images + i + args.groups; image < out; image += args.groups)
+        least = hn::Min(least, hn::LoadU(di, image));
+      hn::StoreU(least, di, args.images + i);
+    }
+    out = args.images + args.groups;
+  }
   auto lowest = hn::Set(di, nan_image);
   auto highest = hn::Set(di, std::numeric_limits<std::int32_t>::min());
   for (const std::int32_t* image = args.images; image < out; image += lanes) {
