@@ -8,9 +8,11 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -63,8 +65,8 @@ TEST_P(SelectKGenerated, EveryTail) {
 
 // Around the lengths of a segment and of the largest sample, where the way through a row changes.
 TEST_P(SelectKGenerated, EveryWayThroughARow) {
-  for (const std::size_t columns : {1999, 2048, 2049, 4095, 4096, 4097, 4160, 6211, 12'345, 40'001})
-    for (const std::size_t k : {1UL, 10UL, 100UL, 1000UL, columns / 4, columns / 2 - 1, columns})
+  for (const std::size_t columns : {2047, 2049, 4096, 4097, 6211, 20'001})
+    for (const std::size_t k : {1UL, 10UL, 1000UL, columns / 3, columns / 2 - 1})
       for (const Order order : both_orders) {
         SCOPED_TRACE(fmt::format("{} columns, k {}", columns, k));
         expect_oracle(ValueRows(GetParam(), 1, columns, 200 + columns), k, order);
@@ -104,7 +106,7 @@ void expect_oracle_with_ids(RowKind kind, std::size_t columns, std::size_t k, bo
 }
 
 TEST_P(SelectKGenerated, IdsOfTheCaller) {
-  for (const std::size_t columns : {1, 9, 65, 1000, 5000, 20'011})
+  for (const std::size_t columns : {1, 9, 65, 1000, 9001})
     for (const std::size_t k :
          std::set<std::size_t>{1, std::min<std::size_t>(columns, 100), columns / 3 + 1, columns})
       for (const bool shared : {false, true}) {
@@ -120,7 +122,7 @@ TEST_P(SelectKGenerated, ThreadsGiveTheSameBytes) {
     std::size_t rows, columns, k;
   };
   for (const auto& [rows, columns, k] :
-       {Shape{1, 300'000, 37}, Shape{2, 140'000, 3000}, Shape{30, 3000, 20}}) {
+       {Shape{1, 140'000, 37}, Shape{2, 133'000, 3000}, Shape{30, 3000, 20}}) {
     const ValueRows values(GetParam(), rows, columns, 400 + rows);
     const std::vector<Id> ids = shuffled_ids<Id>(columns, 5);
     const MatrixView<const Id> id_view(ids.data(), 1, columns);
@@ -135,6 +137,23 @@ TEST_P(SelectKGenerated, ThreadsGiveTheSameBytes) {
       EXPECT_EQ(context.memory_used(), 0U);
     }
   }
+}
+
+// Equal values fill the buffer and make the threshold strict; a few that are better by the least possible come after.
+// Would catch: a threshold that is too strict by one.
+TEST(SelectK, BetterByTheLeastPossible) {
+  const std::size_t columns = 20'001;
+  for (const float common : {1.0F, -1.0F, 0.0F, -0.0F, std::numeric_limits<float>::infinity()})
+    for (const Order order : both_orders) {
+      const float sign = order == Order::smallest ? -1.0F : 1.0F;
+      std::vector<float> row(columns, order == Order::largest && std::isinf(common) ? -common : common);
+      for (const std::size_t column : {15'000, 17'003, 19'999})
+        row[column] = std::nextafter(row[column], sign * std::numeric_limits<float>::infinity());
+      for (const std::size_t k : {1, 2, 10}) {
+        SCOPED_TRACE(fmt::format("{}, k {}", row[0], k));
+        expect_oracle({row.data(), 1, columns}, k, order);
+      }
+    }
 }
 
 // More keys than are sorted at once: sorted runs are merged.

@@ -42,8 +42,7 @@ Plan least_plan(const SelectKShape& shape) { return plan_for(shape, divide_up(sh
 Plan choose_plan(const SelectKShape& shape, std::size_t threads, std::uint64_t available) {
   const Plan least = least_plan(shape);
   if (threads > 1 && shape.rows < 2 * threads) {
-    const std::size_t useful =
-        shape.cols / std::max(shortest_part, checked_multiply<std::size_t>(shape.k, 4, "select_k"));
+    const std::size_t useful = shape.cols / std::max(shortest_part, 4 * shape.k);
     const std::size_t parts = std::max(least.parts, std::min(2 * threads, useful));
     const Plan cut = plan_for(shape, parts, threads);
     if (parts > 1 && plan_bytes(cut, shape.k) <= available) return cut;
