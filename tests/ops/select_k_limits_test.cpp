@@ -65,8 +65,10 @@ TEST(SelectKMemory, TightLimitsGiveTheSameBytes) {
   struct Shape {
     std::size_t rows, columns, k;
   };
-  for (const auto& [rows, columns, k] : {Shape{9, 5000, 50}, Shape{1, 200'000, 900}, Shape{3, 3000, 3000}}) {
-    const ValueRows values(RowKind::anything, rows, columns, 2);
+  for (const Shape& shape : {Shape{9, 5000, 50}, Shape{1, 200'000, 900}, Shape{3, 3000, 3000}}) {
+    const std::size_t rows = shape.rows;
+    const std::size_t k = shape.k;
+    const ValueRows values(RowKind::anything, rows, shape.columns, 2);
     const auto expected = oracle::select_k(values, k, Order::smallest, column_number);
     for (const int threads : {1, 3}) {
       std::uint64_t least = 0;

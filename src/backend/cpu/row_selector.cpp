@@ -89,6 +89,7 @@ std::span<const std::int64_t> RowSelector::select(const float* values, std::size
   const Row row = {values, count, ids, order, std::min(k_, count)};
   const SelectTest test = order == Order::smallest ? SelectTest::at_most : SelectTest::at_least;
   count_ = 0;
+  tie_image_ = std::numeric_limits<std::int32_t>::min();  // none
   if (row.k >= count / 2 && count <= capacity_) {
     encode(row);
   } else {
@@ -173,25 +174,40 @@ void RowSelector::tighten(const Row& row) {
   // Fewer than k keys are below the sample's lowest image, or the sample was no good.
   std::int32_t below = lowest_ - 1;
   if (count_keys(make_key(below, last_position)) >= row.k) below = std::numeric_limits<std::int32_t>::min();
-  if (!row.ids.given()) {
-    const std::int64_t limit = bisect(make_key(below, last_position), make_key(highest_, last_position),
-                                      row.k, slack, [&](std::int64_t key) { return count_keys(key); });
-    keep_keys(limit);
-    // An equal value further on loses the tie to k that are here already.
-    highest_ = image_of_key(limit);
-    limit_ = highest_ - 1;
+  if (row.ids.given()) {
+    tighten_by_ids(row, below);
     return;
   }
-  const std::int32_t limit = bisect(below, highest_, row.k, slack, [&](std::int32_t image) {
-    return count_keys(make_key(image, last_position));
-  });
+  const std::int64_t limit = bisect(make_key(below, last_position), make_key(highest_, last_position), row.k,
+                                    slack, [&](std::int64_t key) { return count_keys(key); });
+  keep_keys(limit);
+  highest_ = image_of_key(limit);
+  // An equal value further on loses the tie to k that are here already.
+  limit_ = highest_ - 1;
+}
+
+// Equal values further on may have better ids, so they pass: rows of few different values come here often.
+void RowSelector::tighten_by_ids(const Row& row, std::int32_t below) {
+  const std::size_t slack = slack_for(row.k);
+  const auto count = [&](std::int32_t image) { return count_keys(make_key(image, last_position)); };
+  // The image that decided last time usually does again.
+  const bool again = highest_ == tie_image_ && below < highest_ && count(highest_ - 1) < row.k;
+  const std::int32_t limit = again ? highest_ : bisect(below, highest_, row.k, slack, count);
   keep_keys(make_key(limit, last_position));
-  // Many equal values: ids decide.
-  if (count_ > row.k + slack) {
-    std::nth_element(keys_.data(), keys_.data() + row.k, keys_.data() + count_, KeyOrder{row.ids});
-    count_ = row.k;
-  }
   highest_ = limit_ = limit;
+  std::int64_t* const keys = keys_.data();
+  if (again) {
+    const auto hopeless = [&](std::int64_t key) {
+      return image_of_key(key) == limit && row.ids.at(position_of_key(key)) > worst_id_;
+    };
+    count_ = static_cast<std::size_t>(std::remove_if(keys, keys + count_, hopeless) - keys);
+  }
+  if (count_ <= row.k + slack) return;
+  // More than the slack are left only where the k-th is one of many equal values.
+  std::nth_element(keys, keys + row.k - 1, keys + count_, KeyOrder{row.ids});
+  count_ = row.k;
+  tie_image_ = limit;
+  worst_id_ = row.ids.at(position_of_key(keys[row.k - 1]));
 }
 
 // Sorted by position among equals so far.

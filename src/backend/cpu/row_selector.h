@@ -47,6 +47,7 @@ class RowSelector {
   void encode(const Row& row);
   // Drops keys that cannot be among the best k; few more than k remain. Tightens the limit.
   void tighten(const Row& row);
+  void tighten_by_ids(const Row& row, std::int32_t below);
   void order_ties(const Row& row);
   void sort();
   void merge(std::size_t run);
@@ -65,6 +66,9 @@ class RowSelector {
   std::int32_t limit_ = 0;       // values with a larger image cannot be among the best k
   std::int32_t lowest_ = 0;      // of the sample
   std::int32_t highest_ = 0;     // no key has a larger image
+  // Where ids had to decide among equal values: their image, and the worst id that could still be chosen.
+  std::int32_t tie_image_ = 0;
+  Id worst_id_ = 0;
 };
 
 }  // namespace nearwise::cpu
