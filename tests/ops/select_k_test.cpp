@@ -117,26 +117,29 @@ TEST_P(SelectKGenerated, IdsOfTheCaller) {
 }
 
 // Rows long enough to be cut among threads, rows enough to be shared, and either with ids.
-TEST_P(SelectKGenerated, ThreadsGiveTheSameBytes) {
+TEST(SelectKThreads, AnyNumberOfThreadsGivesTheSameBytes) {
   struct Shape {
     std::size_t rows, columns, k;
   };
-  for (const auto& [rows, columns, k] :
-       {Shape{1, 140'000, 37}, Shape{2, 133'000, 3000}, Shape{30, 3000, 20}}) {
-    const ValueRows values(GetParam(), rows, columns, 400 + rows);
-    const std::vector<Id> ids = shuffled_ids<Id>(columns, 5);
-    const MatrixView<const Id> id_view(ids.data(), 1, columns);
-    const auto expected = oracle::select_k(values, k, Order::smallest, column_number);
-    const auto expected_with_ids = oracle::select_k(
-        values, k, Order::largest, [&](std::size_t, std::size_t column) { return ids[column]; });
-    for (const int threads : {1, 2, 3, 4}) {
-      const Context context = Context::cpu({.threads = threads});
-      EXPECT_TRUE(same(expected, select_k(context, values, k))) << threads << " threads, " << rows << " rows";
-      EXPECT_TRUE(same(expected_with_ids, select_k(context, values, id_view, k, {.order = Order::largest})))
-          << threads << " threads, " << rows << " rows, ids";
-      EXPECT_EQ(context.memory_used(), 0U);
+  for (const RowKind kind :
+       {RowKind::few_values, RowKind::descending, RowKind::mostly_nan, RowKind::anything})
+    for (const auto& [rows, columns, k] :
+         {Shape{1, 140'000, 37}, Shape{2, 133'000, 3000}, Shape{30, 3000, 20}}) {
+      const ValueRows values(kind, rows, columns, 400 + rows);
+      const std::vector<Id> ids = shuffled_ids<Id>(columns, 5);
+      const MatrixView<const Id> id_view(ids.data(), 1, columns);
+      const auto expected = oracle::select_k(values, k, Order::smallest, column_number);
+      const auto expected_with_ids = oracle::select_k(
+          values, k, Order::largest, [&](std::size_t, std::size_t column) { return ids[column]; });
+      for (const int threads : {1, 2, 3, 4}) {
+        SCOPED_TRACE(fmt::format("{}, {} threads, {} rows", support::name(kind), threads, rows));
+        const Context context = Context::cpu({.threads = threads});
+        EXPECT_TRUE(same(expected, select_k(context, values, k)));
+        EXPECT_TRUE(
+            same(expected_with_ids, select_k(context, values, id_view, k, {.order = Order::largest})));
+        EXPECT_EQ(context.memory_used(), 0U);
+      }
     }
-  }
 }
 
 // Equal values fill the buffer and make the threshold strict; a few that are better by the least possible come after.

@@ -20,7 +20,8 @@ constexpr std::size_t sorted_at_once = std::size_t{1} << 20;
 // Rows up to this length are their own sample, which makes the estimate exact.
 constexpr std::size_t largest_sample = 4096;
 constexpr std::size_t smallest_sample = 2048;
-// Values of a sample that lie side by side: a cache line.
+// Values of a sample that lie side by side, four cache lines. Single lines would represent rows in some order better,
+// but come from memory twice as slowly (5.6 against 3.1 microseconds for 2048 values of a row that is not cached).
 constexpr std::size_t sample_chunk = 64;
 
 constexpr std::uint32_t last_position = std::numeric_limits<std::uint32_t>::max();
