@@ -24,7 +24,7 @@ namespace {
 using nearwise::Matrix;
 using nearwise::MatrixView;
 
-typedef float Lanes __attribute__((vector_size(64)));
+using Lanes __attribute__((vector_size(64))) = float;
 
 // Compiled for several instruction sets, so that it runs at the machine's own width.
 __attribute__((target_clones("avx512f", "avx2", "default"))) float least_value(const float* values,
