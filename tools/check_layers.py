@@ -27,6 +27,7 @@ PUBLIC_HEADERS = {
     "vector_file": "io", "storage": "io",
     "context": "backend", "machine": "backend",
     "exact": "ops",
+    "select_k": "ops",
 }
 UMBRELLA = PurePosixPath("include/nearwise/nearwise.h")
 

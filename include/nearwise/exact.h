@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -19,11 +18,6 @@
 #include "nearwise/types.h"
 
 namespace nearwise {
-
-enum class ShortRows : std::uint8_t {
-  refuse,  // k > base rows is an error
-  pad,     // rows end in no_id with the worst possible distance (+inf, or -inf for inner_product)
-};
 
 struct KnnOptions {
   Metric metric = Metric::sqeuclidean;

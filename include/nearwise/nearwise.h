@@ -8,6 +8,7 @@
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/progress.h"
+#include "nearwise/select_k.h"
 #include "nearwise/storage.h"
 #include "nearwise/types.h"
 #include "nearwise/vector_file.h"

@@ -10,7 +10,7 @@ namespace nearwise {
 // Identifies a row of the base. 64 bits everywhere in the interface.
 using Id = std::int64_t;
 
-// Fills the end of a result row that has fewer than k neighbours (KnnOptions::short_rows = pad).
+// Fills the end of a result row that has fewer than k entries (short_rows = pad).
 inline constexpr Id no_id = -1;
 
 // Storage types only: they carry the bits of a number, arithmetic happens in wider types.
@@ -29,6 +29,15 @@ enum class ElementType : std::uint8_t { f32, f16, bf16, u8, i8 };
 // cosine         1 - cos, clamped to [0, 2], smallest first; 0 for a vector and itself;
 //                1 between a zero vector and any vector (a zero vector has no direction)
 enum class Metric : std::uint8_t { sqeuclidean, euclidean, inner_product, cosine };
+
+// Which values are the best ones.
+enum class Order : std::uint8_t { smallest, largest };
+
+// What to do where fewer than k can be found.
+enum class ShortRows : std::uint8_t {
+  refuse,  // an error
+  pad,     // rows end in no_id with the worst possible value: +inf, or -inf where the largest come first
+};
 
 enum class DeviceKind : std::uint8_t { cpu, cuda };
 

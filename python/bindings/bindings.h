@@ -26,6 +26,7 @@ void bind_error(nb::module_& module);
 void bind_exact(nb::module_& module);
 void bind_machine(nb::module_& module);
 void bind_matrix(nb::module_& module);
+void bind_select_k(nb::module_& module);
 void bind_storage(nb::module_& module);
 void bind_vector_file(nb::module_& module);
 
@@ -71,6 +72,9 @@ NumpyNeighbors to_numpy(Neighbors&& neighbors);
 
 // The owning form that saving takes: this is a copy.
 Neighbors to_neighbors(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances);
+
+// "refuse" or "pad"
+ShortRows parse_short_rows(const std::string& text);
 
 // A context for one call, with cancellation of its own. Contexts without a memory limit are kept and shared; a
 // limit is one call's, or two calls at once would refuse each other's memory. Needs the interpreter lock, which

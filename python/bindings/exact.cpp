@@ -15,12 +15,6 @@ namespace {
 // Multiplications that any machine of ours does in about a millisecond.
 constexpr double brief_work = 1 << 20;
 
-ShortRows parse_short_rows(const std::string& text) {
-  if (text == "refuse") return ShortRows::refuse;
-  if (text == "pad") return ShortRows::pad;
-  throw Error(ErrorCode::invalid_argument, "short_rows: expected one of refuse, pad, given '" + text + "'");
-}
-
 NumpyNeighbors knn_arrays(nb::handle queries, const std::string& queries_type, nb::handle base,
                           const std::string& base_type, std::uint64_t k, const std::string& metric,
                           const std::string& short_rows, const std::string& device, int threads,
@@ -44,6 +38,12 @@ NumpyNeighbors knn_arrays(nb::handle queries, const std::string& queries_type, n
 }
 
 }  // namespace
+
+ShortRows parse_short_rows(const std::string& text) {
+  if (text == "refuse") return ShortRows::refuse;
+  if (text == "pad") return ShortRows::pad;
+  throw Error(ErrorCode::invalid_argument, "short_rows: expected one of refuse, pad, given '" + text + "'");
+}
 
 void bind_exact(nb::module_& module) {
   module.def("knn", knn_arrays, nb::arg("queries"), nb::arg("queries_type"), nb::arg("base"),

@@ -13,6 +13,7 @@ from nearwise._error import Error
 from nearwise._exact import knn
 from nearwise._machine import info
 from nearwise._neighbors import Neighbors
+from nearwise._select_k import Selection, select_k
 from nearwise._storage import SavedNeighbors, inspect, load, save, verify
 from nearwise._vector_file import read_neighbors, read_vectors, write_neighbors, write_vectors
 
@@ -24,6 +25,7 @@ __all__ = [
     "Neighbors",
     "SavedNeighbors",
     "SectionInfo",
+    "Selection",
     "__version__",
     "info",
     "inspect",
@@ -32,6 +34,7 @@ __all__ = [
     "read_neighbors",
     "read_vectors",
     "save",
+    "select_k",
     "verify",
     "write_neighbors",
     "write_vectors",

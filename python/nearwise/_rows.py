@@ -30,8 +30,8 @@ class Rows(NamedTuple):
 
 def as_rows(values: Any, name: str, memory_limit: int = 0) -> Rows:
     """The argument `name` as rows; a conversion that alone exceeds memory_limit (0: none) is refused."""
-    array = _as_array(values, name)
-    if array.dtype in _TYPES and array.ndim == 2 and _usable_in_place(array):
+    array = as_array(values, name)
+    if array.dtype in _TYPES and array.ndim == 2 and usable_in_place(array):
         return Rows(array, _TYPES[array.dtype], 0)  # the usual case
     dtype = array.dtype.newbyteorder("=") if array.dtype.kind in "fiu" else array.dtype
     target: np.dtype[Any]
@@ -45,7 +45,7 @@ def as_rows(values: Any, name: str, memory_limit: int = 0) -> Rows:
     else:
         raise ValueError(f"{name}: dtype {array.dtype} is not accepted; {_ACCEPTED}")
     array = _two_dimensional(array, name)
-    if array.dtype == target and _usable_in_place(array):
+    if array.dtype == target and usable_in_place(array):
         return Rows(array, kind, 0)
     copied_bytes = array.size * target.itemsize
     if memory_limit and copied_bytes >= memory_limit:
@@ -57,7 +57,7 @@ def as_rows(values: Any, name: str, memory_limit: int = 0) -> Rows:
     return Rows(_converted(array, target, name), kind, copied_bytes)
 
 
-def _as_array(values: Any, name: str) -> np.ndarray:
+def as_array(values: Any, name: str) -> np.ndarray:
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.is_masked(values):
             raise ValueError(f"{name}: a masked array with masked elements is not accepted; fill or drop them")
@@ -103,7 +103,7 @@ def _two_dimensional(array: np.ndarray, name: str) -> np.ndarray:
     raise ValueError(f"{name}: expected a 2-D array [rows, dim], given {array.ndim}-D of shape {array.shape}{hint}")
 
 
-def _usable_in_place(array: np.ndarray) -> bool:
+def usable_in_place(array: np.ndarray) -> bool:
     rows, dim = array.shape
     if not array.flags.aligned:
         return False

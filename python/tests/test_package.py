@@ -74,7 +74,7 @@ def test_types_are_shipped():
     folder = Path(nearwise._core.__file__).parent
     assert (folder / "_core.pyi").is_file() and (folder / "py.typed").is_file()
     stub = (folder / "_core.pyi").read_text()
-    for name in ("def knn(", "def map_vectors(", "class ContainerInfo"):
+    for name in ("def knn(", "def select_k(", "def map_vectors(", "class ContainerInfo"):
         assert name in stub
 
 

@@ -139,6 +139,53 @@ struct SelfJoinArgs {
   ProgressMeter* progress = nullptr;  // counts pairs, each once
 };
 
+// The ids of one row's columns: a caller's, of either width, or the positions themselves.
+struct RowIds {
+  const std::uint32_t* narrow = nullptr;
+  const Id* wide = nullptr;
+  Id first = 0;  // of positions
+
+  bool given() const { return narrow != nullptr || wide != nullptr; }
+  Id at(std::size_t column) const {
+    if (wide != nullptr) return wide[column];
+    return narrow != nullptr ? Id{narrow[column]} : first + static_cast<Id>(column);
+  }
+  RowIds from(std::size_t column) const {
+    return {narrow != nullptr ? narrow + column : nullptr, wide != nullptr ? wide + column : nullptr,
+            first + static_cast<Id>(column)};
+  }
+};
+
+// The same for all rows of a matrix; at most one of the two has elements. One row of ids serves all rows.
+struct ColumnIds {
+  MatrixView<const std::uint32_t> narrow;
+  MatrixView<const Id> wide;
+
+  RowIds row(std::size_t index) const {
+    const auto of = [&](const auto& ids) {
+      return ids.data() == nullptr ? nullptr : ids.row(ids.rows() == 1 ? 0 : index).data();
+    };
+    return {of(narrow), of(wide), 0};
+  }
+};
+
+struct SelectKShape {
+  std::size_t rows = 0;
+  std::size_t cols = 0;
+  std::size_t k = 0;  // at most cols
+};
+
+// The k best values of every row, best first, and their ids: into columns 0 to k - 1.
+struct SelectKArgs {
+  MatrixView<const float> values;
+  ColumnIds column_ids;
+  Order order = Order::smallest;
+  std::size_t k = 0;  // 1 to the number of columns
+  MatrixView<Id> ids;
+  MatrixView<float> best;
+  ProgressMeter* progress = nullptr;  // counts values
+};
+
 struct Ops {
   KnnCosts (*knn_costs)(const Stream&, const KnnCostsArgs&) = nullptr;
   std::unique_ptr<PreparedRows> (*prepare_rows)(Stream&, const PrepareArgs&) = nullptr;
@@ -151,6 +198,9 @@ struct Ops {
   SelfJoinCosts (*self_join_costs)(const Stream&, const KnnCostsArgs&) = nullptr;
   // False, and nothing written: the numbers are too large for its products.
   bool (*self_join)(Stream&, const SelfJoinArgs&) = nullptr;
+  // The least working memory that will do; select_k takes more where it is there.
+  std::uint64_t (*select_k_bytes)(const Stream&, const SelectKShape&) = nullptr;
+  void (*select_k)(Stream&, const SelectKArgs&) = nullptr;
 };
 
 }  // namespace nearwise

@@ -27,6 +27,8 @@ std::vector<std::string> supported_operations(const Ops& ops) {
   add("knn_direct", ops.knn_direct != nullptr);
   add("self_join_costs", ops.self_join_costs != nullptr);
   add("self_join", ops.self_join != nullptr);
+  add("select_k_bytes", ops.select_k_bytes != nullptr);
+  add("select_k", ops.select_k != nullptr);
   return names;
 }
 

@@ -39,7 +39,9 @@ const Backend* cpu_backend() {
               .finish_range = cpu::finish_range,
               .knn_direct = cpu::knn_direct,
               .self_join_costs = cpu::self_join_costs,
-              .self_join = cpu::self_join},
+              .self_join = cpu::self_join,
+              .select_k_bytes = cpu::select_k_bytes,
+              .select_k = cpu::select_k},
   };
   return &backend;
 }

@@ -15,5 +15,7 @@ void finish_range(Stream& stream, const FinishRangeArgs& args);
 void knn_direct(Stream& stream, const KnnDirectArgs& args);
 SelfJoinCosts self_join_costs(const Stream& stream, const KnnCostsArgs& args);
 bool self_join(Stream& stream, const SelfJoinArgs& args);
+std::uint64_t select_k_bytes(const Stream& stream, const SelectKShape& shape);
+void select_k(Stream& stream, const SelectKArgs& args);
 
 }  // namespace nearwise::cpu

@@ -13,7 +13,8 @@ class CpuStream : public Stream {
         set(choose_instruction_set(state.options.isa)),
         row_distance(row_distance_kernels(set)),
         row_estimate(row_estimate_kernels(set)),
-        pack_rows(pack_rows_kernels(set)) {}
+        pack_rows(pack_rows_kernels(set)),
+        select_k(select_k_kernels(set)) {}
 
   const Threads& threads() const { return *context.threads; }
   MemoryBudget& budget() const { return *context.budget; }
@@ -22,6 +23,7 @@ class CpuStream : public Stream {
   const RowDistanceKernels& row_distance;
   const RowEstimateKernels& row_estimate;
   const PackRowsKernels& pack_rows;
+  const SelectKKernels& select_k;
 };
 
 // Operations of this backend only ever get its own streams.

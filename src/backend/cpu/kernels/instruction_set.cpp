@@ -8,20 +8,24 @@
 namespace nearwise::cpu {
 
 std::vector<InstructionSet> available_instruction_sets() {
-  std::vector<InstructionSet> sets;
-  // A lower bit is a better target.
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    if (target == HWY_AVX3) {
-      const x86::Features& found = x86::features();
-      if (found.tiles) sets.push_back({target, Extension::tiles});
-      const bool has_bf16 = found.integer_dots && found.bf16_dots;
-      if (has_bf16 && found.fast_bf16_dots) sets.push_back({target, Extension::bf16_dots});
-      if (found.integer_dots) sets.push_back({target, Extension::integer_dots});
-      if (has_bf16 && !found.fast_bf16_dots) sets.push_back({target, Extension::bf16_dots});
+  // Asked once: on a virtual machine the answer takes microseconds, and every operation begins here.
+  static const std::vector<InstructionSet> available = [] {
+    std::vector<InstructionSet> sets;
+    // A lower bit is a better target.
+    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+      if (target == HWY_AVX3) {
+        const x86::Features& found = x86::features();
+        if (found.tiles) sets.push_back({target, Extension::tiles});
+        const bool has_bf16 = found.integer_dots && found.bf16_dots;
+        if (has_bf16 && found.fast_bf16_dots) sets.push_back({target, Extension::bf16_dots});
+        if (found.integer_dots) sets.push_back({target, Extension::integer_dots});
+        if (has_bf16 && !found.fast_bf16_dots) sets.push_back({target, Extension::bf16_dots});
+      }
+      sets.push_back({target});
     }
-    sets.push_back({target});
-  }
-  return sets;
+    return sets;
+  }();
+  return available;
 }
 
 std::string_view name(InstructionSet set) {

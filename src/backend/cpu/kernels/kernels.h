@@ -174,4 +174,64 @@ constexpr std::size_t encoded_row_bytes(const ScanKernel& kernel, std::size_t di
 
 const ScanKernel& f32_panels(InstructionSet set);
 
+// --- select_k.cpp: the loops of selection over values, images and keys (backend/cpu/selection_key.h) ---------------
+
+// Values are tested in segments of this many; a scan goes on only where all survivors of a segment have room.
+inline constexpr std::size_t select_segment = 2048;
+// Keys that a scan may write behind its capacity.
+inline constexpr std::size_t select_overrun = 2;
+// Images of a sample are filled up to a multiple of this.
+inline constexpr std::size_t sample_granule = 64;
+
+enum class SelectTest : std::uint8_t { at_most, at_least, not_a_number };
+inline constexpr std::size_t select_tests = 3;
+
+struct SelectScanArgs {
+  const float* row = nullptr;
+  std::size_t begin = 0;  // positions to test
+  std::size_t end = 0;
+  float threshold = 0;
+  std::int64_t* keys = nullptr;  // [capacity + select_overrun]
+  std::size_t count = 0;         // of keys so far
+  std::size_t capacity = 0;
+};
+
+struct SelectScanEnd {
+  std::size_t next = 0;   // the first position not tested: end, or where there was no room
+  std::size_t count = 0;  // of keys, in the order of positions
+};
+
+// `chunks` pieces of a row, `length` values each, `stride` values apart; all of a row is one piece. The sample is
+// dealt out to `groups` in turn, of which the least images remain: few enough to be counted many times, and little
+// above the least of the sample as long as those are fewer than the groups.
+struct SampleArgs {
+  const float* row = nullptr;
+  std::size_t length = 0;
+  std::size_t chunks = 0;
+  std::size_t stride = 0;
+  Order order = Order::smallest;
+  std::size_t groups = 0;          // a multiple of sample_granule; 0: every value is its own
+  std::int32_t* images = nullptr;  // [size of the sample, filled up with nan_image]; groups are its beginning
+};
+
+struct ImageRange {
+  std::int32_t lowest = 0;
+  std::int32_t highest = 0;
+};
+
+struct SelectKKernels {
+  // Appends the keys of values that pass, by SelectTest.
+  SelectScanEnd (*scan[select_tests])(const SelectScanArgs&) noexcept;
+  // Writes keys[i] of all values at positions begin <= i < end, NaNs too.
+  void (*encode)(const float* row, std::size_t begin, std::size_t end, Order order,
+                 std::int64_t* keys) noexcept;
+  ImageRange (*sample)(const SampleArgs&) noexcept;
+  // How many of the images, a multiple of sample_granule, are at most `limit` < nan_image.
+  std::size_t (*count_images)(const std::int32_t* images, std::size_t count, std::int32_t limit) noexcept;
+  std::size_t (*count_keys)(const std::int64_t* keys, std::size_t count, std::int64_t limit) noexcept;
+  // Keeps the keys that are at most `limit`, in their order; returns how many.
+  std::size_t (*keep_keys)(std::int64_t* keys, std::size_t count, std::int64_t limit) noexcept;
+};
+const SelectKKernels& select_k_kernels(InstructionSet set);
+
 }  // namespace nearwise::cpu

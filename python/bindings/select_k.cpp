@@ -1,0 +1,76 @@
+// Selection for Python.
+#include "nearwise/select_k.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <optional>
+
+#include "bindings.h"
+#include "nearwise/error.h"
+
+namespace nearwise::python {
+namespace {
+
+// Values that any machine of ours reads in about a millisecond.
+constexpr double brief_work = 1 << 20;
+
+using IdArray = nb::ndarray<nb::ro, nb::device::cpu>;
+
+template <typename T>
+MatrixView<const T> view_of(const IdArray& array) {
+  const std::size_t rows = array.shape(0);
+  const std::size_t cols = array.shape(1);
+  // The strides of an axis with less than two elements mean nothing.
+  const bool adjacent = rows == 0 || cols < 2 || array.stride(1) == 1;
+  const bool apart = rows < 2 || array.stride(0) >= static_cast<std::int64_t>(cols);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(array.data()) % alignof(T) == 0;
+  if (!adjacent || !apart || !aligned)
+    throw Error(ErrorCode::invalid_argument,
+                "ids: the rows must be aligned and apart, their elements adjacent");
+  return {static_cast<const T*>(array.data()), rows, cols,
+          rows < 2 ? cols : static_cast<std::size_t>(array.stride(0))};
+}
+
+// Selects with the ids' own width, or without them.
+Selection select(const Context& context, const MatrixView<const float>& values,
+                 const std::optional<IdArray>& ids, std::size_t k, const SelectOptions& options) {
+  if (!ids) return select_k(context, values, k, options);
+  if (ids->ndim() != 2) throw Error(ErrorCode::invalid_argument, "ids: expected a 2-D array");
+  if (ids->dtype() == nb::dtype<Id>()) return select_k(context, values, view_of<Id>(*ids), k, options);
+  if (ids->dtype() == nb::dtype<std::uint32_t>())
+    return select_k(context, values, view_of<std::uint32_t>(*ids), k, options);
+  throw Error(ErrorCode::invalid_argument, "ids: the array holds neither int64 nor uint32 elements");
+}
+
+NumpyNeighbors select_arrays(nb::handle values, const std::optional<IdArray>& ids, std::uint64_t k,
+                             bool largest, const std::string& short_rows, const std::string& device,
+                             int threads, std::uint64_t memory_limit, const std::string& isa,
+                             nb::handle progress) {
+  const SelectOptions options{.order = largest ? Order::largest : Order::smallest,
+                              .short_rows = parse_short_rows(short_rows)};
+  const Context context = context_for(device, threads, memory_limit, isa);
+  const BorrowedRows borrowed(values, ElementType::f32, "values");
+  const RowsView& rows = borrowed.view();
+  const MatrixView<const float> view(reinterpret_cast<const float*>(rows.data()), rows.rows(), rows.dim(),
+                                     rows.stride_bytes() / sizeof(float));
+  std::optional<Selection> found;
+  const auto work = [&](const Context& own) { found = select(own, view, ids, k, options); };
+  const double size = static_cast<double>(view.rows()) * static_cast<double>(view.cols());
+  if (progress.is_none() && size <= brief_work)
+    run_briefly(context, work);
+  else
+    run(context, progress, work);
+  return {to_numpy(std::move(found->ids)), to_numpy(std::move(found->values))};
+}
+
+}  // namespace
+
+void bind_select_k(nb::module_& module) {
+  module.def("select_k", select_arrays, nb::arg("values"), nb::arg("ids").none(), nb::arg("k"),
+             nb::arg("largest"), nb::arg("short_rows"), nb::arg("device"), nb::arg("threads"),
+             nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(), "ids and values [rows, k]");
+}
+
+}  // namespace nearwise::python

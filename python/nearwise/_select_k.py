@@ -1,0 +1,135 @@
+"""Selection of the best values of every row."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, Optional, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from nearwise import _core, _options
+from nearwise._progress import ProgressArgument, ProgressBar, reporter
+from nearwise._rows import as_array, usable_in_place
+
+
+class Selection(NamedTuple):
+    """The best values of every row, best first, the lower id first in a tie.
+
+    ids : int64 [rows, k]
+        Column numbers, or the caller's ids; -1 where `short_rows="pad"` filled a row.
+    values : float32 [rows, k]
+    """
+
+    ids: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float32]
+
+
+def select_k(
+    values: Any,
+    k: int,
+    *,
+    largest: bool = False,
+    ids: Any = None,
+    short_rows: Literal["refuse", "pad"] = "refuse",
+    device: str = "cpu",
+    threads: int = 0,
+    memory_limit: Union[int, str] = 0,
+    isa: str = "",
+    progress: ProgressArgument = None,
+) -> Selection:
+    """The k smallest (or largest) values of every row, and their ids.
+
+    Best first, the lower id first in a tie; -0 and +0 tie; infinities are ordinary values. NaNs come last, ordered
+    by id, where a row has fewer than k numbers. The answer is the same, bit for bit, on every instruction set and
+    with any number of threads.
+
+    Parameters
+    ----------
+    values : array [rows, columns]
+        float32, a numpy array or any object with `__dlpack__` in host memory, in C order; gaps between rows are
+        fine (`x[::2]`, `x[:, :64]`). It is read where it lies and never copied: other types and layouts are refused.
+    k : int
+        At least 1, and at most the number of columns unless `short_rows="pad"`.
+    largest : bool
+        Select the largest values instead, largest first.
+    ids : array [rows, columns], [1, columns] or [columns], optional
+        int64 or uint32: what to return, and to order ties by, in place of column numbers. One row serves all rows.
+    short_rows : {"refuse", "pad"}
+        What to do if k exceeds the number of columns: "pad" ends each row in id -1 and +inf (-inf if `largest`).
+    device, threads, memory_limit, isa, progress
+        As in `nearwise.knn`; progress counts values.
+
+    Returns
+    -------
+    Selection
+        A named tuple of ids, int64 [rows, k], and values, float32 [rows, k].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearwise
+    >>> values = np.array([[3, 1, 2, 1]], dtype=np.float32)
+    >>> ids, best = nearwise.select_k(values, 3)
+    >>> ids
+    array([[1, 3, 2]])
+    >>> best
+    array([[1., 1., 2.]], dtype=float32)
+
+    >>> nearwise.select_k(values, 1, largest=True, ids=np.array([40, 30, 20, 10])).ids
+    array([[40]])
+    """
+    if not isinstance(largest, (bool, np.bool_)):
+        raise TypeError(f"largest: expected True or False, given {largest!r}")
+    array = _values(values)
+    columns_ids = _ids(ids)
+    report = reporter(progress, "select_k")
+    try:
+        found = _core.select_k(
+            array,
+            columns_ids,
+            _options.neighbor_count(k),
+            bool(largest),
+            _options.word(short_rows, "short_rows"),
+            _options.word(device, "device"),
+            _options.thread_count(threads),
+            _options.byte_count(memory_limit, "memory_limit"),
+            _options.word(isa, "isa"),
+            report,
+        )
+    finally:
+        if isinstance(report, ProgressBar):
+            report.close()
+    # C++'s 64-bit integers arrive as C's `long long`, which numpy shows as a type of its own.
+    return Selection(found[0].view(np.int64), found[1])
+
+
+def _values(values: Any) -> np.ndarray:
+    array = as_array(values, "values")
+    if array.dtype != np.float32:
+        raise ValueError(f"values: expected dtype float32, given {array.dtype}; convert it with astype(np.float32)")
+    if array.ndim != 2:
+        hint = "; for one row pass values[None, :]" if array.ndim == 1 else ""
+        raise ValueError(f"values: expected a 2-D array [rows, columns], given shape {array.shape}{hint}")
+    return _in_place(array, "values")
+
+
+def _ids(ids: Any) -> Optional[np.ndarray]:
+    if ids is None:
+        return None
+    array = as_array(ids, "ids")
+    if array.dtype not in (np.dtype(np.int64), np.dtype(np.uint32)):
+        raise ValueError(f"ids: expected dtype int64 or uint32, given {array.dtype}")
+    if array.ndim == 1:
+        array = array[None, :]
+    if array.ndim != 2:
+        raise ValueError(f"ids: expected an array [rows, columns] or [columns], given shape {array.shape}")
+    return _in_place(array, "ids")
+
+
+def _in_place(array: np.ndarray, name: str) -> np.ndarray:
+    if not usable_in_place(array):
+        raise ValueError(
+            f"{name}: the elements of a row must be adjacent and rows apart, given strides {array.strides} "
+            f"of shape {array.shape}; np.ascontiguousarray makes a copy that is accepted"
+        )
+    return array
