@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "backend/cpu/row_evaluator.h"
-
 namespace nearwise::cpu {
 namespace {
 
@@ -72,28 +70,13 @@ void Candidates::lower_limit(std::size_t query, double limit) {
 
 void Candidates::drop_excluded(std::size_t query) {
   tighten_by_scores(query);
-  float* const scores = scores_.data() + query * stride_;
-  std::uint32_t* const rows = rows_.data() + query * stride_;
   const float cutoff = bound_.cutoff(queries_.lengths[query], list_, limits_[query]);
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < counts_[query]; ++i) {
-    scores[kept] = scores[i];
-    rows[kept] = rows[i];
-    kept += scores[i] <= cutoff ? 1 : 0;
-  }
-  counts_[query] = static_cast<std::uint32_t>(kept);
+  counts_[query] = static_cast<std::uint32_t>(stream_.candidate_list.keep_at_most(
+      scores_.data() + query * stride_, rows_.data() + query * stride_, counts_[query], cutoff));
 }
 
 void Candidates::evaluate_candidates(std::size_t query) {
-  const RowEvaluator evaluator(stream_, query_rows_, query, base_, metric_);
-  const std::uint32_t* const rows = rows_.data() + query * stride_;
-  float keys[RowEvaluator::batch];
-  for (std::size_t i = 0; i < counts_[query]; i += RowEvaluator::batch) {
-    const std::size_t count = std::min(RowEvaluator::batch, counts_[query] - i);
-    evaluator.evaluate(rows + i, 0, count, keys);
-    for (std::size_t j = 0; j < count; ++j) offer(query, {keys[j], rows[i + j]});
-  }
-  counts_[query] = 0;
+  evaluate_list(query, [&](const Answer& answer) { offer(query, answer); });
   tighten_by_answers(query);
 }
 

@@ -5,12 +5,14 @@
 // whoever collects answers. A query belongs to one thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "backend/cpu/answers.h"
 #include "backend/cpu/prepared_rows.h"
+#include "backend/cpu/row_evaluator.h"
 #include "backend/cpu/score_bound.h"
 #include "backend/cpu/stream.h"
 #include "backend/ops.h"
@@ -38,9 +40,6 @@ class Candidates : public Collector {
   void evaluate_range(std::size_t query, std::size_t first, std::size_t count);
   // Takes an answer that was evaluated elsewhere.
   void take(std::size_t query, std::span<const Answer> answers);
-  // The answers of a query in order. Ends the query.
-  virtual std::span<const Answer> finish(std::size_t query) = 0;
-
   std::size_t queries() const { return query_rows_.rows(); }
   const RowsView& query_rows() const { return query_rows_; }
   Metric metric() const { return metric_; }
@@ -50,7 +49,10 @@ class Candidates : public Collector {
   std::uint64_t evaluated(std::size_t query) const { return evaluated_[query]; }
 
  protected:
-  // Evaluates all candidates of a query and empties its list.
+  // Evaluates all candidates of a query and empties its list. `take` gets each as an Answer.
+  template <typename Take>
+  void evaluate_list(std::size_t query, const Take& take);
+  // The same, offered to the collection.
   void evaluate_candidates(std::size_t query);
   void drop_excluded(std::size_t query);
   std::span<const float> scores(std::size_t query) const {
@@ -60,6 +62,9 @@ class Candidates : public Collector {
     return bound_.limit_from_score(queries_.lengths[query], list_, score);
   }
   const ScoreBound& bound() const { return bound_; }
+  const CpuStream& stream() const { return stream_; }
+  std::size_t list_size(std::size_t query) const { return counts_[query]; }
+  std::size_t list_capacity() const { return capacity_; }
 
  private:
   virtual void offer(std::size_t query, Answer answer) = 0;
@@ -86,5 +91,18 @@ class Candidates : public Collector {
   Buffer<float> cutoffs_;            // [query panels, width]
   Buffer<double> limits_;            // [queries] a row whose value exceeds it is no answer
 };
+
+template <typename Take>
+void Candidates::evaluate_list(std::size_t query, const Take& take) {
+  const RowEvaluator evaluator(stream_, query_rows_, query, base_, metric_);
+  const std::uint32_t* const rows = rows_.data() + query * stride_;
+  float keys[RowEvaluator::batch];
+  for (std::size_t i = 0; i < counts_[query]; i += RowEvaluator::batch) {
+    const std::size_t count = std::min(RowEvaluator::batch, counts_[query] - i);
+    evaluator.evaluate(rows + i, 0, count, keys);
+    for (std::size_t j = 0; j < count; ++j) take(Answer{keys[j], rows[i + j]});
+  }
+  counts_[query] = 0;
+}
 
 }  // namespace nearwise::cpu

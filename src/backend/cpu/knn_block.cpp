@@ -42,7 +42,9 @@ void make_room(void* owner, std::size_t query) { static_cast<Candidates*>(owner)
 KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args) {
   const CpuStream& cpu = cpu_stream(stream);
   const ScanKernel scan = choose_scan(cpu.set, args.metric, args.query_type, args.base_type, args.dim);
-  const std::uint64_t per_thread = PackedRows::scratch_bytes(scan, args.dim) + RowEvaluator::bytes(args.dim);
+  const std::uint64_t per_thread =
+      PackedRows::scratch_bytes(scan, args.dim) + RowEvaluator::bytes(args.dim) +
+      buffer_bytes(TopK::usual_spare(args.k) + scan.base_width, sizeof(std::int64_t));
   return {.bytes_per_query = PackedRows::bytes_per_row(scan, RowsRole::queries, args.dim) +
                              TopK::bytes_per_query(args.k, scan.base_width, TopK::usual_spare(args.k)),
           .bytes_per_base_row = PackedRows::bytes_per_row(scan, RowsRole::base, args.dim),
@@ -101,9 +103,10 @@ void finish_top_k(Stream& stream, const FinishTopKArgs& args) {
   constexpr std::size_t task_queries = 16;
   cpu.threads().for_each(divide_up(found.queries(), task_queries), [&](std::size_t task) {
     cpu.context.cancel.check();
+    AnswerSorter sorter(cpu.budget(), found.sorter_size());
     const std::size_t end = std::min(found.queries(), (task + 1) * task_queries);
     for (std::size_t query = task * task_queries; query < end; ++query) {
-      write_answers(found.finish(query), found.metric(), args.id_offset, args.ids.row(query),
+      write_answers(found.finish(query, sorter), found.metric(), args.id_offset, args.ids.row(query),
                     args.distances.row(query));
     }
   });

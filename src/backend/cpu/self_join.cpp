@@ -95,7 +95,8 @@ SelfJoinCosts self_join_costs(const Stream& stream, const KnnCostsArgs& args) {
   const CpuStream& cpu = cpu_stream(stream);
   const ScanKernel scan = choose_scan(cpu.set, args.metric, args.base_type, args.base_type, args.dim);
   if (scan.scan_pairs == nullptr) return {};
-  const std::uint64_t per_thread = PackedRows::scratch_bytes(scan, args.dim) + RowEvaluator::bytes(args.dim);
+  const std::uint64_t per_thread = PackedRows::scratch_bytes(scan, args.dim) + RowEvaluator::bytes(args.dim) +
+                                   buffer_bytes(spare_for(args.k) + scan.base_width, sizeof(std::int64_t));
   return {.offered = true,
           .bytes_per_row = PackedRows::bytes_per_row(scan, RowsRole::queries, args.dim) +
                            PackedRows::bytes_per_row(scan, RowsRole::base, args.dim) +

@@ -14,6 +14,7 @@ class CpuStream : public Stream {
         row_distance(row_distance_kernels(set)),
         row_estimate(row_estimate_kernels(set)),
         pack_rows(pack_rows_kernels(set)),
+        candidate_list(candidate_list_kernels(set)),
         select_k(select_k_kernels(set)) {}
 
   const Threads& threads() const { return *context.threads; }
@@ -23,6 +24,7 @@ class CpuStream : public Stream {
   const RowDistanceKernels& row_distance;
   const RowEstimateKernels& row_estimate;
   const PackRowsKernels& pack_rows;
+  const CandidateListKernels& candidate_list;
   const SelectKKernels& select_k;
 };
 

@@ -1,48 +1,31 @@
 #include "backend/cpu/top_k.h"
 
 #include <algorithm>
-#include <bit>
-#include <limits>
 
 #include "backend/cpu/operations.h"
+#include "backend/cpu/selection_key.h"
+#include "core/distance.h"
 
 namespace nearwise::cpu {
 namespace {
 
-// Maps floats to integers in the same order, so that bisection ends after 32 steps.
-std::int32_t ordered(float value) {
-  const auto bits = std::bit_cast<std::int32_t>(value);
-  return bits >= 0 ? bits : std::numeric_limits<std::int32_t>::min() - bits;
-}
-float from_ordered(std::int32_t order) {
-  return std::bit_cast<float>(order >= 0 ? order : std::numeric_limits<std::int32_t>::min() - order);
-}
-
-// The k-th smallest score or one slightly above it: at least k scores are no larger. Counting needs no memory and no
-// moving of entries, and vectorises.
-float kth_score(std::span<const float> scores, std::size_t k) {
-  const auto at_most = [&](float value) {
-    std::uint32_t found = 0;
-    for (const float score : scores) found += score <= value ? 1 : 0;
-    return found;
-  };
-  const auto [least, most] = std::ranges::minmax_element(scores);
-  std::int64_t low = static_cast<std::int64_t>(ordered(*least)) - 1;  // fewer than k scores are <= low
-  std::int64_t high = ordered(*most);                                 // at least k are <= high
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    const std::size_t found = at_most(from_ordered(static_cast<std::int32_t>(middle)));
-    if (found < k) {
-      low = middle;
-    } else {
-      high = middle;
-      if (found == k) break;
-    }
-  }
-  return from_ordered(static_cast<std::int32_t>(high));
-}
+// From here on sorting beats a heap.
+constexpr std::size_t least_sorted = 64;
 
 }  // namespace
+
+void AnswerSorter::add(const Answer& answer) {
+  keys_[count_++] = make_key(image_of_number(answer.key, Order::smallest), answer.row);
+}
+
+void AnswerSorter::sort_into(Answer* answers, std::size_t k, Metric metric) {
+  sorter_.sort(keys_.data(), count_);
+  for (std::size_t i = 0; i < k; ++i) {
+    const float key = number_of_image(image_of_key(keys_[i]), Order::smallest);
+    // An image does not know the sign of a zero; sums never give -0, so the metric does.
+    answers[i] = {key == 0 ? sort_key(metric, 0.0F) : key, position_of_key(keys_[i])};
+  }
+}
 
 std::size_t TopK::bytes_per_query(std::size_t k, std::size_t base_width, std::size_t spare) {
   return Candidates::bytes_per_query(spare, base_width) + k * sizeof(Answer) + sizeof(std::uint32_t);
@@ -58,17 +41,27 @@ TopK::TopK(CpuStream& stream, const PackedRows& queries, const RowsView& query_r
 }
 
 void TopK::tighten_by_scores(std::size_t query) {
-  if (scores(query).size() >= k_) lower_limit(query, limit_from_score(query, kth_score(scores(query), k_)));
+  const std::span<const float> listed = scores(query);
+  if (listed.size() < k_) return;
+  const float kth = stream().candidate_list.kth_score(listed.data(), listed.size(), k_);
+  lower_limit(query, limit_from_score(query, kth));
 }
 
 void TopK::tighten_by_answers(std::size_t query) {
   if (answer_counts_[query] == k_) lower_limit(query, bound().limit_from_key(answers_[query * k_].key));
 }
 
-std::span<const Answer> TopK::finish(std::size_t query) {
+std::span<const Answer> TopK::finish(std::size_t query, AnswerSorter& sorter) {
   drop_excluded(query);
-  evaluate_candidates(query);
   Answer* const heap = answers_.data() + query * k_;
+  // A heap costs more per entry than a sort, but drops most of what it is offered; here few are dropped.
+  if (answer_counts_[query] == 0 && k_ >= least_sorted && list_size(query) >= k_) {
+    sorter.clear();
+    evaluate_list(query, [&](const Answer& answer) { sorter.add(answer); });
+    sorter.sort_into(heap, k_, metric());
+    return {heap, k_};
+  }
+  evaluate_candidates(query);
   std::sort_heap(heap, heap + answer_counts_[query]);
   return {heap, answer_counts_[query]};
 }

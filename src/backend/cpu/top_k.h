@@ -2,8 +2,25 @@
 #pragma once
 
 #include "backend/cpu/candidates.h"
+#include "backend/cpu/kernels/key_sorter.h"
 
 namespace nearwise::cpu {
+
+// Sorts many answers by their keys in vectors. Not shared by threads.
+class AnswerSorter {
+ public:
+  AnswerSorter(MemoryBudget& budget, std::size_t most) : keys_(budget, most) {}
+
+  void clear() { count_ = 0; }
+  void add(const Answer& answer);
+  // The k best in order.
+  void sort_into(Answer* answers, std::size_t k, Metric metric);
+
+ private:
+  KeySorter sorter_;
+  Buffer<std::int64_t> keys_;
+  std::size_t count_ = 0;
+};
 
 class TopK : public Candidates {
  public:
@@ -16,8 +33,11 @@ class TopK : public Candidates {
   // Twice k halves a list at every clean-up; small k get enough room to make clean-ups rare.
   static std::size_t usual_spare(std::size_t k) { return k + std::max<std::size_t>(k, 192); }
 
-  // The k best in order, fewer if the base has fewer rows.
-  std::span<const Answer> finish(std::size_t query) override;
+  // The k best of a query in order, fewer if the base has fewer rows. Ends the query.
+  std::span<const Answer> finish(std::size_t query, AnswerSorter& sorter);
+
+  // Entries that the sorter of one thread needs.
+  std::size_t sorter_size() const { return list_capacity(); }
 
   std::size_t k() const { return k_; }
 

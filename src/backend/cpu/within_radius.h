@@ -15,7 +15,8 @@ class WithinRadius : public Candidates {
 
   static std::size_t bytes_per_query(std::size_t base_width);
 
-  std::span<const Answer> finish(std::size_t query) override;
+  // The answers of a query in order. Ends the query.
+  std::span<const Answer> finish(std::size_t query);
 
  private:
   // Answers are counted on the budget as they grow: nobody knows beforehand how many there will be.

@@ -120,6 +120,16 @@ struct CandidateLists {
   std::size_t capacity = 0;
 };
 
+// --- candidate_list.cpp: their clean-up -----------------------------------------------------------------------------
+
+struct CandidateListKernels {
+  // A score that at least k of `count` >= k are no larger than; at most a few more than k.
+  float (*kth_score)(const float* scores, std::size_t count, std::size_t k) noexcept;
+  // Moves the entries with scores up to the cutoff to the front and returns their number.
+  std::size_t (*keep_at_most)(float* scores, std::uint32_t* rows, std::size_t count, float cutoff) noexcept;
+};
+const CandidateListKernels& candidate_list_kernels(InstructionSet set);
+
 // Scores are bias - product in f32, or (bias - 2 product) / 2 of integers, rounded once.
 struct ScanArgs {
   const std::byte* query_panels = nullptr;

@@ -52,8 +52,8 @@ struct FloatExchange {
       _mm512_store_ps(rows + half * side, _mm512_sub_ps(_mm512_setzero_ps(), _mm512_add_ps(cutoff, slack)));
     }
   }
-  HWY_INLINE static __m512 column_biases(const PairScanArgs& args, std::size_t place) {
-    return _mm512_loadu_ps(args.query_biases + place);
+  HWY_INLINE static const float* column_biases(const PairScanArgs& args, std::size_t place) {
+    return args.query_biases + place;
   }
   HWY_INLINE __m512 column(std::size_t half) const { return columns[half]; }
 };
@@ -79,8 +79,8 @@ struct IntegerExchange {
       _mm512_store_si512(rows + half * side, _mm512_sub_epi32(_mm512_setzero_si512(), whole));
     }
   }
-  HWY_INLINE static __m512i column_biases(const PairScanArgs& args, std::size_t place) {
-    return _mm512_loadu_si512(args.integer_query_biases + place);
+  HWY_INLINE static const std::int32_t* column_biases(const PairScanArgs& args, std::size_t place) {
+    return args.integer_query_biases + place;
   }
   HWY_INLINE __m512 column(std::size_t half) const { return columns[half]; }
 };
@@ -99,12 +99,13 @@ struct Bf16Products {
   }
   HWY_INLINE static Score highest() { return _mm512_set1_ps(__builtin_inff()); }
   HWY_INLINE static Score set(float bias) { return _mm512_set1_ps(bias); }
+  HWY_INLINE static Score load(const float* biases) { return _mm512_loadu_ps(biases); }
   HWY_INLINE static Score lower(Score least, Score bias, const std::int32_t* products) {
-    return _mm512_min_ps(scores(bias, products), least);
+    return _mm512_min_ps(scores(bias, _mm512_load_si512(products)), least);
   }
   HWY_INLINE static __m512 as_float(Score least) { return least; }
-  HWY_INLINE static __m512 scores(Score bias, const std::int32_t* products) {
-    return _mm512_sub_ps(bias, _mm512_load_ps(reinterpret_cast<const float*>(products)));
+  HWY_INLINE static __m512 scores(Score bias, __m512i products) {
+    return _mm512_sub_ps(bias, _mm512_castsi512_ps(products));
   }
 };
 
@@ -118,13 +119,13 @@ struct IntegerScores {
   static const std::int32_t* quick_biases(const ScanArgs& args) { return args.half_biases; }
   HWY_INLINE static Score highest() { return _mm512_set1_epi32(INT32_MAX); }
   HWY_INLINE static Score set(std::int32_t bias) { return _mm512_set1_epi32(bias); }
+  HWY_INLINE static Score load(const std::int32_t* biases) { return _mm512_loadu_si512(biases); }
   HWY_INLINE static Score lower(Score least, Score bias, const std::int32_t* products) {
     return _mm512_min_epi32(_mm512_sub_epi32(bias, _mm512_load_si512(products)), least);
   }
   HWY_INLINE static __m512 as_float(Score least) { return _mm512_cvtepi32_ps(least); }
-  HWY_INLINE static __m512 scores(Score bias, const std::int32_t* products) {
-    const __m512i product = _mm512_load_si512(products);
-    const __m512i twice = _mm512_sub_epi32(bias, _mm512_add_epi32(product, product));
+  HWY_INLINE static __m512 scores(Score bias, __m512i products) {
+    const __m512i twice = _mm512_sub_epi32(bias, _mm512_add_epi32(products, products));
     return _mm512_mul_ps(_mm512_cvtepi32_ps(twice), _mm512_set1_ps(0.5F));
   }
 };
@@ -170,51 +171,71 @@ struct Least {
   }
 };
 
-// Appends what passes the cutoffs in one stored tile.
+// Numbers 0 to 15, times `factor`, plus `first`.
+HWY_INLINE __m512i numbers(std::uint32_t first, int factor) {
+  const __m512i iota = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  return _mm512_add_epi32(_mm512_mullo_epi32(iota, _mm512_set1_epi32(factor)),
+                          _mm512_set1_epi32(static_cast<int>(first)));
+}
+
+// The products of one column of a stored tile with its 16 rows.
+HWY_INLINE __m512i column_of(const std::int32_t* products, std::size_t column) {
+  return _mm512_i32gather_epi32(numbers(0, side), products + column, sizeof(std::int32_t));
+}
+
+HWY_INLINE __mmask16 rows_below(std::uint32_t first_row, std::uint32_t end_row) {
+  return _mm512_cmplt_epu32_mask(numbers(first_row, 1), _mm512_set1_epi32(static_cast<int>(end_row)));
+}
+
+// Appends the rows of a stored tile that pass the cutoffs of its hit columns. Few columns of a tile are hit, and most of
+// them by one row: a column at a time takes all its rows in one comparison.
 template <class Products>
 HWY_NOINLINE void keep(const ScanArgs& args, const std::int32_t* products,
                        const typename Products::Bias* biases, std::uint32_t first_row,
-                       std::size_t first_query, bool skip_self) {
+                       std::size_t first_query, unsigned columns, bool skip_self) {
   const CandidateLists& lists = args.lists;
-  for (std::size_t row = 0; row < side && first_row + row < args.end_row; ++row) {
-    const __m512 scores = Products::scores(Products::set(biases[row]), products + row * side);
-    const __m512 cutoffs = _mm512_loadu_ps(lists.cutoffs + first_query);
-    unsigned pass = _mm512_cmp_ps_mask(scores, cutoffs, _CMP_LE_OQ);
-    if (pass == 0) continue;
-    alignas(64) float values[side];
-    _mm512_store_ps(values, scores);
-    for (; pass != 0; pass &= pass - 1) {
-      const auto column = static_cast<std::size_t>(std::countr_zero(pass));
-      const std::size_t query = first_query + column;
-      if (skip_self && query == first_row + row) continue;
-      const std::uint32_t count = lists.counts[query]++;
-      lists.scores[query * lists.stride + count] = values[column];
-      lists.rows[query * lists.stride + count] = first_row + static_cast<std::uint32_t>(row);
-      if (count + 1 + step > lists.capacity) args.make_room(args.owner, query);
-    }
+  const __m512i rows = numbers(first_row, 1);
+  const __mmask16 there = rows_below(first_row, args.end_row);
+  for (; columns != 0; columns &= columns - 1) {
+    const auto column = static_cast<std::size_t>(std::countr_zero(columns));
+    const std::size_t query = first_query + column;
+    const __m512 scores = Products::scores(Products::load(biases), column_of(products, column));
+    const __m512 cutoff = _mm512_set1_ps(lists.cutoffs[query]);
+    __mmask16 pass = _mm512_mask_cmp_ps_mask(there, scores, cutoff, _CMP_LE_OQ);
+    if (skip_self)
+      pass = _mm512_mask_cmpneq_epi32_mask(pass, rows, _mm512_set1_epi32(static_cast<int>(query)));
+    const std::size_t end = query * lists.stride + lists.counts[query];
+    _mm512_storeu_ps(lists.scores + end, _mm512_maskz_compress_ps(pass, scores));
+    _mm512_storeu_si512(lists.rows + end, _mm512_maskz_compress_epi32(pass, rows));
+    lists.counts[query] += static_cast<std::uint32_t>(std::popcount(static_cast<unsigned>(pass)));
+    if (lists.counts[query] + step > lists.capacity) args.make_room(args.owner, query);
   }
 }
 
-// The same with the roles exchanged: the tile's columns become candidates of its rows.
+// The same with the roles exchanged: hit columns become candidates of the tile's rows.
 template <class Products>
 HWY_NOINLINE void keep_columns(const PairScanArgs& args, const std::int32_t* products,
-                               typename Products::Score column_biases, std::uint32_t first_row,
-                               std::size_t first_query) {
+                               const typename Products::Bias* column_biases, std::uint32_t first_row,
+                               std::size_t first_query, unsigned columns) {
   const CandidateLists& lists = args.lists;
-  const __m512i iota = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const __m512i columns = _mm512_add_epi32(iota, _mm512_set1_epi32(static_cast<int>(first_query)));
-  const __mmask16 there = _mm512_cmplt_epu32_mask(columns, _mm512_set1_epi32(static_cast<int>(args.end_row)));
-  for (std::size_t row = 0; row < side && first_row + row < args.end_row; ++row) {
-    const std::size_t query = first_row + row;
-    const __m512 scores = Products::scores(column_biases, products + row * side);
-    const __m512 cutoff = _mm512_set1_ps(lists.cutoffs[query]);
-    const __mmask16 pass = _mm512_mask_cmp_ps_mask(there, scores, cutoff, _CMP_LE_OQ);
-    if (pass == 0) continue;
-    const std::size_t end = query * lists.stride + lists.counts[query];
-    _mm512_storeu_ps(lists.scores + end, _mm512_maskz_compress_ps(pass, scores));
-    _mm512_storeu_si512(lists.rows + end, _mm512_maskz_compress_epi32(pass, columns));
-    lists.counts[query] += static_cast<std::uint32_t>(std::popcount(static_cast<unsigned>(pass)));
-    if (lists.counts[query] + step > lists.capacity) args.make_room(args.owner, query);
+  const __mmask16 there = rows_below(first_row, args.end_row);
+  for (; columns != 0; columns &= columns - 1) {
+    const auto column = static_cast<std::size_t>(std::countr_zero(columns));
+    const auto candidate = static_cast<std::uint32_t>(first_query + column);
+    if (candidate >= args.end_row) return;
+    const __m512 scores = Products::scores(Products::set(column_biases[column]), column_of(products, column));
+    const __m512 cutoffs = _mm512_loadu_ps(lists.cutoffs + first_row);
+    unsigned pass = _mm512_mask_cmp_ps_mask(there, scores, cutoffs, _CMP_LE_OQ);
+    alignas(64) float values[side];
+    _mm512_store_ps(values, scores);
+    for (; pass != 0; pass &= pass - 1) {
+      const auto row = static_cast<std::size_t>(std::countr_zero(pass));
+      const std::size_t query = first_row + row;
+      const std::size_t end = query * lists.stride + lists.counts[query]++;
+      lists.scores[end] = values[row];
+      lists.rows[end] = candidate;
+      if (lists.counts[query] + step > lists.capacity) args.make_room(args.owner, query);
+    }
   }
 }
 
@@ -243,7 +264,7 @@ HWY_INLINE void keep_hits(const ScanArgs& args, const Least<Products>& least, co
     const std::size_t row = place + tile / 2 * side;
     keep<Products>(args, stored.tile[tile], Products::biases(args) + row,
                    args.first_row + static_cast<std::uint32_t>(row), first_query + tile % 2 * side,
-                   skip_self);
+                   hits.tile[tile], skip_self);
   }
 }
 
@@ -354,7 +375,7 @@ struct PairScan {
       const std::size_t place = query_place + tile % 2 * side;
       keep_columns<Products>(args, stored.tile[tile], Products::Exchange::column_biases(args, place),
                              first_row + static_cast<std::uint32_t>(tile / 2 * side),
-                             args.first_query + place);
+                             args.first_query + place, hits.tile[tile]);
     }
   }
 };
