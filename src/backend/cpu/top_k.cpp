@@ -1,10 +1,10 @@
 #include "backend/cpu/top_k.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "backend/cpu/operations.h"
 #include "backend/cpu/selection_key.h"
-#include "core/distance.h"
 
 namespace nearwise::cpu {
 namespace {
@@ -15,15 +15,18 @@ constexpr std::size_t least_sorted = 64;
 }  // namespace
 
 void AnswerSorter::add(const Answer& answer) {
+  if (answer.key == 0 && std::signbit(answer.key)) negative_zeros_.push_back(answer.row);
   keys_[count_++] = make_key(image_of_number(answer.key, Order::smallest), answer.row);
 }
 
-void AnswerSorter::sort_into(Answer* answers, std::size_t k, Metric metric) {
+void AnswerSorter::sort_into(Answer* answers, std::size_t k) {
   sorter_.sort(keys_.data(), count_);
+  std::ranges::sort(negative_zeros_);
   for (std::size_t i = 0; i < k; ++i) {
-    const float key = number_of_image(image_of_key(keys_[i]), Order::smallest);
-    // An image does not know the sign of a zero; sums never give -0, so the metric does.
-    answers[i] = {key == 0 ? sort_key(metric, 0.0F) : key, position_of_key(keys_[i])};
+    const std::uint32_t row = position_of_key(keys_[i]);
+    float key = number_of_image(image_of_key(keys_[i]), Order::smallest);
+    if (key == 0) key = std::ranges::binary_search(negative_zeros_, row) ? -0.0F : 0.0F;
+    answers[i] = {key, row};
   }
 }
 
@@ -58,7 +61,7 @@ std::span<const Answer> TopK::finish(std::size_t query, AnswerSorter& sorter) {
   if (answer_counts_[query] == 0 && k_ >= least_sorted && list_size(query) >= k_) {
     sorter.clear();
     evaluate_list(query, [&](const Answer& answer) { sorter.add(answer); });
-    sorter.sort_into(heap, k_, metric());
+    sorter.sort_into(heap, k_);
     return {heap, k_};
   }
   evaluate_candidates(query);

@@ -1,6 +1,8 @@
 // The running best k of every query.
 #pragma once
 
+#include <vector>
+
 #include "backend/cpu/candidates.h"
 #include "backend/cpu/kernels/key_sorter.h"
 
@@ -11,15 +13,19 @@ class AnswerSorter {
  public:
   AnswerSorter(MemoryBudget& budget, std::size_t most) : keys_(budget, most) {}
 
-  void clear() { count_ = 0; }
+  void clear() {
+    count_ = 0;
+    negative_zeros_.clear();
+  }
   void add(const Answer& answer);
   // The k best in order.
-  void sort_into(Answer* answers, std::size_t k, Metric metric);
+  void sort_into(Answer* answers, std::size_t k);
 
  private:
   KeySorter sorter_;
   Buffer<std::int64_t> keys_;
   std::size_t count_ = 0;
+  std::vector<std::uint32_t> negative_zeros_;  // rows: zeros tie whatever their sign, but keep it
 };
 
 class TopK : public Candidates {
