@@ -115,6 +115,21 @@ def test_an_array_in_use_is_not_resized(base):
     assert len(prepared) == 300
 
 
+def test_it_and_its_results_are_freed():
+    resource = pytest.importorskip("resource")
+    base = np.random.default_rng(2).standard_normal((20_000, 64), dtype=np.float32)  # 5 MB
+
+    def use():
+        assert nearwise.Exact(base).range_search(base[:10], np.inf).ids.size == 200_000  # 2.4 MB
+
+    for _ in range(3):
+        use()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(30):
+        use()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000
+
+
 def test_threads_search_at_once():
     base = np.random.default_rng(4).standard_normal((6000, 32), dtype=np.float32)
     for options in ({}, {"memory_limit": "16MiB"}):
