@@ -1,4 +1,4 @@
-// nearwise knn: exact neighbours of the rows of one file among the rows of another.
+// nearwise knn: exact neighbours of the rows of one file among the rows of another, or among its own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,6 +32,7 @@ struct KnnArguments {
   std::string device = "cpu";
   std::string isa;
   std::string short_rows = "refuse";
+  bool exclude_self = false;  // the queries are the base
   std::uint64_t memory = 0;
   std::size_t threads = 0;
   std::size_t limit_queries = 0;  // 0: all
@@ -57,16 +58,25 @@ ContextOptions context_options(const KnnArguments& arguments, ProgressBar& bar) 
   return options;
 }
 
+// How many rows may be neighbours of a query.
+std::size_t candidates(const KnnArguments& arguments, RowsView base) {
+  return base.rows() - (arguments.exclude_self && base.rows() > 0 ? 1 : 0);
+}
+
+std::string describe_candidates(const KnnArguments& arguments, RowsView base) {
+  return fmt::format("{} {}rows", candidates(arguments, base), arguments.exclude_self ? "other " : "");
+}
+
 // Mistakes in the arguments are told here, so that what knn itself refuses as invalid is the content of a file.
 void check_shapes(const KnnArguments& arguments, RowsView queries, RowsView base) {
   if (queries.dim() != base.dim())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("knn: queries and base must have the same dimension, '{}' has {} and '{}' has {}",
                             arguments.queries.string(), queries.dim(), arguments.base.string(), base.dim()));
-  if (arguments.k > base.rows() && arguments.short_rows != "pad")
+  if (arguments.k > candidates(arguments, base) && arguments.short_rows != "pad")
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("knn: k = {} exceeds the {} rows of '{}' (--short-rows pad fills up with -1)",
-                            arguments.k, base.rows(), arguments.base.string()));
+                fmt::format("knn: k = {} exceeds the {} of '{}' (--short-rows pad fills up with -1)",
+                            arguments.k, describe_candidates(arguments, base), arguments.base.string()));
 }
 
 Run search(const Context& context, const KnnArguments& arguments, RowsView queries, RowsView base) {
@@ -74,7 +84,10 @@ Run search(const Context& context, const KnnArguments& arguments, RowsView queri
                            .short_rows = arguments.short_rows == "pad" ? ShortRows::pad : ShortRows::refuse};
   const auto start = std::chrono::steady_clock::now();
   Run run;
-  run.neighbors = blame_data([&] { return knn(context, queries, base, arguments.k, options); });
+  run.neighbors = blame_data([&] {
+    return arguments.exclude_self ? exact_knn_graph(context, base, arguments.k, options)
+                                  : knn(context, queries, base, arguments.k, options);
+  });
   run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (run.seconds > 0) run.queries_per_second = static_cast<double>(queries.rows()) / run.seconds;
   return run;
@@ -106,6 +119,18 @@ void write_result(const KnnArguments& arguments, Provenance provenance, Neighbor
        arguments.output);
 }
 
+// --exclude-self without --queries means the base; another file's rows cannot be told to be the same ones.
+void choose_queries(KnnArguments& arguments) {
+  if (!arguments.exclude_self) return;
+  if (arguments.queries.empty()) arguments.queries = arguments.base;
+  std::error_code missing;  // is told when the file is opened
+  if (arguments.queries != arguments.base &&
+      !std::filesystem::equivalent(arguments.queries, arguments.base, missing) && !missing)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("knn: with --exclude-self the queries are the base; leave out --queries '{}'",
+                            arguments.queries.string()));
+}
+
 // What can be known to fail is told before the work, not after it.
 void check_output(const KnnArguments& arguments) {
   require_suffix_for(Content::neighbors, arguments.output);
@@ -125,6 +150,7 @@ Json summary(const KnnArguments& arguments, const Context& context, RowsView bas
                {"queries_per_second", run.queries_per_second},
                {"output", nullptr},
                {"metric", arguments.metric},
+               {"exclude_self", arguments.exclude_self},
                {"base_rows", base.rows()},
                {"dim", base.dim()},
                {"device", arguments.device},
@@ -145,9 +171,9 @@ Json summary(const KnnArguments& arguments, const Context& context, RowsView bas
 
 std::string preview(const KnnArguments& arguments, RowsView base, const Run& run) {
   const Neighbors& found = run.neighbors;
-  std::string text = fmt::format("{} nearest of {} rows by {}, {} queries in {:.3g} s ({} queries/s)\n",
-                                 arguments.k, base.rows(), arguments.metric, found.ids.rows(), run.seconds,
-                                 format_count(run.queries_per_second));
+  std::string text = fmt::format("{} nearest of {} by {}, {} queries in {:.3g} s ({} queries/s)\n",
+                                 arguments.k, describe_candidates(arguments, base), arguments.metric,
+                                 found.ids.rows(), run.seconds, format_count(run.queries_per_second));
   const std::size_t columns = std::min(preview_columns, found.ids.cols());
   for (std::size_t row = 0; row < std::min(preview_rows, found.ids.rows()); ++row) {
     text += fmt::format("query {}:", row);
@@ -160,7 +186,8 @@ std::string preview(const KnnArguments& arguments, RowsView base, const Run& run
   return text;
 }
 
-ExitCode run_knn(Session& session, const KnnArguments& arguments) {
+ExitCode run_knn(Session& session, KnnArguments arguments) {
+  choose_queries(arguments);
   if (!arguments.output.empty()) check_output(arguments);
   const VectorFile base_file = open_vectors(arguments.base);
   const VectorFile query_file = open_vectors(arguments.queries);
@@ -197,13 +224,17 @@ void add_knn(CLI::App& app, Session& session) {
   auto arguments = std::make_shared<KnnArguments>();
   CLI::App* const command = add_command(
       app, session, "knn", "Find the exact nearest neighbours of every query",
-      "  nearwise knn --base base.fbin --queries queries.fbin -k 10 --memory 2GiB --output truth.nw\n\n"
+      "  nearwise knn --base base.fbin --queries queries.fbin -k 10 --memory 2GiB --output truth.nw\n"
+      "  nearwise knn --base base.fbin --exclude-self -k 10 --output graph.nw\n\n"
       "The suffix of --output chooses the format: .nw keeps ids, distances, metric and where they came "
       "from;\n"
       ".bin keeps ids and distances; .ivecs, .ibin and .npy keep ids.");
   add_path(*command, "--base", arguments->base, "Vectors to search in: .npy .fbin .fvecs .u8bin ...")
       ->required();
-  add_path(*command, "--queries", arguments->queries, "Vectors to search for")->required();
+  const CLI::Option* const queries =
+      add_path(*command, "--queries", arguments->queries, "Vectors to search for");
+  command->add_flag("--exclude-self", arguments->exclude_self,
+                    "The queries are the base, and no row is its own neighbour; leave out --queries");
   add_count(*command, "-k", arguments->k, 1, "Neighbours of each query (10)");
   add_word(*command, "--metric", arguments->metric, parse_metric,
            "sqeuclidean, euclidean, inner_product (largest first) or cosine (sqeuclidean)");
@@ -221,8 +252,10 @@ void add_knn(CLI::App& app, Session& session) {
                    "If k exceeds the base: refuse, or pad with id -1 (refuse)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"refuse", "pad"}));
-  add_count(*command, "--limit-queries", arguments->limit_queries, 1, "Only the first N queries");
-  command->callback([&session, arguments] {
+  add_count(*command, "--limit-queries", arguments->limit_queries, 1, "Only the first N queries")
+      ->excludes("--exclude-self");
+  command->callback([&session, arguments, queries] {
+    if (queries->empty() && !arguments->exclude_self) throw CLI::RequiredError("--queries");
     session.run = [&session, arguments] { return run_knn(session, *arguments); };
   });
 }

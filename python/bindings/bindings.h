@@ -11,9 +11,11 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "nearwise/context.h"
+#include "nearwise/exact.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
 
@@ -21,11 +23,12 @@ namespace nearwise::python {
 
 namespace nb = nanobind;
 
-// One per public header; context.cpp has nothing to bind, its part is further down.
+// One per public header, and one for the class in exact.h; context.cpp has nothing to bind, its part is further down.
 void bind_error(nb::module_& module);
 void bind_exact(nb::module_& module);
 void bind_machine(nb::module_& module);
 void bind_matrix(nb::module_& module);
+void bind_prepared_base(nb::module_& module);
 void bind_select_k(nb::module_& module);
 void bind_storage(nb::module_& module);
 void bind_vector_file(nb::module_& module);
@@ -70,8 +73,18 @@ NumpyMatrix<T> to_numpy(Matrix<T>&& matrix) {
 using NumpyNeighbors = std::pair<NumpyMatrix<Id>, NumpyMatrix<float>>;
 NumpyNeighbors to_numpy(Neighbors&& neighbors);
 
+template <typename T>
+using NumpyVector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+// offsets, ids and distances, without a copy
+using NumpyRangeNeighbors = std::tuple<NumpyVector<std::int64_t>, NumpyVector<Id>, NumpyVector<float>>;
+NumpyRangeNeighbors to_numpy(RangeNeighbors&& found);
+
 // The owning form that saving takes: this is a copy.
 Neighbors to_neighbors(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances);
+
+// Of a search that looks at every pair.
+double multiplications(const RowsView& queries, const RowsView& base);
 
 // "refuse" or "pad"
 ShortRows parse_short_rows(const std::string& text);
@@ -89,5 +102,9 @@ void run(const Context& context, nb::handle progress, const std::function<void(c
 
 // For work that is over in about a millisecond: on the calling thread, without looking for signals.
 void run_briefly(const Context& context, const std::function<void(const Context&)>& work);
+
+// One of the two: by the number of multiplications or values read, and whether progress is to be seen.
+void run_by_size(const Context& context, nb::handle progress, double steps,
+                 const std::function<void(const Context&)>& work);
 
 }  // namespace nearwise::python

@@ -21,6 +21,9 @@ namespace {
 // A fifth of the 100 ms in which Ctrl-C is to be answered; the rest belongs to the operation's own stopping.
 constexpr auto time_between_looks = std::chrono::milliseconds(20);
 
+// Steps that any machine of ours does in about a millisecond.
+constexpr double brief_steps = 1 << 20;
+
 bool interpreter_is_ending() {
 #if PY_VERSION_HEX >= 0x030D0000
   return Py_IsFinalizing() != 0;
@@ -173,6 +176,14 @@ void run(const Context& context, nb::handle progress, const std::function<void(c
 void run_briefly(const Context& context, const std::function<void(const Context&)>& work) {
   const nb::gil_scoped_release unlocked;
   work(context);
+}
+
+void run_by_size(const Context& context, nb::handle progress, double steps,
+                 const std::function<void(const Context&)>& work) {
+  if (progress.is_none() && steps <= brief_steps)
+    run_briefly(context, work);
+  else
+    run(context, progress, work);
 }
 
 }  // namespace nearwise::python

@@ -11,9 +11,11 @@ namespace {
 
 nb::dict machine() {
   BlasInfo blas;
+  std::vector<ScanInfo> scans;
   {
-    const nb::gil_scoped_release unlocked;  // it measures: a tenth of a second or so
+    const nb::gil_scoped_release unlocked;  // they measure: a tenth of a second or so
     blas = measure_blas();
+    scans = measure_scans();
   }
   nb::list device_list;
   for (const DeviceInfo& device : devices()) {
@@ -22,6 +24,15 @@ nb::dict machine() {
     entry["model"] = device.model;
     entry["operations"] = device.operations;
     device_list.append(entry);
+  }
+  nb::list scan_list;
+  for (const ScanInfo& scan : scans) {
+    const std::string_view rows = name(scan.rows);
+    nb::dict entry;
+    entry["rows"] = nb::str(rows.data(), rows.size());
+    entry["multiplied_as"] = scan.multiplied_as;
+    entry["gflops"] = scan.gflops;
+    scan_list.append(entry);
   }
   nb::dict blas_entry;
   blas_entry["library"] = blas.library;
@@ -32,6 +43,7 @@ nb::dict machine() {
   result["version"] = version();
   result["instruction_sets"] = instruction_sets();
   result["devices"] = device_list;
+  result["scans"] = scan_list;
   result["blas"] = blas_entry;
   return result;
 }
@@ -41,7 +53,7 @@ nb::dict machine() {
 void bind_machine(nb::module_& module) {
   module.def("version", version, "The library's version.");
   module.def("instruction_sets", instruction_sets, "Accepted as isa, best first.");
-  module.def("machine", machine, "Version, instruction sets, devices and the measured BLAS.");
+  module.def("machine", machine, "Version, instruction sets, devices, measured scans and BLAS.");
 }
 
 }  // namespace nearwise::python

@@ -7,6 +7,7 @@ NB_MODULE(_core, module) {
   bind_error(module);
   bind_matrix(module);
   bind_exact(module);
+  bind_prepared_base(module);
   bind_select_k(module);
   bind_machine(module);
   bind_vector_file(module);

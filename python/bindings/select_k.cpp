@@ -13,9 +13,6 @@
 namespace nearwise::python {
 namespace {
 
-// Values that any machine of ours reads in about a millisecond.
-constexpr double brief_work = 1 << 20;
-
 using IdArray = nb::ndarray<nb::ro, nb::device::cpu>;
 
 template <typename T>
@@ -57,11 +54,7 @@ NumpyNeighbors select_arrays(nb::handle values, const std::optional<IdArray>& id
                                      rows.stride_bytes() / sizeof(float));
   std::optional<Selection> found;
   const auto work = [&](const Context& own) { found = select(own, view, ids, k, options); };
-  const double size = static_cast<double>(view.rows()) * static_cast<double>(view.cols());
-  if (progress.is_none() && size <= brief_work)
-    run_briefly(context, work);
-  else
-    run(context, progress, work);
+  run_by_size(context, progress, static_cast<double>(view.rows()) * static_cast<double>(view.cols()), work);
   return {to_numpy(std::move(found->ids)), to_numpy(std::move(found->values))};
 }
 

@@ -10,9 +10,11 @@ can go wrong is a `nearwise.Error` with a `code`.
 from nearwise._core import ContainerInfo, SectionInfo
 from nearwise._core import version as _version
 from nearwise._error import Error
-from nearwise._exact import knn
+from nearwise._exact import exact_knn_graph, knn
 from nearwise._machine import info
 from nearwise._neighbors import Neighbors
+from nearwise._prepared_base import Exact
+from nearwise._range_search import RangeNeighbors, range_search
 from nearwise._select_k import Selection, select_k
 from nearwise._storage import SavedNeighbors, inspect, load, save, verify
 from nearwise._vector_file import read_neighbors, read_vectors, write_neighbors, write_vectors
@@ -22,15 +24,19 @@ __version__ = _version()
 __all__ = [
     "ContainerInfo",
     "Error",
+    "Exact",
     "Neighbors",
+    "RangeNeighbors",
     "SavedNeighbors",
     "SectionInfo",
     "Selection",
     "__version__",
+    "exact_knn_graph",
     "info",
     "inspect",
     "knn",
     "load",
+    "range_search",
     "read_neighbors",
     "read_vectors",
     "save",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal, Union
 
 from nearwise import _core, _options
-from nearwise._error import Error
 from nearwise._neighbors import Neighbors, adopt
-from nearwise._progress import ProgressArgument, ProgressBar, reporter
-from nearwise._rows import as_rows
+from nearwise._progress import ProgressArgument, reporting
+from nearwise._rows import as_rows, rest_of_limit
 
 Metric = Literal["sqeuclidean", "euclidean", "inner_product", "cosine"]
 
@@ -20,6 +19,7 @@ def knn(
     *,
     metric: Metric = "sqeuclidean",
     short_rows: Literal["refuse", "pad"] = "refuse",
+    exclude_self: bool = False,
     device: str = "cpu",
     threads: int = 0,
     memory_limit: Union[int, str] = 0,
@@ -48,6 +48,9 @@ def knn(
     short_rows : {"refuse", "pad"}
         What to do if k exceeds the number of base rows: "pad" ends each result row in id -1 at distance +inf
         (-inf for inner_product).
+    exclude_self : bool
+        The queries are the base, row by row, and no row is its own neighbour (another with the same elements is).
+        `exact_knn_graph` gives the same answer, often in half the time.
     device : str
         "cpu", "cuda" or "cuda:N".
     threads : int
@@ -88,11 +91,8 @@ def knn(
     limit = _options.byte_count(memory_limit, "memory_limit")
     query_rows = as_rows(queries, "queries", limit)
     base_rows = as_rows(base, "base", limit)
-    copied_bytes = query_rows.copied_bytes + base_rows.copied_bytes
-    if limit and copied_bytes >= limit:
-        raise Error(f"knn: the converted copies take {copied_bytes} bytes, memory_limit is {limit}", "out_of_memory")
-    report = reporter(progress, "knn")
-    try:
+    rest = rest_of_limit(limit, "knn", query_rows, base_rows)
+    with reporting(progress, "knn") as report:
         found = _core.knn(
             query_rows.array,
             query_rows.type,
@@ -101,13 +101,75 @@ def knn(
             _options.neighbor_count(k),
             _options.word(metric, "metric"),
             _options.word(short_rows, "short_rows"),
+            _options.flag(exclude_self, "exclude_self"),
             _options.word(device, "device"),
             _options.thread_count(threads),
-            limit and limit - copied_bytes,
+            rest,
             _options.word(isa, "isa"),
             report,
         )
-    finally:
-        if isinstance(report, ProgressBar):
-            report.close()
+    return adopt(found)
+
+
+def exact_knn_graph(
+    base: Any,
+    k: int,
+    *,
+    metric: Metric = "sqeuclidean",
+    short_rows: Literal["refuse", "pad"] = "refuse",
+    device: str = "cpu",
+    threads: int = 0,
+    memory_limit: Union[int, str] = 0,
+    isa: str = "",
+    progress: ProgressArgument = None,
+) -> Neighbors:
+    """The k nearest other rows of every row of `base`, exactly.
+
+    The answer is that of `knn(base, base, k, exclude_self=True)`, bit for bit; every pair of rows is multiplied only
+    once where the machine's matrix units and `memory_limit` allow it.
+
+    Parameters
+    ----------
+    base : array [rows, dim]
+        As in `nearwise.knn`.
+    k : int
+        At least 1, and at most the number of other rows unless `short_rows="pad"`.
+    metric, short_rows, device, threads, memory_limit, isa, progress
+        As in `nearwise.knn`; what progress counts is pairs of rows.
+
+    Returns
+    -------
+    Neighbors
+        A named tuple of ids, int64 [rows, k], and distances, float32 [rows, k].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearwise
+    >>> base = np.array([[0, 0], [3, 4], [1, 0], [0, 0]], dtype=np.float32)
+    >>> graph = nearwise.exact_knn_graph(base, k=2, metric="euclidean")
+    >>> graph.ids
+    array([[3, 2],
+           [2, 0],
+           [0, 3],
+           [0, 2]])
+    >>> graph.distances[0]
+    array([0., 1.], dtype=float32)
+    """
+    limit = _options.byte_count(memory_limit, "memory_limit")
+    rows = as_rows(base, "base", limit)
+    rest = rest_of_limit(limit, "exact_knn_graph", rows)
+    with reporting(progress, "exact_knn_graph") as report:
+        found = _core.exact_knn_graph(
+            rows.array,
+            rows.type,
+            _options.neighbor_count(k),
+            _options.word(metric, "metric"),
+            _options.word(short_rows, "short_rows"),
+            _options.word(device, "device"),
+            _options.thread_count(threads),
+            rest,
+            _options.word(isa, "isa"),
+            report,
+        )
     return adopt(found)

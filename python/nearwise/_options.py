@@ -46,6 +46,27 @@ def word(value: Any, name: str) -> str:
     return value
 
 
+def flag(value: Any, name: str) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name}: expected True or False, given {value!r}")
+    return bool(value)
+
+
+def radius(value: Any) -> float:
+    """A number rounded to float32, as distances are; what is beyond its range becomes infinite.
+
+    >>> radius(0.1) == float(np.float32(0.1)), radius(3), radius(1e300)
+    (True, 3.0, inf)
+    """
+    if isinstance(value, (bool, np.bool_, str, bytes)) or np.ndim(value) != 0 or not hasattr(value, "__float__"):
+        raise TypeError(f"radius: expected a number, given {value!r} ({type(value).__name__})")
+    with np.errstate(over="ignore"):
+        number = float(np.float32(float(value)))
+    if number != number:
+        raise ValueError("radius: expected a number, given NaN")
+    return number
+
+
 def byte_count(value: Any, name: str) -> int:
     """Bytes as an integer or as text with a unit.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
-from typing import Any, Callable, Optional, TextIO, Union
+from typing import Any, Callable, Iterator, Optional, TextIO, Union
 
 ProgressArgument = Union[None, bool, Callable[[int, int], Any]]
 
@@ -63,11 +64,18 @@ def _short(number: float) -> str:
     return f"{number:.3g} T"
 
 
-def reporter(progress: ProgressArgument, label: str) -> Optional[Callable[[int, int], Any]]:
+@contextlib.contextmanager
+def reporting(progress: ProgressArgument, label: str) -> Iterator[Optional[Callable[[int, int], Any]]]:
+    """What C++ is to call with (done, total), or None; what was drawn is gone at the end."""
     if progress is None or progress is False:
-        return None
-    if progress is True:
-        return ProgressBar(label)
-    if not callable(progress):
+        yield None
+    elif progress is True:
+        bar = ProgressBar(label)
+        try:
+            yield bar
+        finally:
+            bar.close()
+    elif callable(progress):
+        yield progress
+    else:
         raise TypeError(f"progress: expected None, True or a callable of (done, total), given {progress!r}")
-    return progress

@@ -57,6 +57,17 @@ def as_rows(values: Any, name: str, memory_limit: int = 0) -> Rows:
     return Rows(_converted(array, target, name), kind, copied_bytes)
 
 
+def rest_of_limit(memory_limit: int, operation: str, *given: Rows) -> int:
+    """What converted copies leave of memory_limit (0: none) to C++."""
+    copied_bytes = sum(rows.copied_bytes for rows in given)
+    if memory_limit and copied_bytes >= memory_limit:
+        raise Error(
+            f"{operation}: the converted copies take {copied_bytes} bytes, memory_limit is {memory_limit}",
+            "out_of_memory",
+        )
+    return memory_limit and memory_limit - copied_bytes
+
+
 def as_array(values: Any, name: str) -> np.ndarray:
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.is_masked(values):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core, _options
-from nearwise._progress import ProgressArgument, ProgressBar, reporter
+from nearwise._progress import ProgressArgument, reporting
 from nearwise._rows import as_array, usable_in_place
 
 
@@ -78,17 +78,15 @@ def select_k(
     >>> nearwise.select_k(values, 1, largest=True, ids=np.array([40, 30, 20, 10])).ids
     array([[40]])
     """
-    if not isinstance(largest, (bool, np.bool_)):
-        raise TypeError(f"largest: expected True or False, given {largest!r}")
+    is_largest = _options.flag(largest, "largest")
     array = _values(values)
     columns_ids = _ids(ids)
-    report = reporter(progress, "select_k")
-    try:
+    with reporting(progress, "select_k") as report:
         found = _core.select_k(
             array,
             columns_ids,
             _options.neighbor_count(k),
-            bool(largest),
+            is_largest,
             _options.word(short_rows, "short_rows"),
             _options.word(device, "device"),
             _options.thread_count(threads),
@@ -96,9 +94,6 @@ def select_k(
             _options.word(isa, "isa"),
             report,
         )
-    finally:
-        if isinstance(report, ProgressBar):
-            report.close()
     # C++'s 64-bit integers arrive as C's `long long`, which numpy shows as a type of its own.
     return Selection(found[0].view(np.int64), found[1])
 

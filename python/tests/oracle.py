@@ -46,6 +46,40 @@ def knn(queries, base, k, metric="sqeuclidean"):
     return ids, values
 
 
+def range_search(queries, base, radius, metric="sqeuclidean"):
+    """offsets, ids and distances"""
+    found = distances(queries, base, metric)
+    key = -found if metric == "inner_product" else found
+    ids, values = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
+    for row, order in zip(found, np.argsort(key, axis=1, kind="stable")):
+        inside = row[order] >= radius if metric == "inner_product" else row[order] <= radius
+        ids.append(order[inside])
+        values.append(row[order][inside])
+    offsets = np.cumsum([len(part) for part in ids])
+    return offsets, np.concatenate(ids), np.concatenate(values)
+
+
+def knn_graph(base, k, metric="sqeuclidean"):
+    """As knn of all rows, but no row finds itself."""
+    ids, values = knn(base, base, len(base) + k, metric)
+    others = ids != np.arange(len(base))[:, None]
+    first = np.argsort(~others, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(ids, first, axis=1), np.take_along_axis(values, first, axis=1)
+
+
+def check_graph(found, base, k, metric="sqeuclidean"):
+    ids, values = knn_graph(base, k, metric)
+    np.testing.assert_array_equal(found.distances, values)
+    np.testing.assert_array_equal(found.ids, ids)
+
+
+def check_range(found, queries, base, radius, metric="sqeuclidean"):
+    offsets, ids, values = range_search(queries, base, radius, metric)
+    np.testing.assert_array_equal(found.offsets, offsets)
+    np.testing.assert_array_equal(found.distances, values)
+    np.testing.assert_array_equal(found.ids, ids)
+
+
 def check(found, queries, base, k, metric="sqeuclidean"):
     ids, values = knn(queries, base, k, metric)
     np.testing.assert_array_equal(found.distances, values)

@@ -166,7 +166,7 @@ def test_the_error_class():
 def call_core(queries, queries_type="f32", **changes):
     base = np.zeros((4, 3), np.float32)
     arguments = {"base": base, "base_type": "f32", "k": 1, "metric": "sqeuclidean", "short_rows": "refuse"}
-    arguments |= {"device": "cpu", "threads": 0, "memory_limit": 0, "isa": "", "progress": None, **changes}
+    arguments |= {"exclude_self": False, "device": "cpu", "threads": 0, "memory_limit": 0, "isa": "", "progress": None, **changes}
     return _core.knn(queries, queries_type, **arguments)
 
 

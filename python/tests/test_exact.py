@@ -1,21 +1,12 @@
 """The answers: equal to the definition, bit for bit, for every type, metric, shape and number of threads."""
 
 import hypothesis.strategies as st
-import ml_dtypes
 import nearwise
 import numpy as np
 import oracle
 import pytest
 from hypothesis import given
-
-TYPES = (np.float32, np.float16, ml_dtypes.bfloat16, np.uint8, np.int8)
-TAILS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 64, 100)
-
-
-def random_rows(seed, rows, dim, dtype, spread=4):
-    """Few different values, so that ties are frequent."""
-    values = np.random.default_rng(seed).integers(0, spread, (rows, dim))
-    return values.astype(np.float32).astype(dtype)
+from samples import TAILS, TYPES, positive_rows, random_rows
 
 
 @given(
@@ -47,8 +38,7 @@ def test_equals_the_definition_for_floats_of_any_size(seed, scale, metric):
 @pytest.mark.parametrize("metric", oracle.METRICS)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_large_enough_for_the_blocked_path(dtype, metric):
-    random = np.random.default_rng(3)
-    base = (random.standard_normal((1500, 40)) * 20).clip(0, 100).astype(np.float32).astype(dtype)
+    base = positive_rows(3, 1500, 40, dtype)
     queries = base[::30]
     oracle.check(nearwise.knn(queries, base, 20, metric=metric), queries, base, 20, metric)
 

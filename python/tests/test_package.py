@@ -59,6 +59,10 @@ def test_info():
     info = nearwise.info()
     assert info["version"] == nearwise.__version__
     assert info["instruction_sets"] and "cpu" in [device["name"] for device in info["devices"]]
+    assert {"f32", "u8", "i8"} <= {scan["rows"] for scan in info["scans"]}
+    for scan in info["scans"]:
+        assert set(scan) == {"rows", "multiplied_as", "gflops"}
+        assert scan["multiplied_as"] in ("f32", "bf16", "integers") and scan["gflops"] > 0
     assert set(info["blas"]) == {"library", "gflops", "own_gflops", "warning"}
 
 
@@ -74,19 +78,24 @@ def test_types_are_shipped():
     folder = Path(nearwise._core.__file__).parent
     assert (folder / "_core.pyi").is_file() and (folder / "py.typed").is_file()
     stub = (folder / "_core.pyi").read_text()
-    for name in ("def knn(", "def select_k(", "def map_vectors(", "class ContainerInfo"):
+    for name in ("def knn(", "def exact_knn_graph(", "def range_search(", "class PreparedBase",
+                 "def select_k(", "def map_vectors(", "class ContainerInfo"):
         assert name in stub
 
 
 def test_keywords_are_the_fields_of_the_options():
     """One vocabulary: what C++ calls a field, Python calls the keyword."""
     headers = {name: (ROOT / "include" / "nearwise" / name).read_text() for name in ("exact.h", "context.h")}
-    keywords = inspect.signature(nearwise.knn).parameters
-    for header, struct in (("exact.h", "KnnOptions"), ("context.h", "ContextOptions")):
+
+    def fields(header, struct):
         body = re.search(rf"struct {struct} \{{(.*?)\n\}};", headers[header], re.DOTALL)[1]
-        code = re.sub("//.*", "", body)
-        fields = set(re.findall(r"(\w+)(?: = [^;]+)?;", code)) - {"seed", "clock"}
-        assert fields <= set(keywords), fields - set(keywords)
+        return set(re.findall(r"(\w+)(?: = [^;]+)?;", re.sub("//.*", "", body))) - {"seed", "clock"}
+
+    for offered, struct in ((nearwise.knn, "KnnOptions"), (nearwise.range_search, "RangeOptions"),
+                            (nearwise.Exact, "ExactOptions")):
+        expected = fields("exact.h", struct) | fields("context.h", "ContextOptions")
+        keywords = set(inspect.signature(offered).parameters)
+        assert expected <= keywords, expected - keywords
 
 
 def test_import_needs_numpy_only():

@@ -42,13 +42,23 @@ def finish(process, seconds):
         pytest.fail(f"not over after {seconds} s: {process.communicate()}")
 
 
-@pytest.mark.parametrize("progress", [None, True])
-def test_ctrl_c_is_answered(progress):
+@pytest.mark.parametrize(
+    "call",
+    [
+        "search()",
+        "search(progress=True)",
+        "nearwise.exact_knn_graph(rows, 10, threads=1)",
+        "nearwise.range_search(rows, rows, 0)",
+        "prepared.knn(rows, 10)",
+    ],
+)
+def test_ctrl_c_is_answered(call):
     process = python(
         f"""
+        prepared = nearwise.Exact(rows)
         print("ready", flush=True)
         try:
-            search(progress={progress})
+            {call}
             print("done")
         except KeyboardInterrupt:
             print(time.monotonic())

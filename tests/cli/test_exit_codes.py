@@ -10,6 +10,7 @@ import pytest
 from conftest import program
 
 KNN = ["knn", "--base", "base.fbin", "--queries", "queries.fbin"]
+GRAPH = ["knn", "--base", "base.fbin", "--exclude-self"]
 
 # arguments, exit code, error code in JSON, what the message mentions
 CASES = [
@@ -20,6 +21,10 @@ CASES = [
     ([], 2, "usage", "subcommand"),
     (["dance"], 2, "usage", "dance"),
     (["knn"], 2, "usage", "--base"),
+    (["knn", "--base", "base.fbin"], 2, "usage", "--queries"),
+    ([*KNN, "--exclude-self"], 2, "invalid_argument", "--exclude-self"),
+    ([*GRAPH, "--limit-queries", "3"], 2, "usage", "--exclude-self"),
+    ([*GRAPH, "-k", "200"], 2, "invalid_argument", "199 other rows"),
     ([*KNN, "--colour", "red"], 2, "usage", "--colour"),
     ([*KNN, "-k", "0"], 2, "usage", "at least 1"),
     ([*KNN, "-k", "-3"], 2, "usage", "-k"),
@@ -41,17 +46,21 @@ CASES = [
     (["knn", "--base", "short.fbin", "--queries", "queries.fbin"], 65, "corrupt", "short.fbin"),
     (["knn", "--base", "nan.fbin", "--queries", "queries.fbin"], 65, "invalid_data", "7"),
     (["knn", "--base", "base.fbin", "--queries", "nan.fbin"], 65, "invalid_data", "7"),
+    (["knn", "--base", "nan.fbin", "--exclude-self"], 65, "invalid_data", "7"),
     (["eval", "--result", "bad.nw", "--truth", "bad.nw"], 65, "corrupt", "bad.nw"),
     (["convert", "base.fbin", "out.u8bin", "--type", "u8"], 65, "invalid_data", "row"),
     (["knn", "--base", "doubles.npy", "--queries", "queries.fbin"], 65, "invalid_data", "doubles.npy"),
     (["convert", "doubles.npy", "out.fbin"], 65, "invalid_data", "doubles.npy"),
     (["info", "bad.nw"], 65, "corrupt", "bad.nw"),
     (["knn", "--base", "missing.fbin", "--queries", "queries.fbin"], 66, "not_found", "missing.fbin"),
+    (["knn", "--base", "missing.fbin", "--exclude-self"], 66, "not_found", "missing.fbin"),
+    (["knn", "--base", "missing.fbin", "--queries", "./missing.fbin", "--exclude-self"], 66, "not_found", "missing.fbin"),
     (["eval", "--result", "missing.nw", "--truth", "missing.nw"], 66, "not_found", "missing.nw"),
     (["convert", "missing.npy", "out.fbin"], 66, "not_found", "missing.npy"),
     (["info", "missing.bin"], 66, "not_found", "missing.bin"),
     ([*KNN, "--device", "cuda:63"], 69, "unsupported", "cuda:63"),
     ([*KNN, "--memory", "1KiB"], 71, "out_of_memory", "1024"),
+    ([*GRAPH, "--memory", "1KiB"], 71, "out_of_memory", "1024"),
     ([*KNN, "-o", "nowhere/found.nw"], 73, "cannot_create", "nowhere"),
     ([*KNN, "-o", "base.fbin/found.nw"], 73, "cannot_create", "base.fbin"),
     ([*KNN, "-o", "folder.nw"], 73, "cannot_create", "folder.nw"),

@@ -104,5 +104,10 @@ def test_info_on_the_machine(nearwise):
     assert machine["devices"][0]["name"] == "cpu" and machine["devices"][0]["operations"]
     assert machine["instruction_sets"] and machine["threads"] >= 1 and machine["memory_total_bytes"] > 0
     assert machine["blas"].keys() == {"library", "gflops", "own_gflops", "warning"}
+    assert {"f32", "u8", "i8"} <= {scan["rows"] for scan in machine["scans"]}
+    for scan in machine["scans"]:
+        assert scan.keys() == {"rows", "multiplied_as", "gflops"}
+        assert scan["multiplied_as"] in ("f32", "bf16", "integers") and scan["gflops"] > 0
     text = nearwise("info").out
+    assert text.count("rows multiplied as") == len(machine["scans"])
     assert machine["devices"][0]["model"] in text and machine["instruction_sets"][0] in text

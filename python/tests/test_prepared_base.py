@@ -1,0 +1,284 @@
+"""nearwise.Exact: the answers of knn and range_search from a base that is prepared once and kept alive."""
+
+import gc
+import os
+import threading
+import time
+import weakref
+
+import hypothesis.strategies as st
+import nearwise
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given
+from samples import TAILS, TYPES, assert_same, positive_rows, random_rows
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    query_rows=st.integers(0, 12),
+    base_rows=st.integers(0, 80),
+    dim=st.sampled_from(TAILS),
+    k=st.integers(1, 100),
+    types=st.tuples(st.sampled_from(TYPES), st.sampled_from(TYPES)),
+    metric=st.sampled_from(oracle.METRICS),
+    radius=st.sampled_from((0, 1, 5, 100)),
+)
+def test_equals_the_definition(seed, query_rows, base_rows, dim, k, types, metric, radius):
+    queries = random_rows(seed, query_rows, dim, types[0])
+    base = random_rows(seed + 1, base_rows, dim, types[1])
+    prepared = nearwise.Exact(base, metric=metric)
+    oracle.check(prepared.knn(queries, k, short_rows="pad"), queries, base, k, metric)
+    oracle.check_range(prepared.range_search(queries, radius), queries, base, radius, metric)
+
+
+@pytest.mark.parametrize("metric", oracle.METRICS)
+@pytest.mark.parametrize("base_type", TYPES)
+def test_queries_of_every_type(base_type, metric):
+    base = positive_rows(3, 1500, 40, base_type)
+    prepared = nearwise.Exact(base, metric=metric)
+    for query_type in TYPES:
+        queries = base[::50].astype(np.float32).astype(query_type)
+        assert_same(prepared.knn(queries, 20), nearwise.knn(queries, base, 20, metric=metric))
+        radius = prepared.knn(queries[:1], 20).distances[0, -1]
+        assert_same(
+            prepared.range_search(queries, radius), nearwise.range_search(queries, base, radius, metric=metric)
+        )
+
+
+def test_same_bits_for_any_threads_and_instruction_set(queries, base):
+    expected = nearwise.knn(queries, base, 10)
+    for options in [{"threads": 1}, {"threads": 3}] + [{"isa": isa} for isa in nearwise.info()["instruction_sets"]]:
+        assert_same(nearwise.Exact(base, **options).knn(queries, 10), expected)
+
+
+def test_what_it_says_of_itself(base):
+    prepared = nearwise.Exact(base, metric="cosine")
+    assert (len(prepared), prepared.shape, prepared.metric) == (300, (300, 24), "cosine")
+    assert repr(prepared) == "<nearwise.Exact: 300 rows of 24 elements, cosine>"
+    with pytest.raises(AttributeError):
+        prepared.metric = "euclidean"
+
+
+def test_the_base_lives_as_long_as_it_is_needed(queries, base):
+    expected = nearwise.knn(queries, base, 5)
+    own = base.copy()
+    watched = weakref.ref(own)
+    prepared = nearwise.Exact(own)
+    del own
+    gc.collect()
+    assert watched() is not None
+    rubbish = [np.full_like(base, np.nan) for _ in range(50)]  # would take the place of freed memory
+    assert_same(prepared.knn(queries, 5), expected)
+    del prepared, rubbish
+    gc.collect()
+    assert watched() is None
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda base: base.astype(np.float64),
+        np.asfortranarray,
+        lambda base: base[::-1][::-1].astype(">f4"),
+        lambda base: base.tolist(),
+        lambda base: np.repeat(base, 2, axis=1)[:, ::2],
+    ],
+)
+def test_a_converted_base_is_its_own(convert, queries, base):
+    prepared = nearwise.Exact(convert(base))
+    gc.collect()
+    rubbish = [np.full_like(base, np.nan) for _ in range(50)]
+    assert_same(prepared.knn(queries, 5), nearwise.knn(queries, base, 5))
+    del rubbish
+
+
+def test_a_part_of_an_array_without_a_copy(queries, base):
+    wide = np.full((600, 40), np.nan, np.float32)
+    wide[::2, 3:27] = base
+    assert_same(nearwise.Exact(wide[::2, 3:27]).knn(queries, 5), nearwise.knn(queries, base, 5))
+
+
+def test_a_mapped_file(queries, base, tmp_path):
+    nearwise.write_vectors(tmp_path / "base.fbin", base)
+    prepared = nearwise.Exact(nearwise.read_vectors(tmp_path / "base.fbin"))
+    gc.collect()
+    assert_same(prepared.knn(queries, 5), nearwise.knn(queries, base, 5))
+
+
+def test_an_array_in_use_is_not_resized(base):
+    own = base.copy()
+    prepared = nearwise.Exact(own)
+    with pytest.raises(ValueError):
+        own.resize((10, 24), refcheck=True)
+    assert len(prepared) == 300
+
+
+def test_it_and_its_results_are_freed():
+    resource = pytest.importorskip("resource")
+    base = np.random.default_rng(2).standard_normal((20_000, 64), dtype=np.float32)  # 5 MB
+
+    def use():
+        assert nearwise.Exact(base).range_search(base[:10], np.inf).ids.size == 200_000  # 2.4 MB
+
+    for _ in range(3):
+        use()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(30):
+        use()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000
+
+
+def test_threads_search_at_once():
+    base = np.random.default_rng(4).standard_normal((6000, 32), dtype=np.float32)
+    for options in ({}, {"memory_limit": "16MiB"}):
+        prepared = nearwise.Exact(base, **options)
+        expected = [prepared.knn(base[first : first + 500], 5) for first in range(0, 2000, 500)]
+        wrong = []
+
+        def search(part):
+            queries = base[part * 500 : part * 500 + 500]
+            for _ in range(5):
+                try:
+                    assert_same(prepared.knn(queries, 5), expected[part])
+                    assert prepared.range_search(queries, 0).ids.tolist() == list(range(part * 500, part * 500 + 500))
+                except BaseException as error:
+                    wrong.append(error)
+
+        threads = [threading.Thread(target=search, args=(part,)) for part in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong
+
+
+def test_other_python_threads_run_meanwhile():
+    rows = np.random.default_rng(0).standard_normal((20_000, 128), dtype=np.float32)
+    prepared = nearwise.Exact(rows, threads=1)
+    ticks = []
+    stop = threading.Event()
+
+    def tick():
+        while not stop.wait(0.005):
+            ticks.append(time.monotonic())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    began = time.monotonic()
+    prepared.knn(rows, 10)
+    ended = time.monotonic()
+    stop.set()
+    thread.join()
+    assert len([moment for moment in ticks if began < moment < ended]) > (ended - began) / 0.05
+
+
+def test_a_forked_child_searches(queries, base):
+    for options in ({}, {"memory_limit": "64MiB"}):
+        prepared = nearwise.Exact(base, **options)
+        expected = prepared.knn(queries, 5)
+        child = os.fork()
+        if child == 0:
+            try:
+                same = (prepared.knn(queries, 5).ids == expected.ids).all()
+                del prepared
+                os._exit(0 if same else 1)
+            finally:
+                os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_progress(base):
+    rows = np.tile(base, (100, 1))
+    reports = []
+    prepared = nearwise.Exact(rows, progress=lambda done, total: reports.append((done, total)))
+    assert reports[-1] == (30_000, 30_000)
+    for search in (lambda **options: prepared.knn(base, 3, **options),
+                   lambda **options: prepared.range_search(base, 0, **options)):
+        reports.clear()
+        search(progress=lambda done, total: reports.append((done, total)))
+        assert reports[-1] == (9_000_000, 9_000_000)
+
+
+def test_progress_that_raises_stops_it(base):
+    rows = np.random.default_rng(0).standard_normal((60_000, 512), dtype=np.float32)
+
+    class Enough(Exception):
+        pass
+
+    def enough(done, total):
+        raise Enough
+
+    prepared = nearwise.Exact(rows)
+    began = time.monotonic()
+    with pytest.raises(Enough):
+        prepared.knn(rows, 10, progress=enough)
+    assert time.monotonic() - began < 5
+    assert prepared.knn(rows[:3], 1).ids.tolist() == [[0], [1], [2]]  # still usable
+
+
+def test_memory_limit_counts_the_kept_form(queries):
+    base = np.random.default_rng(6).standard_normal((4000, 64), dtype=np.float32)  # 1 MB
+    assert_same(nearwise.Exact(base, memory_limit="8MiB").knn(queries[:, :1].repeat(64, 1), 10),
+                nearwise.knn(queries[:, :1].repeat(64, 1), base, 10))
+    for limit in (1000, 100_000):
+        with pytest.raises(nearwise.Error, match="memory") as caught:
+            nearwise.Exact(base, memory_limit=limit)
+        assert caught.value.code == "out_of_memory"
+
+
+def test_memory_limit_counts_converted_copies(base):
+    with pytest.raises(nearwise.Error, match=r"base: a converted copy of float64 \(300, 24\) takes 28800") as caught:
+        nearwise.Exact(base.astype(np.float64), memory_limit=20_000)
+    assert caught.value.code == "out_of_memory"
+    prepared = nearwise.Exact(base, memory_limit="1MiB")
+    many = np.zeros((10_900, 24))
+    with pytest.raises(nearwise.Error, match="the prepared base and the converted queries take") as caught:
+        prepared.knn(many, 1)
+    assert caught.value.code == "out_of_memory"
+    with pytest.raises(nearwise.Error, match="queries: a converted copy of float64"):
+        prepared.range_search(np.zeros((20_000, 24)), 1)
+
+
+def test_errors(queries, base):
+    with pytest.raises(ValueError, match=r"base: expected a 2-D .*base\[None, :\]"):
+        nearwise.Exact(base[0])
+    with pytest.raises(ValueError, match="metric: expected one of"):
+        nearwise.Exact(base, metric="l2")
+    with pytest.raises(ValueError, match="device must be cpu, cuda or cuda:N, given 'tpu'"):
+        nearwise.Exact(base, device="tpu")
+    with pytest.raises(TypeError, match="threads: expected an integer"):
+        nearwise.Exact(base, threads=1.5)
+    with pytest.raises(ValueError, match="dimension"):
+        nearwise.Exact(np.zeros((3, 0), np.float32))
+    with pytest.raises(TypeError):
+        nearwise.Exact(base, "cosine")
+    damaged = base.copy()
+    damaged[17, 3] = np.nan
+    with pytest.raises(ValueError, match=r"\b17\b"):
+        nearwise.Exact(damaged)
+    prepared = nearwise.Exact(base)
+    with pytest.raises(ValueError, match="queries and base must have the same dimension, given 23 and 24"):
+        prepared.knn(queries[:, :23], 1)
+    with pytest.raises(ValueError, match="300.*301"):
+        prepared.knn(queries, 301)
+    with pytest.raises(ValueError, match="short_rows: expected one of refuse, pad, given 'drop'"):
+        prepared.knn(queries, 3, short_rows="drop")
+    with pytest.raises(TypeError, match="progress: expected None, True or a callable"):
+        prepared.knn(queries, 3, progress=3)
+    with pytest.raises(TypeError):
+        prepared.knn(queries, 3, "pad")
+
+
+def test_the_private_class_cannot_be_misused(base):
+    from nearwise import _core
+
+    with pytest.raises(TypeError):
+        _core.PreparedBase()
+    empty = _core.PreparedBase.__new__(_core.PreparedBase)
+    with pytest.warns(RuntimeWarning, match="uninitialized"), pytest.raises(TypeError):
+        empty.knn(base, "f32", 1, "refuse", 0, None)
+    kept = nearwise.Exact(base)._prepared
+    with pytest.raises(ValueError):
+        kept.knn(np.zeros((2, 48), np.float32)[:, ::2], "f32", 1, "refuse", 0, None)
