@@ -65,6 +65,7 @@ struct KnnBlockArgs {
   RowsView base;              // the whole base (at most 2^32 - 1 rows): candidates are looked at again
   std::size_t first_row = 0;  // of the block in `base`
   std::size_t block_rows = 0;
+  std::span<const float> centre;      // that the rows were prepared with
   ProgressMeter* progress = nullptr;  // counts query-row pairs
 };
 

@@ -119,6 +119,7 @@ void ExactSearch::scan(Stream& stream, const Shard& shard, const RowsView& tile,
                           .base = shard.rows,
                           .first_row = first - shard.first_row,
                           .block_rows = count,
+                          .centre = centre,
                           .progress = &progress});
   };
   for (const Block& block : shard.blocks) scan_block(*block.prepared, block.first_row, block.rows);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "backend/cpu/answers.h"
@@ -36,9 +37,17 @@ class Candidates : public Collector {
 
   // Drops what the bound excludes, or evaluates: afterwards there is room for a panel of base rows.
   void make_room(std::size_t query);
+  // The same as a callback of a scan.
+  static void make_room_of(void* owner, std::size_t query) {
+    static_cast<Candidates*>(owner)->make_room(query);
+  }
   // Evaluates rows [first, first + count) of the base for a query, without scores.
   void evaluate_range(std::size_t query, std::size_t first, std::size_t count);
-  // Takes an answer that was evaluated elsewhere.
+  // A collection of the same kind for some of the queries in another form; its answers are taken over with take().
+  virtual std::unique_ptr<Candidates> start_again(const PackedRows& queries,
+                                                  const RowsView& query_rows) const = 0;
+  // Evaluates what is left of a query's candidates and returns its answers, in no order.
+  virtual std::span<const Answer> evaluate_rest(std::size_t query) = 0;
   void take(std::size_t query, std::span<const Answer> answers);
   std::size_t queries() const { return query_rows_.rows(); }
   const RowsView& query_rows() const { return query_rows_; }
@@ -62,7 +71,7 @@ class Candidates : public Collector {
     return bound_.limit_from_score(queries_.lengths[query], list_, score);
   }
   const ScoreBound& bound() const { return bound_; }
-  const CpuStream& stream() const { return stream_; }
+  CpuStream& stream() const { return stream_; }
   std::size_t list_size(std::size_t query) const { return counts_[query]; }
   std::size_t list_capacity() const { return capacity_; }
 
@@ -73,7 +82,7 @@ class Candidates : public Collector {
   virtual void tighten_by_answers(std::size_t query) = 0;
   void set_cutoff(std::size_t query);
 
-  const CpuStream& stream_;
+  CpuStream& stream_;
   const RowsView query_rows_;
   const PackedRows& queries_;
   const Metric metric_;

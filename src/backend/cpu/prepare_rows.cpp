@@ -54,75 +54,84 @@ std::size_t PackedRows::scratch_bytes(const ScanKernel& kernel, std::size_t dim)
          buffer_bytes(std::max(kernel.query_width, kernel.base_width), sizeof(PackedRow));
 }
 
+PanelPacker::PanelPacker(CpuStream& cpu, const PrepareArgs& args, PackedRows& out)
+    : args_(args),
+      out_(out),
+      encoding_(out.role == RowsRole::queries ? out.kernel.query_encoding : out.kernel.base_encoding),
+      pack_(cpu.pack_rows
+                .pack[static_cast<std::size_t>(encoding_)][static_cast<std::size_t>(args.rows.type())]),
+      scratch_(cpu.budget(), pack_scratch_bytes(out.dim, out.row_bytes)),
+      measured_(cpu.budget(), out.width) {}
+
+std::size_t PanelPacker::pack(std::size_t index) {
+  const bool queries = out_.role == RowsRole::queries;
+  const bool integers = is_integer(encoding_);
+  const std::size_t first = index * out_.width;
+  const std::size_t count = std::min(out_.width, out_.rows - first);
+  const std::size_t good =
+      pack_({.rows = args_.rows.row(first),
+             .stride_bytes = args_.rows.stride_bytes(),
+             .count = count,
+             .dim = out_.dim,
+             .width = out_.width,
+             .unit_bytes = queries ? out_.kernel.query_unit_bytes : out_.kernel.base_unit_bytes,
+             .row_bytes = out_.row_bytes,
+             .centre = args_.centre.empty() || integers ? nullptr : args_.centre.data(),
+             .normalise = args_.metric == Metric::cosine,
+             .precise = queries,
+             .panel = out_.panel(index),
+             .packed = measured_.data(),
+             .scratch = scratch_.data()});
+  if (good != count) return first + good;
+  // Lengths that are measured in f32 may come out too short by this.
+  const double norm_margin = 1 + static_cast<double>(out_.dim) * 0x1p-24;
+  for (std::size_t r = 0; r < count; ++r) {
+    const PackedRow& row = measured_[r];
+    longest_ = longer({row.norm * norm_margin, row.residual}, longest_);
+    if (queries)
+      out_.lengths[first + r] = {row.norm, row.residual};
+    else if (integers)
+      out_.integer_biases[first + r] = integer_bias(row, args_.metric, out_.kernel, args_.rows.type());
+    else
+      out_.biases[first + r] = is_euclidean(args_.metric) ? static_cast<float>(row.norm * row.norm / 2) : 0;
+  }
+  if (queries) return good_panel;
+  // Nothing passes the empty places of the last panel, but they are read.
+  for (std::size_t r = count; r < out_.width; ++r) {
+    if (integers)
+      out_.integer_biases[first + r] = std::numeric_limits<std::int32_t>::max();
+    else
+      out_.biases[first + r] = std::numeric_limits<float>::infinity();
+  }
+  for (std::size_t r = 0; r < out_.width && integers; ++r)
+    out_.half_biases[first + r] = out_.integer_biases[first + r] >> 1;
+  return good_panel;
+}
+
 std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
   const RowsView& rows = args.rows;
   const bool queries = args.role == RowsRole::queries;
   const ScanKernel kernel = choose_scan(cpu.set, args.metric, queries ? rows.type() : args.against,
                                         queries ? args.against : rows.type(), rows.dim());
-  const Encoding encoding = queries ? kernel.query_encoding : kernel.base_encoding;
-  const bool integers = is_integer(encoding);
   auto packed = std::make_unique<PackedRows>(cpu.budget(), kernel, args.role, rows.rows(), rows.dim());
-  const auto pack =
-      cpu.pack_rows.pack[static_cast<std::size_t>(encoding)][static_cast<std::size_t>(rows.type())];
-
-  // Lengths that are measured in f32 may come out too short by this.
-  const double norm_margin = 1 + static_cast<double>(rows.dim()) * 0x1p-24;
-
   std::atomic<std::size_t> first_bad_row{rows.rows()};
   std::mutex mutex;  // guards packed->longest
   cpu.threads().for_each(divide_up(packed->panel_count(), task_panels), [&](std::size_t task) {
     cpu.context.cancel.check();
-    Buffer<std::byte> scratch(cpu.budget(), pack_scratch_bytes(rows.dim(), packed->row_bytes));
-    Buffer<PackedRow> measured(cpu.budget(), packed->width);
-    Lengths longest;
+    PanelPacker packer(cpu, args, *packed);
     const std::size_t end = std::min(packed->panel_count(), (task + 1) * task_panels);
     for (std::size_t index = task * task_panels; index < end; ++index) {
-      const std::size_t first = index * packed->width;
-      const std::size_t count = std::min(packed->width, rows.rows() - first);
-      const std::size_t good = pack({.rows = rows.row(first),
-                                     .stride_bytes = rows.stride_bytes(),
-                                     .count = count,
-                                     .dim = rows.dim(),
-                                     .width = packed->width,
-                                     .unit_bytes = queries ? kernel.query_unit_bytes : kernel.base_unit_bytes,
-                                     .row_bytes = packed->row_bytes,
-                                     .centre = args.centre.empty() || integers ? nullptr : args.centre.data(),
-                                     .normalise = args.metric == Metric::cosine,
-                                     .precise = queries,
-                                     .panel = packed->panel(index),
-                                     .packed = measured.data(),
-                                     .scratch = scratch.data()});
-      if (good != count) {
-        // Whichever thread finds one first: the lowest row is named.
-        std::size_t lowest = first_bad_row.load();
-        while (first + good < lowest && !first_bad_row.compare_exchange_weak(lowest, first + good)) {
-        }
-        return;
+      const std::size_t bad = packer.pack(index);
+      if (bad == PanelPacker::good_panel) continue;
+      // Whichever thread finds one first: the lowest row is named.
+      std::size_t lowest = first_bad_row.load();
+      while (bad < lowest && !first_bad_row.compare_exchange_weak(lowest, bad)) {
       }
-      for (std::size_t r = 0; r < count; ++r) {
-        const PackedRow& row = measured[r];
-        longest = longer({row.norm * norm_margin, row.residual}, longest);
-        if (queries)
-          packed->lengths[first + r] = {row.norm, row.residual};
-        else if (integers)
-          packed->integer_biases[first + r] = integer_bias(row, args.metric, kernel, rows.type());
-        else
-          packed->biases[first + r] =
-              is_euclidean(args.metric) ? static_cast<float>(row.norm * row.norm / 2) : 0;
-      }
-      // Nothing passes the empty places of the last panel, but they are read.
-      for (std::size_t r = count; r < packed->width && !queries; ++r) {
-        if (integers)
-          packed->integer_biases[first + r] = std::numeric_limits<std::int32_t>::max();
-        else
-          packed->biases[first + r] = std::numeric_limits<float>::infinity();
-      }
-      for (std::size_t r = 0; r < packed->width && !queries && integers; ++r)
-        packed->half_biases[first + r] = packed->integer_biases[first + r] >> 1;
+      return;
     }
     const std::lock_guard lock(mutex);
-    packed->longest = longer(packed->longest, longest);
+    packed->longest = longer(packed->longest, packer.longest());
   });
   if (first_bad_row.load() != rows.rows()) refuse_row(args.role, args.first_row + first_bad_row.load());
   return packed;

@@ -1,11 +1,12 @@
 // Rows packed for a scan: panels, what is known of every row, and for base rows the bias of their scores.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
+#include <limits>
 
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/score_bound.h"
+#include "backend/cpu/stream.h"
 #include "backend/ops.h"
 #include "core/memory.h"
 
@@ -44,6 +45,28 @@ class PackedRows : public PreparedRows {
   Buffer<std::int32_t> half_biases;  // integer biases halved and rounded down
   Buffer<Lengths> lengths;           // [rows] queries only
   Lengths longest;                   // the largest of both lengths over all rows
+};
+
+// Packs one panel after the other. Not shared by threads.
+class PanelPacker {
+ public:
+  static constexpr std::size_t good_panel = std::numeric_limits<std::size_t>::max();
+
+  PanelPacker(CpuStream& cpu, const PrepareArgs& args, PackedRows& out);
+
+  // The number of the first row with a non-finite element, or good_panel.
+  std::size_t pack(std::size_t index);
+  // Of all rows packed so far.
+  const Lengths& longest() const { return longest_; }
+
+ private:
+  const PrepareArgs& args_;
+  PackedRows& out_;
+  const Encoding encoding_;
+  const PackRowsKernels::Function pack_;
+  Buffer<std::byte> scratch_;
+  Buffer<PackedRow> measured_;
+  Lengths longest_;
 };
 
 }  // namespace nearwise::cpu

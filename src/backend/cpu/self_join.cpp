@@ -69,8 +69,8 @@ struct Join {
     }
     args.diagonal = left == right;
     args.lists = found.lists();
-    args.make_room = [](void* owner, std::size_t query) { static_cast<TopK*>(owner)->make_room(query); };
-    args.owner = &found;
+    args.make_room = Candidates::make_room_of;
+    args.owner = static_cast<Candidates*>(&found);
     base.kernel.scan_pairs(args);
     if (progress != nullptr)
       progress->add(args.query_panel_count * args.base_panel_count * queries.width * base.width);

@@ -69,6 +69,16 @@ std::span<const Answer> TopK::finish(std::size_t query, AnswerSorter& sorter) {
   return {heap, answer_counts_[query]};
 }
 
+std::unique_ptr<Candidates> TopK::start_again(const PackedRows& queries, const RowsView& query_rows) const {
+  return std::make_unique<TopK>(stream(), queries, query_rows, k_, metric(), usual_spare(k_));
+}
+
+std::span<const Answer> TopK::evaluate_rest(std::size_t query) {
+  drop_excluded(query);
+  evaluate_candidates(query);
+  return {answers_.data() + query * k_, answer_counts_[query]};
+}
+
 std::unique_ptr<Collector> start_top_k(Stream& stream, const TopKArgs& args) {
   return std::make_unique<TopK>(cpu_stream(stream), static_cast<const PackedRows&>(args.queries),
                                 args.query_rows, args.k, args.metric, TopK::usual_spare(args.k));

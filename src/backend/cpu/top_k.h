@@ -45,7 +45,9 @@ class TopK : public Candidates {
   // Entries that the sorter of one thread needs.
   std::size_t sorter_size() const { return list_capacity(); }
 
-  std::size_t k() const { return k_; }
+  std::unique_ptr<Candidates> start_again(const PackedRows& queries,
+                                          const RowsView& query_rows) const override;
+  std::span<const Answer> evaluate_rest(std::size_t query) override;
 
  private:
   void offer(std::size_t query, Answer answer) override {

@@ -43,9 +43,20 @@ void WithinRadius::offer(std::size_t query, Answer answer) {
   answers.push_back(answer);
 }
 
-std::span<const Answer> WithinRadius::finish(std::size_t query) {
+std::unique_ptr<Candidates> WithinRadius::start_again(const PackedRows& queries,
+                                                      const RowsView& query_rows) const {
+  return std::make_unique<WithinRadius>(stream(), queries, query_rows, distance_of_key(metric(), radius_key_),
+                                        metric());
+}
+
+std::span<const Answer> WithinRadius::evaluate_rest(std::size_t query) {
   drop_excluded(query);
   evaluate_candidates(query);
+  return answers_[query];
+}
+
+std::span<const Answer> WithinRadius::finish(std::size_t query) {
+  evaluate_rest(query);
   std::sort(answers_[query].begin(), answers_[query].end());
   return answers_[query];
 }
