@@ -44,7 +44,7 @@ TEST_P(KnnDirect, EveryKindOfDataForEveryPairOfTypes) {
     for (const ElementType base_type : support::every_type)
       for (const ElementType query_type : support::every_type) {
         ++seed;
-        const std::size_t rows = 65 + seed * 29 % 500;
+        const std::size_t rows = 65 + seed * 29 % 150;
         const std::size_t k = seed % 7 == 0 ? rows : 1 + seed % 12;
         const Problem problem = support::make_problem({.kind = kind,
                                                        .rows = rows,

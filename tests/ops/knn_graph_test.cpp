@@ -57,7 +57,7 @@ TEST_P(KnnGraph, EveryKindOfDataForEveryType) {
   for (const Kind kind : support::every_kind)
     for (const ElementType type : support::every_type) {
       ++seed;
-      const std::size_t n = 60 + seed * 37 % 90;
+      const std::size_t n = 60 + seed * 37 % 50;
       const std::size_t k = seed % 3 == 0 ? n - 1 : 1 + seed % 20;
       const std::size_t dim = dims[seed % dims.size()];
       SCOPED_TRACE(fmt::format("{} {} {} x {}, k {}, seed {}", name(kind), name(type), n, dim, k, seed));
@@ -134,7 +134,7 @@ TEST_P(KnnGraph, IdenticalRows) {
 // Groups depend on the number of threads, answers do not.
 TEST(KnnGraphThreads, AnyNumberOfThreadsGivesTheSameBytes) {
   std::uint64_t seed = 7400;
-  for (const std::size_t n : {33UL, 500UL, 1000UL, 2049UL})
+  for (const std::size_t n : {33UL, 500UL, 2049UL})
     for (const ElementType type : {ElementType::f32, ElementType::u8}) {
       const Metric metric = support::every_metric[++seed % 4];
       const Rows rows(support::generate(Kind::exact_duplicates, n, 8, seed), type);
@@ -152,12 +152,12 @@ TEST(KnnGraphThreads, AnyNumberOfThreadsGivesTheSameBytes) {
 // From "too small for anything" over "no room for a self join" to plenty: the limit is kept, the answer is the same.
 TEST(KnnGraphMemory, EveryLimitIsKept) {
   for (const ElementType type : {ElementType::f32, ElementType::u8}) {
-    const Rows rows(support::generate(Kind::exact_duplicates, 700, 24, 7500), type);
+    const Rows rows(support::generate(Kind::exact_duplicates, 400, 24, 7500), type);
     const oracle::Answer expected = oracle::knn_graph(rows, 20, Metric::sqeuclidean);
     for (const std::string& isa : instruction_sets())
       for (const int threads : {1, 3}) {
         int answered = 0;
-        for (std::uint64_t limit = 200'000; limit < 3'000'000; limit += limit / 5) {
+        for (std::uint64_t limit = 120'000; limit < 2'000'000; limit += limit / 4) {
           SCOPED_TRACE(fmt::format("{} {}, {} threads, limit {}", name(type), isa, threads, limit));
           const Context context = Context::cpu({.threads = threads, .memory_limit = limit, .isa = isa});
           try {
