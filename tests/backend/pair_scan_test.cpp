@@ -231,10 +231,15 @@ TEST_P(PairScanTest, RoundingsLoseNoPair) {
           std::memcpy(bytes.data(), values.data(), bytes.size());
           const PackedSet packed(set(), kernel, bytes, ElementType::f32, rows, dim, metric);
           const std::vector<float> scores = scores_of_scan(packed);
-          for (std::size_t turn = 0; turn < 8; ++turn) {
+          for (std::size_t turn = 0; turn < 16; ++turn) {
             std::vector<float> cutoffs = packed.no_cutoffs();
-            for (std::size_t row = 0; row < rows; ++row)
-              cutoffs[row] = scores[row * rows + (row * 7 + 16 * turn + 1) % rows];
+            // One row of a tile at a time, and its best score only: nothing else makes the tile worth a look.
+            for (std::size_t row = turn; row < rows; row += 16) {
+              float best = std::numeric_limits<float>::max();
+              for (std::size_t other = 0; other < rows; ++other)
+                if (other != row) best = std::min(best, scores[row * rows + other]);
+              cutoffs[row] = best;
+            }
             const Found found = scan_all_pairs(packed, cutoffs, turn % 2 == 0);
             for (std::size_t query = 0; query < rows; ++query)
               for (std::size_t row = 0; row < rows; ++row)
