@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <set>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "backend/cpu/kernels/kernels.h"
 #include "core/distance.h"
 #include "core/random.h"
+#include "support/scan_panels.h"
 
 namespace nearwise::cpu {
 namespace {
@@ -59,10 +59,6 @@ TEST_P(KernelsTest, RowDistanceIsTheDefinitionBitForBit) {
       EXPECT_EQ(norms[r], sum_of_lanes(norm)) << "dim " << dim;
     }
   }
-}
-
-PackRowsKernels::Function pack_function(InstructionSet set, Encoding encoding, ElementType type) {
-  return pack_rows_kernels(set).pack[static_cast<std::size_t>(encoding)][static_cast<std::size_t>(type)];
 }
 
 // Catches wrong transposition, a forgotten centre, and rows left over from an earlier panel.
@@ -153,67 +149,6 @@ TEST_P(KernelsTest, PackRowsRoundsToBf16AndMeasuresTheLoss) {
   EXPECT_NEAR(packed.norm, std::sqrt(squares), 1e-12 * std::sqrt(squares));
   EXPECT_GE(packed.residual, std::sqrt(lost));
   EXPECT_LE(packed.residual, std::sqrt(lost) * (1 + 1e-5));
-}
-
-struct Owner {
-  std::vector<std::set<std::uint32_t>> found;
-  CandidateLists lists;
-
-  // Empties the list, so that every passing row is seen once.
-  static void make_room(void* self, std::size_t query) {
-    auto& owner = *static_cast<Owner*>(self);
-    for (std::uint32_t i = 0; i < owner.lists.counts[query]; ++i)
-      EXPECT_TRUE(owner.found[query].insert(owner.lists.rows[query * owner.lists.stride + i]).second);
-    owner.lists.counts[query] = 0;
-  }
-};
-
-// Rows packed for a kernel, panel by panel.
-struct Panels {
-  std::vector<std::byte> bytes;
-  std::vector<PackedRow> packed;
-};
-
-Panels pack_panels(InstructionSet set, const ScanKernel& kernel, bool queries,
-                   const std::vector<std::byte>& rows, ElementType type, std::size_t count, std::size_t dim) {
-  const std::size_t width = queries ? kernel.query_width : kernel.base_width;
-  const std::size_t row_bytes = encoded_row_bytes(kernel, dim);
-  const std::size_t panels = (count + width - 1) / width;
-  const std::size_t stride = rows.size() / count;
-  Panels out = {std::vector<std::byte>(panels * width * row_bytes), std::vector<PackedRow>(panels * width)};
-  std::vector<std::byte> scratch(pack_scratch_bytes(dim, row_bytes));
-  const auto pack = pack_function(set, queries ? kernel.query_encoding : kernel.base_encoding, type);
-  for (std::size_t p = 0; p < panels; ++p) {
-    const std::size_t here = std::min(width, count - p * width);
-    EXPECT_EQ(pack({.rows = rows.data() + p * width * stride,
-                    .stride_bytes = stride,
-                    .count = here,
-                    .dim = dim,
-                    .width = width,
-                    .unit_bytes = queries ? kernel.query_unit_bytes : kernel.base_unit_bytes,
-                    .row_bytes = row_bytes,
-                    .panel = out.bytes.data() + p * width * row_bytes,
-                    .packed = out.packed.data() + p * width,
-                    .scratch = scratch.data()}),
-              here);
-  }
-  return out;
-}
-
-template <typename T>
-std::vector<std::byte> as_bytes(const std::vector<int>& values) {
-  std::vector<T> typed(values.begin(), values.end());
-  std::vector<std::byte> out(typed.size() * sizeof(T));
-  std::memcpy(out.data(), typed.data(), out.size());
-  return out;
-}
-
-std::vector<std::byte> encode(ElementType type, const std::vector<int>& values) {
-  switch (type) {
-    case ElementType::u8: return as_bytes<std::uint8_t>(values);
-    case ElementType::i8: return as_bytes<std::int8_t>(values);
-    default: return as_bytes<float>(values);
-  }
 }
 
 // Exactly the rows whose score passes the cutoff are reported, once each, whatever the tile they lie in, by every scan.

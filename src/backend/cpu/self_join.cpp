@@ -72,8 +72,17 @@ struct Join {
     args.make_room = Candidates::make_room_of;
     args.owner = static_cast<Candidates*>(&found);
     base.kernel.scan_pairs(args);
-    if (progress != nullptr)
-      progress->add(args.query_panel_count * args.base_panel_count * queries.width * base.width);
+    if (progress != nullptr) progress->add(pairs(left, right));
+  }
+
+  // Pairs of different rows that a meeting looks at, without the empty places of the last panel.
+  std::size_t pairs(std::size_t left, std::size_t right) const {
+    return left == right ? group_rows(left) * (group_rows(left) - 1) / 2
+                         : group_rows(left) * group_rows(right);
+  }
+  std::size_t group_rows(std::size_t group) const {
+    const std::size_t most = group_panels * base.width;
+    return std::min(most, base.rows - group * most);
   }
 
   void run() const {

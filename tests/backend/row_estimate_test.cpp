@@ -1,0 +1,134 @@
+// Sums estimated in f32, at every instruction set and for every element type, against sums in f64.
+//
+// What these would catch: a lost or doubled tail, a conversion of f16 or bf16 that loses denormals or signs, sums of
+// absolute products without the absolute values, and an error beyond the bound that the search relies on.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/kernels/kernels.h"
+#include "oracle/knn.h"
+#include "support/knn_cases.h"
+#include "support/problems.h"
+
+namespace nearwise::cpu {
+namespace {
+
+using support::Kind;
+using support::Layout;
+using support::Rows;
+
+constexpr std::size_t row_count = 9;
+
+class RowEstimateTest : public testing::TestWithParam<int> {
+ protected:
+  const RowEstimateKernels& kernels() const {
+    return row_estimate_kernels(available_instruction_sets()[static_cast<std::size_t>(GetParam())]);
+  }
+};
+
+// What a sum of these terms may be off by, as RowEstimator assumes (row_estimator.cpp).
+void expect_within_bound(float given, double exact, double sum_of_absolutes, std::size_t dim) {
+  const double terms = static_cast<double>(dim) + 8;
+  if (sum_of_absolutes > 0x1p126) return;  // overflows are another matter
+  EXPECT_LE(std::abs(given - exact), terms * 0x1p-23 * sum_of_absolutes + terms * 0x1p-126)
+      << given << " instead of " << exact;
+}
+
+struct Estimates {
+  std::vector<float> sums = std::vector<float>(row_count, -7);
+  std::vector<float> others = std::vector<float>(row_count, -7);
+};
+
+Estimates estimate(RowEstimateKernels::Function function, const std::vector<float>& query, RowsView base) {
+  Estimates out;
+  function({.query = query.data(),
+            .base = base.row(0),
+            .stride_bytes = base.stride_bytes(),
+            .dim = base.dim(),
+            .count = row_count,
+            .sums = out.sums.data(),
+            .others = out.others.data()});
+  return out;
+}
+
+TEST_P(RowEstimateTest, StaysWithinItsBound) {
+  std::uint64_t seed = 0;
+  for (const ElementType type : support::every_type)
+    for (const Kind kind : {Kind::normal, Kind::integers, Kind::offset_1e4, Kind::denormal, Kind::tiny,
+                            Kind::overflowing, Kind::sparse, Kind::cancelling, Kind::mixed_ranges})
+      for (const std::size_t dim :
+           {1UL, 3UL, 7UL, 8UL, 15UL, 16UL, 17UL, 31UL, 33UL, 63UL, 64UL, 65UL, 1000UL}) {
+        SCOPED_TRACE(fmt::format("{} {} dim {}", name(type), name(kind), dim));
+        const double denormal = type == ElementType::f16 ? 1e-6 : 1e-40;
+        const Rows base(support::generate(kind, row_count, dim, ++seed, denormal), type, Layout::unaligned);
+        const Rows query_rows(support::generate(kind, 1, dim, seed + 5000, denormal), ElementType::f32);
+        const std::vector<double> y = oracle::to_doubles(base);
+        const std::vector<double> q = oracle::to_doubles(query_rows);
+        const std::vector<float> query(q.begin(), q.end());
+        const auto index = static_cast<std::size_t>(type);
+        const Estimates differences = estimate(kernels().difference[index], query, base);
+        const Estimates products = estimate(kernels().product[index], query, base);
+        const Estimates both = estimate(kernels().product_and_norm[index], query, base);
+        for (std::size_t row = 0; row < row_count; ++row) {
+          double difference = 0;
+          double product = 0;
+          double absolute = 0;
+          double norm = 0;
+          for (std::size_t i = 0; i < dim; ++i) {
+            const double value = y[row * dim + i];
+            difference += (q[i] - value) * (q[i] - value);
+            product += q[i] * value;
+            absolute += std::abs(q[i] * value);
+            norm += value * value;
+          }
+          expect_within_bound(differences.sums[row], difference, difference, dim);
+          expect_within_bound(products.sums[row], product, absolute, dim);
+          expect_within_bound(products.others[row], absolute, absolute, dim);
+          expect_within_bound(both.sums[row], product, absolute, dim);
+          expect_within_bound(both.others[row], norm, norm, dim);
+        }
+        if (HasFailure()) return;
+      }
+}
+
+// A sum that holds NaN or infinity, or overflows, is not finite: whoever reads it must see that it proves nothing.
+TEST_P(RowEstimateTest, WhatIsNotFiniteShows) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity, 3e38F})
+    for (const std::size_t dim : {1UL, 16UL, 33UL, 64UL, 67UL})
+      for (const std::size_t place : {std::size_t{0}, dim / 2, dim - 1}) {
+        Rows base(support::generate(Kind::normal, row_count, dim, 77), ElementType::f32);
+        base.put(4, place, bad);
+        // Queries of zeros too: infinity times zero must not become zero.
+        for (const float number : {1e3F, -1e3F, 0.0F}) {
+          const std::vector<float> query(dim, number);
+          const auto index = static_cast<std::size_t>(ElementType::f32);
+          const bool overflows = bad == 3e38F;
+          const Estimates products = estimate(kernels().product[index], query, base);
+          const Estimates both = estimate(kernels().product_and_norm[index], query, base);
+          EXPECT_FALSE(std::isfinite(estimate(kernels().difference[index], query, base).sums[4]));
+          EXPECT_FALSE(std::isfinite(both.others[4]));
+          if (overflows && number == 0) continue;  // zero it is
+          EXPECT_FALSE(std::isfinite(products.sums[4]));
+          EXPECT_FALSE(std::isfinite(products.others[4]));
+          EXPECT_TRUE(std::isfinite(products.sums[3]) && std::isfinite(products.sums[5]));
+        }
+      }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, RowEstimateTest,
+                         testing::Range(0, static_cast<int>(available_instruction_sets().size())),
+                         [](const auto& test) {
+                           return std::string(
+                               name(available_instruction_sets()[static_cast<std::size_t>(test.param)]));
+                         });
+
+}  // namespace
+}  // namespace nearwise::cpu
