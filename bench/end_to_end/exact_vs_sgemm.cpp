@@ -25,6 +25,14 @@ namespace {
 
 using namespace nearwise;
 
+// The bare rate of the products under the search, in the same run: shared machines change it by a factor of three.
+nlohmann::json scan_rates(const std::string& isa) {
+  nlohmann::json rates;
+  for (const nearwise::ScanInfo& scan : nearwise::measure_scans(isa))
+    rates[fmt::format("{} as {}", nearwise::name(scan.rows), scan.multiplied_as)] = scan.gflops;
+  return rates;
+}
+
 struct Measured {
   std::size_t k = 0;
   std::vector<double> seconds = {};
@@ -84,6 +92,7 @@ void run(const bench::Options& options) {
   const double flops = 2.0 * static_cast<double>(base.rows()) * static_cast<double>(queries.rows()) *
                        static_cast<double>(base.dim());
   nlohmann::json report = {{"version", version()},
+                           {"scan_gflops_per_thread", scan_rates(context.isa())},
                            {"instruction_sets", instruction_sets()},
                            {"data", data.name},
                            {"rows", base.rows()},

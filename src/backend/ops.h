@@ -36,6 +36,7 @@ struct PrepareArgs {
   RowsView rows;
   RowsRole role = RowsRole::base;
   ElementType against = ElementType::f32;  // type of the rows they will be compared with
+  bool bytes = false;  // f32 rows, and those they are compared with, hold bytes (holds_bytes)
   Metric metric = Metric::sqeuclidean;
   // A point near the middle of the base [dim], subtracted from queries and base alike; empty: none. Differences do
   // not change, but their products lose less to rounding. Euclidean metrics only.
@@ -119,6 +120,7 @@ struct KnnCostsArgs {
   Metric metric = Metric::sqeuclidean;
   ElementType query_type = ElementType::f32;
   ElementType base_type = ElementType::f32;
+  bool bytes = false;  // as in PrepareArgs
 };
 
 // Memory of a self join.
@@ -134,6 +136,7 @@ struct SelfJoinArgs {
   RowsView rows;  // at most 2^32 - 1
   Metric metric = Metric::sqeuclidean;
   std::size_t k = 0;
+  bool bytes = false;             // as in PrepareArgs
   std::span<const float> centre;  // as in PrepareArgs
   MatrixView<Id> ids;
   MatrixView<float> distances;
@@ -189,6 +192,8 @@ struct SelectKArgs {
 
 struct Ops {
   KnnCosts (*knn_costs)(const Stream&, const KnnCostsArgs&) = nullptr;
+  // Whether f32 rows hold whole numbers from 0 to 255 only, and comparing them as such is of use.
+  bool (*holds_bytes)(Stream&, const RowsView&) = nullptr;
   std::unique_ptr<PreparedRows> (*prepare_rows)(Stream&, const PrepareArgs&) = nullptr;
   std::unique_ptr<Collector> (*start_top_k)(Stream&, const TopKArgs&) = nullptr;
   std::unique_ptr<Collector> (*start_range)(Stream&, const RangeArgs&) = nullptr;

@@ -121,9 +121,12 @@ Neighbors search_knn(const Context& context, const RowsView& queries, const Rows
   const std::size_t bytes =
       result_bytes(queries.rows(), wanted) + (options.exclude_self ? result_bytes(queries.rows(), k) : 0);
   const auto stream = open_stream(context);
+  const bool as_bytes = prepared != nullptr ? prepared->bytes
+                                            : queries.rows() > most_direct_queries &&
+                                                  are_bytes(*stream, queries, base, options.metric);
   const KnnCosts costs =
       dispatch(&Ops::knn_costs, "knn_costs", *stream,
-               KnnCostsArgs{base.dim(), wanted, options.metric, queries.type(), base.type()});
+               KnnCostsArgs{base.dim(), wanted, options.metric, queries.type(), base.type(), as_bytes});
   const KnnShape shape = {queries.rows(), base.rows(), base.dim(), wanted, context.threads()};
   const KnnPlan plan = plan_knn(shape, costs, {state.budget->limit(), state.budget->available(), bytes});
 
@@ -142,6 +145,7 @@ Neighbors search_knn(const Context& context, const RowsView& queries, const Rows
                                 .base = base,
                                 .metric = options.metric,
                                 .plan = plan,
+                                .bytes = as_bytes,
                                 .centre = prepared != nullptr ? prepared->centre : own_centre,
                                 .blocks = {},
                                 .progress = progress};

@@ -7,10 +7,11 @@ namespace nearwise {
 namespace {
 
 // Whether the backend has a self join for these rows that fits into memory, results included.
-bool can_join(Stream& stream, const RowsView& base, std::size_t k, Metric metric, std::uint64_t results) {
+bool can_join(Stream& stream, const RowsView& base, std::size_t k, Metric metric, bool bytes,
+              std::uint64_t results) {
   if (base.rows() > most_shard_rows || stream.context.backend.ops.self_join == nullptr) return false;
   const SelfJoinCosts costs = dispatch(&Ops::self_join_costs, "self_join_costs", stream,
-                                       KnnCostsArgs{base.dim(), k, metric, base.type(), base.type()});
+                                       KnnCostsArgs{base.dim(), k, metric, base.type(), base.type(), bytes});
   const std::uint64_t needed = results + costs.fixed_bytes +
                                round_up<std::uint64_t>(base.rows(), costs.row_granule) * costs.bytes_per_row;
   return costs.offered && needed <= stream.context.budget->available();
@@ -30,7 +31,8 @@ Neighbors exact_knn_graph(const Context& context, RowsView base, std::size_t k, 
       checked_multiply(checked_multiply(base.rows(), k, "exact_knn_graph: rows * k"),
                        sizeof(Id) + sizeof(float), "exact_knn_graph: the result's bytes");
   const auto stream = open_stream(context);
-  if (base.rows() > 0 && can_join(*stream, base, k, options.metric, bytes)) {
+  const bool as_bytes = are_bytes(*stream, base.slice(0, 0), base, options.metric);
+  if (base.rows() > 0 && can_join(*stream, base, k, options.metric, as_bytes, bytes)) {
     const Reservation reservation(*state.budget, bytes);
     Neighbors result{Matrix<Id>(base.rows(), k), Matrix<float>(base.rows(), k)};
     ProgressMeter progress(state.options.progress, state.clock, "exact_knn_graph",
@@ -40,6 +42,7 @@ Neighbors exact_knn_graph(const Context& context, RowsView base, std::size_t k, 
                                  SelfJoinArgs{.rows = base,
                                               .metric = options.metric,
                                               .k = k,
+                                              .bytes = as_bytes,
                                               .centre = centre,
                                               .ids = result.ids.view(),
                                               .distances = result.distances.view(),

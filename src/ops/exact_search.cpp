@@ -62,13 +62,23 @@ std::vector<float> centre_of(const RowsView& base, Metric metric) {
   return shifts && base.rows() > 0 ? sample_centre(base) : std::vector<float>();
 }
 
+bool are_bytes(Stream& stream, const RowsView& queries, const RowsView& base, Metric metric) {
+  // Files beyond memory would have to be read twice.
+  constexpr std::uint64_t most_bytes = std::uint64_t{4} << 30;
+  const auto holds = stream.context.backend.ops.holds_bytes;
+  return holds != nullptr && metric != Metric::cosine && base.type() == ElementType::f32 &&
+         queries.type() == ElementType::f32 && base.rows() * base.stride_bytes() <= most_bytes &&
+         holds(stream, queries) && holds(stream, base);
+}
+
 std::unique_ptr<PreparedRows> prepare_block(Stream& stream, const RowsView& base, std::size_t first,
                                             std::size_t count, Metric metric, ElementType query_type,
-                                            std::span<const float> centre) {
+                                            bool bytes, std::span<const float> centre) {
   return dispatch(&Ops::prepare_rows, "prepare_rows", stream,
                   PrepareArgs{.rows = base.slice(first, count),
                               .role = RowsRole::base,
                               .against = query_type,
+                              .bytes = bytes,
                               .metric = metric,
                               .centre = centre,
                               .first_row = first});
@@ -104,6 +114,7 @@ std::unique_ptr<PreparedRows> ExactSearch::prepare_queries(Stream& stream, const
                   PrepareArgs{.rows = tile,
                               .role = RowsRole::queries,
                               .against = base.type(),
+                              .bytes = bytes,
                               .metric = metric,
                               .centre = centre,
                               .first_row = first_query});
@@ -127,7 +138,7 @@ void ExactSearch::scan(Stream& stream, const Shard& shard, const RowsView& tile,
   const std::size_t end = shard.first_row + shard.rows.rows();
   for (std::size_t first = shard.first_row; first < end; first += plan.base_block) {
     const std::size_t count = std::min(plan.base_block, end - first);
-    const auto block = prepare_block(stream, base, first, count, metric, tile.type(), centre);
+    const auto block = prepare_block(stream, base, first, count, metric, tile.type(), bytes, centre);
     scan_block(*block, first, count);
   }
 }

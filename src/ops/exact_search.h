@@ -21,6 +21,10 @@ void check_rows(const char* operation, const Context& context, const RowsView& q
 // A point in the middle of the data, for metrics that do not change when queries and base are shifted; else empty.
 std::vector<float> centre_of(const RowsView& base, Metric metric);
 
+// Whether both are f32 rows of whole numbers from 0 to 255 that the backend compares faster as bytes. Reads the base once
+// if they are, a little of it if they are not.
+bool are_bytes(Stream& stream, const RowsView& queries, const RowsView& base, Metric metric);
+
 // Consecutive rows of the base in the form the backend scans.
 struct Block {
   std::size_t first_row = 0;  // in the base
@@ -30,6 +34,7 @@ struct Block {
 
 struct PreparedBase {
   std::vector<float> centre;
+  bool bytes = false;
   std::vector<Block> blocks;
 };
 
@@ -46,6 +51,7 @@ struct ExactSearch {
   RowsView base;
   Metric metric;
   KnnPlan plan;
+  bool bytes;
   std::span<const float> centre;
   std::span<const Block> blocks;  // of the whole base, or empty
   ProgressMeter& progress;
@@ -61,7 +67,7 @@ struct ExactSearch {
 // Prepares rows [first, first + count) of the base.
 std::unique_ptr<PreparedRows> prepare_block(Stream& stream, const RowsView& base, std::size_t first,
                                             std::size_t count, Metric metric, ElementType query_type,
-                                            std::span<const float> centre);
+                                            bool bytes, std::span<const float> centre);
 
 // Runs work(i) for i in [0, count), at once where there are threads. Errors are kept apart so that the one reported (of
 // the lowest i, hence the lowest bad row) does not depend on timing.

@@ -8,11 +8,6 @@
 namespace nearwise {
 namespace {
 
-// Up to here evaluating every distance directly costs no more than packing the base first. CPU seconds of
-// `nearwise knn --threads 1 --limit-queries Q` over 10M x 128 f32, Sapphire Rapids, 2026-11-15: direct
-// about 0.4 per query (0.65 for 1, 1.5 to 1.9 for 4), packed 2.4 to 2.8 for 5 to 12.
-constexpr std::size_t most_direct_queries = 5;
-
 // Packed base rows per block: large enough to make a block's start and end, where threads wait for each other, cheap.
 constexpr std::uint64_t block_bytes = 128 << 20;
 // With few queries a block passes quickly: it should still be in the second-level cache when it has been packed.

@@ -15,10 +15,11 @@ constexpr std::uint64_t least_block_bytes = 1 << 20;
 constexpr std::uint64_t most_block_bytes = 128 << 20;
 constexpr std::size_t blocks_per_thread = 4;
 
-KnnCosts costs_of(const Context& context, const RowsView& base, Metric metric, ElementType query_type) {
+KnnCosts costs_of(const Context& context, const RowsView& base, Metric metric, ElementType query_type,
+                  bool bytes) {
   const auto stream = open_stream(context);
   return dispatch(&Ops::knn_costs, "knn_costs", *stream,
-                  KnnCostsArgs{base.dim(), 1, metric, query_type, base.type()});
+                  KnnCostsArgs{base.dim(), 1, metric, query_type, base.type(), bytes});
 }
 
 std::size_t block_rows(const KnnCosts& costs, std::size_t rows, int threads) {
@@ -39,9 +40,14 @@ struct Exact::State {
   PreparedBase prepared;
 
   // The blocks, if queries of this type can be compared with them in that context.
-  const PreparedBase* prepared_for(const Context& own, ElementType query_type) const {
+  const PreparedBase* prepared_for(const Context& own, const RowsView& queries) const {
     if (base.rows() == 0 || own.place() != context.place()) return nullptr;
-    return costs_of(own, base, metric, query_type).form == form ? &prepared : nullptr;
+    if (prepared.bytes && queries.dim() == base.dim()) {
+      // The base is known to hold bytes; only the queries are looked at.
+      const auto stream = open_stream(own);
+      if (!are_bytes(*stream, queries, base.slice(0, 0), metric)) return nullptr;
+    }
+    return costs_of(own, base, metric, queries.type(), prepared.bytes).form == form ? &prepared : nullptr;
   }
 };
 
@@ -49,17 +55,19 @@ Exact Exact::prepare(const Context& context, RowsView base, const ExactOptions& 
   check_rows("Exact", context, base, base);
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
-  const KnnCosts costs = costs_of(context, base, options.metric, base.type());
+  const auto stream = open_stream(context);
+  const bool bytes = are_bytes(*stream, base.slice(0, 0), base, options.metric);
+  const KnnCosts costs = costs_of(context, base, options.metric, base.type(), bytes);
   auto state = std::make_unique<State>(State{context, base, options.metric, costs.form, {}});
   state->prepared.centre = centre_of(base, options.metric);
+  state->prepared.bytes = bytes;
   ProgressMeter progress(context.state().options.progress, context.state().clock, "prepare", base.rows());
-  const auto stream = open_stream(context);
   const std::size_t step = block_rows(costs, base.rows(), context.threads());
   for (std::size_t first = 0; first < base.rows(); first += step) {
     const std::size_t count = std::min(step, base.rows() - first);
-    state->prepared.blocks.push_back(
-        {first, count,
-         prepare_block(*stream, base, first, count, options.metric, base.type(), state->prepared.centre)});
+    state->prepared.blocks.push_back({first, count,
+                                      prepare_block(*stream, base, first, count, options.metric, base.type(),
+                                                    bytes, state->prepared.centre)});
     progress.add(count);
   }
   progress.finish();
@@ -76,12 +84,12 @@ Metric Exact::metric() const { return state_->metric; }
 
 Neighbors Exact::knn(const Context& context, RowsView queries, std::size_t k, ShortRows short_rows) const {
   return search_knn(context, queries, state_->base, k, {.metric = state_->metric, .short_rows = short_rows},
-                    state_->prepared_for(context, queries.type()));
+                    state_->prepared_for(context, queries));
 }
 
 RangeNeighbors Exact::range_search(const Context& context, RowsView queries, float radius) const {
   return search_range(context, queries, state_->base, radius, {.metric = state_->metric},
-                      state_->prepared_for(context, queries.type()));
+                      state_->prepared_for(context, queries));
 }
 
 }  // namespace nearwise

@@ -66,11 +66,13 @@ RangeNeighbors search_range(const Context& context, const RowsView& queries, con
   if (queries.rows() == 0 || base.rows() == 0) return result;
 
   const auto stream = open_stream(context);
+  const bool bytes =
+      prepared != nullptr ? prepared->bytes : are_bytes(*stream, queries, base, options.metric);
   // Lists of candidates are as long as those of a search for about this many neighbours.
   constexpr std::size_t like_k = 64;
   const KnnCosts costs =
       dispatch(&Ops::knn_costs, "knn_costs", *stream,
-               KnnCostsArgs{base.dim(), like_k, options.metric, queries.type(), base.type()});
+               KnnCostsArgs{base.dim(), like_k, options.metric, queries.type(), base.type(), bytes});
   const KnnShape shape = {queries.rows(), base.rows(), base.dim(), like_k, context.threads()};
   const KnnPlan plan = plan_blocked_knn(shape, costs, {state.budget->limit(), state.budget->available(), 0});
   ProgressMeter progress(state.options.progress, state.clock, "range_search",
@@ -83,6 +85,7 @@ RangeNeighbors search_range(const Context& context, const RowsView& queries, con
       .base = base,
       .metric = options.metric,
       .plan = plan,
+      .bytes = bytes,
       .centre = prepared != nullptr ? prepared->centre : own_centre,
       .blocks = prepared != nullptr ? std::span<const Block>(prepared->blocks) : std::span<const Block>(),
       .progress = progress};

@@ -9,9 +9,13 @@
 namespace nearwise::cpu {
 namespace {
 
-// At a time: enough queries to make packing a row cheap beside its products, few enough for little memory.
-constexpr std::size_t batch_queries = 192;
-constexpr std::size_t batch_rows = 512;
+// What is looked at at a time: enough queries to make packing a row cheap beside its products, or, where memory is
+// limited, as few as still make sense.
+struct Batch {
+  std::size_t queries;
+  std::size_t rows;
+};
+Batch batch_for(const CpuStream& cpu) { return cpu.budget().limit() == 0 ? Batch{192, 512} : Batch{24, 128}; }
 
 void pack_all(CpuStream& cpu, const PrepareArgs& args, PackedRows& out) {
   PanelPacker packer(cpu, args, out);
@@ -26,6 +30,7 @@ void pack_all(CpuStream& cpu, const PrepareArgs& args, PackedRows& out) {
 
 std::uint64_t careful_part_bytes(const CpuStream& cpu, std::size_t dim, std::size_t k) {
   const ScanKernel scan = careful_scan(cpu.set);
+  const auto [batch_queries, batch_rows] = batch_for(cpu);
   return batch_queries * (PackedRows::bytes_per_row(scan, RowsRole::queries, dim) +
                           TopK::bytes_per_query(k, scan.base_width, TopK::usual_spare(k))) +
          batch_rows * PackedRows::bytes_per_row(scan, RowsRole::base, dim) +
@@ -36,6 +41,7 @@ void scan_carefully(CpuStream& cpu, const KnnBlockArgs& args, Candidates& found,
                     std::size_t query_count, std::size_t first_row, std::size_t end_row) {
   const ScanKernel kernel = careful_scan(cpu.set);
   const std::size_t dim = args.base.dim();
+  const auto [batch_queries, batch_rows] = batch_for(cpu);
   for (std::size_t done = 0; done < query_count; done += batch_queries) {
     const std::size_t first = first_query + done;
     const RowsView rows = found.query_rows().slice(first, std::min(batch_queries, query_count - done));

@@ -9,8 +9,9 @@ namespace nearwise::cpu {
 inline constexpr std::size_t most_integer_dim = 16384;
 
 // The fastest scan of the instruction set for rows of these types.
+// `bytes`: both are f32 and hold whole numbers from 0 to 255.
 ScanKernel choose_scan(InstructionSet set, Metric metric, ElementType query_type, ElementType base_type,
-                       std::size_t dim);
+                       std::size_t dim, bool bytes = false);
 
 // The scan in f32: any types, any metric, and the tightest bound on its scores.
 ScanKernel careful_scan(InstructionSet set);

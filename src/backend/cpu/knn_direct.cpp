@@ -33,10 +33,11 @@ class DirectSearch {
 
   // Looks at rows [first, first + count), at most a batch.
   void scan(std::size_t first, std::size_t count) {
-    double lowest[RowEstimator::batch];
-    estimator_.estimate(first, count, lowest);
+    RowEstimator::Batch estimates;
+    estimator_.estimate(first, count, estimates);
+    if (estimator_.all_exceed(estimates, limit_)) return;
     for (std::size_t i = 0; i < count; ++i) {
-      if (lowest[i] > limit_) continue;
+      if (estimator_.lowest(estimates, i) > limit_) continue;
       float key;
       evaluator_.evaluate(nullptr, first + i, 1, &key);
       // Huge but finite elements may be reported as infinite too: look at the row itself.

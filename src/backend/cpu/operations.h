@@ -6,6 +6,7 @@
 namespace nearwise::cpu {
 
 KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args);
+bool holds_bytes(Stream& stream, const RowsView& rows);
 std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& args);
 std::unique_ptr<Collector> start_top_k(Stream& stream, const TopKArgs& args);
 std::unique_ptr<Collector> start_range(Stream& stream, const RangeArgs& args);

@@ -18,10 +18,10 @@ constexpr std::size_t task_panels = 16;
 
 bool is_euclidean(Metric metric) { return metric == Metric::sqeuclidean || metric == Metric::euclidean; }
 
-// Twice the constant part of an integer score. Flipping the highest bit of a query's bytes moved them by 128, down
-// for u8 and up for i8, which the product with this row takes back.
+// Twice the constant part of an integer score. Flipping the highest bit of a query's bytes moved them by 128, up
+// for i8 and down for others, which the product with this row takes back.
 std::int32_t integer_bias(const PackedRow& row, Metric metric, const ScanKernel& kernel, ElementType type) {
-  const std::int32_t moved = type == ElementType::u8 ? -128 : 128;
+  const std::int32_t moved = type == ElementType::i8 ? 128 : -128;
   const std::int32_t taken_back = kernel.query_encoding == Encoding::flipped_byte ? 2 * moved * row.sum : 0;
   return (is_euclidean(metric) ? row.squares : 0) + taken_back;
 }
@@ -113,7 +113,7 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
   const RowsView& rows = args.rows;
   const bool queries = args.role == RowsRole::queries;
   const ScanKernel kernel = choose_scan(cpu.set, args.metric, queries ? rows.type() : args.against,
-                                        queries ? args.against : rows.type(), rows.dim());
+                                        queries ? args.against : rows.type(), rows.dim(), args.bytes);
   auto packed = std::make_unique<PackedRows>(cpu.budget(), kernel, args.role, rows.rows(), rows.dim());
   std::atomic<std::size_t> first_bad_row{rows.rows()};
   std::mutex mutex;  // guards packed->longest

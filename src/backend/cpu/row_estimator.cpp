@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backend/cpu/choose_scan.h"
 #include "core/check.h"
 #include "core/convert.h"
 
@@ -20,11 +21,17 @@ bool is_ordinary(double squares) { return squares >= least_squares && squares <=
 
 RowEstimator::RowEstimator(const CpuStream& stream, const RowsView& queries, std::size_t query,
                            const RowsView& base, Metric metric)
-    : base_(base), metric_(metric), query_(stream.budget(), queries.dim()) {
+    : base_(base),
+      metric_(metric),
+      query_(stream.budget(), queries.dim()),
+      integer_query_(stream.budget(), queries.dim()) {
+  bool whole = queries.dim() <= most_integer_dim / 2;  // a query of numbers like those of u8 and i8 rows
   visit_element_type(queries.type(), [&](auto tag) {
     for (std::size_t i = 0; i < queries.dim(); ++i) {
       query_[i] = element<decltype(tag)>(queries.row(query), i);
       query_squares_ += static_cast<double>(query_[i]) * query_[i];
+      whole = whole && query_[i] == std::floor(query_[i]) && query_[i] >= -128 && query_[i] <= 255;
+      integer_query_[i] = whole ? static_cast<std::int16_t>(query_[i]) : std::int16_t{0};
     }
   });
   const auto type = static_cast<std::size_t>(base.type());
@@ -32,6 +39,10 @@ RowEstimator::RowEstimator(const CpuStream& stream, const RowsView& queries, std
   function_ = metric == Metric::cosine          ? kernels.product_and_norm[type]
               : metric == Metric::inner_product ? kernels.product[type]
                                                 : kernels.difference[type];
+  const bool integers = base.type() == ElementType::u8 || base.type() == ElementType::i8;
+  if (whole && integers && metric != Metric::cosine)
+    function_ =
+        metric == Metric::inner_product ? kernels.integer_product[type] : kernels.integer_difference[type];
   // A difference, a square and the additions round, each by 2^-24; twice that covers the sums of what may be lost being
   // rounded themselves.
   const auto dim = static_cast<double>(queries.dim());
@@ -39,32 +50,45 @@ RowEstimator::RowEstimator(const CpuStream& stream, const RowsView& queries, std
   underflow_ = (dim + 8) * 0x1p-126;
 }
 
-void RowEstimator::estimate(std::size_t first, std::size_t count, double* lowest) const {
+void RowEstimator::estimate(std::size_t first, std::size_t count, Batch& out) const {
   NEARWISE_ASSERT(count <= batch);
-  float sums[batch];
-  float others[batch];
+  out.count = count;
   function_({.query = query_.data(),
+             .integer_query = integer_query_.data(),
              .base = base_.row(first),
              .stride_bytes = base_.stride_bytes(),
              .dim = base_.dim(),
              .count = count,
-             .sums = sums,
-             .others = others});
-  for (std::size_t i = 0; i < count; ++i) {
-    const double sum = sums[i];
-    switch (metric_) {
-      case Metric::sqeuclidean:
-      case Metric::euclidean: lowest[i] = sum * (1 - error_) - underflow_; break;
-      case Metric::inner_product: lowest[i] = -sum - error_ * others[i] - underflow_; break;
-      case Metric::cosine:
-        lowest[i] = is_ordinary(others[i]) && is_ordinary(query_squares_)
-                        ? 1 - sum / std::sqrt(query_squares_ * others[i]) - 2 * error_
-                        : nothing;
-        break;
-    }
-    // Infinity or NaN: a sum overflowed, or an element is not finite.
-    if (!(std::abs(lowest[i]) <= std::numeric_limits<float>::max())) lowest[i] = nothing;
+             .sums = out.sums,
+             .others = out.others});
+}
+
+bool RowEstimator::all_exceed(const Batch& estimates, double limit) const {
+  if (metric_ == Metric::inner_product || metric_ == Metric::cosine) return false;
+  // Sums beyond this have a lowest value beyond the limit; those that overflowed, or are NaN, prove nothing.
+  const double least = (limit + underflow_) / (1 - error_) * (1 + 0x1p-20);
+  if (!(least < std::numeric_limits<float>::max())) return false;
+  const auto threshold = static_cast<float>(least);
+  unsigned passed = 0;
+  for (std::size_t i = 0; i < estimates.count; ++i)
+    passed += estimates.sums[i] > threshold && estimates.sums[i] <= std::numeric_limits<float>::max() ? 1 : 0;
+  return passed == estimates.count;
+}
+
+double RowEstimator::lowest(const Batch& estimates, std::size_t row) const {
+  const double sum = estimates.sums[row];
+  double value = nothing;
+  switch (metric_) {
+    case Metric::sqeuclidean:
+    case Metric::euclidean: value = sum * (1 - error_) - underflow_; break;
+    case Metric::inner_product: value = -sum - error_ * estimates.others[row] - underflow_; break;
+    case Metric::cosine:
+      if (is_ordinary(estimates.others[row]) && is_ordinary(query_squares_))
+        value = 1 - sum / std::sqrt(query_squares_ * estimates.others[row]) - 2 * error_;
+      break;
   }
+  // Infinity or NaN: a sum overflowed, or an element is not finite.
+  return std::abs(value) <= std::numeric_limits<float>::max() ? value : nothing;
 }
 
 }  // namespace nearwise::cpu

@@ -13,20 +13,33 @@ class RowEstimator {
   static constexpr std::size_t batch = 64;
 
   // Bytes on the budget while one lives.
-  static std::size_t bytes(std::size_t dim) { return buffer_bytes(dim, sizeof(float)); }
+  static std::size_t bytes(std::size_t dim) {
+    return buffer_bytes(dim, sizeof(float)) + buffer_bytes(dim, sizeof(std::int16_t));
+  }
 
   RowEstimator(const CpuStream& stream, const RowsView& queries, std::size_t query, const RowsView& base,
                Metric metric);
 
-  // lowest [count]: no row's value (score_bound.h) is below it; -infinity where the estimate proves nothing, and for
-  // every row with an element that is not finite.
-  void estimate(std::size_t first, std::size_t count, double* lowest) const;
+  // Sums over rows [first, first + count) for the two functions below.
+  struct Batch {
+    float sums[batch];
+    float others[batch];
+    std::size_t count;
+  };
+  void estimate(std::size_t first, std::size_t count, Batch& out) const;
+
+  // Whether no row of the batch can have a value (score_bound.h) up to `limit`. May say no where lowest() knows better.
+  bool all_exceed(const Batch& estimates, double limit) const;
+  // The row's value is not below it; -infinity where the estimate proves nothing, and for a row with an element that is
+  // not finite.
+  double lowest(const Batch& estimates, std::size_t row) const;
 
  private:
   const RowsView& base_;
   const Metric metric_;
   RowEstimateKernels::Function function_;
   Buffer<float> query_;
+  Buffer<std::int16_t> integer_query_;
   double query_squares_ = 0;
   double error_;      // relative to the sum of the absolute products
   double underflow_;  // absolute

@@ -38,7 +38,8 @@ const RowDistanceKernels& row_distance_kernels(InstructionSet set);
 // --- row_estimate.cpp: sums in f32, as fast as rows can be read -----------------------------------------------------
 
 struct RowEstimateArgs {
-  const float* query = nullptr;  // [dim]
+  const float* query = nullptr;                 // [dim]
+  const std::int16_t* integer_query = nullptr;  // [dim] of the integer functions
   const std::byte* base = nullptr;
   std::size_t stride_bytes = 0;
   std::size_t dim = 0;
@@ -53,6 +54,9 @@ struct RowEstimateKernels {
   Function difference[element_types];
   Function product[element_types];
   Function product_and_norm[element_types];
+  // Of u8 and i8 rows, null for others: 32-bit sums, exact up to most_integer_dim; absolute values in `others`.
+  Function integer_difference[element_types];
+  Function integer_product[element_types];
 };
 const RowEstimateKernels& row_estimate_kernels(InstructionSet set);
 
@@ -104,6 +108,8 @@ struct PackRowsKernels {
   // Returns the index of the first row with a non-finite element, or count.
   using Function = std::size_t (*)(const PackArgs&) noexcept;
   Function pack[encodings][element_types];  // null: that type has no such encoding
+  // Whether all of them are whole numbers from 0 to 255.
+  bool (*holds_bytes)(const float* values, std::size_t count) noexcept;
 };
 const PackRowsKernels& pack_rows_kernels(InstructionSet set);
 

@@ -124,19 +124,20 @@ HWY_INLINE PackedRow encode_bf16(const T* HWY_RESTRICT row, const PackArgs& args
           .residual = std::sqrt(lost_sum * (1 + dim * 0x1p-23) + dim * 0x1p-149) * (1 + 0x1p-20)};
 }
 
-// Integers: copied or flipped; nothing is lost.
+// Integers, also such as f32: copied or flipped; nothing is lost.
 template <typename T, Encoding encoding>
 HWY_INLINE PackedRow encode_bytes(const T* HWY_RESTRICT row, std::size_t dim, std::byte* HWY_RESTRICT out) {
   std::int32_t squares = 0;
   std::int32_t sum = 0;
   for (std::size_t i = 0; i < dim; ++i) {
-    const std::int32_t value = row[i];
+    const auto value = static_cast<std::int32_t>(row[i]);
     squares += value * value;
     sum += value;
   }
   constexpr std::uint8_t flip = encoding == Encoding::flipped_byte ? 0x80 : 0;
   auto* const bytes = reinterpret_cast<std::uint8_t*>(out);
-  for (std::size_t i = 0; i < dim; ++i) bytes[i] = static_cast<std::uint8_t>(row[i]) ^ flip;
+  for (std::size_t i = 0; i < dim; ++i)
+    bytes[i] = static_cast<std::uint8_t>(static_cast<std::int32_t>(row[i])) ^ flip;
   return {.norm = std::sqrt(static_cast<double>(squares)), .residual = 0, .squares = squares, .sum = sum};
 }
 
@@ -200,11 +201,26 @@ constexpr void fill(PackRowsKernels& kernels) {
   auto& functions = kernels.pack[static_cast<std::size_t>(encoding)];
   functions[static_cast<std::size_t>(ElementType::u8)] = pack_rows<std::uint8_t, encoding>;
   functions[static_cast<std::size_t>(ElementType::i8)] = pack_rows<std::int8_t, encoding>;
+  functions[static_cast<std::size_t>(ElementType::f32)] = pack_rows<float, encoding>;
   if constexpr (!is_integer(encoding)) {
-    functions[static_cast<std::size_t>(ElementType::f32)] = pack_rows<float, encoding>;
     functions[static_cast<std::size_t>(ElementType::f16)] = pack_rows<Float16, encoding>;
     functions[static_cast<std::size_t>(ElementType::bf16)] = pack_rows<BFloat16, encoding>;
   }
+}
+
+bool holds_bytes(const float* values, std::size_t count) noexcept {
+  const WideTag df;
+  constexpr std::size_t wide = hn::MaxLanes(WideTag());
+  const auto most = hn::Set(df, 255.0F);
+  std::size_t i = 0;
+  for (; i + wide <= count; i += wide) {
+    const auto x = hn::LoadU(df, values + i);
+    const auto whole = hn::Eq(hn::Floor(hn::Min(hn::Max(x, hn::Zero(df)), most)), x);  // false for NaN
+    if (!hn::AllTrue(df, whole)) return false;
+  }
+  for (; i < count; ++i)
+    if (!(values[i] >= 0 && values[i] <= 255 && values[i] == std::floor(values[i]))) return false;
+  return true;
 }
 
 const PackRowsKernels* pack_rows_table() {
@@ -214,6 +230,7 @@ const PackRowsKernels* pack_rows_table() {
     fill<Encoding::bf16>(kernels);
     fill<Encoding::byte>(kernels);
     fill<Encoding::flipped_byte>(kernels);
+    kernels.holds_bytes = holds_bytes;
     return kernels;
   }();
   return &table;

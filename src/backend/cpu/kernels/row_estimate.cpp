@@ -7,6 +7,8 @@
 #define HWY_TARGET_INCLUDE "backend/cpu/kernels/row_estimate.cpp"
 #include "hwy/foreach_target.h"
 // After foreach_target.h: included once per target.
+#include <cstdlib>
+
 #include "backend/cpu/kernels/load-inl.h"
 #include "hwy/highway.h"
 
@@ -77,6 +79,84 @@ void row_estimate(const RowEstimateArgs& args) noexcept {
 }
 
 template <Form form>
+HWY_INLINE void put_integer(const RowEstimateArgs& args, std::size_t index, std::int32_t sum) {
+  args.sums[index] = static_cast<float>(sum);
+  if constexpr (form != Form::difference) args.others[index] = static_cast<float>(std::abs(sum));
+}
+
+#if HWY_TARGET == HWY_SCALAR
+template <typename T, Form form>
+void integer_estimate(const RowEstimateArgs& args) noexcept {
+  for (std::size_t index = 0; index < args.count; ++index) {
+    const T* const row = reinterpret_cast<const T*>(args.base + index * args.stride_bytes);
+    std::int32_t sum = 0;
+    for (std::size_t i = 0; i < args.dim; ++i) {
+      const std::int32_t difference = args.integer_query[i] - row[i];
+      sum += form == Form::difference ? difference * difference : args.integer_query[i] * row[i];
+    }
+    put_integer<form>(args, index, sum);
+  }
+}
+#else
+using ShortTag = hn::ScalableTag<std::int16_t>;
+using SumTag = hn::RepartitionToWide<ShortTag>;
+
+// Both halves together hold the sums of all products; which lane takes which differs between targets.
+struct IntegerSums {
+  hn::Vec<SumTag> low;
+  hn::Vec<SumTag> high;
+
+  HWY_INLINE IntegerSums() : low(hn::Zero(SumTag())), high(hn::Zero(SumTag())) {}
+  HWY_INLINE std::int32_t total() const { return hn::GetLane(hn::SumOfLanes(SumTag(), hn::Add(low, high))); }
+};
+
+template <typename T, Form form>
+HWY_INLINE void add_shorts(hn::Vec<ShortTag> query, const T* row, IntegerSums& sums) {
+  const auto y = hn::PromoteTo(ShortTag(), hn::LoadU(hn::Rebind<T, ShortTag>(), row));
+  const auto left = form == Form::difference ? hn::Sub(query, y) : query;
+  const auto right = form == Form::difference ? left : y;
+  sums.low = hn::ReorderWidenMulAccumulate(SumTag(), left, right, sums.low, sums.high);
+}
+
+// `rows` at once share the loads of the query and hide each other's latency.
+template <typename T, Form form, std::size_t rows>
+HWY_INLINE void integer_rows(const RowEstimateArgs& args, std::size_t first) {
+  constexpr std::size_t step = hn::MaxLanes(ShortTag());
+  const T* row[rows];
+  IntegerSums sums[rows];
+  for (std::size_t r = 0; r < rows; ++r)
+    row[r] = reinterpret_cast<const T*>(args.base + (first + r) * args.stride_bytes);
+  std::size_t i = 0;
+  for (; i + step <= args.dim; i += step) {
+    const auto query = hn::LoadU(ShortTag(), args.integer_query + i);
+    for (std::size_t r = 0; r < rows; ++r) add_shorts<T, form>(query, row[r] + i, sums[r]);
+  }
+  if (i < args.dim) {
+    std::int16_t query_tail[step];
+    const auto query = hn::LoadU(ShortTag(), load_tail(args.integer_query + i, args.dim - i, query_tail));
+    for (std::size_t r = 0; r < rows; ++r) {
+      T row_tail[step];
+      add_shorts<T, form>(query, load_tail(row[r] + i, args.dim - i, row_tail), sums[r]);
+    }
+  }
+  for (std::size_t r = 0; r < rows; ++r) put_integer<form>(args, first + r, sums[r].total());
+}
+
+template <typename T, Form form>
+void integer_estimate(const RowEstimateArgs& args) noexcept {
+  std::size_t index = 0;
+  for (; index + 4 <= args.count; index += 4) integer_rows<T, form, 4>(args, index);
+  for (; index < args.count; ++index) integer_rows<T, form, 1>(args, index);
+}
+#endif
+
+template <Form form>
+constexpr void fill_integers(RowEstimateKernels::Function (&functions)[element_types]) {
+  functions[static_cast<std::size_t>(ElementType::u8)] = integer_estimate<std::uint8_t, form>;
+  functions[static_cast<std::size_t>(ElementType::i8)] = integer_estimate<std::int8_t, form>;
+}
+
+template <Form form>
 constexpr void fill(RowEstimateKernels::Function (&functions)[element_types]) {
   functions[static_cast<std::size_t>(ElementType::f32)] = row_estimate<float, form>;
   functions[static_cast<std::size_t>(ElementType::f16)] = row_estimate<Float16, form>;
@@ -91,6 +171,8 @@ const RowEstimateKernels* row_estimate_table() {
     fill<Form::difference>(kernels.difference);
     fill<Form::product>(kernels.product);
     fill<Form::product_and_norm>(kernels.product_and_norm);
+    fill_integers<Form::difference>(kernels.integer_difference);
+    fill_integers<Form::product>(kernels.integer_product);
     return kernels;
   }();
   return &table;

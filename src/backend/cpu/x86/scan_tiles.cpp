@@ -151,23 +151,26 @@ struct SignedProducts : IntegerScores {
 // The least score of each query so far, per stored tile.
 template <class Products>
 struct Least {
-  typename Products::Score of[4];
+  // Names instead of an array: g++ keeps these in registers.
+  typename Products::Score of_0, of_1, of_2, of_3;
 
   // Written out: an implicit constructor would be compiled without the attributes of this file.
-  HWY_INLINE Least() {
-    for (auto& least : of) least = Products::highest();
-  }
+  HWY_INLINE Least()
+      : of_0(Products::highest()),
+        of_1(Products::highest()),
+        of_2(Products::highest()),
+        of_3(Products::highest()) {}
 
   HWY_INLINE void lower(const Stored& stored, const typename Products::Bias* biases, std::size_t row) {
     const std::size_t at = row * side;
     const auto upper = Products::set(biases[row]);
     const auto below = Products::set(biases[side + row]);
-    of[0] = Products::lower(of[0], upper, stored.tile[0] + at);
-    of[1] = Products::lower(of[1], upper, stored.tile[1] + at);
-    of[2] = Products::lower(of[2], below, stored.tile[2] + at);
-    of[3] = Products::lower(of[3], below, stored.tile[3] + at);
+    of_0 = Products::lower(of_0, upper, stored.tile[0] + at);
+    of_1 = Products::lower(of_1, upper, stored.tile[1] + at);
+    of_2 = Products::lower(of_2, below, stored.tile[2] + at);
+    of_3 = Products::lower(of_3, below, stored.tile[3] + at);
     // Keeps the comparison of this row here, between two tile products, instead of behind all of them.
-    asm volatile("" ::"v"(of[0]), "v"(of[1]), "v"(of[2]), "v"(of[3]));
+    asm volatile("" ::"v"(of_0), "v"(of_1), "v"(of_2), "v"(of_3));
   }
 };
 
@@ -247,17 +250,21 @@ struct Hits {
 
 template <class Products>
 HWY_INLINE Hits hits_of(const Least<Products>& least, __m512 left, __m512 right) {
-  return {{_mm512_cmp_ps_mask(Products::as_float(least.of[0]), left, _CMP_LE_OQ),
-           _mm512_cmp_ps_mask(Products::as_float(least.of[1]), right, _CMP_LE_OQ),
-           _mm512_cmp_ps_mask(Products::as_float(least.of[2]), left, _CMP_LE_OQ),
-           _mm512_cmp_ps_mask(Products::as_float(least.of[3]), right, _CMP_LE_OQ)}};
+  return {{_mm512_cmp_ps_mask(Products::as_float(least.of_0), left, _CMP_LE_OQ),
+           _mm512_cmp_ps_mask(Products::as_float(least.of_1), right, _CMP_LE_OQ),
+           _mm512_cmp_ps_mask(Products::as_float(least.of_2), left, _CMP_LE_OQ),
+           _mm512_cmp_ps_mask(Products::as_float(least.of_3), right, _CMP_LE_OQ)}};
 }
 
 template <class Products>
-HWY_INLINE void keep_hits(const ScanArgs& args, const Least<Products>& least, const Stored& stored,
-                          std::size_t place, std::size_t first_query, bool skip_self) {
+HWY_INLINE Hits hits_of_queries(const ScanArgs& args, const Least<Products>& least, std::size_t first_query) {
   const float* const cutoffs = args.lists.cutoffs + first_query;
-  const Hits hits = hits_of(least, _mm512_loadu_ps(cutoffs), _mm512_loadu_ps(cutoffs + side));
+  return hits_of(least, _mm512_loadu_ps(cutoffs), _mm512_loadu_ps(cutoffs + side));
+}
+
+template <class Products>
+HWY_INLINE void keep_hits(const ScanArgs& args, const Hits& hits, const Stored& stored, std::size_t place,
+                          std::size_t first_query, bool skip_self) {
   if (__builtin_expect(hits.none(), 1)) return;
   for (std::size_t tile = 0; tile < 4; ++tile) {
     if (hits.tile[tile] == 0) continue;
@@ -317,7 +324,8 @@ struct Scan {
           multiply<Products, rows_per_step>(args.base_panels + b * panel_bytes, queries, depth, compare);
         else
           for (std::size_t row = 0; row < side; ++row) compare(row);
-        keep_hits(args, least, stored[current], place, first_query, false);
+        keep_hits<Products>(args, hits_of_queries(args, least, first_query), stored[current], place,
+                            first_query, false);
         if (b < args.base_panel_count) store(stored[current ^ 1]);
       }
     }
@@ -358,17 +366,18 @@ struct PairScan {
           for (std::size_t row = 0; row < side; ++row) compare(row);
         // A panel with itself holds every pair in both orders: one look is enough.
         const bool itself = args.diagonal && b - 1 == p;
-        keep_hits(args, least, stored[current], place, first_query, itself);
-        if (!itself) keep_exchanged(args, exchanged, exchange, stored[current], first_row, p * step);
+        // Both before either is dealt with: vectors that live across a call would be kept in memory all the time.
+        const Hits hits = hits_of_queries(args, least, first_query);
+        const Hits exchanged_hits = hits_of(exchanged, exchange.column(0), exchange.column(1));
+        keep_hits<Products>(args, hits, stored[current], place, first_query, itself);
+        if (!itself) keep_exchanged(args, exchanged_hits, stored[current], first_row, p * step);
         if (b < args.base_panel_count) store(stored[current ^ 1]);
       }
     }
   }
 
-  HWY_INLINE static void keep_exchanged(const PairScanArgs& args, const Least<Products>& least,
-                                        const typename Products::Exchange& exchange, const Stored& stored,
+  HWY_INLINE static void keep_exchanged(const PairScanArgs& args, const Hits& hits, const Stored& stored,
                                         std::uint32_t first_row, std::size_t query_place) {
-    const Hits hits = hits_of(least, exchange.column(0), exchange.column(1));
     if (__builtin_expect(hits.none(), 1)) return;
     for (std::size_t tile = 0; tile < 4; ++tile) {
       if (hits.tile[tile] == 0) continue;
