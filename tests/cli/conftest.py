@@ -64,8 +64,9 @@ def start(tmp_path):
 
     def run(*arguments, ignore=None, env=None, **options):
         def set_signals():
-            # A test runner in the background of a script has SIGINT ignored, and children inherit that.
-            signal.signal(signal.SIGINT, signal.SIG_IGN if ignore == signal.SIGINT else signal.SIG_DFL)
+            # A test runner in the background of a script has SIGINT ignored, under nohup SIGHUP; children inherit that.
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN if ignore == number else signal.SIG_DFL)
 
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
@@ -98,6 +99,6 @@ def long_work(tmp_path_factory):
     path = tmp_path_factory.mktemp("long") / "base.fbin"
     rows = np.random.default_rng(1).standard_normal((1000, 128), dtype=np.float32)
     formats.write_vectors(path, np.tile(rows, (200, 1)) + np.arange(200_000, dtype=np.float32)[:, None] / 1e5)
-    yield ["knn", "--base", str(path), "--queries", str(path), "--limit-queries", "50000", "--threads", "1",
+    yield ["knn", "--base", str(path), "--queries", str(path), "--limit-queries", "200000", "--threads", "1",
            "--memory", "24MiB"]
     path.unlink()  # 100 MB, and pytest keeps the folders of three runs
