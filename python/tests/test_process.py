@@ -18,15 +18,21 @@ from nearwise._progress import ProgressBar
 # Many seconds of work on any machine, in little memory.
 LONG_SEARCH = """
 import nearwise, numpy as np, os, signal, sys, threading, time
-rows = np.random.default_rng(0).standard_normal((60_000, 512), dtype=np.float32)
+rows = np.random.default_rng(0).standard_normal((120_000, 512), dtype=np.float32)
 def search(**options):
     return nearwise.knn(rows, rows, 10, **options)
 """
 
 
+def answer_ctrl_c():
+    # A test runner in the background of a script has SIGINT ignored, and children inherit that.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def python(code, *arguments, **options):
     return subprocess.Popen(
         [sys.executable, *arguments, "-c", LONG_SEARCH + textwrap.dedent(code)],
+        preexec_fn=answer_ctrl_c,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -120,7 +126,7 @@ def test_progress_is_reported_on_the_calling_thread(base):
 
 
 def test_progress_that_raises_stops_the_search():
-    rows = np.random.default_rng(0).standard_normal((60_000, 512), dtype=np.float32)
+    rows = np.random.default_rng(0).standard_normal((120_000, 512), dtype=np.float32)
 
     class Enough(Exception):
         pass
