@@ -93,8 +93,9 @@ def test_a_bar_on_a_terminal(start, long_work):
 
 def test_the_bar_is_gone_before_the_last_word(start, nearwise, long_work):
     """On work that lasts over a second and comes to its end."""
-    work = [word for word in long_work if word not in ("--limit-queries", "50000")]
-    rate = nearwise(*work, "--limit-queries", 100, "--json").json["queries_per_second"]
+    limit = long_work.index("--limit-queries")
+    work = long_work[:limit] + long_work[limit + 2 :]
+    rate = nearwise(*work, "--limit-queries", 1000, "--json").json["queries_per_second"]
     ours, theirs = pty.openpty()
     process = start(*work, "--limit-queries", max(1, int(1.5 * rate)), "-o", "found.ivecs", stderr=theirs,
                     env={"TERM": "xterm"})
