@@ -124,20 +124,28 @@ HWY_INLINE PackedRow encode_bf16(const T* HWY_RESTRICT row, const PackArgs& args
           .residual = std::sqrt(lost_sum * (1 + dim * 0x1p-23) + dim * 0x1p-149) * (1 + 0x1p-20)};
 }
 
+// Rows of f32 may lie at any address.
+template <typename T>
+HWY_INLINE T load_element(const T* row, std::size_t index) {
+  T value;
+  std::memcpy(&value, reinterpret_cast<const std::byte*>(row) + index * sizeof(T), sizeof(T));
+  return value;
+}
+
 // Integers, also such as f32: copied or flipped; nothing is lost.
 template <typename T, Encoding encoding>
 HWY_INLINE PackedRow encode_bytes(const T* HWY_RESTRICT row, std::size_t dim, std::byte* HWY_RESTRICT out) {
   std::int32_t squares = 0;
   std::int32_t sum = 0;
   for (std::size_t i = 0; i < dim; ++i) {
-    const auto value = static_cast<std::int32_t>(row[i]);
+    const auto value = static_cast<std::int32_t>(load_element(row, i));
     squares += value * value;
     sum += value;
   }
   constexpr std::uint8_t flip = encoding == Encoding::flipped_byte ? 0x80 : 0;
   auto* const bytes = reinterpret_cast<std::uint8_t*>(out);
   for (std::size_t i = 0; i < dim; ++i)
-    bytes[i] = static_cast<std::uint8_t>(static_cast<std::int32_t>(row[i])) ^ flip;
+    bytes[i] = static_cast<std::uint8_t>(static_cast<std::int32_t>(load_element(row, i))) ^ flip;
   return {.norm = std::sqrt(static_cast<double>(squares)), .residual = 0, .squares = squares, .sum = sum};
 }
 
@@ -218,8 +226,10 @@ bool holds_bytes(const float* values, std::size_t count) noexcept {
     const auto whole = hn::Eq(hn::Floor(hn::Min(hn::Max(x, hn::Zero(df)), most)), x);  // false for NaN
     if (!hn::AllTrue(df, whole)) return false;
   }
-  for (; i < count; ++i)
-    if (!(values[i] >= 0 && values[i] <= 255 && values[i] == std::floor(values[i]))) return false;
+  for (; i < count; ++i) {
+    const float value = load_element(values, i);
+    if (!(value >= 0 && value <= 255 && value == std::floor(value))) return false;
+  }
   return true;
 }
 
