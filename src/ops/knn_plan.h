@@ -16,9 +16,8 @@ struct KnnShape {
   int threads = 1;
 };
 
-// Up to here evaluating every distance directly costs no more than packing the base first. CPU seconds of
-// `nearwise knn --threads 1 --limit-queries Q` over 10M x 128 f32, Sapphire Rapids, 2026-11-15: direct
-// about 0.4 per query (0.65 for 1, 1.5 to 1.9 for 4), packed 2.4 to 2.8 for 5 to 12.
+// Up to here looking at the rows as they are costs no more than packing them first. Measured on 2026-11-15 when both ways
+// were slower (every distance evaluated, packing in two passes); to be measured again.
 inline constexpr std::size_t most_direct_queries = 5;
 
 struct KnnPlan {

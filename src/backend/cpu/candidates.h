@@ -48,7 +48,9 @@ class Candidates : public Collector {
                                                   const RowsView& query_rows) const = 0;
   // Evaluates what is left of a query's candidates and returns its answers, in no order.
   virtual std::span<const Answer> evaluate_rest(std::size_t query) = 0;
+  // Answers that were evaluated elsewhere.
   void take(std::size_t query, std::span<const Answer> answers);
+
   std::size_t queries() const { return query_rows_.rows(); }
   const RowsView& query_rows() const { return query_rows_; }
   Metric metric() const { return metric_; }
@@ -72,7 +74,6 @@ class Candidates : public Collector {
   }
   const ScoreBound& bound() const { return bound_; }
   CpuStream& stream() const { return stream_; }
-  std::size_t list_size(std::size_t query) const { return counts_[query]; }
   std::size_t list_capacity() const { return capacity_; }
 
  private:

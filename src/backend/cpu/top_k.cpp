@@ -58,7 +58,7 @@ std::span<const Answer> TopK::finish(std::size_t query, AnswerSorter& sorter) {
   drop_excluded(query);
   Answer* const heap = answers_.data() + query * k_;
   // A heap costs more per entry than a sort, but drops most of what it is offered; here few are dropped.
-  if (answer_counts_[query] == 0 && k_ >= least_sorted && list_size(query) >= k_) {
+  if (answer_counts_[query] == 0 && k_ >= least_sorted && scores(query).size() >= k_) {
     sorter.clear();
     evaluate_list(query, [&](const Answer& answer) { sorter.add(answer); });
     sorter.sort_into(heap, k_);

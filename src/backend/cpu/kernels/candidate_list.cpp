@@ -1,6 +1,7 @@
 // Clean-up of candidate lists: the k-th smallest score by counting, and dropping what exceeds a cutoff.
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/targets.h"
+#include "backend/cpu/selection_key.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/kernels/candidate_list.cpp"
@@ -8,7 +9,6 @@
 // After foreach_target.h: included once per target.
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "hwy/highway.h"
 
@@ -22,14 +22,9 @@ using Tag = hn::ScalableTag<float>;
 using RowTag = hn::RebindToUnsigned<Tag>;
 constexpr std::size_t lanes = hn::MaxLanes(Tag());
 
-// Maps floats to integers in the same order, so that bisection ends after 32 steps.
-HWY_INLINE std::int32_t ordered(float value) {
-  const auto bits = std::bit_cast<std::int32_t>(value);
-  return bits >= 0 ? bits : std::numeric_limits<std::int32_t>::min() - bits;
-}
-HWY_INLINE float from_ordered(std::int32_t order) {
-  return std::bit_cast<float>(order >= 0 ? order : std::numeric_limits<std::int32_t>::min() - order);
-}
+// Integers in the order of the floats (selection_key.h), so that bisection ends after 32 steps.
+HWY_INLINE std::int32_t ordered(float value) { return flip_negative(std::bit_cast<std::int32_t>(value)); }
+HWY_INLINE float from_ordered(std::int32_t order) { return std::bit_cast<float>(flip_negative(order)); }
 
 HWY_INLINE std::size_t count_at_most(const float* scores, std::size_t count, float limit) {
   const Tag df;
