@@ -98,6 +98,49 @@ TEST_P(RowEstimateTest, StaysWithinItsBound) {
       }
 }
 
+// Sums of integers are exact, for any number of rows: the kernel takes several at once.
+TEST_P(RowEstimateTest, IntegersAreExact) {
+  for (const ElementType type : {ElementType::u8, ElementType::i8})
+    for (const std::size_t dim : {1UL, 5UL, 16UL, 31UL, 32UL, 33UL, 64UL, 127UL, 500UL})
+      for (std::size_t count = 1; count <= row_count; ++count) {
+        SCOPED_TRACE(fmt::format("{} dim {} rows {}", name(type), dim, count));
+        const Rows base(support::generate(Kind::integers, row_count, dim, dim + count), type,
+                        Layout::unaligned);
+        const std::vector<double> y = oracle::to_doubles(base);
+        std::vector<std::int16_t> query(dim);
+        for (std::size_t i = 0; i < dim; ++i)
+          query[i] = static_cast<std::int16_t>((i * 97 + count) % 384) - 128;
+        const RowsView view = base;
+        const auto run = [&](RowEstimateKernels::Function function) {
+          Estimates out;
+          function({.integer_query = query.data(),
+                    .base = view.row(0),
+                    .stride_bytes = view.stride_bytes(),
+                    .dim = dim,
+                    .count = count,
+                    .sums = out.sums.data(),
+                    .others = out.others.data()});
+          return out;
+        };
+        const auto index = static_cast<std::size_t>(type);
+        const Estimates differences = run(kernels().integer_difference[index]);
+        const Estimates products = run(kernels().integer_product[index]);
+        for (std::size_t row = 0; row < row_count; ++row) {
+          double difference = 0;
+          double product = 0;
+          for (std::size_t i = 0; i < dim; ++i) {
+            difference += (query[i] - y[row * dim + i]) * (query[i] - y[row * dim + i]);
+            product += query[i] * y[row * dim + i];
+          }
+          const bool asked = row < count;
+          EXPECT_EQ(differences.sums[row], asked ? static_cast<float>(difference) : -7);
+          EXPECT_EQ(products.sums[row], asked ? static_cast<float>(product) : -7);
+          EXPECT_EQ(products.others[row], asked ? static_cast<float>(std::abs(product)) : -7);
+        }
+        if (HasFailure()) return;
+      }
+}
+
 // A sum that holds NaN or infinity, or overflows, is not finite: whoever reads it must see that it proves nothing.
 TEST_P(RowEstimateTest, WhatIsNotFiniteShows) {
   constexpr float infinity = std::numeric_limits<float>::infinity();

@@ -7,9 +7,11 @@
 #define HWY_TARGET_INCLUDE "backend/cpu/kernels/row_estimate.cpp"
 #include "hwy/foreach_target.h"
 // After foreach_target.h: included once per target.
+#include <algorithm>
 #include <cstdlib>
 
 #include "backend/cpu/kernels/load-inl.h"
+#include "backend/cpu/kernels/prefetch.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -55,6 +57,7 @@ void row_estimate(const RowEstimateArgs& args) noexcept {
   load_tail(args.query + whole, rest, query_tail);
   for (std::size_t index = 0; index < args.count; ++index) {
     const T* const row = reinterpret_cast<const T*>(args.base + index * args.stride_bytes);
+    prefetch_ahead(row, args.dim * sizeof(T));
     // Four chains of additions hide the latency of each.
     Sums a, b, c, d;
     std::size_t i = 0;
@@ -107,7 +110,6 @@ struct IntegerSums {
   hn::Vec<SumTag> high;
 
   HWY_INLINE IntegerSums() : low(hn::Zero(SumTag())), high(hn::Zero(SumTag())) {}
-  HWY_INLINE std::int32_t total() const { return hn::GetLane(hn::SumOfLanes(SumTag(), hn::Add(low, high))); }
 };
 
 template <typename T, Form form>
@@ -118,35 +120,60 @@ HWY_INLINE void add_shorts(hn::Vec<ShortTag> query, const T* row, IntegerSums& s
   sums.low = hn::ReorderWidenMulAccumulate(SumTag(), left, right, sums.low, sums.high);
 }
 
-// `rows` at once share the loads of the query and hide each other's latency.
-template <typename T, Form form, std::size_t rows>
-HWY_INLINE void integer_rows(const RowEstimateArgs& args, std::size_t first) {
+// Four rows at once share the loads of the query and hide each other's latency.
+constexpr std::size_t group = 4;
+using GroupTag = hn::CappedTag<std::int32_t, group>;
+
+// The sums of four rows, a lane each: two steps within every 128 bits, then over these.
+HWY_INLINE hn::Vec<GroupTag> totals(const IntegerSums (&sums)[group]) {
+  const SumTag d;
+  const auto a = hn::Add(sums[0].low, sums[0].high);
+  const auto b = hn::Add(sums[1].low, sums[1].high);
+  const auto c = hn::Add(sums[2].low, sums[2].high);
+  const auto e = hn::Add(sums[3].low, sums[3].high);
+  const auto ac = hn::Add(hn::InterleaveLower(d, a, c), hn::InterleaveUpper(d, a, c));
+  const auto be = hn::Add(hn::InterleaveLower(d, b, e), hn::InterleaveUpper(d, b, e));
+  const auto all = hn::Add(hn::InterleaveLower(d, ac, be), hn::InterleaveUpper(d, ac, be));
+  HWY_ALIGN std::int32_t lanes_of_all[hn::MaxLanes(d)];
+  hn::Store(all, d, lanes_of_all);
+  auto total = hn::Load(GroupTag(), lanes_of_all);
+  for (std::size_t i = group; i < hn::Lanes(d); i += group)
+    total = hn::Add(total, hn::Load(GroupTag(), lanes_of_all + i));
+  return total;
+}
+
+template <typename T, Form form>
+HWY_INLINE void integer_group(const RowEstimateArgs& args, std::size_t first) {
   constexpr std::size_t step = hn::MaxLanes(ShortTag());
-  const T* row[rows];
-  IntegerSums sums[rows];
-  for (std::size_t r = 0; r < rows; ++r)
-    row[r] = reinterpret_cast<const T*>(args.base + (first + r) * args.stride_bytes);
+  const std::size_t last = args.count - 1;
+  const T* row[group];
+  IntegerSums sums[group];
+  for (std::size_t r = 0; r < group; ++r) {
+    row[r] = reinterpret_cast<const T*>(args.base + std::min(first + r, last) * args.stride_bytes);
+    prefetch_ahead(row[r], args.dim * sizeof(T));
+  }
   std::size_t i = 0;
   for (; i + step <= args.dim; i += step) {
     const auto query = hn::LoadU(ShortTag(), args.integer_query + i);
-    for (std::size_t r = 0; r < rows; ++r) add_shorts<T, form>(query, row[r] + i, sums[r]);
+    for (std::size_t r = 0; r < group; ++r) add_shorts<T, form>(query, row[r] + i, sums[r]);
   }
   if (i < args.dim) {
     std::int16_t query_tail[step];
     const auto query = hn::LoadU(ShortTag(), load_tail(args.integer_query + i, args.dim - i, query_tail));
-    for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t r = 0; r < group; ++r) {
       T row_tail[step];
       add_shorts<T, form>(query, load_tail(row[r] + i, args.dim - i, row_tail), sums[r]);
     }
   }
-  for (std::size_t r = 0; r < rows; ++r) put_integer<form>(args, first + r, sums[r].total());
+  std::int32_t total[group];
+  hn::StoreU(totals(sums), GroupTag(), total);
+  for (std::size_t r = 0; r < std::min(group, args.count - first); ++r)
+    put_integer<form>(args, first + r, total[r]);
 }
 
 template <typename T, Form form>
 void integer_estimate(const RowEstimateArgs& args) noexcept {
-  std::size_t index = 0;
-  for (; index + 4 <= args.count; index += 4) integer_rows<T, form, 4>(args, index);
-  for (; index < args.count; ++index) integer_rows<T, form, 1>(args, index);
+  for (std::size_t first = 0; first < args.count; first += group) integer_group<T, form>(args, first);
 }
 #endif
 
