@@ -36,8 +36,9 @@ class TopK : public Candidates {
 
   static std::size_t bytes_per_query(std::size_t k, std::size_t base_width, std::size_t spare);
 
-  // Twice k halves a list at every clean-up; small k get enough room to make clean-ups rare.
-  static std::size_t usual_spare(std::size_t k) { return k + std::max<std::size_t>(k, 192); }
+  // Twice k halves a list at every clean-up; small k get enough room to make clean-ups rare, but every entry costs as
+  // much as scanning hundreds of rows. The nearest row alone needs no list: the cutoff follows each better one at once.
+  static std::size_t usual_spare(std::size_t k) { return k == 1 ? 8 : k + std::max<std::size_t>(k, 48); }
 
   // The k best of a query in order, fewer if the base has fewer rows. Ends the query.
   std::span<const Answer> finish(std::size_t query, AnswerSorter& sorter);

@@ -53,6 +53,7 @@ float kth_score(const float* scores, std::size_t count, std::size_t k) noexcept 
     lowest = std::min(lowest, scores[i]);
     highest = std::max(highest, scores[i]);
   }
+  if (k == 1) return lowest;
   std::int64_t low = static_cast<std::int64_t>(ordered(lowest)) - 1;  // fewer than k scores are <= low
   std::int64_t high = ordered(highest);                               // at least k are <= high
   // Exactness is not worth the last steps: a few entries more than k do no harm.
