@@ -19,6 +19,11 @@ inline double sum_of_lanes(const double* lane) noexcept {
   return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
+// Distances that depend on differences alone: the origin may be moved.
+constexpr bool is_euclidean(Metric metric) {
+  return metric == Metric::sqeuclidean || metric == Metric::euclidean;
+}
+
 // sum: squared differences (sqeuclidean, euclidean) or products (inner_product, cosine).
 // The norms are sums of squares, used by cosine only.
 inline float reported(Metric metric, double sum, double query_norm, double row_norm) noexcept {

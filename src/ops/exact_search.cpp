@@ -6,6 +6,7 @@
 
 #include "core/checked.h"
 #include "core/convert.h"
+#include "core/distance.h"
 
 namespace nearwise {
 namespace {
@@ -58,8 +59,7 @@ void check_rows(const char* operation, const Context& context, const RowsView& q
 }
 
 std::vector<float> centre_of(const RowsView& base, Metric metric) {
-  const bool shifts = metric == Metric::sqeuclidean || metric == Metric::euclidean;
-  return shifts && base.rows() > 0 ? sample_centre(base) : std::vector<float>();
+  return is_euclidean(metric) && base.rows() > 0 ? sample_centre(base) : std::vector<float>();
 }
 
 bool are_bytes(Stream& stream, const RowsView& queries, const RowsView& base, Metric metric) {

@@ -16,7 +16,8 @@ bool is_finite_row(const RowsView& rows, std::size_t index) {
 }
 
 void refuse_row(RowsRole role, std::size_t row) {
-  fail(ErrorCode::invalid_argument, "knn: every element must be finite, {} row {} holds NaN or infinity",
+  fail(ErrorCode::invalid_argument,
+       "exact search: every element must be finite, {} row {} holds NaN or infinity",
        role == RowsRole::queries ? "query" : "base", row);
 }
 

@@ -9,14 +9,13 @@
 #include "backend/cpu/prepared_rows.h"
 #include "backend/cpu/stream.h"
 #include "core/checked.h"
+#include "core/distance.h"
 
 namespace nearwise::cpu {
 namespace {
 
 // Panels per task: large enough to hide the task's own cost, small enough to share among threads.
 constexpr std::size_t task_panels = 16;
-
-bool is_euclidean(Metric metric) { return metric == Metric::sqeuclidean || metric == Metric::euclidean; }
 
 // Twice the constant part of an integer score. Flipping the highest bit of a query's bytes moved them by 128, up
 // for i8 and down for others, which the product with this row takes back.

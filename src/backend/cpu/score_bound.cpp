@@ -23,8 +23,6 @@ constexpr double report_floor = 0x1p-140;
 // Lengths beyond this make squares overflow in f32.
 constexpr double longest = 5e18;
 
-bool is_euclidean(Metric metric) { return metric == Metric::sqeuclidean || metric == Metric::euclidean; }
-
 // |(q - y) - (packed q - packed y)|: shifting by the centre rounds every element once, packing loses the residuals.
 double shift_error(const Lengths& query, const Lengths& row) {
   const double lost = query.residual + row.residual;
