@@ -2,6 +2,7 @@
 #include "backend/backend.h"
 
 #include "backend/cuda/error.h"
+#include "backend/cuda/operations.h"
 #include "backend/cuda/stream.h"
 #include "core/check.h"
 
@@ -44,7 +45,7 @@ const Backend* cuda_backend() {
         return std::make_unique<gpu::CudaStream>(state);
       },
       // Operations are entered here as they come, one .cu beside this file for each.
-      .ops = {},
+      .ops = {.select_k_bytes = gpu::select_k_bytes, .select_k = gpu::select_k},
   };
   return &backend;
 }

@@ -32,10 +32,10 @@ template <typename Key, int Capacity>
 __global__ void __launch_bounds__(tuning::warps_per_block* warp_lanes,
                                   tuning::resident_blocks<Capacity, sizeof(Key) / 4>)
     select_rows(SelectionTask task) {
-  constexpr int count = tuning::values_per_lane;
+  constexpr int count = tuning::values_per_lane<Capacity>;
   constexpr std::uint32_t step = count * warp_lanes;
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
-  const std::size_t number = std::size_t{blockIdx.x} * tuning::warps_per_block + threadIdx.x / warp_lanes;
+  const std::uint32_t number = blockIdx.x * tuning::warps_per_block + threadIdx.x / warp_lanes;
   if (number >= task.rows * task.parts) return;
   const RowPart part(task, number);
   const float* const row = part.values;

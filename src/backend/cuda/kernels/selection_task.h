@@ -19,8 +19,9 @@ struct SelectionTask {
   std::size_t id_stride = 0;  // 0: one row of ids serves all rows
   std::int64_t first_id = 0;  // of the first column, where ids are numbers of columns
   std::size_t rows = 0;
-  std::uint32_t cols = 0;   // at most 2^31
-  std::uint32_t parts = 1;  // of a row, equally long but for one column; none is shorter than k
+  std::uint32_t cols = 0;  // at most 2^31
+  std::uint32_t parts =
+      1;  // of a row, equally long but for one column; none is shorter than k; rows * parts < 2^31
   std::uint32_t k = 0;
   std::int32_t turn = 0;  // the sign bit, where the largest values are the best
   // Where the answer goes: entry i of part p of row r to r * best_stride + p * k + i, of either.

@@ -19,8 +19,10 @@ inline constexpr int thread_queue_length = Capacity <= 32    ? 2
                                            : Capacity <= 256 ? 4
                                                              : 8;
 
-// Values that a lane loads and tests at a time: one vote of the warp for all of them.
-inline constexpr int values_per_lane = 8;
+// Values that a lane loads and tests at a time: one vote of the warp for all of them. Long queues leave fewer registers,
+// and few groups without a candidate.
+template <int Capacity>
+inline constexpr int values_per_lane = Capacity <= 256 ? 8 : 4;
 
 // Rows, or parts of rows, of a block: one warp each.
 inline constexpr int warps_per_block = 4;

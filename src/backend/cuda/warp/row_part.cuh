@@ -30,17 +30,20 @@ struct RowPart {
   float* best;
   std::int64_t* best_ids;
 
-  // Parts are numbered row by row.
-  __device__ __forceinline__ RowPart(const SelectionTask& task, std::size_t number) {
+  // Parts are numbered row by row. The first ones have the columns that do not divide evenly.
+  __device__ __forceinline__ RowPart(const SelectionTask& task, std::uint32_t number) {
     const std::size_t row = number / task.parts;
-    const std::uint64_t part = number % task.parts;
+    const std::uint32_t part = number % task.parts;
+    const std::uint32_t shortest = task.cols / task.parts;
+    const std::uint32_t longer_parts = task.cols % task.parts;
     values = task.values + row * task.value_stride;
     ids = {task.narrow_ids == nullptr ? nullptr : task.narrow_ids + row * task.id_stride,
            task.wide_ids == nullptr ? nullptr : task.wide_ids + row * task.id_stride, task.first_id};
-    first = static_cast<std::uint32_t>(part * task.cols / task.parts);
-    end = static_cast<std::uint32_t>((part + 1) * task.cols / task.parts);
-    best = task.best + row * task.best_stride + part * task.k;
-    best_ids = task.ids + row * task.best_stride + part * task.k;
+    first = part * shortest + min(part, longer_parts);
+    end = first + shortest + (part < longer_parts ? 1 : 0);
+    const std::size_t first_best = row * task.best_stride + std::size_t{part} * task.k;
+    best = task.best + first_best;
+    best_ids = task.ids + first_best;
   }
 };
 

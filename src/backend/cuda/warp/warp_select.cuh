@@ -21,9 +21,10 @@ class WarpSelect {
 
  public:
   __device__ __forceinline__ WarpSelect(int k, int lane) : lane_(lane), in_front_(Capacity - k) {
+    // Not written as for_each has it: the compiler would keep the differences, one per register, all the way.
 #pragma unroll
     for (int i = 0; i < registers; ++i)
-      warp_queue_[i] = i * warp_lanes + lane < in_front_ ? Key::best() : Key::worst();
+      warp_queue_[i] = lane < in_front_ - i * warp_lanes ? Key::best() : Key::worst();
     clear_thread_queues();
     kth_ = Key::worst();
     threshold_ = number_of(nan_image);
