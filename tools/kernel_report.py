@@ -116,7 +116,9 @@ def occupancy(kernel, block):
     warps = -(-block // 32)
     registers_per_warp = -(-max(kernel.registers, 1) * 32 // 256) * 256  # given out by 256
     by_registers = limits.registers // 4 // registers_per_warp * 4 // warps  # four parts with registers of their own
-    by_shared = limits.shared_kilobytes * 1024 // (kernel.shared_bytes + 1024)  # the system takes 1 KiB of each block
+    # The system takes 1 KiB for each block from sm_80 on; from sm_90 on the kernel's number has it in.
+    shared_bytes = kernel.shared_bytes + (1024 if 80 <= kernel.architecture < 90 else 0)
+    by_shared = limits.shared_kilobytes * 1024 // max(shared_bytes, 1)
     return min(by_registers, by_shared, limits.blocks, limits.warps // warps) * warps / limits.warps
 
 

@@ -107,10 +107,11 @@ def test_loops_go_back_and_are_counted(kernels, capsys):
     assert "loop 0x10..0x30: 3 instructions, SHFL 1, VOTE 0, LDS/STS 0, LDG 1" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("registers", "shared", "expected"), [
-    (32, 0, 1.0), (64, 0, 0.5), (255, 0, 0.125), (32, 100 * 1024, 0.125)])
-def test_occupancy(registers, shared, expected):
-    kernel = kernel_report.Kernel("k", 90, registers=registers, shared_bytes=shared)
+@pytest.mark.parametrize(("architecture", "registers", "shared", "expected"), [
+    (90, 32, 1024, 1.0), (90, 64, 1024, 0.5), (90, 255, 1024, 0.125), (90, 32, 100 * 1024, 0.125),
+    (80, 32, 82 * 1024, 0.0625), (75, 32, 32 * 1024, 0.25)])
+def test_occupancy(architecture, registers, shared, expected):
+    kernel = kernel_report.Kernel("k", architecture, registers=registers, shared_bytes=shared)
     assert kernel_report.occupancy(kernel, 128) == expected
 
 
