@@ -55,7 +55,7 @@ const char* cudaGetErrorName(cudaError_t status) {
 // What the emulated device found is appended to what a GPU would say.
 const char* cudaGetErrorString(cudaError_t status) {
   const cuda_emulation::RuntimeLock lock;
-  static std::string text;
+  static thread_local std::string text;
   const Description* const found = find(status);
   text = found == nullptr ? "unrecognized error code" : found->text;
   const cuda_emulation::Runtime& state = cuda_emulation::runtime();

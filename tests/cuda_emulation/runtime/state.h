@@ -17,12 +17,9 @@
 
 namespace cuda_emulation {
 
-struct Queue;
-
 struct Event {
   std::uint64_t recorded = 0;  // how often it was put into a queue
   std::uint64_t passed = 0;    // up to which of them has been reached
-  Queue* queue = nullptr;      // the last it was put into
 };
 
 struct Operation {

@@ -241,8 +241,7 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream) {
   if (const cudaError_t status = refusal_of_device("cudaEventRecord")) return finish(status);
   const std::shared_ptr<Event> event = find_event(handle);
   if (event == nullptr) return finish(cudaErrorInvalidResourceHandle);
-  event->queue = queue_of(stream);
-  push(*event->queue, {.records = event, .event_count = ++event->recorded});
+  push(*queue_of(stream), {.records = event, .event_count = ++event->recorded});
   return cudaSuccess;
 }
 
