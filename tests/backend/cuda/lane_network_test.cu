@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "backend/cuda/cuda_test.h"
 #include "backend/cuda/device_array.h"
 #include "backend/cuda/warp/selection_key.cuh"
 #include "core/random.h"
@@ -17,6 +18,8 @@ namespace {
 using gpu::PositionKey;
 using gpu::warp_lanes;
 using support::DeviceArray;
+
+class LaneNetwork : public gpu::CudaTest {};
 
 template <int Count>
 __global__ void sort_kernel(std::int64_t* elements) {
@@ -80,7 +83,7 @@ void expect_merged() {
   }
 }
 
-TEST(LaneNetwork, SortsAnySize) {
+TEST_F(LaneNetwork, SortsAnySize) {
   expect_sorted<1>();
   expect_sorted<2>();
   expect_sorted<3>();
@@ -92,7 +95,7 @@ TEST(LaneNetwork, SortsAnySize) {
   expect_sorted<11>();
 }
 
-TEST(LaneNetwork, MergesAnySizes) {
+TEST_F(LaneNetwork, MergesAnySizes) {
   expect_merged<1, 1>();
   expect_merged<1, 3>();
   expect_merged<2, 1>();

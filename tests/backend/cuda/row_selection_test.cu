@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <string>
 
+#include "backend/cuda/cuda_test.h"
 #include "backend/cuda/device_selection.h"
 
 namespace nearwise {
@@ -22,7 +23,7 @@ using support::every_row_kind;
 using support::every_ties;
 using support::RowKind;
 
-class RowSelection : public testing::TestWithParam<RowKind> {};
+class RowSelection : public gpu::CudaTest, public testing::WithParamInterface<RowKind> {};
 
 INSTANTIATE_TEST_SUITE_P(Kind, RowSelection, testing::ValuesIn(every_row_kind),
                          [](const auto& instance) { return std::string(support::name(instance.param)); });

@@ -12,7 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "backend/cuda/cuda_test.h"
@@ -105,7 +107,7 @@ struct GeneratedCase {
 };
 
 // 640 shapes in 32 tests, so that they can run side by side.
-class SelectKGenerated : public testing::TestWithParam<int> {};
+class SelectKGenerated : public gpu::CudaTest, public testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(Cuda, SelectKGenerated, testing::Range(0, 32));
 
 TEST_P(SelectKGenerated, IsTheAnswerOfTheCpu) {
