@@ -27,12 +27,21 @@ inline constexpr int values_per_lane = Capacity <= 256 ? 8 : 4;
 // Rows, or parts of rows, of a block: one warp each.
 inline constexpr int warps_per_block = 4;
 
-// Blocks that are to fit on a multiprocessor, for a key of so many 32-bit words: as many as leave every thread the
-// registers that its queues, and all else, need. Without a number the compiler trades spills for more blocks.
+// Registers of a thread, for a key of so many 32-bit words: its queues, and all else. The widest keys need some more in
+// long networks (sm_100).
+template <int Capacity, int KeyWords>
+inline constexpr int queue_registers = KeyWords*(Capacity / 32 + thread_queue_length<Capacity>);
+template <int Capacity, int KeyWords>
+inline constexpr int other_registers = KeyWords == 2   ? 56
+                                       : KeyWords == 3 ? 64
+                                                       : 64 + Capacity / 32;
+
+// Blocks that are to fit on a multiprocessor: as many as leave every thread these registers. Without a number the
+// compiler trades spills for more blocks.
 template <int Capacity, int KeyWords>
 inline constexpr int resident_blocks = 65536 / (warps_per_block * 32) /
-                                       (KeyWords * (Capacity / 32 +
-                                                    thread_queue_length<Capacity>)+(KeyWords == 2 ? 56 : 64));
+                                       (queue_registers<Capacity, KeyWords> +
+                                        other_registers<Capacity, KeyWords>);
 
 // Radix selection: a block per row or part of a row.
 inline constexpr int radix_threads = 256;
