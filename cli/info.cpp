@@ -17,7 +17,9 @@
 namespace nearwise::cli {
 namespace {
 
-std::string join(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, ", ")); }
+std::string join(const std::vector<std::string>& words) {
+  return words.empty() ? "none" : fmt::format("{}", fmt::join(words, ", "));
+}
 
 // A line of /proc/meminfo, in bytes; 0 where the system has no such file.
 std::uint64_t memory_bytes(const std::string& key) {

@@ -1,0 +1,81 @@
+# The CUDA backend. NEARWISE_CUDA says what its sources are compiled for:
+#   OFF             nothing: src/backend/cuda/absent.cpp stands in
+#   ON              GPUs, by nvcc
+#   emulated        the emulated device of the tests (tests/cuda_emulation), by clang++
+#   emulated-check  the same with every access of a kernel checked
+set(NEARWISE_CUDA OFF CACHE STRING "The CUDA backend: OFF, ON, emulated or emulated-check")
+set_property(CACHE NEARWISE_CUDA PROPERTY STRINGS OFF ON emulated emulated-check)
+set(NEARWISE_CUDA_ARCHITECTURES 75-real 80-real 90-real 100-real 120 CACHE STRING
+    "GPU architectures, as CMAKE_CUDA_ARCHITECTURES has them; the last is kept as PTX too, for GPUs to come")
+
+if(NEARWISE_CUDA MATCHES "^emulated")
+  set(NEARWISE_CUDA_EMULATED ON)
+elseif(NOT NEARWISE_CUDA MATCHES "^(OFF|ON|FALSE|TRUE|NO|YES|0|1)$")
+  message(FATAL_ERROR "NEARWISE_CUDA must be OFF, ON, emulated or emulated-check, given '${NEARWISE_CUDA}'")
+endif()
+
+if(NEARWISE_CUDA)
+  # Where a toolkit may be: named by the environment, the usual place, what tools/setup installed.
+  set(cuda_places $ENV{CUDA_PATH} $ENV{CUDA_HOME} /usr/local/cuda)
+  if(DEFINED ENV{XDG_CACHE_HOME})
+    list(APPEND cuda_places $ENV{XDG_CACHE_HOME}/nearwise/cuda-env/toolkit)
+  else()
+    list(APPEND cuda_places $ENV{HOME}/.cache/nearwise/cuda-env/toolkit)
+  endif()
+endif()
+
+if(NEARWISE_CUDA_EMULATED)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    message(FATAL_ERROR "The emulated device needs clang++: -DCMAKE_CXX_COMPILER=clang++-14")
+  endif()
+  find_path(NEARWISE_CUDA_INCLUDE cuda_runtime.h HINTS ${cuda_places} PATH_SUFFIXES include REQUIRED)
+  if(NEARWISE_CUDA STREQUAL emulated-check)
+    # Copies of structs reach the checks through these.
+    add_link_options(-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset)
+  endif()
+elseif(NEARWISE_CUDA)
+  find_program(CMAKE_CUDA_COMPILER nvcc HINTS ${cuda_places} PATH_SUFFIXES bin)
+  if(CCACHE_PROGRAM AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  endif()
+  set(CMAKE_CUDA_ARCHITECTURES ${NEARWISE_CUDA_ARCHITECTURES})
+  enable_language(CUDA)
+  # CMake before 3.26 does not know that nvcc has C++20.
+  if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  endif()
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  find_package(CUDAToolkit REQUIRED)
+endif()
+
+# nearwise_cuda_target(TARGET): its .cu files are compiled for what NEARWISE_CUDA says.
+function(nearwise_cuda_target target)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  if(NOT NEARWISE_CUDA_EMULATED)
+    target_link_libraries(${target} PRIVATE CUDA::cudart_static)
+    target_compile_options(${target} PRIVATE
+      # As in all of the project, a * b + c is two operations; kernels that want FMA call it by name.
+      -fmad=false --expt-relaxed-constexpr
+      # A conversion of MatrixView<const T> to itself, which is never used.
+      -diag-suppress=554
+      -Xcompiler=-Wall,-Wextra,-ffp-contract=off
+      $<$<BOOL:${NEARWISE_WERROR}>:-Werror=all-warnings>)
+    # fmt 9 switches its constexpr functions off for nvcc, and then calls them from others that it left on.
+    target_compile_definitions(${target} PRIVATE FMT_USE_CONSTEXPR=1)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cu$")
+  set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_include_directories(${target} SYSTEM PRIVATE ${NEARWISE_CUDA_INCLUDE})
+  target_link_libraries(${target} PRIVATE nearwise_options)
+  # Loops that a kernel asks to be unrolled and clang leaves; checked copies that would escape the checks.
+  target_compile_options(${target} PRIVATE -Wno-pass-failed -U_FORTIFY_SOURCE)
+  if(NEARWISE_CUDA STREQUAL emulated-check)
+    # The compiler's calls at every access are wanted, not ThreadSanitizer: it is not linked.
+    target_compile_options(${target} PRIVATE -O1 -g -fsanitize=thread)
+  endif()
+endfunction()

@@ -1,0 +1,53 @@
+// The CUDA backend's table.
+#include "backend/backend.h"
+
+#include "backend/cuda/error.h"
+#include "backend/cuda/operations.h"
+#include "backend/cuda/stream.h"
+#include "core/check.h"
+
+namespace nearwise {
+namespace {
+
+// A machine without a GPU, or without a driver, has no devices: that is no error.
+int count_devices() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorNoDevice || status == cudaErrorInsufficientDriver) {
+    gpu::ignore(cudaGetLastError());
+    return 0;
+  }
+  gpu::check(status, "counting devices");
+  return count;
+}
+
+std::string model_name(int ordinal) {
+  cudaDeviceProp properties;
+  gpu::check(cudaGetDeviceProperties(&properties, ordinal), "describing a device");
+  return fmt::format("{}, compute capability {}.{}, {} MiB", properties.name, properties.major,
+                     properties.minor, properties.totalGlobalMem >> 20);
+}
+
+void check_cuda_options(const ContextOptions& options) {
+  require(options.isa.empty(), "context: isa is for the cpu, given '{}' for a CUDA device", options.isa);
+}
+
+}  // namespace
+
+const Backend* cuda_backend() {
+  static const Backend backend = {
+      .name = "cuda",
+      .kind = DeviceKind::cuda,
+      .device_count = count_devices,
+      .device_model = model_name,
+      .check_options = check_cuda_options,
+      .open = [](Context::State& state) -> std::unique_ptr<Stream> {
+        return std::make_unique<gpu::CudaStream>(state);
+      },
+      // Operations are entered here as they come, one .cu beside this file for each.
+      .ops = {.select_k_bytes = gpu::select_k_bytes, .select_k = gpu::select_k},
+  };
+  return &backend;
+}
+
+}  // namespace nearwise

@@ -1,0 +1,33 @@
+// For tests that need a CUDA device, real or emulated: skipped with a message where there is none.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "backend/backend.h"
+#include "backend/cuda/stream.h"
+#include "nearwise/context.h"
+#include "nearwise/error.h"
+
+namespace nearwise::gpu {
+
+class CudaTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda_backend()->device_count() == 0) GTEST_SKIP() << "this machine has no CUDA device";
+  }
+};
+
+// The error that a call throws; code internal and an empty message where it throws none.
+template <typename Function>
+Error error_of(const Function& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error;
+  }
+  return {ErrorCode::internal, ""};
+}
+
+}  // namespace nearwise::gpu

@@ -1,0 +1,49 @@
+// Selections that any bug in the kernels must spoil: says "clean", or what it found. Linked with kernels in which a bug
+// was seeded, and once with the kernels as they are.
+#include <cstdio>
+#include <exception>
+#include <vector>
+
+#include "backend/cuda/device_selection.h"
+#include "cuda_emulation/control.h"
+
+namespace nearwise {
+namespace {
+
+using gpu::Ties;
+using support::DeviceSelection;
+using support::RowKind;
+
+// Of at most 32 values, which all take the shortest warp queue, and by radix selection with its sorts.
+std::vector<DeviceSelection> selections() {
+  const gpu::tuning::RowCuts parts = {.wanted_parts = 20, .least_columns = 90, .columns_per_entry = 2};
+  const gpu::tuning::RowCuts thirds = {.wanted_parts = 120, .least_columns = 60, .columns_per_entry = 2};
+  std::vector<DeviceSelection> all;
+  for (const RowKind kind : {RowKind::descending, RowKind::few_values, RowKind::anything, RowKind::zeros})
+    for (const Ties ties : support::every_ties) {
+      all.push_back({kind, 5, 700, 30, ties, Order::smallest});
+      all.push_back({kind, 2, 1009, 32, ties, Order::largest, parts});
+      all.push_back({kind, 40, 197, 32, ties, Order::smallest, thirds});
+      all.push_back({kind, 1, 2600, 2300, ties, Order::smallest});
+    }
+  return all;
+}
+
+}  // namespace
+}  // namespace nearwise
+
+int main() {
+  using namespace nearwise;
+  for (const support::DeviceSelection& selection : selections()) {
+    try {
+      const testing::AssertionResult match = selection.matches_oracle();
+      if (match) continue;
+      std::printf("found: wrong answer: %s: %s\n", selection.description().c_str(), match.message());
+    } catch (const std::exception&) {
+      std::printf("found: %s: %s\n", cuda_emulation::take_report().c_str(), selection.description().c_str());
+    }
+    return 0;
+  }
+  std::printf("clean\n");
+  return 0;
+}

@@ -1,0 +1,130 @@
+// Copies and fills, in the order of their streams.
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "cuda_emulation/engine/memory.h"
+#include "cuda_emulation/runtime/device_memory.h"
+#include "cuda_emulation/runtime/state.h"
+
+namespace cuda_emulation {
+namespace {
+
+// `rows` rows of `row_bytes`, a pitch apart.
+struct Copy {
+  char* to;
+  std::size_t to_pitch;
+  const char* from;
+  std::size_t from_pitch;
+  std::size_t row_bytes;
+  std::size_t rows;
+};
+
+bool fits_kind(cudaMemcpyKind kind, bool from_device, bool to_device) {
+  switch (kind) {
+    case cudaMemcpyHostToHost: return !from_device && !to_device;
+    case cudaMemcpyHostToDevice: return !from_device && to_device;
+    case cudaMemcpyDeviceToHost: return from_device && !to_device;
+    case cudaMemcpyDeviceToDevice: return from_device && to_device;
+    default: return true;
+  }
+}
+
+void run_copy(const Copy& copy, bool from_device, bool to_device) {
+  for (std::size_t row = 0; row < copy.rows; ++row) {
+    const char* const from = copy.from + row * copy.from_pitch;
+    char* const to = copy.to + row * copy.to_pitch;
+    if (from_device) require_region(from, copy.row_bytes, Use::read, "copy");
+    if (to_device) require_region(to, copy.row_bytes, Use::write, "copy");
+    std::memmove(to, from, copy.row_bytes);
+    if (to_device) mark_initialised(to, copy.row_bytes);
+  }
+}
+
+// Pageable memory: the source is read at the call, the destination is complete when the call returns.
+cudaError_t queue_copy(Copy copy, cudaMemcpyKind kind, Queue& queue) {
+  if (copy.rows == 0 || copy.row_bytes == 0) return cudaSuccess;
+  if (copy.row_bytes > copy.to_pitch || copy.row_bytes > copy.from_pitch) return cudaErrorInvalidPitchValue;
+  const bool from_device = is_device_memory(copy.from);
+  const bool to_device = is_device_memory(copy.to);
+  if (!fits_kind(kind, from_device, to_device)) return cudaErrorInvalidMemcpyDirection;
+  std::shared_ptr<std::vector<char>> staged;
+  if (!from_device && !is_pinned_memory(copy.from)) {
+    staged = std::make_shared<std::vector<char>>(copy.rows * copy.row_bytes);
+    for (std::size_t row = 0; row < copy.rows; ++row)
+      std::memcpy(staged->data() + row * copy.row_bytes, copy.from + row * copy.from_pitch, copy.row_bytes);
+    copy.from = staged->data();
+    copy.from_pitch = copy.row_bytes;
+  }
+  push(queue, {.work = [=] {
+         static_cast<void>(staged);  // lives as long as the copy
+         run_copy(copy, from_device, to_device);
+       }});
+  return to_device || is_pinned_memory(copy.to) ? cudaSuccess : run_queue(queue);
+}
+
+cudaError_t queue_fill(char* to, int value, std::size_t bytes, Queue& queue) {
+  if (bytes == 0) return cudaSuccess;
+  if (!is_device_memory(to)) return cudaErrorInvalidValue;
+  push(queue, {.work = [=] {
+         require_region(to, bytes, Use::write, "fill");
+         std::memset(to, value, bytes);
+         mark_initialised(to, bytes);
+       }});
+  return cudaSuccess;
+}
+
+Copy plain_copy(void* to, const void* from, std::size_t bytes) {
+  return {static_cast<char*>(to), bytes, static_cast<const char*>(from), bytes, bytes, 1};
+}
+
+}  // namespace
+}  // namespace cuda_emulation
+
+using namespace cuda_emulation;
+
+extern "C" {
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  const RuntimeLock lock;
+  if (const cudaError_t status = refusal_of_device("cudaMemcpyAsync")) return finish(status);
+  return finish(queue_copy(plain_copy(to, from, bytes), kind, *queue_of(stream)));
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  const RuntimeLock lock;
+  if (const cudaError_t status = refusal_of_device("cudaMemcpy")) return finish(status);
+  Queue& queue = *queue_of(nullptr);
+  if (const cudaError_t status = queue_copy(plain_copy(to, from, bytes), kind, queue)) return finish(status);
+  return finish(run_queue(queue));
+}
+
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                              std::size_t row_bytes, std::size_t rows, cudaMemcpyKind kind,
+                              cudaStream_t stream) {
+  const RuntimeLock lock;
+  if (const cudaError_t status = refusal_of_device("cudaMemcpy2DAsync")) return finish(status);
+  return finish(queue_copy(
+      {static_cast<char*>(to), to_pitch, static_cast<const char*>(from), from_pitch, row_bytes, rows}, kind,
+      *queue_of(stream)));
+}
+
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
+                                cudaStream_t stream) {
+  const RuntimeLock lock;
+  if (const cudaError_t status = refusal_of_device("cudaMemcpyPeerAsync")) return finish(status);
+  return finish(queue_copy(plain_copy(to, from, bytes), cudaMemcpyDeviceToDevice, *queue_of(stream)));
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  const RuntimeLock lock;
+  if (const cudaError_t status = refusal_of_device("cudaMemsetAsync")) return finish(status);
+  return finish(queue_fill(static_cast<char*>(to), value, bytes, *queue_of(stream)));
+}
+
+cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
+  return cudaMemsetAsync(to, value, bytes, nullptr);
+}
+
+}  // extern "C"

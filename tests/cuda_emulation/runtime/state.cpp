@@ -1,0 +1,163 @@
+#include "cuda_emulation/runtime/state.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "cuda_emulation/control.h"
+
+namespace cuda_emulation {
+namespace {
+
+constexpr std::size_t default_megabytes = 512;
+
+std::size_t number_in_environment(const char* variable, std::size_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
+}
+
+thread_local int device_of_thread = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+
+}  // namespace
+
+Runtime::Runtime()
+    : random(88172645463325252ull + options().seed),
+      allocation_to_fail(number_in_environment("CUDA_EMULATION_FAIL_ALLOCATION", 0)) {
+  const std::size_t count = number_in_environment("CUDA_EMULATION_DEVICES", 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    Device& device = devices.emplace_back();
+    device.capacity = number_in_environment("CUDA_EMULATION_MEMORY_MB", default_megabytes) << 20;
+    device.legacy.device = device.default_pool.device = static_cast<int>(i);
+  }
+}
+
+// The end of the program: nothing may be left, and no finding unread.
+Runtime::~Runtime() {
+  const Accounting left = accounting();
+  if (options().profile) print_profile();
+  if (left == Accounting{} && report.empty()) return;
+  if (!report.empty()) std::fprintf(stderr, "cuda_emulation: nobody saw: %s\n", report.c_str());
+  if (left != Accounting{})
+    std::fprintf(stderr, "cuda_emulation: left at exit: %s\n", to_string(left).c_str());
+  std::fflush(nullptr);
+  _exit(1);
+}
+
+Runtime& runtime() {
+  static Runtime state;
+  return state;
+}
+
+int current_device() { return device_of_thread; }
+
+cudaError_t refusal(const char* call) {
+  Runtime& state = runtime();
+  const auto wanted = state.calls_to_fail.find(call);
+  if (wanted == state.calls_to_fail.end()) return cudaSuccess;
+  const cudaError_t status = wanted->second;
+  state.calls_to_fail.erase(wanted);
+  return status;
+}
+
+cudaError_t refusal_of_device(const char* call) {
+  if (runtime().devices.empty()) return cudaErrorNoDevice;
+  const cudaError_t status = refusal(call);
+  return status != cudaSuccess ? status : runtime().failure;
+}
+
+cudaError_t finish(cudaError_t status) {
+  if (status != cudaSuccess) last_error = status;
+  return status;
+}
+
+bool may_allocate() {
+  Runtime& state = runtime();
+  ++state.allocations_tried;
+  if (state.allocation_to_fail == 0) return true;
+  return --state.allocation_to_fail != 0;
+}
+
+std::string report() {
+  const RuntimeLock lock;
+  return runtime().report;
+}
+
+std::string take_report() {
+  const RuntimeLock lock;
+  runtime().failure = cudaSuccess;
+  last_error = cudaSuccess;
+  return std::exchange(runtime().report, {});
+}
+
+void fail_allocation(std::uint64_t count) {
+  const RuntimeLock lock;
+  runtime().allocation_to_fail = count;
+}
+
+std::uint64_t allocations() {
+  const RuntimeLock lock;
+  return runtime().allocations_tried;
+}
+
+void fail_call(const std::string& name, cudaError_t status) {
+  const RuntimeLock lock;
+  runtime().calls_to_fail[name] = status;
+}
+
+Accounting accounting() {
+  const RuntimeLock lock;
+  Runtime& state = runtime();
+  static_cast<void>(run_everything());  // what it finds is in the report
+  Accounting found;
+  for (const auto& [address, allocation] : state.allocations) found.device_bytes += allocation.bytes;
+  found.device_allocations = state.allocations.size();
+  found.pinned_allocations = state.pinned.size();
+  for (const Device& device : state.devices) found.streams += device.queues.size();
+  found.events = state.events.size();
+  found.cublas_handles = state.cublas_handles.size();
+  return found;
+}
+
+std::string to_string(const Accounting& accounting) {
+  return fmt::format(
+      "{} bytes in {} device allocations, {} pinned allocations, {} streams, {} events, {} cuBLAS handles",
+      accounting.device_bytes, accounting.device_allocations, accounting.pinned_allocations,
+      accounting.streams, accounting.events, accounting.cublas_handles);
+}
+
+}  // namespace cuda_emulation
+
+using namespace cuda_emulation;
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  const RuntimeLock lock;
+  *count = 0;
+  if (const cudaError_t status = refusal("cudaGetDeviceCount")) return finish(status);
+  *count = static_cast<int>(runtime().devices.size());
+  return finish(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
+}
+
+cudaError_t cudaSetDevice(int device) {
+  const RuntimeLock lock;
+  if (const cudaError_t status = refusal("cudaSetDevice")) return finish(status);
+  if (device < 0 || device >= static_cast<int>(runtime().devices.size()))
+    return finish(cudaErrorInvalidDevice);
+  device_of_thread = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  *device = device_of_thread;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError() { return std::exchange(last_error, runtime().failure); }
+cudaError_t cudaPeekAtLastError() { return last_error; }
+
+}  // extern "C"

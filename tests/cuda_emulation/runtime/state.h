@@ -1,0 +1,113 @@
+// The state behind the CUDA calls: devices, queues of work, events, memory, and what went wrong.
+//
+// One lock for all of it: host threads take turns, also while kernels run.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+namespace cuda_emulation {
+
+struct Event {
+  std::uint64_t recorded = 0;  // how often it was put into a queue
+  std::uint64_t passed = 0;    // up to which of them has been reached
+};
+
+struct Operation {
+  std::uint64_t number = 0;           // over all queues, in the order of the calls
+  std::function<void()> work;         // a kernel, a copy: not done any more after a failure
+  std::function<void()> bookkeeping;  // memory: always done
+  std::shared_ptr<Event> waits_for;
+  std::shared_ptr<Event> records;
+  std::uint64_t event_count = 0;
+};
+
+// A stream. Its work runs only when something waits for it.
+struct Queue {
+  int device = 0;
+  bool blocking = true;    // ordered with the legacy stream of its device
+  bool destroyed = false;  // what is queued still runs
+  std::deque<Operation> operations;
+};
+
+struct Pool {
+  int device = 0;
+  std::uint64_t release_threshold = 0;
+  std::size_t used_bytes = 0;
+};
+
+struct Device {
+  std::size_t capacity = 0;
+  std::size_t used = 0;
+  Queue legacy;
+  Pool default_pool;
+  std::map<Queue*, std::unique_ptr<Queue>> queues;
+};
+
+struct Allocation {
+  std::size_t bytes = 0;
+  int device = 0;
+  Pool* pool = nullptr;
+  bool freed = false;  // in the order of the calls; the memory goes when its queue gets there
+};
+
+struct Runtime {
+  Runtime();
+  ~Runtime();
+
+  std::recursive_mutex mutex;
+  std::deque<Device> devices;
+  std::uint64_t operations = 0;
+  std::uint64_t random = 0;
+  std::map<cudaEvent_t, std::shared_ptr<Event>> events;
+  std::map<Pool*, std::unique_ptr<Pool>> pools;
+  std::map<char*, Allocation> allocations;
+  std::map<char*, std::size_t> pinned;
+  std::set<void*> cublas_handles;
+  std::map<const void*, std::size_t> kernel_shared_bytes;  // kernels that asked for more than 48 KiB
+  std::uint64_t allocations_tried = 0;
+  std::uint64_t allocation_to_fail = 0;
+  std::map<std::string, cudaError_t> calls_to_fail;
+  cudaError_t failure = cudaSuccess;
+  std::string report;
+};
+Runtime& runtime();
+
+class RuntimeLock {
+ public:
+  RuntimeLock() : guard_(runtime().mutex) {}
+
+ private:
+  std::lock_guard<std::recursive_mutex> guard_;
+};
+
+int current_device();
+Queue* queue_of(cudaStream_t stream);
+
+// For the beginning of a call: the failure that a test asked for; or, where the call uses the device, the failure
+// that nobody has taken yet. cudaSuccess: go on.
+cudaError_t refusal(const char* call);
+cudaError_t refusal_of_device(const char* call);
+// Remembers an error for cudaGetLastError.
+cudaError_t finish(cudaError_t status);
+
+void push(Queue& queue, Operation operation);
+// Runs queued work until `done`, that of `preferred` first, else in an order that follows the seed.
+cudaError_t run_until(const std::function<bool()>& done, Queue* preferred);
+cudaError_t run_queue(Queue& queue);
+cudaError_t run_device(int device);
+cudaError_t run_everything();
+
+// Whether an allocation may be made (tests make some fail); counts it.
+bool may_allocate();
+
+}  // namespace cuda_emulation
