@@ -198,7 +198,7 @@ class SeededBugs : public testing::TestWithParam<SeededBug> {
  protected:
   void SetUp() override {
     before_ = options();
-    options().watchdog = 2'000'000;
+    options().watchdog = 300'000;
   }
   void TearDown() override { options() = before_; }
 
