@@ -79,3 +79,17 @@ function(nearwise_cuda_target target)
     target_compile_options(${target} PRIVATE -O1 -g -fsanitize=thread)
   endif()
 endfunction()
+
+# nearwise_emulated_tests(TARGET PREFIX [VARIABLE=VALUE...]): its tests with label `emulated`, on three devices and with
+# this environment. The check build runs them under several schedules, the fast build under one.
+function(nearwise_emulated_tests target prefix)
+  set(seeds 1)
+  if(NEARWISE_CUDA STREQUAL emulated-check)
+    set(seeds 1 2 3 4 5)
+  endif()
+  foreach(seed IN LISTS seeds)
+    gtest_discover_tests(${target} TEST_PREFIX ${prefix}.seed${seed}. TEST_LIST ${target}_${seed}
+                         DISCOVERY_TIMEOUT 60 PROPERTIES LABELS emulated TIMEOUT 300
+                         ENVIRONMENT "CUDA_EMULATION_DEVICES=3;CUDA_EMULATION_SEED=${seed};${ARGN}")
+  endforeach()
+endfunction()

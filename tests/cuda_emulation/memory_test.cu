@@ -23,6 +23,13 @@ cudaStream_t new_stream() {
   return stream;
 }
 
+// So much that it fits once, and not twice.
+std::size_t most_of_the_device() {
+  std::size_t free_bytes = 0, total = 0;
+  EXPECT_EQ(cudaMemGetInfo(&free_bytes, &total), cudaSuccess);
+  return total / 4 * 3;
+}
+
 TEST(Memory, TheHostCannotReadIt) {
   const DeviceArray<int> values(std::vector<int>(4, 1));
   EXPECT_EXIT({ std::_Exit(*const_cast<volatile int*>(values.data())); }, testing::KilledBySignal(SIGSEGV),
@@ -58,17 +65,17 @@ TEST(Memory, RunsOut) {
 
 TEST(Memory, OfEachDeviceIsItsOwn) {
   std::size_t free_bytes = 0, total = 0;
-  const DeviceArray<char> most(std::size_t{400} << 20);
+  const DeviceArray<char> most(most_of_the_device());
   ASSERT_EQ(cudaSetDevice(2), cudaSuccess);
   ASSERT_EQ(cudaMemGetInfo(&free_bytes, &total), cudaSuccess);
   EXPECT_EQ(free_bytes, total);
-  { const DeviceArray<char> as_much(std::size_t{400} << 20); }
+  { const DeviceArray<char> as_much(most_of_the_device()); }
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
 }
 
 TEST(Memory, FreedInAStreamServesTheNextAllocation) {
   const cudaStream_t stream = new_stream();
-  const std::size_t most = std::size_t{400} << 20;
+  const std::size_t most = most_of_the_device();
   for (int i = 0; i < 3; ++i) {
     void* const data = allocate(most, stream);
     ASSERT_NE(data, nullptr);

@@ -187,7 +187,7 @@ const SeededBug seeded_bugs[] = {
     {"dynamic_overrun", Build::check, "outside device memory", run_on_64_ints(dynamic_shared_overrun, 1, 32)},
     {"lost_update", Build::check, "race", run_on_64_ints(lost_update, 2, 32)},
     {"host_pointer", Build::check, "outside device memory", read_host_memory},
-    {"vector_overrun", Build::check, "past the end", copy_floats(0, 10, 32)},
+    {"vector_overrun", Build::check, "past the end", copy_floats(0, 10, 3)},
     {"misaligned_vector", Build::check, "misaligned", copy_floats(1, 16, 1)},
     {"freed_memory", Build::check, "outside device memory", read_freed_memory},
     {"other_device", Build::check, "another device's memory", read_memory_of_another_device},
@@ -198,7 +198,7 @@ class SeededBugs : public testing::TestWithParam<SeededBug> {
  protected:
   void SetUp() override {
     before_ = options();
-    options().watchdog = 2'000'000;
+    options().watchdog = 300'000;
   }
   void TearDown() override { options() = before_; }
 

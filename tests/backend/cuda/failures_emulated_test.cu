@@ -121,7 +121,7 @@ TEST(FailuresWithoutDevice, AMachineWithoutADriverHasNoDevices) {
 }
 
 TEST(FailuresWithoutDevice, TheDeviceSaysThatItIsEmulated) {
-  EXPECT_EQ(cuda_backend()->device_model(0), "emulated device, compute capability 9.0, 512 MiB");
+  EXPECT_TRUE(cuda_backend()->device_model(0).starts_with("emulated device, compute capability 9.0, "));
 }
 
 }  // namespace

@@ -133,7 +133,11 @@ void complete(Warp& warp, std::size_t which) {
     case Collective::sync_warp: sync_lanes(warp, lanes); break;
     default: give_all(warp, lanes, reduce(warp, gathering.collective, lanes));
   }
-  for_each_lane(warp, lanes, [](unsigned, Thread& thread) { set_ready(thread); });
+  // As set_ready, for all of them at once: collectives are most of what kernels do.
+  for_each_lane(warp, lanes, [](unsigned, Thread& thread) { thread.state = ThreadState::ready; });
+  warp.ready |= lanes;
+  warp.block->ready_warps |= 1u << warp.index;
+  machine.ready_blocks |= 1ull << warp.block->slot;
 }
 
 void complete_block_barrier(Block& block) {

@@ -158,6 +158,7 @@ cudaError_t cudaFree(void* pointer) {
   if (pointer == nullptr) return finish(runtime().failure);
   Allocation* const allocation = find_allocation(pointer);
   if (allocation == nullptr) return finish(cudaErrorInvalidValue);
+  static_cast<void>(run_everything());  // as CUDA does, before the memory goes
   allocation->freed = true;
   push(*queue_of(nullptr), {.bookkeeping = [address = static_cast<char*>(pointer)] { end_life(address); }});
   return finish(run_everything());
