@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from proofs import big_ann, exact, figures, processes, sgemm, subjects
+from proofs import big_ann, cuda, exact, figures, processes, sgemm, subjects
 
 BASE = [(0, 0), (1, 0), (0, 1), (3, 3), (1, 0), (9, 9)]
 QUERY = (0, 0)
@@ -202,3 +202,17 @@ def test_mistakes_are_refused(tool):
     assert tool("prove", "nothing").returncode == 2
     assert tool("prove", "foundation", "--only", "nothing").returncode == 1
     assert tool("prove", "foundation", "--quick", "--write-docs").returncode == 1
+
+
+CTEST = """
+  1/4 Test  #7: cuda.seed1.Lists.AreSorted/3  # GetParam() = 3 .........   Passed    0.02 sec
+  2/4 Test #11: seeded_bug.no_syncwarp ................................***Failed    0.50 sec
+  3/4 Test #12: cuda.seed1.Memory.IsPoisoned ..........................***Skipped   0.10 sec
+  4/4 Test #13: cuda.seed2.Lists.Hang ................................***Timeout 300.00 sec
+"""
+
+
+def test_outcomes_of_ctest_are_told_apart():
+    passed, failed = cuda.outcomes(CTEST)
+    assert passed == ["cuda.seed1.Lists.AreSorted/3  # GetParam() = 3"]
+    assert failed == ["seeded_bug.no_syncwarp", "cuda.seed2.Lists.Hang"]
