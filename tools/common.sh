@@ -16,16 +16,14 @@ repository_files() {
     done || true
 }
 
-# The folder of the machine's CUDA toolkit; fails where there is none. As cmake/cuda.cmake: on PATH, named by the
-# environment, or in the usual place.
+# The folder of a CUDA toolkit of the machine that will do: nvcc new enough, with cuBLAS. Fails where there is none.
 find_cuda() {
-  local place nvcc
-  if nvcc=$(command -v nvcc); then
-    dirname "$(dirname "$(readlink -f "$nvcc")")"
-    return
-  fi
-  for place in "${CUDA_PATH:-}" "${CUDA_HOME:-}" /usr/local/cuda; do
-    if [[ -n $place && -x $place/bin/nvcc ]]; then
+  local place release
+  for place in "${CUDA_PATH:-}" "${CUDA_HOME:-}" "$(command -v nvcc || true)" /usr/local/cuda; do
+    if [[ $place == */nvcc ]]; then place=$(dirname "$(dirname "$(readlink -f "$place")")"); fi
+    if [[ -z $place || ! -x $place/bin/nvcc || ! -f $place/include/cublas_v2.h ]]; then continue; fi
+    release=$("$place/bin/nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
+    if ((release >= CUDA_VERSION)); then
       printf '%s\n' "$place"
       return
     fi

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What the kernels in CUDA objects cost: registers, stack, spills, local memory, instructions, occupancy.
 
-    tools/kernel_report.py build/cuda/src/CMakeFiles/nearwise_cuda.dir/backend/cuda/*.o
-    tools/kernel_report.py --loops --kernels warp_select FILE...
+    tools/kernel_report.py build/cuda/src/CMakeFiles/nearwise_cuda.dir/backend/cuda/kernels/*.o
+    tools/kernel_report.py --loops --kernels select_rows FILE...
 
 Reads objects, cubins, libraries and programs through cuobjdump. Exit status 1 where a kernel that --gate matches has a
 stack frame, a spill, or loads and stores of local memory: a register array that is indexed at run time goes there, and
@@ -218,6 +218,8 @@ def collect(files, ptxas_log=None):
                 kernel.architecture = next(architecture for _, architecture in instructions)
             key = kernel.symbol, kernel.architecture
             kernel.instructions = instructions.get(key, [])
+            if not kernel.instructions:  # none seen is not none there: the gate would be blind
+                raise SystemExit(f"kernel_report: {file}: no instructions of {kernel.symbol} sm_{kernel.architecture}")
             kernel.spill_bytes = spills.get(key)
             kernels.append(kernel)
     if kernels:

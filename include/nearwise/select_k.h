@@ -2,7 +2,8 @@
 //
 // The contract: best first, the lower id wins a tie; -0 and +0 tie; infinities are ordinary values; a NaN is chosen
 // only where a row has too few numbers, after all of them, and NaNs among themselves are ordered by id. Values are
-// returned as they were given, to the bit. The same on every instruction set, device and number of threads.
+// returned as they were given, to the bit. The same on every instruction set, device and number of threads. What lies on
+// a CUDA device must be complete before the call: its work is on a stream that waits for no other.
 #pragma once
 
 #include <cstddef>

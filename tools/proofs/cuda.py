@@ -11,7 +11,6 @@ sys.path.insert(0, str(ROOT / "tools"))
 import kernel_report  # noqa: E402  (found through the line above)
 
 ARCHITECTURES = {75, 80, 90, 100, 120}
-SEEDED = re.compile(r"(seeded_bug|SeededBugs)")
 
 
 def kernels(session):
@@ -75,10 +74,14 @@ def selection_shapes(session):
 def checked_schedules(session):
     """The check build finds nothing in our kernels under five schedules, and every seeded bug."""
     passed, failed = tests(session, "emulated-check")
-    bugs = [name for name in passed if SEEDED.search(name)]
     seeds = {match[1] for name in passed if (match := re.search(r"\.seed(\d)\.", name))}
-    return Result(len(failed), "0 failures over 5 seeds", not failed and len(seeds) == 5,
-                  {"failed": failed, "passed": len(passed), "seeds": sorted(seeds), "seeded_bug_tests": len(bugs)})
+    reported = re.compile(r"emulation\.seed\d\.All/SeededBugs\.AreReported/(.+)")
+    of_emulator = {match[1] for name in passed if (match := reported.match(name))}
+    of_product = [name for name in passed if name.startswith("cuda.seeded_bug.")]
+    holds = not failed and len(seeds) == 5 and len(of_emulator) >= 19 and len(of_product) >= 10
+    return Result(len(failed), "0 failures over 5 seeds, >= 19 + 10 seeded bugs found", holds,
+                  {"failed": failed, "passed": len(passed), "seeds": sorted(seeds),
+                   "seeded_bugs_of_emulator": len(of_emulator), "seeded_bugs_of_product": len(of_product)})
 
 
 FIGURES = (kernel_resources, selection_fast_path, selection_shapes, checked_schedules)

@@ -14,7 +14,7 @@ int count_devices() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaErrorNoDevice || status == cudaErrorInsufficientDriver) {
-    gpu::ignore(cudaGetLastError());
+    gpu::ignore(status);
     return 0;
   }
   gpu::check(status, "counting devices");
@@ -23,7 +23,7 @@ int count_devices() {
 
 std::string model_name(int ordinal) {
   cudaDeviceProp properties;
-  gpu::check(cudaGetDeviceProperties(&properties, ordinal), "describing a device");
+  gpu::check(cudaGetDeviceProperties(&properties, ordinal), "describing a device", ordinal);
   return fmt::format("{}, compute capability {}.{}, {} MiB", properties.name, properties.major,
                      properties.minor, properties.totalGlobalMem >> 20);
 }

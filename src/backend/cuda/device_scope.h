@@ -8,15 +8,19 @@ namespace nearwise::gpu {
 class DeviceScope {
  public:
   explicit DeviceScope(int ordinal) {
-    check(cudaGetDevice(&before_), "choosing a device");
-    check(cudaSetDevice(ordinal), "choosing a device");
+    check(cudaGetDevice(&before_), "choosing a device", ordinal);
+    changed_ = before_ != ordinal;
+    if (changed_) check(cudaSetDevice(ordinal), "choosing a device", ordinal);
   }
-  ~DeviceScope() { ignore(cudaSetDevice(before_)); }
+  ~DeviceScope() {
+    if (changed_) ignore(cudaSetDevice(before_));
+  }
   DeviceScope(const DeviceScope&) = delete;
   DeviceScope& operator=(const DeviceScope&) = delete;
 
  private:
   int before_ = 0;
+  bool changed_ = false;
 };
 
 }  // namespace nearwise::gpu

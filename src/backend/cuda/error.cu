@@ -6,9 +6,8 @@
 
 namespace nearwise::gpu {
 
-void throw_error(cudaError_t status, const char* operation) {
-  int ordinal = 0;
-  const bool known = cudaGetDevice(&ordinal) == cudaSuccess;
+void throw_error(cudaError_t status, const char* operation, int ordinal) {
+  const bool known = ordinal != current_device || cudaGetDevice(&ordinal) == cudaSuccess;
   // Errors of one call stay in the thread until they are fetched, and would be taken for the next call's.
   static_cast<void>(cudaGetLastError());
   const std::string device = known ? "cuda:" + std::to_string(ordinal) : "cuda";

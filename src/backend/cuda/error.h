@@ -5,16 +5,22 @@
 
 namespace nearwise::gpu {
 
-[[noreturn]] void throw_error(cudaError_t status, const char* operation);
+// The device that an error is said of, where that is not the calling thread's current one.
+inline constexpr int current_device = -1;
 
-// Throws Error unless `status` is cudaSuccess: out_of_memory where memory is short, device otherwise. The device named
-// is the calling thread's current one. A failed kernel shows at the next call that waits, whichever that is.
-inline void check(cudaError_t status, const char* operation) {
+[[noreturn]] void throw_error(cudaError_t status, const char* operation, int ordinal);
+
+// Throws Error unless `status` is cudaSuccess: out_of_memory where memory is short, device otherwise. A failed kernel
+// shows at the next call that waits, whichever that is.
+inline void check(cudaError_t status, const char* operation, int ordinal = current_device) {
   if (status != cudaSuccess) [[unlikely]]
-    throw_error(status, operation);
+    throw_error(status, operation, ordinal);
 }
 
-// For destructors: what fails there has been reported by the call that waited, or the process is ending.
-inline void ignore(cudaError_t) noexcept {}
+// For destructors: what fails there has been reported by the call that waited, or the process is ending. Errors stay in
+// the thread until they are fetched, and the application's next look is not meant for ours.
+inline void ignore(cudaError_t status) noexcept {
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+}
 
 }  // namespace nearwise::gpu

@@ -20,11 +20,11 @@ cudaMemPool_t make_pool(int ordinal) {
   properties.location.type = cudaMemLocationTypeDevice;
   properties.location.id = ordinal;
   cudaMemPool_t pool = nullptr;
-  check(cudaMemPoolCreate(&pool, &properties), "memory pool");
+  check(cudaMemPoolCreate(&pool, &properties), "memory pool", ordinal);
   std::uint64_t threshold = kept_bytes;
   const cudaError_t status = cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold);
   if (status != cudaSuccess) ignore(cudaMemPoolDestroy(pool));
-  check(status, "memory pool");
+  check(status, "memory pool", ordinal);
   return pool;
 }
 

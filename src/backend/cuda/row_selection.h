@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/cuda/kernels/selection_task.h"
+#include "backend/cuda/selection_task.h"
 #include "backend/cuda/tuning/selection.h"
 
 namespace nearwise::gpu {

@@ -10,6 +10,7 @@
 #include "backend/cuda/device_scope.h"
 #include "backend/cuda/gpu.h"
 #include "backend/cuda/operations.h"
+#include "backend/cuda/row_copy.h"
 #include "backend/cuda/row_selection.h"
 #include "backend/cuda/stream.h"
 #include "core/checked.h"
@@ -99,9 +100,8 @@ class TileInput {
     if (shared_ && cols == tile_cols_ && first_col == tile_first_col_) return copy_.data();
     tile_first_col_ = first_col;
     tile_cols_ = cols;
-    check(cudaMemcpy2DAsync(copy_.data(), cols * sizeof(T), source, row_pitch(), cols * sizeof(T),
-                            shared_ ? 1 : rows, cudaMemcpyHostToDevice, stream_.handle()),
-          operation);
+    copy_rows(stream_.handle(), copy_.data(), cols, source, matrix_.stride(), cols, shared_ ? 1 : rows,
+              cudaMemcpyHostToDevice, operation);
     return copy_.data();
   }
 
@@ -112,9 +112,6 @@ class TileInput {
   }
 
  private:
-  // A pitch is never shorter than what is copied of a row, also where there is one row only.
-  std::size_t row_pitch() const { return std::max(matrix_.stride(), matrix_.cols()) * sizeof(T); }
-
   const CudaStream& stream_;
   const MatrixView<const T> matrix_;
   const bool shared_;
@@ -135,6 +132,10 @@ class TiledSelection {
         best_(stream, results(tiling, args.k), operation),
         ids_(stream, results(tiling, args.k), operation),
         workspace_(stream, workspace_bytes(tiling, args.k), operation) {}
+  // Where an error ends it early, copies may be under way from memory that the caller is about to free.
+  ~TiledSelection() { ignore(cudaStreamSynchronize(stream_.handle())); }
+  TiledSelection(const TiledSelection&) = delete;
+  TiledSelection& operator=(const TiledSelection&) = delete;
 
   void run() {
     for (std::size_t row = 0; row < args_.values.rows(); row += tiling_.rows) {
@@ -202,16 +203,15 @@ class TiledSelection {
   }
 
   void copy_result(std::size_t first_row, std::size_t rows) {
-    copy_rows(best(side_), args_.best.slice(first_row, rows));
-    copy_rows(ids(side_), args_.ids.slice(first_row, rows));
+    copy_out(best(side_), args_.best.slice(first_row, rows));
+    copy_out(ids(side_), args_.ids.slice(first_row, rows));
     stream_.synchronize(operation);
   }
 
   template <typename T>
-  void copy_rows(const T* from, const MatrixView<T>& to) {
-    check(cudaMemcpy2DAsync(to.data(), std::max(to.stride(), args_.k) * sizeof(T), from, stride() * sizeof(T),
-                            args_.k * sizeof(T), to.rows(), cudaMemcpyDefault, stream_.handle()),
-          operation);
+  void copy_out(const T* from, const MatrixView<T>& to) {
+    copy_rows(stream_.handle(), to.data(), to.stride(), from, stride(), args_.k, to.rows(), cudaMemcpyDefault,
+              operation);
   }
 
   const CudaStream& stream_;

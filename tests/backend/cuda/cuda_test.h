@@ -12,10 +12,12 @@
 
 namespace nearwise::gpu {
 
+inline int device_count() { return cuda_backend()->device_count(); }
+
 class CudaTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (cuda_backend()->device_count() == 0) GTEST_SKIP() << "this machine has no CUDA device";
+    if (device_count() == 0) GTEST_SKIP() << "this machine has no CUDA device";
   }
 };
 

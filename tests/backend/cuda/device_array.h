@@ -17,8 +17,10 @@ class DeviceArray {
     if (size > 0) gpu::check(cudaMalloc(reinterpret_cast<void**>(&data_), size * sizeof(T)), "cudaMalloc");
   }
   explicit DeviceArray(std::span<const T> elements) : DeviceArray(elements.size()) {
-    if (size_ > 0)
-      gpu::check(cudaMemcpy(data_, elements.data(), size_ * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+    if (size_ == 0) return;
+    gpu::check(cudaMemcpy(data_, elements.data(), size_ * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+    // The copy may still be under way, and streams of a context do not wait for the default one.
+    gpu::check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   }
   explicit DeviceArray(const std::vector<T>& elements) : DeviceArray(std::span<const T>(elements)) {}
   DeviceArray(const DeviceArray&) = delete;

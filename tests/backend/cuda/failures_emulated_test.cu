@@ -1,4 +1,4 @@
-// Every CUDA call and every allocation of the backend fails in turn: a clean error, and nothing is left behind.
+// Every allocation, and the CUDA calls that an operation makes, fail in turn: a clean error, and nothing is left behind.
 #include <string>
 #include <vector>
 
@@ -73,6 +73,7 @@ TEST_F(Failures, EveryCallInTurn) {
     EXPECT_NE(std::string(error.what()).find("unspecified launch failure (cudaErrorLaunchFailure)"),
               std::string::npos)
         << call << ": " << error.what();
+    EXPECT_NE(std::string(error.what()).find("cuda:2"), std::string::npos) << call << ": " << error.what();
     EXPECT_EQ(cuda_emulation::accounting(), cuda_emulation::Accounting{}) << call;
     EXPECT_EQ(context.memory_used(), 0u) << call;
     int current = -1;
@@ -102,9 +103,9 @@ TEST_F(Failures, ANewPoolThatCannotBeMadeIsTriedAgain) {
   EXPECT_EXIT(
       {
         cuda_emulation::fail_call("cudaMemPoolSetAttribute", cudaErrorInvalidValue);
-        const Context context = Context::cuda(0);
+        const Context context = Context::cuda(1);
         const Error error = error_of([&] { cuda_backend()->open(context.state()); });
-        const bool refused = std::string(error.what()).starts_with("memory pool: cuda:0: invalid argument");
+        const bool refused = std::string(error.what()).starts_with("memory pool: cuda:1: invalid argument");
         std::_Exit(refused && cuda_backend()->open(context.state()) != nullptr ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");

@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Cuda, SelectKGenerated, testing::Range(0, 32));
 
 TEST_P(SelectKGenerated, IsTheAnswerOfTheCpu) {
   const Context cpu = Context::cpu({.threads = 1});
-  const Context cuda = Context::cuda(0);
+  const Context cuda = Context::cuda(GetParam() % gpu::device_count());
   for (int i = 0; i < 20; ++i) {
     const GeneratedCase generated(static_cast<std::uint64_t>(GetParam() * 20 + i));
     EXPECT_TRUE(same(as_expected(generated.select(cpu)), generated.select(cuda))) << generated.description();
@@ -186,7 +186,7 @@ TEST_F(CudaSelectK, ReadsValuesAndIdsOnTheDevice) {
       same(expected, select_k(limited, on_device, MatrixView<const Id>(wide.data(), 1, columns), 20)));
 }
 
-TEST_F(CudaSelectK, ReportsProgressAndStops) {
+TEST_F(CudaSelectK, ReportsProgress) {
   const ValueRows values(RowKind::uniform, 50, 200, 6);
   std::vector<std::uint64_t> done;
   int seconds = 0;
@@ -202,9 +202,32 @@ TEST_F(CudaSelectK, ReportsProgressAndStops) {
   ASSERT_GT(done.size(), 1U);
   EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
   EXPECT_EQ(done.back(), 50U * 200U);
-  context.cancel();
+}
+
+TEST_F(CudaSelectK, StopsBetweenTiles) {
+  const ValueRows values(RowKind::uniform, 50, 200, 6);
+  const Context* cancelled = nullptr;
+  std::uint64_t done = 0;
+  int seconds = 0;
+  const Context context = Context::cuda(0, {.memory_limit = 20'000,
+                                            .progress =
+                                                [&](const Progress& progress) {
+                                                  done = progress.done;
+                                                  cancelled->cancel();
+                                                },
+                                            .clock = [&] { return static_cast<double>(++seconds); }});
+  cancelled = &context;
   EXPECT_EQ(gpu::error_of([&] { select_k(context, values, 5); }).code(), ErrorCode::cancelled);
+  EXPECT_LT(done, 50U * 200U);
   EXPECT_EQ(context.memory_used(), 0U);
+}
+
+TEST_F(CudaSelectK, RefusesMemoryOfAnotherDevice) {
+  if (gpu::device_count() < 2) GTEST_SKIP() << "needs two devices";
+  const float never_read = 0;
+  const MatrixView<const float> elsewhere(&never_read, 1, 1, 1, {DeviceKind::cuda, 1});
+  const Error refusal = gpu::error_of([&] { select_k(Context::cuda(0), elsewhere, 1); });
+  EXPECT_EQ(refusal.code(), ErrorCode::invalid_argument) << refusal.what();
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Copies and fills, in the order of their streams.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -9,6 +10,8 @@
 
 namespace cuda_emulation {
 namespace {
+
+constexpr std::size_t longest_pitch = 0x7fff'ffff;  // cudaDeviceProp::memPitch of every device so far
 
 // `rows` rows of `row_bytes`, a pitch apart.
 struct Copy {
@@ -44,6 +47,8 @@ void run_copy(const Copy& copy, bool from_device, bool to_device) {
 // Pageable memory: the source is read at the call, the destination is complete when the call returns.
 cudaError_t queue_copy(Copy copy, cudaMemcpyKind kind, Queue& queue) {
   if (copy.rows == 0 || copy.row_bytes == 0) return cudaSuccess;
+  if (std::max(copy.to_pitch, copy.from_pitch) > longest_pitch && copy.rows > 1)
+    return cudaErrorInvalidPitchValue;
   if (copy.row_bytes > copy.to_pitch || copy.row_bytes > copy.from_pitch) return cudaErrorInvalidPitchValue;
   const bool from_device = is_device_memory(copy.from);
   const bool to_device = is_device_memory(copy.to);
@@ -97,7 +102,10 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   if (const cudaError_t status = refusal_of_device("cudaMemcpy")) return finish(status);
   Queue& queue = *queue_of(nullptr);
   if (const cudaError_t status = queue_copy(plain_copy(to, from, bytes), kind, queue)) return finish(status);
-  return finish(run_queue(queue));
+  // From pageable memory the call may return when the source has been read, before the device has it: streams that are
+  // not ordered with the default one must wait for it.
+  const bool may_return = is_device_memory(to) && !is_device_memory(from) && !is_pinned_memory(from);
+  return finish(may_return ? cudaSuccess : run_queue(queue));
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backend/cuda/kernels/selection_task.h"
+#include "backend/cuda/selection_task.h"
 
 namespace nearwise::gpu {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "backend/cuda/gpu.h"
-#include "backend/cuda/kernels/selection_task.h"
+#include "backend/cuda/selection_task.h"
 
 namespace nearwise::gpu {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "backend/cuda/gpu.h"
-#include "backend/cuda/kernels/selection_task.h"
+#include "backend/cuda/selection_task.h"
 #include "backend/cuda/warp/row_part.cuh"
 
 namespace nearwise::gpu {

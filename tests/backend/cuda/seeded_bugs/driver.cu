@@ -2,6 +2,7 @@
 // was seeded, and once with the kernels as they are.
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <vector>
 
 #include "backend/cuda/device_selection.h"
@@ -39,8 +40,11 @@ int main() {
       const testing::AssertionResult match = selection.matches_oracle();
       if (match) continue;
       std::printf("found: wrong answer: %s: %s\n", selection.description().c_str(), match.message());
-    } catch (const std::exception&) {
-      std::printf("found: %s: %s\n", cuda_emulation::take_report().c_str(), selection.description().c_str());
+    } catch (const std::exception& error) {
+      const std::string report = cuda_emulation::take_report();
+      // An exception without a report is no finding of the emulated device.
+      std::printf("%s: %s: %s\n", report.empty() ? "error" : "found",
+                  report.empty() ? error.what() : report.c_str(), selection.description().c_str());
     }
     return 0;
   }
