@@ -43,6 +43,9 @@ SASS = """
         /*0000*/                   STL [R1], R2 ;
         /*0010*/               @P0 LDL R3, [R1+0x4] ;
         /*0020*/                   EXIT ;
+	code for sm_75
+		Function : _Z5cleanPf
+        /*0000*/                   EXIT ;
 """
 
 LOG = """
@@ -75,6 +78,12 @@ def test_resources_and_instructions_meet(kernels):
     assert array.spill_bytes == 20 and array.count("LDL|STL") == 2
     assert (clean.name, clean.shared_bytes, clean.spill_bytes, len(clean.instructions)) == ("clean", 1024, 0, 6)
     assert (clean_75.architecture, clean_75.registers, clean_75.spill_bytes) == (75, 16, None)
+
+
+def test_a_kernel_without_instructions_is_not_clean(kernels, monkeypatch):
+    monkeypatch.setattr(kernel_report, "dump", lambda _, option, __: "" if option == "-sass" else RESOURCES)
+    with pytest.raises(SystemExit, match="no instructions of _Z5cleanPf sm_90"):
+        kernels()
 
 
 def test_the_gate_refuses_local_memory(kernels, capsys):
