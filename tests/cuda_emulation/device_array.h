@@ -17,6 +17,8 @@ class DeviceArray {
   }
   explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
     EXPECT_EQ(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
+    // The copy may still be under way, and not every stream waits for the default one.
+    EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
   }
   // After a finding every call fails; the memory goes all the same.
   ~DeviceArray() { static_cast<void>(cudaFree(data_)); }
