@@ -23,7 +23,7 @@ find_cuda() {
     if [[ $place == */nvcc ]]; then place=$(dirname "$(dirname "$(readlink -f "$place")")"); fi
     if [[ -z $place || ! -x $place/bin/nvcc || ! -f $place/include/cublas_v2.h ]]; then continue; fi
     release=$("$place/bin/nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
-    if ((release >= CUDA_VERSION)); then
+    if ((${release:-0} >= CUDA_VERSION)); then
       printf '%s\n' "$place"
       return
     fi

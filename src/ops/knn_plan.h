@@ -16,8 +16,8 @@ struct KnnShape {
   int threads = 1;
 };
 
-// Up to here looking at the rows as they are costs no more than packing them first. Measured on 2 cores with AMX on
-// 2026-11-15: the ways cross between 2 queries (1M x 128 u8) and 5 (1M x 128 f32, 200k x 768 u8).
+// Up to here looking at the rows as they are costs no more than packing them first. Measured with this number at 0 and at
+// 64, on 2 cores with AMX, 2026-11-15: the ways cross between 2 queries (1M x 128 u8) and 5 (1M x 128 f32, 200k x 768 u8).
 inline constexpr std::size_t most_direct_queries = 3;
 
 struct KnnPlan {

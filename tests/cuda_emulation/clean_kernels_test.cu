@@ -8,14 +8,15 @@
 
 #include "backend/cuda/gpu.h"
 #include "cuda_emulation/control.h"
-#include "cuda_emulation/device_array.h"
 #include "cuda_emulation/kernels/locked_insert.h"
 #include "cuda_emulation/kernels/tiled_distances.h"
+#include "support/device_array.h"
 
 namespace cuda_emulation {
 namespace {
 
 using nearwise::gpu::launch;
+using nearwise::support::DeviceArray;
 
 class CleanKernels : public testing::TestWithParam<std::uint64_t> {
  protected:
@@ -39,7 +40,7 @@ TEST_P(CleanKernels, TiledDistances) {
   const DeviceArray<float> device_x(x), device_y(y), device_distances(n * m);
   launch(tiled_distances<16>, dim3((m + 15) / 16, (n + 15) / 16), dim3(16, 16), 0, nullptr, device_x.data(),
          device_y.data(), n, m, dim, device_distances.data());
-  const std::vector<float> distances = device_distances.values();
+  const std::vector<float> distances = device_distances.to_host();
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < m; ++j) {
       double expected = 0;
@@ -64,7 +65,7 @@ TEST_P(CleanKernels, LockedInsert) {
   const DeviceArray<float> device_distance(distance), kept(std::vector<float>(segments * 32, INFINITY));
   launch(locked_insert<>, dim3(4), dim3(64), 0, nullptr, device_segment.data(), device_distance.data(),
          device_id.data(), candidates, kept.data(), kept_ids.data(), locks.data());
-  const std::vector<float> found = kept.values();
+  const std::vector<float> found = kept.to_host();
   for (int s = 0; s < segments; ++s) {
     std::vector<float> expected;
     for (int i = 0; i < candidates; ++i)

@@ -4,12 +4,13 @@
 #include <vector>
 
 #include "backend/cuda/gpu.h"
-#include "cuda_emulation/device_array.h"
+#include "support/device_array.h"
 
 namespace cuda_emulation {
 namespace {
 
 using nearwise::gpu::launch;
+using nearwise::support::DeviceArray;
 
 constexpr unsigned all_lanes = 0xffffffffu;
 
@@ -17,7 +18,7 @@ template <typename Kernel>
 std::vector<int> run(Kernel kernel, unsigned threads, unsigned blocks = 1) {
   const DeviceArray<int> out(std::vector<int>(threads * blocks));
   launch(kernel, dim3(blocks), dim3(threads), 0, nullptr, out.data());
-  return out.values();
+  return out.to_host();
 }
 
 __global__ void shuffle_all(int* out) {
@@ -99,7 +100,7 @@ __global__ void sum_dynamic(int* out) {
 TEST(SharedMemory, MayExceed48Kilobytes) {
   const DeviceArray<int> out(64);
   launch(sum_dynamic, dim3(1), dim3(64), 60000, nullptr, out.data());
-  EXPECT_EQ(out.values(), std::vector<int>(64, 15000));
+  EXPECT_EQ(out.to_host(), std::vector<int>(64, 15000));
 }
 
 __global__ void atomics(int* out) {
@@ -143,7 +144,7 @@ __global__ void through_the_grid(int* out) {
 TEST(CooperativeGroups, GridBarrier) {
   const DeviceArray<int> out(std::vector<int>(5));
   launch(through_the_grid, dim3(4), dim3(1), 0, nullptr, out.data());
-  EXPECT_EQ(out.values().back(), 6);
+  EXPECT_EQ(out.to_host().back(), 6);
 }
 
 __global__ void sum_tiles(int* out) {

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "cuda_emulation/control.h"
-#include "cuda_emulation/device_array.h"
+#include "support/device_array.h"
 
 namespace cuda_emulation {
 namespace {
+
+using nearwise::support::DeviceArray;
 
 class Cublas : public testing::Test {
  protected:
@@ -29,7 +31,7 @@ class Cublas : public testing::Test {
                            depth, device_b.data(), CUDA_R_32F, depth, &zero, out.data(), CUDA_R_32F, 1,
                            compute, CUBLAS_GEMM_DEFAULT),
               CUBLAS_STATUS_SUCCESS);
-    return out.values()[0];
+    return out.to_host()[0];
   }
 
   cublasHandle_t handle_ = nullptr;
@@ -54,7 +56,7 @@ TEST_F(Cublas, SgemmOfEveryLayout) {
       ASSERT_EQ(cublasSgemm(handle_, a_form, b_form, m, n, k, &alpha, device_a.data(), leading,
                             device_b.data(), leading, &beta, device_c.data(), leading),
                 CUBLAS_STATUS_SUCCESS);
-      const std::vector<float> found = device_c.values();
+      const std::vector<float> found = device_c.to_host();
       for (int j = 0; j < n; ++j)
         for (int i = 0; i < m; ++i) {
           double sum = 0;
@@ -84,7 +86,7 @@ TEST_F(Cublas, TheMathModeOfAHandleCounts) {
   ASSERT_EQ(cublasSgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, a.data(), 1, b.data(), 1, &zero,
                         out.data(), 1),
             CUBLAS_STATUS_SUCCESS);
-  EXPECT_EQ(out.values()[0], 1);
+  EXPECT_EQ(out.to_host()[0], 1);
 }
 
 // 1 + 0.75 ulp is 1 + 1 ulp when rounded to nearest.
@@ -107,7 +109,7 @@ TEST_F(Cublas, Bfloat16Inputs) {
       cublasGemmEx(handle_, CUBLAS_OP_T, CUBLAS_OP_N, 1, 1, 2, &one, a.data(), CUDA_R_16BF, 2, b.data(),
                    CUDA_R_16BF, 2, &zero, out.data(), CUDA_R_32F, 1, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
       CUBLAS_STATUS_SUCCESS);
-  EXPECT_EQ(out.values()[0], 5.5f);
+  EXPECT_EQ(out.to_host()[0], 5.5f);
 }
 
 TEST_F(Cublas, RunsInTheOrderOfItsStream) {
@@ -119,9 +121,9 @@ TEST_F(Cublas, RunsInTheOrderOfItsStream) {
   ASSERT_EQ(cublasSgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, a.data(), 1, b.data(), 1, &zero,
                         out.data(), 1),
             CUBLAS_STATUS_SUCCESS);
-  EXPECT_EQ(out.values()[0], -1) << "nobody has waited for the stream";
+  EXPECT_EQ(out.to_host()[0], -1) << "nobody has waited for the stream";
   ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-  EXPECT_EQ(out.values()[0], 6);
+  EXPECT_EQ(out.to_host()[0], 6);
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "cuda_emulation/control.h"
-#include "cuda_emulation/device_array.h"
+#include "support/device_array.h"
 
 namespace cuda_emulation {
 namespace {
+
+using nearwise::support::DeviceArray;
 
 void* allocate(std::size_t bytes, cudaStream_t stream) {
   void* data = nullptr;
@@ -38,7 +40,7 @@ TEST(Memory, TheHostCannotReadIt) {
 
 TEST(Memory, IsPoisonedAtFirst) {
   if (checks_accesses()) GTEST_SKIP() << "reading it is a finding there";
-  EXPECT_EQ(DeviceArray<int>(3).values(), std::vector<int>(3, -1));
+  EXPECT_EQ(DeviceArray<int>(3).to_host(), std::vector<int>(3, -1));
 }
 
 TEST(Memory, CopiesOfWhatNobodyWroteAreReported) {

@@ -8,14 +8,15 @@
 
 #include "backend/cuda/gpu.h"
 #include "cuda_emulation/control.h"
-#include "cuda_emulation/device_array.h"
 #include "cuda_emulation/kernels/locked_insert.h"
 #include "cuda_emulation/kernels/tiled_distances.h"
+#include "support/device_array.h"
 
 namespace cuda_emulation {
 namespace {
 
 using nearwise::gpu::launch;
+using nearwise::support::DeviceArray;
 
 constexpr unsigned all_lanes = 0xffffffffu;
 

@@ -6,13 +6,14 @@
 
 #include "backend/cuda/gpu.h"
 #include "cuda_emulation/control.h"
-#include "cuda_emulation/device_array.h"
 #include "nearwise/error.h"
+#include "support/device_array.h"
 
 namespace cuda_emulation {
 namespace {
 
 using nearwise::gpu::launch;
+using nearwise::support::DeviceArray;
 
 constexpr int size = 64;
 constexpr std::size_t bytes = size * sizeof(int);
@@ -127,7 +128,7 @@ TEST(Streams, WorkOfADestroyedOneStillRuns) {
     launch(add, dim3(1), dim3(size), 0, stream, values.data(), 1, values.data());
   }
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  EXPECT_EQ(values.values(), std::vector<int>(size, 2));
+  EXPECT_EQ(values.to_host(), std::vector<int>(size, 2));
 }
 
 TEST(Streams, BelongToADevice) {
@@ -149,7 +150,7 @@ TEST(Streams, OneHostThreadPerDevice) {
       for (int i = 0; i < 20; ++i)
         launch(add, dim3(1), dim3(size), 0, stream, values.data(), 1, values.data());
       EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-      found[static_cast<std::size_t>(device)] = values.values();
+      found[static_cast<std::size_t>(device)] = values.to_host();
     });
   for (std::thread& thread : threads) thread.join();
   for (int device = 0; device < 3; ++device)

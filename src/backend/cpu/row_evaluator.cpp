@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/cpu/kernels/prefetch.h"
 #include "core/check.h"
 #include "core/convert.h"
 #include "core/distance.h"
@@ -42,8 +43,7 @@ void RowEvaluator::evaluate(const std::uint32_t* rows, std::size_t first, std::s
     // Listed rows lie anywhere: start fetching all of them before the first is needed.
     const std::size_t row_bytes = std::min<std::size_t>(base_.dim() * element_size(base_.type()), 512);
     for (std::size_t i = 0; i < count; ++i)
-      for (std::size_t offset = 0; offset < row_bytes; offset += 64)
-        __builtin_prefetch(base_.row(rows[i]) + offset);
+      prefetch(reinterpret_cast<std::uintptr_t>(base_.row(rows[i])), row_bytes);
   }
   function_({.query = query_.data(),
              .base = base_.row(first),

@@ -18,7 +18,8 @@
 namespace nearwise::cpu {
 namespace {
 
-// Entries of a candidate list beyond k: all rows have one at the same time, in memory rather than in a cache.
+// Entries of a candidate list. All rows have one at the same time, in memory rather than in a cache: every entry costs
+// more than a search's, and there are fewer.
 std::size_t spare_for(std::size_t k) { return k + std::max<std::size_t>(k, 16); }
 
 using Pairing = std::vector<std::pair<std::size_t, std::size_t>>;

@@ -37,7 +37,7 @@ class TopK : public Candidates {
   static std::size_t bytes_per_query(std::size_t k, std::size_t base_width, std::size_t spare);
 
   // Twice k halves a list at every clean-up; small k get enough room to make clean-ups rare, but every entry costs as
-  // much as scanning hundreds of rows. The nearest row alone needs no list: the cutoff follows each better one at once.
+  // much as scanning hundreds of rows. For the nearest row alone a few entries will do: the cutoff soon follows it.
   static std::size_t usual_spare(std::size_t k) { return k == 1 ? 8 : k + std::max<std::size_t>(k, 48); }
 
   // The k best of a query in order, fewer if the base has fewer rows. Ends the query.

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/kernels/radix_select.h"
 #include "backend/cuda/kernels/select_rows.h"
+#include "backend/cuda/kernels/sort_entries.h"
 #include "core/checked.h"
 
 namespace nearwise::gpu {

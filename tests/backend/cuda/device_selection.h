@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/device_array.h"
 #include "backend/cuda/row_selection.h"
+#include "support/device_array.h"
 #include "support/select_cases.h"
 
 namespace nearwise::support {

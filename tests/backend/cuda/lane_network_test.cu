@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "backend/cuda/cuda_test.h"
-#include "backend/cuda/device_array.h"
 #include "backend/cuda/warp/selection_key.cuh"
 #include "core/random.h"
+#include "support/device_array.h"
 
 namespace nearwise {
 namespace {

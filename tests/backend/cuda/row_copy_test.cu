@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/cuda/cuda_test.h"
-#include "backend/cuda/device_array.h"
+#include "support/device_array.h"
 
 namespace nearwise {
 namespace {

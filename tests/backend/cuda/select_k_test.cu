@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "backend/cuda/cuda_test.h"
-#include "backend/cuda/device_array.h"
+#include "support/device_array.h"
 #include "support/memory_limits.h"
 #include "support/select_cases.h"
 

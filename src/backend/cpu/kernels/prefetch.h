@@ -1,4 +1,4 @@
-// Rows that are read one after the other: the hardware alone fetches them too late where there is little to compute.
+// Asking for memory before it is needed. Always inlined: kernels of several instruction sets share it.
 #pragma once
 
 #include <cstddef>
@@ -6,15 +6,19 @@
 
 namespace nearwise::cpu {
 
-// Measured with rows of 128 u8 and f32: 2, 4 and 8 KiB ahead are alike, 1 KiB is too late.
+[[gnu::always_inline]] inline void prefetch(std::uintptr_t address, std::size_t bytes) {
+  for (std::size_t offset = 0; offset < bytes; offset += 64)
+    __builtin_prefetch(reinterpret_cast<const void*>(address + offset));
+}
+
+// Rows that are read one after the other: the hardware alone fetches them too late where there is little to compute.
+// By one_query on rows of 128 u8 and f32, 2, 4 and 8 KiB ahead are alike, 1 KiB is too late.
 inline constexpr std::size_t prefetch_distance = 4096;
 
 // Asks for what lies that far behind `bytes` at `begin`; past the end of the rows it asks for nothing of use, and no
-// address is wrong. Always inlined: kernels of several instruction sets share it.
+// address is wrong.
 [[gnu::always_inline]] inline void prefetch_ahead(const void* begin, std::size_t bytes) {
-  const auto address = reinterpret_cast<std::uintptr_t>(begin) + prefetch_distance;
-  for (std::size_t offset = 0; offset < bytes; offset += 64)
-    __builtin_prefetch(reinterpret_cast<const void*>(address + offset));
+  prefetch(reinterpret_cast<std::uintptr_t>(begin) + prefetch_distance, bytes);
 }
 
 }  // namespace nearwise::cpu

@@ -1,4 +1,4 @@
-// The k best of every row, or part of a row, for any k: radix selection, one block each, and sorts of what it chose.
+// The k best of every row, or part of a row, for any k and in any order: radix selection, one block each.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,15 +11,5 @@ namespace nearwise::gpu {
 
 // The entries (image and position) of the k best, in any order: entries[rows, parts, k].
 void launch_radix_select(cudaStream_t stream, Ties ties, const SelectionTask& task, std::int64_t* entries);
-
-// Sorts runs of tuning::sorted_run entries in place.
-void launch_sort_runs(cudaStream_t stream, Ties ties, const SelectionTask& task, std::int64_t* entries);
-
-// Merges sorted runs of `run` entries two by two.
-void launch_merge_runs(cudaStream_t stream, Ties ties, const SelectionTask& task, std::uint32_t run,
-                       const std::int64_t* entries, std::int64_t* merged);
-
-// Values and ids of sorted entries, to where the task wants them.
-void launch_write_entries(cudaStream_t stream, const SelectionTask& task, const std::int64_t* entries);
 
 }  // namespace nearwise::gpu

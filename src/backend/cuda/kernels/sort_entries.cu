@@ -5,7 +5,7 @@
 
 #include "backend/cuda/block/selection_entry.cuh"
 #include "backend/cuda/gpu.h"
-#include "backend/cuda/kernels/radix_select.h"
+#include "backend/cuda/kernels/sort_entries.h"
 #include "backend/cuda/tuning/selection.h"
 
 namespace nearwise::gpu {

@@ -27,14 +27,12 @@ inline constexpr int values_per_lane = Capacity <= 256 ? 8 : 4;
 // Rows, or parts of rows, of a block: one warp each.
 inline constexpr int warps_per_block = 4;
 
-// Registers of a thread, for a key of so many 32-bit words: its queues, and all else. The widest keys need some more in
-// long networks (sm_100).
+// Registers of a thread, for a key of so many 32-bit words (2, or 4 with an id, also with a padded narrow one): its
+// queues, and all else. Keys of four words need some more in long networks (sm_100).
 template <int Capacity, int KeyWords>
 inline constexpr int queue_registers = KeyWords*(Capacity / 32 + thread_queue_length<Capacity>);
 template <int Capacity, int KeyWords>
-inline constexpr int other_registers = KeyWords == 2   ? 56
-                                       : KeyWords == 3 ? 64
-                                                       : 64 + Capacity / 32;
+inline constexpr int other_registers = KeyWords == 2 ? 56 : 64 + Capacity / 32;
 
 // Blocks that are to fit on a multiprocessor: as many as leave every thread these registers. Without a number the
 // compiler trades spills for more blocks.

@@ -1,4 +1,4 @@
-// Elements in device memory, copied there and back: for tests that launch kernels themselves.
+// Elements in device memory, copied there and back: for tests that call CUDA or launch kernels themselves.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class DeviceArray {
   DeviceArray& operator=(const DeviceArray&) = delete;
   ~DeviceArray() { gpu::ignore(cudaFree(data_)); }
 
-  T* data() { return data_; }
+  T* data() const { return data_; }
   std::vector<T> to_host() const {
     std::vector<T> elements(size_);
     if (size_ > 0)
