@@ -20,6 +20,9 @@ class Stream;
 
 enum class RowsRole : std::uint8_t { queries, base };
 
+// What every backend says of a row with NaN or infinity.
+[[noreturn]] void refuse_row(RowsRole role, std::size_t row);
+
 // Rows in the form a backend scans. Opaque; made by prepare_rows, used by the backend that made it.
 class PreparedRows {
  public:
@@ -105,13 +108,18 @@ struct KnnDirectArgs {
 
 // Memory of a search, for the planner. Bytes on the context's budget.
 struct KnnCosts {
-  std::uint64_t bytes_per_query = 0;         // prepared form and top-k state
-  std::uint64_t bytes_per_base_row = 0;      // prepared form
-  std::uint64_t fixed_bytes = 0;             // per search, whatever the sizes
+  std::uint64_t bytes_per_query = 0;     // prepared form and top-k state
+  std::uint64_t bytes_per_base_row = 0;  // prepared form
+  std::uint64_t fixed_bytes = 0;         // per search, whatever the sizes
+  std::uint64_t useful_bytes = 0;  // that a search can make use of beside all these, where they are there
   std::uint64_t direct_bytes_per_query = 0;  // of knn_direct
   std::size_t query_granule = 1;             // queries are prepared in multiples of this
   std::size_t base_granule = 1;
   std::uintptr_t form = 0;  // queries and base rows prepared for equal forms can be compared
+  // One stream occupies the device: threads of the host do not share the base, and blocks are large even where few
+  // queries pass through them.
+  bool whole_device = false;
+  std::uint64_t device_bytes = UINT64_MAX;  // memory of the device that is free; the budget may promise more
 };
 
 struct KnnCostsArgs {
@@ -194,12 +202,15 @@ struct Ops {
   KnnCosts (*knn_costs)(const Stream&, const KnnCostsArgs&) = nullptr;
   // Whether f32 rows hold whole numbers from 0 to 255 only, and comparing them as such is of use.
   bool (*holds_bytes)(Stream&, const RowsView&) = nullptr;
+  // Copies rows of the device to the host, one after another. Backends whose rows are on the host have none.
+  void (*fetch_rows)(Stream&, const RowsView&, std::byte* out) = nullptr;
   std::unique_ptr<PreparedRows> (*prepare_rows)(Stream&, const PrepareArgs&) = nullptr;
   std::unique_ptr<Collector> (*start_top_k)(Stream&, const TopKArgs&) = nullptr;
   std::unique_ptr<Collector> (*start_range)(Stream&, const RangeArgs&) = nullptr;
   void (*knn_block)(Stream&, const KnnBlockArgs&) = nullptr;
   void (*finish_top_k)(Stream&, const FinishTopKArgs&) = nullptr;
   void (*finish_range)(Stream&, const FinishRangeArgs&) = nullptr;
+  // Null: the blocked way takes few queries too.
   void (*knn_direct)(Stream&, const KnnDirectArgs&) = nullptr;
   SelfJoinCosts (*self_join_costs)(const Stream&, const KnnCostsArgs&) = nullptr;
   // False, and nothing written: the numbers are too large for its products.

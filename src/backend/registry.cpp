@@ -19,6 +19,7 @@ std::vector<std::string> supported_operations(const Ops& ops) {
   };
   add("knn_costs", ops.knn_costs != nullptr);
   add("holds_bytes", ops.holds_bytes != nullptr);
+  add("fetch_rows", ops.fetch_rows != nullptr);
   add("prepare_rows", ops.prepare_rows != nullptr);
   add("start_top_k", ops.start_top_k != nullptr);
   add("start_range", ops.start_range != nullptr);

@@ -11,13 +11,13 @@
 
 namespace nearwise {
 
-inline float to_float(float value) noexcept { return value; }
-inline float to_float(std::uint8_t value) noexcept { return value; }
-inline float to_float(std::int8_t value) noexcept { return value; }
-inline float to_float(BFloat16 value) noexcept {
+constexpr float to_float(float value) noexcept { return value; }
+constexpr float to_float(std::uint8_t value) noexcept { return value; }
+constexpr float to_float(std::int8_t value) noexcept { return value; }
+constexpr float to_float(BFloat16 value) noexcept {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
 }
-inline float to_float(Float16 value) noexcept {
+constexpr float to_float(Float16 value) noexcept {
   const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000U) << 16;
   const std::uint32_t exponent = value.bits >> 10 & 0x1FU;
   const std::uint32_t mantissa = value.bits & 0x3FFU;

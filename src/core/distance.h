@@ -15,7 +15,7 @@ namespace nearwise {
 
 inline constexpr std::size_t distance_lanes = 8;
 
-inline double sum_of_lanes(const double* lane) noexcept {
+constexpr double sum_of_lanes(const double* lane) noexcept {
   return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
@@ -26,7 +26,7 @@ constexpr bool is_euclidean(Metric metric) {
 
 // sum: squared differences (sqeuclidean, euclidean) or products (inner_product, cosine).
 // The norms are sums of squares, used by cosine only.
-inline float reported(Metric metric, double sum, double query_norm, double row_norm) noexcept {
+constexpr float reported(Metric metric, double sum, double query_norm, double row_norm) noexcept {
   switch (metric) {
     case Metric::euclidean: return static_cast<float>(std::sqrt(sum));
     case Metric::cosine:
@@ -40,13 +40,13 @@ inline float reported(Metric metric, double sum, double query_norm, double row_n
 }
 
 // Orders answers: smaller is better for every metric. Exact in both directions.
-inline float sort_key(Metric metric, float reported_distance) noexcept {
+constexpr float sort_key(Metric metric, float reported_distance) noexcept {
   return metric == Metric::inner_product ? -reported_distance : reported_distance;
 }
-inline float distance_of_key(Metric metric, float key) noexcept { return sort_key(metric, key); }
+constexpr float distance_of_key(Metric metric, float key) noexcept { return sort_key(metric, key); }
 
 // What stands in a result row behind its last neighbour.
-inline float padding_distance(Metric metric) noexcept {
+constexpr float padding_distance(Metric metric) noexcept {
   return distance_of_key(metric, std::numeric_limits<float>::infinity());
 }
 

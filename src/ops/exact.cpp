@@ -128,7 +128,9 @@ Neighbors search_knn(const Context& context, const RowsView& queries, const Rows
       dispatch(&Ops::knn_costs, "knn_costs", *stream,
                KnnCostsArgs{base.dim(), wanted, options.metric, queries.type(), base.type(), as_bytes});
   const KnnShape shape = {queries.rows(), base.rows(), base.dim(), wanted, context.threads()};
-  const KnnPlan plan = plan_knn(shape, costs, {state.budget->limit(), state.budget->available(), bytes});
+  const KnnMemory memory = {state.budget->limit(), state.budget->available(), bytes};
+  const KnnPlan plan = state.backend.ops.knn_direct != nullptr ? plan_knn(shape, costs, memory)
+                                                               : plan_blocked_knn(shape, costs, memory);
 
   const Reservation reservation(*state.budget, bytes);
   Neighbors result{Matrix<Id>(queries.rows(), wanted), Matrix<float>(queries.rows(), wanted)};
@@ -139,7 +141,7 @@ Neighbors search_knn(const Context& context, const RowsView& queries, const Rows
     ProgressMeter progress(state.options.progress, state.clock, "knn",
                            std::uint64_t{queries.rows()} * base.rows());
     const std::vector<float> own_centre =
-        prepared == nullptr && !plan.direct ? centre_of(base, options.metric) : std::vector<float>();
+        prepared == nullptr && !plan.direct ? centre_of(*stream, base, options.metric) : std::vector<float>();
     const ExactSearch search = {.context = context,
                                 .queries = queries,
                                 .base = base,

@@ -37,7 +37,7 @@ Neighbors exact_knn_graph(const Context& context, RowsView base, std::size_t k, 
     Neighbors result{Matrix<Id>(base.rows(), k), Matrix<float>(base.rows(), k)};
     ProgressMeter progress(state.options.progress, state.clock, "exact_knn_graph",
                            std::uint64_t{base.rows()} * (base.rows() - 1) / 2);
-    const std::vector<float> centre = centre_of(base, options.metric);
+    const std::vector<float> centre = centre_of(*stream, base, options.metric);
     const bool joined = dispatch(&Ops::self_join, "self_join", *stream,
                                  SelfJoinArgs{.rows = base,
                                               .metric = options.metric,

@@ -14,16 +14,23 @@ namespace {
 // Bounds of the error analysis (docs/algorithms/certified-search.md), far above any use.
 constexpr std::size_t most_dim = std::size_t{1} << 20;
 
-// The mean of a few evenly spaced rows. Any point is correct. Rounded to about a hundredth of the data's spread, so that
-// rows of few significant bits (whole numbers, say) still have few when it has been subtracted.
-std::vector<float> sample_centre(const RowsView& base) {
+// A few evenly spaced rows.
+RowsView sample_of(const RowsView& base) {
   constexpr std::size_t most_samples = 256;
   const std::size_t samples = std::min(most_samples, base.rows());
+  return {base.data(), base.type(), samples, base.dim(), base.rows() / samples * base.stride_bytes(),
+          base.place()};
+}
+
+// The mean of the rows. Any point is correct. Rounded to about a hundredth of the data's spread, so that
+// rows of few significant bits (whole numbers, say) still have few when it has been subtracted.
+std::vector<float> mean_of(const RowsView& base) {
+  const std::size_t samples = base.rows();
   std::vector<double> mean(base.dim(), 0);
   std::vector<double> row(base.dim());
   const auto for_each_sample = [&](const auto& look) {
     for (std::size_t i = 0; i < samples; ++i) {
-      row_to_double(base, base.rows() / samples * i, row.data());
+      row_to_double(base, i, row.data());
       for (std::size_t j = 0; j < base.dim(); ++j) look(j);
     }
   };
@@ -56,10 +63,23 @@ void check_rows(const char* operation, const Context& context, const RowsView& q
     require(rows.place().kind == DeviceKind::cpu || rows.place() == context.place(),
             "{}: rows lie on {}:{}, which is neither the host nor the context's device", operation,
             name(rows.place().kind), rows.place().ordinal);
+  for (const RowsView& rows : {queries, base}) {
+    const std::size_t size = element_size(rows.type());
+    require(
+        rows.place().kind == DeviceKind::cpu ||
+            (reinterpret_cast<std::uintptr_t>(rows.data()) % size == 0 && rows.stride_bytes() % size == 0),
+        "{}: rows on a device must be aligned to their elements of {} bytes", operation, size);
+  }
 }
 
-std::vector<float> centre_of(const RowsView& base, Metric metric) {
-  return is_euclidean(metric) && base.rows() > 0 ? sample_centre(base) : std::vector<float>();
+std::vector<float> centre_of(Stream& stream, const RowsView& base, Metric metric) {
+  if (!is_euclidean(metric) || base.rows() == 0) return {};
+  const RowsView sample = sample_of(base);
+  if (sample.place().kind == DeviceKind::cpu) return mean_of(sample);
+  const std::size_t row_bytes = sample.dim() * element_size(sample.type());
+  std::vector<std::byte> fetched(sample.rows() * row_bytes);
+  dispatch(&Ops::fetch_rows, "fetch_rows", stream, sample, fetched.data());
+  return mean_of({fetched.data(), sample.type(), sample.rows(), sample.dim(), row_bytes});
 }
 
 bool are_bytes(Stream& stream, const RowsView& queries, const RowsView& base, Metric metric) {

@@ -19,7 +19,7 @@ namespace nearwise {
 void check_rows(const char* operation, const Context& context, const RowsView& queries, const RowsView& base);
 
 // A point in the middle of the data, for metrics that do not change when queries and base are shifted; else empty.
-std::vector<float> centre_of(const RowsView& base, Metric metric);
+std::vector<float> centre_of(Stream& stream, const RowsView& base, Metric metric);
 
 // Whether both are f32 rows of whole numbers from 0 to 255 that the backend compares faster as bytes. Reads the base once
 // if they are, a little of it if they are not.

@@ -69,14 +69,15 @@ KnnPlan plan_blocked_knn(const KnnShape& shape, const KnnCosts& costs, const Knn
   };
   // At the least: one granule of queries and one of base rows per shard.
   const std::uint64_t least_queries = std::min(costs.query_granule, shape.queries);
-  const std::uint64_t available =
-      working_memory(memory, bytes_for(needed, least_queries, costs.base_granule));
+  const std::uint64_t least = bytes_for(needed, least_queries, costs.base_granule);
+  std::uint64_t available = std::max(least, std::min(working_memory(memory, least), costs.device_bytes));
+  available -= std::min(costs.useful_bytes, (available - least) / 4);
 
   KnnPlan plan;
   plan.shards = needed;
   // Where queries alone do not occupy the threads, the base is split among them.
-  const auto threads = static_cast<std::size_t>(shape.threads);
-  if (divide_up(shape.queries, costs.query_granule) < 4 * threads) {
+  const auto threads = static_cast<std::size_t>(costs.whole_device ? 1 : shape.threads);
+  if (threads > 1 && divide_up(shape.queries, costs.query_granule) < 4 * threads) {
     const std::size_t wanted = std::max(needed, std::min(useful_shards(shape), threads));
     if (bytes_for(wanted, least_queries, costs.base_granule) <= available) plan.shards = wanted;
   }
@@ -94,8 +95,9 @@ KnnPlan plan_blocked_knn(const KnnShape& shape, const KnnCosts& costs, const Knn
   plan.query_tile = std::min<std::uint64_t>(tile, shape.queries);
 
   const std::uint64_t taken = bytes_for(plan.shards, plan.query_tile, 0);
-  const std::uint64_t worth =
-      std::clamp(plan.query_tile * block_bytes_per_query, least_block_bytes, block_bytes);
+  const std::uint64_t worth = costs.whole_device ? block_bytes
+                                                 : std::clamp(plan.query_tile * block_bytes_per_query,
+                                                              least_block_bytes, block_bytes);
   const std::uint64_t for_block = std::min(worth, (available - taken) / plan.shards);
   const std::uint64_t granules = for_block / (costs.bytes_per_base_row * costs.base_granule);
   plan.base_block = std::max<std::uint64_t>(1, granules) * costs.base_granule;

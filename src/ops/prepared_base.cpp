@@ -59,7 +59,7 @@ Exact Exact::prepare(const Context& context, RowsView base, const ExactOptions& 
   const bool bytes = are_bytes(*stream, base.slice(0, 0), base, options.metric);
   const KnnCosts costs = costs_of(context, base, options.metric, base.type(), bytes);
   auto state = std::make_unique<State>(State{context, base, options.metric, costs.form, {}});
-  state->prepared.centre = centre_of(base, options.metric);
+  state->prepared.centre = centre_of(*stream, base, options.metric);
   state->prepared.bytes = bytes;
   ProgressMeter progress(context.state().options.progress, context.state().clock, "prepare", base.rows());
   const std::size_t step = block_rows(costs, base.rows(), context.threads());

@@ -78,7 +78,7 @@ RangeNeighbors search_range(const Context& context, const RowsView& queries, con
   ProgressMeter progress(state.options.progress, state.clock, "range_search",
                          std::uint64_t{queries.rows()} * base.rows());
   const std::vector<float> own_centre =
-      prepared == nullptr ? centre_of(base, options.metric) : std::vector<float>();
+      prepared == nullptr ? centre_of(*stream, base, options.metric) : std::vector<float>();
   const ExactSearch search = {
       .context = context,
       .queries = queries,

@@ -1,7 +1,7 @@
 // The inequalities of docs/algorithms/certified-search.md, checked on vectors packed in f32 and bf16 and multiplied with
 // deliberately bad orders of summation, against the definition. A bound that forgets a term fails here long before a
 // search loses a neighbour.
-#include "backend/cpu/score_bound.h"
+#include "core/score_bound.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include "core/distance.h"
 #include "core/random.h"
 
-namespace nearwise::cpu {
+namespace nearwise {
 namespace {
 
 struct Pair {
@@ -49,18 +49,22 @@ float to_bf16(float value) {
   return (bits & 0x7F800000) == 0 ? 0.0F : std::bit_cast<float>(bits);
 }
 
+float flushed(Products products, float value) {
+  return products != Products::f32 && std::abs(value) < 0x1p-126F ? 0.0F : value;
+}
+
 // Rounds a vector to the encoding and measures it.
-Lengths encode(Encoding encoding, std::vector<float>& vector) {
+Lengths encode(Products products, std::vector<float>& vector) {
   double lost = 0;
   for (float& value : vector) {
-    const float rounded = encoding == Encoding::bf16 ? to_bf16(value) : value;
+    const float rounded = products == Products::bf16 ? to_bf16(value) : flushed(products, value);
     lost += (static_cast<double>(value) - rounded) * (static_cast<double>(value) - rounded);
     value = rounded;
   }
   return {norm_of(vector), std::sqrt(lost) * (1 + 1e-12)};
 }
 
-Packed pack(Metric metric, Encoding encoding, const Pair& pair) {
+Packed pack(Metric metric, Products products, const Pair& pair) {
   Packed packed = {pair.query, pair.row};
   if (metric == Metric::cosine) {
     packed.query = scaled(pair.query);
@@ -71,25 +75,23 @@ Packed pack(Metric metric, Encoding encoding, const Pair& pair) {
       packed.row[i] = pair.row[i] - pair.centre[i];
     }
   }
-  packed.query_lengths = encode(encoding, packed.query);
-  packed.row_lengths = encode(encoding, packed.row);
+  packed.query_lengths = encode(products, packed.query);
+  packed.row_lengths = encode(products, packed.row);
   return packed;
 }
 
 // One accumulator, no FMA: the order with the largest error that a kernel could use. Matrix units flush denormals.
-float score_of(Metric metric, Encoding encoding, const Packed& packed) {
+float score_of(Metric metric, Products products, const Packed& packed) {
   const bool biased = metric == Metric::sqeuclidean || metric == Metric::euclidean;
-  const auto flush = [&](float value) {
-    return encoding == Encoding::bf16 && std::abs(value) < 0x1p-126F ? 0.0F : value;
-  };
+  const auto flush = [&](float value) { return flushed(products, value); };
   const double norm = packed.row_lengths.norm;
-  const float bias = biased ? static_cast<float>(norm * norm / 2) : 0.0F;
-  float sum = encoding == Encoding::bf16 ? 0.0F : -bias;
+  const float bias = flush(biased ? static_cast<float>(norm * norm / 2) : 0.0F);
+  float sum = products == Products::bf16 ? 0.0F : -bias;
   for (std::size_t i = 0; i < packed.query.size(); ++i) {
     const float product = flush(packed.query[i] * packed.row[i]);
     sum = flush(sum + product);
   }
-  return encoding == Encoding::bf16 ? bias - sum : -sum;
+  return products == Products::bf16 ? bias - sum : -sum;
 }
 
 // The sort key by definition, from the original vectors.
@@ -126,20 +128,20 @@ Pair random_pair(std::uint64_t seed, std::size_t dim) {
   return pair;
 }
 
-class ScoreBoundTest : public testing::TestWithParam<std::tuple<Metric, Encoding>> {
+class ScoreBoundTest : public testing::TestWithParam<std::tuple<Metric, Products>> {
  protected:
   Metric metric() const { return std::get<0>(GetParam()); }
-  Encoding encoding() const { return std::get<1>(GetParam()); }
+  Products products() const { return std::get<1>(GetParam()); }
 };
 
 // A row is never dropped by a limit that its own reported key meets: catches any missing error term.
 TEST_P(ScoreBoundTest, KeepsRowsThatTieWithTheLimit) {
   for (const std::size_t dim : {1, 3, 8, 33, 128, 1000}) {
-    const ScoreBound bound(metric(), encoding(), dim);
+    const ScoreBound bound(metric(), products(), dim);
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       const Pair pair = random_pair(seed, dim);
-      const Packed packed = pack(metric(), encoding(), pair);
-      const float score = score_of(metric(), encoding(), packed);
+      const Packed packed = pack(metric(), products(), pair);
+      const float score = score_of(metric(), products(), packed);
       const double limit = bound.limit_from_key(key_of(metric(), pair));
       EXPECT_LE(score, bound.cutoff(packed.query_lengths, packed.row_lengths, limit))
           << "seed " << seed << " dim " << dim;
@@ -150,12 +152,12 @@ TEST_P(ScoreBoundTest, KeepsRowsThatTieWithTheLimit) {
 // The limit made of a score admits the key of the row that the score belongs to.
 TEST_P(ScoreBoundTest, LimitOfAScoreCoversItsOwnKey) {
   for (const std::size_t dim : {1, 3, 8, 33, 128, 1000}) {
-    const ScoreBound bound(metric(), encoding(), dim);
+    const ScoreBound bound(metric(), products(), dim);
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       const Pair pair = random_pair(seed, dim);
-      const Packed packed = pack(metric(), encoding(), pair);
+      const Packed packed = pack(metric(), products(), pair);
       const double limit = bound.limit_from_score(packed.query_lengths, packed.row_lengths,
-                                                  score_of(metric(), encoding(), packed));
+                                                  score_of(metric(), products(), packed));
       const double key = key_of(metric(), pair);
       EXPECT_LE(metric() == Metric::euclidean ? key * key : key, limit) << "seed " << seed << " dim " << dim;
     }
@@ -165,7 +167,7 @@ TEST_P(ScoreBoundTest, LimitOfAScoreCoversItsOwnKey) {
 // The bound must also be of use: random rows at typical distances are told apart from the nearest ones.
 TEST_P(ScoreBoundTest, DropsRowsThatAreClearlyWorse) {
   const std::size_t dim = 128;
-  const ScoreBound bound(metric(), encoding(), dim);
+  const ScoreBound bound(metric(), products(), dim);
   int dropped = 0;
   for (std::uint64_t seed = 0; seed < 600; seed += 6) {  // scale 1, no offset
     const Pair far = random_pair(seed + (seed % 3 == 0 ? 6 * 1000 + 6 : 0), dim);
@@ -175,9 +177,9 @@ TEST_P(ScoreBoundTest, DropsRowsThatAreClearlyWorse) {
     Pair apart = far;
     for (std::size_t i = 0; i < dim; ++i) apart.row[i] = -far.query[i];
     const double limit = bound.limit_from_key(key_of(metric(), near));
-    const Packed packed = pack(metric(), encoding(), apart);
+    const Packed packed = pack(metric(), products(), apart);
     dropped +=
-        score_of(metric(), encoding(), packed) > bound.cutoff(packed.query_lengths, packed.row_lengths, limit)
+        score_of(metric(), products(), packed) > bound.cutoff(packed.query_lengths, packed.row_lengths, limit)
             ? 1
             : 0;
   }
@@ -185,7 +187,7 @@ TEST_P(ScoreBoundTest, DropsRowsThatAreClearlyWorse) {
 }
 
 TEST_P(ScoreBoundTest, NoLimitLetsEverythingPass) {
-  const ScoreBound bound(metric(), encoding(), 16);
+  const ScoreBound bound(metric(), products(), 16);
   EXPECT_EQ(bound.cutoff({1}, {1}, std::numeric_limits<double>::infinity()),
             std::numeric_limits<float>::max());
   EXPECT_FALSE(ScoreBound::holds_for({1}, {1e19}));
@@ -196,11 +198,14 @@ TEST_P(ScoreBoundTest, NoLimitLetsEverythingPass) {
 INSTANTIATE_TEST_SUITE_P(Metrics, ScoreBoundTest,
                          testing::Combine(testing::Values(Metric::sqeuclidean, Metric::euclidean,
                                                           Metric::inner_product, Metric::cosine),
-                                          testing::Values(Encoding::f32, Encoding::bf16)),
+                                          testing::Values(Products::f32, Products::flushed_f32,
+                                                          Products::bf16)),
                          [](const auto& test) {
                            return std::string(name(std::get<0>(test.param))) +
-                                  (std::get<1>(test.param) == Encoding::bf16 ? "_bf16" : "_f32");
+                                  (std::get<1>(test.param) == Products::bf16  ? "_bf16"
+                                   : std::get<1>(test.param) == Products::f32 ? "_f32"
+                                                                              : "_flushed_f32");
                          });
 
 }  // namespace
-}  // namespace nearwise::cpu
+}  // namespace nearwise

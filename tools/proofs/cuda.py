@@ -71,6 +71,13 @@ def selection_shapes(session):
     return Result(shapes, ">= 500, none wrong", shapes >= 500 and not failed, {"failed": failed})
 
 
+def exact_search_shapes(session):
+    """knn on the emulated device gives the CPU's answer, to the bit, for 240 generated shapes."""
+    passed, failed = tests(session, "emulated", "-R", "SixtyShapes")
+    shapes = 60 * len(passed)  # of a test, tests/backend/cuda/knn_test.cu
+    return Result(shapes, ">= 200, none wrong", shapes >= 200 and not failed, {"failed": failed})
+
+
 def checked_schedules(session):
     """The check build finds nothing in our kernels under five schedules, and every seeded bug."""
     passed, failed = tests(session, "emulated-check")
@@ -85,4 +92,4 @@ def checked_schedules(session):
                    "seeded_bugs_of_emulator": len(of_emulator), "seeded_bugs_of_product": len(of_product)})
 
 
-FIGURES = (kernel_resources, selection_fast_path, selection_shapes, checked_schedules)
+FIGURES = (kernel_resources, selection_fast_path, selection_shapes, exact_search_shapes, checked_schedules)

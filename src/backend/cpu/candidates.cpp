@@ -28,7 +28,7 @@ Candidates::Candidates(CpuStream& stream, const PackedRows& packed, const RowsVi
       base_width_(packed.kernel.base_width),
       capacity_(spare + base_width_),
       stride_(capacity_ + store_slack),
-      bound_(metric, packed.kernel.base_encoding, packed.dim),
+      bound_(metric, products_of(packed.kernel.base_encoding), packed.dim),
       scores_(stream.budget(), queries() * stride_),
       rows_(stream.budget(), queries() * stride_),
       counts_(stream.budget(), queries()),

@@ -14,10 +14,10 @@
 #include "backend/cpu/answers.h"
 #include "backend/cpu/prepared_rows.h"
 #include "backend/cpu/row_evaluator.h"
-#include "backend/cpu/score_bound.h"
 #include "backend/cpu/stream.h"
 #include "backend/ops.h"
 #include "core/memory.h"
+#include "core/score_bound.h"
 
 namespace nearwise::cpu {
 

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "core/check.h"
 #include "core/convert.h"
 
 namespace nearwise::cpu {
@@ -13,12 +12,6 @@ bool is_finite_row(const RowsView& rows, std::size_t index) {
       if (!std::isfinite(element<decltype(tag)>(rows.row(index), i))) return false;
     return true;
   });
-}
-
-void refuse_row(RowsRole role, std::size_t row) {
-  fail(ErrorCode::invalid_argument,
-       "exact search: every element must be finite, {} row {} holds NaN or infinity",
-       role == RowsRole::queries ? "query" : "base", row);
 }
 
 }  // namespace nearwise::cpu

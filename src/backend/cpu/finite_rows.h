@@ -1,4 +1,4 @@
-// Rows with NaN or infinity are refused by their number.
+// Looks for rows with NaN or infinity, which are refused.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,5 @@
 namespace nearwise::cpu {
 
 bool is_finite_row(const RowsView& rows, std::size_t index);
-
-[[noreturn]] void refuse_row(RowsRole role, std::size_t row);
 
 }  // namespace nearwise::cpu

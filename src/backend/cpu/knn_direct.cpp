@@ -10,9 +10,9 @@
 #include "backend/cpu/operations.h"
 #include "backend/cpu/row_estimator.h"
 #include "backend/cpu/row_evaluator.h"
-#include "backend/cpu/score_bound.h"
 #include "backend/cpu/stream.h"
 #include "core/progress.h"
+#include "core/score_bound.h"
 
 namespace nearwise::cpu {
 namespace {
@@ -27,7 +27,7 @@ class DirectSearch {
       : args_(args),
         estimator_(cpu, args.queries, query, args.base, args.metric),
         evaluator_(cpu, args.queries, query, args.base, args.metric),
-        bound_(args.metric, Encoding::f32, args.base.dim()),
+        bound_(args.metric, Products::f32, args.base.dim()),
         heap_(heap),
         k_(k) {}
 

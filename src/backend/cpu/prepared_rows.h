@@ -5,12 +5,17 @@
 #include <limits>
 
 #include "backend/cpu/kernels/kernels.h"
-#include "backend/cpu/score_bound.h"
 #include "backend/cpu/stream.h"
 #include "backend/ops.h"
 #include "core/memory.h"
+#include "core/score_bound.h"
 
 namespace nearwise::cpu {
+
+constexpr Products products_of(Encoding encoding) {
+  if (is_integer(encoding)) return Products::integers;
+  return encoding == Encoding::bf16 ? Products::bf16 : Products::f32;
+}
 
 class PackedRows : public PreparedRows {
  public:

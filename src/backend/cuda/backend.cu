@@ -45,7 +45,14 @@ const Backend* cuda_backend() {
         return std::make_unique<gpu::CudaStream>(state);
       },
       // Operations are entered here as they come, one .cu beside this file for each.
-      .ops = {.select_k_bytes = gpu::select_k_bytes, .select_k = gpu::select_k},
+      .ops = {.knn_costs = gpu::knn_costs,
+              .fetch_rows = gpu::fetch_rows,
+              .prepare_rows = gpu::prepare_rows,
+              .start_top_k = gpu::start_top_k,
+              .knn_block = gpu::knn_block,
+              .finish_top_k = gpu::finish_top_k,
+              .select_k_bytes = gpu::select_k_bytes,
+              .select_k = gpu::select_k},
   };
   return &backend;
 }

@@ -1,10 +1,16 @@
-// The operations of the CUDA backend (src/backend/ops.h), one .cu each.
+// The operations of the CUDA backend (src/backend/ops.h), a .cu for each or a few.
 #pragma once
 
 #include "backend/ops.h"
 
 namespace nearwise::gpu {
 
+KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args);
+void fetch_rows(Stream& stream, const RowsView& rows, std::byte* out);
+std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& args);
+std::unique_ptr<Collector> start_top_k(Stream& stream, const TopKArgs& args);
+void knn_block(Stream& stream, const KnnBlockArgs& args);
+void finish_top_k(Stream& stream, const FinishTopKArgs& args);
 std::uint64_t select_k_bytes(const Stream& stream, const SelectKShape& shape);
 void select_k(Stream& stream, const SelectKArgs& args);
 

@@ -41,7 +41,7 @@ TEST_F(CudaBackend, InstructionSetsAreForTheCpu) {
 TEST_F(CudaBackend, OperationsItLacksAreNamed) {
   const std::vector<float> values = {1, 2, 3, 4};
   const MatrixView<const float> rows(values.data(), 2, 2);
-  const Error error = error_of([&] { knn(Context::cuda(0), rows, rows, 1); });
+  const Error error = error_of([&] { range_search(Context::cuda(0), rows, rows, 1); });
   EXPECT_EQ(error.code(), ErrorCode::unsupported);
   EXPECT_NE(std::string(error.what()).find("the cuda backend does not implement it"), std::string::npos)
       << error.what();

@@ -1,4 +1,4 @@
-#include "backend/cpu/score_bound.h"
+#include "core/score_bound.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "core/distance.h"
 
-namespace nearwise::cpu {
+namespace nearwise {
 namespace {
 
 constexpr double f32_unit = 0x1p-24;       // half a unit in the last place, relative
@@ -40,15 +40,15 @@ struct Arithmetic {
   double underflow;
 };
 
-Arithmetic arithmetic_of(Encoding encoding, double dim) {
-  switch (encoding) {
+Arithmetic arithmetic_of(Products products, double dim) {
+  switch (products) {
     // dim products and dim additions, each rounded, in whatever order; a few more for bias and norms.
-    case Encoding::f32: return {dim + 4, (dim + 4) * f32_smallest};
+    case Products::f32: return {dim + 4, (dim + 4) * f32_smallest};
+    case Products::flushed_f32: return {dim + 4, (3 * dim + 16) * f32_flushed};
     // Products are exact, unless they underflow; sums round, in whatever order, and flush denormal results to zero.
-    case Encoding::bf16: return {dim + 12, (3 * dim + 16) * f32_flushed};
+    case Products::bf16: return {dim + 12, (3 * dim + 16) * f32_flushed};
     // Exact integers, rounded once to f32.
-    case Encoding::byte:
-    case Encoding::flipped_byte: break;
+    case Products::integers: break;
   }
   return {2, 0};
 }
@@ -60,9 +60,9 @@ float round_up(double value) {
 
 }  // namespace
 
-ScoreBound::ScoreBound(Metric metric, Encoding encoding, std::size_t dim)
+ScoreBound::ScoreBound(Metric metric, Products products, std::size_t dim)
     : metric_(metric), dim_(static_cast<double>(dim)) {
-  const auto [operations, underflow] = arithmetic_of(encoding, dim_);
+  const auto [operations, underflow] = arithmetic_of(products, dim_);
   product_error_ = operations * f32_unit / (1 - operations * f32_unit);
   underflow_ = underflow;
 }
@@ -126,4 +126,4 @@ float ScoreBound::cutoff(const Lengths& query, const Lengths& row, double limit)
   return round_up(score + score_error(query, row) + std::abs(score) * 4 * f64_unit);
 }
 
-}  // namespace nearwise::cpu
+}  // namespace nearwise

@@ -9,11 +9,19 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
-#include "backend/cpu/kernels/kernels.h"
 #include "nearwise/types.h"
 
-namespace nearwise::cpu {
+namespace nearwise {
+
+// How the products of packed vectors are computed and added.
+enum class Products : std::uint8_t {
+  f32,          // every operation rounded to f32, in whatever order
+  flushed_f32,  // the same, and denormal results may become zero; packed vectors hold no denormals
+  bf16,         // exact products of bf16, added in f32 in whatever order; denormal results become zero
+  integers,     // exact, rounded to f32 at the end
+};
 
 // Of a packed vector, or the largest of several.
 struct Lengths {
@@ -29,7 +37,7 @@ constexpr Lengths longer(const Lengths& left, const Lengths& right) {
 // `row`: no row concerned is longer. Smaller lengths make the bound tighter.
 class ScoreBound {
  public:
-  ScoreBound(Metric metric, Encoding encoding, std::size_t dim);
+  ScoreBound(Metric metric, Products products, std::size_t dim);
 
   // Whether f32 can hold the scores at all. Where it cannot, no score means anything and rows must be evaluated.
   static bool holds_for(const Lengths& query, const Lengths& row);
@@ -51,4 +59,4 @@ class ScoreBound {
   double underflow_;      // what underflowing operations may lose of it
 };
 
-}  // namespace nearwise::cpu
+}  // namespace nearwise

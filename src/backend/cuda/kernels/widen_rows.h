@@ -1,0 +1,16 @@
+// Rows of any element type as f32, exactly.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "nearwise/types.h"
+
+namespace nearwise::gpu {
+
+// rows [count, dim], one after another, to out [count, dim]; both on the device.
+void launch_widen_rows(cudaStream_t stream, ElementType type, const std::byte* rows, std::size_t count,
+                       std::size_t dim, float* out);
+
+}  // namespace nearwise::gpu

@@ -1,0 +1,137 @@
+// The blocked search: cuBLAS multiplies a tile of queries by a tile of base rows, bias included, and the best scores of
+// the tile join the lists. Scores are written once and read once.
+#include <algorithm>
+
+#include "backend/cuda/device_scope.h"
+#include "backend/cuda/operations.h"
+#include "backend/cuda/top_k.h"
+#include "backend/cuda/working_memory.h"
+#include "core/checked.h"
+#include "core/progress.h"
+
+namespace nearwise::gpu {
+namespace {
+
+// Large tiles keep the device busy; rows of scores far longer than the lists make joining cheap.
+constexpr std::size_t most_tile_queries = 4096;
+constexpr std::size_t most_tile_rows = 65536;
+constexpr std::size_t least_tile_rows = 256;
+
+// k is limited by the positions of selection, which joins two lists.
+constexpr std::size_t largest_k = std::size_t{1} << 29;
+
+struct Tiling {
+  std::size_t queries = 0;
+  std::size_t rows = 0;  // at most
+};
+
+std::uint64_t bytes_of(const Tiling& tiling, std::size_t length) {
+  return device_bytes(tiling.queries * tiling.rows, sizeof(float)) +
+         device_bytes(BestLists::workspace_bytes(tiling.queries, tiling.rows, length), 1);
+}
+
+Tiling choose_tiling(std::size_t queries, std::size_t rows, std::size_t length, std::uint64_t bytes) {
+  Tiling tiling = {std::min(queries, most_tile_queries), std::min(rows, most_tile_rows)};
+  while (bytes_of(tiling, length) > bytes) {
+    if (tiling.queries > 1 && (tiling.queries * 32 >= tiling.rows || tiling.rows <= least_tile_rows))
+      tiling.queries = divide_up<std::size_t>(tiling.queries, 2);
+    else if (tiling.rows > least_tile_rows)
+      tiling.rows = std::max(least_tile_rows, divide_up<std::size_t>(tiling.rows, 2));
+    else
+      break;
+  }
+  // Evenly cut: tiles of a block differ by a row at most.
+  tiling.rows = divide_up(rows, divide_up(rows, tiling.rows));
+  return tiling;
+}
+
+struct Tiles {
+  Tiles(const CudaStream& stream, const Tiling& wanted, std::size_t length)
+      : tiling(wanted),
+        scores(stream, tiling.queries * tiling.rows, exact_search),
+        workspace(stream, BestLists::workspace_bytes(tiling.queries, tiling.rows, length), exact_search) {}
+
+  Tiling tiling;
+  DeviceBuffer<float> scores;
+  DeviceBuffer<std::byte> workspace;
+};
+
+std::uint64_t least_bytes(std::size_t k) { return bytes_of({1, least_tile_rows}, TopK::list_length(k)); }
+
+// Memory that the device has free, less what others may need.
+std::uint64_t free_bytes(const CudaStream& stream) {
+  const DeviceScope scope(stream.ordinal());
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for free memory");
+  return free / 10 * 9;
+}
+
+}  // namespace
+
+KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args) {
+  const CudaStream& cuda = cuda_stream(stream);
+  if (args.k > largest_k)
+    fail(ErrorCode::unsupported, "exact search: k on a CUDA device must be at most {}, given {}", largest_k,
+         args.k);
+  const std::size_t width = packed_width(args.metric, args.dim);
+  const std::uint64_t least =
+      std::max({least_bytes(args.k), finishing_bytes(args),
+                packing_bytes(args.dim, args.dim * std::max(element_size(args.query_type),
+                                                            element_size(args.base_type)))});
+  constexpr std::uint64_t rounding = 16 * 256;  // of the buffers that live through a search
+  return {
+      .bytes_per_query = PackedRows::bytes_per_row(RowsRole::queries, width) + TopK::bytes_per_query(args.k),
+      .bytes_per_base_row = PackedRows::bytes_per_row(RowsRole::base, width),
+      .fixed_bytes = rounding + least,
+      .useful_bytes = good_working_bytes,
+      .query_granule = 1,
+      .base_granule = 128,
+      .form = width,
+      .whole_device = true,
+      .device_bytes = free_bytes(cuda)};
+}
+
+std::unique_ptr<Collector> start_top_k(Stream& stream, const TopKArgs& args) {
+  const CudaStream& cuda = cuda_stream(stream);
+  const DeviceScope scope(cuda.ordinal());
+  return std::make_unique<TopK>(cuda, args);
+}
+
+void knn_block(Stream& stream, const KnnBlockArgs& args) {
+  const CudaStream& cuda = cuda_stream(stream);
+  const DeviceScope scope(cuda.ordinal());
+  auto& found = static_cast<TopK&>(args.found);
+  const auto& queries = static_cast<const PackedRows&>(args.queries);
+  const auto& block = static_cast<const PackedRows&>(args.block);
+  found.base = args.base;
+  found.rows_shown += args.block_rows;
+  found.longest = longer(found.longest, block.longest);
+  // Where one row is so long that scores mean nothing, all rows will be evaluated.
+  if (queries.rows > 0 && args.block_rows > 0 && ScoreBound::holds_for({}, found.longest)) {
+    const std::size_t length = found.scores.length();
+    Tiles tiles =
+        with_working_memory(cuda, least_bytes(found.k), good_working_bytes, [&](std::uint64_t bytes) {
+          return Tiles(cuda, choose_tiling(queries.rows, args.block_rows, length, bytes), length);
+        });
+    const std::size_t row_tiles = divide_up(args.block_rows, tiles.tiling.rows);
+    for (std::size_t tile = 0; tile < row_tiles; ++tile) {
+      const std::size_t first_row = args.block_rows * tile / row_tiles;
+      const std::size_t rows = args.block_rows * (tile + 1) / row_tiles - first_row;
+      for (std::size_t first = 0; first < queries.rows; first += tiles.tiling.queries) {
+        cuda.context.cancel.check();
+        const std::size_t count = std::min(tiles.tiling.queries, queries.rows - first);
+        found.blas.negated_products(cuda, queries.elements.data() + first * queries.width, count,
+                                    block.elements.data() + first_row * block.width, rows, block.width,
+                                    tiles.scores.data());
+        found.scores.add(cuda, {tiles.scores.data(), count, rows, args.first_row + first_row}, first,
+                         tiles.tiling.queries, tiles.workspace.data());
+      }
+    }
+    // The block may be freed in the order of another stream.
+    cuda.synchronize(exact_search);
+  }
+  if (args.progress != nullptr) args.progress->add(std::uint64_t{queries.rows} * args.block_rows);
+}
+
+}  // namespace nearwise::gpu

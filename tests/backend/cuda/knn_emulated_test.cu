@@ -1,0 +1,71 @@
+// Exact search where memory or calls fail: each in turn, the exact answer or a clean error, nothing left behind.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "backend/cuda/cuda_test.h"
+#include "cuda_emulation/control.h"
+#include "nearwise/exact.h"
+#include "support/knn_cases.h"
+
+namespace nearwise {
+namespace {
+
+using gpu::error_of;
+
+// Some queries are certain by their scores, and for some all rows are evaluated.
+class CudaKnnFailures : public gpu::CudaTest {
+ protected:
+  const support::Problem problem_ = support::make_problem(
+      {.kind = support::Kind::near_duplicates, .rows = 60, .queries = 4, .dim = 5, .seed = 3});
+  const oracle::Answer expected_ =
+      support::as_expected(knn(Context::cpu({.threads = 1}), problem_.queries, problem_.base, 2));
+
+  bool right_answer(const Context& context) const {
+    return support::same(expected_, knn(context, problem_.queries, problem_.base, 2));
+  }
+
+  // The error, or internal where there is none: then the answer is right.
+  Error outcome(const Context& context) const {
+    return error_of([&] { EXPECT_TRUE(right_answer(context)); });
+  }
+};
+
+TEST_F(CudaKnnFailures, EveryAllocationInTurn) {
+  const std::uint64_t before = cuda_emulation::allocations();
+  EXPECT_TRUE(right_answer(Context::cuda(0)));
+  const std::uint64_t tried = cuda_emulation::allocations() - before;
+  ASSERT_GE(tried, 10U);
+  int answers = 0;
+  for (std::uint64_t number = 1; number <= tried; ++number) {
+    const Context context = Context::cuda(0);
+    cuda_emulation::fail_allocation(number);
+    const Error error = outcome(context);
+    if (error.code() == ErrorCode::internal)
+      ++answers;
+    else
+      EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
+    EXPECT_EQ(context.memory_used(), 0U);
+    EXPECT_EQ(cuda_emulation::accounting(), cuda_emulation::Accounting{}) << number;
+  }
+  cuda_emulation::fail_allocation(0);
+  // Working memory is tried again, smaller.
+  EXPECT_GE(answers, 5);
+}
+
+TEST_F(CudaKnnFailures, EveryCallInTurn) {
+  const Context context = Context::cuda(0);
+  for (const char* call :
+       {"cudaMemGetInfo", "cudaMallocFromPoolAsync", "cudaMemcpyAsync", "cudaMemcpy2DAsync",
+        "cudaMemsetAsync", "cudaLaunchKernelEx", "cudaStreamSynchronize", "cublasCreate", "cublasGemm"}) {
+    cuda_emulation::fail_call(call, cudaErrorLaunchFailure);
+    EXPECT_EQ(outcome(context).code(), ErrorCode::device) << call;
+    EXPECT_EQ(cuda_emulation::accounting(), cuda_emulation::Accounting{}) << call;
+    EXPECT_EQ(context.memory_used(), 0U) << call;
+    EXPECT_TRUE(right_answer(context)) << "the next call works again, after " << call;
+  }
+}
+
+}  // namespace
+}  // namespace nearwise
