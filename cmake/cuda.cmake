@@ -96,6 +96,6 @@ function(nearwise_emulated_tests target prefix)
   foreach(seed IN LISTS seeds)
     gtest_discover_tests(${target} TEST_PREFIX ${prefix}.seed${seed}. TEST_LIST ${target}_${seed}
                          DISCOVERY_TIMEOUT 60 PROPERTIES LABELS emulated TIMEOUT 300
-                         ENVIRONMENT "CUDA_EMULATION_DEVICES=3;CUDA_EMULATION_SEED=${seed};${ARGN}")
+                         ENVIRONMENT "CUDA_EMULATION_DEVICES=8;CUDA_EMULATION_SEED=${seed};${ARGN}")
   endforeach()
 endfunction()

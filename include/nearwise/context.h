@@ -19,7 +19,9 @@ struct ContextOptions {
   int threads = 0;                 // 0: as many as the machine offers to this process
   std::uint64_t memory_limit = 0;  // bytes of working memory and results together; 0: no limit
   std::uint64_t seed = 0;
-  std::string isa = {};  // caps the instruction set (a name of instruction_sets()); empty: the best there is
+  // Caps the instruction set (a name of instruction_sets()); empty: the best there is. On a CUDA device what exact search
+  // multiplies: "f32" (also if empty), or "tf32" and "bf16" by tensor cores. Answers are the same with all of them.
+  std::string isa = {};
   ProgressCallback progress = {};
   std::function<double()> clock = {};  // seconds, monotonic; empty: the machine's. Tests set it.
 };

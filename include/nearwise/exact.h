@@ -51,6 +51,8 @@ RangeNeighbors range_search(const Context& context, RowsView queries, RowsView b
 
 struct ExactOptions {
   Metric metric = Metric::sqeuclidean;
+  // What messages call the first row, where the base is part of a larger one. Answers count from 0.
+  std::size_t first_row = 0;
 };
 
 // A base prepared once for many searches. Answers are those of the functions above. Keeps the packed rows (about the size
@@ -71,6 +73,7 @@ class Exact {
   RangeNeighbors range_search(const Context& context, RowsView queries, float radius) const;
 
   RowsView base() const;
+  std::size_t size() const;  // rows of the base
   Metric metric() const;
 
  private:

@@ -9,6 +9,7 @@
 #include "nearwise/neighbors.h"
 #include "nearwise/progress.h"
 #include "nearwise/select_k.h"
+#include "nearwise/sharded.h"
 #include "nearwise/storage.h"
 #include "nearwise/types.h"
 #include "nearwise/vector_file.h"

@@ -84,7 +84,7 @@ std::uint64_t Context::memory_peak() const { return state_->budget->peak(); }
 
 std::string Context::isa() const {
   if (!state_->options.isa.empty()) return state_->options.isa;
-  return state_->place.kind == DeviceKind::cpu ? cpu_instruction_sets().front() : std::string();
+  return state_->place.kind == DeviceKind::cpu ? cpu_instruction_sets().front() : "f32";
 }
 
 Context Context::with_progress(ProgressCallback progress) const {

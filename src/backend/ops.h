@@ -50,6 +50,7 @@ struct PrepareArgs {
 struct TopKArgs {
   const PreparedRows& queries;
   RowsView query_rows;
+  std::size_t base_rows = 0;  // of all blocks that will be shown
   std::size_t k = 0;
   Metric metric = Metric::sqeuclidean;
 };
@@ -61,7 +62,8 @@ struct RangeArgs {
   Metric metric = Metric::sqeuclidean;
 };
 
-// Scans one block of the base for all queries. Blocks may come in any order, each row once.
+// Scans one block of the base for all queries. Blocks may come in any order, each row once. A device may still be at it
+// when the call returns: the block must live until the next one has been shown, or the collector is finished.
 struct KnnBlockArgs {
   const PreparedRows& queries;
   const PreparedRows& block;
@@ -115,7 +117,8 @@ struct KnnCosts {
   std::uint64_t direct_bytes_per_query = 0;  // of knn_direct
   std::size_t query_granule = 1;             // queries are prepared in multiples of this
   std::size_t base_granule = 1;
-  std::uintptr_t form = 0;  // queries and base rows prepared for equal forms can be compared
+  std::size_t blocks_at_once = 1;  // 2: one is scanned while the next is prepared
+  std::uintptr_t form = 0;         // queries and base rows prepared for equal forms can be compared
   // One stream occupies the device: threads of the host do not share the base, and blocks are large even where few
   // queries pass through them.
   bool whole_device = false;

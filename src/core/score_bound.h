@@ -20,6 +20,7 @@ enum class Products : std::uint8_t {
   f32,          // every operation rounded to f32, in whatever order
   flushed_f32,  // the same, and denormal results may become zero; packed vectors hold no denormals
   bf16,         // exact products of bf16, added in f32 in whatever order; denormal results become zero
+  truncated,    // exact products, added by tensor cores: aligned to the largest of a group, the rest cut off
   integers,     // exact, rounded to f32 at the end
 };
 

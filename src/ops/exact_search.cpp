@@ -91,19 +91,6 @@ bool are_bytes(Stream& stream, const RowsView& queries, const RowsView& base, Me
          holds(stream, queries) && holds(stream, base);
 }
 
-std::unique_ptr<PreparedRows> prepare_block(Stream& stream, const RowsView& base, std::size_t first,
-                                            std::size_t count, Metric metric, ElementType query_type,
-                                            bool bytes, std::span<const float> centre) {
-  return dispatch(&Ops::prepare_rows, "prepare_rows", stream,
-                  PrepareArgs{.rows = base.slice(first, count),
-                              .role = RowsRole::base,
-                              .against = query_type,
-                              .bytes = bytes,
-                              .metric = metric,
-                              .centre = centre,
-                              .first_row = first});
-}
-
 std::vector<Shard> ExactSearch::shards() const {
   std::vector<Shard> parts;
   if (blocks.empty()) {
@@ -155,11 +142,20 @@ void ExactSearch::scan(Stream& stream, const Shard& shard, const RowsView& tile,
   };
   for (const Block& block : shard.blocks) scan_block(*block.prepared, block.first_row, block.rows);
   if (!shard.blocks.empty()) return;
+  std::unique_ptr<PreparedRows> shown;
   const std::size_t end = shard.first_row + shard.rows.rows();
   for (std::size_t first = shard.first_row; first < end; first += plan.base_block) {
     const std::size_t count = std::min(plan.base_block, end - first);
-    const auto block = prepare_block(stream, base, first, count, metric, tile.type(), bytes, centre);
+    auto block = dispatch(&Ops::prepare_rows, "prepare_rows", stream,
+                          PrepareArgs{.rows = base.slice(first, count),
+                                      .role = RowsRole::base,
+                                      .against = tile.type(),
+                                      .bytes = bytes,
+                                      .metric = metric,
+                                      .centre = centre,
+                                      .first_row = first});
     scan_block(*block, first, count);
+    if (plan.keep_block) shown = std::move(block);
   }
 }
 

@@ -64,11 +64,6 @@ struct ExactSearch {
             Collector& found) const;
 };
 
-// Prepares rows [first, first + count) of the base.
-std::unique_ptr<PreparedRows> prepare_block(Stream& stream, const RowsView& base, std::size_t first,
-                                            std::size_t count, Metric metric, ElementType query_type,
-                                            bool bytes, std::span<const float> centre);
-
 // Runs work(i) for i in [0, count), at once where there are threads. Errors are kept apart so that the one reported (of
 // the lowest i, hence the lowest bad row) does not depend on timing.
 void for_each_shard(const Context& context, std::size_t count, const std::function<void(std::size_t)>& work);

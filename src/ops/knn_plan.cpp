@@ -60,11 +60,12 @@ KnnPlan plan_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& 
 
 KnnPlan plan_blocked_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory) {
   const std::size_t needed = needed_shards(shape);
+  const std::uint64_t base_row_bytes = costs.blocks_at_once * costs.bytes_per_base_row;
   const auto bytes_for = [&](std::size_t shards, std::uint64_t queries, std::uint64_t rows) {
     const std::uint64_t padded = round_up<std::uint64_t>(queries, costs.query_granule);
     const std::uint64_t results = shards == 1 ? 0 : shards * shard_result_bytes(shape, queries);
     return shards * (costs.fixed_bytes + padded * costs.bytes_per_query +
-                     round_up<std::uint64_t>(rows, costs.base_granule) * costs.bytes_per_base_row) +
+                     round_up<std::uint64_t>(rows, costs.base_granule) * base_row_bytes) +
            results;
   };
   // At the least: one granule of queries and one of base rows per shard.
@@ -74,6 +75,7 @@ KnnPlan plan_blocked_knn(const KnnShape& shape, const KnnCosts& costs, const Knn
   available -= std::min(costs.useful_bytes, (available - least) / 4);
 
   KnnPlan plan;
+  plan.keep_block = costs.blocks_at_once > 1;
   plan.shards = needed;
   // Where queries alone do not occupy the threads, the base is split among them.
   const auto threads = static_cast<std::size_t>(costs.whole_device ? 1 : shape.threads);
@@ -98,8 +100,8 @@ KnnPlan plan_blocked_knn(const KnnShape& shape, const KnnCosts& costs, const Knn
   const std::uint64_t worth = costs.whole_device ? block_bytes
                                                  : std::clamp(plan.query_tile * block_bytes_per_query,
                                                               least_block_bytes, block_bytes);
-  const std::uint64_t for_block = std::min(worth, (available - taken) / plan.shards);
-  const std::uint64_t granules = for_block / (costs.bytes_per_base_row * costs.base_granule);
+  const std::uint64_t for_blocks = std::min(costs.blocks_at_once * worth, (available - taken) / plan.shards);
+  const std::uint64_t granules = for_blocks / (base_row_bytes * costs.base_granule);
   plan.base_block = std::max<std::uint64_t>(1, granules) * costs.base_granule;
   return plan;
 }

@@ -25,6 +25,7 @@ struct KnnPlan {
   std::size_t shards = 1;      // parts of the base searched at once, each with a top-k of its own
   std::size_t query_tile = 0;  // queries at a time
   std::size_t base_block = 0;  // base rows packed at a time, per shard
+  bool keep_block = false;     // until the next one has been shown
 };
 
 // A row number inside a shard has 32 bits; one value is left free.

@@ -58,7 +58,9 @@ Exact Exact::prepare(const Context& context, RowsView base, const ExactOptions& 
   const auto stream = open_stream(context);
   const bool bytes = are_bytes(*stream, base.slice(0, 0), base, options.metric);
   const KnnCosts costs = costs_of(context, base, options.metric, base.type(), bytes);
-  auto state = std::make_unique<State>(State{context, base, options.metric, costs.form, {}});
+  // Of the context only the budget is kept: its progress and cancellation belong to this call.
+  auto state =
+      std::make_unique<State>(State{context.with_progress({}), base, options.metric, costs.form, {}});
   state->prepared.centre = centre_of(*stream, base, options.metric);
   state->prepared.bytes = bytes;
   ProgressMeter progress(context.state().options.progress, context.state().clock, "prepare", base.rows());
@@ -66,8 +68,14 @@ Exact Exact::prepare(const Context& context, RowsView base, const ExactOptions& 
   for (std::size_t first = 0; first < base.rows(); first += step) {
     const std::size_t count = std::min(step, base.rows() - first);
     state->prepared.blocks.push_back({first, count,
-                                      prepare_block(*stream, base, first, count, options.metric, base.type(),
-                                                    bytes, state->prepared.centre)});
+                                      dispatch(&Ops::prepare_rows, "prepare_rows", *stream,
+                                               PrepareArgs{.rows = base.slice(first, count),
+                                                           .role = RowsRole::base,
+                                                           .against = base.type(),
+                                                           .bytes = bytes,
+                                                           .metric = options.metric,
+                                                           .centre = state->prepared.centre,
+                                                           .first_row = options.first_row + first})});
     progress.add(count);
   }
   progress.finish();
@@ -80,6 +88,7 @@ Exact& Exact::operator=(Exact&&) noexcept = default;
 Exact::~Exact() = default;
 
 RowsView Exact::base() const { return state_->base; }
+std::size_t Exact::size() const { return state_->base.rows(); }
 Metric Exact::metric() const { return state_->metric; }
 
 Neighbors Exact::knn(const Context& context, RowsView queries, std::size_t k, ShortRows short_rows) const {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -49,6 +50,36 @@ float to_bf16(float value) {
   return (bits & 0x7F800000) == 0 ? 0.0F : std::bit_cast<float>(bits);
 }
 
+// 11 significant bits, as TF32 has them.
+float to_tf32(float value) {
+  auto bits = std::bit_cast<std::uint32_t>(value);
+  bits = (bits + 0xFFF + (bits >> 13 & 1)) & 0xFFFFE000;
+  return (bits & 0x7F800000) == 0 ? 0.0F : std::bit_cast<float>(bits);
+}
+
+float rounded_to_zero(double value) {
+  const auto nearest = static_cast<float>(value);
+  return std::abs(static_cast<double>(nearest)) > std::abs(value) ? std::nextafter(nearest, 0.0F) : nearest;
+}
+
+// As tensor cores add: groups of products and the sum so far are aligned to the largest of them, and what lies behind 24
+// bits of it is cut off.
+float add_by_groups(const std::vector<double>& terms, std::size_t group) {
+  double sum = 0;
+  for (std::size_t first = 0; first < terms.size(); first += group) {
+    const std::size_t end = std::min(terms.size(), first + group);
+    double largest = std::abs(sum);
+    for (std::size_t i = first; i < end; ++i) largest = std::max(largest, std::abs(terms[i]));
+    if (largest == 0) continue;
+    const double unit = std::ldexp(1.0, std::ilogb(largest) - 23);
+    const auto cut = [&](double value) { return std::trunc(value / unit) * unit; };
+    double total = cut(sum);
+    for (std::size_t i = first; i < end; ++i) total += cut(terms[i]);
+    sum = rounded_to_zero(total);
+  }
+  return static_cast<float>(sum);
+}
+
 float flushed(Products products, float value) {
   return products != Products::f32 && std::abs(value) < 0x1p-126F ? 0.0F : value;
 }
@@ -57,7 +88,9 @@ float flushed(Products products, float value) {
 Lengths encode(Products products, std::vector<float>& vector) {
   double lost = 0;
   for (float& value : vector) {
-    const float rounded = products == Products::bf16 ? to_bf16(value) : flushed(products, value);
+    const float rounded = products == Products::bf16        ? to_bf16(value)
+                          : products == Products::truncated ? to_tf32(value)
+                                                            : flushed(products, value);
     lost += (static_cast<double>(value) - rounded) * (static_cast<double>(value) - rounded);
     value = rounded;
   }
@@ -86,6 +119,18 @@ float score_of(Metric metric, Products products, const Packed& packed) {
   const auto flush = [&](float value) { return flushed(products, value); };
   const double norm = packed.row_lengths.norm;
   const float bias = flush(biased ? static_cast<float>(norm * norm / 2) : 0.0F);
+  if (products == Products::truncated) {
+    std::vector<double> terms;
+    for (std::size_t i = 0; i < packed.query.size(); ++i)
+      terms.push_back(static_cast<double>(packed.query[i]) * packed.row[i]);
+    double rest = biased ? norm * norm / 2 : 0.0;
+    for (int part = 0; part < 3; ++part) {
+      const float taken = to_tf32(static_cast<float>(rest));
+      terms.push_back(-static_cast<double>(taken));
+      rest -= taken;
+    }
+    return flush(-add_by_groups(terms, 1 + packed.query.size() % 16));
+  }
   float sum = products == Products::bf16 ? 0.0F : -bias;
   for (std::size_t i = 0; i < packed.query.size(); ++i) {
     const float product = flush(packed.query[i] * packed.row[i]);
@@ -199,12 +244,11 @@ INSTANTIATE_TEST_SUITE_P(Metrics, ScoreBoundTest,
                          testing::Combine(testing::Values(Metric::sqeuclidean, Metric::euclidean,
                                                           Metric::inner_product, Metric::cosine),
                                           testing::Values(Products::f32, Products::flushed_f32,
-                                                          Products::bf16)),
+                                                          Products::bf16, Products::truncated)),
                          [](const auto& test) {
+                           constexpr const char* names[] = {"_f32", "_flushed_f32", "_bf16", "_truncated"};
                            return std::string(name(std::get<0>(test.param))) +
-                                  (std::get<1>(test.param) == Products::bf16  ? "_bf16"
-                                   : std::get<1>(test.param) == Products::f32 ? "_f32"
-                                                                              : "_flushed_f32");
+                                  names[static_cast<int>(std::get<1>(test.param))];
                          });
 
 }  // namespace

@@ -66,6 +66,9 @@ struct Accounting {
 Accounting accounting();
 std::string to_string(const Accounting& accounting);
 
+// Streams in which kernels or copies are queued, of all devices. Runs nothing.
+std::size_t busy_streams();
+
 // Prints bank conflicts (shared memory) and 32-byte sectors (global memory) per source line.
 void print_profile();
 

@@ -1,6 +1,7 @@
 // The CUDA backend's table.
 #include "backend/backend.h"
 
+#include "backend/cuda/encoding.h"
 #include "backend/cuda/error.h"
 #include "backend/cuda/operations.h"
 #include "backend/cuda/stream.h"
@@ -29,7 +30,7 @@ std::string model_name(int ordinal) {
 }
 
 void check_cuda_options(const ContextOptions& options) {
-  require(options.isa.empty(), "context: isa is for the cpu, given '{}' for a CUDA device", options.isa);
+  static_cast<void>(gpu::parse_encoding(options.isa));
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ void evaluate_all(const CudaStream& stream, const FinishTopKArgs& args, const To
   const Shape shape = {found.base.dim(), found.base.dim() * element_size(found.query_rows.type()),
                        found.base.dim() * element_size(found.base.type()), found.k};
   Evaluation evaluation = with_working_memory(
-      stream, bytes_of(shape, {1, least_tile_rows}), good_working_bytes, [&](std::uint64_t bytes) {
+      stream, bytes_of(shape, {1, least_tile_rows}), good_working_bytes, 0, [&](std::uint64_t bytes) {
         return Evaluation(stream, found, shape,
                           choose_tiling(shape, queries.size(), found.base.rows(), bytes));
       });

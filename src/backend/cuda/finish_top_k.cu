@@ -264,24 +264,26 @@ class Finish {
 
 }  // namespace
 
-std::uint64_t finishing_bytes(const KnnCostsArgs& args) {
-  return std::max(evaluating_bytes(args),
-                  bytes_of({args.dim, args.dim * element_size(args.query_type),
-                            args.dim * element_size(args.base_type), args.k, TopK::list_length(args.k)},
-                           {1, least_pairs}));
+std::uint64_t finishing_bytes(const KnnCostsArgs& args, Encoding encoding) {
+  return std::max(evaluating_bytes(args), bytes_of({args.dim, args.dim * element_size(args.query_type),
+                                                    args.dim * element_size(args.base_type), args.k,
+                                                    TopK::list_length(args.k, encoding)},
+                                                   {1, least_pairs}));
 }
 
 void finish_top_k(Stream& stream, const FinishTopKArgs& args) {
   const CudaStream& cuda = cuda_stream(stream);
   const DeviceScope scope(cuda.ordinal());
-  const auto& found = static_cast<const TopK&>(args.found);
+  auto& found = static_cast<TopK&>(args.found);
+  cuda.synchronize(exact_search);
+  found.tile.reset();
   const Shape shape = {found.base.dim(), found.base.dim() * element_size(found.query_rows.type()),
                        found.base.dim() * element_size(found.base.type()), found.k, found.scores.length()};
   const std::size_t queries = found.queries.rows;
   std::vector<std::uint32_t> open;
   {
     Finish finish = with_working_memory(
-        cuda, bytes_of(shape, {1, least_pairs}), good_working_bytes, [&](std::uint64_t bytes) {
+        cuda, bytes_of(shape, {1, least_pairs}), good_working_bytes, 0, [&](std::uint64_t bytes) {
           return Finish(cuda, found, shape, choose_tiling(shape, queries, bytes));
         });
     for (std::size_t first = 0; first < queries; first += finish.tile_queries())

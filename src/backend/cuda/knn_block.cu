@@ -22,7 +22,7 @@ constexpr std::size_t largest_k = std::size_t{1} << 29;
 
 struct Tiling {
   std::size_t queries = 0;
-  std::size_t rows = 0;  // at most
+  std::size_t rows = 0;
 };
 
 std::uint64_t bytes_of(const Tiling& tiling, std::size_t length) {
@@ -45,18 +45,7 @@ Tiling choose_tiling(std::size_t queries, std::size_t rows, std::size_t length, 
   return tiling;
 }
 
-struct Tiles {
-  Tiles(const CudaStream& stream, const Tiling& wanted, std::size_t length)
-      : tiling(wanted),
-        scores(stream, tiling.queries * tiling.rows, exact_search),
-        workspace(stream, BestLists::workspace_bytes(tiling.queries, tiling.rows, length), exact_search) {}
-
-  Tiling tiling;
-  DeviceBuffer<float> scores;
-  DeviceBuffer<std::byte> workspace;
-};
-
-std::uint64_t least_bytes(std::size_t k) { return bytes_of({1, least_tile_rows}, TopK::list_length(k)); }
+std::uint64_t least_bytes(std::size_t length) { return bytes_of({1, least_tile_rows}, length); }
 
 // Memory that the device has free, less what others may need.
 std::uint64_t free_bytes(const CudaStream& stream) {
@@ -74,22 +63,25 @@ KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args) {
   if (args.k > largest_k)
     fail(ErrorCode::unsupported, "exact search: k on a CUDA device must be at most {}, given {}", largest_k,
          args.k);
-  const std::size_t width = packed_width(args.metric, args.dim);
-  const std::uint64_t least =
-      std::max({least_bytes(args.k), finishing_bytes(args),
-                packing_bytes(args.dim, args.dim * std::max(element_size(args.query_type),
-                                                            element_size(args.base_type)))});
+  const Encoding encoding = encoding_of(cuda);
+  const std::size_t width = packed_width(args.metric, args.dim, encoding);
+  // A block is scanned while the next is packed.
+  const std::uint64_t least = std::max(
+      finishing_bytes(args, encoding),
+      least_bytes(TopK::list_length(args.k, encoding)) +
+          packing_bytes(args.dim, std::max(element_size(args.query_type), element_size(args.base_type))));
   constexpr std::uint64_t rounding = 16 * 256;  // of the buffers that live through a search
-  return {
-      .bytes_per_query = PackedRows::bytes_per_row(RowsRole::queries, width) + TopK::bytes_per_query(args.k),
-      .bytes_per_base_row = PackedRows::bytes_per_row(RowsRole::base, width),
-      .fixed_bytes = rounding + least,
-      .useful_bytes = good_working_bytes,
-      .query_granule = 1,
-      .base_granule = 128,
-      .form = width,
-      .whole_device = true,
-      .device_bytes = free_bytes(cuda)};
+  return {.bytes_per_query = PackedRows::bytes_per_row(RowsRole::queries, width, encoding) +
+                             TopK::bytes_per_query(args.k, encoding),
+          .bytes_per_base_row = PackedRows::bytes_per_row(RowsRole::base, width, encoding),
+          .fixed_bytes = rounding + least,
+          .useful_bytes = good_working_bytes,
+          .query_granule = 1,
+          .base_granule = 128,
+          .blocks_at_once = 2,
+          .form = width * 4 + static_cast<std::size_t>(encoding),
+          .whole_device = true,
+          .device_bytes = free_bytes(cuda)};
 }
 
 std::unique_ptr<Collector> start_top_k(Stream& stream, const TopKArgs& args) {
@@ -104,32 +96,37 @@ void knn_block(Stream& stream, const KnnBlockArgs& args) {
   auto& found = static_cast<TopK&>(args.found);
   const auto& queries = static_cast<const PackedRows&>(args.queries);
   const auto& block = static_cast<const PackedRows&>(args.block);
+  // The block before this one has been scanned then, and whoever holds it may let it go.
+  cuda.synchronize(exact_search);
+  found.tile.reset();
   found.base = args.base;
   found.rows_shown += args.block_rows;
   found.longest = longer(found.longest, block.longest);
   // Where one row is so long that scores mean nothing, all rows will be evaluated.
   if (queries.rows > 0 && args.block_rows > 0 && ScoreBound::holds_for({}, found.longest)) {
     const std::size_t length = found.scores.length();
-    Tiles tiles =
-        with_working_memory(cuda, least_bytes(found.k), good_working_bytes, [&](std::uint64_t bytes) {
-          return Tiles(cuda, choose_tiling(queries.rows, args.block_rows, length, bytes), length);
+    // The next block is packed meanwhile.
+    const std::uint64_t kept =
+        block.elements.size() + packing_bytes(args.base.dim(), element_size(args.base.type()));
+    found.tile =
+        with_working_memory(cuda, least_bytes(length), good_working_bytes, kept, [&](std::uint64_t bytes) {
+          const Tiling tiling = choose_tiling(queries.rows, args.block_rows, length, bytes);
+          return ScoreTile(cuda, tiling.queries, tiling.rows, length);
         });
-    const std::size_t row_tiles = divide_up(args.block_rows, tiles.tiling.rows);
-    for (std::size_t tile = 0; tile < row_tiles; ++tile) {
-      const std::size_t first_row = args.block_rows * tile / row_tiles;
-      const std::size_t rows = args.block_rows * (tile + 1) / row_tiles - first_row;
-      for (std::size_t first = 0; first < queries.rows; first += tiles.tiling.queries) {
+    ScoreTile& tile = *found.tile;
+    const std::size_t tiles = divide_up(args.block_rows, tile.rows);
+    for (std::size_t i = 0; i < tiles; ++i) {
+      const std::size_t first_row = args.block_rows * i / tiles;
+      const std::size_t rows = args.block_rows * (i + 1) / tiles - first_row;
+      for (std::size_t first = 0; first < queries.rows; first += tile.queries) {
         cuda.context.cancel.check();
-        const std::size_t count = std::min(tiles.tiling.queries, queries.rows - first);
-        found.blas.negated_products(cuda, queries.elements.data() + first * queries.width, count,
-                                    block.elements.data() + first_row * block.width, rows, block.width,
-                                    tiles.scores.data());
-        found.scores.add(cuda, {tiles.scores.data(), count, rows, args.first_row + first_row}, first,
-                         tiles.tiling.queries, tiles.workspace.data());
+        const std::size_t count = std::min(tile.queries, queries.rows - first);
+        found.blas.negated_products(cuda, queries.row(first), count, block.row(first_row), rows, block.width,
+                                    tile.scores.data());
+        found.scores.add(cuda, {tile.scores.data(), count, rows, args.first_row + first_row}, first,
+                         tile.queries, tile.workspace.data());
       }
     }
-    // The block may be freed in the order of another stream.
-    cuda.synchronize(exact_search);
   }
   if (args.progress != nullptr) args.progress->add(std::uint64_t{queries.rows} * args.block_rows);
 }

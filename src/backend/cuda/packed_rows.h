@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "backend/cuda/device_buffer.h"
+#include "backend/cuda/encoding.h"
 #include "backend/cuda/stream.h"
 #include "backend/ops.h"
 #include "core/distance.h"
@@ -14,32 +15,43 @@ namespace nearwise::gpu {
 
 inline constexpr const char* exact_search = "exact search";  // in messages
 
-// Floats of a packed row: its elements, the bias of euclidean scores, and what makes rows begin at 16 bytes.
-constexpr std::size_t packed_width(Metric metric, std::size_t dim) {
-  return (dim + (is_euclidean(metric) ? 1 : 0) + 3) / 4 * 4;
+inline Encoding encoding_of(const CudaStream& stream) { return parse_encoding(stream.context.options.isa); }
+
+// Numbers of a packed row: its elements, the bias of euclidean scores, and what makes rows begin at 16 bytes.
+constexpr std::size_t packed_width(Metric metric, std::size_t dim, Encoding encoding) {
+  const std::size_t needed = dim + (is_euclidean(metric) ? bias_columns(encoding) : 0);
+  const std::size_t granule = 16 / encoded_bytes(encoding);
+  return (needed + granule - 1) / granule * granule;
 }
 
 class PackedRows : public PreparedRows {
  public:
-  PackedRows(const CudaStream& stream, RowsRole role, std::size_t row_count, std::size_t row_width)
+  PackedRows(const CudaStream& stream, RowsRole role, std::size_t row_count, std::size_t row_width,
+             Encoding row_encoding)
       : rows(row_count),
         width(row_width),
-        elements(stream, rows * width, exact_search),
+        encoding(row_encoding),
+        elements(stream, rows * row_bytes(), exact_search),
         lengths(stream.budget(), role == RowsRole::queries ? rows : 0) {}
 
-  static std::uint64_t bytes_per_row(RowsRole role, std::size_t width) {
-    return width * sizeof(float) + (role == RowsRole::queries ? sizeof(Lengths) : 0);
+  static std::uint64_t bytes_per_row(RowsRole role, std::size_t width, Encoding encoding) {
+    return width * encoded_bytes(encoding) + (role == RowsRole::queries ? sizeof(Lengths) : 0);
   }
+
+  std::size_t row_bytes() const { return width * encoded_bytes(encoding); }
+  std::byte* row(std::size_t index) { return elements.data() + index * row_bytes(); }
+  const std::byte* row(std::size_t index) const { return elements.data() + index * row_bytes(); }
 
   const std::size_t rows;
   const std::size_t width;
-  DeviceBuffer<float> elements;  // [rows, width]
-  Buffer<Lengths> lengths;       // [rows] queries only, on the host
-  Lengths longest;               // no row is longer
+  const Encoding encoding;
+  DeviceBuffer<std::byte> elements;  // [rows, width]
+  Buffer<Lengths> lengths;           // [rows] queries only, on the host
+  Lengths longest;                   // no row is longer
 };
 
 // What packing takes while it runs, at the least.
-std::uint64_t packing_bytes(std::size_t dim, std::size_t row_bytes);
+std::uint64_t packing_bytes(std::size_t dim, std::size_t element_bytes);
 
 // Copies rows to the device, or within it: one after another.
 void copy_rows_to_device(const CudaStream& stream, const RowsView& rows, std::byte* out);

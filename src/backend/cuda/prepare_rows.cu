@@ -1,4 +1,5 @@
-// Rows are copied to the device a piece at a time and packed there.
+// Rows are copied to the device a piece at a time and packed there, on a stream beside the one that scans: a block of the
+// base is on its way while the block before is multiplied.
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -7,19 +8,26 @@
 #include "backend/cuda/kernels/pack_rows.h"
 #include "backend/cuda/operations.h"
 #include "backend/cuda/packed_rows.h"
+#include "backend/cuda/staging.h"
 #include "backend/cuda/working_memory.h"
 #include "core/checked.h"
 
 namespace nearwise::gpu {
 namespace {
 
-constexpr std::uint64_t good_piece_bytes = 16 << 20;
+constexpr std::uint64_t good_piece_bytes = Staging::half_bytes;
+
+// Fewer bytes are not worth pinned memory.
+constexpr std::size_t least_staged_bytes = 256 << 10;
 
 // f64 sums of at most 2^20 squares lose less.
 constexpr double norm_margin = 1 + 0x1p-30;
 
 std::size_t row_bytes_of(const RowsView& rows) { return rows.dim() * element_size(rows.type()); }
 bool on_host(const RowsView& rows) { return rows.place().kind == DeviceKind::cpu; }
+bool is_staged(const RowsView& rows) {
+  return on_host(rows) && rows.rows() * row_bytes_of(rows) >= least_staged_bytes;
+}
 
 // Device memory for a piece of the rows as they are, and for what is measured of it.
 struct Piece {
@@ -28,13 +36,16 @@ struct Piece {
         raw(stream, on_host(args.rows) ? rows * row_bytes_of(args.rows) : 0, exact_search),
         lengths(stream, args.role == RowsRole::queries ? rows : 0, exact_search),
         centre(stream, args.centre.size(), exact_search),
-        summary(stream, 1, exact_search) {}
+        summary(stream, 1, exact_search) {
+    if (is_staged(args.rows)) staging = std::make_unique<Staging>(stream, exact_search);
+  }
 
   std::size_t rows;
   DeviceBuffer<std::byte> raw;
   DeviceBuffer<Lengths> lengths;
   DeviceBuffer<float> centre;
   DeviceBuffer<PackedSummary> summary;
+  std::unique_ptr<Staging> staging;
 };
 
 std::uint64_t piece_bytes(std::size_t dim, std::size_t row_bytes, std::size_t rows) {
@@ -45,18 +56,21 @@ std::uint64_t piece_bytes(std::size_t dim, std::size_t row_bytes, std::size_t ro
 Piece make_piece(const CudaStream& stream, const PrepareArgs& args) {
   const std::size_t dim = args.rows.dim();
   const std::size_t row_bytes = row_bytes_of(args.rows);
-  return with_working_memory(
-      stream, packing_bytes(dim, row_bytes), good_piece_bytes, [&](std::uint64_t bytes) {
-        std::size_t rows =
-            std::clamp<std::uint64_t>(bytes / (row_bytes + sizeof(Lengths)), 1, args.rows.rows());
-        while (rows > 1 && piece_bytes(dim, row_bytes, rows) > bytes) rows = divide_up<std::size_t>(rows, 2);
-        return Piece(stream, args, rows);
-      });
+  return with_working_memory(stream, packing_bytes(dim, element_size(args.rows.type())), good_piece_bytes, 0,
+                             [&](std::uint64_t bytes) {
+                               std::size_t rows = std::clamp<std::uint64_t>(
+                                   bytes / (row_bytes + sizeof(Lengths)), 1, args.rows.rows());
+                               while (rows > 1 && piece_bytes(dim, row_bytes, rows) > bytes)
+                                 rows = divide_up<std::size_t>(rows, 2);
+                               return Piece(stream, args, rows);
+                             });
 }
 
 }  // namespace
 
-std::uint64_t packing_bytes(std::size_t dim, std::size_t row_bytes) { return piece_bytes(dim, row_bytes, 1); }
+std::uint64_t packing_bytes(std::size_t dim, std::size_t element_bytes) {
+  return piece_bytes(dim, dim * element_bytes, 1);
+}
 
 void copy_rows_to_device(const CudaStream& stream, const RowsView& rows, std::byte* out) {
   const std::size_t row_bytes = row_bytes_of(rows);
@@ -77,11 +91,12 @@ void fetch_rows(Stream& stream, const RowsView& rows, std::byte* out) {
 }
 
 std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& args) {
-  const CudaStream& cuda = cuda_stream(stream);
+  const CudaStream& cuda = cuda_stream(stream).beside();
   const DeviceScope scope(cuda.ordinal());
   const RowsView& rows = args.rows;
-  const std::size_t width = packed_width(args.metric, rows.dim());
-  auto packed = std::make_unique<PackedRows>(cuda, args.role, rows.rows(), width);
+  const Encoding encoding = encoding_of(cuda);
+  const std::size_t width = packed_width(args.metric, rows.dim(), encoding);
+  auto packed = std::make_unique<PackedRows>(cuda, args.role, rows.rows(), width, encoding);
   if (rows.rows() == 0) return packed;
   Piece piece = make_piece(cuda, args);
   PackedSummary summary = {.first_bad_row = rows.rows()};
@@ -92,9 +107,9 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
                    .width = static_cast<std::uint32_t>(width),
                    .centre = args.centre.empty() ? nullptr : piece.centre.data(),
                    .normalise = args.metric == Metric::cosine,
-                   .bias = !is_euclidean(args.metric) ? BiasColumn::none
-                           : queries                  ? BiasColumn::minus_one
-                                                      : BiasColumn::half_square,
+                   .bias = !is_euclidean(args.metric) ? Bias::none
+                           : queries                  ? Bias::minus_one
+                                                      : Bias::half_square,
                    .lengths = piece.lengths.data(),
                    .summary = piece.summary.data()};
   for (std::size_t first = 0; first < rows.rows(); first += piece.rows) {
@@ -103,21 +118,25 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
     task.rows = part.data();
     task.stride_bytes = part.stride_bytes();
     if (on_host(rows)) {
-      copy_rows_to_device(cuda, part, piece.raw.data());
+      if (piece.staging)
+        piece.staging->send(part, piece.raw.data());
+      else
+        copy_rows_to_device(cuda, part, piece.raw.data());
       task.rows = piece.raw.data();
       task.stride_bytes = row_bytes_of(rows);
     }
     task.count = part.rows();
     task.first_row = first;
-    task.out = packed->elements.data() + first * width;
-    launch_pack_rows(cuda.handle(), rows.type(), task);
+    task.out = packed->row(first);
+    launch_pack_rows(cuda.handle(), rows.type(), encoding, task);
     if (queries)
       copy_to_host(cuda, piece.lengths.data(), packed->lengths.span().subspan(first, part.rows()),
                    exact_search);
   }
   copy_to_host(cuda, piece.summary.data(), std::span(&summary, 1), exact_search);
-  // Other streams may use the rows as soon as they are returned.
+  // Other streams may use the rows as soon as they are returned. This stream's own uses them last.
   cuda.synchronize(exact_search);
+  packed->elements.free_in_order_of(cuda_stream(stream));
   if (summary.first_bad_row != rows.rows()) refuse_row(args.role, args.first_row + summary.first_bad_row);
   packed->longest = {std::bit_cast<double>(summary.longest_norm) * norm_margin,
                      std::bit_cast<double>(summary.longest_residual) * norm_margin};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backend/cuda/kernels/radix_select.h"
+#include "backend/cuda/kernels/reduce_rows.h"
 #include "backend/cuda/kernels/select_rows.h"
 #include "backend/cuda/kernels/sort_entries.h"
 #include "core/checked.h"
@@ -87,6 +88,7 @@ void RowSelection::run(cudaStream_t stream, Ties ties, SelectionTask task, std::
 
 void RowSelection::run_level(cudaStream_t stream, Ties ties, const SelectionTask& task,
                              std::byte* workspace) const {
+  if (k_ <= tuning::most_reduced) return launch_reduce_rows(stream, ties, task);
   if (k_ <= largest_capacity) {
     const auto select = ties == Ties::positions    ? select_in_registers<Ties::positions>
                         : ties == Ties::narrow_ids ? select_in_registers<Ties::narrow_ids>

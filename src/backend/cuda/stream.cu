@@ -14,6 +14,11 @@ StreamHandle::StreamHandle(int device) : ordinal(device), pool(memory_pool(devic
 CudaStream::CudaStream(Context::State& state)
     : Stream(state), shared_(std::make_shared<const StreamHandle>(state.place.ordinal)) {}
 
+CudaStream& CudaStream::beside() {
+  if (!beside_) beside_ = std::make_unique<CudaStream>(context);
+  return *beside_;
+}
+
 void CudaStream::synchronize(const char* operation) const {
   const DeviceScope scope(ordinal());
   check(cudaStreamSynchronize(handle()), operation);

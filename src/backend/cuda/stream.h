@@ -24,6 +24,11 @@ class StreamHandle {
 class CudaStream : public Stream {
  public:
   explicit CudaStream(Context::State& state);
+  // Waits for what was queued: it may use memory that goes right after.
+  ~CudaStream() override { ignore(cudaStreamSynchronize(handle())); }
+
+  // Another stream of the same context, for what is to run beside this one. Made at the first use.
+  CudaStream& beside();
 
   int ordinal() const { return shared_->ordinal; }
   cudaStream_t handle() const { return shared_->stream; }
@@ -35,6 +40,7 @@ class CudaStream : public Stream {
 
  private:
   const std::shared_ptr<const StreamHandle> shared_;
+  std::unique_ptr<CudaStream> beside_;
 };
 
 // Operations of this backend only ever get its own streams.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "backend/cuda/best_lists.h"
 #include "backend/cuda/blas.h"
@@ -16,43 +17,68 @@ namespace nearwise::gpu {
 // What a search uses beside its rows and lists, where it may.
 inline constexpr std::uint64_t good_working_bytes = std::uint64_t{256} << 20;
 
+// Scores of a tile of queries and rows, and what selection from them needs.
+struct ScoreTile {
+  ScoreTile(const CudaStream& stream, std::size_t most_queries, std::size_t most_rows, std::size_t length)
+      : queries(most_queries),
+        rows(most_rows),
+        scores(stream, queries * rows, exact_search),
+        workspace(stream, BestLists::workspace_bytes(queries, rows, length), exact_search) {}
+
+  std::size_t queries;
+  std::size_t rows;
+  DeviceBuffer<float> scores;
+  DeviceBuffer<std::byte> workspace;
+};
+
 class TopK : public Collector {
  public:
   TopK(const CudaStream& stream, const TopKArgs& args)
-      : blas(stream),
-        queries(static_cast<const PackedRows&>(args.queries)),
+      : queries(static_cast<const PackedRows&>(args.queries)),
+        blas(stream, queries.encoding),
         query_rows(args.query_rows),
         k(args.k),
         metric(args.metric),
-        bound(args.metric, Products::flushed_f32, args.query_rows.dim()),
-        scores(stream, queries.rows, list_length(args.k), exact_search) {}
+        bound(args.metric, products_of(queries.encoding), args.query_rows.dim()),
+        scores(stream, queries.rows, length_for(args, queries.encoding), exact_search) {}
 
-  // Scores of a search: k, and some to spare whose scores are too close to be told apart. As many as the registers of
-  // selection hold anyway.
-  static std::size_t list_length(std::size_t k) {
+  // Scores of a search: k, and some to spare whose scores are too close to be told apart, more of them where numbers are
+  // short. As many as the registers of selection hold anyway.
+  static std::size_t list_length(std::size_t k, Encoding encoding) {
     const std::size_t needed = k + 8 + k / 64;
+    const std::size_t wanted = encoding == Encoding::f32 ? needed : 2 * k + 22;
     for (const int capacity : tuning::select_capacities)
-      if (needed <= static_cast<std::size_t>(capacity)) return static_cast<std::size_t>(capacity);
-    return needed;
+      if (wanted <= static_cast<std::size_t>(capacity)) return static_cast<std::size_t>(capacity);
+    return std::max(needed, static_cast<std::size_t>(tuning::largest_select_capacity));
   }
 
-  static std::uint64_t bytes_per_query(std::size_t k) {
-    return list_length(k) * (sizeof(float) + sizeof(Id));
+  static std::uint64_t bytes_per_query(std::size_t k, Encoding encoding) {
+    return list_length(k, encoding) * (sizeof(float) + sizeof(Id));
   }
 
-  const Blas blas;
   const PackedRows& queries;
+  const Blas blas;
   const RowsView query_rows;
   const std::size_t k;
   const Metric metric;
   const ScoreBound bound;
   BestLists scores;
-  RowsView base;               // the rows that blocks are parts of
-  std::size_t rows_shown = 0;  // in all blocks
-  Lengths longest;             // no row of any block is longer
+  RowsView base;                  // the rows that blocks are parts of
+  std::size_t rows_shown = 0;     // in all blocks
+  Lengths longest;                // no row of any block is longer
+  std::optional<ScoreTile> tile;  // of the block that is being scanned
+
+ private:
+  // The nearest of a few rows (of centroids, say): the two best scores, by a reduction. Where they are too close all rows
+  // are evaluated, which are few.
+  static std::size_t length_for(const TopKArgs& args, Encoding encoding) {
+    constexpr std::size_t few_rows = 65536;
+    const bool reduced = args.k == 1 && args.base_rows <= few_rows && encoding == Encoding::f32;
+    return reduced ? tuning::most_reduced : list_length(args.k, encoding);
+  }
 };
 
 // What finish_top_k needs at the least.
-std::uint64_t finishing_bytes(const KnnCostsArgs& args);
+std::uint64_t finishing_bytes(const KnnCostsArgs& args, Encoding encoding);
 
 }  // namespace nearwise::gpu

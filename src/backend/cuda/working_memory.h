@@ -9,11 +9,13 @@
 
 namespace nearwise::gpu {
 
-// make(bytes), which allocates at most that. Where the device has less, half of it, down to `least`.
+// make(bytes), which allocates at most that, and leaves `kept` of the budget to others. Where the device has less, half
+// of it, down to `least`.
 template <typename Make>
 auto with_working_memory(const CudaStream& stream, std::uint64_t least, std::uint64_t good,
-                         const Make& make) {
-  for (std::uint64_t bytes = std::max(least, std::min(good, stream.budget().available()));;) {
+                         std::uint64_t kept, const Make& make) {
+  const std::uint64_t available = stream.budget().available();
+  for (std::uint64_t bytes = std::max(least, std::min(good, available - std::min(available, kept)));;) {
     try {
       return make(bytes);
     } catch (const Error& error) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "backend/cuda/staging.h"
 #include "backend/cuda/stream.h"
 #include "nearwise/context.h"
 #include "nearwise/error.h"
@@ -19,6 +20,7 @@ class CudaTest : public testing::Test {
   void SetUp() override {
     if (device_count() == 0) GTEST_SKIP() << "this machine has no CUDA device";
   }
+  void TearDown() override { release_staging_areas(); }
 };
 
 // The error that a call throws; code internal and an empty message where it throws none.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "backend/cuda/cuda_test.h"
 #include "cuda_emulation/control.h"
@@ -65,6 +66,41 @@ TEST_F(CudaKnnFailures, EveryCallInTurn) {
     EXPECT_EQ(context.memory_used(), 0U) << call;
     EXPECT_TRUE(right_answer(context)) << "the next call works again, after " << call;
   }
+}
+
+// When a block has been shown its products are still to come: the next block is packed meanwhile.
+TEST_F(CudaKnnFailures, BlocksAreScannedWhileTheNextIsPacked) {
+  const support::Problem large = support::make_problem({.rows = 2000, .queries = 3, .dim = 40, .seed = 1});
+  double now = 0;
+  std::vector<std::size_t> busy;
+  const Context context =
+      Context::cuda(0, {.memory_limit = 250'000,
+                        .progress = [&](const Progress&) { busy.push_back(cuda_emulation::busy_streams()); },
+                        .clock = [&] { return now += 1; }});
+  knn(context, large.queries, large.base, 2);
+  ASSERT_GE(busy.size(), 4U) << "blocks, and the end";
+  for (std::size_t i = 0; i + 1 < busy.size(); ++i) EXPECT_EQ(busy[i], 1U) << i;
+  EXPECT_EQ(busy.back(), 0U);
+}
+
+// The same for what only large inputs do.
+TEST_F(CudaKnnFailures, EveryCallOfStaging) {
+  const support::Problem large = support::make_problem({.rows = 1100, .queries = 1, .dim = 64, .seed = 1});
+  const oracle::Answer expected =
+      support::as_expected(knn(Context::cpu({.threads = 1}), large.queries, large.base, 2));
+  const Context context = Context::cuda(0);
+  const auto search = [&] {
+    EXPECT_TRUE(support::same(expected, knn(context, large.queries, large.base, 2)));
+  };
+  for (const char* call : {"cudaHostAlloc", "cudaEventCreateWithFlags", "cudaEventRecord"}) {
+    gpu::release_staging_areas();
+    cuda_emulation::fail_call(call, cudaErrorLaunchFailure);
+    EXPECT_EQ(error_of(search).code(), ErrorCode::device) << call;
+    EXPECT_EQ(context.memory_used(), 0U) << call;
+    search();
+  }
+  gpu::release_staging_areas();
+  EXPECT_EQ(cuda_emulation::accounting(), cuda_emulation::Accounting{});
 }
 
 }  // namespace

@@ -77,6 +77,25 @@ TEST_P(CudaKnn, SixtyShapes) {
     expect_cpu_answer(context, generated_case(GetParam(), number));
 }
 
+// Products of fewer bits, added with truncation: the same answer.
+TEST_P(CudaKnn, FortyShapesOnTensorCores) {
+  for (const char* isa : {"tf32", "bf16"}) {
+    const Context context = Context::cuda(0, {.isa = isa});
+    for (std::uint64_t number = 100; number < 120 && !HasFailure(); ++number)
+      expect_cpu_answer(context, generated_case(GetParam(), number));
+  }
+}
+
+// As k-means asks: the nearest of a few, mostly by the two best scores alone.
+TEST_P(CudaKnn, TheNearestOnly) {
+  for (const std::size_t rows : {1, 2, 3, 40, 700})
+    for (const Kind kind : {Kind::normal, Kind::near_duplicates, Kind::identical})
+      expect_cpu_answer(Context::cuda(0),
+                        {.recipe = {.kind = kind, .rows = rows, .queries = 9, .dim = 12, .seed = rows},
+                         .metric = GetParam(),
+                         .k = 1});
+}
+
 // Tiles of queries and rows, blocks of the base, pieces of what is packed: all as small as they get.
 TEST_P(CudaKnn, TheLeastMemoryThatIsNamedWillDo) {
   for (const std::size_t k : {3, 40}) {
@@ -156,6 +175,18 @@ TEST_P(CudaKnn, APreparedBaseAndAGraph) {
   EXPECT_TRUE(support::same(expected_answer(problem, 6, options), prepared.knn(context, problem.queries, 6)));
   EXPECT_TRUE(support::same(support::as_expected(exact_knn_graph(cpu(), problem.base, 4, options)),
                             exact_knn_graph(context, problem.base, 4, options)));
+}
+
+// Through pinned memory, in several pieces and blocks.
+TEST_P(CudaKnn, LargerInputsAreStaged) {
+  const KnnCase knn_case = {
+      .recipe = {.rows = 1100, .queries = 3, .dim = 64, .base_layout = Layout::padded, .seed = 6},
+      .metric = GetParam(),
+      .k = 3};
+  expect_cpu_answer(Context::cuda(0), knn_case);
+  const Context little = Context::cuda(0, {.memory_limit = 300'000});
+  expect_cpu_answer(little, knn_case);
+  EXPECT_LE(little.memory_peak(), 300'000U);
 }
 
 void put_bits(Rows& rows, ElementType type, std::size_t row, std::size_t i, bool infinite) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <cstdio>
 #include <cstdlib>
@@ -120,6 +121,18 @@ Accounting accounting() {
   found.events = state.events.size();
   found.cublas_handles = state.cublas_handles.size();
   return found;
+}
+
+std::size_t busy_streams() {
+  const RuntimeLock lock;
+  std::size_t busy = 0;
+  for (const Device& device : runtime().devices)
+    for (const auto& [address, queue] : device.queues)
+      busy += std::any_of(queue->operations.begin(), queue->operations.end(),
+                          [](const Operation& operation) { return operation.work != nullptr; })
+                  ? 1
+                  : 0;
+  return busy;
 }
 
 std::string to_string(const Accounting& accounting) {

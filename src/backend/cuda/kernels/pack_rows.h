@@ -1,4 +1,4 @@
-// Rows of any element type in the form that products are made of: f32, moved or scaled, with a column for the bias.
+// Rows of any element type in the form that products are made of: moved or scaled, rounded, with columns for the bias.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cuda/encoding.h"
 #include "core/score_bound.h"
 #include "nearwise/types.h"
 
@@ -19,11 +20,11 @@ struct PackedSummary {
       0;  // the lowest with NaN or infinity; where there is none, what it was before
 };
 
-// What stands in column `dim` of a packed row, so that the product of two rows includes the bias of a score.
-enum class BiasColumn : std::uint8_t {
+// What stands behind the elements of a packed row, so that the product of two rows includes the bias of a score.
+enum class Bias : std::uint8_t {
   none,
-  minus_one,    // queries
-  half_square,  // base rows: half the squared length
+  minus_one,    // queries: in each of bias_columns()
+  half_square,  // base rows: half the squared length, in as many parts that add up to it
 };
 
 // All pointers are to device memory.
@@ -33,15 +34,15 @@ struct PackTask {
   std::size_t count = 0;
   std::size_t first_row = 0;  // the number of the first of them, for first_bad_row
   std::uint32_t dim = 0;
-  std::uint32_t width = 0;  // floats of a packed row; what is left behind dim and bias is filled with zeros
+  std::uint32_t width = 0;  // numbers of a packed row; what is left behind dim and bias is filled with zeros
   const float* centre = nullptr;  // [dim] subtracted; null: none
   bool normalise = false;         // to length 1; a zero row stays zero
-  BiasColumn bias = BiasColumn::none;
-  float* out = nullptr;        // [count, width]
+  Bias bias = Bias::none;
+  std::byte* out = nullptr;    // [count, width]
   Lengths* lengths = nullptr;  // [count], or null
   PackedSummary* summary = nullptr;
 };
 
-void launch_pack_rows(cudaStream_t stream, ElementType type, const PackTask& task);
+void launch_pack_rows(cudaStream_t stream, ElementType type, Encoding encoding, const PackTask& task);
 
 }  // namespace nearwise::gpu

@@ -7,26 +7,11 @@
 #include "backend/cuda/gpu.h"
 #include "backend/cuda/kernels/select_rows.h"
 #include "backend/cuda/tuning/selection.h"
+#include "backend/cuda/warp/load_values.cuh"
 #include "backend/cuda/warp/row_part.cuh"
 #include "backend/cuda/warp/warp_select.cuh"
 
 namespace nearwise::gpu {
-
-// Value i of a lane is in column first + 32 i + lane; what lies behind the end is not read.
-template <int Count>
-__device__ __forceinline__ void load_values(float (&values)[Count], const float* row, std::uint32_t first,
-                                            std::uint32_t end, int lane) {
-  if (end - first >= Count * warp_lanes) {
-#pragma unroll
-    for (int i = 0; i < Count; ++i) values[i] = __ldg(row + first + lane + i * warp_lanes);
-  } else {
-#pragma unroll
-    for (int i = 0; i < Count; ++i) {
-      const std::uint32_t position = first + static_cast<std::uint32_t>(lane + i * warp_lanes);
-      values[i] = position < end ? __ldg(row + position) : 0.0F;
-    }
-  }
-}
 
 template <typename Key, int Capacity>
 __global__ void __launch_bounds__(tuning::warps_per_block* warp_lanes,

@@ -24,6 +24,10 @@ inline constexpr int thread_queue_length = Capacity <= 32    ? 2
 template <int Capacity>
 inline constexpr int values_per_lane = Capacity <= 256 ? 8 : 4;
 
+// So few are found by a reduction instead.
+inline constexpr std::size_t most_reduced = 2;
+inline constexpr int reduced_values_per_lane = 8;
+
 // Rows, or parts of rows, of a block: one warp each.
 inline constexpr int warps_per_block = 4;
 

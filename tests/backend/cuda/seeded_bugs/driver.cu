@@ -15,13 +15,14 @@ using gpu::Ties;
 using support::DeviceSelection;
 using support::RowKind;
 
-// Of at most 32 values, which all take the shortest warp queue, and by radix selection with its sorts.
+// Of two values by reduction, of at most 32, which take the shortest warp queue, and by radix selection with its sorts.
 std::vector<DeviceSelection> selections() {
   const gpu::tuning::RowCuts parts = {.wanted_parts = 20, .least_columns = 90, .columns_per_entry = 2};
   const gpu::tuning::RowCuts thirds = {.wanted_parts = 120, .least_columns = 60, .columns_per_entry = 2};
   std::vector<DeviceSelection> all;
   for (const RowKind kind : {RowKind::descending, RowKind::few_values, RowKind::anything, RowKind::zeros})
     for (const Ties ties : support::every_ties) {
+      all.push_back({kind, 9, 300, 2, ties, Order::smallest});
       all.push_back({kind, 5, 700, 30, ties, Order::smallest});
       all.push_back({kind, 2, 1009, 32, ties, Order::largest, parts});
       all.push_back({kind, 40, 197, 32, ties, Order::smallest, thirds});

@@ -1,0 +1,27 @@
+// Values of a row, spread over a warp.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cuda/gpu.h"
+#include "backend/cuda/warp/lane_network.cuh"
+
+namespace nearwise::gpu {
+
+// Value i of a lane is in column first + 32 i + lane; what lies behind the end is not read.
+template <int Count>
+__device__ __forceinline__ void load_values(float (&values)[Count], const float* row, std::uint32_t first,
+                                            std::uint32_t end, int lane) {
+  if (end - first >= Count * warp_lanes) {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) values[i] = __ldg(row + first + lane + i * warp_lanes);
+  } else {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+      const std::uint32_t position = first + static_cast<std::uint32_t>(lane + i * warp_lanes);
+      values[i] = position < end ? __ldg(row + position) : 0.0F;
+    }
+  }
+}
+
+}  // namespace nearwise::gpu

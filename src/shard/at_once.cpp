@@ -1,0 +1,150 @@
+#include "shard/at_once.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "backend/context_state.h"
+#include "core/check.h"
+#include "core/progress.h"
+
+namespace nearwise::shard {
+namespace {
+
+// How soon a cancelled call stops its members.
+constexpr std::chrono::milliseconds look_at_cancellation{10};
+
+bool is_cancellation(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& known) {
+    return known.code() == ErrorCode::cancelled;
+  } catch (...) {
+    return false;
+  }
+}
+
+// Mistakes in arguments are the same on every device; all else is a matter of one.
+[[noreturn]] void rethrow_naming(const std::exception_ptr& error, const Place& place, std::size_t member,
+                                 std::size_t members) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& known) {
+    if (known.code() == ErrorCode::invalid_argument || known.code() == ErrorCode::cancelled) throw;
+    fail(known.code(), "{} (member {} of {}, on {}:{})", known.what(), member, members, name(place.kind),
+         place.ordinal);
+  }
+}
+
+// Turns what one member reports into units of the whole.
+ProgressCallback scaled_to(ProgressMeter& meter, std::uint64_t units) {
+  return [&meter, units, reported = std::uint64_t{0}](const Progress& progress) mutable {
+    const double share =
+        progress.total == 0 ? 1 : static_cast<double>(progress.done) / static_cast<double>(progress.total);
+    const auto done = std::min(units, static_cast<std::uint64_t>(share * static_cast<double>(units)));
+    if (done <= reported) return;
+    meter.add(done - reported);
+    reported = done;
+  };
+}
+
+class Run {
+ public:
+  Run(const Context& context, std::span<const Member> members, const Work& work)
+      : context_(context),
+        members_(members),
+        work_(work),
+        meter_(context.state().options.progress, context.state().clock, work.operation, total_of(work)),
+        errors_(members.size()) {
+    for (std::size_t i = 0; i < members.size(); ++i)
+      contexts_.push_back(members[i].context.with_progress(scaled_to(meter_, work.units[i])));
+  }
+
+  void run() {
+    context_.state().cancel.check();
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t i = 0; i < members_.size(); ++i) {
+        if (work_.units[i] == 0) continue;
+        {
+          const std::lock_guard lock(mutex_);
+          ++running_;
+        }
+        try {
+          threads.emplace_back([this, i] { run_member(i); });
+        } catch (...) {
+          finish(i, std::current_exception());
+          break;
+        }
+      }
+      wait();
+    }
+    report_errors();
+    meter_.finish();
+  }
+
+ private:
+  static std::uint64_t total_of(const Work& work) {
+    std::uint64_t total = 0;
+    for (const std::uint64_t units : work.units) total += units;
+    return total;
+  }
+
+  void run_member(std::size_t i) noexcept {
+    try {
+      work_.run(i, contexts_[i]);
+      finish(i, nullptr);
+    } catch (...) {
+      finish(i, std::current_exception());
+    }
+  }
+
+  void finish(std::size_t i, const std::exception_ptr& error) noexcept {
+    const std::lock_guard lock(mutex_);
+    errors_[i] = error;
+    if (error) cancel_all();
+    --running_;
+    changed_.notify_one();
+  }
+
+  void wait() {
+    std::unique_lock lock(mutex_);
+    while (running_ != 0) {
+      changed_.wait_for(lock, look_at_cancellation);
+      if (context_.cancelled()) cancel_all();
+    }
+  }
+
+  void cancel_all() const noexcept {
+    for (const Context& context : contexts_) context.cancel();
+  }
+
+  // A member that was cancelled because another failed is not the one to blame.
+  void report_errors() const {
+    for (const bool cancelled : {false, true})
+      for (std::size_t i = 0; i < errors_.size(); ++i)
+        if (errors_[i] && is_cancellation(errors_[i]) == cancelled)
+          rethrow_naming(errors_[i], members_[i].context.place(), i, members_.size());
+  }
+
+  const Context& context_;
+  const std::span<const Member> members_;
+  const Work& work_;
+  ProgressMeter meter_;
+  std::vector<Context> contexts_;
+  std::vector<std::exception_ptr> errors_;
+  std::mutex mutex_;  // guards errors_ and running_ while threads run
+  std::condition_variable changed_;
+  std::size_t running_ = 0;
+};
+
+}  // namespace
+
+void run_at_once(const Context& context, std::span<const Member> members, const Work& work) {
+  Run(context, members, work).run();
+}
+
+}  // namespace nearwise::shard

@@ -1,0 +1,116 @@
+// Sharded and Replicated: who searches what, and how the answers become one.
+#include "nearwise/sharded.h"
+
+#include <algorithm>
+
+#include "backend/context_state.h"
+#include "core/check.h"
+#include "core/checked.h"
+#include "ops/merge_neighbors.h"
+#include "shard/at_once.h"
+
+namespace nearwise::shard {
+namespace {
+
+constexpr const char* operation = "knn";
+
+void check_members(const char* kind, const Members& members) {
+  require(!members.empty(), "{}: at least one index is needed, given none", kind);
+  for (const Member& member : members)
+    require(member.metric == members.front().metric,
+            "{}: all indexes must have the same metric, given {} and {}", kind, name(members.front().metric),
+            name(member.metric));
+}
+
+std::size_t rows_of(const Members& parts) {
+  std::size_t rows = 0;
+  for (const Member& part : parts) rows += part.size;
+  return rows;
+}
+
+void check_search(std::size_t k, std::size_t rows, ShortRows short_rows) {
+  require(k >= 1, "{}: k must be at least 1, given 0", operation);
+  require(k <= rows || short_rows == ShortRows::pad,
+          "{}: k must be at most the number of rows, {}, given {} (short_rows = pad fills up the rows)",
+          operation, rows, k);
+}
+
+std::uint64_t answer_bytes(std::size_t queries, std::size_t k, std::size_t answers) {
+  const std::uint64_t entries = checked_multiply(checked_multiply(queries, k, operation), answers, operation);
+  return checked_multiply(entries, std::uint64_t{sizeof(Id) + sizeof(float)}, operation);
+}
+
+void number_from(Neighbors& answer, Id first) {
+  const std::size_t entries = answer.ids.rows() * answer.ids.cols();
+  for (Id& id : std::span(answer.ids.data(), entries))
+    if (id != no_id) id += first;
+}
+
+}  // namespace
+
+void check_parts(const Members& parts) { check_members("Sharded", parts); }
+
+void check_copies(const Members& copies) {
+  check_members("Replicated", copies);
+  for (const Member& copy : copies)
+    require(copy.size == copies.front().size,
+            "Replicated: all indexes must hold the same rows, given {} and {}", copies.front().size,
+            copy.size);
+}
+
+Neighbors search_parts(const Context& context, const Members& parts, RowsView queries, std::size_t k,
+                       ShortRows short_rows, const Search& search) {
+  check_search(k, rows_of(parts), short_rows);
+  // Every part's answer, and the one that is made of them.
+  const Reservation reservation(*context.state().budget, answer_bytes(queries.rows(), k, parts.size() + 1));
+  std::vector<Neighbors> answers(parts.size());
+  Work work = {.operation = operation, .units = {}, .run = [&](std::size_t part, const Context& own) {
+                 answers[part] = search(part, own, queries);
+               }};
+  // Parts without rows are searched too: arguments are checked wherever the rows are.
+  for (const Member& part : parts) work.units.push_back(std::max<std::size_t>(1, part.size));
+  run_at_once(context, parts, work);
+
+  std::vector<NeighborsView> views;
+  Id first = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    number_from(answers[i], first);
+    first += static_cast<Id>(parts[i].size);
+    views.push_back({answers[i].ids.view(), answers[i].distances.view()});
+  }
+  Neighbors joined{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
+  merge_neighbors(*context.state().threads, parts.front().metric, views, joined.ids.view(),
+                  joined.distances.view());
+  return joined;
+}
+
+Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,
+                        ShortRows short_rows, const Search& search) {
+  check_search(k, copies.front().size, short_rows);
+  const Reservation reservation(*context.state().budget, answer_bytes(queries.rows(), k, 2));
+  Neighbors joined{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
+  const auto first_query = [&](std::size_t copy) { return queries.rows() * copy / copies.size(); };
+  const auto search_some = [&](std::size_t copy, const Context& own) {
+    const std::size_t first = first_query(copy);
+    const RowsView some = queries.slice(first, first_query(copy + 1) - first);
+    const Neighbors answer = search(copy, own, some);
+    std::copy_n(answer.ids.data(), some.rows() * k, joined.ids.data() + first * k);
+    std::copy_n(answer.distances.data(), some.rows() * k, joined.distances.data() + first * k);
+  };
+  Work work = {.operation = operation, .units = {}, .run = search_some};
+  for (std::size_t copy = 0; copy < copies.size(); ++copy)
+    work.units.push_back(first_query(copy + 1) - first_query(copy));
+  // One copy looks at the arguments of an empty search.
+  work.units.front() = std::max<std::uint64_t>(1, work.units.front());
+  try {
+    run_at_once(context, copies, work);
+  } catch (const Error& error) {
+    // The copy counts its own queries only: the message is made by one that sees them all.
+    if (error.code() == ErrorCode::invalid_argument)
+      static_cast<void>(search(0, copies.front().context, queries));
+    throw;
+  }
+  return joined;
+}
+
+}  // namespace nearwise::shard
