@@ -70,8 +70,13 @@ class Exact {
                 ShortRows short_rows = ShortRows::refuse) const;
   RangeNeighbors range_search(const Context& context, RowsView queries, float radius) const;
 
+  // The same base prepared for another context, on whichever device that is; this one stays as it is. Rows on the host
+  // serve every device; those on a device only that one, for others it throws Error(invalid_argument).
+  Exact to(const Context& context) const;
+
   RowsView base() const;
   Metric metric() const;
+  Place place() const;  // where it was prepared
 
  private:
   struct State;
