@@ -5,7 +5,8 @@
 // and number of threads; no true neighbour is lost to the rounding of a faster product.
 //
 // Queries and base may have different element types. A row with NaN or infinity is refused by its number. Work is done
-// in tiles within the context's memory limit; the base may be a mapped file larger than memory.
+// in tiles within the context's memory limit; the base may be a mapped file larger than memory. Rows may be on the host or
+// on the context's device; there they must be complete before the call (device_memory.h).
 #pragma once
 
 #include <cstddef>

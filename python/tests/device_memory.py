@@ -60,11 +60,11 @@ def _new(function, *arguments):
     return handle
 
 
-def free_bytes(ordinal=0):
-    call("cudaSetDevice", ordinal)
+def free_bytes():
+    """Of the first device, when all that was queued is done."""
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    call("cudaDeviceSynchronize")
     call("cudaMemGetInfo", ctypes.byref(free), ctypes.byref(total))
-    call("cudaSetDevice", 0)
     return free.value
 
 

@@ -1,5 +1,6 @@
 """Arrays on CUDA devices: read where they are, once their own library is done with them."""
 
+import concurrent.futures
 import gc
 
 import nearwise
@@ -200,6 +201,29 @@ class TestIndex:
         tensor = on_device(base)
         nearwise.knn(tensor, tensor, 5)
         assert tensor.deleted == 2
+
+
+class TestLife:
+    @pytest.mark.skipif(not is_emulated(), reason="others use the device, and CUDA keeps memory in its pools")
+    def test_nothing_stays_behind(self, on_device, queries, base):
+        tensor = on_device(base)
+        before = free_bytes()
+        nearwise.knn(queries, tensor, 5)
+        index = nearwise.Exact(tensor)
+        index.knn(queries, 5)
+        assert free_bytes() < before
+        del index
+        with pytest.raises(ValueError, match="k must be at most"):
+            nearwise.knn(queries, tensor, 301)
+        assert free_bytes() == before
+
+    def test_threads_search_at_once(self, on_device, queries, base):
+        index = nearwise.Exact(on_device(base))
+        expected = nearwise.knn(queries, base, 5)
+        with concurrent.futures.ThreadPoolExecutor(4) as threads:
+            shared = [on_device(queries) for _ in range(4)]
+            for found in threads.map(lambda tensor: index.knn(tensor, 5), shared):
+                assert_same(found, expected)
 
 
 class TestErrors:
