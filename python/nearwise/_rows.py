@@ -142,10 +142,12 @@ def _device_rows(array: DeviceArray, name: str) -> Rows:
 
 def require_in_place(array: Union[np.ndarray, DeviceArray], name: str) -> None:
     if not usable_in_place(array):
-        where = f" on {array.device}" if isinstance(array, DeviceArray) else ""
+        hint = "; np.ascontiguousarray makes a copy that is accepted"
+        if isinstance(array, DeviceArray):
+            hint = f" on {array.device}; a contiguous copy is accepted"
         raise ValueError(
             f"{name}: the elements of a row must be adjacent and rows aligned and apart, given strides "
-            f"{array.strides} of shape {array.shape}{where}; a contiguous copy is accepted"
+            f"{array.strides} of shape {array.shape}{hint}"
         )
 
 
