@@ -28,6 +28,7 @@ PUBLIC_HEADERS = {
     "context": "backend", "machine": "backend",
     "exact": "ops",
     "select_k": "ops",
+    "device_memory": "ops",
     "sharded": "shard",
 }
 UMBRELLA = PurePosixPath("include/nearwise/nearwise.h")

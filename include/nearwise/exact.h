@@ -5,7 +5,8 @@
 // and number of threads; no true neighbour is lost to the rounding of a faster product.
 //
 // Queries and base may have different element types. A row with NaN or infinity is refused by its number. Work is done
-// in tiles within the context's memory limit; the base may be a mapped file larger than memory.
+// in tiles within the context's memory limit; the base may be a mapped file larger than memory. Rows may be on the host or
+// on the context's device; there they must be complete before the call (device_memory.h).
 #pragma once
 
 #include <cstddef>
@@ -72,9 +73,14 @@ class Exact {
                 ShortRows short_rows = ShortRows::refuse) const;
   RangeNeighbors range_search(const Context& context, RowsView queries, float radius) const;
 
+  // The same base prepared for another context, on whichever device that is; this one stays as it is. Rows on the host
+  // serve every device; those on a device only that one, for others it throws Error(invalid_argument).
+  Exact to(const Context& context) const;
+
   RowsView base() const;
   std::size_t size() const;  // rows of the base
   Metric metric() const;
+  Place place() const;  // where it was prepared
 
  private:
   struct State;

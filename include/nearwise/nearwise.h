@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nearwise/context.h"
+#include "nearwise/device_memory.h"
 #include "nearwise/error.h"
 #include "nearwise/exact.h"
 #include "nearwise/machine.h"

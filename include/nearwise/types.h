@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace nearwise {
@@ -52,6 +53,7 @@ std::size_t element_size(ElementType type);
 std::string_view name(ElementType type);
 std::string_view name(Metric metric);
 std::string_view name(DeviceKind kind);
+std::string name(Place place);  // "cpu", "cuda:0"
 
 // The inverse of name(); throws Error(invalid_argument) with the accepted words.
 ElementType parse_element_type(std::string_view text);

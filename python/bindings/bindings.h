@@ -8,7 +8,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -24,6 +26,7 @@ namespace nearwise::python {
 namespace nb = nanobind;
 
 // One per public header, and one for the class in exact.h; context.cpp has nothing to bind, its part is further down.
+void bind_device_memory(nb::module_& module);
 void bind_error(nb::module_& module);
 void bind_exact(nb::module_& module);
 void bind_machine(nb::module_& module);
@@ -33,8 +36,39 @@ void bind_select_k(nb::module_& module);
 void bind_storage(nb::module_& module);
 void bind_vector_file(nb::module_& module);
 
-// Rows of a Python object that offers the buffer protocol, borrowed without a copy. While it lives, numpy refuses
-// to resize the array. Made and destroyed with the interpreter lock held.
+// Memory of another library, which it keeps alive.
+using Tensor = nb::ndarray<nb::ro>;
+
+// The CUDA device that a tensor is on, or the host.
+Place place_of(const Tensor& tensor);
+
+// An array on a CUDA device. Whoever makes one has waited for its elements (python/nearwise/_device_array.py).
+class DeviceArray {
+ public:
+  explicit DeviceArray(Tensor tensor) : tensor_(std::move(tensor)) {}
+
+  const Tensor& tensor() const { return tensor_; }
+  // Throws as BorrowedRows does.
+  RowsView rows(ElementType type, const char* name) const;
+
+ private:
+  Tensor tensor_;
+};
+
+// An array's memory as Python describes it; strides in bytes.
+struct ArrayLayout {
+  const void* data;
+  std::span<const std::int64_t> shape;
+  std::span<const std::int64_t> strides;
+  Place place;
+};
+
+// Throws Error(invalid_argument) in the argument's name unless that is 2-D, its rows aligned and apart, and their
+// elements adjacent.
+RowsView checked_rows(const ArrayLayout& layout, ElementType type, const char* name);
+
+// Rows of a DeviceArray or of a Python object that offers the buffer protocol, borrowed without a copy. While it lives,
+// numpy refuses to resize the array. Made and destroyed with the interpreter lock held.
 class BorrowedRows {
  public:
   // `name` is the argument's, for messages. The array must be 2-D with adjacent elements within a row.
@@ -46,7 +80,8 @@ class BorrowedRows {
   const RowsView& view() const { return view_; }
 
  private:
-  Py_buffer buffer_{};
+  Py_buffer buffer_{};  // of a host array
+  nb::object device_array_;
   RowsView view_;
 };
 

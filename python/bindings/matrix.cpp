@@ -81,31 +81,49 @@ NumpyVector<T> give_vector(std::vector<Element>&& vector) {
 
 }  // namespace
 
+RowsView checked_rows(const ArrayLayout& layout, ElementType type, const char* name) {
+  if (layout.shape.size() != 2)
+    refuse(name, "expected a 2-D array, given " + std::to_string(layout.shape.size()) + "-D");
+  const auto element_bytes = static_cast<std::int64_t>(element_size(type));
+  const std::int64_t rows = layout.shape[0];
+  const std::int64_t dim = layout.shape[1];
+  // The strides of an axis with less than two elements mean nothing.
+  const bool adjacent = rows == 0 || dim < 2 || layout.strides[1] == element_bytes;
+  const bool apart = rows < 2 || dim == 0 || layout.strides[0] >= dim * element_bytes;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(layout.data) % element_bytes == 0 &&
+                       (rows < 2 || layout.strides[0] % element_bytes == 0);
+  if (!adjacent || !apart || !aligned)
+    refuse(name, "the rows must be aligned and apart, their elements adjacent");
+  const std::int64_t stride = rows < 2 ? dim * element_bytes : layout.strides[0];
+  return {layout.data,
+          type,
+          static_cast<std::size_t>(rows),
+          static_cast<std::size_t>(dim),
+          static_cast<std::size_t>(stride),
+          layout.place};
+}
+
 BorrowedRows::BorrowedRows(nb::handle array, ElementType type, const char* name) {
+  if (nb::isinstance<DeviceArray>(array)) {
+    device_array_ = nb::borrow(array);
+    view_ = nb::cast<const DeviceArray&>(array).rows(type, name);
+    return;
+  }
   if (PyObject_GetBuffer(array.ptr(), &buffer_, PyBUF_FORMAT | PyBUF_STRIDES) != 0) throw nb::python_error();
   try {
-    if (buffer_.ndim != 2) refuse(name, "expected a 2-D array, given " + std::to_string(buffer_.ndim) + "-D");
-    const auto element_bytes = static_cast<Py_ssize_t>(element_size(type));
-    if (buffer_.itemsize != element_bytes || !holds(buffer_, type))
+    if (buffer_.itemsize != static_cast<Py_ssize_t>(element_size(type)) || !holds(buffer_, type))
       refuse(name, "the array does not hold " + std::string(nearwise::name(type)) + " elements");
-    const Py_ssize_t rows = buffer_.shape[0];
-    const Py_ssize_t dim = buffer_.shape[1];
-    // The strides of an axis with less than two elements mean nothing.
-    const bool adjacent = rows == 0 || dim < 2 || buffer_.strides[1] == element_bytes;
-    const bool apart = rows < 2 || dim == 0 || buffer_.strides[0] >= dim * element_bytes;
-    const bool aligned = reinterpret_cast<std::uintptr_t>(buffer_.buf) % element_bytes == 0 &&
-                         (rows < 2 || buffer_.strides[0] % element_bytes == 0);
-    if (!adjacent || !apart || !aligned)
-      refuse(name, "the rows must be aligned and apart, their elements adjacent");
-    const Py_ssize_t stride = rows < 2 ? dim * element_bytes : buffer_.strides[0];
-    view_ = RowsView(buffer_.buf, type, static_cast<std::size_t>(rows), static_cast<std::size_t>(dim),
-                     static_cast<std::size_t>(stride));
+    const auto axes = static_cast<std::size_t>(buffer_.ndim);
+    view_ = checked_rows({buffer_.buf, std::vector<std::int64_t>(buffer_.shape, buffer_.shape + axes),
+                          std::vector<std::int64_t>(buffer_.strides, buffer_.strides + axes), Place{}},
+                         type, name);
   } catch (...) {
     PyBuffer_Release(&buffer_);
     throw;
   }
 }
 
+// A buffer that was never filled is released as well as any.
 BorrowedRows::~BorrowedRows() { PyBuffer_Release(&buffer_); }
 
 NumpyNeighbors to_numpy(Neighbors&& neighbors) {

@@ -6,6 +6,7 @@ NB_MODULE(_core, module) {
   module.doc() = "The C++ side of nearwise. Private: use the functions of the package.";
   bind_error(module);
   bind_matrix(module);
+  bind_device_memory(module);
   bind_exact(module);
   bind_prepared_base(module);
   bind_select_k(module);

@@ -3,7 +3,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <functional>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "bindings.h"
 #include "nearwise/error.h"
@@ -19,17 +22,16 @@ class PreparedBase {
   PreparedBase(nb::handle base, const std::string& base_type, const std::string& metric,
                const std::string& device, int threads, std::uint64_t memory_limit, const std::string& isa,
                nb::handle progress)
-      : rows_(base, parse_element_type(base_type), "base"),
-        device_(device),
-        threads_(threads),
-        memory_limit_(memory_limit),
-        isa_(isa) {
+      : PreparedBase(std::make_shared<const BorrowedRows>(base, parse_element_type(base_type), "base"),
+                     device, threads, memory_limit, isa) {
     const ExactOptions options{.metric = parse_metric(metric)};
-    const Context context = context_for(device, threads, memory_limit, isa);
-    const RowsView& view = rows_.view();
-    run_by_size(context, progress, static_cast<double>(view.rows()) * static_cast<double>(view.dim()),
-                [&](const Context& own) { exact_.emplace(Exact::prepare(own, view, options)); });
-    if (memory_limit != 0) kept_bytes_ = context.memory_used();
+    prepare(progress, [&](const Context& own) { return Exact::prepare(own, rows_->view(), options); });
+  }
+
+  PreparedBase to(const std::string& device, const std::string& isa, nb::handle progress) const {
+    PreparedBase moved(rows_, device, threads_, memory_limit_, isa);
+    moved.prepare(progress, [&](const Context& own) { return exact_->to(own); });
+    return moved;
   }
 
   // copied_bytes: what Python has spent of the limit on a converted copy of the queries.
@@ -51,16 +53,29 @@ class PreparedBase {
     return to_numpy(std::move(*found));
   }
 
-  std::pair<std::size_t, std::size_t> shape() const { return {rows_.view().rows(), rows_.view().dim()}; }
+  std::pair<std::size_t, std::size_t> shape() const { return {rows_->view().rows(), rows_->view().dim()}; }
+  std::string device() const { return name(exact_->place()); }
   std::string metric() const { return std::string(name(exact_->metric())); }
 
  private:
+  PreparedBase(std::shared_ptr<const BorrowedRows> rows, const std::string& device, int threads,
+               std::uint64_t memory_limit, const std::string& isa)
+      : rows_(std::move(rows)), device_(device), threads_(threads), memory_limit_(memory_limit), isa_(isa) {}
+
+  void prepare(nb::handle progress, const std::function<Exact(const Context&)>& prepare_in) {
+    const Context context = context_for(device_, threads_, memory_limit_, isa_);
+    const RowsView& view = rows_->view();
+    run_by_size(context, progress, static_cast<double>(view.rows()) * static_cast<double>(view.dim()),
+                [&](const Context& own) { exact_.emplace(prepare_in(own)); });
+    if (memory_limit_ != 0) kept_bytes_ = context.memory_used();
+  }
+
   void search(nb::handle queries, const std::string& queries_type, std::uint64_t copied_bytes,
               nb::handle progress,
               const std::function<void(const Context&, const RowsView&)>& search_rows) const {
     const Context context = context_for(device_, threads_, rest_of_limit(copied_bytes), isa_);
     const BorrowedRows query_rows(queries, parse_element_type(queries_type), "queries");
-    run_by_size(context, progress, multiplications(query_rows.view(), rows_.view()),
+    run_by_size(context, progress, multiplications(query_rows.view(), rows_->view()),
                 [&](const Context& own) { search_rows(own, query_rows.view()); });
   }
 
@@ -73,7 +88,7 @@ class PreparedBase {
                                               std::to_string(memory_limit_));
   }
 
-  BorrowedRows rows_;  // before exact_, which looks at them
+  std::shared_ptr<const BorrowedRows> rows_;  // before exact_, which looks at them
   std::string device_;
   int threads_;
   std::uint64_t memory_limit_;
@@ -96,7 +111,10 @@ void bind_prepared_base(nb::module_& module) {
       .def("range_search", &PreparedBase::range_search, nb::arg("queries"), nb::arg("queries_type"),
            nb::arg("radius"), nb::arg("copied_bytes"), nb::arg("progress").none(),
            "offsets [queries + 1], ids and distances")
+      .def("to", &PreparedBase::to, nb::arg("device"), nb::arg("isa"), nb::arg("progress").none(),
+           "The same base prepared on another device.")
       .def_prop_ro("shape", &PreparedBase::shape, "Rows and dimension.")
+      .def_prop_ro("device", &PreparedBase::device)
       .def_prop_ro("metric", &PreparedBase::metric);
 }
 

@@ -1,7 +1,6 @@
 // Selection for Python.
 #include "nearwise/select_k.h"
 
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
@@ -13,47 +12,56 @@
 namespace nearwise::python {
 namespace {
 
-using IdArray = nb::ndarray<nb::ro, nb::device::cpu>;
-
+// [rows, columns], or [columns] for one row.
 template <typename T>
-MatrixView<const T> view_of(const IdArray& array) {
-  const std::size_t rows = array.shape(0);
-  const std::size_t cols = array.shape(1);
+MatrixView<const T> view_of(const Tensor& array) {
+  const std::size_t last = array.ndim() - 1;
+  const std::size_t rows = last == 0 ? 1 : array.shape(0);
+  const std::size_t cols = array.shape(last);
   // The strides of an axis with less than two elements mean nothing.
-  const bool adjacent = rows == 0 || cols < 2 || array.stride(1) == 1;
+  const bool adjacent = rows == 0 || cols < 2 || array.stride(last) == 1;
   const bool apart = rows < 2 || array.stride(0) >= static_cast<std::int64_t>(cols);
   const bool aligned = reinterpret_cast<std::uintptr_t>(array.data()) % alignof(T) == 0;
   if (!adjacent || !apart || !aligned)
     throw Error(ErrorCode::invalid_argument,
                 "ids: the rows must be aligned and apart, their elements adjacent");
   return {static_cast<const T*>(array.data()), rows, cols,
-          rows < 2 ? cols : static_cast<std::size_t>(array.stride(0))};
+          rows < 2 ? cols : static_cast<std::size_t>(array.stride(0)), place_of(array)};
 }
 
 // Selects with the ids' own width, or without them.
 Selection select(const Context& context, const MatrixView<const float>& values,
-                 const std::optional<IdArray>& ids, std::size_t k, const SelectOptions& options) {
+                 const std::optional<Tensor>& ids, std::size_t k, const SelectOptions& options) {
   if (!ids) return select_k(context, values, k, options);
-  if (ids->ndim() != 2) throw Error(ErrorCode::invalid_argument, "ids: expected a 2-D array");
+  if (ids->ndim() != 1 && ids->ndim() != 2)
+    throw Error(ErrorCode::invalid_argument, "ids: expected an array [rows, columns] or [columns]");
   if (ids->dtype() == nb::dtype<Id>()) return select_k(context, values, view_of<Id>(*ids), k, options);
   if (ids->dtype() == nb::dtype<std::uint32_t>())
     return select_k(context, values, view_of<std::uint32_t>(*ids), k, options);
   throw Error(ErrorCode::invalid_argument, "ids: the array holds neither int64 nor uint32 elements");
 }
 
-NumpyNeighbors select_arrays(nb::handle values, const std::optional<IdArray>& ids, std::uint64_t k,
-                             bool largest, const std::string& short_rows, const std::string& device,
-                             int threads, std::uint64_t memory_limit, const std::string& isa,
-                             nb::handle progress) {
+std::optional<Tensor> ids_of(nb::handle ids) {
+  if (ids.is_none()) return {};
+  if (nb::isinstance<DeviceArray>(ids)) return nb::cast<const DeviceArray&>(ids).tensor();
+  Tensor array;
+  if (!nb::try_cast(ids, array)) throw nb::type_error("ids: expected an array");
+  return array;
+}
+
+NumpyNeighbors select_arrays(nb::handle values, nb::handle ids, std::uint64_t k, bool largest,
+                             const std::string& short_rows, const std::string& device, int threads,
+                             std::uint64_t memory_limit, const std::string& isa, nb::handle progress) {
   const SelectOptions options{.order = largest ? Order::largest : Order::smallest,
                               .short_rows = parse_short_rows(short_rows)};
   const Context context = context_for(device, threads, memory_limit, isa);
   const BorrowedRows borrowed(values, ElementType::f32, "values");
   const RowsView& rows = borrowed.view();
   const MatrixView<const float> view(reinterpret_cast<const float*>(rows.data()), rows.rows(), rows.dim(),
-                                     rows.stride_bytes() / sizeof(float));
+                                     rows.stride_bytes() / sizeof(float), rows.place());
+  const std::optional<Tensor> column_ids = ids_of(ids);
   std::optional<Selection> found;
-  const auto work = [&](const Context& own) { found = select(own, view, ids, k, options); };
+  const auto work = [&](const Context& own) { found = select(own, view, column_ids, k, options); };
   run_by_size(context, progress, static_cast<double>(view.rows()) * static_cast<double>(view.cols()), work);
   return {to_numpy(std::move(found->ids)), to_numpy(std::move(found->values))};
 }

@@ -2,7 +2,8 @@
 
     ids, distances = nearwise.knn(queries, base, k=10, metric="sqeuclidean")
 
-Arrays of numpy are used where they lie, without a copy (see `nearwise.knn` for the few layouts that need one).
+Arrays of numpy are used where they lie, without a copy (see `nearwise.knn` for the few layouts that need one), and so
+are those that other libraries have on a CUDA device, in builds with CUDA.
 A wrong argument is a ValueError or TypeError that says what was expected and what was given; everything else that
 can go wrong is a `nearwise.Error` with a `code`.
 """

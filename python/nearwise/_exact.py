@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Union
+from typing import Any, Literal, Optional, Union
 
 from nearwise import _core, _options
 from nearwise._neighbors import Neighbors, adopt
 from nearwise._progress import ProgressArgument, reporting
-from nearwise._rows import as_rows, rest_of_limit
+from nearwise._rows import as_rows, device_for, rest_of_limit
 
 Metric = Literal["sqeuclidean", "euclidean", "inner_product", "cosine"]
 
@@ -20,7 +20,7 @@ def knn(
     metric: Metric = "sqeuclidean",
     short_rows: Literal["refuse", "pad"] = "refuse",
     exclude_self: bool = False,
-    device: str = "cpu",
+    device: Optional[str] = None,
     threads: int = 0,
     memory_limit: Union[int, str] = 0,
     isa: str = "",
@@ -28,7 +28,7 @@ def knn(
 ) -> Neighbors:
     """The k nearest rows of `base` for every row of `queries`, exactly.
 
-    The answer is the same, bit for bit, on every instruction set and with any number of threads. Ctrl-C stops it
+    The answer is the same, bit for bit, on every device and instruction set, with any number of threads. Ctrl-C stops it
     and raises KeyboardInterrupt. Other Python threads run meanwhile; do not let them write to the arrays.
 
     Parameters
@@ -41,6 +41,11 @@ def knn(
         copy is made of other layouts (Fortran order, steps within a row, negative steps, foreign byte order,
         unaligned or overlapping rows), of float64 (rounded to float32) and of other integers (which float32 must
         hold exactly). NaN and infinity are refused with the row's number.
+
+        Arrays on a CUDA device (with `__dlpack__`, as those of PyTorch, CuPy and JAX, or with
+        `__cuda_array_interface__`, as Numba's) are read there and never copied to the host: other types and layouts
+        than the five, in C order with or without gaps between rows, are refused. What their library has queued for
+        them is waited for.
     k : int
         At least 1, and at most the number of base rows unless `short_rows="pad"`.
     metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
@@ -51,8 +56,10 @@ def knn(
     exclude_self : bool
         The queries are the base, row by row, and no row is its own neighbour (another with the same elements is).
         `exact_knn_graph` gives the same answer, often in half the time.
-    device : str
-        "cpu", "cuda" or "cuda:N".
+    device : str, optional
+        Where to search: "cpu", "cuda" (the first) or "cuda:N"; by default where the arrays are. Arrays in host
+        memory are accepted everywhere, and come to a CUDA device piece by piece; those on a CUDA device only there.
+        `info()["devices"]` lists the devices of this build and machine.
     threads : int
         0: as many as this process may use. A forked child process searches with one.
     memory_limit : int or str
@@ -67,7 +74,8 @@ def knn(
     Returns
     -------
     Neighbors
-        A named tuple of ids, int64 [queries, k], and distances, float32 [queries, k].
+        A named tuple of ids, int64 [queries, k], and distances, float32 [queries, k]: numpy arrays, wherever the
+        queries are.
 
     Examples
     --------
@@ -102,7 +110,7 @@ def knn(
             _options.word(metric, "metric"),
             _options.word(short_rows, "short_rows"),
             _options.flag(exclude_self, "exclude_self"),
-            _options.word(device, "device"),
+            device_for(device, query_rows.array, base_rows.array),
             _options.thread_count(threads),
             rest,
             _options.word(isa, "isa"),
@@ -117,7 +125,7 @@ def exact_knn_graph(
     *,
     metric: Metric = "sqeuclidean",
     short_rows: Literal["refuse", "pad"] = "refuse",
-    device: str = "cpu",
+    device: Optional[str] = None,
     threads: int = 0,
     memory_limit: Union[int, str] = 0,
     isa: str = "",
@@ -166,7 +174,7 @@ def exact_knn_graph(
             _options.neighbor_count(k),
             _options.word(metric, "metric"),
             _options.word(short_rows, "short_rows"),
-            _options.word(device, "device"),
+            device_for(device, rows.array),
             _options.thread_count(threads),
             rest,
             _options.word(isa, "isa"),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Union
+from typing import Any, Literal, Optional, Union
 
 from nearwise import _core, _options, _range_search
 from nearwise._exact import Metric
 from nearwise._neighbors import Neighbors, adopt
 from nearwise._progress import ProgressArgument, reporting
 from nearwise._range_search import RangeNeighbors
-from nearwise._rows import Rows, as_rows, rest_of_limit
+from nearwise._rows import Rows, as_rows, device_for, rest_of_limit
 
 
 class Exact:
@@ -28,7 +28,7 @@ class Exact:
         Queries of the same element type use it, and so do float32, float16 and bfloat16 among each other; for
         others the base is brought into another form in every search, as `knn` does it.
     metric, device, threads, isa
-        As in `nearwise.knn`, for all searches.
+        As in `nearwise.knn`, for all searches; `to` moves it to another device.
     memory_limit : int or str
         Bytes for a converted copy of the base, the kept form and any one search together; 0: no limit. Searches at
         once count one by one.
@@ -47,8 +47,8 @@ class Exact:
     array([[0, 2]])
     >>> prepared.range_search(base[1:], radius=2).ids
     array([1, 2, 0])
-    >>> len(prepared), prepared.shape, prepared.metric
-    (3, (3, 2), 'euclidean')
+    >>> len(prepared), prepared.shape, prepared.metric, prepared.device
+    (3, (3, 2), 'euclidean', 'cpu')
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Exact:
         base: Any,
         *,
         metric: Metric = "sqeuclidean",
-        device: str = "cpu",
+        device: Optional[str] = None,
         threads: int = 0,
         memory_limit: Union[int, str] = 0,
         isa: str = "",
@@ -65,15 +65,16 @@ class Exact:
         limit = _options.byte_count(memory_limit, "memory_limit")
         rows = as_rows(base, "base", limit)
         self._limit = rest_of_limit(limit, "Exact", rows)
+        self._isa = _options.word(isa, "isa")
         with reporting(progress, "prepare") as report:
             self._prepared = _core.PreparedBase(
                 rows.array,
                 rows.type,
                 _options.word(metric, "metric"),
-                _options.word(device, "device"),
+                device_for(device, rows.array),
                 _options.thread_count(threads),
                 self._limit,
-                _options.word(isa, "isa"),
+                self._isa,
                 report,
             )
 
@@ -107,6 +108,25 @@ class Exact:
             )
         return _range_search.adopt(found)
 
+    def to(self, device: str, *, progress: ProgressArgument = None) -> Exact:
+        """The same base prepared on another device, with the same metric, threads and memory_limit.
+
+        This one stays as it is. A base in host memory serves every device; one on a CUDA device only that one. `isa` is
+        for the CPU.
+        """
+        moved = object.__new__(Exact)
+        moved._limit = self._limit
+        moved._isa = self._isa
+        isa = self._isa if _options.word(device, "device") == "cpu" else ""
+        with reporting(progress, "prepare") as report:
+            moved._prepared = self._prepared.to(device, isa, report)
+        return moved
+
+    @property
+    def device(self) -> str:
+        """Where it was prepared, and searches run: "cpu" or "cuda:N"."""
+        return self._prepared.device
+
     @property
     def metric(self) -> str:
         """The metric of all searches."""
@@ -122,7 +142,8 @@ class Exact:
 
     def __repr__(self) -> str:
         rows, dim = self.shape
-        return f"<nearwise.Exact: {rows} rows of {dim} elements, {self.metric}>"
+        place = "" if self.device == "cpu" else f", {self.device}"
+        return f"<nearwise.Exact: {rows} rows of {dim} elements, {self.metric}{place}>"
 
     def _query_rows(self, queries: Any) -> Rows:
         return as_rows(queries, "queries", self._limit)

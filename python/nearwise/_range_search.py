@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from nearwise import _core, _options
 from nearwise._exact import Metric
 from nearwise._progress import ProgressArgument, reporting
-from nearwise._rows import as_rows, rest_of_limit
+from nearwise._rows import as_rows, device_for, rest_of_limit
 
 
 class RangeNeighbors(NamedTuple):
@@ -39,7 +39,7 @@ def range_search(
     radius: float,
     *,
     metric: Metric = "sqeuclidean",
-    device: str = "cpu",
+    device: Optional[str] = None,
     threads: int = 0,
     memory_limit: Union[int, str] = 0,
     isa: str = "",
@@ -58,8 +58,8 @@ def range_search(
         In the metric's own unit (sqeuclidean: a squared distance), rounded to float32 as distances are. Infinity is
         accepted, NaN is not.
     metric, device, threads, memory_limit, isa, progress
-        As in `nearwise.knn`. How many answers there will be is not known before: what exceeds `memory_limit` is
-        refused when it is found.
+        As in `nearwise.knn`; CUDA devices do not have it yet and say so (`Error` code unsupported). How many answers
+        there will be is not known before: what exceeds `memory_limit` is refused when it is found.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def range_search(
             base_rows.type,
             _options.radius(radius),
             _options.word(metric, "metric"),
-            _options.word(device, "device"),
+            device_for(device, query_rows.array, base_rows.array),
             _options.thread_count(threads),
             rest,
             _options.word(isa, "isa"),

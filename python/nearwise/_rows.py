@@ -1,12 +1,16 @@
-"""Arrays as the library takes them: rows of one of five element types, without a copy where that is possible."""
+"""Arrays as the library takes them: rows of one of five element types, without a copy where that is possible.
+
+Arrays on a CUDA device are used where they are or refused: a copy there is for the library that owns them to make.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 
-from nearwise import _core
+from nearwise import _core, _options
+from nearwise._device_array import DeviceArray, from_device
 from nearwise._error import Error
 
 # Converted piece by piece, so that Ctrl-C is answered in the middle of a large conversion.
@@ -19,11 +23,13 @@ _ACCEPTED = (
     "float64 (rounded to float32) and other integers that float32 holds exactly"
 )
 
+_DEVICE_TYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "uint8": "u8", "int8": "i8"}
+
 _HOST_DEVICES = (1, 3)  # DLPack's numbers for host memory, plain and page-locked
 
 
 class Rows(NamedTuple):
-    array: np.ndarray  # 2-D, native, aligned, elements of a row adjacent; bfloat16 as uint16
+    array: Union[np.ndarray, DeviceArray]  # 2-D, native, aligned, elements of a row adjacent; bfloat16 as uint16
     type: str  # the C++ element type's name
     copied_bytes: int  # 0: the caller's own memory
 
@@ -31,20 +37,23 @@ class Rows(NamedTuple):
 def as_rows(values: Any, name: str, memory_limit: int = 0) -> Rows:
     """The argument `name` as rows; a conversion that alone exceeds memory_limit (0: none) is refused."""
     array = as_array(values, name)
+    if isinstance(array, DeviceArray):
+        return _device_rows(array, name)
     if array.dtype in _TYPES and array.ndim == 2 and usable_in_place(array):
         return Rows(array, _TYPES[array.dtype], 0)  # the usual case
     dtype = array.dtype.newbyteorder("=") if array.dtype.kind in "fiu" else array.dtype
     target: np.dtype[Any]
     if _is_bfloat16(dtype):
         kind, target = "bf16", np.dtype(np.uint16)
-        array = _two_dimensional(array, name).view(target)
+        _require_two_dimensional(array, name)
+        array = array.view(target)
     elif dtype in _TYPES:
         kind, target = _TYPES[dtype], dtype
     elif dtype == np.float64 or dtype.kind in "iu":
         kind, target = "f32", np.dtype(np.float32)
     else:
         raise ValueError(f"{name}: dtype {array.dtype} is not accepted; {_ACCEPTED}")
-    array = _two_dimensional(array, name)
+    _require_two_dimensional(array, name)
     if array.dtype == target and usable_in_place(array):
         return Rows(array, kind, 0)
     copied_bytes = array.size * target.itemsize
@@ -68,13 +77,26 @@ def rest_of_limit(memory_limit: int, operation: str, *given: Rows) -> int:
     return memory_limit and memory_limit - copied_bytes
 
 
-def as_array(values: Any, name: str) -> np.ndarray:
+def device_for(given: Optional[str], *arrays: Union[None, np.ndarray, DeviceArray]) -> str:
+    """Where to work: on the device given, else on the first that an array is on, else on the CPU.
+
+    Whether all arrays can be reached from there is C++'s to say.
+    """
+    if given is not None:
+        return _options.word(given, "device")
+    return next((array.device for array in arrays if isinstance(array, DeviceArray)), "cpu")
+
+
+def as_array(values: Any, name: str) -> Union[np.ndarray, DeviceArray]:
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.is_masked(values):
             raise ValueError(f"{name}: a masked array with masked elements is not accepted; fill or drop them")
         return values.data
     if isinstance(values, np.ndarray):
         return values.view(np.ndarray)
+    on_device = from_device(values, name)
+    if on_device is not None:
+        return on_device
     if hasattr(values, "__dlpack__") and hasattr(values, "__dlpack_device__"):
         return _from_dlpack(values, name)
     try:
@@ -87,8 +109,8 @@ def _from_dlpack(tensor: Any, name: str) -> np.ndarray:
     device = int(tensor.__dlpack_device__()[0])
     if device not in _HOST_DEVICES:
         raise ValueError(
-            f"{name}: the {type(tensor).__name__} is not in host memory (DLPack device type {device}); "
-            "move it to the CPU first"
+            f"{name}: the {type(tensor).__name__} is neither in host memory nor on a CUDA device "
+            f"(DLPack device type {device}); move it to the CPU first"
         )
     try:
         # The capsule and not the tensor: what the exporter has to say then reaches the user.
@@ -106,21 +128,47 @@ def _is_bfloat16(dtype: np.dtype) -> bool:
     return dtype == _Bfloat16Bits or (dtype.name == "bfloat16" and dtype.itemsize == 2)
 
 
-def _two_dimensional(array: np.ndarray, name: str) -> np.ndarray:
+def _device_rows(array: DeviceArray, name: str) -> Rows:
+    kind = _DEVICE_TYPES.get(array.dtype)
+    if kind is None:
+        raise ValueError(
+            f"{name}: dtype {array.dtype} on {array.device} is not accepted; "
+            f"convert it there to one of {', '.join(_DEVICE_TYPES)}"
+        )
+    _require_two_dimensional(array, name)
+    require_in_place(array, name)
+    return Rows(array, kind, 0)
+
+
+def require_in_place(array: Union[np.ndarray, DeviceArray], name: str) -> None:
+    if not usable_in_place(array):
+        hint = "; np.ascontiguousarray makes a copy that is accepted"
+        if isinstance(array, DeviceArray):
+            hint = f" on {array.device}; a contiguous copy is accepted"
+        raise ValueError(
+            f"{name}: the elements of a row must be adjacent and rows aligned and apart, given strides "
+            f"{array.strides} of shape {array.shape}{hint}"
+        )
+
+
+def _require_two_dimensional(array: Union[np.ndarray, DeviceArray], name: str) -> None:
     if array.ndim == 2:
-        return array
+        return
     # What people mean by a single vector: one query, or one row of the base.
     hint = f"; for one vector pass {name}[None, :]" if array.ndim == 1 else ""
     raise ValueError(f"{name}: expected a 2-D array [rows, dim], given {array.ndim}-D of shape {array.shape}{hint}")
 
 
-def usable_in_place(array: np.ndarray) -> bool:
-    rows, dim = array.shape
-    if not array.flags.aligned:
+def usable_in_place(array: Union[np.ndarray, DeviceArray]) -> bool:
+    # One axis is one row.
+    rows, dim = (1, *array.shape)[-2:]
+    on_device = isinstance(array, DeviceArray)
+    aligned = array.address % array.itemsize == 0 if on_device else array.flags.aligned
+    if not aligned:
         return False
-    if array.size == 0:
-        return array.flags.c_contiguous
-    adjacent = dim == 1 or array.strides[1] == array.itemsize
+    if 0 in array.shape:
+        return on_device or array.flags.c_contiguous
+    adjacent = dim == 1 or array.strides[-1] == array.itemsize
     # Rows that overlap or repeat (broadcasts, sliding windows) or run backwards are not rows of a matrix.
     apart = rows == 1 or array.strides[0] >= dim * array.itemsize
     return adjacent and apart

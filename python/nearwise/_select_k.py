@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core, _options
+from nearwise._device_array import DeviceArray
 from nearwise._progress import ProgressArgument, reporting
-from nearwise._rows import as_array, usable_in_place
+from nearwise._rows import as_array, device_for, require_in_place
 
 
 class Selection(NamedTuple):
@@ -31,7 +32,7 @@ def select_k(
     largest: bool = False,
     ids: Any = None,
     short_rows: Literal["refuse", "pad"] = "refuse",
-    device: str = "cpu",
+    device: Optional[str] = None,
     threads: int = 0,
     memory_limit: Union[int, str] = 0,
     isa: str = "",
@@ -46,14 +47,15 @@ def select_k(
     Parameters
     ----------
     values : array [rows, columns]
-        float32, a numpy array or any object with `__dlpack__` in host memory, in C order; gaps between rows are
-        fine (`x[::2]`, `x[:, :64]`). It is read where it lies and never copied: other types and layouts are refused.
+        float32, in C order, in host memory or on a CUDA device as in `nearwise.knn`; gaps between rows are fine
+        (`x[::2]`, `x[:, :64]`). It is read where it lies and never copied: other types and layouts are refused.
     k : int
         At least 1, and at most the number of columns unless `short_rows="pad"`.
     largest : bool
         Select the largest values instead, largest first.
     ids : array [rows, columns], [1, columns] or [columns], optional
         int64 or uint32: what to return, and to order ties by, in place of column numbers. One row serves all rows.
+        In host memory or on the same device as the values.
     short_rows : {"refuse", "pad"}
         What to do if k exceeds the number of columns: "pad" ends each row in id -1 and +inf (-inf if `largest`).
     device, threads, memory_limit, isa, progress
@@ -62,7 +64,7 @@ def select_k(
     Returns
     -------
     Selection
-        A named tuple of ids, int64 [rows, k], and values, float32 [rows, k].
+        A named tuple of ids, int64 [rows, k], and values, float32 [rows, k]: numpy arrays.
 
     Examples
     --------
@@ -88,7 +90,7 @@ def select_k(
             _options.neighbor_count(k),
             is_largest,
             _options.word(short_rows, "short_rows"),
-            _options.word(device, "device"),
+            device_for(device, array, columns_ids),
             _options.thread_count(threads),
             _options.byte_count(memory_limit, "memory_limit"),
             _options.word(isa, "isa"),
@@ -98,33 +100,24 @@ def select_k(
     return Selection(found[0].view(np.int64), found[1])
 
 
-def _values(values: Any) -> np.ndarray:
+def _values(values: Any) -> Union[np.ndarray, DeviceArray]:
     array = as_array(values, "values")
-    if array.dtype != np.float32:
-        raise ValueError(f"values: expected dtype float32, given {array.dtype}; convert it with astype(np.float32)")
+    if array.dtype != "float32":
+        raise ValueError(f"values: expected dtype float32, given {array.dtype}; convert it first")
     if array.ndim != 2:
         hint = "; for one row pass values[None, :]" if array.ndim == 1 else ""
         raise ValueError(f"values: expected a 2-D array [rows, columns], given shape {array.shape}{hint}")
-    return _in_place(array, "values")
+    require_in_place(array, "values")
+    return array
 
 
-def _ids(ids: Any) -> Optional[np.ndarray]:
+def _ids(ids: Any) -> Union[None, np.ndarray, DeviceArray]:
     if ids is None:
         return None
     array = as_array(ids, "ids")
-    if array.dtype not in (np.dtype(np.int64), np.dtype(np.uint32)):
+    if array.dtype != "int64" and array.dtype != "uint32":
         raise ValueError(f"ids: expected dtype int64 or uint32, given {array.dtype}")
-    if array.ndim == 1:
-        array = array[None, :]
-    if array.ndim != 2:
+    if array.ndim not in (1, 2):
         raise ValueError(f"ids: expected an array [rows, columns] or [columns], given shape {array.shape}")
-    return _in_place(array, "ids")
-
-
-def _in_place(array: np.ndarray, name: str) -> np.ndarray:
-    if not usable_in_place(array):
-        raise ValueError(
-            f"{name}: the elements of a row must be adjacent and rows apart, given strides {array.strides} "
-            f"of shape {array.shape}; np.ascontiguousarray makes a copy that is accepted"
-        )
+    require_in_place(array, "ids")
     return array

@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 
-HOST, CUDA = 1, 2
+HOST, CUDA, ROCM, CUDA_MANAGED = 1, 2, 10, 13
 INT, UINT, FLOAT, BFLOAT = 0, 1, 2, 4
 
 
@@ -35,19 +35,28 @@ _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
-class Tensor:
-    """Exports the memory of a numpy array under a DLPack type code of the caller's choice."""
+# The consumer calls the deleter when it likes, and a collector of garbage might take the tensor before.
+_exported = []
 
-    def __init__(self, array, code, device=HOST):
+
+class Tensor:
+    """Exports the memory of a numpy array under a DLPack type code of the caller's choice.
+
+    With an address, the array only describes what lies there.
+    """
+
+    def __init__(self, array, code, device=HOST, ordinal=0, address=None):
         self.array = array
         self.device = device
+        self.ordinal = ordinal
         self.deleted = 0
+        address = array.ctypes.data if address is None else address
         ndim = array.ndim
         shape = (ctypes.c_int64 * ndim)(*array.shape)
         strides = (ctypes.c_int64 * ndim)(*(stride // array.itemsize for stride in array.strides))
         # 16 bytes of the address travel as an offset: importers must add it.
         tensor = _DLTensor(
-            array.ctypes.data - 16, device, 0, ndim, code, array.itemsize * 8, 1, shape, strides, byte_offset=16
+            address - 16, device, ordinal, ndim, code, array.itemsize * 8, 1, shape, strides, byte_offset=16
         )
         self._deleter = _Deleter(self._delete)
         self._managed = _Managed(tensor, None, self._deleter)
@@ -57,10 +66,11 @@ class Tensor:
         self.deleted += 1
 
     def __dlpack__(self, **_):
+        _exported.append(self)
         return _new_capsule(ctypes.addressof(self._managed), b"dltensor", None)
 
     def __dlpack_device__(self):
-        return (self.device, 0)
+        return (self.device, self.ordinal)
 
 
 def bfloat16_tensor(values):

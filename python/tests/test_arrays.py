@@ -8,7 +8,7 @@ import numpy as np
 import oracle
 import pytest
 from nearwise._rows import as_rows
-from tensor import CUDA, FLOAT, INT, UINT, Tensor, bfloat16_tensor
+from tensor import FLOAT, INT, ROCM, UINT, Tensor, bfloat16_tensor
 
 
 def address(array):
@@ -209,9 +209,9 @@ class TestDlpack:
         nearwise.knn(tensor, base, 5)
         assert tensor.deleted == 1
 
-    def test_another_device_is_refused(self, queries, base):
-        with pytest.raises(ValueError, match="queries: the Tensor is not in host memory"):
-            nearwise.knn(Tensor(queries, FLOAT, device=CUDA), base, 5)
+    def test_a_device_of_another_kind_is_refused(self, queries, base):
+        with pytest.raises(ValueError, match=r"queries: the Tensor is neither in host memory nor on a CUDA device \(.* 10\)"):
+            nearwise.knn(Tensor(queries, FLOAT, device=ROCM), base, 5)
 
     def test_an_exporter_that_refuses_is_quoted(self, base):
         class Reluctant:

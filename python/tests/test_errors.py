@@ -111,7 +111,7 @@ def test_huge_but_finite_values(queries, base):
         ({"short_rows": "drop"}, ValueError, "short_rows: expected one of refuse, pad, given 'drop'"),
         ({"device": "tpu"}, ValueError, "device must be cpu, cuda or cuda:N, given 'tpu'"),
         ({"device": "cuda:x"}, ValueError, "cuda:x"),
-        ({"device": None}, TypeError, "device: expected a string"),
+        ({"device": 0}, TypeError, "device: expected a string"),
         ({"isa": "mmx"}, ValueError, "mmx"),
         ({"threads": -1}, ValueError, "threads: expected at least 0, given -1"),
         ({"threads": 10**9}, ValueError, "threads"),

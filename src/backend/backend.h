@@ -33,6 +33,8 @@ struct Backend {
   // Throws Error(invalid_argument) for options the device cannot honour (an unknown instruction set).
   void (*check_options)(const ContextOptions& options);
   std::unique_ptr<Stream> (*open)(Context::State& context);
+  // The device of this backend that the memory is on, or the host. Null: its memory is the host's.
+  Place (*place_of)(const void* memory) = nullptr;
   Ops ops;
 };
 

@@ -5,12 +5,19 @@
 #include "backend/backend.h"
 #include "backend/context_state.h"
 #include "core/check.h"
+#include "nearwise/machine.h"
 
 namespace nearwise {
 namespace {
 
 // Far above any machine; a larger number is a mistake (an uninitialised value, bytes instead of threads).
 constexpr int most_threads = 4096;
+
+std::string device_names() {
+  std::string names;
+  for (const DeviceInfo& device : devices()) names += (names.empty() ? "" : ", ") + device.name;
+  return names;
+}
 
 int thread_count(int requested) {
   require(requested >= 0 && requested <= most_threads, "context: threads must be 0 to {}, given {}",
@@ -54,12 +61,13 @@ Context Context::cpu(ContextOptions options) {
 Context Context::cuda(int ordinal, ContextOptions options) {
   const Backend* backend = cuda_backend();
   if (backend == nullptr)
-    fail(ErrorCode::unsupported, "context: device cuda:{} was asked for, this build has no CUDA backend",
-         ordinal);
+    fail(ErrorCode::unsupported,
+         "context: device cuda:{} was asked for, this build has no CUDA backend; devices here: {}", ordinal,
+         device_names());
   const int count = backend->device_count();
   if (ordinal < 0 || ordinal >= count)
-    fail(ErrorCode::unsupported, "context: device cuda:{} was asked for, {} CUDA devices are here", ordinal,
-         count);
+    fail(ErrorCode::unsupported, "context: device cuda:{} was asked for, devices here: {}", ordinal,
+         device_names());
   return Context(std::make_shared<State>(*backend, Place{DeviceKind::cuda, ordinal}, std::move(options)));
 }
 
@@ -72,7 +80,8 @@ Context Context::on(const std::string& device, ContextOptions options) {
     const auto [rest, error] = std::from_chars(device.data() + 5, end, ordinal);
     if (error == std::errc() && rest == end) return cuda(ordinal, std::move(options));
   }
-  fail(ErrorCode::invalid_argument, "context: device must be cpu, cuda or cuda:N, given '{}'", device);
+  fail(ErrorCode::invalid_argument,
+       "context: device must be cpu, cuda or cuda:N, given '{}'; devices here: {}", device, device_names());
 }
 
 Place Context::place() const { return state_->place; }

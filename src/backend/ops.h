@@ -221,6 +221,9 @@ struct Ops {
   // The least working memory that will do; select_k takes more where it is there.
   std::uint64_t (*select_k_bytes)(const Stream&, const SelectKShape&) = nullptr;
   void (*select_k)(Stream&, const SelectKArgs&) = nullptr;
+  // The stream as other libraries name it, and a wait for all that is queued on one so named.
+  std::uintptr_t (*stream_handle)(Stream&) = nullptr;
+  void (*wait_for_stream)(Stream&, std::uintptr_t handle) = nullptr;
 };
 
 }  // namespace nearwise

@@ -31,6 +31,8 @@ std::vector<std::string> supported_operations(const Ops& ops) {
   add("self_join", ops.self_join != nullptr);
   add("select_k_bytes", ops.select_k_bytes != nullptr);
   add("select_k", ops.select_k != nullptr);
+  add("stream_handle", ops.stream_handle != nullptr);
+  add("wait_for_stream", ops.wait_for_stream != nullptr);
   return names;
 }
 
@@ -41,11 +43,9 @@ std::vector<std::string> instruction_sets() { return cpu_instruction_sets(); }
 std::vector<DeviceInfo> devices() {
   std::vector<DeviceInfo> found;
   for (const Backend* backend : backends()) {
-    for (int ordinal = 0; ordinal < backend->device_count(); ++ordinal) {
-      std::string name(backend->name);
-      if (backend->kind != DeviceKind::cpu) name += ":" + std::to_string(ordinal);
-      found.push_back({name, backend->device_model(ordinal), supported_operations(backend->ops)});
-    }
+    for (int ordinal = 0; ordinal < backend->device_count(); ++ordinal)
+      found.push_back({name(Place{backend->kind, ordinal}), backend->device_model(ordinal),
+                       supported_operations(backend->ops)});
   }
   return found;
 }

@@ -59,6 +59,10 @@ std::string_view name(Metric metric) {
 
 std::string_view name(DeviceKind kind) { return kind == DeviceKind::cpu ? "cpu" : "cuda"; }
 
+std::string name(Place place) {
+  return place.kind == DeviceKind::cpu ? "cpu" : fmt::format("{}:{}", name(place.kind), place.ordinal);
+}
+
 ElementType parse_element_type(std::string_view text) { return parse("element type", text, element_types); }
 
 Metric parse_metric(std::string_view text) { return parse("metric", text, metrics); }

@@ -7,6 +7,7 @@
 #include "core/checked.h"
 #include "core/convert.h"
 #include "core/distance.h"
+#include "ops/check_place.h"
 
 namespace nearwise {
 namespace {
@@ -59,10 +60,8 @@ void check_rows(const char* operation, const Context& context, const RowsView& q
             "{}: rows must not overlap, a row has {} bytes and the next begins after {}", operation,
             rows.dim() * element_size(rows.type()), rows.stride_bytes());
   }
-  for (const RowsView& rows : {queries, base})
-    require(rows.place().kind == DeviceKind::cpu || rows.place() == context.place(),
-            "{}: rows lie on {}:{}, which is neither the host nor the context's device", operation,
-            name(rows.place().kind), rows.place().ordinal);
+  check_place(operation, context, base.place(), "base rows");
+  check_place(operation, context, queries.place(), "queries");
   for (const RowsView& rows : {queries, base}) {
     const std::size_t size = element_size(rows.type());
     require(

@@ -87,16 +87,24 @@ Exact::Exact(Exact&&) noexcept = default;
 Exact& Exact::operator=(Exact&&) noexcept = default;
 Exact::~Exact() = default;
 
+Exact Exact::to(const Context& context) const {
+  return prepare(context, state_->base, {.metric = state_->metric});
+}
+
 RowsView Exact::base() const { return state_->base; }
 std::size_t Exact::size() const { return state_->base.rows(); }
 Metric Exact::metric() const { return state_->metric; }
+Place Exact::place() const { return state_->context.place(); }
 
 Neighbors Exact::knn(const Context& context, RowsView queries, std::size_t k, ShortRows short_rows) const {
+  // Before anyone looks at them: where they are, this context may not be able to.
+  check_rows("knn", context, queries, state_->base);
   return search_knn(context, queries, state_->base, k, {.metric = state_->metric, .short_rows = short_rows},
                     state_->prepared_for(context, queries));
 }
 
 RangeNeighbors Exact::range_search(const Context& context, RowsView queries, float radius) const {
+  check_rows("range_search", context, queries, state_->base);
   return search_range(context, queries, state_->base, radius, {.metric = state_->metric},
                       state_->prepared_for(context, queries));
 }

@@ -6,6 +6,7 @@
 
 #include "backend/dispatch.h"
 #include "core/checked.h"
+#include "ops/check_place.h"
 
 namespace nearwise {
 namespace {
@@ -15,9 +16,7 @@ void check_view(const Context& context, const MatrixView<T>& view, const char* w
   require(view.rows() <= 1 || view.stride() >= view.cols(),
           "select_k: rows of {} must not overlap, a row has {} elements and the next begins after {}", what,
           view.cols(), view.stride());
-  require(view.place().kind == DeviceKind::cpu || view.place() == context.place(),
-          "select_k: {} lie on {}:{}, which is neither the host nor the context's device", what,
-          name(view.place().kind), view.place().ordinal);
+  check_place("select_k", context, view.place(), what);
 }
 
 template <typename T>

@@ -81,6 +81,8 @@ TEST(Types, PlacesAreEqualIfKindAndOrdinalAre) {
   EXPECT_NE((Place{DeviceKind::cuda, 0}), (Place{DeviceKind::cuda, 1}));
   EXPECT_EQ(name(DeviceKind::cpu), "cpu");
   EXPECT_EQ(name(DeviceKind::cuda), "cuda");
+  EXPECT_EQ(name(Place{}), "cpu");
+  EXPECT_EQ(name(Place{DeviceKind::cuda, 3}), "cuda:3");
 }
 
 }  // namespace

@@ -29,6 +29,14 @@ std::string model_name(int ordinal) {
                      properties.minor, properties.totalGlobalMem >> 20);
 }
 
+Place locate(const void* memory) {
+  if (count_devices() == 0) return {};
+  cudaPointerAttributes attributes;
+  gpu::check(cudaPointerGetAttributes(&attributes, memory), "locating memory");
+  if (attributes.type != cudaMemoryTypeDevice && attributes.type != cudaMemoryTypeManaged) return {};
+  return {DeviceKind::cuda, attributes.device};
+}
+
 void check_cuda_options(const ContextOptions& options) {
   static_cast<void>(gpu::parse_encoding(options.isa));
 }
@@ -45,6 +53,7 @@ const Backend* cuda_backend() {
       .open = [](Context::State& state) -> std::unique_ptr<Stream> {
         return std::make_unique<gpu::CudaStream>(state);
       },
+      .place_of = locate,
       // Operations are entered here as they come, one .cu beside this file for each.
       .ops = {.knn_costs = gpu::knn_costs,
               .fetch_rows = gpu::fetch_rows,
@@ -53,7 +62,9 @@ const Backend* cuda_backend() {
               .knn_block = gpu::knn_block,
               .finish_top_k = gpu::finish_top_k,
               .select_k_bytes = gpu::select_k_bytes,
-              .select_k = gpu::select_k},
+              .select_k = gpu::select_k,
+              .stream_handle = gpu::stream_handle,
+              .wait_for_stream = gpu::wait_for_stream},
   };
   return &backend;
 }

@@ -13,5 +13,7 @@ void knn_block(Stream& stream, const KnnBlockArgs& args);
 void finish_top_k(Stream& stream, const FinishTopKArgs& args);
 std::uint64_t select_k_bytes(const Stream& stream, const SelectKShape& shape);
 void select_k(Stream& stream, const SelectKArgs& args);
+std::uintptr_t stream_handle(Stream& stream);
+void wait_for_stream(Stream& stream, std::uintptr_t handle);
 
 }  // namespace nearwise::gpu

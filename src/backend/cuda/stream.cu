@@ -2,6 +2,7 @@
 
 #include "backend/cuda/device_scope.h"
 #include "backend/cuda/memory_pool.h"
+#include "backend/cuda/operations.h"
 
 namespace nearwise::gpu {
 
@@ -22,6 +23,16 @@ CudaStream& CudaStream::beside() {
 void CudaStream::synchronize(const char* operation) const {
   const DeviceScope scope(ordinal());
   check(cudaStreamSynchronize(handle()), operation);
+}
+
+std::uintptr_t stream_handle(Stream& stream) {
+  return reinterpret_cast<std::uintptr_t>(cuda_stream(stream).handle());
+}
+
+void wait_for_stream(Stream& stream, std::uintptr_t handle) {
+  const DeviceScope scope(cuda_stream(stream).ordinal());
+  // CUDA's own names of the default streams are the numbers that DLPack and the CUDA array interface use.
+  check(cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(handle)), "waiting for a stream");
 }
 
 }  // namespace nearwise::gpu

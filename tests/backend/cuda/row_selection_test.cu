@@ -48,6 +48,13 @@ TEST_P(RowSelection, EveryCapacity) {
   }
 }
 
+// By a reduction. Of so many rows some have the best two in one lane.
+TEST_P(RowSelection, TheBestTwo) {
+  for (const Ties ties : every_ties)
+    for (const std::size_t k : {1, 2})
+      DeviceSelection{GetParam(), 300, 70, k, ties, some_order(GetParam(), k)}.expect_oracle();
+}
+
 TEST_P(RowSelection, EveryTail) {
   std::size_t number = 0;
   for (const std::size_t cols : {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63, 255, 256, 257})

@@ -12,8 +12,8 @@
 #include "cuda_emulation/engine/profile.h"
 #include "cuda_emulation/engine/schedule.h"
 
-// The program's first and last address.
-extern "C" char __executable_start[], _end[];
+// First and last address of the program, or of the shared library that this is part of: hidden, each has its own.
+extern "C" __attribute__((visibility("hidden"))) char __ehdr_start[], _end[];
 
 namespace cuda_emulation {
 namespace {
@@ -38,7 +38,7 @@ bool within(const char* address, const void* begin, std::size_t size) {
 
 // Memory that belongs to the thread or never changes: its stack, its built-in variables, parameters, constants.
 bool is_private(const char* address, const Thread& thread) {
-  return within(address, thread.stack, stack_bytes) || (address >= __executable_start && address < _end) ||
+  return within(address, thread.stack, stack_bytes) || (address >= __ehdr_start && address < _end) ||
          within(address, machine.call->call.get(), machine.call->call_bytes) ||
          within(address, machine.threads.data(), machine.threads.size() * sizeof(Thread));
 }
@@ -89,7 +89,7 @@ const char* source_line(const void* code) {
   static std::array<char, 512> line;
   std::snprintf(line.data(), line.size(), "?");
   // A return address: the access is the instruction before it.
-  const auto offset = static_cast<std::size_t>(static_cast<const char*>(code) - __executable_start - 1);
+  const auto offset = static_cast<std::size_t>(static_cast<const char*>(code) - __ehdr_start - 1);
   const std::string command = fmt::format("addr2line -e /proc/{}/exe {:#x} 2>/dev/null", getpid(), offset);
   if (FILE* const output = popen(command.c_str(), "r")) {
     if (std::fgets(line.data(), static_cast<int>(line.size()), output) != nullptr)

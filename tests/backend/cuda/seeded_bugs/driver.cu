@@ -22,7 +22,8 @@ std::vector<DeviceSelection> selections() {
   std::vector<DeviceSelection> all;
   for (const RowKind kind : {RowKind::descending, RowKind::few_values, RowKind::anything, RowKind::zeros})
     for (const Ties ties : support::every_ties) {
-      all.push_back({kind, 9, 300, 2, ties, Order::smallest});
+      // Enough rows for the best two to be in one lane.
+      all.push_back({kind, 300, 70, 2, ties, Order::smallest});
       all.push_back({kind, 5, 700, 30, ties, Order::smallest});
       all.push_back({kind, 2, 1009, 32, ties, Order::largest, parts});
       all.push_back({kind, 40, 197, 32, ties, Order::smallest, thirds});

@@ -1,0 +1,165 @@
+"""Searches of host arrays on other devices than the CPU: the same answers, or an error that says why not."""
+
+import device_memory
+import nearwise
+import numpy as np
+import oracle
+import pytest
+from device_memory import needs_device, needs_two_devices
+from samples import TYPES, assert_same, positive_rows
+from tensor import CUDA, FLOAT, Tensor
+
+OPERATIONS = {
+    "knn": lambda array, device: nearwise.knn(array, array, 2, device=device),
+    "exact_knn_graph": lambda array, device: nearwise.exact_knn_graph(array, 2, device=device),
+    "range_search": lambda array, device: nearwise.range_search(array, array, 1, device=device),
+    "select_k": lambda array, device: nearwise.select_k(array, 2, device=device),
+    "Exact": lambda array, device: nearwise.Exact(array, device=device),
+    "Exact.to": lambda array, device: nearwise.Exact(array).to(device),
+}
+
+
+@pytest.mark.skipif(bool(device_memory.devices()), reason="there is a CUDA device")
+class TestWithoutCuda:
+    @pytest.mark.parametrize("operation", OPERATIONS)
+    def test_every_operation_says_so(self, operation, base):
+        with pytest.raises(nearwise.Error, match="device cuda:0 was asked for.*devices here: cpu") as caught:
+            OPERATIONS[operation](base, "cuda:0")
+        assert caught.value.code == "unsupported"
+
+    def test_arrays_on_a_device_are_refused_before_anyone_touches_them(self, base):
+        class Interface:
+            __cuda_array_interface__ = {"shape": (2, 24), "typestr": "<f4", "data": (4096, False), "version": 3}
+
+        with pytest.raises(nearwise.Error, match="device cuda:0 was asked for") as caught:
+            nearwise.knn(Tensor(base, FLOAT, device=CUDA), base, 5)
+        assert caught.value.code == "unsupported"
+        with pytest.raises(nearwise.Error, match="base: the Interface is on no CUDA device") as caught:
+            nearwise.knn(base, Interface(), 5)
+        assert caught.value.code == "unsupported"
+
+
+def test_devices_are_listed_for_one_that_is_not_there(base):
+    here = ", ".join(device["name"] for device in nearwise.info()["devices"])
+    for name, kind in (("abacus", ValueError), ("cuda:99", nearwise.Error)):
+        with pytest.raises(kind, match=f"{name}.*devices here: {here}"):
+            nearwise.knn(base, base, 1, device=name)
+
+
+def test_moving_to_the_cpu_keeps_all_options(base, queries):
+    index = nearwise.Exact(base, metric="cosine", threads=1, isa="portable", memory_limit="64MiB")
+    again = index.to("cpu")
+    assert again.device == "cpu" and again.metric == "cosine"
+    assert_same(again.knn(queries, 3), index.knn(queries, 3))
+    with pytest.raises(ValueError, match="given 'abacus'"):
+        index.to("abacus")
+    with pytest.raises(TypeError, match="device: expected a string"):
+        index.to(0)
+
+
+def test_a_moved_index_keeps_the_base_alive(queries):
+    base = np.random.default_rng(5).standard_normal((50, 24), dtype=np.float32)
+    expected = nearwise.knn(queries, base, 3)
+    index = nearwise.Exact(base.copy()).to("cpu")
+    assert_same(index.knn(queries, 3), expected)
+
+
+@needs_device
+class TestHostArrays:
+    @pytest.mark.parametrize("metric", oracle.METRICS)
+    @pytest.mark.parametrize("dtype", TYPES)
+    def test_knn(self, dtype, metric):
+        queries, base = positive_rows(1, 9, 17, dtype), positive_rows(2, 70, 17, dtype)
+        found = nearwise.knn(queries, base, 5, metric=metric, device="cuda:0")
+        assert_same(found, nearwise.knn(queries, base, 5, metric=metric, device="cpu"))
+
+    def test_names_of_the_first_device(self, queries, base):
+        assert_same(nearwise.knn(queries, base, 3, device="cuda"), nearwise.knn(queries, base, 3))
+
+    def test_exact_knn_graph(self, base):
+        assert_same(nearwise.exact_knn_graph(base[:60], 4, device="cuda:0"), nearwise.exact_knn_graph(base[:60], 4))
+
+    def test_select_k(self):
+        values = np.random.default_rng(3).standard_normal((7, 300), dtype=np.float32)
+        ids = np.random.default_rng(4).permutation(300)
+        for options in ({}, {"largest": True}, {"ids": ids}, {"ids": ids.astype(np.uint32)}):
+            found = nearwise.select_k(values, 10, device="cuda:0", **options)
+            assert_same(found, nearwise.select_k(values, 10, **options))
+
+    def test_converted_arrays(self, queries, base):
+        found = nearwise.knn(queries.astype(np.float64), np.asfortranarray(base), 3, device="cuda:0")
+        assert_same(found, nearwise.knn(queries, base, 3))
+
+    def test_padding_and_empty_arrays(self, queries, base):
+        found = nearwise.knn(queries, base[:3], 5, short_rows="pad", device="cuda:0")
+        assert_same(found, nearwise.knn(queries, base[:3], 5, short_rows="pad"))
+        assert nearwise.knn(queries[:0], base, 5, device="cuda:0").ids.shape == (0, 5)
+        padded = nearwise.knn(queries, base[:0], 2, short_rows="pad", device="cuda:0")
+        assert (padded.ids == -1).all()
+
+    def test_wrong_arguments(self, queries, base):
+        with pytest.raises(ValueError, match="k must be at most the number of base rows, 300, given 301"):
+            nearwise.knn(queries, base, 301, device="cuda:0")
+        broken = base.copy()
+        broken[123, 4] = np.nan
+        with pytest.raises(ValueError, match="base row 123 holds NaN"):
+            nearwise.knn(queries, broken, 1, device="cuda:0")
+        with pytest.raises(ValueError, match="isa is for the cpu"):
+            nearwise.knn(queries, base, 1, device="cuda:0", isa="portable")
+
+    def test_what_a_device_does_not_have_is_named(self, queries, base):
+        for search in (
+            lambda: nearwise.range_search(queries, base, 1, device="cuda:0"),
+            lambda: nearwise.Exact(base, device="cuda:0").range_search(queries, 1),
+        ):
+            with pytest.raises(nearwise.Error, match="the cuda backend does not implement it") as caught:
+                search()
+            assert caught.value.code == "unsupported"
+
+    def test_memory_limit(self, queries, base):
+        with pytest.raises(nearwise.Error, match="memory limit") as caught:
+            nearwise.knn(queries, base, 5, device="cuda:0", memory_limit=1000)
+        assert caught.value.code == "out_of_memory"
+        limited = nearwise.knn(queries, base, 5, device="cuda:0", memory_limit="2MiB")
+        assert_same(limited, nearwise.knn(queries, base, 5))
+
+    def test_progress(self, queries, base):
+        seen = []
+        nearwise.knn(queries, base, 5, device="cuda:0", progress=lambda done, total: seen.append((done, total)))
+        assert seen[-1] == (20 * 300, 20 * 300)
+
+
+@needs_device
+class TestIndex:
+    def test_searches_where_it_was_prepared(self, queries, base):
+        index = nearwise.Exact(base, device="cuda:0")
+        assert index.device == "cuda:0" and repr(index).endswith("sqeuclidean, cuda:0>")
+        for _ in range(2):
+            assert_same(index.knn(queries, 5), nearwise.knn(queries, base, 5))
+
+    @pytest.mark.parametrize("dtype", TYPES)
+    def test_moves_there_and_back(self, dtype):
+        queries, base = positive_rows(1, 9, 17, dtype), positive_rows(2, 70, 17, dtype)
+        expected = nearwise.knn(queries, base, 5, metric="cosine")
+        index = nearwise.Exact(base, metric="cosine", isa="portable")
+        there = index.to("cuda:0")
+        back = there.to("cpu")
+        assert [part.device for part in (index, there, back)] == ["cpu", "cuda:0", "cpu"]
+        for part in (index, there, back):
+            assert_same(part.knn(queries, 5), expected)
+
+    def test_memory_limit_moves_along(self, base, queries):
+        limited = nearwise.Exact(base, memory_limit="2MiB").to("cuda:0")
+        assert_same(limited.knn(queries, 5), nearwise.knn(queries, base, 5))
+        with pytest.raises(nearwise.Error) as caught:
+            nearwise.Exact(base, memory_limit=60_000).to("cuda:0").knn(queries, 5)
+        assert caught.value.code == "out_of_memory"
+
+
+@needs_two_devices
+def test_two_devices(queries, base):
+    expected = nearwise.knn(queries, base, 5)
+    assert_same(nearwise.knn(queries, base, 5, device="cuda:1"), expected)
+    second = nearwise.Exact(base, device="cuda:0").to("cuda:1")
+    assert second.device == "cuda:1"
+    assert_same(second.knn(queries, 5), expected)

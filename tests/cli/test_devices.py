@@ -1,0 +1,46 @@
+"""nearwise knn --device: the CPU's answer on every device of the machine, and words for those it does not have."""
+import json
+
+import pytest
+
+KNN = ["knn", "--base", "base.fbin", "--queries", "queries.fbin"]
+GRAPH = ["knn", "--base", "base.fbin", "--exclude-self"]
+
+
+@pytest.fixture
+def devices(nearwise):
+    return [device["name"] for device in nearwise("info", "--json").json["devices"]]
+
+
+@pytest.mark.parametrize("search", [KNN, GRAPH], ids=["knn", "graph"])
+@pytest.mark.parametrize("metric", ["sqeuclidean", "inner_product", "cosine"])
+def test_every_device_gives_the_same_bytes(nearwise, devices, small, tmp_path, search, metric):
+    if devices == ["cpu"]:
+        pytest.skip("this build or machine has no other device")
+    for device in devices:
+        result = nearwise(*search, "--metric", metric, "--device", device, "-o", device + ".bin", "--json")
+        assert result.json["device"] == device
+    answers = {(tmp_path / (device + ".bin")).read_bytes() for device in devices}
+    assert len(answers) == 1
+
+
+def test_a_device_that_is_not_there(nearwise, devices, small):
+    """The message lists those that are."""
+    for name, code in (("abacus", 2), ("cuda:63", 69)):
+        error = json.loads(nearwise(*KNN, "--device", name, "--json", expect=code).err)["error"]
+        assert name in error["message"] and error["message"].endswith("devices here: " + ", ".join(devices))
+
+
+def test_options_of_the_cpu_are_refused_elsewhere(nearwise, devices, small):
+    if "cuda:0" not in devices:
+        pytest.skip("this build or machine has no CUDA device")
+    assert "isa is for the cpu" in nearwise(*KNN, "--device", "cuda:0", "--isa", "portable", expect=2).err
+
+
+def test_memory_limit_on_a_device(nearwise, devices, small):
+    if "cuda:0" not in devices:
+        pytest.skip("this build or machine has no CUDA device")
+    nearwise(*KNN, "--device", "cuda:0", "--memory", "1KiB", expect=71)
+    limited = nearwise(*KNN, "--device", "cuda:0", "--memory", "2MiB", "--json").json
+    assert limited["memory_peak_bytes"] <= 2 << 20
+    assert limited["first_rows"] == nearwise(*KNN, "--json").json["first_rows"]
