@@ -245,7 +245,8 @@ void add_knn(CLI::App& app, Session& session) {
   add_count(*command, "--threads", arguments->threads, 1, "Threads (all that the machine offers)");
   command->add_option("--device", arguments->device, "cpu, cuda or cuda:N (cpu)")->type_name("NAME");
   command
-      ->add_option("--isa", arguments->isa, "Use at most this instruction set (the best; see nearwise info)")
+      ->add_option("--isa", arguments->isa,
+                   "Use at most this instruction set (the best; see nearwise info; CUDA: f32, tf32, bf16)")
       ->type_name("NAME");
   command
       ->add_option("--short-rows", arguments->short_rows,

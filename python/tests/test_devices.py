@@ -76,6 +76,10 @@ class TestHostArrays:
     def test_names_of_the_first_device(self, queries, base):
         assert_same(nearwise.knn(queries, base, 3, device="cuda"), nearwise.knn(queries, base, 3))
 
+    @pytest.mark.parametrize("isa", ["f32", "tf32", "bf16"])
+    def test_tensor_cores_give_the_same_answer(self, isa, queries, base):
+        assert_same(nearwise.knn(queries, base, 3, device="cuda:0", isa=isa), nearwise.knn(queries, base, 3))
+
     def test_exact_knn_graph(self, base):
         assert_same(nearwise.exact_knn_graph(base[:60], 4, device="cuda:0"), nearwise.exact_knn_graph(base[:60], 4))
 
@@ -104,7 +108,7 @@ class TestHostArrays:
         broken[123, 4] = np.nan
         with pytest.raises(ValueError, match="base row 123 holds NaN"):
             nearwise.knn(queries, broken, 1, device="cuda:0")
-        with pytest.raises(ValueError, match="isa is for the cpu"):
+        with pytest.raises(ValueError, match="must be f32, tf32 or bf16"):
             nearwise.knn(queries, base, 1, device="cuda:0", isa="portable")
 
     def test_what_a_device_does_not_have_is_named(self, queries, base):

@@ -240,16 +240,18 @@ TEST_P(ScoreBoundTest, NoLimitLetsEverythingPass) {
   EXPECT_TRUE(ScoreBound::holds_for({1e18}, {1e18}));
 }
 
+std::string case_name(const testing::TestParamInfo<std::tuple<Metric, Products>>& test) {
+  constexpr const char* names[] = {"_f32", "_flushed_f32", "_bf16", "_truncated"};
+  const auto [metric, products] = test.param;
+  return std::string(name(metric)) + names[static_cast<int>(products)];
+}
+
 INSTANTIATE_TEST_SUITE_P(Metrics, ScoreBoundTest,
                          testing::Combine(testing::Values(Metric::sqeuclidean, Metric::euclidean,
                                                           Metric::inner_product, Metric::cosine),
                                           testing::Values(Products::f32, Products::flushed_f32,
                                                           Products::bf16, Products::truncated)),
-                         [](const auto& test) {
-                           constexpr const char* names[] = {"_f32", "_flushed_f32", "_bf16", "_truncated"};
-                           return std::string(name(std::get<0>(test.param))) +
-                                  names[static_cast<int>(std::get<1>(test.param))];
-                         });
+                         case_name);
 
 }  // namespace
 }  // namespace nearwise

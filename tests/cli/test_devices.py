@@ -31,10 +31,10 @@ def test_a_device_that_is_not_there(nearwise, devices, small):
         assert name in error["message"] and error["message"].endswith("devices here: " + ", ".join(devices))
 
 
-def test_options_of_the_cpu_are_refused_elsewhere(nearwise, devices, small):
+def test_instruction_sets_of_the_cpu_are_refused_elsewhere(nearwise, devices, small):
     if "cuda:0" not in devices:
         pytest.skip("this build or machine has no CUDA device")
-    assert "isa is for the cpu" in nearwise(*KNN, "--device", "cuda:0", "--isa", "portable", expect=2).err
+    assert "must be f32, tf32 or bf16" in nearwise(*KNN, "--device", "cuda:0", "--isa", "portable", expect=2).err
 
 
 def test_memory_limit_on_a_device(nearwise, devices, small):

@@ -61,9 +61,10 @@ TEST_P(ShardedExact, IsTheWhole) {
             shard_exact(contexts, problem.base, exact).knn(context, problem.queries, k, options.short_rows)));
         EXPECT_TRUE(support::same(expected, replicate_exact(contexts, problem.base, exact)
                                                 .knn(context, problem.queries, k, options.short_rows)));
-        if (devices % 2 == 0)
+        if (devices % 2 == 0) {
           EXPECT_TRUE(support::same(expected, shard_and_replicate_exact(contexts, 2, problem.base, exact)
                                                   .knn(context, problem.queries, k, options.short_rows)));
+        }
       }
     }
 }
