@@ -16,7 +16,10 @@ from typing import NamedTuple
 
 
 def successors(kernel):
-    """For every instruction the positions of those that may come next; calls come back, divergent branches go on."""
+    """For every instruction the positions of those that may come next; calls come back, divergent branches go on.
+
+    A call under a condition is how the compiler leaves loops on sm_75 and sm_80: it does not come back.
+    """
     position = {instruction.address: i for i, instruction in enumerate(kernel.instructions)}
     following = []
     for i, instruction in enumerate(kernel.instructions):
@@ -29,6 +32,8 @@ def successors(kernel):
             # A branch by a uniform predicate names it behind the instruction, not in front.
             goes_on = conditional or ".U" in instruction.name
             nexts = ([position[int(target[1], 16)]] if target else []) + ([i + 1] if goes_on else [])
+        elif instruction.name.startswith("CALL.REL") and conditional:
+            nexts.append(position[int(re.search(r"\b(0x[0-9a-f]+)$", instruction.text)[1], 16)])
         following.append([j for j in nexts if j < len(kernel.instructions)])
     return following
 

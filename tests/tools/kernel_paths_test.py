@@ -79,6 +79,14 @@ def test_the_ways_of_a_selection():
     assert sorted(paths.elsewhere) == [21, 22, 23, 24]
 
 
+def test_a_call_under_a_condition_leaves_a_loop():
+    leaving = SELECTION.replace("@P6 BRA 0xa0", "@!P6 CALL.REL.NOINC 0x130").replace("@P2 BRA 0x10 ;", "BRA 0xa0 ;")
+    leaving = leaving.replace("STG.E [R2], R5", "@P2 BRA 0x10 ").replace("@!P1 BRA 0x120", "@!P1 BRA 0x130")
+    paths = kernel_paths.scan_paths(kernel(leaving), 1)
+    assert sorted(paths.fast_round) == [1, 2, 3, 4, 6, 7, 8, 19]
+    assert sorted(paths.insertion) == [10, 11, 12, 13, 17, 18]
+
+
 def test_every_instruction_is_on_one_way():
     found = kernel(SELECTION)
     paths = kernel_paths.scan_paths(found, 1)

@@ -1,5 +1,6 @@
 """The claims of the CUDA backend that can be proved without a GPU: what its kernels compile to, and what they compute on
 the emulated device."""
+import functools
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ import kernel_report  # noqa: E402
 ARCHITECTURES = {75, 80, 90, 100, 120}
 
 
+@functools.cache  # a minute of disassembly
 def kernels(session):
     objects = session.build("cuda", "nearwise_cuda") / "src" / "CMakeFiles" / "nearwise_cuda.dir" / "backend" / "cuda"
     return kernel_report.collect(sorted(objects.glob("**/*.o")))
@@ -51,9 +53,17 @@ def selection_fast_path(session):
     return Result(worst, "<= 8", known and worst <= 8, {"instructions_per_32_elements": instructions})
 
 
+def emulated_tests(session):
+    return session.build("emulated", "cuda_backend_tests") / "tests" / "backend" / "cuda" / "cuda_backend_tests"
+
+
+@functools.cache
+def evidence_of_selection(session):
+    return gpu_estimate.Evidence(kernels(session), gpu_estimate.count_paths(emulated_tests(session)))
+
+
 def selection_estimate(session, k, bar, holds):
-    program = session.build("emulated", "cuda_backend_tests") / "tests" / "backend" / "cuda" / "cuda_backend_tests"
-    evidence = gpu_estimate.Evidence(kernels(session), gpu_estimate.count_paths(program))
+    evidence = evidence_of_selection(session)
     found = evidence.estimate(gpu_estimate.H100, k)
     return Result(round(found.share(), 2), bar, holds(found.share()), {
         "an_estimate": "nobody has measured it",
@@ -92,8 +102,8 @@ def outcomes(output):
 
 def generated_shapes(session, pattern, least):
     """Runs tests that compare generated shapes with the CPU, and adds up how many they say there were."""
-    program = session.build("emulated", "cuda_backend_tests") / "tests" / "backend" / "cuda" / "cuda_backend_tests"
-    run = processes.run_tests(program, pattern, session.scratch, {**os.environ, "CUDA_EMULATION_DEVICES": "3"})
+    run = processes.run_tests(emulated_tests(session), pattern, session.scratch,
+                              {**os.environ, "CUDA_EMULATION_DEVICES": "3"})
     shapes = run.properties.get("generated_cases", 0)
     return Result(shapes, f">= {least}, none wrong", run.passed and shapes >= least, {"failed": run.failed})
 

@@ -26,12 +26,13 @@ inline constexpr int values_per_lane = 8;
 inline constexpr int warps_per_block = 4;
 
 // Registers of a thread, for a key of so many 32-bit words (2, or 4 with an id, also with a padded narrow one): its
-// queue and its candidates, and all else. Keys of four words need some more in long networks (sm_100). With 48 instead of
-// 56 four blocks of the longest queue would fit on a multiprocessor instead of three, but for spills on sm_120.
+// queue and its candidates, and all else. Long networks need some more (sm_100, sm_120).
 template <int Capacity, int KeyWords>
 inline constexpr int queue_registers = KeyWords*(Capacity / 32 + candidate_registers<Capacity>);
 template <int Capacity, int KeyWords>
-inline constexpr int other_registers = KeyWords == 2 ? 56 : 64 + Capacity / 32;
+inline constexpr int other_registers = KeyWords == 4     ? 64 + Capacity / 32
+                                       : Capacity <= 256 ? 56
+                                                         : 84;
 
 // Blocks that are to fit on a multiprocessor: as many as leave every thread these registers. Without a number the
 // compiler trades spills for more blocks.
