@@ -10,7 +10,6 @@ ptxas's "0 spills" alone does not say so. Spilled bytes are printed by `nvcc -Xp
 --ptxas-log.
 """
 import argparse
-import heapq
 import os
 import re
 import shutil
@@ -133,47 +132,6 @@ def loops(kernel):
             first = position.get(int(target[1], 16))
             if first is not None and first < i:
                 yield kernel.instructions[first:i + 1]
-
-
-def successors(kernel):
-    """For every instruction the positions of those that may come next; calls come back, divergent branches go on."""
-    position = {instruction.address: i for i, instruction in enumerate(kernel.instructions)}
-    following = []
-    for i, instruction in enumerate(kernel.instructions):
-        conditional = instruction.text.startswith("@")
-        nexts = [i + 1]
-        if instruction.name in ("EXIT", "RET") and not conditional:
-            nexts = []
-        elif instruction.name.startswith("BRA") and not instruction.name.startswith("BRA.DIV"):
-            target = re.search(r"\b(0x[0-9a-f]+)$", instruction.text)
-            # A branch by a uniform predicate names it behind the instruction, not in front.
-            goes_on = conditional or ".U" in instruction.name
-            nexts = ([position[int(target[1], 16)]] if target else []) + ([i + 1] if goes_on else [])
-        following.append([j for j in nexts if j < len(kernel.instructions)])
-    return following
-
-
-def shortest_round(kernel, loads):
-    """The least number of instructions from the first vote of a warp back to it, past `loads` loads and no shuffle.
-
-    That is a round of a scan in which nothing is chosen: what most of the data costs. None if there is no such round.
-    """
-    instructions, following = kernel.instructions, successors(kernel)
-    start = next((i for i, instruction in enumerate(instructions) if instruction.name.startswith("VOTE.ANY")), None)
-    if start is None:
-        return None
-    queue, seen = [(0, start, 0)], set()
-    while queue:
-        length, i, loaded = heapq.heappop(queue)
-        if i == start and length and loaded >= loads:
-            return length
-        if (i, loaded) in seen or instructions[i].name.startswith("SHFL"):
-            continue
-        seen.add((i, loaded))
-        for j in following[i]:
-            load = instructions[j].name.startswith("LDG") and not instructions[j].text.startswith("@")
-            heapq.heappush(queue, (length + 1, j, min(loads, loaded + load)))
-    return None
 
 
 def cuobjdump():

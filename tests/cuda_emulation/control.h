@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cuda_emulation/device/collectives.h"
 
@@ -34,6 +35,18 @@ struct Statistics {
   std::array<std::uint64_t, collectives> collectives_done = {};
 };
 Statistics& statistics();
+
+// How often warps met in the collectives of one line: in votes, where a kernel took which way.
+struct Meeting {
+  Collective collective;
+  std::string file;
+  int line = 0;
+  std::uint64_t times = 0;
+  std::uint64_t not_zero = 0;  // a vote that at least one lane agreed to; of shuffles, one lane's result
+};
+// Since the start or the last forget_meetings(), by file and line.
+std::vector<Meeting> meetings();
+void forget_meetings();
 
 // Whether kernels were compiled with the hooks that check every access.
 bool checks_accesses();

@@ -159,36 +159,3 @@ def test_a_real_object(tool, tmp_path):
     accepted = tool("kernel_report.py", "--kernels", "clean", tmp_path / "kernels.cubin")
     assert accepted.returncode == 0 and "clean" in accepted.stdout
     assert tool("kernel_report.py", "--kernels", "absent", tmp_path / "kernels.cubin").returncode == 2
-
-
-SCAN = """
-	code for sm_90
-		Function : scan
-        /*0000*/                   LDG.E R4, desc[UR6][R2.64] ;
-        /*0010*/                   FSETP.GE P0, R4, R5 ;
-        /*0020*/                   VOTE.ANY P1, P0 ;
-        /*0030*/               @P1 BRA 0x80 ;
-        /*0040*/                   IADD3 R2, R2, 0x80, RZ ;
-        /*0050*/               @P2 BRA 0x0 ;
-        /*0060*/                   EXIT ;
-        /*0070*/                   NOP ;
-        /*0080*/                   SHFL.BFLY PT, R5, R4, 0x1, 0x1f ;
-        /*0090*/                   BRA 0x0 ;
-"""
-
-
-def scan(text=SCAN):
-    return kernel_report.Kernel("scan", 90, instructions=kernel_report.read_instructions(text)["scan", 90])
-
-
-def test_the_shortest_round_passes_its_loads_and_no_shuffle():
-    assert kernel_report.shortest_round(scan(), 1) == 6
-    assert kernel_report.shortest_round(scan(), 3) == 18  # three times around
-
-
-def test_a_predicated_load_is_none():
-    assert kernel_report.shortest_round(scan(SCAN.replace("    LDG.E R4", "@P3 LDG.E R4")), 1) is None
-
-
-def test_a_kernel_without_a_vote_has_no_round():
-    assert kernel_report.shortest_round(scan(SCAN.replace("VOTE.ANY", "VOTEU.ALL")), 1) is None

@@ -1,18 +1,24 @@
 """The claims of the CUDA backend that can be proved without a GPU: what its kernels compile to, and what they compute on
 the emulated device."""
+import functools
+import os
 import re
 import subprocess
 import sys
 
+from . import processes
 from .figures import ROOT, Result
 
 sys.path.insert(0, str(ROOT / "tools"))
 
-import kernel_report  # noqa: E402  (found through the line above)
+import gpu_estimate  # noqa: E402  (found through the line above)
+import kernel_paths  # noqa: E402
+import kernel_report  # noqa: E402
 
 ARCHITECTURES = {75, 80, 90, 100, 120}
 
 
+@functools.cache  # a minute of disassembly
 def kernels(session):
     objects = session.build("cuda", "nearwise_cuda") / "src" / "CMakeFiles" / "nearwise_cuda.dir" / "backend" / "cuda"
     return kernel_report.collect(sorted(objects.glob("**/*.o")))
@@ -32,20 +38,50 @@ def kernel_resources(session):
 
 def selection_fast_path(session):
     """WarpSelect at k <= 128 spends at most 8 instructions per 32 elements on sm_90 where nothing is chosen."""
+    loads = gpu_estimate.values_per_lane()
     instructions = {}
     for kernel in kernels(session):
         match = re.search(r"select_rows<.*::(\w+), (\d+)>", kernel.name)
         if match is None:
             continue
-        capacity = int(match[2])
-        loads = 8 if capacity <= 256 else 4  # tuning/selection.h: values_per_lane
-        length = kernel_report.shortest_round(kernel, loads)
-        instructions.setdefault(f"{match[1]} {capacity}", {})[f"sm_{kernel.architecture}"] = (
-            None if length is None else round(length / loads, 2))
+        way = kernel_paths.shortest_round(kernel, loads)
+        instructions.setdefault(f"{match[1]} {match[2]}", {})[f"sm_{kernel.architecture}"] = (
+            None if way is None else round(len(way) / loads, 2))
     judged = [by.get("sm_90") for name, by in instructions.items() if int(name.split()[1]) <= 128]
     known = bool(judged) and None not in judged
     worst = max(judged) if known else None
     return Result(worst, "<= 8", known and worst <= 8, {"instructions_per_32_elements": instructions})
+
+
+def emulated_tests(session):
+    return session.build("emulated", "cuda_backend_tests") / "tests" / "backend" / "cuda" / "cuda_backend_tests"
+
+
+@functools.cache
+def evidence_of_selection(session):
+    return gpu_estimate.Evidence(kernels(session), gpu_estimate.count_paths(emulated_tests(session)))
+
+
+def selection_estimate(session, k, bar, holds):
+    evidence = evidence_of_selection(session)
+    found = evidence.estimate(gpu_estimate.H100, k)
+    return Result(round(found.share(), 2), bar, holds(found.share()), {
+        "an_estimate": "nobody has measured it",
+        "columns": gpu_estimate.LONG_ROW, "instructions_per_row": round(found.instructions),
+        "cycles_of_memory": round(found.memory_cycles),
+        "cycles": {unit: round(cycles) for unit, cycles in found.cycles.items()},
+        "limit": found.limit(),
+        "other_gpus": {gpu.name: round(evidence.estimate(gpu, k).share(), 2) for gpu in gpu_estimate.GPUS}})
+
+
+def selection_estimate_k100(session):
+    """By the estimate WarpSelect at k = 100 waits for memory on an H100: its share of the bandwidth is 1."""
+    return selection_estimate(session, 100, "1: memory-bound", lambda share: share == 1)
+
+
+def selection_estimate_k1000(session):
+    """By the estimate WarpSelect at k = 1000 has more than 60 % of the memory bandwidth of an H100."""
+    return selection_estimate(session, 1000, "> 0.6", lambda share: share > 0.6)
 
 
 def tests(session, preset, *options):
@@ -64,25 +100,27 @@ def outcomes(output):
     return passed, failed
 
 
+def generated_shapes(session, pattern, least):
+    """Runs tests that compare generated shapes with the CPU, and adds up how many they say there were."""
+    run = processes.run_tests(emulated_tests(session), pattern, session.scratch,
+                              {**os.environ, "CUDA_EMULATION_DEVICES": "8"})
+    shapes = run.properties.get("generated_cases", 0)
+    return Result(shapes, f">= {least}, none wrong", run.passed and shapes >= least, {"failed": run.failed})
+
+
 def selection_shapes(session):
-    """select_k on the emulated device gives the CPU's answer, to the bit, for 640 generated shapes."""
-    passed, failed = tests(session, "emulated", "-R", "Generated")
-    shapes = 20 * len(passed)  # of a test, tests/backend/cuda/select_k_test.cu
-    return Result(shapes, ">= 500, none wrong", shapes >= 500 and not failed, {"failed": failed})
+    """select_k on the emulated device gives the CPU's answer, to the bit, for generated shapes."""
+    return generated_shapes(session, "*SelectKGenerated*", 500)
 
 
 def exact_search_shapes(session):
-    """knn on the emulated device gives the CPU's answer, to the bit, for 240 generated shapes."""
-    passed, failed = tests(session, "emulated", "-R", "SixtyShapes")
-    shapes = 60 * len(passed)  # of a test, tests/backend/cuda/knn_test.cu
-    return Result(shapes, ">= 200, none wrong", shapes >= 200 and not failed, {"failed": failed})
+    """knn on the emulated device gives the CPU's answer, to the bit, for generated shapes."""
+    return generated_shapes(session, "*SixtyShapes*", 200)
 
 
 def several_devices(session):
-    """Sharded and replicated over 1, 2, 3 and 8 devices, exact search still gives the CPU's answer: 200 shapes."""
-    passed, failed = tests(session, "emulated", "-R", "FiftyShapes")
-    shapes = 50 * len(passed)  # of a test, tests/backend/cuda/sharded_test.cu
-    return Result(shapes, ">= 200, none wrong", shapes >= 200 and not failed, {"failed": failed})
+    """Sharded and replicated over 1, 2, 3 and 8 devices, exact search still gives the CPU's answer."""
+    return generated_shapes(session, "*FiftyShapes*", 200)
 
 
 def checked_schedules(session):
@@ -99,5 +137,5 @@ def checked_schedules(session):
                    "seeded_bugs_of_emulator": len(of_emulator), "seeded_bugs_of_product": len(of_product)})
 
 
-FIGURES = (kernel_resources, selection_fast_path, selection_shapes, exact_search_shapes, several_devices,
-           checked_schedules)
+FIGURES = (kernel_resources, selection_fast_path, selection_estimate_k100, selection_estimate_k1000, selection_shapes,
+           exact_search_shapes, several_devices, checked_schedules)

@@ -73,8 +73,10 @@ class CudaKnn : public gpu::CudaTest, public testing::WithParamInterface<Metric>
 
 TEST_P(CudaKnn, SixtyShapes) {
   const Context context = Context::cuda(0);
-  for (std::uint64_t number = 0; number < 60 && !HasFailure(); ++number)
+  constexpr int cases = 60;
+  for (std::uint64_t number = 0; number < cases && !HasFailure(); ++number)
     expect_cpu_answer(context, generated_case(GetParam(), number));
+  RecordProperty("generated_cases", cases);
 }
 
 // Products of fewer bits, added with truncation: the same answer.

@@ -106,18 +106,20 @@ struct GeneratedCase {
   }
 };
 
-// 640 shapes in 32 tests, so that they can run side by side.
+// 640 shapes in 32 tests, so that they can run side by side. tools/prove adds up what they record.
+constexpr int cases_of_test = 20;
 class SelectKGenerated : public gpu::CudaTest, public testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(Cuda, SelectKGenerated, testing::Range(0, 32));
 
 TEST_P(SelectKGenerated, IsTheAnswerOfTheCpu) {
   const Context cpu = Context::cpu({.threads = 1});
   const Context cuda = Context::cuda(GetParam() % gpu::device_count());
-  for (int i = 0; i < 20; ++i) {
-    const GeneratedCase generated(static_cast<std::uint64_t>(GetParam() * 20 + i));
+  for (int i = 0; i < cases_of_test; ++i) {
+    const GeneratedCase generated(static_cast<std::uint64_t>(GetParam() * cases_of_test + i));
     EXPECT_TRUE(same(as_expected(generated.select(cpu)), generated.select(cuda))) << generated.description();
   }
   EXPECT_EQ(cuda.memory_used(), 0U);
+  RecordProperty("generated_cases", cases_of_test);
 }
 
 class CudaSelectK : public gpu::CudaTest {};

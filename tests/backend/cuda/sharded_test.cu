@@ -53,7 +53,8 @@ TEST_P(CudaSharded, FiftyShapes) {
   const auto devices = static_cast<std::size_t>(GetParam());
   const std::vector<Context> contexts = contexts_on_devices(devices);
   const Context host = Context::cpu({.threads = 1});
-  for (std::uint64_t number = 0; number < 50 && !HasFailure(); ++number) {
+  constexpr int cases = 50;
+  for (std::uint64_t number = 0; number < cases && !HasFailure(); ++number) {
     const KnnCase knn_case = generated_case(50 * devices + number);
     SCOPED_TRACE(describe(knn_case));
     const Problem problem = support::make_problem(knn_case.recipe);
@@ -71,6 +72,7 @@ TEST_P(CudaSharded, FiftyShapes) {
     else
       expect_same(shard_exact(contexts, problem.base, exact));
   }
+  RecordProperty("generated_cases", cases);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, CudaSharded, testing::Values(1, 2, 3, 8));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cuda_emulation/engine/meetings.h"
 #include "cuda_emulation/engine/schedule.h"
 
 namespace cuda_emulation {
@@ -133,6 +134,7 @@ void complete(Warp& warp, std::size_t which) {
     case Collective::sync_warp: sync_lanes(warp, lanes); break;
     default: give_all(warp, lanes, reduce(warp, gathering.collective, lanes));
   }
+  count_meeting(*warp.lanes[static_cast<unsigned>(__builtin_ctz(lanes))]);
   // As set_ready, for all of them at once: collectives are most of what kernels do.
   for_each_lane(warp, lanes, [](unsigned, Thread& thread) { thread.state = ThreadState::ready; });
   warp.ready |= lanes;

@@ -21,7 +21,8 @@ struct DigitFound {
 __device__ __forceinline__ DigitFound find_digit(const std::uint32_t* counts, std::uint32_t rank, int lane) {
   constexpr int per_lane = digits / warp_lanes;
   std::uint32_t sum = 0;
-  for (int i = 0; i < per_lane; ++i) sum += counts[lane * per_lane + i];
+  // Every fourth lane's counts begin in the same bank: those lanes begin with different ones of them.
+  for (int i = 0; i < per_lane; ++i) sum += counts[lane * per_lane + (i + lane / 4) % per_lane];
   std::uint32_t up_to_here = sum;
 #pragma unroll
   for (int distance = 1; distance < warp_lanes; distance *= 2) {

@@ -17,7 +17,7 @@ template <typename Key, int Capacity>
 __global__ void __launch_bounds__(tuning::warps_per_block* warp_lanes,
                                   tuning::resident_blocks<Capacity, sizeof(Key) / 4>)
     select_rows(SelectionTask task) {
-  constexpr int count = tuning::values_per_lane<Capacity>;
+  constexpr int count = tuning::values_per_lane;
   constexpr std::uint32_t step = count * warp_lanes;
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
   const std::uint32_t number = blockIdx.x * tuning::warps_per_block + threadIdx.x / warp_lanes;
@@ -27,14 +27,18 @@ __global__ void __launch_bounds__(tuning::warps_per_block* warp_lanes,
   const std::uint32_t end = part.end;
   std::uint32_t first = part.first;
 
-  WarpSelect<Key, Capacity, tuning::thread_queue_length<Capacity>> selected(static_cast<int>(task.k), lane);
+  using Selected = WarpSelect<Key, Capacity, tuning::candidate_registers<Capacity>>;
+  __shared__ Key candidates[tuning::warps_per_block][Selected::most_candidates];
+  Selected selected(static_cast<int>(task.k), lane, candidates[threadIdx.x / warp_lanes]);
+  // As turned(), by a multiplication: the units that compare have enough to do.
+  const float sign = turned(1.0F, task.turn);
   // The next values are on their way while these are looked at.
   float next[count];
   load_values(next, row, first, end, lane);
   for (bool last = false; !last; first += step) {
     float values[count];
 #pragma unroll
-    for (int i = 0; i < count; ++i) values[i] = turned(next[i], task.turn);
+    for (int i = 0; i < count; ++i) values[i] = next[i] * sign;
     last = end - first <= step;
     if (!last) load_values(next, row, first + step, end, lane);
     bool any = last;
@@ -45,25 +49,31 @@ __global__ void __launch_bounds__(tuning::warps_per_block* warp_lanes,
     std::uint32_t pending = 0;  // bit i: value i of this lane
 #pragma unroll
     for (int i = 0; i < count; ++i)
-      if (selected.may_qualify(values[i]) && first + static_cast<std::uint32_t>(lane + i * warp_lanes) < end)
-        pending |= 1U << i;
+      if (selected.may_qualify(values[i])) pending |= 1U << i;
+    // Behind the end of the row: values i for which lane + 32 i is not less than what is left of it.
+    if (last) pending &= (1U << ((end - first + warp_lanes - 1 - lane) / warp_lanes)) - 1;
     // Every lane takes its next pending value, whichever that is: it is read again, since a register cannot be
     // chosen at run time.
     for (bool more = true; more;) {
-      if (pending != 0) {
+      const bool has_key = pending != 0;
+      Key key = Key::worst();
+      if (has_key) {
         const std::uint32_t position =
             first + static_cast<std::uint32_t>(lane + (__ffs(static_cast<int>(pending)) - 1) * warp_lanes);
         pending &= pending - 1;
-        selected.add(Key::make(image_of(turned(__ldg(row + position), task.turn)), position, part.ids));
+        key = Key::make(image_of(turned(__ldg(row + position), task.turn)), position, part.ids);
       }
+      selected.add(has_key, key);
       more = __any_sync(whole_warp, pending != 0);
-      if (__any_sync(whole_warp, selected.full() || (last && !more))) selected.merge();
+      if (selected.full() || (last && !more)) selected.merge();
     }
   }
 
+  // Made again rather than kept: its pointers would take registers all the way through the merges.
+  const RowPart answer(task, number);
   selected.for_each([&](int rank, const Key& key) {
-    part.best[rank] = __ldg(row + key.position());
-    part.best_ids[rank] = part.ids.at(key.position());
+    answer.best[rank] = __ldg(answer.values + key.position());
+    answer.best_ids[rank] = answer.ids.at(key.position());
   });
 }
 

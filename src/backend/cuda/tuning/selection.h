@@ -11,18 +11,16 @@ namespace nearwise::gpu::tuning {
 inline constexpr std::array select_capacities = {32, 64, 128, 256, 512, 1024};
 inline constexpr int largest_select_capacity = select_capacities.back();
 
-// Keys of a lane that wait for a merge (the paper's t, section 4.3): the longer, the fewer merges, and the more
-// registers and instructions in each.
+// Candidates of a warp that wait for a merge, 32 to a register: the more, the fewer merges, and the more instructions in
+// each. Twice the 8 of the longest queues would halve the merges and double them in length.
 template <int Capacity>
-inline constexpr int thread_queue_length = Capacity <= 32    ? 2
+inline constexpr int candidate_registers = Capacity <= 32    ? 2
                                            : Capacity <= 128 ? 3
                                            : Capacity <= 256 ? 4
                                                              : 8;
 
-// Values that a lane loads and tests at a time: one vote of the warp for all of them. Long queues leave fewer registers,
-// and few groups without a candidate.
-template <int Capacity>
-inline constexpr int values_per_lane = Capacity <= 256 ? 8 : 4;
+// Values that a lane loads and tests at a time: one vote of the warp for all of them.
+inline constexpr int values_per_lane = 8;
 
 // So few are found by a reduction instead.
 inline constexpr std::size_t most_reduced = 2;
@@ -32,11 +30,13 @@ inline constexpr int reduced_values_per_lane = 8;
 inline constexpr int warps_per_block = 4;
 
 // Registers of a thread, for a key of so many 32-bit words (2, or 4 with an id, also with a padded narrow one): its
-// queues, and all else. Keys of four words need some more in long networks (sm_100).
+// queue and its candidates, and all else. Long networks need some more (sm_100, sm_120).
 template <int Capacity, int KeyWords>
-inline constexpr int queue_registers = KeyWords*(Capacity / 32 + thread_queue_length<Capacity>);
+inline constexpr int queue_registers = KeyWords*(Capacity / 32 + candidate_registers<Capacity>);
 template <int Capacity, int KeyWords>
-inline constexpr int other_registers = KeyWords == 2 ? 56 : 64 + Capacity / 32;
+inline constexpr int other_registers = KeyWords == 4     ? 64 + Capacity / 32
+                                       : Capacity <= 256 ? 56
+                                                         : 84;
 
 // Blocks that are to fit on a multiprocessor: as many as leave every thread these registers. Without a number the
 // compiler trades spills for more blocks.

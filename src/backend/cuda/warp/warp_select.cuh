@@ -1,8 +1,9 @@
-// WarpSelect: the k best keys that a warp has seen, all state in registers.
+// WarpSelect: the k best keys that a warp has seen, in registers.
 //
 // After Johnson, Douze, Jegou, "Billion-scale similarity search with GPUs", section 4.2, Algorithm 3. The warp queue
-// holds the best keys, sorted; every lane has a thread queue of keys that were better than the k-th when they came.
-// When a lane's is full, all thread queues are sorted and merged into the warp queue.
+// holds the best keys, sorted; candidates, keys that were better than the k-th when they came, wait until there are
+// enough to sort and merge them into the warp queue. Where the paper has a queue of candidates in the registers of every
+// lane, one of which is full long before the others, all lanes share one in shared memory: merges are half as many.
 //
 // The warp queue has `Capacity` elements, of which k are wanted: the others begin as keys better than any, stay in
 // front for ever, and so the k-th best is always the last element of the last register.
@@ -15,17 +16,23 @@
 
 namespace nearwise::gpu {
 
-template <typename Key, int Capacity, int QueueLength>
+// `CandidateRegisters` is the room for candidates, in registers of a warp.
+template <typename Key, int Capacity, int CandidateRegisters>
 class WarpSelect {
   static_assert(Capacity % warp_lanes == 0);
+  // One is left free before every call of add: it holds a key of every lane.
+  static_assert(CandidateRegisters >= 2);
 
  public:
-  __device__ __forceinline__ WarpSelect(int k, int lane) : lane_(lane), in_front_(Capacity - k) {
+  static constexpr int most_candidates = CandidateRegisters * warp_lanes;
+
+  // `candidates`: this warp's [most_candidates] in shared memory.
+  __device__ __forceinline__ WarpSelect(int k, int lane, Key* candidates)
+      : candidates_(candidates), lane_(lane), in_front_(Capacity - k) {
     // Not written as for_each has it: the compiler would keep the differences, one per register, all the way.
 #pragma unroll
     for (int i = 0; i < registers; ++i)
       warp_queue_[i] = lane < in_front_ - i * warp_lanes ? Key::best() : Key::worst();
-    clear_thread_queues();
     kth_ = Key::worst();
     threshold_ = number_of(nan_image);
   }
@@ -40,22 +47,33 @@ class WarpSelect {
       return !(turned_value >= threshold_);
   }
 
-  // Lanes call it as they please; a full thread queue must be merged before the next call.
-  __device__ __forceinline__ void add(const Key& key) {
-    if (!key.before(kth_)) return;
-#pragma unroll
-    for (int i = QueueLength - 1; i > 0; --i) thread_queue_[i] = thread_queue_[i - 1];
-    thread_queue_[0] = key;
-    ++count_;
+  // By all lanes together: the keys of those that have one. What is full must be merged before the next call.
+  __device__ __forceinline__ void add(bool has_key, const Key& key) {
+    const bool joins = has_key && key.before(kth_);
+    const unsigned joining = __ballot_sync(whole_warp, joins);
+    const unsigned in_front = joining & ((1U << lane_) - 1);
+    if (joins) candidates_[count_ + __popc(in_front)] = key;
+    count_ += __popc(joining);
   }
 
-  __device__ __forceinline__ bool full() const { return count_ == QueueLength; }
+  // The same in all lanes.
+  __device__ __forceinline__ bool full() const { return count_ > most_candidates - warp_lanes; }
 
   // By all lanes together. Thousands of instructions: one call in a kernel, or compile times explode.
   __device__ __forceinline__ void merge() {
-    sort_odd<0, QueueLength>(thread_queue_, lane_);
-    merge_odd<0, registers, 0, QueueLength, false>(warp_queue_, thread_queue_, lane_);
-    clear_thread_queues();
+    Key sorted[CandidateRegisters];
+    __syncwarp();  // candidates are what other lanes wrote
+#pragma unroll
+    for (int i = 0; i < CandidateRegisters; ++i) {
+      sorted[i] = Key::worst();
+      // Word by word: a key may have padding, which nobody wrote.
+      if (lane_ < count_ - i * warp_lanes)
+        sorted[i] = candidates_[lane_ + i * warp_lanes].shuffled([](auto word) { return word; });
+    }
+    __syncwarp();  // the next ones go where these were
+    count_ = 0;
+    sort_odd<0, CandidateRegisters>(sorted, lane_);
+    merge_odd<0, registers, 0, CandidateRegisters, false>(warp_queue_, sorted, lane_);
     kth_ = warp_queue_[registers - 1].shuffled(
         [](auto word) { return __shfl_sync(whole_warp, word, warp_lanes - 1); });
     threshold_ = number_of(kth_.image());
@@ -74,17 +92,11 @@ class WarpSelect {
  private:
   static constexpr int registers = Capacity / warp_lanes;
 
-  __device__ __forceinline__ void clear_thread_queues() {
-#pragma unroll
-    for (int i = 0; i < QueueLength; ++i) thread_queue_[i] = Key::worst();
-    count_ = 0;
-  }
-
   Key warp_queue_[registers];
-  Key thread_queue_[QueueLength];
   Key kth_;
   float threshold_;
-  int count_;
+  Key* const candidates_;
+  int count_ = 0;  // of candidates
   const int lane_;
   const int in_front_;
 };
