@@ -10,7 +10,7 @@ int main() {
   for (const nearwise::DeviceInfo& device : nearwise::devices())
     if (device.name != "cpu") contexts.push_back(nearwise::Context::on(device.name));
   while (contexts.size() < 4) contexts.push_back(nearwise::Context::cpu({.threads = 1}));
-  contexts.resize(4);
+  contexts.erase(contexts.begin() + 4, contexts.end());
 
   nearwise::Matrix<float> base(1000, 8);
   for (std::size_t i = 0; i < 8000; ++i) base.data()[i] = static_cast<float>(i * i % 1009);
