@@ -45,7 +45,8 @@ class Context {
   // The same device, threads and budget, with progress and cancellation of its own.
   Context with_progress(ProgressCallback progress) const;
 
-  // Operations running under this handle stop soon (well under 100 ms) with Error(cancelled). Async-safe for
+  // Operations running under this handle stop soon (well under 100 ms; on a CUDA device when what is queued has ended)
+  // with Error(cancelled). Async-safe for
   // threads, not for signal handlers. A cancelled handle stays cancelled: take a new one from with_progress().
   void cancel() const;
   bool cancelled() const;

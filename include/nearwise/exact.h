@@ -52,8 +52,6 @@ RangeNeighbors range_search(const Context& context, RowsView queries, RowsView b
 
 struct ExactOptions {
   Metric metric = Metric::sqeuclidean;
-  // What messages call the first row, where the base is part of a larger one. Answers count from 0.
-  std::size_t first_row = 0;
 };
 
 // A base prepared once for many searches. Answers are those of the functions above. Keeps the packed rows (about the size
@@ -64,7 +62,9 @@ struct ExactOptions {
 // queries the base is packed again, as knn does it.
 class Exact {
  public:
-  static Exact prepare(const Context& context, RowsView base, const ExactOptions& options = {});
+  // first_row: what messages call the first row, where the base is part of a larger one. Answers count from 0.
+  static Exact prepare(const Context& context, RowsView base, const ExactOptions& options = {},
+                       std::size_t first_row = 0);
   Exact(Exact&&) noexcept;
   Exact& operator=(Exact&&) noexcept;
   ~Exact();

@@ -4,8 +4,9 @@
 // Replicated  every copy holds all rows and sees some of the queries
 //
 // They nest: Sharded<Replicated<Exact>> is shards x copies. The answer is that of one index over all rows; for Exact, to
-// the bit. Parts are searched at once, each by a thread of its own. The first that fails stops the others, and the error
-// names it; cancelling the context of the call stops all.
+// the bit. Parts are searched at once, each by a thread of its own. One that fails stops the others, and the error names its
+// device. Progress and cancellation are those of the context of the call; those of the members' own contexts are not
+// looked at. Queries must be where every member can read them: on the host, unless all are on one device.
 #pragma once
 
 #include <concepts>
@@ -122,7 +123,8 @@ class Replicated {
   shard::Members members_;
 };
 
-// Consecutive rows, evenly cut, one part for each context. The rows lie on the host, and must outlive the index.
+// Consecutive rows, evenly cut, one part for each context. The rows lie on the host, and must outlive the index. Progress
+// and cancellation are those of the first context.
 Sharded<Exact> shard_exact(std::span<const Context> contexts, RowsView base,
                            const ExactOptions& options = {});
 Replicated<Exact> replicate_exact(std::span<const Context> contexts, RowsView base,

@@ -81,9 +81,15 @@ void wait_on(const std::string& device, std::uintptr_t stream) {
 }  // namespace
 
 Place place_of(const Tensor& tensor) {
-  const int type = tensor.device_type();
-  if (type != nb::device::cuda::value && type != nb::device::cuda_managed::value) return {};
-  return {DeviceKind::cuda, tensor.device_id()};
+  switch (const int type = tensor.device_type(); type) {
+    case nb::device::cpu::value:
+    case nb::device::cuda_host::value: return {};
+    case nb::device::cuda::value:
+    case nb::device::cuda_managed::value: return {DeviceKind::cuda, tensor.device_id()};
+    default:
+      throw Error(ErrorCode::invalid_argument, "the array is on a device of DLPack type " +
+                                                   std::to_string(type) + ", which is not supported");
+  }
 }
 
 RowsView DeviceArray::rows(ElementType type, const char* name) const {

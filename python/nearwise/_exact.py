@@ -66,7 +66,8 @@ def knn(
         Bytes of working memory, results and converted copies together: 2147483648, "2GiB", "500MB"; 0: no limit.
         What does not fit is refused with `Error` code out_of_memory.
     isa : str
-        Caps the instruction set (a name of `info()["instruction_sets"]`); empty: the best there is.
+        Caps the instruction set (a name of `info()["instruction_sets"]`); empty: the best there is. On a CUDA device
+        what is multiplied: "f32" (also if empty), or "tf32" and "bf16" by tensor cores. The answer is the same.
     progress : None, True or callable
         True shows a line on stderr if the search lasts over a second. A callable gets (done, total) on this
         thread; what it raises stops the search.

@@ -152,6 +152,14 @@ class TestIndex:
         for part in (index, there, back):
             assert_same(part.knn(queries, 5), expected)
 
+    def test_tensor_cores_stay_on_devices(self, base, queries):
+        expected = nearwise.knn(queries, base, 3)
+        index = nearwise.Exact(base, device="cuda:0", isa="tf32")
+        for moved in (index.to("cpu"), index.to("cuda:0"), index.to("cuda:0", isa="bf16")):
+            assert_same(moved.knn(queries, 3), expected)
+        with pytest.raises(ValueError, match="given 'portable'"):
+            index.to("cuda:0", isa="portable")
+
     def test_memory_limit_moves_along(self, base, queries):
         limited = nearwise.Exact(base, memory_limit="2MiB").to("cuda:0")
         assert_same(limited.knn(queries, 5), nearwise.knn(queries, base, 5))

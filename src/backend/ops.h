@@ -63,7 +63,8 @@ struct RangeArgs {
 };
 
 // Scans one block of the base for all queries. Blocks may come in any order, each row once. A device may still be at it
-// when the call returns: the block must live until the next one has been shown, or the collector is finished.
+// when the call returns: the block must live until the next one has been shown, the collector is finished or the stream is
+// gone.
 struct KnnBlockArgs {
   const PreparedRows& queries;
   const PreparedRows& block;
@@ -71,6 +72,7 @@ struct KnnBlockArgs {
   RowsView base;              // the whole base (at most 2^32 - 1 rows): candidates are looked at again
   std::size_t first_row = 0;  // of the block in `base`
   std::size_t block_rows = 0;
+  std::size_t next_rows = 0;          // of the block that will be prepared meanwhile
   std::span<const float> centre;      // that the rows were prepared with
   ProgressMeter* progress = nullptr;  // counts query-row pairs
 };

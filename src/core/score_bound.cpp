@@ -48,8 +48,9 @@ Arithmetic arithmetic_of(Products products, double dim) {
     // Products are exact, unless they underflow; sums round, in whatever order, and flush denormal results to zero.
     case Products::bf16: return {dim + 12, (3 * dim + 16) * f32_flushed};
     // Every product, and every sum of a group, loses less than 2^-23 of the sum of all absolute values; there are no
-    // more groups than products. Three parts of the bias are among them.
-    case Products::truncated: return {4 * dim + 64, (3 * dim + 16) * f32_flushed};
+    // more groups than products, and each cuts the sum so far as well. Three parts of the bias are among them, whose
+    // absolute values are its own and a little more.
+    case Products::truncated: return {7 * dim + 80, (3 * dim + 16) * f32_flushed};
     // Exact integers, rounded once to f32.
     case Products::integers: break;
   }

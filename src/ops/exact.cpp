@@ -65,10 +65,11 @@ void search_blocked(const ExactSearch& search, std::size_t k, MatrixView<Id> ids
     search_shards(
         search, k, count, ids.slice(first, count), distances.slice(first, count),
         [&](const Shard& shard, MatrixView<Id> shard_ids, MatrixView<float> shard_distances) {
+          BlocksInFlight blocks;
           const auto own_stream = open_stream(search.context);
           const auto found = dispatch(&Ops::start_top_k, "start_top_k", *own_stream,
                                       TopKArgs{*prepared, tile, shard.rows.rows(), k, search.metric});
-          search.scan(*own_stream, shard, tile, *prepared, *found);
+          search.scan(*own_stream, shard, tile, *prepared, *found, blocks);
           dispatch(&Ops::finish_top_k, "finish_top_k", *own_stream,
                    FinishTopKArgs{*found, static_cast<Id>(shard.first_row), shard_ids, shard_distances});
         });

@@ -127,8 +127,10 @@ std::unique_ptr<PreparedRows> ExactSearch::prepare_queries(Stream& stream, const
 }
 
 void ExactSearch::scan(Stream& stream, const Shard& shard, const RowsView& tile, const PreparedRows& prepared,
-                       Collector& found) const {
-  const auto scan_block = [&](const PreparedRows& block, std::size_t first, std::size_t count) {
+                       Collector& found, BlocksInFlight& in_flight) const {
+  const std::size_t end = shard.first_row + shard.rows.rows();
+  const auto scan_block = [&](const PreparedRows& block, std::size_t first, std::size_t count,
+                              std::size_t next_rows) {
     dispatch(&Ops::knn_block, "knn_block", stream,
              KnnBlockArgs{.queries = prepared,
                           .block = block,
@@ -136,25 +138,37 @@ void ExactSearch::scan(Stream& stream, const Shard& shard, const RowsView& tile,
                           .base = shard.rows,
                           .first_row = first - shard.first_row,
                           .block_rows = count,
+                          .next_rows = next_rows,
                           .centre = centre,
                           .progress = &progress});
   };
-  for (const Block& block : shard.blocks) scan_block(*block.prepared, block.first_row, block.rows);
+  for (const Block& block : shard.blocks) scan_block(*block.prepared, block.first_row, block.rows, 0);
   if (!shard.blocks.empty()) return;
-  std::unique_ptr<PreparedRows> shown;
-  const std::size_t end = shard.first_row + shard.rows.rows();
-  for (std::size_t first = shard.first_row; first < end; first += plan.base_block) {
-    const std::size_t count = std::min(plan.base_block, end - first);
-    auto block = dispatch(&Ops::prepare_rows, "prepare_rows", stream,
-                          PrepareArgs{.rows = base.slice(first, count),
-                                      .role = RowsRole::base,
-                                      .against = tile.type(),
-                                      .bytes = bytes,
-                                      .metric = metric,
-                                      .centre = centre,
-                                      .first_row = first});
-    scan_block(*block, first, count);
-    if (plan.keep_block) shown = std::move(block);
+  std::size_t block_rows = plan.base_block;
+  std::size_t number = 0;
+  for (std::size_t first = shard.first_row; first < end;) {
+    const std::size_t count = std::min(block_rows, end - first);
+    // Whatever was scanned from there has been: another block has been shown since, or nothing is in flight.
+    std::unique_ptr<PreparedRows>& block = in_flight[plan.keep_block ? number % 2 : 0];
+    block.reset();
+    try {
+      block = dispatch(&Ops::prepare_rows, "prepare_rows", stream,
+                       PrepareArgs{.rows = base.slice(first, count),
+                                   .role = RowsRole::base,
+                                   .against = tile.type(),
+                                   .bytes = bytes,
+                                   .metric = metric,
+                                   .centre = centre,
+                                   .first_row = first});
+    } catch (const Error& error) {
+      // The device, or the machine, has less than the plan was told.
+      if (error.code() != ErrorCode::out_of_memory || count <= plan.least_block) throw;
+      block_rows = round_up(divide_up<std::size_t>(count, 2), plan.least_block);
+      continue;
+    }
+    scan_block(*block, first, count, std::min(block_rows, end - first - count));
+    first += count;
+    ++number;
   }
 }
 

@@ -1,6 +1,7 @@
 // What all exact searches share: checked arguments, the cut into shards and blocks, and the scan of a shard.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -45,6 +46,10 @@ struct Shard {
   std::span<const Block> blocks;  // empty: packed block by block as they are scanned
 };
 
+// The block that is being scanned, and the one that is being prepared. Declared before the stream that scans, so that the
+// blocks go after it, and it has waited for what it queued.
+using BlocksInFlight = std::array<std::unique_ptr<PreparedRows>, 2>;
+
 struct ExactSearch {
   const Context& context;
   RowsView queries;
@@ -61,7 +66,7 @@ struct ExactSearch {
                                                 std::size_t first_query) const;
   // Shows every row of the shard to the collector.
   void scan(Stream& stream, const Shard& shard, const RowsView& tile, const PreparedRows& prepared,
-            Collector& found) const;
+            Collector& found, BlocksInFlight& blocks) const;
 };
 
 // Runs work(i) for i in [0, count), at once where there are threads. Errors are kept apart so that the one reported (of

@@ -76,6 +76,7 @@ KnnPlan plan_blocked_knn(const KnnShape& shape, const KnnCosts& costs, const Knn
 
   KnnPlan plan;
   plan.keep_block = costs.blocks_at_once > 1;
+  plan.least_block = costs.base_granule;
   plan.shards = needed;
   // Where queries alone do not occupy the threads, the base is split among them.
   const auto threads = static_cast<std::size_t>(costs.whole_device ? 1 : shape.threads);

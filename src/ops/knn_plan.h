@@ -21,11 +21,12 @@ struct KnnShape {
 inline constexpr std::size_t most_direct_queries = 3;
 
 struct KnnPlan {
-  bool direct = false;         // few queries: no packing
-  std::size_t shards = 1;      // parts of the base searched at once, each with a top-k of its own
-  std::size_t query_tile = 0;  // queries at a time
-  std::size_t base_block = 0;  // base rows packed at a time, per shard
-  bool keep_block = false;     // until the next one has been shown
+  bool direct = false;          // few queries: no packing
+  std::size_t shards = 1;       // parts of the base searched at once, each with a top-k of its own
+  std::size_t query_tile = 0;   // queries at a time
+  std::size_t base_block = 0;   // base rows packed at a time, per shard
+  std::size_t least_block = 1;  // where memory is less than was thought
+  bool keep_block = false;      // until the next one has been shown
 };
 
 // A row number inside a shard has 32 bits; one value is left free.

@@ -36,7 +36,8 @@ struct Exact::State {
   Context context;  // owns the budget that the blocks are counted on
   RowsView base;
   Metric metric;
-  std::uintptr_t form;  // of the blocks
+  std::size_t first_row;  // in messages
+  std::uintptr_t form;    // of the blocks
   PreparedBase prepared;
 
   // The blocks, if queries of this type can be compared with them in that context.
@@ -51,7 +52,8 @@ struct Exact::State {
   }
 };
 
-Exact Exact::prepare(const Context& context, RowsView base, const ExactOptions& options) {
+Exact Exact::prepare(const Context& context, RowsView base, const ExactOptions& options,
+                     std::size_t first_row) {
   check_rows("Exact", context, base, base);
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
@@ -59,8 +61,8 @@ Exact Exact::prepare(const Context& context, RowsView base, const ExactOptions& 
   const bool bytes = are_bytes(*stream, base.slice(0, 0), base, options.metric);
   const KnnCosts costs = costs_of(context, base, options.metric, base.type(), bytes);
   // Of the context only the budget is kept: its progress and cancellation belong to this call.
-  auto state =
-      std::make_unique<State>(State{context.with_progress({}), base, options.metric, costs.form, {}});
+  auto state = std::make_unique<State>(
+      State{context.with_progress({}), base, options.metric, first_row, costs.form, {}});
   state->prepared.centre = centre_of(*stream, base, options.metric);
   state->prepared.bytes = bytes;
   ProgressMeter progress(context.state().options.progress, context.state().clock, "prepare", base.rows());
@@ -75,7 +77,7 @@ Exact Exact::prepare(const Context& context, RowsView base, const ExactOptions& 
                                                            .bytes = bytes,
                                                            .metric = options.metric,
                                                            .centre = state->prepared.centre,
-                                                           .first_row = options.first_row + first})});
+                                                           .first_row = first_row + first})});
     progress.add(count);
   }
   progress.finish();
@@ -88,7 +90,7 @@ Exact& Exact::operator=(Exact&&) noexcept = default;
 Exact::~Exact() = default;
 
 Exact Exact::to(const Context& context) const {
-  return prepare(context, state_->base, {.metric = state_->metric});
+  return prepare(context, state_->base, {.metric = state_->metric}, state_->first_row);
 }
 
 RowsView Exact::base() const { return state_->base; }

@@ -34,10 +34,11 @@ void search_tile(const ExactSearch& search, float radius, const RowsView& tile, 
   std::vector<std::vector<RangeRow>> parts(shards.size());
   for_each_shard(search.context, shards.size(), [&](std::size_t i) {
     parts[i].resize(tile.rows());
+    BlocksInFlight blocks;
     const auto stream = open_stream(search.context);
     const auto found = dispatch(&Ops::start_range, "range_search", *stream,
                                 RangeArgs{prepared, tile, radius, search.metric});
-    search.scan(*stream, shards[i], tile, prepared, *found);
+    search.scan(*stream, shards[i], tile, prepared, *found, blocks);
     dispatch(&Ops::finish_range, "finish_range", *stream,
              FinishRangeArgs{*found, static_cast<Id>(shards[i].first_row), parts[i]});
   });

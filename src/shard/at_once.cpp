@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "backend/context_state.h"
@@ -17,25 +18,40 @@ namespace {
 // How soon a cancelled call stops its members.
 constexpr std::chrono::milliseconds look_at_cancellation{10};
 
-bool is_cancellation(const std::exception_ptr& error) {
+ErrorCode code_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const Error& known) {
-    return known.code() == ErrorCode::cancelled;
+    return known.code();
+  } catch (const std::bad_alloc&) {
+    return ErrorCode::out_of_memory;
   } catch (...) {
-    return false;
+    return ErrorCode::internal;
   }
 }
+
+// An error that says where it happened: a member that is itself made of members has named the one.
+class NamedError : public Error {
+ public:
+  using Error::Error;
+};
 
 // Mistakes in arguments are the same on every device; all else is a matter of one.
 [[noreturn]] void rethrow_naming(const std::exception_ptr& error, const Place& place, std::size_t member,
                                  std::size_t members) {
+  const auto named = [&](ErrorCode code, const char* what) {
+    return NamedError(code,
+                      fmt::format("{} (on {}, number {} of {})", what, name(place), member + 1, members));
+  };
   try {
     std::rethrow_exception(error);
+  } catch (const NamedError&) {
+    throw;
   } catch (const Error& known) {
     if (known.code() == ErrorCode::invalid_argument || known.code() == ErrorCode::cancelled) throw;
-    fail(known.code(), "{} (member {} of {}, on {}:{})", known.what(), member, members, name(place.kind),
-         place.ordinal);
+    throw named(known.code(), known.what());
+  } catch (const std::bad_alloc&) {
+    throw named(ErrorCode::out_of_memory, "the machine has no more memory");
   }
 }
 
@@ -105,7 +121,9 @@ class Run {
   void finish(std::size_t i, const std::exception_ptr& error) noexcept {
     const std::lock_guard lock(mutex_);
     errors_[i] = error;
-    if (error) cancel_all();
+    // A wrong argument may be wrong for a member of lower number too: that one's error is the one to report, whoever
+    // found it first.
+    if (error) cancel_from(code_of(error) == ErrorCode::invalid_argument ? i : 0);
     --running_;
     changed_.notify_one();
   }
@@ -114,19 +132,19 @@ class Run {
     std::unique_lock lock(mutex_);
     while (running_ != 0) {
       changed_.wait_for(lock, look_at_cancellation);
-      if (context_.cancelled()) cancel_all();
+      if (context_.cancelled()) cancel_from(0);
     }
   }
 
-  void cancel_all() const noexcept {
-    for (const Context& context : contexts_) context.cancel();
+  void cancel_from(std::size_t first) const noexcept {
+    for (std::size_t i = first; i < contexts_.size(); ++i) contexts_[i].cancel();
   }
 
   // A member that was cancelled because another failed is not the one to blame.
   void report_errors() const {
     for (const bool cancelled : {false, true})
       for (std::size_t i = 0; i < errors_.size(); ++i)
-        if (errors_[i] && is_cancellation(errors_[i]) == cancelled)
+        if (errors_[i] && (code_of(errors_[i]) == ErrorCode::cancelled) == cancelled)
           rethrow_naming(errors_[i], members_[i].context.place(), i, members_.size());
   }
 

@@ -18,8 +18,8 @@ struct Work {
 };
 
 // Runs the work of every member with any units on a thread of its own. Progress of all of them is reported to `context`,
-// and cancelling it cancels them. The first error cancels the others; the one that reaches the caller is the failed
-// member's of lowest number, and names its device.
+// and cancelling it cancels them. An error cancels the others (a wrong argument those of higher number); the one that
+// reaches the caller is the failed member's of lowest number, and names its device.
 void run_at_once(const Context& context, std::span<const Member> members, const Work& work);
 
 }  // namespace nearwise::shard

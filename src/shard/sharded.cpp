@@ -31,13 +31,24 @@ std::size_t rows_of(const Members& parts) {
 void check_search(std::size_t k, std::size_t rows, ShortRows short_rows) {
   require(k >= 1, "{}: k must be at least 1, given 0", operation);
   require(k <= rows || short_rows == ShortRows::pad,
-          "{}: k must be at most the number of rows, {}, given {} (short_rows = pad fills up the rows)",
+          "{}: k must be at most the number of base rows, {}, given {} (short_rows = pad fills up the rows)",
           operation, rows, k);
 }
 
 std::uint64_t answer_bytes(std::size_t queries, std::size_t k, std::size_t answers) {
   const std::uint64_t entries = checked_multiply(checked_multiply(queries, k, operation), answers, operation);
   return checked_multiply(entries, std::uint64_t{sizeof(Id) + sizeof(float)}, operation);
+}
+
+// A copy counts its own queries only: a message about one of them says from where.
+template <typename SearchSome>
+Neighbors search_from(std::size_t first, const SearchSome& search) {
+  try {
+    return search();
+  } catch (const Error& error) {
+    if (first == 0 || error.code() != ErrorCode::invalid_argument) throw;
+    fail(ErrorCode::invalid_argument, "{} (counted from query {})", error.what(), first);
+  }
 }
 
 void number_from(Neighbors& answer, Id first) {
@@ -93,23 +104,16 @@ Neighbors search_copies(const Context& context, const Members& copies, RowsView 
   const auto search_some = [&](std::size_t copy, const Context& own) {
     const std::size_t first = first_query(copy);
     const RowsView some = queries.slice(first, first_query(copy + 1) - first);
-    const Neighbors answer = search(copy, own, some);
+    const Neighbors answer = search_from(first, [&] { return search(copy, own, some); });
     std::copy_n(answer.ids.data(), some.rows() * k, joined.ids.data() + first * k);
     std::copy_n(answer.distances.data(), some.rows() * k, joined.distances.data() + first * k);
   };
   Work work = {.operation = operation, .units = {}, .run = search_some};
   for (std::size_t copy = 0; copy < copies.size(); ++copy)
     work.units.push_back(first_query(copy + 1) - first_query(copy));
-  // One copy looks at the arguments of an empty search.
-  work.units.front() = std::max<std::uint64_t>(1, work.units.front());
-  try {
-    run_at_once(context, copies, work);
-  } catch (const Error& error) {
-    // The copy counts its own queries only: the message is made by one that sees them all.
-    if (error.code() == ErrorCode::invalid_argument)
-      static_cast<void>(search(0, copies.front().context, queries));
-    throw;
-  }
+  // What is wrong with all queries alike is found before any of them is searched.
+  static_cast<void>(search(0, copies.front().context, queries.slice(0, 0)));
+  run_at_once(context, copies, work);
   return joined;
 }
 

@@ -34,8 +34,7 @@ std::vector<Placed<Exact>> prepare_at_once(std::span<const Context> contexts, co
   std::vector<std::optional<Exact>> prepared(contexts.size());
   work.run = [&](std::size_t i, const Context& context) {
     const Rows rows = rows_of(i);
-    prepared[i] = Exact::prepare(context, base.slice(rows.first, rows.count),
-                                 {.metric = options.metric, .first_row = options.first_row + rows.first});
+    prepared[i] = Exact::prepare(context, base.slice(rows.first, rows.count), options, rows.first);
   };
   shard::run_at_once(contexts.front(), members, work);
   std::vector<Placed<Exact>> placed;

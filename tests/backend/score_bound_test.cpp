@@ -181,7 +181,7 @@ class ScoreBoundTest : public testing::TestWithParam<std::tuple<Metric, Products
 
 // A row is never dropped by a limit that its own reported key meets: catches any missing error term.
 TEST_P(ScoreBoundTest, KeepsRowsThatTieWithTheLimit) {
-  for (const std::size_t dim : {1, 3, 8, 33, 128, 1000}) {
+  for (const std::size_t dim : {1, 3, 8, 33, 128, 1000, 4096}) {
     const ScoreBound bound(metric(), products(), dim);
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       const Pair pair = random_pair(seed, dim);
@@ -196,7 +196,7 @@ TEST_P(ScoreBoundTest, KeepsRowsThatTieWithTheLimit) {
 
 // The limit made of a score admits the key of the row that the score belongs to.
 TEST_P(ScoreBoundTest, LimitOfAScoreCoversItsOwnKey) {
-  for (const std::size_t dim : {1, 3, 8, 33, 128, 1000}) {
+  for (const std::size_t dim : {1, 3, 8, 33, 128, 1000, 4096}) {
     const ScoreBound bound(metric(), products(), dim);
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       const Pair pair = random_pair(seed, dim);

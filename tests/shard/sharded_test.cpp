@@ -120,7 +120,7 @@ TEST_F(ShardedCalls, WrongArguments) {
     EXPECT_STREQ(error_of([&] { search(problem_.queries, 0); }).what(), "knn: k must be at least 1, given 0");
     EXPECT_STREQ(
         error_of([&] { search(problem_.queries, 41); }).what(),
-        "knn: k must be at most the number of rows, 40, given 41 (short_rows = pad fills up the rows)");
+        "knn: k must be at most the number of base rows, 40, given 41 (short_rows = pad fills up the rows)");
     EXPECT_STREQ(error_of([&] { search(other.queries, 1); }).what(),
                  "knn: queries and base must have the same dimension, given 4 and 5");
     const RowsView none = other.queries;
@@ -129,16 +129,21 @@ TEST_F(ShardedCalls, WrongArguments) {
   }
 }
 
-// As the whole says it, whichever part or copy found it.
+// As the whole says it, or from where it counts.
 TEST_F(ShardedCalls, ABadRowIsNamedByItsNumber) {
   const std::vector<Context> contexts = some_contexts(3);
   support::Rows base(support::generate(support::Kind::normal, 40, 5, 1), ElementType::f32);
   support::Rows queries(support::generate(support::Kind::normal, 9, 5, 2), ElementType::f32);
   const auto replicated = replicate_exact(contexts, base);
-  queries.put(7, 1, std::numeric_limits<float>::quiet_NaN());
-  const std::string of_queries = error_of([&] { knn(context_, queries, base, 1); }).what();
-  EXPECT_NE(of_queries.find('7'), std::string::npos) << of_queries;
-  EXPECT_EQ(error_of([&] { replicated.knn(context_, queries, 1); }).what(), of_queries);
+  const auto message = [&] {
+    return std::string(error_of([&] { replicated.knn(context_, queries, 1); }).what());
+  };
+  for (const std::size_t row : {8, 7, 4}) queries.put(row, 1, std::numeric_limits<float>::quiet_NaN());
+  // Copies have the queries from 0, 3 and 6 on: the lowest that fails is reported.
+  EXPECT_NE(message().find("row 1 "), std::string::npos) << message();
+  EXPECT_NE(message().find("(counted from query 3)"), std::string::npos) << message();
+  queries.put(2, 1, std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(message(), error_of([&] { knn(context_, queries, base, 1); }).what());
   base.put(31, 2, std::numeric_limits<float>::infinity());
   const std::string of_base = error_of([&] { Exact::prepare(context_, base); }).what();
   EXPECT_NE(of_base.find("31"), std::string::npos) << of_base;
@@ -156,7 +161,23 @@ TEST_F(ShardedCalls, TheMemberThatFailsIsNamed) {
   }();
   const Error error = error_of([&] { sharded.knn(context_, problem_.queries, 2); });
   EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
-  EXPECT_NE(std::string(error.what()).find("(member 1 of 3, on cpu:0)"), std::string::npos) << error.what();
+  EXPECT_NE(std::string(error.what()).find("(on cpu, number 2 of 3)"), std::string::npos) << error.what();
+}
+
+// The device that failed, not the context in which its part is joined.
+TEST_F(ShardedCalls, ANestedMemberThatFailsIsNamedOnce) {
+  std::vector<Placed<Replicated<Exact>>> parts;
+  for (std::size_t part = 0; part < 2; ++part) {
+    std::vector<Placed<Exact>> copies;
+    for (std::size_t copy = 0; copy < 2; ++copy)
+      copies.push_back({Context::cpu({.threads = 1, .memory_limit = part == 1 && copy == 1 ? 1U : 0U}),
+                        Exact::prepare(context_, problem_.base)});
+    parts.push_back({context_, Replicated<Exact>(std::move(copies))});
+  }
+  const Sharded<Replicated<Exact>> sharded(std::move(parts));
+  const std::string message = error_of([&] { sharded.knn(context_, problem_.queries, 2); }).what();
+  EXPECT_TRUE(message.ends_with("(on cpu, number 2 of 2)")) << message;
+  EXPECT_EQ(message.find("number"), message.rfind("number")) << message;
 }
 
 TEST_F(ShardedCalls, TheLimitOfTheCallCountsAllAnswers) {
@@ -238,7 +259,7 @@ TEST_F(ShardedCalls, TheFirstFailureStopsTheOtherThreads) {
   const Replicated<Failing> replicated(std::move(copies));
   const Error error = error_of([&] { replicated.knn(context_, problem_.queries, 1); });
   EXPECT_EQ(error.code(), ErrorCode::device);
-  EXPECT_STREQ(error.what(), "exact search: it fell off the bus (member 2 of 3, on cpu:0)");
+  EXPECT_STREQ(error.what(), "exact search: it fell off the bus (on cpu, number 3 of 3)");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "backend/cuda/blas.h"
 
+#include "backend/cuda/device_scope.h"
 #include "core/check.h"
 
 namespace nearwise::gpu {
@@ -30,11 +31,18 @@ cublasMath_t math_mode(Encoding encoding) {
 
 }  // namespace
 
-Blas::Blas(const CudaStream& stream, Encoding encoding) : encoding_(encoding) {
+Blas::Blas(const CudaStream& stream, Encoding encoding) : ordinal_(stream.ordinal()), encoding_(encoding) {
+  const DeviceScope scope(ordinal_);
   check_blas(stream, cublasCreate(&handle_), "opening cuBLAS");
   const cublasStatus_t status = cublasSetMathMode(handle_, math_mode(encoding));
   if (status != CUBLAS_STATUS_SUCCESS) static_cast<void>(cublasDestroy(handle_));
   check_blas(stream, status, "opening cuBLAS");
+}
+
+Blas::~Blas() {
+  // A handle must go on the device that it was made on.
+  const DeviceScope scope(ordinal_);
+  static_cast<void>(cublasDestroy(handle_));
 }
 
 void Blas::negated_products(const CudaStream& stream, const std::byte* queries, std::size_t query_count,

@@ -13,7 +13,7 @@ namespace nearwise::gpu {
 class Blas {
  public:
   Blas(const CudaStream& stream, Encoding encoding);
-  ~Blas() { static_cast<void>(cublasDestroy(handle_)); }
+  ~Blas();
   Blas(const Blas&) = delete;
   Blas& operator=(const Blas&) = delete;
 
@@ -23,6 +23,7 @@ class Blas {
                         const std::byte* rows, std::size_t row_count, std::size_t width, float* out) const;
 
  private:
+  const int ordinal_;
   const Encoding encoding_;
   cublasHandle_t handle_ = nullptr;
 };

@@ -49,9 +49,6 @@ class DeviceBuffer {
     if (data_ != nullptr) ignore(cudaFreeAsync(data_, stream_->stream));
   }
 
-  // For memory that this stream, not the one it was allocated on, is the last to use.
-  void free_in_order_of(const CudaStream& stream) { stream_ = stream.shared(); }
-
   T* data() { return data_; }
   const T* data() const { return data_; }
   std::size_t size() const { return size_; }

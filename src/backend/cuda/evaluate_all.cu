@@ -5,6 +5,7 @@
 #include "backend/cuda/answer_writer.h"
 #include "backend/cuda/kernels/evaluate_rows.h"
 #include "backend/cuda/kernels/widen_rows.h"
+#include "backend/cuda/tuning/exact_search.h"
 #include "backend/cuda/working_memory.h"
 #include "core/checked.h"
 
@@ -143,7 +144,7 @@ void evaluate_all(const CudaStream& stream, const FinishTopKArgs& args, const To
   const Shape shape = {found.base.dim(), found.base.dim() * element_size(found.query_rows.type()),
                        found.base.dim() * element_size(found.base.type()), found.k};
   Evaluation evaluation = with_working_memory(
-      stream, bytes_of(shape, {1, least_tile_rows}), good_working_bytes, 0, [&](std::uint64_t bytes) {
+      stream, bytes_of(shape, {1, least_tile_rows}), tuning::good_working_bytes, 0, [&](std::uint64_t bytes) {
         return Evaluation(stream, found, shape,
                           choose_tiling(shape, queries.size(), found.base.rows(), bytes));
       });

@@ -14,6 +14,7 @@
 #include "backend/cuda/operations.h"
 #include "backend/cuda/row_selection.h"
 #include "backend/cuda/top_k.h"
+#include "backend/cuda/tuning/exact_search.h"
 #include "backend/cuda/working_memory.h"
 #include "core/checked.h"
 
@@ -283,7 +284,7 @@ void finish_top_k(Stream& stream, const FinishTopKArgs& args) {
   std::vector<std::uint32_t> open;
   {
     Finish finish = with_working_memory(
-        cuda, bytes_of(shape, {1, least_pairs}), good_working_bytes, 0, [&](std::uint64_t bytes) {
+        cuda, bytes_of(shape, {1, least_pairs}), tuning::good_working_bytes, 0, [&](std::uint64_t bytes) {
           return Finish(cuda, found, shape, choose_tiling(shape, queries, bytes));
         });
     for (std::size_t first = 0; first < queries; first += finish.tile_queries())

@@ -5,6 +5,7 @@
 #include "backend/cuda/device_scope.h"
 #include "backend/cuda/operations.h"
 #include "backend/cuda/top_k.h"
+#include "backend/cuda/tuning/exact_search.h"
 #include "backend/cuda/working_memory.h"
 #include "core/checked.h"
 #include "core/progress.h"
@@ -47,6 +48,18 @@ Tiling choose_tiling(std::size_t queries, std::size_t rows, std::size_t length, 
 
 std::uint64_t least_bytes(std::size_t length) { return bytes_of({1, least_tile_rows}, length); }
 
+// What packing the next block takes meanwhile: the block itself, and a good piece of its rows or at least a share.
+std::uint64_t bytes_of_next(const CudaStream& stream, const KnnBlockArgs& args, std::size_t row_bytes) {
+  if (args.next_rows == 0) return 0;
+  const std::uint64_t block = device_bytes(args.next_rows, row_bytes);
+  const std::uint64_t available = stream.budget().available();
+  const std::uint64_t share = (available - std::min(available, block)) / 4;
+  const std::size_t element_bytes = element_size(args.base.type());
+  const std::uint64_t piece =
+      std::min<std::uint64_t>(tuning::staging_piece_bytes, args.next_rows * args.base.dim() * element_bytes);
+  return block + std::max(packing_bytes(args.base.dim(), element_bytes), std::min(piece, share));
+}
+
 // Memory that the device has free, less what others may need.
 std::uint64_t free_bytes(const CudaStream& stream) {
   const DeviceScope scope(stream.ordinal());
@@ -75,7 +88,7 @@ KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args) {
                              TopK::bytes_per_query(args.k, encoding),
           .bytes_per_base_row = PackedRows::bytes_per_row(RowsRole::base, width, encoding),
           .fixed_bytes = rounding + least,
-          .useful_bytes = good_working_bytes,
+          .useful_bytes = tuning::good_working_bytes,
           .query_granule = 1,
           .base_granule = 128,
           .blocks_at_once = 2,
@@ -105,11 +118,9 @@ void knn_block(Stream& stream, const KnnBlockArgs& args) {
   // Where one row is so long that scores mean nothing, all rows will be evaluated.
   if (queries.rows > 0 && args.block_rows > 0 && ScoreBound::holds_for({}, found.longest)) {
     const std::size_t length = found.scores.length();
-    // The next block is packed meanwhile.
-    const std::uint64_t kept =
-        block.elements.size() + packing_bytes(args.base.dim(), element_size(args.base.type()));
-    found.tile =
-        with_working_memory(cuda, least_bytes(length), good_working_bytes, kept, [&](std::uint64_t bytes) {
+    const std::uint64_t kept = bytes_of_next(cuda, args, block.row_bytes());
+    found.tile = with_working_memory(
+        cuda, least_bytes(length), tuning::good_working_bytes, kept, [&](std::uint64_t bytes) {
           const Tiling tiling = choose_tiling(queries.rows, args.block_rows, length, bytes);
           return ScoreTile(cuda, tiling.queries, tiling.rows, length);
         });

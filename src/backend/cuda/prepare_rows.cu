@@ -9,16 +9,12 @@
 #include "backend/cuda/operations.h"
 #include "backend/cuda/packed_rows.h"
 #include "backend/cuda/staging.h"
+#include "backend/cuda/tuning/exact_search.h"
 #include "backend/cuda/working_memory.h"
 #include "core/checked.h"
 
 namespace nearwise::gpu {
 namespace {
-
-constexpr std::uint64_t good_piece_bytes = Staging::half_bytes;
-
-// Fewer bytes are not worth pinned memory.
-constexpr std::size_t least_staged_bytes = 256 << 10;
 
 // f64 sums of at most 2^20 squares lose less.
 constexpr double norm_margin = 1 + 0x1p-30;
@@ -26,7 +22,17 @@ constexpr double norm_margin = 1 + 0x1p-30;
 std::size_t row_bytes_of(const RowsView& rows) { return rows.dim() * element_size(rows.type()); }
 bool on_host(const RowsView& rows) { return rows.place().kind == DeviceKind::cpu; }
 bool is_staged(const RowsView& rows) {
-  return on_host(rows) && rows.rows() * row_bytes_of(rows) >= least_staged_bytes;
+  return on_host(rows) && rows.rows() * row_bytes_of(rows) >= tuning::least_staged_bytes;
+}
+
+// Where memory cannot be pinned rows are copied from where they are, only slower.
+std::unique_ptr<Staging> make_staging(const CudaStream& stream) {
+  try {
+    return std::make_unique<Staging>(stream, exact_search);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory) throw;
+    return nullptr;
+  }
 }
 
 // Device memory for a piece of the rows as they are, and for what is measured of it.
@@ -37,7 +43,7 @@ struct Piece {
         lengths(stream, args.role == RowsRole::queries ? rows : 0, exact_search),
         centre(stream, args.centre.size(), exact_search),
         summary(stream, 1, exact_search) {
-    if (is_staged(args.rows)) staging = std::make_unique<Staging>(stream, exact_search);
+    if (is_staged(args.rows)) staging = make_staging(stream);
   }
 
   std::size_t rows;
@@ -56,8 +62,8 @@ std::uint64_t piece_bytes(std::size_t dim, std::size_t row_bytes, std::size_t ro
 Piece make_piece(const CudaStream& stream, const PrepareArgs& args) {
   const std::size_t dim = args.rows.dim();
   const std::size_t row_bytes = row_bytes_of(args.rows);
-  return with_working_memory(stream, packing_bytes(dim, element_size(args.rows.type())), good_piece_bytes, 0,
-                             [&](std::uint64_t bytes) {
+  return with_working_memory(stream, packing_bytes(dim, element_size(args.rows.type())),
+                             tuning::staging_piece_bytes, 0, [&](std::uint64_t bytes) {
                                std::size_t rows = std::clamp<std::uint64_t>(
                                    bytes / (row_bytes + sizeof(Lengths)), 1, args.rows.rows());
                                while (rows > 1 && piece_bytes(dim, row_bytes, rows) > bytes)
@@ -134,9 +140,9 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
                    exact_search);
   }
   copy_to_host(cuda, piece.summary.data(), std::span(&summary, 1), exact_search);
-  // Other streams may use the rows as soon as they are returned. This stream's own uses them last.
+  // Other streams may use the rows as soon as they are returned. They must be done with them when the rows go, which are
+  // freed in the order of this one: what is packed next finds the memory free.
   cuda.synchronize(exact_search);
-  packed->elements.free_in_order_of(cuda_stream(stream));
   if (summary.first_bad_row != rows.rows()) refuse_row(args.role, args.first_row + summary.first_bad_row);
   packed->longest = {std::bit_cast<double>(summary.longest_norm) * norm_margin,
                      std::bit_cast<double>(summary.longest_residual) * norm_margin};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/cuda/device_scope.h"
+#include "backend/cuda/tuning/exact_search.h"
 #include "core/checked.h"
 
 namespace nearwise::gpu {
@@ -34,7 +35,7 @@ std::byte* take_area(const CudaStream& stream, const char* operation) {
   }
   const DeviceScope scope(stream.ordinal());
   void* area = nullptr;
-  check(cudaMallocHost(&area, 2 * Staging::half_bytes), operation);
+  check(cudaMallocHost(&area, 2 * tuning::staging_piece_bytes), operation);
   return static_cast<std::byte*>(area);
 }
 
@@ -67,7 +68,7 @@ void Staging::send(const RowsView& rows, std::byte* out) {
   const std::size_t half = sent_ % 2;
   if (sent_ >= 2) check(cudaEventSynchronize(copied_[half].handle()), operation_);
   ++sent_;
-  std::byte* const memory = area_ + half * half_bytes;
+  std::byte* const memory = area_ + half * tuning::staging_piece_bytes;
   const std::size_t row_bytes = rows.dim() * element_size(rows.type());
   constexpr std::size_t task_bytes = 1 << 18;
   const std::size_t task_rows = std::max<std::size_t>(1, task_bytes / row_bytes);

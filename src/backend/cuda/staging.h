@@ -26,8 +26,6 @@ class Event {
 // the process keeps: pinning and freeing take long, and wait for the device. They are not on any budget.
 class Staging {
  public:
-  static constexpr std::size_t half_bytes = 8 << 20;  // a row of the most elements fits
-
   Staging(const CudaStream& stream, const char* operation);
   ~Staging();
   Staging(const Staging&) = delete;
@@ -44,7 +42,7 @@ class Staging {
   std::size_t sent_ = 0;
 };
 
-// Frees the areas that are not in use.
+// Frees the areas that are not in use: for tests, which look for leaks.
 void release_staging_areas();
 
 }  // namespace nearwise::gpu

@@ -8,14 +8,12 @@
 #include "backend/cuda/best_lists.h"
 #include "backend/cuda/blas.h"
 #include "backend/cuda/packed_rows.h"
+#include "backend/cuda/tuning/exact_search.h"
 #include "backend/cuda/tuning/selection.h"
 #include "backend/ops.h"
 #include "core/score_bound.h"
 
 namespace nearwise::gpu {
-
-// What a search uses beside its rows and lists, where it may.
-inline constexpr std::uint64_t good_working_bytes = std::uint64_t{256} << 20;
 
 // Scores of a tile of queries and rows, and what selection from them needs.
 struct ScoreTile {
@@ -69,11 +67,9 @@ class TopK : public Collector {
   std::optional<ScoreTile> tile;  // of the block that is being scanned
 
  private:
-  // The nearest of a few rows (of centroids, say): the two best scores, by a reduction. Where they are too close all rows
-  // are evaluated, which are few.
+  // The nearest of a few rows: the two best scores, by a reduction.
   static std::size_t length_for(const TopKArgs& args, Encoding encoding) {
-    constexpr std::size_t few_rows = 65536;
-    const bool reduced = args.k == 1 && args.base_rows <= few_rows && encoding == Encoding::f32;
+    const bool reduced = args.k == 1 && args.base_rows <= tuning::few_rows && encoding == Encoding::f32;
     return reduced ? tuning::most_reduced : list_length(args.k, encoding);
   }
 };

@@ -99,7 +99,10 @@ TEST_F(CudaKnnFailures, EveryCallOfStaging) {
     EXPECT_EQ(context.memory_used(), 0U) << call;
     search();
   }
+  // Memory that cannot be pinned is none that is needed.
   gpu::release_staging_areas();
+  cuda_emulation::fail_call("cudaHostAlloc", cudaErrorMemoryAllocation);
+  search();
   EXPECT_EQ(cuda_emulation::accounting(), cuda_emulation::Accounting{});
 }
 

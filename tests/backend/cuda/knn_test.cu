@@ -179,7 +179,7 @@ TEST_P(CudaKnn, APreparedBaseAndAGraph) {
                             exact_knn_graph(context, problem.base, 4, options)));
 }
 
-// Through pinned memory, in several pieces and blocks.
+// Through pinned memory; with little memory in several blocks, which are too small for it.
 TEST_P(CudaKnn, LargerInputsAreStaged) {
   const KnnCase knn_case = {
       .recipe = {.rows = 1100, .queries = 3, .dim = 64, .base_layout = Layout::padded, .seed = 6},

@@ -43,7 +43,7 @@ TEST_F(CudaShardedFailures, EveryAllocationInTurn) {
     if (error.code() != ErrorCode::internal) {
       ++errors;
       EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
-      EXPECT_NE(std::string(error.what()).find(", on cuda:"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("(on cuda:"), std::string::npos) << error.what();
     }
     EXPECT_EQ(cuda_emulation::accounting(), cuda_emulation::Accounting{}) << number;
     for (const Context& context : devices) EXPECT_EQ(context.memory_used(), 0U);
@@ -58,7 +58,7 @@ TEST_F(CudaShardedFailures, AFailingCallNamesItsDevice) {
   cuda_emulation::fail_call("cublasGemm", cudaErrorLaunchFailure);
   const Error error = gpu::error_of([&] { index.knn(host_, problem_.queries, 3); });
   EXPECT_EQ(error.code(), ErrorCode::device);
-  EXPECT_NE(std::string(error.what()).find("of 3, on cuda:"), std::string::npos) << error.what();
+  EXPECT_NE(std::string(error.what()).find("(on cuda:"), std::string::npos) << error.what();
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace cuda_emulation {
 namespace {
 
 struct Handle {
+  int device = 0;
   cudaStream_t stream = nullptr;
   cublasMath_t mode = CUBLAS_DEFAULT_MATH;
 };
@@ -145,14 +146,17 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   const RuntimeLock lock;
   if (refusal_of_device("cublasCreate") != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (!may_allocate()) return CUBLAS_STATUS_ALLOC_FAILED;
-  *handle = reinterpret_cast<cublasHandle_t>(new Handle);
+  *handle = reinterpret_cast<cublasHandle_t>(new Handle{.device = current_device()});
   runtime().cublas_handles.insert(*handle);
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
   const RuntimeLock lock;
-  if (runtime().cublas_handles.erase(handle) == 0) return CUBLAS_STATUS_NOT_INITIALIZED;
+  // The handle of another device would be left behind.
+  if (!runtime().cublas_handles.contains(handle) || handle_of(handle).device != current_device())
+    return CUBLAS_STATUS_NOT_INITIALIZED;
+  runtime().cublas_handles.erase(handle);
   delete &handle_of(handle);
   return CUBLAS_STATUS_SUCCESS;
 }

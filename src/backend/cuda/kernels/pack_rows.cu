@@ -27,7 +27,8 @@ struct AsF32 {
   static __device__ __forceinline__ Stored store(float value) { return value; }
 };
 
-// The nearest number without the last bits, ties to even. The largest numbers become infinite: their lengths say that scores mean nothing.
+// The nearest number without the last bits, ties to even. The largest numbers become infinite: their lengths say that
+// scores mean nothing.
 template <int Dropped>
 __device__ __forceinline__ float shortened(float value) {
   const auto bits = static_cast<std::uint32_t>(__float_as_int(value));

@@ -16,8 +16,8 @@ namespace nearwise::gpu {
 struct PackedSummary {
   unsigned long long longest_norm = 0;
   unsigned long long longest_residual = 0;
-  unsigned long long first_bad_row =
-      0;  // the lowest with NaN or infinity; where there is none, what it was before
+  // The lowest with NaN or infinity; where there is none, what it was before.
+  unsigned long long first_bad_row = 0;
 };
 
 // What stands behind the elements of a packed row, so that the product of two rows includes the bias of a score.
