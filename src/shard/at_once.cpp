@@ -121,9 +121,7 @@ class Run {
   void finish(std::size_t i, const std::exception_ptr& error) noexcept {
     const std::lock_guard lock(mutex_);
     errors_[i] = error;
-    // A wrong argument may be wrong for a member of lower number too: that one's error is the one to report, whoever
-    // found it first.
-    if (error) cancel_from(code_of(error) == ErrorCode::invalid_argument ? i : 0);
+    if (error) cancel_others(i, code_of(error));
     --running_;
     changed_.notify_one();
   }
@@ -134,6 +132,12 @@ class Run {
       changed_.wait_for(lock, look_at_cancellation);
       if (context_.cancelled()) cancel_from(0);
     }
+  }
+
+  // A wrong argument may be wrong for a member of lower number too: that one's error is the one to report, whoever found
+  // it first. Who was cancelled has nothing to say.
+  void cancel_others(std::size_t i, ErrorCode code) const noexcept {
+    if (code != ErrorCode::cancelled) cancel_from(code == ErrorCode::invalid_argument ? i + 1 : 0);
   }
 
   void cancel_from(std::size_t first) const noexcept {
