@@ -21,9 +21,11 @@ std::size_t choose_parts(std::size_t rows, std::size_t cols, std::size_t k, cons
   return std::max<std::size_t>(1, std::min(useful, divide_up(cuts.wanted_parts, rows)));
 }
 
-// The shortest warp queue that has room for k.
+// The shortest warp queue that has room for k. Narrow ids are wide ones to the long queues: their keys take as many
+// registers, and the compiler a minute for each.
 template <Ties ties>
 void select_in_registers(cudaStream_t stream, const SelectionTask& task) {
+  constexpr Ties of_long_queues = ties == Ties::narrow_ids ? Ties::wide_ids : ties;
   if (task.k <= 32)
     launch_select_rows<ties, 32>(stream, task);
   else if (task.k <= 64)
@@ -33,9 +35,9 @@ void select_in_registers(cudaStream_t stream, const SelectionTask& task) {
   else if (task.k <= 256)
     launch_select_rows<ties, 256>(stream, task);
   else if (task.k <= 512)
-    launch_select_rows<ties, 512>(stream, task);
+    launch_select_rows<of_long_queues, 512>(stream, task);
   else
-    launch_select_rows<ties, 1024>(stream, task);
+    launch_select_rows<of_long_queues, 1024>(stream, task);
 }
 
 }  // namespace

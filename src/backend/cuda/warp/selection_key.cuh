@@ -96,7 +96,7 @@ struct NarrowIdKey {
   }
 };
 
-// Ties by a caller's 64-bit id, then by position.
+// Ties by a caller's 64-bit id, then by position. It may be given with 32 bits.
 struct WideIdKey {
   static constexpr bool ties_by_id = true;
   std::int64_t high;  // image, upper half of the id
@@ -105,7 +105,7 @@ struct WideIdKey {
   static __device__ __forceinline__ WideIdKey make(std::int32_t image, std::uint32_t position,
                                                    const DeviceRowIds& ids) {
     // Negative ids come first: with the sign bit turned the order is that of unsigned numbers.
-    const std::uint64_t id = static_cast<std::uint64_t>(ids.wide[position]) ^ (std::uint64_t{1} << 63);
+    const std::uint64_t id = static_cast<std::uint64_t>(ids.at(position)) ^ (std::uint64_t{1} << 63);
     return {static_cast<std::int64_t>(
                 join(static_cast<std::uint32_t>(image), static_cast<std::uint32_t>(id >> 32))),
             join(static_cast<std::uint32_t>(id), position)};
