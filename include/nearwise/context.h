@@ -46,8 +46,8 @@ class Context {
   Context with_progress(ProgressCallback progress) const;
 
   // Operations running under this handle stop soon (well under 100 ms; on a CUDA device when what is queued has ended)
-  // with Error(cancelled). Async-safe for
-  // threads, not for signal handlers. A cancelled handle stays cancelled: take a new one from with_progress().
+  // with Error(cancelled). Async-safe for threads, not for signal handlers. A cancelled handle stays cancelled: take a
+  // new one from with_progress().
   void cancel() const;
   bool cancelled() const;
 

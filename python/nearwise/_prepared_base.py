@@ -108,16 +108,18 @@ class Exact:
             )
         return _range_search.adopt(found)
 
-    def to(self, device: str, *, isa: str | None = None, progress: ProgressArgument = None) -> Exact:
+    def to(self, device: str, *, isa: Optional[str] = None, progress: ProgressArgument = None) -> Exact:
         """The same base prepared on another device, with the same metric, threads and memory_limit.
 
         This one stays as it is. A base in host memory serves every device; one on a CUDA device only that one. `isa` is
         kept between CUDA devices and on the CPU, unless given; from one kind to the other it is the default.
         """
-        same_kind = _options.word(device, "device").startswith("cuda") == self.device.startswith("cuda")
+        if isa is None:
+            same_kind = _options.word(device, "device").startswith("cuda") == self.device.startswith("cuda")
+            isa = self._isa if same_kind else ""
         moved = object.__new__(Exact)
         moved._limit = self._limit
-        moved._isa = _options.word(isa, "isa") if isa is not None else self._isa if same_kind else ""
+        moved._isa = _options.word(isa, "isa")
         with reporting(progress, "prepare") as report:
             moved._prepared = self._prepared.to(device, moved._isa, report)
         return moved

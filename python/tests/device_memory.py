@@ -101,11 +101,15 @@ class DeviceTensor(Tensor):
     def __dlpack__(self, *, stream=None):
         self.asked_for.append(stream)
         if self.honours_streams:
-            event = _new("cudaEventCreateWithFlags", 0)
-            call("cudaEventRecord", event, self.memory.stream)
-            call("cudaStreamWaitEvent", ctypes.c_void_p(stream), event, 0)
-            call("cudaEventDestroy", event)
+            self.make_ready_on(stream)
         return super().__dlpack__()
+
+    def make_ready_on(self, stream):
+        """What is queued there from now on finds the elements."""
+        event = _new("cudaEventCreateWithFlags", 0)
+        call("cudaEventRecord", event, self.memory.stream)
+        call("cudaStreamWaitEvent", ctypes.c_void_p(stream), event, 0)
+        call("cudaEventDestroy", event)
 
     def as_interface(self, **changes):
         """The same memory under the CUDA array interface."""

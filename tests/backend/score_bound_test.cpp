@@ -57,6 +57,9 @@ float to_tf32(float value) {
   return (bits & 0x7F800000) == 0 ? 0.0F : std::bit_cast<float>(bits);
 }
 
+// Tensor cores take both: by the dimension, so that every other one is rounded to bf16.
+float to_tensor_core(float value, std::size_t dim) { return dim % 2 == 0 ? to_tf32(value) : to_bf16(value); }
+
 float rounded_to_zero(double value) {
   const auto nearest = static_cast<float>(value);
   return std::abs(static_cast<double>(nearest)) > std::abs(value) ? std::nextafter(nearest, 0.0F) : nearest;
@@ -89,7 +92,7 @@ Lengths encode(Products products, std::vector<float>& vector) {
   double lost = 0;
   for (float& value : vector) {
     const float rounded = products == Products::bf16        ? to_bf16(value)
-                          : products == Products::truncated ? to_tf32(value)
+                          : products == Products::truncated ? to_tensor_core(value, vector.size())
                                                             : flushed(products, value);
     lost += (static_cast<double>(value) - rounded) * (static_cast<double>(value) - rounded);
     value = rounded;
@@ -125,7 +128,7 @@ float score_of(Metric metric, Products products, const Packed& packed) {
       terms.push_back(static_cast<double>(packed.query[i]) * packed.row[i]);
     double rest = biased ? norm * norm / 2 : 0.0;
     for (int part = 0; part < 3; ++part) {
-      const float taken = to_tf32(static_cast<float>(rest));
+      const float taken = to_tensor_core(static_cast<float>(rest), packed.query.size());
       terms.push_back(-static_cast<double>(taken));
       rest -= taken;
     }
@@ -181,7 +184,7 @@ class ScoreBoundTest : public testing::TestWithParam<std::tuple<Metric, Products
 
 // A row is never dropped by a limit that its own reported key meets: catches any missing error term.
 TEST_P(ScoreBoundTest, KeepsRowsThatTieWithTheLimit) {
-  for (const std::size_t dim : {1, 3, 8, 33, 128, 1000, 4096}) {
+  for (const std::size_t dim : {1, 3, 8, 33, 128, 1000, 4096, 4097}) {
     const ScoreBound bound(metric(), products(), dim);
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       const Pair pair = random_pair(seed, dim);
@@ -196,7 +199,7 @@ TEST_P(ScoreBoundTest, KeepsRowsThatTieWithTheLimit) {
 
 // The limit made of a score admits the key of the row that the score belongs to.
 TEST_P(ScoreBoundTest, LimitOfAScoreCoversItsOwnKey) {
-  for (const std::size_t dim : {1, 3, 8, 33, 128, 1000, 4096}) {
+  for (const std::size_t dim : {1, 3, 8, 33, 128, 1000, 4096, 4097}) {
     const ScoreBound bound(metric(), products(), dim);
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       const Pair pair = random_pair(seed, dim);

@@ -9,12 +9,13 @@
 #include <thread>
 #include <vector>
 
-#include "nearwise/error.h"
+#include "support/error_of.h"
 #include "support/knn_cases.h"
 
 namespace nearwise {
 namespace {
 
+using support::error_of;
 using support::KnnCase;
 using support::Problem;
 
@@ -22,16 +23,6 @@ std::vector<Context> some_contexts(std::size_t count) {
   std::vector<Context> contexts;
   for (std::size_t i = 0; i < count; ++i) contexts.push_back(Context::cpu({.threads = 1}));
   return contexts;
-}
-
-template <typename Function>
-Error error_of(const Function& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error;
-  }
-  return {ErrorCode::internal, ""};
 }
 
 class ShardedExact : public testing::TestWithParam<Metric> {};

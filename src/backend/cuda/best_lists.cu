@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/cuda/row_copy.h"
 #include "backend/cuda/row_selection.h"
 
 namespace nearwise::gpu {
@@ -61,9 +62,8 @@ void BestLists::add(const CudaStream& stream, const ValueTile& tile, std::size_t
   float* const values = values_.data() + first_query * length_;
   Id* const rows = rows_.data() + first_query * length_;
   const auto copy = [&]<typename T>(const T* from, T* to) {
-    check(cudaMemcpy2DAsync(to, layout.stride * sizeof(T), from, length_ * sizeof(T), length_ * sizeof(T),
-                            tile.queries, cudaMemcpyDeviceToDevice, stream.handle()),
-          operation_);
+    copy_rows(stream.handle(), to, layout.stride, from, length_, length_, tile.queries,
+              cudaMemcpyDeviceToDevice, operation_);
   };
   copy(values, both_values);
   copy(rows, both_rows);

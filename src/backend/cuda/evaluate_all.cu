@@ -5,6 +5,7 @@
 #include "backend/cuda/answer_writer.h"
 #include "backend/cuda/kernels/evaluate_rows.h"
 #include "backend/cuda/kernels/widen_rows.h"
+#include "backend/cuda/tiling.h"
 #include "backend/cuda/tuning/exact_search.h"
 #include "backend/cuda/working_memory.h"
 #include "core/checked.h"
@@ -12,20 +13,13 @@
 namespace nearwise::gpu {
 namespace {
 
-constexpr std::size_t most_tile_queries = 1024;
-constexpr std::size_t most_tile_rows = 65536;
-constexpr std::size_t least_tile_rows = 64;
+constexpr TileLimits limits = {.most = {1024, 65536}, .least_rows = 64};
 
 struct Shape {
   std::size_t dim = 0;
   std::size_t query_bytes = 0;  // of a row
   std::size_t base_bytes = 0;
   std::size_t k = 0;
-};
-
-struct Tiling {
-  std::size_t queries = 0;
-  std::size_t rows = 0;
 };
 
 std::uint64_t bytes_of(const Shape& shape, const Tiling& tiling) {
@@ -36,20 +30,6 @@ std::uint64_t bytes_of(const Shape& shape, const Tiling& tiling) {
          device_bytes(BestLists::workspace_bytes(tiling.queries, tiling.rows, shape.k), 1) +
          BestLists::bytes(tiling.queries, shape.k) + buffer_bytes(tiling.queries * shape.k, sizeof(float)) +
          buffer_bytes(tiling.queries * shape.k, sizeof(Id));
-}
-
-Tiling choose_tiling(const Shape& shape, std::size_t queries, std::size_t rows, std::uint64_t bytes) {
-  Tiling tiling = {std::min(queries, most_tile_queries), std::min(rows, most_tile_rows)};
-  while (bytes_of(shape, tiling) > bytes) {
-    if (tiling.queries > 1 && (tiling.queries * 32 >= tiling.rows || tiling.rows <= least_tile_rows))
-      tiling.queries = divide_up<std::size_t>(tiling.queries, 2);
-    else if (tiling.rows > least_tile_rows)
-      tiling.rows = std::max(least_tile_rows, divide_up<std::size_t>(tiling.rows, 2));
-    else
-      break;
-  }
-  tiling.rows = divide_up(rows, divide_up(rows, tiling.rows));
-  return tiling;
 }
 
 class Evaluation {
@@ -135,7 +115,7 @@ class Evaluation {
 std::uint64_t evaluating_bytes(const KnnCostsArgs& args) {
   return bytes_of(
       {args.dim, args.dim * element_size(args.query_type), args.dim * element_size(args.base_type), args.k},
-      {1, least_tile_rows});
+      {1, limits.least_rows});
 }
 
 void evaluate_all(const CudaStream& stream, const FinishTopKArgs& args, const TopK& found,
@@ -144,9 +124,11 @@ void evaluate_all(const CudaStream& stream, const FinishTopKArgs& args, const To
   const Shape shape = {found.base.dim(), found.base.dim() * element_size(found.query_rows.type()),
                        found.base.dim() * element_size(found.base.type()), found.k};
   Evaluation evaluation = with_working_memory(
-      stream, bytes_of(shape, {1, least_tile_rows}), tuning::good_working_bytes, 0, [&](std::uint64_t bytes) {
+      stream, bytes_of(shape, {1, limits.least_rows}), tuning::good_working_bytes, 0,
+      [&](std::uint64_t bytes) {
         return Evaluation(stream, found, shape,
-                          choose_tiling(shape, queries.size(), found.base.rows(), bytes));
+                          choose_tiling(limits, {queries.size(), found.base.rows()}, bytes,
+                                        [&](const Tiling& tried) { return bytes_of(shape, tried); }));
       });
   for (std::size_t first = 0; first < queries.size(); first += evaluation.tile_queries())
     evaluation.run(args, queries.subspan(first, std::min(evaluation.tile_queries(), queries.size() - first)));

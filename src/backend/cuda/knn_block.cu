@@ -4,6 +4,7 @@
 
 #include "backend/cuda/device_scope.h"
 #include "backend/cuda/operations.h"
+#include "backend/cuda/tiling.h"
 #include "backend/cuda/top_k.h"
 #include "backend/cuda/tuning/exact_search.h"
 #include "backend/cuda/working_memory.h"
@@ -14,39 +15,17 @@ namespace nearwise::gpu {
 namespace {
 
 // Large tiles keep the device busy; rows of scores far longer than the lists make joining cheap.
-constexpr std::size_t most_tile_queries = 4096;
-constexpr std::size_t most_tile_rows = 65536;
-constexpr std::size_t least_tile_rows = 256;
+constexpr TileLimits limits = {.most = {4096, 65536}, .least_rows = 256};
 
 // k is limited by the positions of selection, which joins two lists.
 constexpr std::size_t largest_k = std::size_t{1} << 29;
-
-struct Tiling {
-  std::size_t queries = 0;
-  std::size_t rows = 0;
-};
 
 std::uint64_t bytes_of(const Tiling& tiling, std::size_t length) {
   return device_bytes(tiling.queries * tiling.rows, sizeof(float)) +
          device_bytes(BestLists::workspace_bytes(tiling.queries, tiling.rows, length), 1);
 }
 
-Tiling choose_tiling(std::size_t queries, std::size_t rows, std::size_t length, std::uint64_t bytes) {
-  Tiling tiling = {std::min(queries, most_tile_queries), std::min(rows, most_tile_rows)};
-  while (bytes_of(tiling, length) > bytes) {
-    if (tiling.queries > 1 && (tiling.queries * 32 >= tiling.rows || tiling.rows <= least_tile_rows))
-      tiling.queries = divide_up<std::size_t>(tiling.queries, 2);
-    else if (tiling.rows > least_tile_rows)
-      tiling.rows = std::max(least_tile_rows, divide_up<std::size_t>(tiling.rows, 2));
-    else
-      break;
-  }
-  // Evenly cut: tiles of a block differ by a row at most.
-  tiling.rows = divide_up(rows, divide_up(rows, tiling.rows));
-  return tiling;
-}
-
-std::uint64_t least_bytes(std::size_t length) { return bytes_of({1, least_tile_rows}, length); }
+std::uint64_t least_bytes(std::size_t length) { return bytes_of({1, limits.least_rows}, length); }
 
 // What packing the next block takes meanwhile: the block itself, and a good piece of its rows or at least a share.
 std::uint64_t bytes_of_next(const CudaStream& stream, const KnnBlockArgs& args, std::size_t row_bytes) {
@@ -121,7 +100,8 @@ void knn_block(Stream& stream, const KnnBlockArgs& args) {
     const std::uint64_t kept = bytes_of_next(cuda, args, block.row_bytes());
     found.tile = with_working_memory(
         cuda, least_bytes(length), tuning::good_working_bytes, kept, [&](std::uint64_t bytes) {
-          const Tiling tiling = choose_tiling(queries.rows, args.block_rows, length, bytes);
+          const Tiling tiling = choose_tiling(limits, {queries.rows, args.block_rows}, bytes,
+                                              [&](const Tiling& tried) { return bytes_of(tried, length); });
           return ScoreTile(cuda, tiling.queries, tiling.rows, length);
         });
     ScoreTile& tile = *found.tile;

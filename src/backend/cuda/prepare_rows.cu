@@ -8,6 +8,7 @@
 #include "backend/cuda/kernels/pack_rows.h"
 #include "backend/cuda/operations.h"
 #include "backend/cuda/packed_rows.h"
+#include "backend/cuda/row_copy.h"
 #include "backend/cuda/staging.h"
 #include "backend/cuda/tuning/exact_search.h"
 #include "backend/cuda/working_memory.h"
@@ -80,19 +81,16 @@ std::uint64_t packing_bytes(std::size_t dim, std::size_t element_bytes) {
 
 void copy_rows_to_device(const CudaStream& stream, const RowsView& rows, std::byte* out) {
   const std::size_t row_bytes = row_bytes_of(rows);
-  check(cudaMemcpy2DAsync(out, row_bytes, rows.data(), std::max(rows.stride_bytes(), row_bytes), row_bytes,
-                          rows.rows(), on_host(rows) ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice,
-                          stream.handle()),
-        exact_search);
+  copy_rows(stream.handle(), out, row_bytes, rows.data(), rows.stride_bytes(), row_bytes, rows.rows(),
+            on_host(rows) ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice, exact_search);
 }
 
 void fetch_rows(Stream& stream, const RowsView& rows, std::byte* out) {
   const CudaStream& cuda = cuda_stream(stream);
   const DeviceScope scope(cuda.ordinal());
   const std::size_t row_bytes = row_bytes_of(rows);
-  check(cudaMemcpy2DAsync(out, row_bytes, rows.data(), std::max(rows.stride_bytes(), row_bytes), row_bytes,
-                          rows.rows(), cudaMemcpyDeviceToHost, cuda.handle()),
-        "fetching rows");
+  copy_rows(cuda.handle(), out, row_bytes, rows.data(), rows.stride_bytes(), row_bytes, rows.rows(),
+            cudaMemcpyDeviceToHost, "fetching rows");
   cuda.synchronize("fetching rows");
 }
 

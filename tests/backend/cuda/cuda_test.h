@@ -9,7 +9,7 @@
 #include "backend/cuda/staging.h"
 #include "backend/cuda/stream.h"
 #include "nearwise/context.h"
-#include "nearwise/error.h"
+#include "support/error_of.h"
 
 namespace nearwise::gpu {
 
@@ -23,15 +23,6 @@ class CudaTest : public testing::Test {
   void TearDown() override { release_staging_areas(); }
 };
 
-// The error that a call throws; code internal and an empty message where it throws none.
-template <typename Function>
-Error error_of(const Function& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error;
-  }
-  return {ErrorCode::internal, ""};
-}
+using support::error_of;
 
 }  // namespace nearwise::gpu

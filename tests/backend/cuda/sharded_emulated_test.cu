@@ -52,6 +52,26 @@ TEST_F(CudaShardedFailures, EveryAllocationInTurn) {
   EXPECT_GE(errors, 3);
 }
 
+TEST_F(CudaShardedFailures, TheDeviceIsTheOneThatFailed) {
+  const std::vector<Context> devices = contexts();
+  const auto failing = [&](int ordinal) {
+    std::vector<Placed<Exact>> parts;
+    for (int i = 0; i < 3; ++i) {
+      const Context context = i == ordinal ? Context::cuda(i, {.threads = 1, .memory_limit = 1})
+                                           : devices[static_cast<std::size_t>(i)];
+      parts.push_back({context, Exact::prepare(devices[static_cast<std::size_t>(i)], problem_.base)});
+    }
+    return Sharded<Exact>(std::move(parts));
+  };
+  for (const int ordinal : {0, 1, 2}) {
+    const std::string message =
+        gpu::error_of([&] { failing(ordinal).knn(host_, problem_.queries, 3); }).what();
+    const std::string expected =
+        "(on cuda:" + std::to_string(ordinal) + ", number " + std::to_string(ordinal + 1) + " of 3)";
+    EXPECT_TRUE(message.ends_with(expected)) << message;
+  }
+}
+
 TEST_F(CudaShardedFailures, AFailingCallNamesItsDevice) {
   const std::vector<Context> devices = contexts();
   const auto index = shard_exact(devices, problem_.base);
