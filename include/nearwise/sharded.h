@@ -52,6 +52,7 @@ using Members = std::vector<Member>;
 // Of one member, in a context derived from its own; short rows are padded.
 using Search = std::function<Neighbors(std::size_t member, const Context& context, RowsView queries)>;
 
+std::size_t rows_of(const Members& parts);
 void check_parts(const Members& parts);
 void check_copies(const Members& copies);
 Neighbors search_parts(const Context& context, const Members& parts, RowsView queries, std::size_t k,
@@ -87,11 +88,7 @@ class Sharded {
                                });
   }
 
-  std::size_t size() const {
-    std::size_t rows = 0;
-    for (const shard::Member& part : members_) rows += part.size;
-    return rows;
-  }
+  std::size_t size() const { return shard::rows_of(members_); }
   Metric metric() const { return members_.front().metric; }
 
  private:

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "backend/context_state.h"
-#include "core/check.h"
 #include "core/checked.h"
+#include "ops/exact_knn.h"
 #include "ops/merge_neighbors.h"
 #include "shard/at_once.h"
 
@@ -20,19 +20,6 @@ void check_members(const char* kind, const Members& members) {
     require(member.metric == members.front().metric,
             "{}: all indexes must have the same metric, given {} and {}", kind, name(members.front().metric),
             name(member.metric));
-}
-
-std::size_t rows_of(const Members& parts) {
-  std::size_t rows = 0;
-  for (const Member& part : parts) rows += part.size;
-  return rows;
-}
-
-void check_search(std::size_t k, std::size_t rows, ShortRows short_rows) {
-  require(k >= 1, "{}: k must be at least 1, given 0", operation);
-  require(k <= rows || short_rows == ShortRows::pad,
-          "{}: k must be at most the number of base rows, {}, given {} (short_rows = pad fills up the rows)",
-          operation, rows, k);
 }
 
 std::uint64_t answer_bytes(std::size_t queries, std::size_t k, std::size_t answers) {
@@ -59,6 +46,12 @@ void number_from(Neighbors& answer, Id first) {
 
 }  // namespace
 
+std::size_t rows_of(const Members& parts) {
+  std::size_t rows = 0;
+  for (const Member& part : parts) rows += part.size;
+  return rows;
+}
+
 void check_parts(const Members& parts) { check_members("Sharded", parts); }
 
 void check_copies(const Members& copies) {
@@ -71,7 +64,7 @@ void check_copies(const Members& copies) {
 
 Neighbors search_parts(const Context& context, const Members& parts, RowsView queries, std::size_t k,
                        ShortRows short_rows, const Search& search) {
-  check_search(k, rows_of(parts), short_rows);
+  check_k(operation, k, rows_of(parts), {.short_rows = short_rows});
   // Every part's answer, and the one that is made of them.
   const Reservation reservation(*context.state().budget, answer_bytes(queries.rows(), k, parts.size() + 1));
   std::vector<Neighbors> answers(parts.size());
@@ -97,7 +90,7 @@ Neighbors search_parts(const Context& context, const Members& parts, RowsView qu
 
 Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,
                         ShortRows short_rows, const Search& search) {
-  check_search(k, copies.front().size, short_rows);
+  check_k(operation, k, copies.front().size, {.short_rows = short_rows});
   const Reservation reservation(*context.state().budget, answer_bytes(queries.rows(), k, 2));
   Neighbors joined{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   const auto first_query = [&](std::size_t copy) { return queries.rows() * copy / copies.size(); };
