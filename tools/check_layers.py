@@ -29,6 +29,7 @@ PUBLIC_HEADERS = {
     "exact": "ops",
     "select_k": "ops",
     "device_memory": "ops",
+    "kmeans": "cluster",
     "sharded": "shard",
 }
 UMBRELLA = PurePosixPath("include/nearwise/nearwise.h")

@@ -156,6 +156,43 @@ struct SelfJoinArgs {
   ProgressMeter* progress = nullptr;  // counts pairs, each once
 };
 
+// The nearest row of the base for every query, without lists: what knn with k = 1 finds. All of the base is one block.
+struct AssignArgs {
+  const PreparedRows& queries;
+  RowsView query_rows;
+  const PreparedRows& block;
+  RowsView base;  // at most 2^32 - 1 rows, at least one
+  Metric metric = Metric::sqeuclidean;
+  std::span<const float> centre;      // that the rows were prepared with
+  std::span<std::uint32_t> nearest;   // [queries] out
+  std::span<float> distances;         // [queries] out, as reported; empty: not wanted, and not evaluated
+  ProgressMeter* progress = nullptr;  // counts query-row pairs
+};
+
+// Bytes on the context's budget.
+struct AssignCosts {
+  std::uint64_t bytes_per_query = 0;     // prepared form
+  std::uint64_t bytes_per_base_row = 0;  // prepared form
+  std::uint64_t fixed_bytes = 0;
+  std::size_t query_granule = 1;
+  std::size_t base_granule = 1;
+};
+
+// Means of the rows that were assigned to each centroid, and the sums of their squared distances from it. Rows are added
+// in the order of their numbers, in f64, by a cut that depends on nothing but the assignment: the same bytes everywhere.
+struct CentroidMeansArgs {
+  RowsView rows;                           // at most 2^32 - 1
+  std::span<const std::uint32_t> nearest;  // [rows] the centroid of each
+  MatrixView<const float> centroids;       // [clusters, dim] that they were assigned to
+  // sqeuclidean: means. inner_product: sums scaled to length 1. cosine: the same of rows scaled to length 1.
+  Metric metric = Metric::sqeuclidean;
+  // Out. Without members, or where their sum is zero and should have a length, a centroid stays as it is.
+  MatrixView<float> means;           // [clusters, dim]
+  std::span<std::uint32_t> members;  // [rows] row numbers by cluster, ascending in each
+  std::span<std::uint64_t> ends;     // [clusters] where the members of each end
+  std::span<double> errors;          // [clusters]
+};
+
 // The ids of one row's columns: a caller's, of either width, or the positions themselves.
 struct RowIds {
   const std::uint32_t* narrow = nullptr;
@@ -220,6 +257,12 @@ struct Ops {
   SelfJoinCosts (*self_join_costs)(const Stream&, const KnnCostsArgs&) = nullptr;
   // False, and nothing written: the numbers are too large for its products.
   bool (*self_join)(Stream&, const SelfJoinArgs&) = nullptr;
+  // Queries and base are prepared as for a search. Null: a search for one neighbour does the same.
+  AssignCosts (*assign_costs)(const Stream&, const KnnCostsArgs&) = nullptr;
+  void (*assign)(Stream&, const AssignArgs&) = nullptr;
+  // Bytes that centroid_means takes on the budget, at the most.
+  std::uint64_t (*centroid_means_bytes)(const Stream&, std::size_t rows, std::size_t dim) = nullptr;
+  void (*centroid_means)(Stream&, const CentroidMeansArgs&) = nullptr;
   // The least working memory that will do; select_k takes more where it is there.
   std::uint64_t (*select_k_bytes)(const Stream&, const SelectKShape&) = nullptr;
   void (*select_k)(Stream&, const SelectKArgs&) = nullptr;

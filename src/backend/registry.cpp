@@ -29,6 +29,10 @@ std::vector<std::string> supported_operations(const Ops& ops) {
   add("knn_direct", ops.knn_direct != nullptr);
   add("self_join_costs", ops.self_join_costs != nullptr);
   add("self_join", ops.self_join != nullptr);
+  add("assign_costs", ops.assign_costs != nullptr);
+  add("assign", ops.assign != nullptr);
+  add("centroid_means_bytes", ops.centroid_means_bytes != nullptr);
+  add("centroid_means", ops.centroid_means != nullptr);
   add("select_k_bytes", ops.select_k_bytes != nullptr);
   add("select_k", ops.select_k != nullptr);
   add("stream_handle", ops.stream_handle != nullptr);

@@ -41,6 +41,10 @@ const Backend* cpu_backend() {
               .knn_direct = cpu::knn_direct,
               .self_join_costs = cpu::self_join_costs,
               .self_join = cpu::self_join,
+              .assign_costs = cpu::assign_costs,
+              .assign = cpu::assign,
+              .centroid_means_bytes = cpu::centroid_means_bytes,
+              .centroid_means = cpu::centroid_means,
               .select_k_bytes = cpu::select_k_bytes,
               .select_k = cpu::select_k},
   };

@@ -7,6 +7,7 @@
 #include "backend/cpu/prepared_rows.h"
 #include "backend/cpu/row_estimator.h"
 #include "backend/cpu/row_evaluator.h"
+#include "backend/cpu/scan_cut.h"
 #include "backend/cpu/stream.h"
 #include "backend/cpu/top_k.h"
 #include "core/checked.h"
@@ -14,27 +15,6 @@
 
 namespace nearwise::cpu {
 namespace {
-
-// Tasks per thread: the last ones to finish leave other threads idle for at most 1/4 of the block. More tasks would read
-// the block more often: with 16 it came from memory faster than a core could take it (AMX, u8, d = 128).
-constexpr std::size_t tasks_per_thread = 4;
-
-// Panels of queries that one task scans.
-std::size_t group_panels(const PackedRows& queries, int threads) {
-  const std::size_t in_cache = queries.kernel.query_group_bytes / queries.panel_bytes();
-  const std::size_t to_share = queries.panel_count() / (tasks_per_thread * static_cast<std::size_t>(threads));
-  return std::max<std::size_t>(1, std::min(in_cache, std::max<std::size_t>(to_share, 4)));
-}
-
-// Multiplications between two looks at the cancel flag: under a millisecond with AVX-512, tens without vectors.
-constexpr std::size_t step_products = 16 << 20;
-
-// Panels of base rows between two looks at the cancel flag.
-std::size_t step_panels(const PackedRows& block, std::size_t queries) {
-  const std::size_t in_cache = block.kernel.base_step_bytes / block.panel_bytes();
-  const std::size_t soon = step_products / (block.dim * block.width * queries);
-  return std::max<std::size_t>(1, std::min(in_cache, soon));
-}
 
 // Rows evaluated because lists were full, out of those scanned, from which on a scan in f32 is the better way: it takes
 // 1.9 ns a pair at d = 128, evaluating a row 60.

@@ -16,6 +16,10 @@ void finish_range(Stream& stream, const FinishRangeArgs& args);
 void knn_direct(Stream& stream, const KnnDirectArgs& args);
 SelfJoinCosts self_join_costs(const Stream& stream, const KnnCostsArgs& args);
 bool self_join(Stream& stream, const SelfJoinArgs& args);
+AssignCosts assign_costs(const Stream& stream, const KnnCostsArgs& args);
+void assign(Stream& stream, const AssignArgs& args);
+std::uint64_t centroid_means_bytes(const Stream& stream, std::size_t rows, std::size_t dim);
+void centroid_means(Stream& stream, const CentroidMeansArgs& args);
 std::uint64_t select_k_bytes(const Stream& stream, const SelectKShape& shape);
 void select_k(Stream& stream, const SelectKArgs& args);
 

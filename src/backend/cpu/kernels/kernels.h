@@ -164,6 +164,22 @@ struct PairScanArgs : ScanArgs {
   bool diagonal = false;  // queries and base rows are the same: only pairs on and above the diagonal
 };
 
+// The least score of every query, its row, and the least score of all other rows: enough to know the nearest row, unless
+// the two scores are too close to tell. Of equal scores any row may come first.
+struct NearestScanArgs {
+  const std::byte* query_panels = nullptr;
+  std::size_t query_panel_count = 0;
+  const std::byte* base_panels = nullptr;
+  const float* biases = nullptr;  // [panels, base_width], infinite in empty places
+  std::size_t base_panel_count = 0;
+  std::uint32_t first_row = 0;  // row number of the first base row
+  std::size_t row_bytes = 0;    // of an encoded row
+  // [query panels, query_width] of the rows shown so far; infinite before the first. Updated.
+  float* best = nullptr;
+  float* second = nullptr;
+  std::uint32_t* rows = nullptr;  // of the best
+};
+
 // One way to compute scores: how queries and base rows are packed, and the function that multiplies them.
 struct ScanKernel {
   Encoding query_encoding = Encoding::f32;
@@ -178,6 +194,8 @@ struct ScanKernel {
   std::size_t base_step_bytes = 0;
   void (*scan)(const ScanArgs&) = nullptr;            // not noexcept: make_room may throw
   void (*scan_pairs)(const PairScanArgs&) = nullptr;  // null: no such scan. Needs equal widths.
+  void (*scan_nearest)(const NearestScanArgs&) noexcept =
+      nullptr;  // null: no such scan. Products in f32 only.
 };
 
 // Bytes of one encoded row.

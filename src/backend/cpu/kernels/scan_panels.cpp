@@ -52,16 +52,16 @@ HWY_NOINLINE void keep(const ScanArgs& args, std::size_t query, TileScores score
   if (count + tile_rows > args.lists.capacity) args.make_room(args.owner, query);
 }
 
-HWY_INLINE void scan_tile(const ScanArgs& args, const float* HWY_RESTRICT queries,
-                          const float* HWY_RESTRICT rows, const float* HWY_RESTRICT biases,
-                          std::size_t first_query, std::uint32_t first_row) {
+// The scores of a tile. `judge(q, scores)` gets those of each query.
+template <typename Judge>
+HWY_INLINE void multiply(const float* HWY_RESTRICT queries, const float* HWY_RESTRICT rows,
+                         const float* HWY_RESTRICT biases, std::size_t dim, const Judge& judge) {
   const Tag df;
   Vector scores[tile_queries][tile_vectors];
   for (std::size_t v = 0; v < tile_vectors; ++v) {
     const auto bias = hn::LoadU(df, biases + v * lanes);
     for (std::size_t q = 0; q < tile_queries; ++q) scores[q][v] = bias;
   }
-  const std::size_t dim = args.row_bytes / sizeof(float);
   for (std::size_t i = 0; i < dim; ++i) {
     Vector row[tile_vectors];
     for (std::size_t v = 0; v < tile_vectors; ++v) row[v] = hn::LoadU(df, rows + i * tile_rows + v * lanes);
@@ -71,14 +71,67 @@ HWY_INLINE void scan_tile(const ScanArgs& args, const float* HWY_RESTRICT querie
         scores[q][v] = hn::NegMulAdd(element, row[v], scores[q][v]);
     }
   }
-  for (std::size_t q = 0; q < tile_queries; ++q) {
-    Vector least = scores[q][0];
-    for (std::size_t v = 1; v < tile_vectors; ++v) least = hn::Min(least, scores[q][v]);
+  for (std::size_t q = 0; q < tile_queries; ++q) judge(q, scores[q]);
+}
+
+HWY_INLINE Vector least_of(const Vector (&scores)[tile_vectors]) {
+  Vector least = scores[0];
+  for (std::size_t v = 1; v < tile_vectors; ++v) least = hn::Min(least, scores[v]);
+  return least;
+}
+
+HWY_INLINE TileScores copy_of(const Vector (&scores)[tile_vectors]) {
+  TileScores copy;
+  for (std::size_t v = 0; v < tile_vectors; ++v) copy.of[v] = scores[v];
+  return copy;
+}
+
+HWY_INLINE void scan_tile(const ScanArgs& args, const float* queries, const float* rows, const float* biases,
+                          std::size_t first_query, std::uint32_t first_row) {
+  const Tag df;
+  const auto judge = [&](std::size_t q, const Vector(&scores)[tile_vectors]) {
     const auto cutoff = hn::Set(df, args.lists.cutoffs[first_query + q]);
-    if (HWY_UNLIKELY(!hn::AllFalse(df, hn::Le(least, cutoff)))) {
-      TileScores copy;
-      for (std::size_t v = 0; v < tile_vectors; ++v) copy.of[v] = scores[q][v];
-      keep(args, first_query + q, copy, first_row);
+    if (HWY_UNLIKELY(!hn::AllFalse(df, hn::Le(least_of(scores), cutoff))))
+      keep(args, first_query + q, copy_of(scores), first_row);
+  };
+  multiply(queries, rows, biases, args.row_bytes / sizeof(float), judge);
+}
+
+// Takes a copy, as keep() does.
+HWY_NOINLINE void keep_nearest(const NearestScanArgs& args, std::size_t query, TileScores scores,
+                               std::uint32_t first_row) {
+  HWY_ALIGN float values[tile_rows];
+  for (std::size_t v = 0; v < tile_vectors; ++v) hn::Store(scores.of[v], Tag(), values + v * lanes);
+  float best = args.best[query];
+  float second = args.second[query];
+  for (std::size_t i = 0; i < tile_rows; ++i) {
+    if (!(values[i] < second)) continue;
+    second = values[i];
+    if (!(second < best)) continue;
+    second = best;
+    best = values[i];
+    args.rows[query] = first_row + static_cast<std::uint32_t>(i);
+  }
+  args.best[query] = best;
+  args.second[query] = second;
+}
+
+void scan_nearest(const NearestScanArgs& args) noexcept {
+  const Tag df;
+  const auto* const query_panels = reinterpret_cast<const float*>(args.query_panels);
+  const auto* const base_panels = reinterpret_cast<const float*>(args.base_panels);
+  const std::size_t dim = args.row_bytes / sizeof(float);
+  for (std::size_t b = 0; b < args.base_panel_count; ++b) {
+    const auto first_row = args.first_row + static_cast<std::uint32_t>(b * tile_rows);
+    for (std::size_t p = 0; p < args.query_panel_count; ++p) {
+      const auto judge = [&](std::size_t q, const Vector(&scores)[tile_vectors]) {
+        const std::size_t query = p * tile_queries + q;
+        const auto second = hn::Set(df, args.second[query]);
+        if (HWY_UNLIKELY(!hn::AllFalse(df, hn::Lt(least_of(scores), second))))
+          keep_nearest(args, query, copy_of(scores), first_row);
+      };
+      multiply(query_panels + p * dim * tile_queries, base_panels + b * dim * tile_rows,
+               args.biases + b * tile_rows, dim, judge);
     }
   }
 }
@@ -107,7 +160,8 @@ const ScanKernel* f32_panels_kernel() {
       // A group of queries must stay in the second-level cache while a base panel passes.
       .query_group_bytes = 192 << 10,
       .base_step_bytes = 4 << 20,
-      .scan = scan_panels};
+      .scan = scan_panels,
+      .scan_nearest = scan_nearest};
   return &kernel;
 }
 

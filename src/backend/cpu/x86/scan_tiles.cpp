@@ -295,7 +295,7 @@ HWY_INLINE void multiply(const std::byte* rows, const std::byte* queries, std::s
   }
 }
 
-HWY_INLINE void store(Stored& stored) {
+HWY_INLINE void store_tiles(Stored& stored) {
   _tile_stored(0, stored.tile[0], line);
   _tile_stored(1, stored.tile[1], line);
   _tile_stored(2, stored.tile[2], line);
@@ -313,7 +313,7 @@ struct Scan {
       const std::byte* const queries = args.query_panels + p * panel_bytes;
       const std::size_t first_query = args.first_query + p * step;
       multiply<Products, rows_per_step>(args.base_panels, queries, depth, [](std::size_t) {});
-      store(stored[0]);
+      store_tiles(stored[0]);
       std::size_t current = 0;
       for (std::size_t b = 1; b <= args.base_panel_count; ++b, current ^= 1) {
         const std::size_t place = (b - 1) * step;
@@ -326,7 +326,7 @@ struct Scan {
           for (std::size_t row = 0; row < side; ++row) compare(row);
         keep_hits<Products>(args, hits_of_queries(args, least, first_query), stored[current], place,
                             first_query, false);
-        if (b < args.base_panel_count) store(stored[current ^ 1]);
+        if (b < args.base_panel_count) store_tiles(stored[current ^ 1]);
       }
     }
   }
@@ -347,7 +347,7 @@ struct PairScan {
       exchange.set_columns(args, p * step);
       multiply<Products, rows_per_step>(args.base_panels + first_panel * panel_bytes, queries, depth,
                                         [](std::size_t) {});
-      store(stored[0]);
+      store_tiles(stored[0]);
       std::size_t current = 0;
       for (std::size_t b = first_panel + 1; b <= args.base_panel_count; ++b, current ^= 1) {
         const std::size_t place = (b - 1) * step;
@@ -371,7 +371,7 @@ struct PairScan {
         const Hits exchanged_hits = hits_of(exchanged, exchange.column(0), exchange.column(1));
         keep_hits<Products>(args, hits, stored[current], place, first_query, itself);
         if (!itself) keep_exchanged(args, exchanged_hits, stored[current], first_row, p * step);
-        if (b < args.base_panel_count) store(stored[current ^ 1]);
+        if (b < args.base_panel_count) store_tiles(stored[current ^ 1]);
       }
     }
   }
@@ -385,6 +385,74 @@ struct PairScan {
       keep_columns<Products>(args, stored.tile[tile], Products::Exchange::column_biases(args, place),
                              first_row + static_cast<std::uint32_t>(tile / 2 * side),
                              args.first_query + place, hits.tile[tile]);
+    }
+  }
+};
+
+// The two least scores of 16 queries and the row of the least.
+struct TwoLeast {
+  __m512 best, second;
+  __m512i rows;
+
+  HWY_INLINE void load(const NearestScanArgs& args, std::size_t query) {
+    best = _mm512_loadu_ps(args.best + query);
+    second = _mm512_loadu_ps(args.second + query);
+    rows = _mm512_loadu_si512(args.rows + query);
+  }
+  HWY_INLINE void store(const NearestScanArgs& args, std::size_t query) const {
+    _mm512_storeu_ps(args.best + query, best);
+    _mm512_storeu_ps(args.second + query, second);
+    _mm512_storeu_si512(args.rows + query, rows);
+  }
+  HWY_INLINE void look(float bias, const std::int32_t* products, std::uint32_t row) {
+    const __m512 scores = Bf16Products::scores(_mm512_set1_ps(bias), _mm512_load_si512(products));
+    const __mmask16 less = _mm512_cmp_ps_mask(scores, best, _CMP_LT_OQ);
+    second = _mm512_min_ps(_mm512_max_ps(scores, best), second);
+    best = _mm512_min_ps(scores, best);
+    rows = _mm512_mask_set1_epi32(rows, less, static_cast<int>(row));
+  }
+};
+
+// No hits to look for: every score is compared with the two least so far, while the next product is under way.
+template <class Products, std::size_t rows_per_step>
+struct NearestScan {
+  static void run(const NearestScanArgs& args) noexcept {
+    const TileScope tiles;
+    Stored stored[2];
+    const std::size_t depth = args.row_bytes / line;
+    const std::size_t panel_bytes = step * args.row_bytes;
+    for (std::size_t p = 0; p < args.query_panel_count; ++p) {
+      const std::byte* const queries = args.query_panels + p * panel_bytes;
+      TwoLeast left;
+      TwoLeast right;
+      left.load(args, p * step);
+      right.load(args, p * step + side);
+      multiply<Products, rows_per_step>(args.base_panels, queries, depth, [](std::size_t) {});
+      store_tiles(stored[0]);
+      std::size_t current = 0;
+      for (std::size_t b = 1; b <= args.base_panel_count; ++b, current ^= 1) {
+        const float* const biases = args.biases + (b - 1) * step;
+        const std::uint32_t first_row = args.first_row + static_cast<std::uint32_t>((b - 1) * step);
+        const auto compare = [&](std::size_t row) {
+          const std::int32_t* const products = stored[current].tile[0] + row * side;
+          constexpr std::size_t tile = side * side;
+          const auto number = first_row + static_cast<std::uint32_t>(row);
+          left.look(biases[row], products, number);
+          right.look(biases[row], products + tile, number);
+          left.look(biases[side + row], products + 2 * tile, number + side);
+          right.look(biases[side + row], products + 3 * tile, number + side);
+          // Keeps the comparison of this row here, between two tile products, instead of behind all of them.
+          asm volatile("" ::"v"(left.second), "v"(left.rows), "v"(right.second), "v"(right.rows));
+        };
+        if (b < args.base_panel_count) {
+          multiply<Products, rows_per_step>(args.base_panels + b * panel_bytes, queries, depth, compare);
+          store_tiles(stored[current ^ 1]);
+        } else {
+          for (std::size_t row = 0; row < side; ++row) compare(row);
+        }
+      }
+      left.store(args, p * step);
+      right.store(args, p * step + side);
     }
   }
 };
@@ -422,7 +490,13 @@ ScanKernel integer_tiles(ElementType type) {
                                  : kernel<SignedProducts>(Encoding::byte);
 }
 
-ScanKernel bf16_tiles() { return kernel<Bf16Products>(Encoding::bf16); }
+ScanKernel bf16_tiles() {
+  ScanKernel tiles = kernel<Bf16Products>(Encoding::bf16);
+  tiles.scan_nearest = [](const NearestScanArgs& args) noexcept {
+    scan_at_depth<Bf16Products, NearestScan>(args);
+  };
+  return tiles;
+}
 
 }  // namespace nearwise::cpu::x86
 HWY_POP_ATTRIBUTES

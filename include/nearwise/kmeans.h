@@ -1,0 +1,67 @@
+// k-means: centroids that make the squared distances of rows to their nearest centroid small.
+//
+// Lloyd's iterations on exact search: rows are assigned to the centroid that knn with k = 1 finds, no distance matrix is
+// stored, no row is left out. The same rows, options and seed give the same bytes at any number of threads, any memory
+// limit and on every instruction set.
+//
+// metric          rows as              centroid of its members
+// sqeuclidean     given                their mean
+// inner_product   given                their sum, scaled to length 1 (spherical k-means)
+// cosine          scaled to length 1   their sum, scaled to length 1 (spherical k-means)
+//
+// The error is the sum over all rows, so taken, of the squared distance to their centroid, in f64. It falls from iteration to
+// iteration, up to the rounding of centroids to f32.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "nearwise/context.h"
+#include "nearwise/matrix.h"
+#include "nearwise/neighbors.h"
+#include "nearwise/types.h"
+
+namespace nearwise {
+
+enum class Seeding : std::uint8_t {
+  plus_plus,  // rows of a sample, drawn with a probability proportional to their squared distance from those drawn before
+  random,  // rows drawn from all alike
+};
+
+struct KMeansOptions {
+  Metric metric = Metric::sqeuclidean;  // or inner_product, cosine
+  std::size_t iterations = 20;          // at most
+  // Converged when an iteration lowers the error by no more than this share of it. 0: when it falls no further.
+  double tolerance = 1e-4;
+  Seeding seeding = Seeding::plus_plus;
+  // Centroids to start from, [clusters, dim], on the host; scaled to length 1 where centroids are. Empty: by `seeding`,
+  // with the context's seed.
+  RowsView initial = {};
+  // Between iterations a cluster of fewer rows is given up, and its centroid moved to a row of the cluster with the largest
+  // error. 1: only empty clusters, which never raises the error.
+  std::size_t least_rows = 1;
+};
+
+struct KMeans {
+  Matrix<float> centroids;  // [clusters, dim]
+  std::vector<std::size_t>
+      sizes;                   // [clusters] rows that the centroid was made of; 0 where it was moved instead
+  std::vector<double> errors;  // of every iteration: of its assignment, before the centroids are moved
+  bool converged = false;
+};
+
+// Throws Error(invalid_argument) where there are more clusters than rows, and names the first row with NaN or infinity.
+// Where rows have fewer distinct values than there are clusters, some clusters stay empty.
+KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
+                    const KMeansOptions& options = {});
+
+struct AssignOptions {
+  Metric metric = Metric::sqeuclidean;
+};
+
+// The nearest centroid of every row and its distance, [rows, 1]: what knn with k = 1 returns.
+Neighbors assign(const Context& context, RowsView rows, RowsView centroids,
+                 const AssignOptions& options = {});
+
+}  // namespace nearwise

@@ -1,0 +1,251 @@
+// train_kmeans and assign: check the arguments, keep the memory limit, iterate.
+#include "nearwise/kmeans.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <numeric>
+
+#include "cluster/centroid_search.h"
+#include "cluster/row_values.h"
+#include "cluster/seeding.h"
+#include "cluster/split.h"
+#include "core/checked.h"
+#include "core/float_environment.h"
+#include "ops/exact_knn.h"
+
+namespace nearwise {
+namespace {
+
+using cluster::CentroidSearch;
+
+void check_arguments(const Context& context, const RowsView& rows, std::size_t clusters,
+                     const KMeansOptions& options) {
+  check_rows("train_kmeans", context, rows, rows);
+  require(rows.place().kind == DeviceKind::cpu, "train_kmeans: rows must be on the host, given rows on {}",
+          name(rows.place()));
+  require(clusters >= 1, "train_kmeans: there must be at least 1 cluster, given 0");
+  require(clusters <= rows.rows(),
+          "train_kmeans: there must be at most as many clusters as rows, given {} clusters and {} rows",
+          clusters, rows.rows());
+  require(rows.rows() <= most_shard_rows, "train_kmeans: rows must be at most {}, given {}: take a sample",
+          most_shard_rows, rows.rows());
+  require(options.metric != Metric::euclidean,
+          "train_kmeans: the metric must be sqeuclidean, inner_product or cosine, given euclidean (squared "
+          "distances are what k-means makes small)");
+  require(options.iterations >= 1, "train_kmeans: there must be at least 1 iteration, given 0");
+  require(options.tolerance >= 0, "train_kmeans: the tolerance must not be negative, given {}",
+          options.tolerance);
+  require(options.least_rows >= 1 && options.least_rows <= rows.rows() / clusters,
+          "train_kmeans: least_rows must be 1 to {} for {} rows in {} clusters, given {}",
+          rows.rows() / clusters, rows.rows(), clusters, options.least_rows);
+  const RowsView& initial = options.initial;
+  if (initial.rows() == 0) return;
+  require(initial.rows() == clusters && initial.dim() == rows.dim(),
+          "train_kmeans: the initial centroids must be [{}, {}], given [{}, {}]", clusters, rows.dim(),
+          initial.rows(), initial.dim());
+  check_rows("train_kmeans", context, initial, initial);
+  require(initial.place().kind == DeviceKind::cpu, "train_kmeans: the initial centroids must be on the host");
+}
+
+// The lowest row with NaN or infinity, or their number.
+std::size_t first_bad_row(const Context& context, const RowsView& rows) {
+  constexpr std::size_t task_rows = 4096;
+  if (rows.type() == ElementType::u8 || rows.type() == ElementType::i8) return rows.rows();
+  std::atomic<std::size_t> lowest{rows.rows()};
+  context.state().threads->for_each(divide_up(rows.rows(), task_rows), [&](std::size_t task) {
+    context.state().cancel.check();
+    const std::size_t end = std::min(rows.rows(), (task + 1) * task_rows);
+    for (std::size_t row = task * task_rows; row < end; ++row) {
+      const bool finite = visit_element_type(rows.type(), [&](auto tag) {
+        float poison = 0;  // x * 0 is NaN for a NaN or infinite x, and stays NaN
+        for (std::size_t i = 0; i < rows.dim(); ++i) poison += element<decltype(tag)>(rows.row(row), i) * 0;
+        return poison == 0;
+      });
+      if (finite) continue;
+      std::size_t known = lowest.load();
+      while (row < known && !lowest.compare_exchange_weak(known, row)) {
+      }
+      return;
+    }
+  });
+  return lowest.load();
+}
+
+void check_finite(const Context& context, const RowsView& rows, const char* what) {
+  const std::size_t bad = first_bad_row(context, rows);
+  require(bad == rows.rows(), "train_kmeans: every element must be finite, {} {} holds NaN or infinity", what,
+          bad);
+}
+
+// What lives through all iterations, on the budget.
+class Training {
+ public:
+  Training(const Context& context, const RowsView& rows, std::size_t clusters, const KMeansOptions& options)
+      : context_(context),
+        rows_(rows),
+        options_(options),
+        result_bytes_(*context.state().budget, result_bytes(rows, clusters)),
+        centroids_(clusters, rows.dim()),
+        means_(budget(), clusters * rows.dim()),
+        nearest_(budget(), rows.rows()),
+        members_(budget(), rows.rows()),
+        ends_(budget(), clusters),
+        errors_(budget(), clusters) {}
+
+  static std::uint64_t result_bytes(const RowsView& rows, std::size_t clusters) {
+    return buffer_bytes(checked_multiply(clusters, rows.dim(), "train_kmeans"), sizeof(float)) +
+           clusters * sizeof(std::size_t);
+  }
+  static std::uint64_t bytes(const RowsView& rows, std::size_t clusters) {
+    return result_bytes(rows, clusters) + buffer_bytes(clusters * rows.dim(), sizeof(float)) +
+           2 * buffer_bytes(rows.rows(), sizeof(std::uint32_t)) + 2 * buffer_bytes(clusters, sizeof(double));
+  }
+
+  KMeans run() {
+    start();
+    const auto stream = open_stream(context_);
+    const Context::State& state = context_.state();
+    ProgressMeter progress(state.options.progress, state.clock, "train_kmeans",
+                           std::uint64_t{rows_.rows()} * centroids_.rows() * options_.iterations);
+    // The means are taken while the search waits: their memory is kept free for them.
+    Reservation for_means(budget(), means_bytes(context_, rows_));
+    CentroidSearch search(context_, search_args(rows_, centroids_.rows(), options_.metric));
+    KMeans result;
+    bool unsettled = false;  // the error may rise
+    for (std::size_t iteration = 0; iteration < options_.iterations && !result.converged; ++iteration) {
+      search.nearest(centroids_, nearest_.span(), {}, &progress);
+      for_means = Reservation();
+      take_means(*stream);
+      const double error = std::accumulate(errors_.data(), errors_.data() + errors_.size(), 0.0);
+      result.converged = error == 0 || (!unsettled && !result.errors.empty() &&
+                                        result.errors.back() - error <= options_.tolerance * error);
+      result.errors.push_back(error);
+      const bool last = result.converged || iteration + 1 == options_.iterations;
+      // Rows that lose their centroid get a farther one; where only empty clusters are moved, none does.
+      if (!last) unsettled = split(iteration) > 0 && options_.least_rows > 1;
+      for_means = Reservation(budget(), means_bytes(context_, rows_));
+    }
+    for (std::size_t c = 0; c < ends_.size(); ++c)
+      result.sizes.push_back(ends_[c] - (c == 0 ? 0 : ends_[c - 1]));
+    result.centroids = std::move(centroids_);
+    progress.finish();
+    return result;
+  }
+
+  static cluster::CentroidSearchArgs search_args(const RowsView& rows, std::size_t clusters, Metric metric) {
+    return {.rows = rows, .most_centroids = clusters, .metric = metric};
+  }
+  static std::uint64_t means_bytes(const Context& context, const RowsView& rows) {
+    const auto stream = open_stream(context);
+    return dispatch(&Ops::centroid_means_bytes, "centroid_means", *stream, rows.rows(), rows.dim());
+  }
+
+ private:
+  MemoryBudget& budget() const { return *context_.state().budget; }
+
+  void start() {
+    if (options_.initial.rows() == 0) {
+      cluster::seed_centroids(context_, rows_, options_, centroids_.view());
+      return;
+    }
+    Buffer<double> scratch(budget(), rows_.dim());
+    for (std::size_t c = 0; c < centroids_.rows(); ++c)
+      cluster::row_to_centroid(options_.initial, c, options_.metric, scratch.span(), centroids_.row(c));
+  }
+
+  void take_means(Stream& stream) {
+    const MatrixView<float> means(means_.data(), centroids_.rows(), rows_.dim());
+    dispatch(&Ops::centroid_means, "centroid_means", stream,
+             CentroidMeansArgs{.rows = rows_,
+                               .nearest = nearest_.span(),
+                               .centroids = centroids_,
+                               .metric = options_.metric,
+                               .means = means,
+                               .members = members_.span(),
+                               .ends = ends_.span(),
+                               .errors = errors_.span()});
+    std::copy_n(means_.data(), means_.size(), centroids_.data());
+  }
+
+  std::size_t split(std::size_t iteration) {
+    return cluster::split_clusters(context_, {.rows = rows_,
+                                              .metric = options_.metric,
+                                              .least_rows = options_.least_rows,
+                                              .members = members_.span(),
+                                              .ends = ends_.span(),
+                                              .errors = errors_.span(),
+                                              .round = iteration,
+                                              .centroids = centroids_.view()});
+  }
+
+  const Context& context_;
+  const RowsView rows_;
+  const KMeansOptions& options_;
+  const Reservation result_bytes_;
+  Matrix<float> centroids_;
+  Buffer<float> means_;            // [clusters, dim]
+  Buffer<std::uint32_t> nearest_;  // [rows]
+  Buffer<std::uint32_t> members_;  // [rows] row numbers by cluster
+  Buffer<std::uint64_t> ends_;     // [clusters]
+  Buffer<double> errors_;          // [clusters]
+};
+
+// Before anything is allocated: a limit that is too small is refused with one that would do.
+void check_memory(const Context& context, const RowsView& rows, std::size_t clusters,
+                  const KMeansOptions& options) {
+  const std::uint64_t iterating =
+      CentroidSearch::least_bytes(context, Training::search_args(rows, clusters, options.metric)) +
+      Training::means_bytes(context, rows);
+  const std::uint64_t seeding = options.initial.rows() == 0
+                                    ? cluster::seeding_bytes(context, rows, clusters, options)
+                                    : buffer_bytes(rows.dim(), sizeof(double));
+  const std::uint64_t needed = Training::bytes(rows, clusters) + std::max(iterating, seeding);
+  const MemoryBudget& budget = *context.state().budget;
+  if (needed > budget.available())
+    fail(ErrorCode::out_of_memory, "train_kmeans: the memory limit of {} bytes is too small, {} would do",
+         budget.limit(), budget.used() + needed);
+}
+
+}  // namespace
+
+KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
+                    const KMeansOptions& options) {
+  check_arguments(context, rows, clusters, options);
+  const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
+  context.state().cancel.check();
+  check_memory(context, rows, clusters, options);
+  check_finite(context, rows, "row");
+  if (options.initial.rows() != 0) check_finite(context, options.initial, "initial centroid");
+  return Training(context, rows, clusters, options).run();
+}
+
+Neighbors assign(const Context& context, RowsView rows, RowsView centroids, const AssignOptions& options) {
+  require(centroids.rows() >= 1, "assign: there must be at least 1 centroid, given 0");
+  check_rows("assign", context, rows, centroids);
+  const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
+  const Context::State& state = context.state();
+  state.cancel.check();
+  const cluster::CentroidSearchArgs args = {.rows = rows,
+                                            .most_centroids = centroids.rows(),
+                                            .centroid_type = centroids.type(),
+                                            .metric = options.metric};
+  const std::uint64_t result_bytes =
+      checked_multiply(rows.rows(), sizeof(Id) + sizeof(float) + sizeof(std::uint32_t), "assign");
+  // A search also cuts the centroids into blocks, where memory is short.
+  if (state.backend.ops.assign == nullptr || centroids.rows() > most_shard_rows || rows.rows() == 0 ||
+      result_bytes + CentroidSearch::least_bytes(context, args) > state.budget->available())
+    return knn(context, rows, centroids, 1, {.metric = options.metric});
+  const Reservation reservation(*state.budget, result_bytes);
+  std::vector<std::uint32_t> nearest(rows.rows());
+  Neighbors result{Matrix<Id>(rows.rows(), 1), Matrix<float>(rows.rows(), 1)};
+  ProgressMeter progress(state.options.progress, state.clock, "assign",
+                         std::uint64_t{rows.rows()} * centroids.rows());
+  CentroidSearch(context, args)
+      .nearest(centroids, nearest, {result.distances.data(), rows.rows()}, &progress);
+  std::ranges::copy(nearest, result.ids.data());
+  progress.finish();
+  return result;
+}
+
+}  // namespace nearwise

@@ -1,0 +1,190 @@
+// k-means++ (Arthur and Vassilvitskii 2007) on a sample, drawn in batches as k-means|| does (Bahmani and others 2012).
+//
+// One row at a time would read the whole sample for every centroid. So it is done for the first 64; later ones are drawn in
+// batches of an eighth of those there are: 4,096 centroids take 100 rounds, and a round is a search among the batch alone. A
+// batch is drawn without replacement by an exponential race: every row waits -log(u) / weight, the rows that come first
+// are taken. A row's u depends on its number and the round only, so any thread may compute it.
+#include "cluster/seeding.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "cluster/centroid_search.h"
+#include "cluster/random_streams.h"
+#include "cluster/row_values.h"
+#include "core/checked.h"
+
+namespace nearwise::cluster {
+namespace {
+
+// Rows of the sample per centroid: enough to see where the rows are.
+constexpr std::size_t sample_rows_per_centroid = 32;
+constexpr std::size_t task_rows = 4096;
+
+// Rows [begin_of_part(i), begin_of_part(i + 1)) are part i of `parts` nearly equal ones.
+std::size_t begin_of_part(std::size_t rows, std::size_t parts, std::size_t part) {
+  return rows / parts * part + rows % parts * part / parts;
+}
+
+std::size_t draw_from_part(const Random& random, std::size_t rows, std::size_t parts, std::size_t part) {
+  const std::size_t begin = begin_of_part(rows, parts, part);
+  return begin + random.below(part, begin_of_part(rows, parts, part + 1) - begin);
+}
+
+// A row from each of equal parts of the rows, or all of them where they are few.
+class Sample {
+ public:
+  Sample(const Context& context, const RowsView& rows, std::size_t clusters)
+      : rows_(rows), gathered_(*context.state().budget, copied_bytes(rows, clusters)) {
+    if (gathered_.size() == 0) return;
+    const std::size_t row_bytes = rows.dim() * element_size(rows.type());
+    const std::size_t count = size(rows, clusters);
+    const Random random = random_stream(context.seed(), Draw::sample);
+    context.state().threads->for_each(divide_up(count, task_rows), [&](std::size_t task) {
+      context.state().cancel.check();
+      for (std::size_t i = task * task_rows; i < std::min(count, (task + 1) * task_rows); ++i)
+        std::memcpy(gathered_.data() + i * row_bytes, rows.row(draw_from_part(random, rows.rows(), count, i)),
+                    row_bytes);
+    });
+    rows_ = RowsView(gathered_.data(), rows.type(), count, rows.dim(), row_bytes);
+  }
+
+  static std::size_t size(const RowsView& rows, std::size_t clusters) {
+    return std::min(rows.rows(), checked_multiply(clusters, sample_rows_per_centroid,
+                                                  "train_kmeans: the rows to draw centroids from"));
+  }
+  static std::size_t copied_bytes(const RowsView& rows, std::size_t clusters) {
+    const std::size_t count = size(rows, clusters);
+    return count == rows.rows() ? 0 : count * rows.dim() * element_size(rows.type());
+  }
+  const RowsView& rows() const { return rows_; }
+
+ private:
+  RowsView rows_;
+  Buffer<std::byte> gathered_;
+};
+
+// Draws of one batch do not know of each other: few enough that they seldom meet.
+constexpr std::size_t drawn_one_by_one = 64;
+constexpr std::size_t batch_share = 8;
+
+std::size_t batch_after(std::size_t chosen, std::size_t clusters) {
+  return std::min(chosen < drawn_one_by_one ? 1 : chosen / batch_share, clusters - chosen);
+}
+
+// Distances in which rows are far from each other: angles where centroids are directions.
+Metric seeding_metric(Metric metric) { return is_spherical(metric) ? Metric::cosine : Metric::sqeuclidean; }
+
+CentroidSearchArgs search_args(const RowsView& sample, std::size_t clusters, Metric metric) {
+  return {.rows = sample,
+          .most_centroids = std::max<std::size_t>(1, clusters / batch_share),
+          .metric = seeding_metric(metric)};
+}
+
+struct Arrival {
+  double time = 0;
+  std::uint32_t row = 0;  // of the sample
+  friend bool operator<(const Arrival& left, const Arrival& right) {
+    return std::pair(left.time, left.row) < std::pair(right.time, right.row);
+  }
+};
+
+class PlusPlus {
+ public:
+  PlusPlus(const Context& context, const RowsView& sample, Metric metric, MatrixView<float> centroids)
+      : context_(context),
+        sample_(sample),
+        metric_(metric),
+        centroids_(centroids),
+        weights_(budget(), sample.rows()),
+        distances_(budget(), sample.rows()),
+        nearest_(budget(), sample.rows()),
+        arrivals_(budget(), sample.rows()),
+        scratch_(budget(), sample.dim()),
+        search_(context, search_args(sample, centroids.rows(), metric)) {
+    // A row without a direction is no centroid of directions.
+    for (std::size_t row = 0; row < sample.rows(); ++row)
+      weights_[row] = is_spherical(metric) && is_zero(sample, row) ? 0.0F : 1.0F;
+  }
+
+  void run() {
+    std::uint64_t round = 0;
+    for (std::size_t chosen = 0; chosen < centroids_.rows();) {
+      const std::size_t batch = batch_after(chosen, centroids_.rows());
+      draw(batch, round++);
+      for (std::size_t i = 0; i < batch; ++i)
+        row_to_centroid(sample_, arrivals_[i].row, metric_, scratch_.span(), centroids_.row(chosen + i));
+      search_.nearest(centroids_.slice(chosen, batch), nearest_.span(), distances_.span(), nullptr);
+      for (std::size_t row = 0; row < sample_.rows(); ++row)
+        weights_[row] =
+            chosen == 0 && weights_[row] > 0 ? distances_[row] : std::min(weights_[row], distances_[row]);
+      // Rounding may leave a chosen row a little away from itself as a centroid.
+      for (std::size_t i = 0; i < batch; ++i) weights_[arrivals_[i].row] = 0;
+      chosen += batch;
+    }
+  }
+
+ private:
+  MemoryBudget& budget() const { return *context_.state().budget; }
+
+  // The first `count` arrivals. Rows without weight come last: they are drawn only where there is no other.
+  void draw(std::size_t count, std::uint64_t round) {
+    const Random random = random_stream(context_.seed(), Draw::seeds, round);
+    const std::size_t rows = sample_.rows();
+    context_.state().threads->for_each(divide_up(rows, task_rows), [&](std::size_t task) {
+      context_.state().cancel.check();
+      for (std::size_t row = task * task_rows; row < std::min(rows, (task + 1) * task_rows); ++row)
+        arrivals_[row] = {arrival_time(random, row, weights_[row]), static_cast<std::uint32_t>(row)};
+    });
+    Arrival* const first = arrivals_.data();
+    std::nth_element(first, first + count - 1, first + rows);
+    std::sort(first, first + count);
+  }
+
+  const Context& context_;
+  const RowsView sample_;
+  const Metric metric_;
+  const MatrixView<float> centroids_;
+  Buffer<float> weights_;  // [sample rows] squared distance from the nearest row drawn
+  Buffer<float> distances_;
+  Buffer<std::uint32_t> nearest_;
+  Buffer<Arrival> arrivals_;
+  Buffer<double> scratch_;
+  CentroidSearch search_;
+};
+
+// A row from each of as many equal parts of the rows as there are centroids: no row twice.
+void seed_randomly(const RowsView& rows, Metric metric, std::uint64_t seed, std::span<double> scratch,
+                   MatrixView<float> centroids) {
+  const Random random = random_stream(seed, Draw::seeds);
+  for (std::size_t c = 0; c < centroids.rows(); ++c)
+    row_to_centroid(rows, draw_from_part(random, rows.rows(), centroids.rows(), c), metric, scratch,
+                    centroids.row(c));
+}
+
+}  // namespace
+
+std::uint64_t seeding_bytes(const Context& context, const RowsView& rows, std::size_t clusters,
+                            const KMeansOptions& options) {
+  const std::uint64_t scratch = buffer_bytes(rows.dim(), sizeof(double));
+  if (options.seeding == Seeding::random) return scratch;
+  const std::size_t sample = Sample::size(rows, clusters);
+  return scratch + buffer_bytes(Sample::copied_bytes(rows, clusters), 1) +
+         buffer_bytes(sample, 2 * sizeof(float) + sizeof(std::uint32_t) + sizeof(Arrival)) +
+         4 * buffer_bytes(0, 1) +
+         CentroidSearch::least_bytes(context, search_args(rows.slice(0, sample), clusters, options.metric));
+}
+
+void seed_centroids(const Context& context, const RowsView& rows, const KMeansOptions& options,
+                    MatrixView<float> centroids) {
+  if (options.seeding == Seeding::random) {
+    Buffer<double> scratch(*context.state().budget, rows.dim());
+    seed_randomly(rows, options.metric, context.seed(), scratch.span(), centroids);
+    return;
+  }
+  const Sample sample(context, rows, centroids.rows());
+  PlusPlus(context, sample.rows(), options.metric, centroids).run();
+}
+
+}  // namespace nearwise::cluster
