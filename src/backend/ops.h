@@ -171,8 +171,9 @@ struct AssignArgs {
 
 // Bytes on the context's budget.
 struct AssignCosts {
-  std::uint64_t bytes_per_query = 0;     // prepared form
-  std::uint64_t bytes_per_base_row = 0;  // prepared form
+  std::uint64_t bytes_per_query = 0;              // prepared form
+  std::uint64_t bytes_per_base_row = 0;           // prepared form
+  std::uint64_t distance_bytes_per_base_row = 0;  // where distances are wanted
   std::uint64_t fixed_bytes = 0;
   std::size_t query_granule = 1;
   std::size_t base_granule = 1;

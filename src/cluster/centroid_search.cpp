@@ -25,8 +25,9 @@ Costs costs_of(const Stream& stream, const CentroidSearchArgs& args) {
   if (has_assign(stream)) {
     const AssignCosts costs = stream.context.backend.ops.assign_costs(stream, shape);
     const std::uint64_t centroids = round_up<std::uint64_t>(args.most_centroids, costs.base_granule);
-    return {costs.fixed_bytes + centroids * costs.bytes_per_base_row, costs.bytes_per_query,
-            costs.query_granule};
+    const std::uint64_t per_centroid =
+        costs.bytes_per_base_row + (args.distances ? costs.distance_bytes_per_base_row : 0);
+    return {costs.fixed_bytes + centroids * per_centroid, costs.bytes_per_query, costs.query_granule};
   }
   const KnnCosts costs = stream.context.backend.ops.knn_costs(stream, shape);
   const std::uint64_t centroids = round_up<std::uint64_t>(args.most_centroids, costs.base_granule);

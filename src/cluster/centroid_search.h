@@ -21,6 +21,7 @@ struct CentroidSearchArgs {
   std::size_t most_centroids = 0;  // that a call of nearest() will get
   ElementType centroid_type = ElementType::f32;
   Metric metric = Metric::sqeuclidean;
+  bool distances = false;  // will be wanted
 };
 
 class CentroidSearch {

@@ -108,14 +108,14 @@ class Training {
     const Context::State& state = context_.state();
     ProgressMeter progress(state.options.progress, state.clock, "train_kmeans",
                            std::uint64_t{rows_.rows()} * centroids_.rows() * options_.iterations);
-    // The means are taken while the search waits: their memory is kept free for them.
-    Reservation for_means(budget(), means_bytes(context_, rows_));
+    // Means and splits come between two searches: their memory is kept free for them.
+    Reservation between(budget(), between_bytes(context_, rows_, centroids_.rows()));
     CentroidSearch search(context_, search_args(rows_, centroids_.rows(), options_.metric));
     KMeans result;
     bool unsettled = false;  // the error may rise
     for (std::size_t iteration = 0; iteration < options_.iterations && !result.converged; ++iteration) {
       search.nearest(centroids_, nearest_.span(), {}, &progress);
-      for_means = Reservation();
+      between = Reservation();
       take_means(*stream);
       const double error = std::accumulate(errors_.data(), errors_.data() + errors_.size(), 0.0);
       result.converged = error == 0 || (!unsettled && !result.errors.empty() &&
@@ -124,7 +124,7 @@ class Training {
       const bool last = result.converged || iteration + 1 == options_.iterations;
       // Rows that lose their centroid get a farther one; where only empty clusters are moved, none does.
       if (!last) unsettled = split(iteration) > 0 && options_.least_rows > 1;
-      for_means = Reservation(budget(), means_bytes(context_, rows_));
+      between = Reservation(budget(), between_bytes(context_, rows_, centroids_.rows()));
     }
     for (std::size_t c = 0; c < ends_.size(); ++c)
       result.sizes.push_back(ends_[c] - (c == 0 ? 0 : ends_[c - 1]));
@@ -136,9 +136,11 @@ class Training {
   static cluster::CentroidSearchArgs search_args(const RowsView& rows, std::size_t clusters, Metric metric) {
     return {.rows = rows, .most_centroids = clusters, .metric = metric};
   }
-  static std::uint64_t means_bytes(const Context& context, const RowsView& rows) {
+  // What is needed between two searches.
+  static std::uint64_t between_bytes(const Context& context, const RowsView& rows, std::size_t clusters) {
     const auto stream = open_stream(context);
-    return dispatch(&Ops::centroid_means_bytes, "centroid_means", *stream, rows.rows(), rows.dim());
+    return std::max(dispatch(&Ops::centroid_means_bytes, "centroid_means", *stream, rows.rows(), rows.dim()),
+                    cluster::split_bytes(context, clusters, rows.dim()));
   }
 
  private:
@@ -196,7 +198,7 @@ void check_memory(const Context& context, const RowsView& rows, std::size_t clus
                   const KMeansOptions& options) {
   const std::uint64_t iterating =
       CentroidSearch::least_bytes(context, Training::search_args(rows, clusters, options.metric)) +
-      Training::means_bytes(context, rows);
+      Training::between_bytes(context, rows, clusters);
   const std::uint64_t seeding = options.initial.rows() == 0
                                     ? cluster::seeding_bytes(context, rows, clusters, options)
                                     : buffer_bytes(rows.dim(), sizeof(double));
@@ -229,7 +231,8 @@ Neighbors assign(const Context& context, RowsView rows, RowsView centroids, cons
   const cluster::CentroidSearchArgs args = {.rows = rows,
                                             .most_centroids = centroids.rows(),
                                             .centroid_type = centroids.type(),
-                                            .metric = options.metric};
+                                            .metric = options.metric,
+                                            .distances = true};
   const std::uint64_t result_bytes =
       checked_multiply(rows.rows(), sizeof(Id) + sizeof(float) + sizeof(std::uint32_t), "assign");
   // A search also cuts the centroids into blocks, where memory is short.

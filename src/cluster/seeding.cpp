@@ -79,7 +79,8 @@ Metric seeding_metric(Metric metric) { return is_spherical(metric) ? Metric::cos
 CentroidSearchArgs search_args(const RowsView& sample, std::size_t clusters, Metric metric) {
   return {.rows = sample,
           .most_centroids = std::max<std::size_t>(1, clusters / batch_share),
-          .metric = seeding_metric(metric)};
+          .metric = seeding_metric(metric),
+          .distances = true};
 }
 
 struct Arrival {
@@ -104,8 +105,8 @@ class PlusPlus {
         scratch_(budget(), sample.dim()),
         search_(context, search_args(sample, centroids.rows(), metric)) {
     // A row without a direction is no centroid of directions.
-    for (std::size_t row = 0; row < sample.rows(); ++row)
-      weights_[row] = is_spherical(metric) && is_zero(sample, row) ? 0.0F : 1.0F;
+    for_each_row(
+        [&](std::size_t row) { weights_[row] = is_spherical(metric) && is_zero(sample, row) ? 0.0F : 1.0F; });
   }
 
   void run() {
@@ -116,9 +117,10 @@ class PlusPlus {
       for (std::size_t i = 0; i < batch; ++i)
         row_to_centroid(sample_, arrivals_[i].row, metric_, scratch_.span(), centroids_.row(chosen + i));
       search_.nearest(centroids_.slice(chosen, batch), nearest_.span(), distances_.span(), nullptr);
-      for (std::size_t row = 0; row < sample_.rows(); ++row)
-        weights_[row] =
-            chosen == 0 && weights_[row] > 0 ? distances_[row] : std::min(weights_[row], distances_[row]);
+      for_each_row([&](std::size_t row) {
+        const bool first = chosen == 0 && weights_[row] > 0;
+        weights_[row] = first ? distances_[row] : std::min(weights_[row], distances_[row]);
+      });
       // Rounding may leave a chosen row a little away from itself as a centroid.
       for (std::size_t i = 0; i < batch; ++i) weights_[arrivals_[i].row] = 0;
       chosen += batch;
@@ -131,15 +133,26 @@ class PlusPlus {
   // The first `count` arrivals. Rows without weight come last: they are drawn only where there is no other.
   void draw(std::size_t count, std::uint64_t round) {
     const Random random = random_stream(context_.seed(), Draw::seeds, round);
+    for_each_row([&](std::size_t row) {
+      arrivals_[row] = {arrival_time(random, row, weights_[row]), static_cast<std::uint32_t>(row)};
+    });
+    Arrival* const first = arrivals_.data();
+    Arrival* const end = first + arrivals_.size();
+    if (count == 1) {
+      std::iter_swap(first, std::min_element(first, end));
+      return;
+    }
+    std::nth_element(first, first + count - 1, end);
+    std::sort(first, first + count);
+  }
+
+  template <typename Work>
+  void for_each_row(const Work& work) const {
     const std::size_t rows = sample_.rows();
     context_.state().threads->for_each(divide_up(rows, task_rows), [&](std::size_t task) {
       context_.state().cancel.check();
-      for (std::size_t row = task * task_rows; row < std::min(rows, (task + 1) * task_rows); ++row)
-        arrivals_[row] = {arrival_time(random, row, weights_[row]), static_cast<std::uint32_t>(row)};
+      for (std::size_t row = task * task_rows; row < std::min(rows, (task + 1) * task_rows); ++row) work(row);
     });
-    Arrival* const first = arrivals_.data();
-    std::nth_element(first, first + count - 1, first + rows);
-    std::sort(first, first + count);
   }
 
   const Context& context_;

@@ -30,6 +30,12 @@ struct Donor {
   }
 };
 
+// Weak clusters and donors are at most as many as there are clusters, and so are the members drawn, a vector for each donor.
+std::uint64_t list_bytes(std::size_t clusters) {
+  return clusters * (sizeof(std::size_t) + 2 * sizeof(Donor) + sizeof(std::vector<std::uint32_t>) +
+                     3 * sizeof(std::pair<double, std::uint32_t>));
+}
+
 // Whom each of the weak clusters goes to; as many as can be placed. In order of clusters.
 std::vector<Donor> choose_donors(const SplitArgs& args, std::size_t weak) {
   std::vector<Donor> heap;
@@ -78,7 +84,13 @@ std::vector<std::uint32_t> draw_members(const Context& context, const SplitArgs&
 
 }  // namespace
 
+std::uint64_t split_bytes(const Context& context, std::size_t clusters, std::size_t dim) {
+  return list_bytes(clusters) +
+         (static_cast<std::uint64_t>(context.threads()) + 1) * buffer_bytes(dim, sizeof(double));
+}
+
 std::size_t split_clusters(const Context& context, const SplitArgs& args) {
+  const Reservation lists(*context.state().budget, list_bytes(args.ends.size()));
   std::vector<std::size_t> weak;
   for (std::size_t c = 0; c < args.ends.size(); ++c)
     if (size_of(args, c) < args.least_rows) weak.push_back(c);

@@ -21,6 +21,9 @@ struct SplitArgs {
   MatrixView<float> centroids;             // [clusters, dim] moved in place
 };
 
+// Bytes on the budget, at the most.
+std::uint64_t split_bytes(const Context& context, std::size_t clusters, std::size_t dim);
+
 // Every cluster that is given up takes a member of the cluster with the largest error per centroid as its new centroid,
 // drawn with a probability proportional to its squared distance from its own. That centroid stays where it is: where
 // only empty clusters are given up, no row gets a farther centroid. Returns how many were moved.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "backend/cpu/choose_scan.h"
@@ -16,6 +17,7 @@
 #include "backend/cpu/stream.h"
 #include "backend/cpu/top_k.h"
 #include "core/checked.h"
+#include "core/convert.h"
 #include "core/distance.h"
 #include "core/progress.h"
 
@@ -44,6 +46,55 @@ struct TwoBest {
   Buffer<std::uint32_t> rows;
 };
 
+// Rows of the base in f64, to evaluate distances from. Such a distance does not depend on which of the two is the query:
+// differences are squared, products and norms multiplied.
+class WideBase {
+ public:
+  WideBase(CpuStream& cpu, const RowsView& base, const RowsView& queries, Metric metric)
+      : queries_(queries),
+        metric_(metric),
+        rows_(cpu.budget(), base.rows() * base.dim()),
+        norms_(cpu.budget(), metric == Metric::cosine ? base.rows() : 0) {
+    const auto type = static_cast<std::size_t>(queries.type());
+    const RowDistanceKernels& kernels = cpu.row_distance;
+    function_ = is_euclidean(metric)              ? kernels.difference[type]
+                : metric == Metric::inner_product ? kernels.product[type]
+                                                  : kernels.product_and_norm[type];
+    for (std::size_t row = 0; row < base.rows(); ++row) {
+      row_to_double(base, row, rows_.data() + row * base.dim());
+      double unused = 0;
+      if (metric == Metric::cosine)
+        kernels.product_and_norm[static_cast<std::size_t>(base.type())](
+            {.query = rows_.data() + row * base.dim(),
+             .base = base.row(row),
+             .dim = base.dim(),
+             .count = 1,
+             .sums = &unused,
+             .norms = &norms_[row]});
+    }
+  }
+  static std::uint64_t bytes_per_row(std::size_t dim) { return (dim + 1) * sizeof(double); }
+
+  float distance(std::size_t query, std::size_t row) const {
+    double sum = 0;
+    double norm = 0;
+    function_({.query = rows_.data() + row * queries_.dim(),
+               .base = queries_.row(query),
+               .dim = queries_.dim(),
+               .count = 1,
+               .sums = &sum,
+               .norms = &norm});
+    return reported(metric_, sum, metric_ == Metric::cosine ? norms_[row] : 0, norm);
+  }
+
+ private:
+  const RowsView queries_;
+  const Metric metric_;
+  Buffer<double> rows_;   // [base rows, dim]
+  Buffer<double> norms_;  // [base rows] of cosine
+  RowDistanceKernels::Function function_ = nullptr;
+};
+
 struct Undecided {
   std::size_t query = 0;
   double limit = 0;  // a row whose value exceeds it is not the nearest
@@ -65,7 +116,9 @@ class Assignment {
         args_(args),
         queries_(static_cast<const PackedRows&>(args.queries)),
         block_(static_cast<const PackedRows&>(args.block)),
-        bound_(args.metric, products_of(block_.kernel.base_encoding), block_.dim) {}
+        bound_(args.metric, products_of(block_.kernel.base_encoding), block_.dim) {
+    if (!args.distances.empty()) wide_.emplace(cpu, args.base, args.query_rows, args.metric);
+  }
 
   void run() const {
     const std::size_t panels = group_panels(queries_, cpu_.threads().count());
@@ -74,18 +127,27 @@ class Assignment {
       const std::size_t panel_count = std::min(panels, queries_.panel_count() - first_panel);
       const std::size_t first = first_panel * queries_.width;
       const std::size_t count = std::min(panel_count * queries_.width, queries_.rows - first);
-      const std::vector<Undecided> undecided = block_.kernel.scan_nearest != nullptr
-                                                   ? scan(first_panel, panel_count, count)
-                                                   : all_of(first, count);
-      const std::size_t batch = batch_panels * queries_.width;
-      for (std::size_t i = 0; i < undecided.size(); i += batch)
-        search({undecided.data() + i, std::min(batch, undecided.size() - i)});
-      if (!args_.distances.empty()) evaluate(first, count);
+      if (block_.rows == 1)
+        std::ranges::fill(args_.nearest.subspan(first, count), 0U);
+      else
+        find(first_panel, panel_count, count);
+      for (std::size_t query = first; wide_ && query < first + count; ++query)
+        args_.distances[query] = wide_->distance(query, args_.nearest[query]);
       if (args_.progress != nullptr) args_.progress->add(count * block_.rows);
     });
   }
 
  private:
+  // count: queries in these panels.
+  void find(std::size_t first_panel, std::size_t panel_count, std::size_t count) const {
+    const std::vector<Undecided> undecided = block_.kernel.scan_nearest != nullptr
+                                                 ? scan(first_panel, panel_count, count)
+                                                 : all_of(first_panel * queries_.width, count);
+    const std::size_t batch = batch_panels * queries_.width;
+    for (std::size_t i = 0; i < undecided.size(); i += batch)
+      search({undecided.data() + i, std::min(batch, undecided.size() - i)});
+  }
+
   static std::vector<Undecided> all_of(std::size_t first, std::size_t count) {
     std::vector<Undecided> all(count);
     for (std::size_t i = 0; i < count; ++i) all[i] = {first + i, std::numeric_limits<double>::infinity()};
@@ -179,20 +241,12 @@ class Assignment {
     });
   }
 
-  void evaluate(std::size_t first, std::size_t count) const {
-    for (std::size_t query = first; query < first + count; ++query) {
-      const RowEvaluator evaluator(cpu_, args_.query_rows, query, args_.base, args_.metric);
-      float key = 0;
-      evaluator.evaluate(&args_.nearest[query], 0, 1, &key);
-      args_.distances[query] = distance_of_key(args_.metric, key);
-    }
-  }
-
   CpuStream& cpu_;
   const AssignArgs& args_;
   const PackedRows& queries_;
   const PackedRows& block_;
   const ScoreBound bound_;
+  std::optional<WideBase> wide_;  // if distances are wanted
 };
 
 }  // namespace
@@ -207,6 +261,7 @@ AssignCosts assign_costs(const Stream& stream, const KnnCostsArgs& args) {
       TwoBest::bytes(group) + batch_bytes(scan, args.dim, element_size(args.query_type));
   return {.bytes_per_query = PackedRows::bytes_per_row(scan, RowsRole::queries, args.dim),
           .bytes_per_base_row = PackedRows::bytes_per_row(scan, RowsRole::base, args.dim),
+          .distance_bytes_per_base_row = WideBase::bytes_per_row(args.dim),
           // Alignment of a dozen buffers, and scratch.
           .fixed_bytes = 2048 + static_cast<std::uint64_t>(cpu.threads().count()) * per_thread,
           .query_granule = scan.query_width,
