@@ -5,7 +5,8 @@
 //
 // The product multiplies all rows by as many centroids, in f32, as exact_vs_sgemm does it; its result is thrown away. One
 // round is: product, I iterations from the same centroids, product. `ratio` is the time of one iteration, assignment and
-// means, over the product's. Seeding is measured apart. Output: one JSON object per number of clusters.
+// means, over the product's. Seeding is measured apart. `--blas none` leaves the product out: whole trainings only. Output:
+// one JSON object per number of clusters.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -41,43 +42,27 @@ Run timed(const Context& context, const RowsView& rows, std::size_t clusters, co
   return run;
 }
 
-nlohmann::json measure(const bench::Options& options, const Context& context, bench::Blas& blas,
-                       const RowsView& rows, const Matrix<float>& float_rows, std::size_t clusters) {
-  const std::size_t repeat = options.number("repeat", 5);
-  KMeansOptions kmeans = {.metric = parse_metric(options.text("metric", "sqeuclidean")),
-                          .iterations = options.number("iterations", 10),
-                          .tolerance = 0};
-  const Run seeded = timed(context, rows, clusters, kmeans);
-  KMeansOptions once = kmeans;
-  once.iterations = 1;
-  const Run start = timed(context, rows, clusters, once);
-  kmeans.initial = start.trained.centroids;
-
-  const Matrix<float>& centroids = start.trained.centroids;
+// What one iteration takes beside the product of the same shape.
+nlohmann::json against_product(const Context& context, bench::Blas& blas, const RowsView& rows,
+                               KMeansOptions options, const Matrix<float>& centroids, std::size_t repeat) {
+  const Matrix<float> float_rows = bench::converted<float>(rows);
   const bench::Tile tile = blas.best_tile(float_rows, centroids);
   const auto product = [&] {
     bench::let_threads_rest();
     return bench::seconds([&] { blas.products(float_rows, centroids, tile); });
   };
+  options.initial = centroids;
   std::vector<double> products, noise, iterations, ratios;
   for (std::size_t round = 0; round < repeat; ++round) {
     const double before = product();
-    const Run run = timed(context, rows, clusters, kmeans);
+    const Run run = timed(context, rows, centroids.rows(), options);
     const double after = product();
     iterations.push_back(run.seconds / static_cast<double>(run.trained.errors.size()));
     products.push_back((before + after) / 2);
     noise.push_back(after / before);
     ratios.push_back(iterations.back() / products.back());
   }
-  return {{"version", version()},
-          {"rows", rows.rows()},
-          {"dim", rows.dim()},
-          {"type", name(rows.type())},
-          {"metric", name(kmeans.metric)},
-          {"clusters", clusters},
-          {"threads", context.threads()},
-          {"isa", context.isa()},
-          {"blas", blas.name()},
+  return {{"blas", blas.name()},
           {"blas_version", blas.version()},
           {"tile", {tile.queries, tile.rows}},
           {"sgemm_seconds", products},
@@ -86,10 +71,37 @@ nlohmann::json measure(const bench::Options& options, const Context& context, be
           {"us_per_row", bench::median(iterations) / static_cast<double>(rows.rows()) * 1e6},
           {"ratios", ratios},
           {"ratio", bench::median(ratios)},
-          {"spread", bench::spread(ratios)},
-          {"whole_seconds", seeded.seconds},
-          {"seeding_and_one_iteration_seconds", start.seconds},
-          {"errors", seeded.trained.errors}};
+          {"spread", bench::spread(ratios)}};
+}
+
+nlohmann::json measure(const bench::Options& options, const Context& context, const RowsView& rows,
+                       std::size_t clusters) {
+  const std::size_t repeat = options.number("repeat", 5);
+  const KMeansOptions kmeans = {.metric = parse_metric(options.text("metric", "sqeuclidean")),
+                                .iterations = options.number("iterations", 10),
+                                .tolerance = 0};
+  KMeansOptions once = kmeans;
+  once.iterations = 1;
+  const Run start = timed(context, rows, clusters, once);  // warms up, too
+  nlohmann::json report = {{"version", version()},
+                           {"rows", rows.rows()},
+                           {"dim", rows.dim()},
+                           {"type", name(rows.type())},
+                           {"metric", name(kmeans.metric)},
+                           {"clusters", clusters},
+                           {"threads", context.threads()},
+                           {"isa", context.isa()},
+                           {"seeding_and_one_iteration_seconds", start.seconds}};
+  for (std::size_t round = 0; round < repeat; ++round) {
+    const Run whole = timed(context, rows, clusters, kmeans);
+    report["whole_seconds"].push_back(whole.seconds);
+    report["errors"] = whole.trained.errors;
+  }
+  const std::string blas = options.text("blas", "libopenblas.so.0");
+  if (blas == "none") return report;
+  bench::Blas library(blas, context.threads());
+  report.update(against_product(context, library, rows, kmeans, start.trained.centroids, repeat));
+  return report;
 }
 
 void run(const bench::Options& options) {
@@ -97,11 +109,9 @@ void run(const bench::Options& options) {
   const auto threads = static_cast<int>(options.number("threads", 2));
   const bench::OwnedRows data = load_rows(options, parse_element_type(options.text("type", "f32")));
   const RowsView rows = data;
-  const Matrix<float> float_rows = bench::converted<float>(rows);
-  bench::Blas blas(options.text("blas", "libopenblas.so.0"), threads);
   const Context context = Context::cpu({.threads = threads, .isa = options.text("isa", "")});
   for (const std::size_t clusters : options.numbers("clusters", "1024"))
-    fmt::print("{}\n", measure(options, context, blas, rows, float_rows, clusters).dump());
+    fmt::print("{}\n", measure(options, context, rows, clusters).dump());
 }
 
 }  // namespace

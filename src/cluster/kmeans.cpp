@@ -3,14 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <numeric>
+#include <vector>
 
 #include "cluster/centroid_search.h"
-#include "cluster/row_values.h"
-#include "cluster/seeding.h"
-#include "cluster/split.h"
+#include "cluster/hierarchy.h"
+#include "cluster/training.h"
 #include "core/checked.h"
+#include "core/convert.h"
 #include "core/float_environment.h"
 #include "ops/exact_knn.h"
 
@@ -78,131 +77,10 @@ void check_finite(const Context& context, const RowsView& rows, const char* what
           bad);
 }
 
-// What lives through all iterations, on the budget.
-class Training {
- public:
-  Training(const Context& context, const RowsView& rows, std::size_t clusters, const KMeansOptions& options)
-      : context_(context),
-        rows_(rows),
-        options_(options),
-        result_bytes_(*context.state().budget, result_bytes(rows, clusters)),
-        centroids_(clusters, rows.dim()),
-        means_(budget(), clusters * rows.dim()),
-        nearest_(budget(), rows.rows()),
-        members_(budget(), rows.rows()),
-        ends_(budget(), clusters),
-        errors_(budget(), clusters) {}
-
-  static std::uint64_t result_bytes(const RowsView& rows, std::size_t clusters) {
-    return buffer_bytes(checked_multiply(clusters, rows.dim(), "train_kmeans"), sizeof(float)) +
-           clusters * sizeof(std::size_t);
-  }
-  static std::uint64_t bytes(const RowsView& rows, std::size_t clusters) {
-    return result_bytes(rows, clusters) + buffer_bytes(clusters * rows.dim(), sizeof(float)) +
-           2 * buffer_bytes(rows.rows(), sizeof(std::uint32_t)) + 2 * buffer_bytes(clusters, sizeof(double));
-  }
-
-  KMeans run() {
-    start();
-    const auto stream = open_stream(context_);
-    const Context::State& state = context_.state();
-    ProgressMeter progress(state.options.progress, state.clock, "train_kmeans",
-                           std::uint64_t{rows_.rows()} * centroids_.rows() * options_.iterations);
-    // Means and splits come between two searches: their memory is kept free for them.
-    Reservation between(budget(), between_bytes(context_, rows_, centroids_.rows()));
-    CentroidSearch search(context_, search_args(rows_, centroids_.rows(), options_.metric));
-    KMeans result;
-    bool unsettled = false;  // the error may rise
-    for (std::size_t iteration = 0; iteration < options_.iterations && !result.converged; ++iteration) {
-      search.nearest(centroids_, nearest_.span(), {}, &progress);
-      between = Reservation();
-      take_means(*stream);
-      const double error = std::accumulate(errors_.data(), errors_.data() + errors_.size(), 0.0);
-      result.converged = error == 0 || (!unsettled && !result.errors.empty() &&
-                                        result.errors.back() - error <= options_.tolerance * error);
-      result.errors.push_back(error);
-      const bool last = result.converged || iteration + 1 == options_.iterations;
-      // Rows that lose their centroid get a farther one; where only empty clusters are moved, none does.
-      if (!last) unsettled = split(iteration) > 0 && options_.least_rows > 1;
-      between = Reservation(budget(), between_bytes(context_, rows_, centroids_.rows()));
-    }
-    for (std::size_t c = 0; c < ends_.size(); ++c)
-      result.sizes.push_back(ends_[c] - (c == 0 ? 0 : ends_[c - 1]));
-    result.centroids = std::move(centroids_);
-    progress.finish();
-    return result;
-  }
-
-  static cluster::CentroidSearchArgs search_args(const RowsView& rows, std::size_t clusters, Metric metric) {
-    return {.rows = rows, .most_centroids = clusters, .metric = metric};
-  }
-  // What is needed between two searches.
-  static std::uint64_t between_bytes(const Context& context, const RowsView& rows, std::size_t clusters) {
-    const auto stream = open_stream(context);
-    return std::max(dispatch(&Ops::centroid_means_bytes, "centroid_means", *stream, rows.rows(), rows.dim()),
-                    cluster::split_bytes(context, clusters, rows.dim()));
-  }
-
- private:
-  MemoryBudget& budget() const { return *context_.state().budget; }
-
-  void start() {
-    if (options_.initial.rows() == 0) {
-      cluster::seed_centroids(context_, rows_, options_, centroids_.view());
-      return;
-    }
-    Buffer<double> scratch(budget(), rows_.dim());
-    for (std::size_t c = 0; c < centroids_.rows(); ++c)
-      cluster::row_to_centroid(options_.initial, c, options_.metric, scratch.span(), centroids_.row(c));
-  }
-
-  void take_means(Stream& stream) {
-    const MatrixView<float> means(means_.data(), centroids_.rows(), rows_.dim());
-    dispatch(&Ops::centroid_means, "centroid_means", stream,
-             CentroidMeansArgs{.rows = rows_,
-                               .nearest = nearest_.span(),
-                               .centroids = centroids_,
-                               .metric = options_.metric,
-                               .means = means,
-                               .members = members_.span(),
-                               .ends = ends_.span(),
-                               .errors = errors_.span()});
-    std::copy_n(means_.data(), means_.size(), centroids_.data());
-  }
-
-  std::size_t split(std::size_t iteration) {
-    return cluster::split_clusters(context_, {.rows = rows_,
-                                              .metric = options_.metric,
-                                              .least_rows = options_.least_rows,
-                                              .members = members_.span(),
-                                              .ends = ends_.span(),
-                                              .errors = errors_.span(),
-                                              .round = iteration,
-                                              .centroids = centroids_.view()});
-  }
-
-  const Context& context_;
-  const RowsView rows_;
-  const KMeansOptions& options_;
-  const Reservation result_bytes_;
-  Matrix<float> centroids_;
-  Buffer<float> means_;            // [clusters, dim]
-  Buffer<std::uint32_t> nearest_;  // [rows]
-  Buffer<std::uint32_t> members_;  // [rows] row numbers by cluster
-  Buffer<std::uint64_t> ends_;     // [clusters]
-  Buffer<double> errors_;          // [clusters]
-};
-
 // Before anything is allocated: a limit that is too small is refused with one that would do.
 void check_memory(const Context& context, const RowsView& rows, std::size_t clusters,
                   const KMeansOptions& options) {
-  const std::uint64_t iterating =
-      CentroidSearch::least_bytes(context, Training::search_args(rows, clusters, options.metric)) +
-      Training::between_bytes(context, rows, clusters);
-  const std::uint64_t seeding = options.initial.rows() == 0
-                                    ? cluster::seeding_bytes(context, rows, clusters, options)
-                                    : buffer_bytes(rows.dim(), sizeof(double));
-  const std::uint64_t needed = Training::bytes(rows, clusters) + std::max(iterating, seeding);
+  const std::uint64_t needed = cluster::training_bytes(context, rows, clusters, options);
   const MemoryBudget& budget = *context.state().budget;
   if (needed > budget.available())
     fail(ErrorCode::out_of_memory, "train_kmeans: the memory limit of {} bytes is too small, {} would do",
@@ -219,7 +97,22 @@ KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
   check_memory(context, rows, clusters, options);
   check_finite(context, rows, "row");
   if (options.initial.rows() != 0) check_finite(context, options.initial, "initial centroid");
-  return Training(context, rows, clusters, options).run();
+  const Context::State& state = context.state();
+  ProgressMeter progress(state.options.progress, state.clock, "train_kmeans",
+                         std::uint64_t{rows.rows()} * clusters * options.iterations);
+  KMeans result = cluster::train(context, rows, clusters, options, progress);
+  progress.finish();
+  return result;
+}
+
+KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::size_t clusters,
+                                 const KMeansOptions& options) {
+  check_arguments(context, rows, clusters, options);
+  require(options.initial.rows() == 0, "train_hierarchical_kmeans: it takes no initial centroids");
+  const DefaultFloatEnvironment environment;
+  context.state().cancel.check();
+  check_finite(context, rows, "row");
+  return cluster::train_hierarchy(context, rows, clusters, options);
 }
 
 Neighbors assign(const Context& context, RowsView rows, RowsView centroids, const AssignOptions& options) {

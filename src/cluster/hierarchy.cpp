@@ -1,0 +1,109 @@
+#include "cluster/hierarchy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "cluster/centroid_search.h"
+#include "cluster/training.h"
+#include "core/memory.h"
+
+namespace nearwise::cluster {
+namespace {
+
+// The rows of every part of the first level, ascending.
+class Parts {
+ public:
+  Parts(const Context& context, const RowsView& rows, const KMeans& first_level, Metric metric)
+      : members_(*context.state().budget, rows.rows()), ends_(first_level.centroids.rows() + 1, 0) {
+    Buffer<std::uint32_t> nearest(*context.state().budget, rows.rows());
+    CentroidSearch(context, {.rows = rows, .most_centroids = first_level.centroids.rows(), .metric = metric})
+        .nearest(first_level.centroids, nearest.span(), {}, nullptr);
+    for (const std::uint32_t part : nearest.span()) ++ends_[part + 1];
+    std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
+    std::vector<std::size_t> next(ends_.begin(), ends_.end() - 1);
+    for (std::size_t row = 0; row < rows.rows(); ++row)
+      members_[next[nearest[row]]++] = static_cast<std::uint32_t>(row);
+  }
+
+  std::size_t count() const { return ends_.size() - 1; }
+  std::span<const std::uint32_t> of(std::size_t part) const {
+    return members_.span().subspan(ends_[part], ends_[part + 1] - ends_[part]);
+  }
+
+ private:
+  Buffer<std::uint32_t> members_;
+  std::vector<std::size_t> ends_;  // [parts + 1], from 0
+};
+
+// How many of the clusters each part gets: one, if it has rows, and of the others as many as is its share of the other
+// rows. Never more than it has rows.
+std::vector<std::size_t> shares_of(const Parts& parts, std::size_t rows, std::size_t clusters) {
+  std::vector<std::size_t> shares(parts.count(), 0);
+  for (std::size_t i = 0; i < parts.count(); ++i) shares[i] = parts.of(i).empty() ? 0 : 1;
+  const std::size_t taken = std::accumulate(shares.begin(), shares.end(), std::size_t{0});
+  const std::size_t rest = clusters - taken;
+  if (rest == 0) return shares;
+  struct Remainder {
+    std::size_t size;
+    std::size_t part;
+  };
+  std::vector<Remainder> remainders;
+  std::size_t dealt = 0;
+  for (std::size_t i = 0; i < parts.count(); ++i) {
+    if (shares[i] == 0) continue;
+    // Both have 32 bits.
+    const std::size_t product = rest * (parts.of(i).size() - 1);
+    shares[i] += product / (rows - taken);
+    dealt += product / (rows - taken);
+    remainders.push_back({product % (rows - taken), i});
+  }
+  std::ranges::stable_sort(remainders, std::greater<>(), &Remainder::size);
+  for (std::size_t i = 0; dealt < rest; ++i, ++dealt) ++shares[remainders[i].part];
+  return shares;
+}
+
+}  // namespace
+
+KMeans train_hierarchy(const Context& context, const RowsView& rows, std::size_t clusters,
+                       const KMeansOptions& options) {
+  const Context::State& state = context.state();
+  const std::size_t row_bytes = rows.dim() * element_size(rows.type());
+  const Reservation reservation(
+      *state.budget, buffer_bytes(clusters * rows.dim(), sizeof(float)) + clusters * sizeof(std::size_t));
+  // Rows of the first level, and again as parts of the second.
+  ProgressMeter progress(state.options.progress, state.clock, "train_kmeans", 2 * rows.rows());
+  const ProgressCallback nobody;
+  ProgressMeter silent(nobody, state.clock, "", 0);
+
+  const auto first_clusters = static_cast<std::size_t>(std::sqrt(static_cast<double>(clusters)));
+  const KMeans first_level = train(context, rows, first_clusters, options, silent);
+  progress.add(rows.rows());
+  const Parts parts(context, rows, first_level, options.metric);
+  const std::vector<std::size_t> shares = shares_of(parts, rows.rows(), clusters);
+
+  KMeans result{Matrix<float>(clusters, rows.dim()), {}, {0.0}, true};
+  for (std::size_t i = 0; i < parts.count(); ++i) {
+    if (shares[i] == 0) continue;
+    const std::span<const std::uint32_t> members = parts.of(i);
+    Buffer<std::byte> gathered(*state.budget, members.size() * row_bytes);
+    for (std::size_t j = 0; j < members.size(); ++j)
+      std::memcpy(gathered.data() + j * row_bytes, rows.row(members[j]), row_bytes);
+    const KMeans part = train(context, {gathered.data(), rows.type(), members.size(), rows.dim(), row_bytes},
+                              shares[i], options, silent);
+    std::copy_n(part.centroids.data(), shares[i] * rows.dim(),
+                result.centroids.row(result.sizes.size()).data());
+    result.sizes.insert(result.sizes.end(), part.sizes.begin(), part.sizes.end());
+    result.errors[0] += part.errors.back();
+    result.converged = result.converged && part.converged;
+    progress.add(members.size());
+  }
+  progress.finish();
+  return result;
+}
+
+}  // namespace nearwise::cluster

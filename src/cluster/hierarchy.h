@@ -1,0 +1,16 @@
+// k-means in two levels, for very many clusters.
+#pragma once
+
+#include <cstddef>
+
+#include "nearwise/context.h"
+#include "nearwise/kmeans.h"
+#include "nearwise/matrix.h"
+
+namespace nearwise::cluster {
+
+// Arguments have been checked.
+KMeans train_hierarchy(const Context& context, const RowsView& rows, std::size_t clusters,
+                       const KMeansOptions& options);
+
+}  // namespace nearwise::cluster
