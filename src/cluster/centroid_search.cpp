@@ -48,8 +48,7 @@ std::uint64_t CentroidSearch::least_bytes(const Context& context, const Centroid
 }
 
 CentroidSearch::CentroidSearch(const Context& context, const CentroidSearchArgs& args)
-    : context_(context),
-      args_(args),
+    : args_(args),
       stream_(open_stream(context)),
       // Of the rows, not of the centroids: those move.
       centre_(centre_of(*stream_, args.rows, args.metric)) {

@@ -49,7 +49,6 @@ class CentroidSearch {
               const PreparedRows& block, std::span<std::uint32_t> ids, std::span<float> distances,
               ProgressMeter* progress);
 
-  const Context& context_;
   const CentroidSearchArgs args_;
   std::unique_ptr<Stream> stream_;
   std::vector<float> centre_;
