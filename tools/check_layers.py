@@ -30,6 +30,7 @@ PUBLIC_HEADERS = {
     "select_k": "ops",
     "device_memory": "ops",
     "kmeans": "cluster",
+    "product_quantizer": "quantize",
     "sharded": "shard",
 }
 UMBRELLA = PurePosixPath("include/nearwise/nearwise.h")

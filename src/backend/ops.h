@@ -4,6 +4,7 @@
 // rows feed a collector, which at the end is finished with exact distances. Few queries skip all that.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -194,6 +195,41 @@ struct CentroidMeansArgs {
   std::span<double> errors;          // [clusters]
 };
 
+// The codewords of a product quantizer: a row is cut into parts, and each has codewords of its own.
+struct Codebooks {
+  std::size_t dim = 0;
+  std::size_t parts = 1;         // 1 to dim
+  unsigned bits = 8;             // of a part's code: 4 or 8
+  std::span<const float> words;  // part after part, each [2^bits, its elements]
+
+  std::size_t count() const { return std::size_t{1} << bits; }  // codewords of a part
+  // Where the elements of a part begin. Lengths differ by at most one, the longer parts come first.
+  std::size_t begin(std::size_t part) const { return dim / parts * part + std::min(part, dim % parts); }
+  std::size_t length(std::size_t part) const { return begin(part + 1) - begin(part); }
+  std::span<const float> of(std::size_t part) const {
+    return words.subspan(begin(part) * count(), length(part) * count());
+  }
+  // 8 bits: a byte per part. 4 bits: part 2i in the low half of byte i, part 2i + 1 in the high half.
+  std::size_t code_bytes() const { return bits == 8 ? parts : (parts + 1) / 2; }
+};
+
+// The nearest codeword of every part of every row: the one that knn with k = 1 finds.
+struct PartCodesArgs {
+  RowsView rows;  // finite
+  Codebooks codebooks;
+  MatrixView<std::uint8_t> codes;     // [rows, code_bytes] out
+  ProgressMeter* progress = nullptr;  // counts rows
+};
+
+// The reported distance (sqeuclidean or inner_product) of every part of every query from its codewords.
+struct PartTablesArgs {
+  RowsView queries;  // finite
+  Codebooks codebooks;
+  Metric metric = Metric::sqeuclidean;
+  MatrixView<float> tables;           // [queries, parts * 2^bits] out
+  ProgressMeter* progress = nullptr;  // counts queries
+};
+
 // The ids of one row's columns: a caller's, of either width, or the positions themselves.
 struct RowIds {
   const std::uint32_t* narrow = nullptr;
@@ -264,6 +300,11 @@ struct Ops {
   // Bytes that centroid_means takes on the budget, at the most.
   std::uint64_t (*centroid_means_bytes)(const Stream&, std::size_t rows, std::size_t dim) = nullptr;
   void (*centroid_means)(Stream&, const CentroidMeansArgs&) = nullptr;
+  // Product quantization; bytes on the budget, at the most.
+  std::uint64_t (*part_codes_bytes)(const Stream&, const Codebooks&) = nullptr;
+  void (*part_codes)(Stream&, const PartCodesArgs&) = nullptr;
+  std::uint64_t (*part_tables_bytes)(const Stream&, const Codebooks&) = nullptr;
+  void (*part_tables)(Stream&, const PartTablesArgs&) = nullptr;
   // The least working memory that will do; select_k takes more where it is there.
   std::uint64_t (*select_k_bytes)(const Stream&, const SelectKShape&) = nullptr;
   void (*select_k)(Stream&, const SelectKArgs&) = nullptr;

@@ -33,6 +33,10 @@ std::vector<std::string> supported_operations(const Ops& ops) {
   add("assign", ops.assign != nullptr);
   add("centroid_means_bytes", ops.centroid_means_bytes != nullptr);
   add("centroid_means", ops.centroid_means != nullptr);
+  add("part_codes_bytes", ops.part_codes_bytes != nullptr);
+  add("part_codes", ops.part_codes != nullptr);
+  add("part_tables_bytes", ops.part_tables_bytes != nullptr);
+  add("part_tables", ops.part_tables != nullptr);
   add("select_k_bytes", ops.select_k_bytes != nullptr);
   add("select_k", ops.select_k != nullptr);
   add("stream_handle", ops.stream_handle != nullptr);

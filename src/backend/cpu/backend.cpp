@@ -45,6 +45,10 @@ const Backend* cpu_backend() {
               .assign = cpu::assign,
               .centroid_means_bytes = cpu::centroid_means_bytes,
               .centroid_means = cpu::centroid_means,
+              .part_codes_bytes = cpu::part_codes_bytes,
+              .part_codes = cpu::part_codes,
+              .part_tables_bytes = cpu::part_tables_bytes,
+              .part_tables = cpu::part_tables,
               .select_k_bytes = cpu::select_k_bytes,
               .select_k = cpu::select_k},
   };

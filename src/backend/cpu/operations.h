@@ -20,6 +20,10 @@ AssignCosts assign_costs(const Stream& stream, const KnnCostsArgs& args);
 void assign(Stream& stream, const AssignArgs& args);
 std::uint64_t centroid_means_bytes(const Stream& stream, std::size_t rows, std::size_t dim);
 void centroid_means(Stream& stream, const CentroidMeansArgs& args);
+std::uint64_t part_codes_bytes(const Stream& stream, const Codebooks& codebooks);
+void part_codes(Stream& stream, const PartCodesArgs& args);
+std::uint64_t part_tables_bytes(const Stream& stream, const Codebooks& codebooks);
+void part_tables(Stream& stream, const PartTablesArgs& args);
 std::uint64_t select_k_bytes(const Stream& stream, const SelectKShape& shape);
 void select_k(Stream& stream, const SelectKArgs& args);
 

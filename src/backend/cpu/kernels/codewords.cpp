@@ -1,0 +1,205 @@
+// The nearest of 16 or 256 short codewords. Squared differences are added in f32, a codeword per lane. All terms are positive,
+// hence every sum is within a known share of its true value: codewords beyond the least sum and that share cannot be
+// the nearest. Nearly always one is left, and it is the answer; else those left are evaluated as a distance is reported.
+// Which codeword is found does not depend on the instruction set, though the sums do.
+#include "backend/cpu/kernels/codewords.h"
+
+#include "backend/cpu/kernels/targets.h"
+#include "core/distance.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/kernels/codewords.cpp"
+#include "hwy/foreach_target.h"
+// After foreach_target.h: included once per target.
+#include <algorithm>
+#include <limits>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace nearwise::cpu {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::CappedTag<float, 16>;
+using DoubleTag = hn::CappedTag<double, distance_lanes>;
+using Vector = hn::Vec<FloatTag>;
+
+constexpr std::size_t lanes = hn::MaxLanes(FloatTag());
+constexpr std::size_t double_lanes = hn::MaxLanes(DoubleTag());
+constexpr std::size_t word_bits = 64;
+// Rows that share the loads of a codeword; with two vectors of codewords, eight sums are under way.
+constexpr std::size_t rows_at_once = 4;
+
+// Sums of squared differences of `rows_at_once` rows from all codewords, and the least of each row.
+template <std::size_t vectors>
+HWY_INLINE void score(const CodewordsView& codewords, const float* HWY_RESTRICT rows, std::size_t stride,
+                      float (*HWY_RESTRICT scores)[most_codewords], float* HWY_RESTRICT least) {
+  const FloatTag df;
+  Vector lowest[rows_at_once];
+  for (Vector& vector : lowest) vector = hn::Set(df, std::numeric_limits<float>::infinity());
+  for (std::size_t first = 0; first < codewords.count; first += vectors * lanes) {
+    Vector sums[rows_at_once][vectors];
+    for (auto& row : sums)
+      for (Vector& sum : row) sum = hn::Zero(df);
+    const float* column = codewords.columns + first;
+    for (std::size_t i = 0; i < codewords.dim; ++i, column += codewords.count) {
+      Vector words[vectors];
+      for (std::size_t v = 0; v < vectors; ++v) words[v] = hn::LoadU(df, column + v * lanes);
+      for (std::size_t r = 0; r < rows_at_once; ++r) {
+        const auto element = hn::Set(df, rows[r * stride + i]);
+        for (std::size_t v = 0; v < vectors; ++v) {
+          const auto difference = hn::Sub(element, words[v]);
+          sums[r][v] = hn::MulAdd(difference, difference, sums[r][v]);
+        }
+      }
+    }
+    for (std::size_t r = 0; r < rows_at_once; ++r)
+      for (std::size_t v = 0; v < vectors; ++v) {
+        hn::Store(sums[r][v], df, scores[r] + first + v * lanes);
+        lowest[r] = hn::Min(lowest[r], sums[r][v]);
+      }
+  }
+  for (std::size_t r = 0; r < rows_at_once; ++r) least[r] = hn::GetLane(hn::MinOfLanes(df, lowest[r]));
+}
+
+HWY_INLINE void score(const CodewordsView& codewords, const float* rows, std::size_t stride,
+                      float (*scores)[most_codewords], float* least) {
+  if (codewords.count % (2 * lanes) == 0)
+    score<2>(codewords, rows, stride, scores, least);
+  else
+    score<1>(codewords, rows, stride, scores, least);
+}
+
+// The squared distance as core/distance.h defines it.
+HWY_INLINE float evaluate(const float* row, const float* codeword, std::size_t dim) {
+  double sums[distance_lanes] = {};
+  for (std::size_t i = 0; i < dim; ++i) {
+    const double difference = static_cast<double>(row[i]) - static_cast<double>(codeword[i]);
+    sums[i % distance_lanes] += difference * difference;
+  }
+  return static_cast<float>(sum_of_lanes(sums));
+}
+
+// With u = 2^-24, a sum of dim terms is off by (dim + 2) u of itself at the most, and by dim smallest numbers where
+// squares underflow. Two sums are compared, and the rounding of two reported distances is to be told apart: 4 (dim + 4) u
+// and 4 (dim + 2) smallest numbers are more than enough.
+HWY_INLINE float limit_of(float least, std::size_t dim) {
+  const auto terms = static_cast<float>(dim);
+  return least * (1 + 4 * (terms + 4) * 0x1p-24F) + 4 * (terms + 2) * 0x1p-149F;
+}
+
+HWY_INLINE std::uint8_t choose(const CodewordsView& codewords, const float* row,
+                               const float* HWY_RESTRICT scores, float least) {
+  const FloatTag df;
+  const auto limit = hn::Set(df, limit_of(least, codewords.dim));
+  std::uint64_t left[most_codewords / word_bits] = {};
+  std::size_t candidates = 0;
+  std::size_t found = 0;
+  for (std::size_t w = 0; w * word_bits < codewords.count; ++w) {
+    const std::size_t first = w * word_bits;
+    const std::size_t end = std::min(word_bits, codewords.count - first);
+    for (std::size_t i = 0; i < end; i += lanes) {
+      std::uint64_t bits = 0;
+      hn::StoreMaskBits(df, hn::Le(hn::Load(df, scores + first + i), limit),
+                        reinterpret_cast<std::uint8_t*>(&bits));
+      left[w] |= bits << i;
+    }
+    left[w] &= codewords.distinct[w];
+    candidates += hwy::PopCount(left[w]);
+    if (left[w] != 0) found = first + hwy::Num0BitsBelowLS1Bit_Nonzero64(left[w]);
+  }
+  if (HWY_LIKELY(candidates == 1)) return static_cast<std::uint8_t>(found);
+  float nearest = 0;
+  bool any = false;
+  for (std::size_t w = 0; w * word_bits < codewords.count; ++w)
+    for (std::uint64_t bits = left[w]; bits != 0; bits &= bits - 1) {
+      const std::size_t index = w * word_bits + hwy::Num0BitsBelowLS1Bit_Nonzero64(bits);
+      const float distance = evaluate(row, codewords.words + index * codewords.dim, codewords.dim);
+      if (any && !(distance < nearest)) continue;
+      any = true;
+      nearest = distance;
+      found = index;
+    }
+  return static_cast<std::uint8_t>(found);
+}
+
+void nearest(const NearestCodewordsArgs& args) noexcept {
+  HWY_ALIGN float scores[rows_at_once][most_codewords];
+  float least[rows_at_once];
+  const CodewordsView& codewords = args.codewords;
+  for (std::size_t row = 0; row < args.count; row += rows_at_once) {
+    // The last rows of a tile are looked at twice where they are no whole group, or one by one where there is none.
+    if (args.count < rows_at_once) {
+      for (std::size_t r = 0; r < args.count; ++r) {
+        const float* const only = args.rows + r * args.stride;
+        score(codewords, only, 0, scores, least);
+        args.nearest[r] = choose(codewords, only, scores[0], least[0]);
+      }
+      return;
+    }
+    const std::size_t first = std::min(row, args.count - rows_at_once);
+    const float* const rows = args.rows + first * args.stride;
+    score(codewords, rows, args.stride, scores, least);
+    for (std::size_t r = 0; r < rows_at_once; ++r)
+      args.nearest[first + r] = choose(codewords, rows + r * args.stride, scores[r], least[r]);
+  }
+}
+
+// Distances of the query from vectors of codewords: the eight lanes of the definition are eight vectors of sums.
+template <bool product>
+void table(const CodewordTableArgs& args) noexcept {
+  const DoubleTag dd;
+  const hn::Rebind<float, DoubleTag> df;
+  const CodewordsView& codewords = args.codewords;
+  for (std::size_t first = 0; first < codewords.count; first += double_lanes) {
+    hn::Vec<DoubleTag> sums[distance_lanes];
+    for (auto& sum : sums) sum = hn::Zero(dd);
+    const float* column = codewords.columns + first;
+    for (std::size_t i = 0; i < codewords.dim; i += distance_lanes)
+      for (std::size_t lane = 0; lane < distance_lanes; ++lane) {
+        if (i + lane >= codewords.dim) break;
+        const auto element = hn::Set(dd, static_cast<double>(args.query[i + lane]));
+        const auto words = hn::PromoteTo(dd, hn::LoadU(df, column));
+        column += codewords.count;
+        if constexpr (product) {
+          sums[lane] = hn::Add(sums[lane], hn::Mul(element, words));
+        } else {
+          const auto difference = hn::Sub(element, words);
+          sums[lane] = hn::Add(sums[lane], hn::Mul(difference, difference));
+        }
+      }
+    // As sum_of_lanes.
+    const auto even = hn::Add(hn::Add(sums[0], sums[4]), hn::Add(sums[2], sums[6]));
+    const auto odd = hn::Add(hn::Add(sums[1], sums[5]), hn::Add(sums[3], sums[7]));
+    // Not by DemoteTo: Highway's emulation takes what is beyond f32 for its largest number.
+    HWY_ALIGN double total[double_lanes];
+    hn::Store(hn::Add(even, odd), dd, total);
+    for (std::size_t lane = 0; lane < double_lanes; ++lane)
+      args.table[first + lane] = static_cast<float>(total[lane]);
+  }
+}
+
+const CodewordKernels* codewords_table() {
+  static constexpr CodewordKernels kernels = {nearest, table<false>, table<true>};
+  return &kernels;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace nearwise::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "backend/cpu/kernels/dispatch.h"
+
+namespace nearwise::cpu {
+
+HWY_EXPORT(codewords_table);
+
+const CodewordKernels& codeword_kernels(InstructionSet set) {
+  return *select(HWY_DISPATCH_TABLE(codewords_table), set)();
+}
+
+}  // namespace nearwise::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,46 @@
+#include "quantize/finite_rows.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "backend/context_state.h"
+#include "core/checked.h"
+#include "core/convert.h"
+
+namespace nearwise::quantize {
+namespace {
+
+constexpr std::size_t task_rows = 4096;
+
+bool is_finite(const RowsView& rows, std::size_t row) {
+  return visit_element_type(rows.type(), [&](auto tag) {
+    float poison = 0;  // x * 0 is NaN for a NaN or infinite x, and stays NaN
+    for (std::size_t i = 0; i < rows.dim(); ++i) poison += element<decltype(tag)>(rows.row(row), i) * 0;
+    return poison == 0;
+  });
+}
+
+}  // namespace
+
+void check_finite(const char* operation, const Context& context, const RowsView& rows,
+                  std::size_t first_row) {
+  if (rows.type() == ElementType::u8 || rows.type() == ElementType::i8 ||
+      rows.place().kind != DeviceKind::cpu)
+    return;
+  std::atomic<std::size_t> lowest{rows.rows()};
+  context.state().threads->for_each(divide_up(rows.rows(), task_rows), [&](std::size_t task) {
+    context.state().cancel.check();
+    const std::size_t end = std::min(rows.rows(), (task + 1) * task_rows);
+    for (std::size_t row = task * task_rows; row < end; ++row) {
+      if (is_finite(rows, row)) continue;
+      std::size_t known = lowest.load();
+      while (row < known && !lowest.compare_exchange_weak(known, row)) {
+      }
+      return;
+    }
+  });
+  require(lowest.load() == rows.rows(), "{}: every element must be finite, row {} holds NaN or infinity",
+          operation, first_row + lowest.load());
+}
+
+}  // namespace nearwise::quantize
