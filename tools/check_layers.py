@@ -29,6 +29,7 @@ PUBLIC_HEADERS = {
     "exact": "ops",
     "select_k": "ops",
     "device_memory": "ops",
+    "ivf": "index",
     "kmeans": "cluster",
     "product_quantizer": "quantize",
     "sharded": "shard",

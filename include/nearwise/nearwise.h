@@ -5,6 +5,7 @@
 #include "nearwise/device_memory.h"
 #include "nearwise/error.h"
 #include "nearwise/exact.h"
+#include "nearwise/ivf.h"
 #include "nearwise/kmeans.h"
 #include "nearwise/machine.h"
 #include "nearwise/matrix.h"

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/lists.h"
 #include "nearwise/matrix.h"
 #include "nearwise/types.h"
 
@@ -300,6 +301,8 @@ struct Ops {
   // Bytes that centroid_means takes on the budget, at the most.
   std::uint64_t (*centroid_means_bytes)(const Stream&, std::size_t rows, std::size_t dim) = nullptr;
   void (*centroid_means)(Stream&, const CentroidMeansArgs&) = nullptr;
+  ListSearchCosts (*list_search_costs)(const Stream&, const ListSearchShape&) = nullptr;
+  void (*list_search)(Stream&, const ListSearchArgs&) = nullptr;
   // Product quantization; bytes on the budget, at the most.
   std::uint64_t (*part_codes_bytes)(const Stream&, const Codebooks&) = nullptr;
   void (*part_codes)(Stream&, const PartCodesArgs&) = nullptr;

@@ -33,6 +33,8 @@ std::vector<std::string> supported_operations(const Ops& ops) {
   add("assign", ops.assign != nullptr);
   add("centroid_means_bytes", ops.centroid_means_bytes != nullptr);
   add("centroid_means", ops.centroid_means != nullptr);
+  add("list_search_costs", ops.list_search_costs != nullptr);
+  add("list_search", ops.list_search != nullptr);
   add("part_codes_bytes", ops.part_codes_bytes != nullptr);
   add("part_codes", ops.part_codes != nullptr);
   add("part_tables_bytes", ops.part_tables_bytes != nullptr);

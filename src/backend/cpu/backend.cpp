@@ -45,6 +45,8 @@ const Backend* cpu_backend() {
               .assign = cpu::assign,
               .centroid_means_bytes = cpu::centroid_means_bytes,
               .centroid_means = cpu::centroid_means,
+              .list_search_costs = cpu::list_search_costs,
+              .list_search = cpu::list_search,
               .part_codes_bytes = cpu::part_codes_bytes,
               .part_codes = cpu::part_codes,
               .part_tables_bytes = cpu::part_tables_bytes,

@@ -20,6 +20,8 @@ AssignCosts assign_costs(const Stream& stream, const KnnCostsArgs& args);
 void assign(Stream& stream, const AssignArgs& args);
 std::uint64_t centroid_means_bytes(const Stream& stream, std::size_t rows, std::size_t dim);
 void centroid_means(Stream& stream, const CentroidMeansArgs& args);
+ListSearchCosts list_search_costs(const Stream& stream, const ListSearchShape& shape);
+void list_search(Stream& stream, const ListSearchArgs& args);
 std::uint64_t part_codes_bytes(const Stream& stream, const Codebooks& codebooks);
 void part_codes(Stream& stream, const PartCodesArgs& args);
 std::uint64_t part_tables_bytes(const Stream& stream, const Codebooks& codebooks);

@@ -1,0 +1,116 @@
+// Inverted files: rows in lists around the centroids of a k-means, of which a search looks at the nearest few.
+//
+// IvfFlat keeps the rows as they are. IvfPq keeps of every row a product code of what its centroid leaves over: 8 to 64 bytes
+// instead of hundreds. The answer of a search is defined, not a matter of luck: the lists are those whose centroids knn
+// finds, the candidates are the rows in them that are best by the distance from what their code stands for, and among
+// them the best k are reported, best first, the lower id in a tie. The same bytes on every instruction set and at any
+// number of threads, whatever else is in the batch.
+//
+// Training returns an index without rows. Rows are added in batches, under the caller's ids or numbered in turn. Searches may
+// run at once; add, remove and merge must run alone. The index counts on the budget of the context it was trained with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "nearwise/context.h"
+#include "nearwise/matrix.h"
+#include "nearwise/neighbors.h"
+#include "nearwise/product_quantizer.h"
+#include "nearwise/types.h"
+
+namespace nearwise {
+
+struct IvfSearchOptions {
+  std::size_t probes = 0;  // lists to look at; 0: the index's own number
+  // The vectors themselves, by id, in memory or in a mapped file: candidates are looked at again, and reported with their
+  // true distance. Empty: candidates are reported as their codes have them.
+  RowsView rows = {};
+  std::size_t candidates = 0;  // rows to look at again, at least k; 0: 10 k, at least 100
+};
+
+class Ivf {
+ public:
+  Ivf(Ivf&&) noexcept;
+  Ivf& operator=(Ivf&&) noexcept;
+  ~Ivf();
+
+  // ids: one per row, 0 or larger; empty: numbers from one above the largest id so far. Names the first row with NaN or
+  // infinity; then, and where memory does not suffice, nothing has been added.
+  void add(const Context& context, RowsView rows, std::span<const Id> ids = {});
+  // Every row with one of these ids. Returns their number.
+  std::size_t remove(const Context& context, std::span<const Id> ids);
+  // Appends the rows of an index with the same quantizers, element for element: made by one training.
+  void merge(const Ivf& other);
+  // An index with the same quantizers and without rows.
+  Ivf empty_copy() const;
+
+  // [queries, k], padded where the lists hold fewer rows.
+  Neighbors search(const Context& context, RowsView queries, std::size_t k,
+                   const IvfSearchOptions& options = {}) const;
+
+  std::size_t size() const;  // rows
+  std::size_t dim() const;
+  std::size_t lists() const;
+  std::size_t list_size(std::size_t list) const;
+  std::size_t code_bytes() const;  // per row, without the id
+  Metric metric() const;
+  MatrixView<const float> centroids() const;  // [lists, dim]
+  const ProductQuantizer* quantizer()
+      const;                   // of what the centroids leave over; null: rows are kept as they are
+  std::size_t probes() const;  // of a search that names none
+  void set_probes(std::size_t probes);
+
+ protected:
+  struct State;
+  explicit Ivf(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+
+ private:
+  friend void save(const Ivf& index, const std::filesystem::path& path);
+  friend Ivf load_ivf(const Context& context, const std::filesystem::path& path);
+};
+
+// In the container of docs/format.md, as storage.h has it: atomic, checked, the same bytes for the same index.
+void save(const Ivf& index, const std::filesystem::path& path);
+// Maps the file: its rows are read as searches need them, and copied list by list where they change. Every checksum is
+// verified first, and the structure apart from them. The file must stay as it is while the index lives.
+Ivf load_ivf(const Context& context, const std::filesystem::path& path);
+
+struct IvfFlatOptions {
+  Metric metric = Metric::sqeuclidean;
+  std::size_t lists = 0;        // 0: about 4 sqrt(rows), and at least 39 rows in each
+  std::size_t iterations = 10;  // of k-means, at most
+  std::size_t rows_per_list =
+      256;  // to train on; of more rows so many are drawn by the context's seed. 0: all
+};
+
+class IvfFlat : public Ivf {
+ public:
+  static IvfFlat train(const Context& context, RowsView rows, const IvfFlatOptions& options = {});
+
+ private:
+  using Ivf::Ivf;
+};
+
+struct IvfPqOptions {
+  Metric metric = Metric::sqeuclidean;
+  std::size_t lists = 0;
+  std::size_t iterations = 10;
+  std::size_t rows_per_list = 256;
+  std::size_t code_bytes = 0;  // 0: one for every 8 elements, 8 to 64
+  unsigned bits = 8;           // of a part's code: 4 or 8
+};
+
+class IvfPq : public Ivf {
+ public:
+  static IvfPq train(const Context& context, RowsView rows, const IvfPqOptions& options = {});
+
+ private:
+  using Ivf::Ivf;
+};
+
+}  // namespace nearwise

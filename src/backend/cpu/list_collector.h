@@ -1,0 +1,89 @@
+// Candidates of a search in inverted lists, for every query.
+//
+// As in exact search (candidates.h), scores decide who is looked at and evaluations decide who is best: the answer does not
+// depend on how lists are scanned, in which order, or by how many threads. Differences: rows are decoded when they are
+// evaluated, equal distances are ordered by id, and any thread may add to any query.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+
+#include "backend/cpu/answers.h"
+#include "backend/cpu/list_rows.h"
+#include "backend/cpu/prepared_rows.h"
+#include "backend/cpu/stream.h"
+#include "backend/ops.h"
+#include "core/memory.h"
+#include "core/score_bound.h"
+
+namespace nearwise::cpu {
+
+class ListCollector {
+ public:
+  // Entries of a query's list.
+  static std::size_t list_capacity(std::size_t k) { return 2 * k + 128; }
+  static std::size_t bytes_per_query(std::size_t k);
+  // What each thread needs while it evaluates.
+  static std::uint64_t scratch_bytes(const ListSearchShape& shape);
+
+  ListCollector(CpuStream& stream, const PackedRows& queries, const ListSearchArgs& args,
+                const ListNumbers& numbers);
+
+  // The largest score that a row no longer than `longest` may have and still be of use; NaN: scores mean nothing.
+  float cutoff(std::size_t query, const Lengths& longest);
+  // Rows no longer than `longest` with their scores.
+  void add(std::size_t query, const Lengths& longest, std::span<const float> scores,
+           std::span<const std::uint32_t> rows);
+  // Rows whose scores mean nothing.
+  void evaluate(std::size_t query, std::uint32_t first_row, std::size_t count);
+  // Writes the query's answers. All have been added.
+  void finish(std::size_t query);
+
+ private:
+  struct State {
+    Lengths longest;  // of the rows that may stand in the list
+    double limit;     // a row whose value exceeds it is no answer
+    std::uint32_t count;
+    std::uint32_t answers;
+  };
+  // A list of candidates: their scores, and the rows.
+  struct List {
+    float* scores;
+    std::uint32_t* rows;
+  };
+
+  List list(std::size_t query) {
+    return {scores_.data() + query * capacity_, rows_.data() + query * capacity_};
+  }
+  std::span<Answer> answers(std::size_t query) {
+    return {answers_.data() + query * k_, states_[query].answers};
+  }
+  Id id_of(std::uint32_t row) const;
+  void make_room(std::size_t query);
+  void drop_excluded(std::size_t query);
+  void evaluate_list(std::size_t query);
+  // Offers rows[0 .. count) to the query's answers.
+  void evaluate_rows(std::size_t query, const std::uint32_t* rows, std::size_t count);
+  void offer(std::size_t query, Answer answer);
+  // The rows of the k best in the list, found with as few evaluations as will do. The list is all there is.
+  std::size_t settle(std::size_t query, std::span<std::uint32_t> out);
+  void write_reranked(std::size_t query);
+
+  CpuStream& stream_;
+  const PackedRows& queries_;
+  const ListSearchArgs& args_;
+  const ListNumbers& numbers_;
+  const std::size_t k_;  // candidates
+  const std::size_t capacity_;
+  const ScoreBound bound_;
+  Buffer<float> scores_;                 // [queries, capacity]
+  Buffer<std::uint32_t> rows_;           // [queries, capacity]
+  Buffer<State> states_;                 // [queries]
+  Buffer<Answer> answers_;               // [queries, k] heaps, the worst on top
+  std::array<std::mutex, 256> mutexes_;  // of every 256th query
+};
+
+}  // namespace nearwise::cpu

@@ -1,0 +1,87 @@
+#include "backend/cpu/list_rows.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace nearwise::cpu {
+namespace {
+
+// Rows at a time: one part's codewords stay in the first cache while so many rows take theirs.
+constexpr std::size_t chunk_rows = 256;
+
+std::size_t word_of(const ListCodec& codec, const std::byte* code, std::size_t part) {
+  if (codec.bits == 8) return static_cast<std::size_t>(code[part]);
+  const auto both = static_cast<std::size_t>(code[part / 2]);
+  return part % 2 == 0 ? both & 15U : both >> 4U;
+}
+
+// Part after part for all rows. dims: of every part, or 0 if they differ or are unusual.
+template <std::size_t dims>
+void decode_product(const ListCodec& codec, const float* centroid, const std::byte* codes, std::size_t count,
+                    float* out) {
+  const float* book = codec.codebooks.data();
+  for (std::size_t part = 0; part < codec.parts(); ++part) {
+    const std::size_t begin = codec.part_begins[part];
+    const std::size_t length = dims != 0 ? dims : codec.part_begins[part + 1] - begin;
+    for (std::size_t row = 0; row < count; ++row) {
+      const float* const word = book + word_of(codec, codes + row * codec.code_bytes, part) * length;
+      float* const to = out + row * codec.dim + begin;
+      for (std::size_t i = 0; i < length; ++i) to[i] = centroid[begin + i] + word[i];
+    }
+    book += length << codec.bits;
+  }
+}
+
+using Decode = void (*)(const ListCodec&, const float*, const std::byte*, std::size_t, float*);
+
+Decode decoder_of(const ListCodec& codec) {
+  if (codec.dim % codec.parts() != 0) return decode_product<0>;
+  switch (codec.dim / codec.parts()) {
+    case 1: return decode_product<1>;
+    case 2: return decode_product<2>;
+    case 4: return decode_product<4>;
+    case 8: return decode_product<8>;
+    case 16: return decode_product<16>;
+    default: return decode_product<0>;
+  }
+}
+
+}  // namespace
+
+ListNumbers::ListNumbers(std::span<const ListView> lists) : firsts_(lists.size() + 1) {
+  for (std::size_t list = 0; list < lists.size(); ++list)
+    firsts_[list + 1] = firsts_[list] + lists[list].rows;
+  const std::size_t rows = firsts_.back();
+  stretches_.reserve((rows >> stretch_bits) + 1);
+  std::size_t list = 0;
+  for (std::size_t row = 0; row < rows; row += std::size_t{1} << stretch_bits) {
+    while (firsts_[list + 1] <= row) ++list;
+    stretches_.push_back(static_cast<std::uint32_t>(list));
+  }
+}
+
+std::uint64_t ListNumbers::bytes(std::size_t lists, std::size_t rows) {
+  return (lists + 1) * sizeof(std::size_t) + ((rows >> stretch_bits) + 1) * sizeof(std::uint32_t);
+}
+
+ListNumbers::Place ListNumbers::find(std::uint32_t number) const {
+  std::size_t list = stretches_[number >> stretch_bits];
+  while (firsts_[list + 1] <= number) ++list;
+  return {list, number - firsts_[list]};
+}
+
+void decode_rows(const ListCodec& codec, const ListView& view, std::size_t list, std::size_t first,
+                 std::size_t count, std::byte* out) {
+  const std::byte* const codes = view.codes + first * codec.code_bytes;
+  if (!codec.is_product()) {
+    std::memcpy(out, codes, count * codec.code_bytes);
+    return;
+  }
+  const Decode decode = decoder_of(codec);
+  const float* const centroid = codec.centroids.row(list).data();
+  for (std::size_t begin = 0; begin < count; begin += chunk_rows)
+    decode(codec, centroid, codes + begin * codec.code_bytes, std::min(chunk_rows, count - begin),
+           reinterpret_cast<float*>(out) + begin * codec.dim);
+}
+
+}  // namespace nearwise::cpu

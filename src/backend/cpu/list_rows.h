@@ -1,0 +1,36 @@
+// Rows of inverted lists: where a numbered row is, and what its code stands for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backend/ops.h"
+
+namespace nearwise::cpu {
+
+// Numbers the rows of all lists in a row: those of list 0 first.
+class ListNumbers {
+ public:
+  explicit ListNumbers(std::span<const ListView> lists);
+  static std::uint64_t bytes(std::size_t lists, std::size_t rows);
+
+  struct Place {
+    std::size_t list;
+    std::size_t row;
+  };
+  Place find(std::uint32_t number) const;
+  std::uint32_t first(std::size_t list) const { return static_cast<std::uint32_t>(firsts_[list]); }
+
+ private:
+  static constexpr unsigned stretch_bits = 8;
+  std::vector<std::size_t> firsts_;       // [lists + 1]
+  std::vector<std::uint32_t> stretches_;  // the list of every 256th row: the search begins there
+};
+
+// Writes rows [first, first + count) of a list as codec.type, one after the other.
+void decode_rows(const ListCodec& codec, const ListView& view, std::size_t list, std::size_t first,
+                 std::size_t count, std::byte* out);
+
+}  // namespace nearwise::cpu

@@ -1,0 +1,70 @@
+// An inverted file as backends see it: rows in lists, and the code that stands for each of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "nearwise/matrix.h"
+#include "nearwise/types.h"
+
+namespace nearwise {
+
+struct ListView {
+  const std::byte* codes = nullptr;  // [rows, code_bytes]
+  const Id* ids = nullptr;           // [rows]
+  std::size_t rows = 0;
+};
+
+// What a code stands for: the row itself, or the sum of its list's centroid and one codeword for each part of the row.
+struct ListCodec {
+  std::size_t dim = 0;
+  ElementType type = ElementType::f32;  // of the rows that codes stand for
+  std::size_t code_bytes = 0;
+  // Of product codes; empty where codes are the rows.
+  std::span<const std::size_t> part_begins;  // [parts + 1] dimensions
+  std::span<const float> codebooks;          // of all parts in turn, [2^bits, dimensions of the part]
+  unsigned bits = 8;                         // or 4: part 2i in the low half of byte i
+  MatrixView<const float> centroids;         // [lists, dim]
+
+  bool is_product() const { return !part_begins.empty(); }
+  std::size_t parts() const { return part_begins.size() - 1; }
+};
+
+// The best k rows of the lists that each query probes, by their reported distance from what their codes stand for and then by
+// id. With `rows`, the best `candidates` so found are looked at again: of these the best k by the distance from the row
+// itself.
+struct ListSearchArgs {
+  RowsView queries;
+  std::span<const Id> probes;  // [queries, probe count] lists; no_id: none
+  std::span<const ListView> lists;
+  const ListCodec& codec;
+  Metric metric = Metric::sqeuclidean;
+  std::span<const float> centre;  // as in PrepareArgs
+  std::size_t k = 0;
+  std::size_t candidates = 0;  // at least k
+  RowsView rows;               // by id; empty: none
+  MatrixView<Id> ids;          // [queries, k] out, short rows padded
+  MatrixView<float> distances;
+
+  std::size_t probe_count() const { return queries.rows() == 0 ? 0 : probes.size() / queries.rows(); }
+};
+
+// Bytes on the context's budget.
+struct ListSearchCosts {
+  std::uint64_t bytes_per_query = 0;
+  std::uint64_t fixed_bytes = 0;
+};
+
+struct ListSearchShape {
+  std::size_t dim = 0;
+  Metric metric = Metric::sqeuclidean;
+  ElementType query_type = ElementType::f32;
+  ElementType row_type = ElementType::f32;
+  std::size_t candidates = 0;
+  std::size_t probes = 0;
+  std::size_t lists = 0;
+  std::size_t rows = 0;  // in all lists
+};
+
+}  // namespace nearwise

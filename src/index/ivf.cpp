@@ -1,0 +1,158 @@
+// Inverted files: rows in, rows out.
+#include "nearwise/ivf.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+
+#include "core/checked.h"
+#include "core/float_environment.h"
+#include "index/ivf_state.h"
+#include "index/residuals.h"
+#include "nearwise/kmeans.h"
+#include "ops/exact_search.h"
+#include "quantize/finite_rows.h"
+
+namespace nearwise {
+namespace {
+
+// Rows whose residuals are there at the same time.
+constexpr std::size_t batch_rows = 32768;
+
+bool equal(MatrixView<const float> left, MatrixView<const float> right) {
+  return left.rows() == right.rows() && left.cols() == right.cols() &&
+         std::equal(left.data(), left.data() + left.rows() * left.cols(), right.data());
+}
+
+}  // namespace
+
+Ivf::Ivf(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Ivf::Ivf(Ivf&&) noexcept = default;
+Ivf& Ivf::operator=(Ivf&&) noexcept = default;
+Ivf::~Ivf() = default;
+
+std::size_t Ivf::size() const { return state_->rows.rows(); }
+std::size_t Ivf::dim() const { return state_->centroids.cols(); }
+std::size_t Ivf::lists() const { return state_->rows.lists(); }
+std::size_t Ivf::list_size(std::size_t list) const {
+  require(list < lists(), "list_size: a list of 0 to {} expected, given {}", lists() - 1, list);
+  return state_->rows.view(list).rows;
+}
+std::size_t Ivf::code_bytes() const { return state_->rows.code_bytes(); }
+Metric Ivf::metric() const { return state_->metric; }
+MatrixView<const float> Ivf::centroids() const { return state_->centroids; }
+const ProductQuantizer* Ivf::quantizer() const { return state_->quantizer ? &*state_->quantizer : nullptr; }
+std::size_t Ivf::probes() const { return state_->probes; }
+void Ivf::set_probes(std::size_t probes) {
+  require(probes >= 1 && probes <= lists(), "set_probes: 1 to {} lists expected, given {}", lists(), probes);
+  state_->probes = probes;
+}
+
+void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
+  State& state = *state_;
+  check_rows("add", context, rows, state.centroids);
+  require(rows.place().kind == DeviceKind::cpu, "add: rows must be on the host, given rows on {}",
+          name(rows.place()));
+  require(state.quantizer || rows.type() == state.type,
+          "add: rows of {} expected, as those of the training, given {}", name(state.type),
+          name(rows.type()));
+  require(ids.empty() || ids.size() == rows.rows(), "add: one id per row expected, given {} for {} rows",
+          ids.size(), rows.rows());
+  require(std::ranges::all_of(ids, [](Id id) { return id >= 0; }),
+          "add: ids of 0 or larger expected, given {}", ids.empty() ? 0 : std::ranges::min(ids));
+  require(rows.rows() <= most_shard_rows - size(), "add: an index holds at most {} rows, given {} to {}",
+          most_shard_rows, rows.rows(), size());
+  if (rows.rows() == 0) return;
+  const DefaultFloatEnvironment environment;
+  quantize::check_finite("add", context, rows);
+  // Everything that can fail comes before the first row is appended.
+  MemoryBudget& budget = *context.state().budget;
+  const std::size_t code_bytes = state.rows.code_bytes();
+  Buffer<std::uint32_t> nearest(budget, rows.rows());
+  Buffer<std::uint8_t> codes(budget, state.quantizer ? rows.rows() * code_bytes : 0);
+  for (std::size_t first = 0; first < rows.rows(); first += batch_rows) {
+    const RowsView batch = rows.slice(first, std::min(batch_rows, rows.rows() - first));
+    const Neighbors found = assign(context, batch, state.centroids, {.metric = state.metric});
+    for (std::size_t i = 0; i < batch.rows(); ++i)
+      nearest[first + i] = static_cast<std::uint32_t>(found.ids.data()[i]);
+    if (!state.quantizer) continue;
+    const Reservation left_bytes(budget, batch.rows() * (dim() * sizeof(float) + code_bytes));
+    Matrix<float> left(batch.rows(), dim());
+    index::subtract_centroids(context, batch, state.centroids, {found.ids.data(), batch.rows()}, state.metric,
+                              left.view());
+    const Matrix<std::uint8_t> encoded = state.quantizer->encode(context, left);
+    std::memcpy(codes.data() + first * code_bytes, encoded.data(), batch.rows() * code_bytes);
+  }
+  std::vector<std::size_t> more(lists());
+  for (const std::uint32_t list : nearest.span()) ++more[list];
+  state.rows.reserve(more);
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    const std::byte* const code =
+        state.quantizer ? reinterpret_cast<const std::byte*>(codes.data()) + row * code_bytes : rows.row(row);
+    state.rows.append(nearest[row], code, ids.empty() ? state.next_id + static_cast<Id>(row) : ids[row]);
+  }
+  state.next_id = ids.empty() ? state.next_id + static_cast<Id>(rows.rows())
+                              : std::max(state.next_id, std::ranges::max(ids) + 1);
+}
+
+std::size_t Ivf::remove(const Context& context, std::span<const Id> ids) {
+  State& state = *state_;
+  const Reservation bytes(*context.state().budget, ids.size() * 4 * sizeof(Id));
+  const std::unordered_set<Id> gone(ids.begin(), ids.end());
+  std::vector<std::vector<std::uint8_t>> drop(lists());
+  context.state().threads->for_each(lists(), [&](std::size_t list) {
+    const ListView view = state.rows.view(list);
+    const auto is_gone = [&](Id id) { return gone.contains(id); };
+    if (std::none_of(view.ids, view.ids + view.rows, is_gone)) return;
+    drop[list].resize(view.rows);
+    std::transform(view.ids, view.ids + view.rows, drop[list].begin(), is_gone);
+  });
+  std::size_t removed = 0;
+  for (std::size_t list = 0; list < lists(); ++list)
+    if (!drop[list].empty()) removed += state.rows.remove(list, drop[list]);
+  return removed;
+}
+
+void Ivf::merge(const Ivf& other) {
+  State& state = *state_;
+  const State& more = *other.state_;
+  require(&state != &more, "merge: another index expected, given the index itself");
+  const bool same_quantizer =
+      state.quantizer.has_value() == more.quantizer.has_value() &&
+      (!state.quantizer || (state.quantizer->bits() == more.quantizer->bits() &&
+                            std::ranges::equal(state.quantizer->codebooks(), more.quantizer->codebooks())));
+  require(state.metric == more.metric && state.type == more.type && equal(state.centroids, more.centroids) &&
+              same_quantizer && code_bytes() == other.code_bytes(),
+          "merge: an index with the same quantizers expected (made by one training), given another");
+  require(other.size() <= most_shard_rows - size(), "merge: an index holds at most {} rows, given {} and {}",
+          most_shard_rows, size(), other.size());
+  std::vector<std::size_t> sizes(lists());
+  for (std::size_t list = 0; list < lists(); ++list) sizes[list] = more.rows.view(list).rows;
+  state.rows.reserve(sizes);
+  for (std::size_t list = 0; list < lists(); ++list) {
+    const ListView view = more.rows.view(list);
+    for (std::size_t row = 0; row < view.rows; ++row)
+      state.rows.append(list, view.codes + row * code_bytes(), view.ids[row]);
+  }
+  state.next_id = std::max(state.next_id, more.next_id);
+}
+
+Ivf Ivf::empty_copy() const {
+  const State& state = *state_;
+  Matrix<float> centroids(lists(), dim());
+  std::copy_n(state.centroids.data(), lists() * dim(), centroids.data());
+  return Ivf(
+      std::unique_ptr<State>(new State{.metric = state.metric,
+                                       .type = state.type,
+                                       .centroids = std::move(centroids),
+                                       .quantizer = state.quantizer,
+                                       .part_begins = state.part_begins,
+                                       .centre = state.centre,
+                                       .probes = state.probes,
+                                       .next_id = 0,
+                                       .budget = state.budget,
+                                       .file = {},
+                                       .rows = index::InvertedLists(state.budget, lists(), code_bytes())}));
+}
+
+}  // namespace nearwise

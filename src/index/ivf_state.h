@@ -1,0 +1,57 @@
+// What an inverted file is made of.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "backend/lists.h"
+#include "index/inverted_lists.h"
+#include "io/container_reader.h"
+#include "nearwise/ivf.h"
+#include "nearwise/product_quantizer.h"
+
+namespace nearwise {
+
+namespace index {
+
+// Centroids and codewords are no larger, so that the sum of two is a number.
+inline constexpr float most_value = 1e38F;
+
+// Where the first larger one stands, or their number.
+inline std::size_t first_too_large(std::span<const float> values) {
+  const auto fits = [](float value) { return value >= -most_value && value <= most_value; };
+  return static_cast<std::size_t>(std::ranges::find_if_not(values, fits) - values.begin());
+}
+
+}  // namespace index
+
+struct Ivf::State {
+  Metric metric = Metric::sqeuclidean;
+  ElementType type = ElementType::f32;  // of the rows that codes stand for
+  Matrix<float> centroids;              // [lists, dim]
+  std::optional<ProductQuantizer>
+      quantizer;                         // of what the centroid leaves over; none: rows are kept as they are
+  std::vector<std::size_t> part_begins;  // of the quantizer
+  std::vector<float> centre;             // of the data, for the scan
+  std::size_t probes = 1;
+  Id next_id = 0;  // one above the largest
+  std::shared_ptr<MemoryBudget> budget;
+  std::shared_ptr<const ContainerReader> file;  // that lists were borrowed from
+  index::InvertedLists rows;
+
+  ListCodec codec() const {
+    return {.dim = centroids.cols(),
+            .type = type,
+            .code_bytes = rows.code_bytes(),
+            .part_begins = part_begins,
+            .codebooks = quantizer ? quantizer->codebooks() : std::span<const float>(),
+            .bits = quantizer ? quantizer->bits() : 8,
+            .centroids = centroids};
+  }
+};
+
+}  // namespace nearwise

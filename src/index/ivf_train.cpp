@@ -1,0 +1,127 @@
+// Training of inverted files: centroids of the lists, and the quantizer of what they leave over.
+#include <algorithm>
+#include <cmath>
+
+#include "backend/dispatch.h"
+#include "core/checked.h"
+#include "core/float_environment.h"
+#include "index/ivf_state.h"
+#include "index/residuals.h"
+#include "nearwise/kmeans.h"
+#include "ops/exact_search.h"
+#include "quantize/finite_rows.h"
+#include "quantize/training_rows.h"
+
+namespace nearwise {
+namespace {
+
+// k-means needs some rows per centroid to mean anything.
+constexpr std::size_t least_rows_per_list = 39;
+
+std::size_t usual_lists(std::size_t rows) {
+  const auto wanted = static_cast<std::size_t>(std::lround(4 * std::sqrt(static_cast<double>(rows))));
+  return std::max<std::size_t>(1, std::min(wanted, rows / least_rows_per_list));
+}
+
+// Looked at by a search that names no number, until somebody measures: a share of the lists that falls with their number.
+std::size_t usual_probes(std::size_t lists) {
+  return std::max<std::size_t>(
+      1, static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(lists)) / 2)));
+}
+
+std::size_t usual_code_bytes(std::size_t dim) {
+  return std::min(dim, std::clamp<std::size_t>(dim / 8, 8, 64));
+}
+
+Metric metric_of_kmeans(Metric metric) { return metric == Metric::euclidean ? Metric::sqeuclidean : metric; }
+
+struct Coarse {
+  Matrix<float> centroids;
+  std::vector<float> centre;
+};
+
+template <typename Options>
+Coarse train_lists(const Context& context, const RowsView& rows, const Options& options) {
+  check_rows("train", context, rows, rows);
+  require(rows.place().kind == DeviceKind::cpu, "train: rows must be on the host, given rows on {}",
+          name(rows.place()));
+  require(rows.rows() >= 1, "train: at least 1 row expected, given 0");
+  require(options.lists <= rows.rows(),
+          "train: at most as many lists as rows expected, given {} lists and {} rows", options.lists,
+          rows.rows());
+  const std::size_t lists = options.lists != 0 ? options.lists : usual_lists(rows.rows());
+  require(lists <= most_shard_rows, "train: at most {} lists expected, given {}", most_shard_rows, lists);
+  const std::size_t most = checked_multiply(lists, options.rows_per_list, "train: lists * rows_per_list");
+  const quantize::TrainingRows sample(context, rows, most);
+  KMeans trained =
+      train_kmeans(context, sample.view(), lists,
+                   {.metric = metric_of_kmeans(options.metric), .iterations = options.iterations});
+  const auto stream = open_stream(context);
+  return {std::move(trained.centroids), centre_of(*stream, trained.centroids, options.metric)};
+}
+
+}  // namespace
+
+IvfFlat IvfFlat::train(const Context& context, RowsView rows, const IvfFlatOptions& options) {
+  const DefaultFloatEnvironment environment;
+  Coarse coarse = train_lists(context, rows, options);
+  const std::size_t lists = coarse.centroids.rows();
+  const std::shared_ptr<MemoryBudget> budget = context.state().budget;
+  return IvfFlat(std::unique_ptr<State>(
+      new State{.metric = options.metric,
+                .type = rows.type(),
+                .centroids = std::move(coarse.centroids),
+                .quantizer = {},
+                .part_begins = {},
+                .centre = std::move(coarse.centre),
+                .probes = usual_probes(lists),
+                .next_id = 0,
+                .budget = budget,
+                .file = {},
+                .rows = index::InvertedLists(budget, lists, rows.dim() * element_size(rows.type()))}));
+}
+
+IvfPq IvfPq::train(const Context& context, RowsView rows, const IvfPqOptions& options) {
+  const DefaultFloatEnvironment environment;
+  require(options.bits == 4 || options.bits == 8, "train: codes of 4 or 8 bits expected, given {}",
+          options.bits);
+  const std::size_t code_bytes = options.code_bytes != 0 ? options.code_bytes : usual_code_bytes(rows.dim());
+  // A dimension is the shortest part: where 4 bits each do not fill the bytes, fewer parts do.
+  const std::size_t parts = std::min(rows.dim(), code_bytes * (8 / options.bits));
+  require(code_bytes <= rows.dim(), "train: codes of at most {} bytes expected, one per dimension, given {}",
+          rows.dim(), code_bytes);
+  Coarse coarse = train_lists(context, rows, options);
+  const std::size_t lists = coarse.centroids.rows();
+
+  constexpr std::size_t rows_per_codeword = 256;
+  const std::size_t most = rows_per_codeword << options.bits;
+  const quantize::TrainingRows sample(context, rows, most);
+  const Neighbors nearest = assign(context, sample.view(), coarse.centroids, {.metric = options.metric});
+  const std::shared_ptr<MemoryBudget> budget = context.state().budget;
+  const Reservation left_bytes(*budget, sample.view().rows() * rows.dim() * sizeof(float));
+  Matrix<float> left(sample.view().rows(), rows.dim());
+  index::subtract_centroids(context, sample.view(), coarse.centroids, {nearest.ids.data(), left.rows()},
+                            options.metric, left.view());
+  ProductQuantizer quantizer = ProductQuantizer::train(context, left, {.parts = parts, .bits = options.bits});
+
+  const std::span<const float> centroids(coarse.centroids.data(), lists * rows.dim());
+  require(index::first_too_large(centroids) == centroids.size() &&
+              index::first_too_large(quantizer.codebooks()) == quantizer.codebooks().size(),
+          "train: rows of numbers up to {} expected, given larger ones", index::most_value);
+  std::vector<std::size_t> part_begins;
+  for (std::size_t part = 0; part <= parts; ++part) part_begins.push_back(quantizer.part_begin(part));
+  const std::size_t bytes = quantizer.code_bytes();
+  return IvfPq(std::unique_ptr<State>(new State{.metric = options.metric,
+                                                .type = ElementType::f32,
+                                                .centroids = std::move(coarse.centroids),
+                                                .quantizer = std::move(quantizer),
+                                                .part_begins = std::move(part_begins),
+                                                .centre = std::move(coarse.centre),
+                                                .probes = usual_probes(lists),
+                                                .next_id = 0,
+                                                .budget = budget,
+                                                .file = {},
+                                                .rows = index::InvertedLists(budget, lists, bytes)}));
+}
+
+}  // namespace nearwise

@@ -1,0 +1,164 @@
+// Saved inverted files: the same answers, the same bytes, and no damage that goes unnoticed.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "io/expect_error.h"
+#include "io/reseal.h"
+#include "io/temporary_folder.h"
+#include "nearwise/ivf.h"
+#include "nearwise/storage.h"
+#include "support/error_of.h"
+#include "support/knn_cases.h"
+
+namespace nearwise {
+namespace {
+
+using support::as_expected;
+using support::Kind;
+using support::Problem;
+using support::same;
+using testing_io::TemporaryFolder;
+
+const Problem& problem() {
+  static const Problem made =
+      support::make_problem({.kind = Kind::normal, .rows = 400, .queries = 30, .dim = 10, .seed = 60});
+  return made;
+}
+
+IvfPq product_index() {
+  const Context context = Context::cpu({.threads = 1});
+  IvfPq index = IvfPq::train(context, problem().base, {.lists = 6, .code_bytes = 3, .bits = 4});
+  index.add(context, problem().base);
+  return index;
+}
+
+IvfFlat flat_index() {
+  const Context context = Context::cpu({.threads = 1});
+  IvfFlat index = IvfFlat::train(context, problem().base, {.metric = Metric::cosine, .lists = 6});
+  index.add(context, problem().base);
+  return index;
+}
+
+void expect_same_answers(const Ivf& left, const Ivf& right) {
+  const Context context = Context::cpu({.threads = 1});
+  EXPECT_TRUE(same(as_expected(left.search(context, problem().queries, 12, {.probes = 3})),
+                   right.search(context, problem().queries, 12, {.probes = 3})));
+  EXPECT_TRUE(
+      same(as_expected(left.search(context, problem().queries, 4, {.probes = 2, .rows = problem().base})),
+           right.search(context, problem().queries, 4, {.probes = 2, .rows = problem().base})));
+}
+
+TEST(IvfFile, ComesBackAsItWas) {
+  const TemporaryFolder folder;
+  const Context context = Context::cpu();
+  IvfPq product = product_index();
+  product.set_probes(5);
+  save(product, folder / "product.nw");
+  const Ivf loaded = load_ivf(context, folder / "product.nw");
+  EXPECT_EQ(loaded.size(), 400U);
+  EXPECT_EQ(loaded.probes(), 5U);
+  EXPECT_EQ(loaded.metric(), Metric::sqeuclidean);
+  EXPECT_EQ(loaded.code_bytes(), 3U);
+  ASSERT_NE(loaded.quantizer(), nullptr);
+  expect_same_answers(product, loaded);
+  const IvfFlat flat = flat_index();
+  save(flat, folder / "flat.nw");
+  const Ivf loaded_flat = load_ivf(context, folder / "flat.nw");
+  EXPECT_EQ(loaded_flat.quantizer(), nullptr);
+  expect_same_answers(flat, loaded_flat);
+  EXPECT_EQ(verify(folder / "flat.nw").kind, "ivf");
+}
+
+TEST(IvfFile, TheSameIndexGivesTheSameBytes) {
+  const TemporaryFolder folder;
+  save(product_index(), folder / "one.nw");
+  save(product_index(), folder / "two.nw");
+  save(load_ivf(Context::cpu(), folder / "one.nw"), folder / "three.nw");
+  EXPECT_EQ(testing_io::read_all(folder / "one.nw"), testing_io::read_all(folder / "two.nw"));
+  EXPECT_EQ(testing_io::read_all(folder / "one.nw"), testing_io::read_all(folder / "three.nw"));
+}
+
+// A mapped index changes in memory, its file does not.
+TEST(IvfFile, ALoadedIndexGrowsAndShrinks) {
+  const TemporaryFolder folder;
+  const Context context = Context::cpu({.threads = 1});
+  IvfPq index = product_index();
+  save(index, folder / "index.nw");
+  const std::vector<std::byte> before = testing_io::read_all(folder / "index.nw");
+  Ivf loaded = load_ivf(context, folder / "index.nw");
+  const std::array<Id, 3> gone = {7, 8, 399};
+  for (Ivf* each : {static_cast<Ivf*>(&index), &loaded}) {
+    EXPECT_EQ(each->remove(context, gone), 3U);
+    each->add(context, RowsView(problem().queries).slice(0, 5));
+    EXPECT_EQ(each->size(), 402U);
+  }
+  EXPECT_TRUE(same(as_expected(index.search(context, problem().queries, 9)),
+                   loaded.search(context, problem().queries, 9)));
+  EXPECT_EQ(testing_io::read_all(folder / "index.nw"), before);
+  save(loaded, folder / "index.nw");  // over the file it is mapped from
+  EXPECT_EQ(load_ivf(context, folder / "index.nw").size(), 402U);
+}
+
+TEST(IvfFile, AnyChangedByteIsFound) {
+  const TemporaryFolder folder;
+  save(product_index(), folder / "index.nw");
+  const std::vector<std::byte> good = testing_io::read_all(folder / "index.nw");
+  for (std::size_t place = 0; place < good.size(); place += 61) {
+    std::vector<std::byte> bad = good;
+    bad[place] ^= std::byte{16};
+    testing_io::write_all(folder / "bad.nw", bad);
+    EXPECT_THROW(load_ivf(Context::cpu(), folder / "bad.nw"), Error) << place;
+  }
+}
+
+// Whoever makes the checksums right again gets an error or an index that works: ASan would see anything else.
+TEST(IvfFile, HostileFilesAreHarmless) {
+  const TemporaryFolder folder;
+  const Context context = Context::cpu({.threads = 1});
+  const Random random(3, 14);
+  for (const bool flat : {false, true}) {
+    if (flat)
+      save(flat_index(), folder / "index.nw");
+    else
+      save(product_index(), folder / "index.nw");
+    const std::vector<std::byte> good = testing_io::read_all(folder / "index.nw");
+    std::size_t refused = 0;
+    for (std::uint64_t i = 0; i < 400; ++i) {
+      std::vector<std::byte> bad = good;
+      for (std::uint64_t change = 0; change <= i % 3; ++change)
+        bad[random.below(8 * i + change, bad.size())] =
+            static_cast<std::byte>(random.below(8 * i + 4 + change, 256));
+      testing_io::reseal(bad);
+      testing_io::write_all(folder / "bad.nw", bad);
+      try {
+        const Ivf index = load_ivf(context, folder / "bad.nw");
+        if (index.dim() == 10) index.search(context, problem().queries, 5);
+      } catch (const Error& error) {
+        EXPECT_TRUE(error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupported ||
+                    error.code() == ErrorCode::invalid_argument)
+            << error.what();
+        ++refused;
+      }
+    }
+    EXPECT_GT(refused, 20U);
+  }
+}
+
+TEST(IvfFile, AnotherKindIsRefused) {
+  const TemporaryFolder folder;
+  SavedNeighbors result;
+  result.neighbors.ids = Matrix<Id>(1, 1);
+  result.neighbors.distances = Matrix<float>(1, 1);
+  result.neighbors.ids(0, 0) = 0;
+  result.neighbors.distances(0, 0) = 0;
+  save(result, folder / "result.nw");
+  EXPECT_EQ(support::error_of([&] { load_ivf(Context::cpu(), folder / "result.nw"); }).code(),
+            ErrorCode::invalid_argument);
+  EXPECT_THROW(load_ivf(Context::cpu(), folder / "none.nw"), Error);
+}
+
+}  // namespace
+}  // namespace nearwise

@@ -1,0 +1,320 @@
+// Inverted files against their definition, and what must not change an answer.
+#include "nearwise/ivf.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "oracle/lists.h"
+#include "support/error_of.h"
+#include "support/knn_cases.h"
+
+namespace nearwise {
+namespace {
+
+using support::as_expected;
+using support::error_of;
+using support::Kind;
+using support::Layout;
+using support::Problem;
+using support::same;
+
+Problem clustered(std::size_t rows, std::size_t queries, std::size_t dim, std::uint64_t seed,
+                  ElementType type = ElementType::f32) {
+  return support::make_problem({.kind = Kind::exact_duplicates,
+                                .rows = rows,
+                                .queries = queries,
+                                .dim = dim,
+                                .base_type = type,
+                                .query_type = type,
+                                .base_layout = Layout::dense,
+                                .query_layout = Layout::padded,
+                                .seed = seed});
+}
+
+const Context& one_thread() {
+  static const Context context = Context::cpu({.threads = 1, .seed = 5});
+  return context;
+}
+
+// Lists by the oracle's nearest centroid; flat rows as they are, others decoded by the oracle.
+std::vector<oracle::DecodedList> lists_of(const Ivf& index, RowsView rows,
+                                          const ProductQuantizer* quantizer) {
+  const oracle::Answer nearest = oracle::knn(rows, index.centroids(), 1, index.metric());
+  const std::vector<double> values = oracle::to_doubles(rows);
+  std::vector<oracle::DecodedList> lists(index.lists());
+  std::vector<std::size_t> begins;
+  for (std::size_t part = 0; quantizer != nullptr && part <= quantizer->parts(); ++part)
+    begins.push_back(quantizer->part_begin(part));
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    const auto list = static_cast<std::size_t>(nearest.ids[row]);
+    std::vector<double> decoded(values.begin() + static_cast<std::ptrdiff_t>(row * rows.dim()),
+                                values.begin() + static_cast<std::ptrdiff_t>((row + 1) * rows.dim()));
+    if (quantizer != nullptr) {
+      if (index.metric() == Metric::cosine) {
+        double squares = 0;
+        for (const double value : decoded) squares += value * value;
+        for (double& value : decoded) value = squares > 0 ? value / std::sqrt(squares) : 0;
+      }
+      Matrix<float> left(1, rows.dim());
+      for (std::size_t i = 0; i < rows.dim(); ++i)
+        left(0, i) = static_cast<float>(decoded[i] - index.centroids()(list, i));
+      const Matrix<std::uint8_t> code = quantizer->encode(one_thread(), left);
+      decoded = oracle::decode_product(index.centroids().row(list), begins, quantizer->codebooks(),
+                                       quantizer->bits(), code.row(0));
+    }
+    lists[list].ids.push_back(static_cast<Id>(row));
+    lists[list].rows.insert(lists[list].rows.end(), decoded.begin(), decoded.end());
+  }
+  return lists;
+}
+
+oracle::Answer expected_answer(const Ivf& index, const ProductQuantizer* quantizer, RowsView base,
+                               RowsView queries, std::size_t k, std::size_t probes, std::size_t candidates) {
+  const std::vector<oracle::DecodedList> lists = lists_of(index, base, quantizer);
+  const oracle::Answer nearest = oracle::knn(queries, index.centroids(), probes, index.metric());
+  const std::vector<double> values = oracle::to_doubles(queries);
+  const std::vector<double> rows = candidates != 0 ? oracle::to_doubles(base) : std::vector<double>();
+  oracle::Answer answer{queries.rows(), k, {}, {}};
+  for (std::size_t query = 0; query < queries.rows(); ++query)
+    for (const oracle::Candidate& found :
+         oracle::search_lists(std::span(values).subspan(query * queries.dim(), queries.dim()), lists,
+                              std::span(nearest.ids).subspan(query * probes, probes), k,
+                              candidates != 0 ? candidates : k, rows, index.metric())) {
+      answer.ids.push_back(found.id);
+      answer.distances.push_back(found.value);
+    }
+  return answer;
+}
+
+class IvfMetrics : public testing::TestWithParam<Metric> {};
+INSTANTIATE_TEST_SUITE_P(Metric, IvfMetrics, testing::ValuesIn(support::every_metric), support::metric_name);
+
+TEST_P(IvfMetrics, FlatIsItsDefinition) {
+  for (const ElementType type : support::every_type) {
+    const Problem problem = clustered(600, 40, 21, 10, type);
+    IvfFlat index = IvfFlat::train(one_thread(), problem.base, {.metric = GetParam(), .lists = 12});
+    index.add(one_thread(), problem.base);
+    for (const std::size_t probes : {1UL, 5UL}) {
+      const oracle::Answer expected =
+          expected_answer(index, nullptr, problem.base, problem.queries, 9, probes, 0);
+      for (const Context& context : support::every_instruction_set())
+        EXPECT_TRUE(same(expected, index.search(context, problem.queries, 9, {.probes = probes})))
+            << name(type) << " " << context.isa();
+    }
+  }
+}
+
+TEST_P(IvfMetrics, FlatThatProbesEverythingIsExact) {
+  const Problem problem = clustered(500, 30, 16, 11);
+  IvfFlat index = IvfFlat::train(one_thread(), problem.base, {.metric = GetParam(), .lists = 8});
+  index.add(one_thread(), problem.base);
+  EXPECT_TRUE(same(oracle::knn(problem.queries, problem.base, 25, GetParam()),
+                   index.search(one_thread(), problem.queries, 25, {.probes = 8})));
+}
+
+TEST_P(IvfMetrics, ProductCodesAreTheirDefinition) {
+  for (const unsigned bits : {4U, 8U}) {
+    const Problem problem = clustered(700, 40, 20, 12);
+    IvfPq index = IvfPq::train(one_thread(), problem.base,
+                               {.metric = GetParam(), .lists = 7, .code_bytes = 5, .bits = bits});
+    index.add(one_thread(), problem.base);
+    EXPECT_EQ(index.code_bytes(), 5U);
+    for (const std::size_t candidates : {0UL, 30UL}) {
+      const oracle::Answer expected =
+          expected_answer(index, index.quantizer(), problem.base, problem.queries, 6, 3, candidates);
+      const IvfSearchOptions options = {.probes = 3,
+                                        .rows = candidates != 0 ? RowsView(problem.base) : RowsView(),
+                                        .candidates = candidates};
+      for (const Context& context : support::every_instruction_set())
+        EXPECT_TRUE(same(expected, index.search(context, problem.queries, 6, options)))
+            << bits << " bits, " << candidates << " candidates, " << context.isa();
+    }
+  }
+}
+
+// Would catch: an answer that depends on the batch, on threads or on the memory limit.
+TEST(Ivf, AnswersDependOnNothingElse) {
+  const Problem problem = clustered(3000, 300, 24, 13);
+  IvfPq index = IvfPq::train(one_thread(), problem.base, {.lists = 20, .code_bytes = 6});
+  index.add(one_thread(), problem.base);
+  const RowsView queries = problem.queries;
+  const IvfSearchOptions options = {.probes = 4, .rows = problem.base, .candidates = 40};
+  const oracle::Answer whole = as_expected(index.search(one_thread(), queries, 10, options));
+  for (std::size_t query = 0; query < queries.rows(); query += 37) {
+    const Neighbors alone = index.search(one_thread(), queries.slice(query, 1), 10, options);
+    for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(alone.ids(0, i), whole.ids[query * 10 + i]);
+  }
+  for (const int threads : {2, 5})
+    EXPECT_TRUE(same(whole, index.search(Context::cpu({.threads = threads}), queries, 10, options)));
+  const Error refused =
+      error_of([&] { index.search(Context::cpu({.threads = 1, .memory_limit = 1}), queries, 10, options); });
+  EXPECT_EQ(refused.code(), ErrorCode::out_of_memory);
+  const Context small = Context::cpu({.threads = 1, .memory_limit = 3 << 20});
+  EXPECT_TRUE(same(whole, index.search(small, queries, 10, options)));
+  EXPECT_LE(small.memory_peak(), std::uint64_t{3} << 20);
+}
+
+TEST(Ivf, RowsInBatchesAreRowsAtOnce) {
+  const Problem problem = clustered(1000, 50, 12, 14);
+  const RowsView base = problem.base;
+  IvfPq whole = IvfPq::train(one_thread(), base, {.lists = 10, .code_bytes = 4});
+  Ivf parts = whole.empty_copy();
+  whole.add(one_thread(), base);
+  for (std::size_t first = 0; first < 1000; first += 77)
+    parts.add(one_thread(), base.slice(first, std::min<std::size_t>(77, 1000 - first)));
+  EXPECT_EQ(parts.size(), 1000U);
+  EXPECT_TRUE(same(as_expected(whole.search(one_thread(), problem.queries, 20, {.probes = 3})),
+                   parts.search(one_thread(), problem.queries, 20, {.probes = 3})));
+}
+
+TEST(Ivf, MergedPartsAreTheWhole) {
+  const Problem problem = clustered(900, 50, 12, 15);
+  const RowsView base = problem.base;
+  IvfFlat whole = IvfFlat::train(one_thread(), base, {.lists = 9});
+  Ivf left = whole.empty_copy();
+  Ivf right = whole.empty_copy();
+  whole.add(one_thread(), base);
+  left.add(one_thread(), base.slice(0, 400));
+  std::vector<Id> ids;
+  for (Id id = 400; id < 900; ++id) ids.push_back(id);
+  right.add(one_thread(), base.slice(400, 500), ids);
+  left.merge(right);
+  EXPECT_TRUE(same(as_expected(whole.search(one_thread(), problem.queries, 15, {.probes = 4})),
+                   left.search(one_thread(), problem.queries, 15, {.probes = 4})));
+  const IvfFlat other = IvfFlat::train(one_thread(), base, {.lists = 8});
+  EXPECT_EQ(error_of([&] { left.merge(other); }).code(), ErrorCode::invalid_argument);
+  EXPECT_EQ(error_of([&] { left.merge(left); }).code(), ErrorCode::invalid_argument);
+}
+
+TEST(Ivf, RemovedRowsAreGone) {
+  const Problem problem = clustered(800, 40, 10, 16);
+  const RowsView base = problem.base;
+  IvfPq index = IvfPq::train(one_thread(), base, {.lists = 8, .code_bytes = 5});
+  Ivf rest = index.empty_copy();
+  index.add(one_thread(), base);
+  std::vector<Id> gone;
+  for (Id id = 0; id < 800; ++id) {
+    if (id % 3 == 0)
+      gone.push_back(id);
+    else
+      rest.add(one_thread(), base.slice(static_cast<std::size_t>(id), 1), std::array{id});
+  }
+  gone.push_back(5000);  // nobody's
+  EXPECT_EQ(index.remove(one_thread(), gone), 267U);
+  EXPECT_EQ(index.remove(one_thread(), gone), 0U);
+  EXPECT_EQ(index.size(), 533U);
+  EXPECT_TRUE(same(as_expected(rest.search(one_thread(), problem.queries, 12, {.probes = 4})),
+                   index.search(one_thread(), problem.queries, 12, {.probes = 4})));
+}
+
+TEST(Ivf, IdsOfTheCaller) {
+  const Problem problem = clustered(300, 20, 8, 17);
+  const RowsView base = problem.base;
+  IvfFlat index = IvfFlat::train(one_thread(), base, {.lists = 4});
+  std::vector<Id> ids;
+  for (Id row = 0; row < 300; ++row) ids.push_back((Id{1} << 50) - 7 * row);
+  index.add(one_thread(), base, ids);
+  const Neighbors found = index.search(one_thread(), problem.queries, 300, {.probes = 4});
+  const oracle::Answer exact = oracle::knn(problem.queries, base, 300, Metric::sqeuclidean);
+  for (std::size_t query = 0; query < 20; ++query)
+    for (std::size_t i = 1; i < 300; ++i) {
+      EXPECT_EQ(found.distances(query, i), exact.distances[query * 300 + i]);
+      // Ties by id.
+      if (found.distances(query, i) == found.distances(query, i - 1)) {
+        EXPECT_LT(found.ids(query, i - 1), found.ids(query, i));
+      }
+    }
+  index.add(one_thread(), base.slice(0, 1));
+  const Neighbors all = index.search(one_thread(), base.slice(0, 1), 301, {.probes = 4});
+  EXPECT_EQ(std::ranges::max(all.ids.row(0)), (Id{1} << 50) + 1);
+}
+
+TEST(Ivf, ShortAnswersArePadded) {
+  const Problem problem = clustered(100, 10, 6, 18);
+  IvfPq index = IvfPq::train(one_thread(), problem.base, {.lists = 3, .code_bytes = 2, .bits = 4});
+  const Neighbors none = index.search(one_thread(), problem.queries, 3);
+  EXPECT_EQ(none.ids(9, 0), no_id);
+  EXPECT_EQ(none.distances(9, 2), std::numeric_limits<float>::infinity());
+  index.add(one_thread(), RowsView(problem.base).slice(0, 2));
+  const Neighbors two = index.search(one_thread(), problem.queries, 3, {.probes = 3});
+  EXPECT_NE(two.ids(0, 1), no_id);
+  EXPECT_EQ(two.ids(0, 2), no_id);
+  EXPECT_EQ(index.search(one_thread(), RowsView(problem.queries).slice(0, 0), 3).ids.rows(), 0U);
+}
+
+TEST(Ivf, WrongArgumentsAreNamed) {
+  const Problem problem = clustered(300, 10, 8, 19);
+  const RowsView base = problem.base;
+  const RowsView queries = problem.queries;
+  IvfPq index = IvfPq::train(one_thread(), base, {.lists = 4, .code_bytes = 2});
+  index.add(one_thread(), base);
+  const auto refuses = [&](const auto& call, const std::string& words) {
+    const Error error = error_of(call);
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+  };
+  const Problem other = clustered(10, 5, 7, 20);
+  refuses([&] { index.add(one_thread(), other.base); }, "dimension");
+  refuses([&] { index.add(one_thread(), base, std::array<Id, 2>{1, 2}); }, "one id per row");
+  refuses([&] { index.add(one_thread(), base.slice(0, 1), std::array<Id, 1>{-3}); }, "ids of 0 or larger");
+  refuses([&] { index.search(one_thread(), queries, 0); }, "k must be at least 1");
+  refuses([&] { index.search(one_thread(), queries, 1, {.probes = 5}); }, "at most 4 lists");
+  refuses([&] { index.search(one_thread(), queries, 5, {.rows = base, .candidates = 4}); }, "at least k = 5");
+  refuses([&] { index.search(one_thread(), queries, 5, {.rows = base.slice(0, 299)}); },
+          "a row for every id");
+  refuses([&] { index.set_probes(0); }, "1 to 4");
+  refuses([&] { IvfPq::train(one_thread(), base, {.lists = 301}); }, "as many lists as rows");
+  refuses([&] { IvfPq::train(one_thread(), base, {.code_bytes = 9}); }, "at most 8 bytes");
+  refuses([&] { IvfPq::train(one_thread(), base, {.bits = 5}); }, "4 or 8 bits");
+  IvfFlat flat = IvfFlat::train(one_thread(), base, {.lists = 4});
+  const Problem bytes = clustered(10, 5, 8, 21, ElementType::u8);
+  refuses([&] { flat.add(one_thread(), bytes.base); }, "rows of f32");
+}
+
+TEST(Ivf, RowsThatAreNoNumbersAreNamedAndNothingIsAdded) {
+  support::Values values = support::generate(Kind::normal, 50, 6, 22);
+  const support::Rows good(values, ElementType::f32);
+  values(33, 2) = std::numeric_limits<double>::infinity();
+  const support::Rows bad(values, ElementType::f32);
+  IvfFlat index = IvfFlat::train(one_thread(), good, {.lists = 3});
+  const Error error = error_of([&] { index.add(one_thread(), bad); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+  EXPECT_NE(std::string(error.what()).find("33"), std::string::npos) << error.what();
+  EXPECT_EQ(index.size(), 0U);
+  EXPECT_EQ(error_of([&] { IvfFlat::train(one_thread(), bad, {.lists = 3}); }).code(),
+            ErrorCode::invalid_argument);
+}
+
+TEST(IvfThread, SearchesMayRunAtOnce) {
+  const Problem problem = clustered(600, 60, 12, 23);
+  IvfPq index = IvfPq::train(one_thread(), problem.base, {.lists = 10, .code_bytes = 3, .bits = 4});
+  index.add(one_thread(), problem.base);
+  const Context shared = Context::cpu({.threads = 3});
+  const oracle::Answer expected = as_expected(index.search(one_thread(), problem.queries, 8, {.probes = 4}));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] {
+      if (!same(expected, index.search(shared, problem.queries, 8, {.probes = 4}))) ++wrong;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Ivf, TheSeedDecides) {
+  const Problem problem = clustered(2000, 10, 10, 24);
+  const auto centroids = [&](int threads, std::uint64_t seed) {
+    const IvfFlat index = IvfFlat::train(Context::cpu({.threads = threads, .seed = seed}), problem.base,
+                                         {.lists = 6, .rows_per_list = 50});
+    return std::vector<float>(index.centroids().data(), index.centroids().data() + 60);
+  };
+  EXPECT_EQ(centroids(1, 3), centroids(4, 3));
+  EXPECT_NE(centroids(1, 3), centroids(1, 4));
+}
+
+}  // namespace
+}  // namespace nearwise
