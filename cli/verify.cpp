@@ -24,9 +24,12 @@ constexpr std::size_t chunk_bytes = std::size_t{8} << 20;
 
 // Each returns what the file is, in a few words, or throws.
 std::string verify_container(const std::filesystem::path& path) {
-  const ContainerInfo info = verify(path);
-  // Loading an index checks what its checksums cannot tell.
-  if (info.kind == "ivf") load_ivf(Context::cpu(), path);
+  const ContainerInfo info = inspect(path);
+  // Loading an index checks all checksums, and what they cannot tell.
+  if (info.kind == "ivf")
+    load_ivf(Context::cpu(), path);
+  else
+    verify(path);
   return fmt::format("container of {}, {} sections", info.kind, info.sections.size());
 }
 

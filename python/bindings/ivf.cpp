@@ -8,7 +8,9 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -48,7 +50,10 @@ class InvertedFile {
 
  public:
   InvertedFile(Ivf index, Context context, Machine machine)
-      : index_(std::move(index)), context_(std::move(context)), machine_(std::move(machine)) {}
+      : index_(std::move(index)),
+        context_(std::move(context)),
+        machine_(std::move(machine)),
+        size_(index_.size()) {}
 
   // copied_bytes: what Python has spent of the limit on converted copies.
   void add(nb::handle rows, const std::string& rows_type, const std::optional<NumpyIds>& ids,
@@ -62,20 +67,25 @@ class InvertedFile {
                                                    std::to_string(given.size()) + " for " +
                                                    std::to_string(view.rows()) + " rows");
     require_room(copied_bytes + (view.rows() * (index_.code_bytes() + sizeof(Id))));
-    run_by_size(changing_context(), progress, multiplications(view, index_.centroids()),
+    run_by_size(changing_context(), progress,
+                steps_of<std::unique_lock<Mutex>>(multiplications(view, index_.centroids())),
                 [&](const Context& own) {
                   const auto lock = wait_for<std::unique_lock<Mutex>>(own);
                   index_.add(own, view, given);
+                  size_ = index_.size();
                 });
   }
 
   std::size_t remove(const NumpyIds& ids) {
     std::size_t removed = 0;
-    run_by_size(changing_context(), nb::none(), static_cast<double>(size()) + static_cast<double>(ids.size()),
-                [&](const Context& own) {
-                  const auto lock = wait_for<std::unique_lock<Mutex>>(own);
-                  removed = index_.remove(own, span_of(ids));
-                });
+    run_by_size(
+        changing_context(), nb::none(),
+        steps_of<std::unique_lock<Mutex>>(static_cast<double>(size()) + static_cast<double>(ids.size())),
+        [&](const Context& own) {
+          const auto lock = wait_for<std::unique_lock<Mutex>>(own);
+          removed = index_.remove(own, span_of(ids));
+          size_ = index_.size();
+        });
     return removed;
   }
 
@@ -90,6 +100,7 @@ class InvertedFile {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
       index_.merge(other.index_);
+      size_ = index_.size();
     });
   }
 
@@ -111,14 +122,13 @@ class InvertedFile {
       if (options.rows.rows() == 0 && size() != 0)
         throw Error(ErrorCode::invalid_argument, "search: `rows` must hold a row for every id, given 0 rows");
     }
-    require_room(copied_bytes);
-    const std::uint64_t rest =
-        machine_.memory_limit == 0 ? 0 : machine_.memory_limit - context_.memory_used() - copied_bytes;
-    const Context context = context_for(machine_.device, machine_.threads, rest, machine_.isa);
+    const Context context =
+        context_for(machine_.device, machine_.threads, require_room(copied_bytes), machine_.isa);
     std::optional<Neighbors> found;
+    const double rows_and_centroids = 1 + (static_cast<double>(size()) / static_cast<double>(index_.lists()));
     run_by_size(context, progress,
-                multiplications(query_rows.view(), index_.centroids()) *
-                    (1 + (static_cast<double>(size()) / static_cast<double>(index_.lists()))),
+                steps_of<std::shared_lock<Mutex>>(multiplications(query_rows.view(), index_.centroids()) *
+                                                  rows_and_centroids),
                 [&](const Context& own) {
                   const auto lock = wait_for<std::shared_lock<Mutex>>(own);
                   found = index_.search(own, query_rows.view(), k, options);
@@ -130,9 +140,7 @@ class InvertedFile {
     reading([&] { save(index_, path); });
   }
 
-  std::size_t size() const {
-    return reading([&] { return index_.size(); });
-  }
+  std::size_t size() const { return size_; }
   std::size_t list_size(std::size_t list) const {
     return reading([&] { return index_.list_size(list); });
   }
@@ -156,6 +164,13 @@ class InvertedFile {
     if (own.cancelled()) throw Error(ErrorCode::cancelled, "cancelled while another thread used the index");
   }
 
+  // For run_by_size: whoever has to wait for another thread is not over in a millisecond.
+  template <typename Lock>
+  double steps_of(double steps) const {
+    const Lock lock(mutex_, std::try_to_lock);
+    return lock ? steps : std::numeric_limits<double>::infinity();
+  }
+
   // Ctrl-C is answered also while another thread works on the index.
   template <typename Lock>
   Lock wait_for(const Context& own) const {
@@ -170,19 +185,22 @@ class InvertedFile {
     return context_for(machine_.device, machine_.threads, machine_.memory_limit, machine_.isa);
   }
 
-  void require_room(std::uint64_t bytes) const {
+  // What the index and so many bytes leave of the limit; 0: there is none.
+  std::uint64_t require_room(std::uint64_t bytes) const {
+    if (machine_.memory_limit == 0) return 0;
     const std::uint64_t taken = context_.memory_used() + bytes;
-    if (machine_.memory_limit != 0 && taken >= machine_.memory_limit)
-      throw Error(ErrorCode::out_of_memory, "the index, converted copies and new rows take " +
-                                                std::to_string(taken) + " bytes, the memory limit is " +
-                                                std::to_string(machine_.memory_limit));
+    if (taken < machine_.memory_limit) return machine_.memory_limit - taken;
+    throw Error(ErrorCode::out_of_memory, "the index, converted copies and new rows take " +
+                                              std::to_string(taken) + " bytes, the memory limit is " +
+                                              std::to_string(machine_.memory_limit));
   }
 
   Ivf index_;
   Context context_;
   Machine machine_;
   pid_t owner_ = getpid();
-  mutable Mutex mutex_;
+  mutable Mutex mutex_;            // guards the rows and probes of the index
+  std::atomic<std::size_t> size_;  // known without waiting for who changes it
 };
 
 // train(context, rows) makes the index.

@@ -43,9 +43,10 @@ ContainerInfo inspect_file(const std::filesystem::path& path) {
 
 ContainerInfo verify_file(const std::filesystem::path& path) {
   const nb::gil_scoped_release unlocked;
-  ContainerInfo info = verify(path);
-  // Storage knows of results only; loading an index checks what its checksums cannot tell.
-  if (info.kind == "ivf") load_ivf(Context::cpu(), path);
+  ContainerInfo info = inspect(path);
+  if (info.kind != "ivf") return verify(path);
+  // Storage knows of results only; loading an index checks all checksums, and what they cannot tell.
+  load_ivf(Context::cpu(), path);
   return info;
 }
 

@@ -395,7 +395,7 @@ def _as_ids(values: Any) -> np.ndarray:
         raise ValueError(f"ids: expected a 1-D array, given shape {array.shape}")
     if array.dtype == np.uint64 and array.max() > np.uint64(_LARGEST):
         raise ValueError(f"ids: expected at most {_LARGEST}, given {array.max()}")
-    return np.ascontiguousarray(array, dtype=np.int64)
+    return np.array(array, dtype=np.int64, order="C")  # a copy: they are checked once, and must stay so
 
 
 # Users see them as nearwise.Ivf and so on.
