@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "bindings.h"
+#include "nearwise/ivf.h"
 
 namespace nearwise::python {
 namespace {
@@ -42,7 +43,10 @@ ContainerInfo inspect_file(const std::filesystem::path& path) {
 
 ContainerInfo verify_file(const std::filesystem::path& path) {
   const nb::gil_scoped_release unlocked;
-  return verify(path);
+  ContainerInfo info = verify(path);
+  // Storage knows of results only; loading an index checks what its checksums cannot tell.
+  if (info.kind == "ivf") load_ivf(Context::cpu(), path);
+  return info;
 }
 
 std::string describe(const SectionInfo& section) {

@@ -12,6 +12,7 @@ from nearwise._core import ContainerInfo, SectionInfo
 from nearwise._core import version as _version
 from nearwise._error import Error
 from nearwise._exact import exact_knn_graph, knn
+from nearwise._ivf import Ivf, IvfFlat, IvfPq, load_ivf
 from nearwise._machine import info
 from nearwise._neighbors import Neighbors
 from nearwise._prepared_base import Exact
@@ -26,6 +27,9 @@ __all__ = [
     "ContainerInfo",
     "Error",
     "Exact",
+    "Ivf",
+    "IvfFlat",
+    "IvfPq",
     "Neighbors",
     "RangeNeighbors",
     "SavedNeighbors",
@@ -37,6 +41,7 @@ __all__ = [
     "inspect",
     "knn",
     "load",
+    "load_ivf",
     "range_search",
     "read_neighbors",
     "read_vectors",

@@ -2,6 +2,7 @@
 
 import os
 
+import nearwise
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -25,3 +26,22 @@ def base():
 @pytest.fixture
 def queries():
     return np.random.default_rng(2).standard_normal((20, 24), dtype=np.float32)
+
+
+@pytest.fixture
+def rows():
+    return np.random.default_rng(5).standard_normal((2000, 24), dtype=np.float32)
+
+
+@pytest.fixture
+def flat(rows):
+    index = nearwise.IvfFlat.train(rows, lists=16)
+    index.add(rows)
+    return index
+
+
+@pytest.fixture
+def product(rows):
+    index = nearwise.IvfPq.train(rows, lists=16, code_bytes=12)
+    index.add(rows)
+    return index

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <unordered_set>
 
 #include "core/checked.h"
@@ -18,6 +19,9 @@ namespace {
 
 // Rows whose residuals are there at the same time.
 constexpr std::size_t batch_rows = 32768;
+
+// One above every id is a number too: the next one.
+constexpr Id most_next_id = std::numeric_limits<Id>::max();
 
 bool equal(MatrixView<const float> left, MatrixView<const float> right) {
   return left.rows() == right.rows() && left.cols() == right.cols() &&
@@ -60,6 +64,11 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
           ids.size(), rows.rows());
   require(std::ranges::all_of(ids, [](Id id) { return id >= 0; }),
           "add: ids of 0 or larger expected, given {}", ids.empty() ? 0 : std::ranges::min(ids));
+  require(std::ranges::find(ids, most_next_id) == ids.end(), "add: ids of at most {} expected, given {}",
+          most_next_id - 1, most_next_id);
+  require(!ids.empty() || rows.rows() <= static_cast<std::uint64_t>(most_next_id - state.next_id),
+          "add: ids of at most {} expected, {} rows would have ids from {}", most_next_id - 1, rows.rows(),
+          state.next_id);
   require(rows.rows() <= most_shard_rows - size(), "add: an index holds at most {} rows, given {} to {}",
           most_shard_rows, rows.rows(), size());
   if (rows.rows() == 0) return;

@@ -52,12 +52,15 @@ Coarse train_lists(const Context& context, const RowsView& rows, const Options& 
   const std::size_t lists = options.lists != 0 ? options.lists : usual_lists(rows.rows());
   require(lists <= most_shard_rows, "train: at most {} lists expected, given {}", most_shard_rows, lists);
   const std::size_t most = checked_multiply(lists, options.rows_per_list, "train: lists * rows_per_list");
+  // Here, where rows still have the caller's numbers.
+  quantize::check_finite("train", context, rows);
   const quantize::TrainingRows sample(context, rows, most);
   KMeans trained =
       train_kmeans(context, sample.view(), lists,
                    {.metric = metric_of_kmeans(options.metric), .iterations = options.iterations});
   const auto stream = open_stream(context);
-  return {std::move(trained.centroids), centre_of(*stream, trained.centroids, options.metric)};
+  std::vector<float> centre = centre_of(*stream, trained.centroids, options.metric);
+  return {std::move(trained.centroids), std::move(centre)};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "index/ivf_state.h"
 #include "io/expect_error.h"
 #include "io/reseal.h"
 #include "io/temporary_folder.h"
@@ -70,6 +71,22 @@ TEST(IvfFile, ComesBackAsItWas) {
   EXPECT_EQ(loaded_flat.quantizer(), nullptr);
   expect_same_answers(flat, loaded_flat);
   EXPECT_EQ(verify(folder / "flat.nw").kind, "ivf");
+}
+
+// Looks at what no answer depends on.
+class Inside : public Ivf {
+ public:
+  static const State& of(const Ivf& index) { return *(index.*&Inside::state_); }
+};
+
+// Scores are taken around the centre of the data, in an index that was trained as in one that was loaded.
+TEST(IvfFile, TheCentreOfTheScanComesBack) {
+  const TemporaryFolder folder;
+  const IvfPq index = product_index();
+  save(index, folder / "index.nw");
+  const Ivf loaded = load_ivf(Context::cpu(), folder / "index.nw");
+  ASSERT_EQ(Inside::of(index).centre.size(), 10U);
+  EXPECT_EQ(Inside::of(index).centre, Inside::of(loaded).centre);
 }
 
 TEST(IvfFile, TheSameIndexGivesTheSameBytes) {

@@ -285,8 +285,30 @@ TEST(Ivf, RowsThatAreNoNumbersAreNamedAndNothingIsAdded) {
   EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
   EXPECT_NE(std::string(error.what()).find("33"), std::string::npos) << error.what();
   EXPECT_EQ(index.size(), 0U);
-  EXPECT_EQ(error_of([&] { IvfFlat::train(one_thread(), bad, {.lists = 3}); }).code(),
-            ErrorCode::invalid_argument);
+  // By the caller's number, also where training draws some of the rows, and the bad one is perhaps not among them.
+  for (const std::size_t rows_per_list : {0UL, 5UL}) {
+    const Error refused =
+        error_of([&] { IvfFlat::train(one_thread(), bad, {.lists = 3, .rows_per_list = rows_per_list}); });
+    EXPECT_EQ(refused.code(), ErrorCode::invalid_argument);
+    EXPECT_NE(std::string(refused.what()).find("row 33"), std::string::npos) << refused.what();
+  }
+}
+
+TEST(Ivf, IdsEndBelowTheLargestNumber) {
+  const Problem problem = clustered(300, 10, 8, 25);
+  const RowsView base = problem.base;
+  IvfFlat index = IvfFlat::train(one_thread(), base, {.lists = 2});
+  constexpr Id most = std::numeric_limits<Id>::max();
+  index.add(one_thread(), base.slice(0, 1), std::array<Id, 1>{most - 2});
+  const auto refused = [&](const auto& call) {
+    EXPECT_EQ(error_of(call).code(), ErrorCode::invalid_argument);
+    EXPECT_EQ(index.size(), 1U);
+  };
+  refused([&] { index.add(one_thread(), base.slice(1, 1), std::array<Id, 1>{most}); });
+  refused([&] { index.add(one_thread(), base.slice(1, 2)); });
+  index.add(one_thread(), base.slice(1, 1));  // the last number there is
+  const Neighbors found = index.search(one_thread(), base.slice(1, 1), 2, {.probes = 2});
+  EXPECT_EQ(std::ranges::max(found.ids.row(0)), most - 1);
 }
 
 TEST(IvfThread, SearchesMayRunAtOnce) {

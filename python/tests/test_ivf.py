@@ -1,0 +1,266 @@
+"""Inverted files: the answers of their definition, from rows that come and go."""
+
+import gc
+import inspect
+import re
+from pathlib import Path
+
+import hypothesis.strategies as st
+import nearwise
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given
+from nearwise import _core
+from samples import TAILS, TYPES, assert_same, positive_rows, random_rows
+
+HEADERS = Path(__file__).parents[2] / "include" / "nearwise"
+
+
+def expected(index, rows, ids, queries, k, probes, metric="sqeuclidean"):
+    """Lists by nearest centroid, and in those that a query probes all distances from the rows themselves."""
+    lists = oracle.knn(rows, index.centroids, 1, metric)[0][:, 0]
+    probed = oracle.knn(queries, index.centroids, probes, metric)[0]
+    distances = oracle.distances(queries, rows, metric)
+    found_ids = np.full((len(queries), k), -1, np.int64)
+    found = np.full((len(queries), k), -np.inf if metric == "inner_product" else np.inf, np.float32)
+    for query in range(len(queries)):
+        inside = np.flatnonzero(np.isin(lists, probed[query]))
+        key = distances[query, inside] * (-1 if metric == "inner_product" else 1)
+        best = inside[np.lexsort((ids[inside], key))][:k]
+        found_ids[query, : len(best)] = ids[best]
+        found[query, : len(best)] = distances[query, best]
+    return nearwise.Neighbors(found_ids, found)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    count=st.integers(1, 120),
+    query_rows=st.integers(0, 9),
+    dim=st.sampled_from(TAILS),
+    k=st.integers(1, 40),
+    lists=st.integers(1, 12),
+    types=st.tuples(st.sampled_from(TYPES), st.sampled_from(TYPES)),
+    metric=st.sampled_from(oracle.METRICS),
+    data=st.data(),
+)
+def test_flat_equals_the_definition(seed, count, query_rows, dim, k, lists, types, metric, data):
+    rows = random_rows(seed, count, dim, types[0])
+    queries = random_rows(seed + 1, query_rows, dim, types[1])
+    index = nearwise.IvfFlat.train(rows, lists=min(lists, count), metric=metric, seed=seed)
+    ids = np.random.default_rng(seed).permutation(count) * 3
+    index.add(rows, ids)
+    probes = data.draw(st.integers(1, index.lists))
+    assert_same(index.search(queries, k, probes=probes), expected(index, rows, ids, queries, k, probes, metric))
+
+
+@pytest.mark.parametrize("metric", oracle.METRICS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_flat_at_a_size_that_is_scanned(dtype, metric):
+    rows = positive_rows(3, 1500, 40, dtype)
+    index = nearwise.IvfFlat.train(rows, lists=9, metric=metric)
+    index.add(rows)
+    queries = rows[::50].astype(np.float32)
+    assert_same(index.search(queries, 20, probes=4), expected(index, rows, np.arange(1500), queries, 20, 4, metric))
+    assert_same(index.search(queries, 20, probes=9), nearwise.knn(queries, rows, 20, metric=metric))
+
+
+@pytest.mark.parametrize("metric", oracle.METRICS)
+@pytest.mark.parametrize("bits", [4, 8])
+def test_a_second_look_at_everything_is_the_truth(rows, bits, metric):
+    index = nearwise.IvfPq.train(rows, lists=16, code_bytes=6, bits=bits, metric=metric)
+    index.add(rows)
+    queries = rows[:40] + np.float32(0.1)
+    truth = expected(index, rows, np.arange(2000), queries, 10, 5, metric)
+    assert_same(index.search(queries, 10, probes=5, rows=rows, candidates=2000), truth)
+    half = nearwise.IvfPq.train(rows, lists=16, code_bytes=6, bits=bits, metric=metric)
+    half.add(rows.astype(np.float16))  # codes are of any type's rows
+    assert len(half) == 2000
+
+
+def test_codes_that_lose_nothing():
+    """One part per element and no more different values than codewords: what a code stands for is the row."""
+    rows = random_rows(1, 1000, 8, np.float32, spread=5)
+    index = nearwise.IvfPq.train(rows, lists=1, code_bytes=8)
+    index.add(rows)
+    found = index.search(rows[:50], 1000)
+    assert sorted(found.ids[0]) == list(range(1000))
+    true = np.take_along_axis(oracle.distances(rows[:50], rows, "sqeuclidean"), found.ids, axis=1)
+    np.testing.assert_allclose(found.distances, true, rtol=1e-4, atol=1e-4)
+
+
+def test_more_bytes_and_more_probes_find_more(rows):
+    truth = nearwise.knn(rows[:200], rows, 10).ids
+
+    def recall(code_bytes, probes, **look):
+        index = nearwise.IvfPq.train(rows, lists=16, code_bytes=code_bytes)
+        index.add(rows)
+        found = index.search(rows[:200], 10, probes=probes, **look).ids
+        return np.mean([len(set(a) & set(b)) / 10 for a, b in zip(truth, found)])
+
+    few, many = recall(4, 2), recall(24, 16)
+    again = recall(4, 16, rows=rows, candidates=200)
+    assert few < many and few < again
+    assert many > 0.8 and again > 0.9
+
+
+def test_same_bits_for_any_threads_and_instruction_set(rows):
+    saved = set()
+    for options in [{}, {"threads": 1}, {"threads": 3}] + [{"isa": isa} for isa in nearwise.info()["instruction_sets"]]:
+        index = nearwise.IvfPq.train(rows, lists=8, code_bytes=8, **options)
+        index.add(rows)
+        found = index.search(rows[:30], 5, rows=rows)
+        saved.add((index.centroids.tobytes(), found.ids.tobytes(), found.distances.tobytes()))
+    assert len(saved) == 1
+
+
+def test_the_batch_does_not_matter(product, rows):
+    together = product.search(rows[:50], 7)
+    for number in range(0, 50, 9):
+        alone = product.search(rows[number : number + 1], 7)
+        np.testing.assert_array_equal(alone.ids[0], together.ids[number])
+        np.testing.assert_array_equal(alone.distances[0], together.distances[number])
+
+
+def test_seeds(rows):
+    def centroids(**options):
+        return nearwise.IvfFlat.train(rows, lists=8, **options).centroids.tobytes()
+
+    assert centroids() == centroids(seed=0)
+    assert centroids(seed=7) == centroids(seed=7, threads=1) != centroids()
+    assert centroids(seed=2**64 - 1) != centroids(seed=7)
+
+
+def test_what_it_says_of_itself(rows, flat, product):
+    assert (len(flat), flat.size, flat.dim, flat.lists, flat.code_bytes, flat.metric) == (2000, 2000, 24, 16, 96, "sqeuclidean")
+    assert product.code_bytes == 12
+    assert sum(flat.list_size(number) for number in range(16)) == 2000
+    nearest = oracle.knn(rows, flat.centroids, 1)[0][:, 0]
+    assert [flat.list_size(number) for number in range(16)] == np.bincount(nearest, minlength=16).tolist()
+    assert repr(flat) == "<nearwise.IvfFlat: 2000 rows of 24 elements in 16 lists, 96 bytes each, sqeuclidean>"
+    assert repr(product).startswith("<nearwise.IvfPq: 2000 rows")
+    assert isinstance(flat, nearwise.Ivf) and isinstance(product, nearwise.Ivf)
+
+
+def test_centroids_outlive_the_index(rows):
+    centroids = nearwise.IvfFlat.train(rows, lists=4).centroids
+    copy = centroids.copy()
+    gc.collect()
+    rubbish = [np.full_like(copy, np.nan) for _ in range(50)]
+    np.testing.assert_array_equal(centroids, copy)
+    assert centroids.dtype == np.float32 and centroids.shape == (4, 24) and not centroids.flags.writeable
+    del rubbish
+
+
+def test_probes_may_be_set(flat, rows):
+    assert flat.probes == 2  # sqrt(16) / 2
+    flat.probes = 5
+    assert flat.probes == 5
+    assert_same(flat.search(rows[:9], 4), flat.search(rows[:9], 4, probes=5))
+    for wrong in (0, 17):
+        with pytest.raises(ValueError, match=f"set_probes: 1 to 16 lists expected, given {wrong}"):
+            flat.probes = wrong
+
+
+def test_ids(rows):
+    index = nearwise.IvfFlat.train(rows, lists=3)
+    index.add(rows[:10])
+    index.add(rows[10:12], [100, 50])
+    index.add(rows[12:14])  # goes on from the largest
+    index.add(rows[14:16], np.array([7, 7], np.uint8))
+    index.add(rows[16:17], np.arange(20)[4:5])
+    assert index.search(rows[:17], 1, probes=3).ids[:, 0].tolist() == [*range(10), 100, 50, 101, 102, 7, 7, 4]
+
+
+def test_the_lower_id_wins_a_tie(rows):
+    index = nearwise.IvfFlat.train(rows, lists=3)
+    index.add(np.repeat(rows[:1], 5, axis=0), [9, 4, 12, 4, 0])
+    assert index.search(rows[:1], 6).ids.tolist() == [[0, 4, 4, 9, 12, -1]]
+
+
+def test_padding(rows):
+    for metric in oracle.METRICS:
+        index = nearwise.IvfFlat.train(rows, lists=4, metric=metric)
+        worst = -np.inf if metric == "inner_product" else np.inf
+        nothing = index.search(rows[:2], 3)
+        assert (nothing.ids == -1).all() and (nothing.distances == worst).all()
+        index.add(rows[:2])
+        some = index.search(rows[:2], 5, probes=4)
+        assert (some.ids[:, :2] >= 0).all() and (some.ids[:, 2:] == -1).all() and (some.distances[:, 2:] == worst).all()
+
+
+def test_remove(flat, rows):
+    assert flat.remove([3, 5, 99_999, 3]) == 2
+    assert flat.remove(np.array([], np.int64)) == 0 and flat.remove([]) == 0
+    assert len(flat) == 1998
+    kept = np.setdiff1d(np.arange(2000), [3, 5])
+    assert_same(flat.search(rows[:20], 8, probes=6), expected(flat, rows[kept], kept, rows[:20], 8, 6))
+    assert flat.remove(np.arange(2000)) == 1998 and len(flat) == 0
+    flat.add(rows[:1])
+    assert flat.search(rows[:1], 1, probes=16).ids.tolist() == [[2000]]  # ids are not given twice
+
+
+def test_merge(rows, flat, product):
+    for whole in (flat, product):
+        left, right = whole.empty_copy(), whole.empty_copy()
+        assert type(left) is type(whole) and len(left) == 0 and left.probes == whole.probes
+        left.add(rows[:700])
+        right.add(rows[700:], np.arange(700, 2000))
+        left.merge(right)
+        assert (len(left), len(right)) == (2000, 1300)
+        assert_same(left.search(rows[:30], 9), whole.search(rows[:30], 9))
+    with pytest.raises(ValueError, match="merge: an index with the same quantizers expected"):
+        flat.merge(product)
+    with pytest.raises(ValueError, match="merge: an index with the same quantizers expected"):
+        flat.merge(nearwise.IvfFlat.train(rows, lists=16, seed=1))
+    with pytest.raises(ValueError, match="merge: another index expected, given the index itself"):
+        flat.merge(flat)
+    with pytest.raises(TypeError, match="other: expected an index, given ndarray"):
+        flat.merge(rows)
+
+
+def test_arrays_as_they_lie(rows, tmp_path):
+    wide = np.full((4000, 40), np.nan, np.float32)
+    wide[::2, 3:27] = rows
+    strided = wide[::2, 3:27]
+    strided.flags.writeable = False
+    nearwise.write_vectors(tmp_path / "rows.fbin", rows)
+    mapped = nearwise.read_vectors(tmp_path / "rows.fbin")
+    answers = []
+    for given_rows in (rows, strided, mapped, rows.astype(np.float64), np.asfortranarray(rows), rows.tolist()):
+        index = nearwise.IvfPq.train(given_rows, lists=5, code_bytes=6)
+        index.add(given_rows)
+        answers.append(index.search(given_rows[:20], 5, rows=given_rows))
+    for answer in answers[1:]:
+        assert_same(answer, answers[0])
+
+
+def test_rows_that_are_gone_are_not_needed(rows):
+    own = rows.copy()
+    index = nearwise.IvfFlat.train(own, lists=4)
+    index.add(own)
+    own[:] = np.nan
+    assert index.search(rows[:50], 1, probes=4).ids[:, 0].tolist() == list(range(50))
+
+
+def test_types_are_shipped():
+    stub = (Path(_core.__file__).parent / "_core.pyi").read_text()
+    for name in ("class Ivf:", "def train_ivf_flat(", "def train_ivf_pq(", "def load_ivf("):
+        assert name in stub
+
+
+def test_keywords_are_the_fields_of_the_options():
+    text = (HEADERS / "ivf.h").read_text() + (HEADERS / "context.h").read_text()
+
+    def fields(struct):
+        body = re.search(rf"struct {struct} \{{(.*?)\n\}};", text, re.DOTALL)[1]
+        return set(re.findall(r"(\w+)(?:\s=\s[^;]+)?;", re.sub("//.*", "", body)))
+
+    machine = fields("ContextOptions") - {"clock"}
+    for offered, expected_names in [
+        (nearwise.IvfFlat.train, fields("IvfFlatOptions") | machine),
+        (nearwise.IvfPq.train, fields("IvfPqOptions") | machine),
+        (nearwise.Ivf.search, fields("IvfSearchOptions") | {"progress"}),
+        (nearwise.load_ivf, machine - {"seed", "progress"}),
+    ]:
+        assert expected_names <= set(inspect.signature(offered).parameters), offered
