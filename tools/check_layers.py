@@ -31,6 +31,7 @@ PUBLIC_HEADERS = {
     "device_memory": "ops",
     "kmeans": "cluster",
     "product_quantizer": "quantize",
+    "rotation": "quantize",
     "sharded": "shard",
 }
 UMBRELLA = PurePosixPath("include/nearwise/nearwise.h")

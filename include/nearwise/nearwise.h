@@ -11,6 +11,7 @@
 #include "nearwise/neighbors.h"
 #include "nearwise/product_quantizer.h"
 #include "nearwise/progress.h"
+#include "nearwise/rotation.h"
 #include "nearwise/select_k.h"
 #include "nearwise/sharded.h"
 #include "nearwise/storage.h"
