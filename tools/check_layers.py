@@ -30,6 +30,7 @@ PUBLIC_HEADERS = {
     "select_k": "ops",
     "device_memory": "ops",
     "kmeans": "cluster",
+    "optimized_product_quantizer": "quantize",
     "product_quantizer": "quantize",
     "rotation": "quantize",
     "sharded": "shard",

@@ -9,6 +9,7 @@
 #include "nearwise/machine.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
+#include "nearwise/optimized_product_quantizer.h"
 #include "nearwise/product_quantizer.h"
 #include "nearwise/progress.h"
 #include "nearwise/rotation.h"

@@ -109,13 +109,7 @@ Matrix<std::uint8_t> ProductQuantizer::encode(const Context& context, RowsView r
 }
 
 Matrix<float> ProductQuantizer::decode(const Context& context, MatrixView<const std::uint8_t> codes) const {
-  require(codes.cols() == code_bytes(), "{}: codes must have {} bytes, given {}", decode_name, code_bytes(),
-          codes.cols());
-  require(codes.rows() <= 1 || codes.stride() >= codes.cols(),
-          "{}: codes must not overlap, one has {} bytes and the next begins after {}", decode_name,
-          codes.cols(), codes.stride());
-  require(codes.place().kind == DeviceKind::cpu, "{}: codes must be on the host, given codes on {}",
-          decode_name, name(codes.place()));
+  quantize::check_codes(decode_name, codes, code_bytes());
   const Context::State& state = context.state();
   state.cancel.check();
   const std::uint64_t result_bytes =
@@ -131,9 +125,7 @@ Matrix<float> ProductQuantizer::decode(const Context& context, MatrixView<const 
 
 Matrix<float> ProductQuantizer::tables(const Context& context, RowsView queries, Metric metric) const {
   check_dim(tables_name, context, queries, dim_);
-  require(metric == Metric::sqeuclidean || metric == Metric::inner_product,
-          "{}: the metric must be sqeuclidean or inner_product, given {} (only these add up over parts)",
-          tables_name, name(metric));
+  quantize::check_table_metric(tables_name, metric);
   const Context::State& state = context.state();
   state.cancel.check();
   const Codebooks codebooks = codebooks_of(*this);
