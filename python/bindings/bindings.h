@@ -31,7 +31,10 @@ void bind_error(nb::module_& module);
 void bind_exact(nb::module_& module);
 void bind_machine(nb::module_& module);
 void bind_matrix(nb::module_& module);
+void bind_optimized_product_quantizer(nb::module_& module);
 void bind_prepared_base(nb::module_& module);
+void bind_product_quantizer(nb::module_& module);
+void bind_rotation(nb::module_& module);
 void bind_select_k(nb::module_& module);
 void bind_storage(nb::module_& module);
 void bind_vector_file(nb::module_& module);
@@ -124,11 +127,11 @@ double multiplications(const RowsView& queries, const RowsView& base);
 // "refuse" or "pad"
 ShortRows parse_short_rows(const std::string& text);
 
-// A context for one call, with cancellation of its own. Contexts without a memory limit are kept and shared; a
-// limit is one call's, or two calls at once would refuse each other's memory. Needs the interpreter lock, which
-// also guards the cache; a forked child starts with an empty one.
+// A context for one call, with cancellation of its own. Contexts without a memory limit and a seed are kept and shared; a
+// limit is one call's, or two calls at once would refuse each other's memory, and seeds are too many to keep. Needs the
+// interpreter lock, which also guards the cache; a forked child starts with an empty one.
 Context context_for(const std::string& device, int threads, std::uint64_t memory_limit,
-                    const std::string& isa);
+                    const std::string& isa, std::uint64_t seed = 0);
 
 // Calls work(context) without the interpreter lock. While it runs, the calling thread looks for signals and hands
 // on progress every few milliseconds: Python code runs on no other thread. An exception from either (Ctrl-C is
