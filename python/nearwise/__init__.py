@@ -15,8 +15,11 @@ from nearwise._exact import exact_knn_graph, knn
 from nearwise._ivf import Ivf, IvfFlat, IvfPq, load_ivf
 from nearwise._machine import info
 from nearwise._neighbors import Neighbors
+from nearwise._optimized_product_quantizer import OptimizedProductQuantizer
 from nearwise._prepared_base import Exact
+from nearwise._product_quantizer import ProductQuantizer
 from nearwise._range_search import RangeNeighbors, range_search
+from nearwise._rotation import Rotation
 from nearwise._select_k import Selection, select_k
 from nearwise._storage import SavedNeighbors, inspect, load, save, verify
 from nearwise._vector_file import read_neighbors, read_vectors, write_neighbors, write_vectors
@@ -31,7 +34,10 @@ __all__ = [
     "IvfFlat",
     "IvfPq",
     "Neighbors",
+    "OptimizedProductQuantizer",
+    "ProductQuantizer",
     "RangeNeighbors",
+    "Rotation",
     "SavedNeighbors",
     "SectionInfo",
     "Selection",
