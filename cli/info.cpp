@@ -83,9 +83,14 @@ Json describe_container(const std::filesystem::path& path) {
                {"format", "nw"},
                {"format_version", fmt::format("{}.{}", info.version_major, info.version_minor)},
                {"bytes", info.bytes}};
-  for (const SectionInfo& section : info.sections)
+  for (const SectionInfo& section : info.sections) {
     if (info.kind == "neighbors" && section.name == "ids")
       json.update({{"rows", section.rows}, {"k", section.columns}, {"distances", true}});
+    if (info.kind == "ivf" && section.name == "centroids")
+      json.update({{"lists", section.rows}, {"dim", section.columns}});
+    if (info.kind == "ivf" && section.name == "codes")
+      json.update({{"rows", section.rows}, {"code_bytes", section.columns}});
+  }
   json["metadata"] = info.metadata;
   json["sections"] = Json::array();
   for (const SectionInfo& section : info.sections)
@@ -138,7 +143,7 @@ std::string format_file(const Json& file) {
     if (key == "path") continue;
     if (key == "metadata") {
       for (const auto& [field, content] : value.items())
-        text += fmt::format("  {:<20}{}\n", field, content.get<std::string>());
+        if (!file.contains(field)) text += fmt::format("  {:<20}{}\n", field, content.get<std::string>());
     } else if (key == "sections") {
       for (const Json& section : value) text += format_section(section);
     } else {

@@ -60,7 +60,8 @@ bool parse(CLI::App& app, Session& session, int argc, char** argv, ExitCode& cod
 }
 
 ExitCode run(Session& session, int argc, char** argv) {
-  CLI::App app("Nearest neighbours: exact search, evaluation, and the files around them.", "nearwise");
+  CLI::App app("Nearest neighbours: exact search, indexes, evaluation, and the files around them.",
+               "nearwise");
   app.set_version_flag("--version", "nearwise " + version());
   app.require_subcommand(1);
   app.footer(
@@ -68,6 +69,11 @@ ExitCode run(Session& session, int argc, char** argv) {
       "66 no input, 69 device not available, 70 internal,\n71 memory or system, 73 cannot create, 74 I/O, "
       "130 interrupted");
   add_knn(app, session);
+  add_build(app, session);
+  add_add(app, session);
+  add_remove(app, session);
+  add_merge(app, session);
+  add_search(app, session);
   add_eval(app, session);
   add_convert(app, session);
   add_verify(app, session);

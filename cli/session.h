@@ -29,6 +29,11 @@ struct Session {
 
 // One function per command: declares its options and, if it is the one chosen, sets session.run.
 void add_knn(CLI::App& app, Session& session);
+void add_build(CLI::App& app, Session& session);
+void add_add(CLI::App& app, Session& session);
+void add_remove(CLI::App& app, Session& session);
+void add_merge(CLI::App& app, Session& session);
+void add_search(CLI::App& app, Session& session);
 void add_eval(CLI::App& app, Session& session);
 void add_convert(CLI::App& app, Session& session);
 void add_verify(CLI::App& app, Session& session);

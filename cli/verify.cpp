@@ -12,6 +12,8 @@
 #include "cli/files.h"
 #include "cli/progress_bar.h"
 #include "cli/session.h"
+#include "nearwise/context.h"
+#include "nearwise/ivf.h"
 #include "nearwise/storage.h"
 #include "nearwise/vector_file.h"
 
@@ -23,6 +25,8 @@ constexpr std::size_t chunk_bytes = std::size_t{8} << 20;
 // Each returns what the file is, in a few words, or throws.
 std::string verify_container(const std::filesystem::path& path) {
   const ContainerInfo info = verify(path);
+  // Loading an index checks what its checksums cannot tell.
+  if (info.kind == "ivf") load_ivf(Context::cpu(), path);
   return fmt::format("container of {}, {} sections", info.kind, info.sections.size());
 }
 

@@ -1,0 +1,164 @@
+// nearwise build: an inverted file of the rows of a file, trained on them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cli/files.h"
+#include "cli/index_file.h"
+#include "cli/machine_options.h"
+#include "cli/progress_bar.h"
+#include "cli/session.h"
+#include "nearwise/ivf.h"
+
+namespace nearwise::cli {
+namespace {
+
+struct BuildArguments {
+  std::filesystem::path base;
+  std::filesystem::path output;
+  std::string codec = "pq";
+  std::string metric = "sqeuclidean";
+  std::size_t lists = 0;
+  std::size_t iterations = 10;
+  std::size_t rows_per_list = 256;
+  std::size_t code_bytes = 0;
+  std::size_t bits = 8;
+  std::size_t probes = 0;  // 0: the library's choice
+  std::size_t seed = 0;
+  bool train_only = false;
+  MachineArguments machine;
+};
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorCode::invalid_argument, "build: " + message);
+}
+
+// Mistakes in the arguments are told here, so that what the library itself refuses as invalid is the content of a file.
+void check_arguments(const BuildArguments& arguments, RowsView base) {
+  const std::string where = arguments.base.string();
+  if (arguments.lists > base.rows())
+    refuse(fmt::format("{} lists exceed the {} rows of '{}'", arguments.lists, base.rows(), where));
+  if (arguments.lists != 0 && arguments.probes > arguments.lists)
+    refuse(fmt::format("{} probes exceed the {} lists", arguments.probes, arguments.lists));
+  if (arguments.codec == "flat") return;
+  if (arguments.code_bytes > base.dim())
+    refuse(fmt::format("codes of {} bytes exceed the {} dimensions of '{}'", arguments.code_bytes, base.dim(),
+                       where));
+  if (base.rows() < (std::size_t{1} << arguments.bits))
+    refuse(fmt::format("codes of {} bits need at least {} rows to train on, '{}' has {}", arguments.bits,
+                       std::size_t{1} << arguments.bits, where, base.rows()));
+}
+
+Ivf train(const Context& context, const BuildArguments& arguments, RowsView base) {
+  const Metric metric = parse_metric(arguments.metric);
+  return blame_data([&]() -> Ivf {
+    if (arguments.codec == "flat")
+      return IvfFlat::train(context, base,
+                            {.metric = metric,
+                             .lists = arguments.lists,
+                             .iterations = arguments.iterations,
+                             .rows_per_list = arguments.rows_per_list});
+    return IvfPq::train(context, base,
+                        {.metric = metric,
+                         .lists = arguments.lists,
+                         .iterations = arguments.iterations,
+                         .rows_per_list = arguments.rows_per_list,
+                         .code_bytes = arguments.code_bytes,
+                         .bits = static_cast<unsigned>(arguments.bits)});
+  });
+}
+
+// With a bar of its own, which follows the k-means: the rest is short beside it.
+Ivf train_with_progress(Session& session, const Context& context, const BuildArguments& arguments,
+                        RowsView base) {
+  ProgressBar bar(choose_progress_style(session.quiet), "train", "rows",
+                  base.rows() * std::max<std::size_t>(arguments.iterations, 1));
+  const Context own = context.with_progress([&bar](const Progress& now) {
+    if (std::string_view(now.operation) == "train_kmeans") bar.update(now.done, now.total);
+  });
+  const Interrupt::Protection protection = session.interrupt->protect([&own] { own.cancel(); });
+  return train(own, arguments, base);
+}
+
+ExitCode run_build(Session& session, const BuildArguments& arguments) {
+  check_index_output(arguments.output);
+  const VectorFile base_file = open_vectors(arguments.base);
+  const RowsView base = base_file.rows();
+  check_arguments(arguments, base);
+
+  const Context machine = open_silent_context(arguments.machine, arguments.seed);
+  const auto start = std::chrono::steady_clock::now();
+  Ivf index = train_with_progress(session, machine, arguments, base);
+  session.interrupt->check();
+  if (arguments.probes > index.lists())
+    refuse(fmt::format("{} probes exceed the {} lists", arguments.probes, index.lists()));
+  if (arguments.probes != 0) index.set_probes(arguments.probes);
+
+  const Context context = machine.with_progress({});
+  const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
+  if (!arguments.train_only) {
+    ProgressBar bar(choose_progress_style(session.quiet), "add", "rows", base.rows());
+    add_rows(session, context, index, base, {}, bar);
+  }
+  session.interrupt->check();
+  save(index, arguments.output);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+
+  Json json = describe_index(index, arguments.output);
+  json.update({{"seed", arguments.seed},
+               {"seconds", seconds},
+               {"isa", machine.isa()},
+               {"threads", machine.threads()},
+               {"memory_peak_bytes", machine.memory_peak()}});
+  tell_of_index(session, json, index, arguments.output,
+                fmt::format("{} bytes a row, {:.3g} s", index.code_bytes(), seconds));
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_build(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<BuildArguments>();
+  CLI::App* const command = add_command(
+      app, session, "build", "Build an index of the rows of a file",
+      "  nearwise build base.fbin --lists 4096 --code-bytes 16 --output index.nw\n"
+      "  nearwise build sample.fbin --lists 4096 --train-only --output trained.nw\n\n"
+      "An inverted file: rows in lists around centroids, each as a product code (pq) or as it is (flat).\n"
+      "Rows have their numbers as ids.");
+  add_path(*command, "base", arguments->base, "Vectors: .npy .fbin .fvecs .u8bin ...")->required();
+  add_path(*command, "-o,--output", arguments->output, "Where the index goes: .nw")->required();
+  command
+      ->add_option("--codec", arguments->codec, "What is kept of a row: pq (a code) or flat (all of it) (pq)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"pq", "flat"}));
+  add_count(*command, "--lists", arguments->lists, 1, "Lists (about 4 sqrt(rows))");
+  CLI::Option* const code_bytes = add_count(*command, "--code-bytes", arguments->code_bytes, 1,
+                                            "Bytes of a code (one for every 8 dimensions, 8 to 64)");
+  CLI::Option* const bits = add_count(*command, "--bits", arguments->bits, 4, "Of a part's code: 4 or 8 (8)");
+  add_word(*command, "--metric", arguments->metric, parse_metric,
+           "sqeuclidean, euclidean, inner_product (largest first) or cosine (sqeuclidean)");
+  add_count(*command, "--iterations", arguments->iterations, 1, "Of k-means, at most (10)");
+  add_count(*command, "--rows-per-list", arguments->rows_per_list, 0,
+            "Rows to train on, drawn by the seed; 0: all (256)");
+  add_count(*command, "--probes", arguments->probes, 1,
+            "Lists that a search looks at unless it says otherwise");
+  add_count(*command, "--seed", arguments->seed, 0, "Of the random numbers (0)");
+  command->add_flag("--train-only", arguments->train_only,
+                    "Leave the index without rows: for nearwise add, and parts that are merged");
+  add_machine_options(*command, arguments->machine);
+  command->callback([&session, arguments, code_bytes, bits] {
+    if (arguments->bits != 4 && arguments->bits != 8)
+      throw CLI::ValidationError("--bits", fmt::format("expected 4 or 8, given {}", arguments->bits));
+    for (const CLI::Option* const option : {code_bytes, bits})
+      if (arguments->codec == "flat" && !option->empty())
+        throw CLI::ValidationError(option->get_name(), "is for --codec pq");
+    session.run = [&session, arguments] { return run_build(session, *arguments); };
+  });
+}
+
+}  // namespace nearwise::cli

@@ -1,0 +1,121 @@
+#include "cli/index_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+
+#include "cli/elements.h"
+#include "cli/files.h"
+#include "nearwise/storage.h"
+
+namespace nearwise::cli {
+namespace {
+
+// Some seconds of work at most, and large enough that lists grow seldom.
+constexpr std::size_t batch_rows = 65536;
+
+void require_index_suffix(const std::filesystem::path& path) {
+  if (!is_container(path))
+    throw Error(ErrorCode::invalid_argument, fmt::format("'{}': suffix '{}' cannot hold an index; .nw can",
+                                                         path.string(), path.extension().string()));
+}
+
+Id parse_id(const std::string& line, std::size_t number, const std::filesystem::path& path) {
+  Id id = 0;
+  const auto end = std::from_chars(line.data(), line.data() + line.size(), id);
+  if (end.ec != std::errc() || end.ptr != line.data() + line.size())
+    throw InvalidData(fmt::format("'{}': line {}: expected an id, found '{}'", path.string(), number, line));
+  return id;
+}
+
+std::vector<Id> read_lines(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  if (!file) throw Error(ErrorCode::not_found, fmt::format("open {}: cannot be read", path.string()));
+  std::vector<Id> ids;
+  std::size_t number = 0;
+  for (std::string line; std::getline(file, line);) ids.push_back(parse_id(line, ++number, path));
+  if (file.bad()) throw Error(ErrorCode::io, fmt::format("read {}: failed", path.string()));
+  return ids;
+}
+
+}  // namespace
+
+Context open_silent_context(const MachineArguments& arguments, std::uint64_t seed) {
+  ProgressBar nobody(ProgressStyle::none, "", "", 0);
+  return open_context(arguments, nobody, seed).with_progress({});
+}
+
+Ivf open_index(const Context& context, const std::filesystem::path& path) {
+  require_index_suffix(path);
+  const std::string kind = inspect(path).kind;
+  if (kind != "ivf")
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("'{}': an index expected, the file holds {}", path.string(), kind));
+  return load_ivf(context, path);
+}
+
+std::size_t next_id_of(const std::filesystem::path& path) {
+  return std::stoull(inspect(path).metadata.at("next_id"));
+}
+
+void check_index_output(const std::filesystem::path& output) {
+  require_index_suffix(output);
+  require_creatable(output);
+}
+
+std::vector<Id> read_ids(const std::filesystem::path& path) {
+  std::vector<Id> ids;
+  if (path.extension() == ".txt") {
+    ids = read_lines(path);
+  } else {
+    const std::string suffix = path.extension().string();
+    if (suffix != ".npy" && suffix != ".ivecs" && suffix != ".ibin")
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("'{}': suffix '{}' cannot hold ids; those that can are .npy, .ivecs, .ibin, .txt",
+                      path.string(), suffix));
+    const Matrix<Id> read = read_neighbor_file(path).neighbors.ids;
+    ids.assign(read.data(), read.data() + read.rows() * read.cols());
+  }
+  const auto bad = std::ranges::find_if(ids, [](Id id) { return id < 0; });
+  if (bad != ids.end())
+    throw InvalidData(fmt::format("'{}': ids of 0 or larger expected, {} found at place {}", path.string(),
+                                  *bad, bad - ids.begin()));
+  return ids;
+}
+
+void add_rows(const Session& session, const Context& context, Ivf& index, RowsView rows,
+              std::span<const Id> ids, ProgressBar& bar) {
+  for (std::size_t first = 0; first < rows.rows(); first += batch_rows) {
+    session.interrupt->check();
+    const std::size_t count = std::min(batch_rows, rows.rows() - first);
+    const RowsView batch = rows.slice(first, count);
+    require_finite(batch, first);
+    index.add(context, batch, ids.empty() ? ids : ids.subspan(first, count));
+    bar.update(first + count, rows.rows());
+  }
+}
+
+Json describe_index(const Ivf& index, const std::filesystem::path& output) {
+  return {{"rows", index.size()},
+          {"dim", index.dim()},
+          {"lists", index.lists()},
+          {"codec", index.quantizer() == nullptr ? "flat" : "pq"},
+          {"code_bytes", index.code_bytes()},
+          {"metric", name(index.metric())},
+          {"probes", index.probes()},
+          {"output", output.string()}};
+}
+
+void tell_of_index(const Session& session, const Json& json, const Ivf& index,
+                   const std::filesystem::path& output, const std::string& what) {
+  if (session.json)
+    print(json);
+  else
+    remark(session, fmt::format("wrote {} rows in {} lists to {}: {}", index.size(), index.lists(),
+                                output.string(), what));
+}
+
+}  // namespace nearwise::cli

@@ -1,0 +1,224 @@
+"""nearwise build, add, remove, merge and search against NumPy, and the files they leave."""
+import formats
+import numpy as np
+import pytest
+from test_knn import METRICS, check, oracle
+
+ROWS, DIM = 1200, 16
+
+
+@pytest.fixture
+def files(tmp_path):
+    """1200 rows in clusters and 30 queries, as rows.fbin and queries.fbin."""
+    random = np.random.default_rng(11)
+    centres = 3 * random.standard_normal((12, DIM))
+    rows = (centres[random.integers(0, 12, ROWS)] + random.standard_normal((ROWS, DIM))).astype(np.float32)
+    queries = rows[:30] + random.standard_normal((30, DIM)).astype(np.float32) / 10
+    formats.write_vectors(tmp_path / "rows.fbin", rows)
+    formats.write_vectors(tmp_path / "queries.fbin", queries)
+    return rows, queries
+
+
+def found_by(nearwise, tmp_path, index, *options, k=5):
+    nearwise("search", index, "queries.fbin", "-k", k, "-o", "found.bin", *options)
+    return formats.read_truth_bin(tmp_path / "found.bin")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("codec", ["flat", "pq"])
+def test_every_list_is_the_truth(nearwise, files, tmp_path, codec, metric):
+    """All lists, and of codes a second look at all rows: what knn finds."""
+    rows, queries = files
+    nearwise("build", "rows.fbin", "--codec", codec, "--lists", 8, "--metric", metric, "-o", "index.nw")
+    look = ["--rows", "rows.fbin", "--candidates", ROWS] if codec == "pq" else []
+    check(*found_by(nearwise, tmp_path, "index.nw", "--probes", 8, *look), queries, rows, metric)
+
+
+def test_lists_are_those_of_the_nearest_centroids(nearwise, files, tmp_path):
+    rows, queries = files
+    nearwise("build", "rows.fbin", "--codec", "flat", "--lists", 8, "-o", "index.nw")
+    file = nearwise("info", "index.nw", "--json").json["files"][0]
+    section = next(section for section in file["sections"] if section["name"] == "centroids")
+    data = (tmp_path / "index.nw").read_bytes()
+    centroids = np.frombuffer(data, "<f4", 8 * DIM, offset=section["offset"]).reshape(8, DIM)
+    lists = oracle(rows, centroids, "sqeuclidean")[1][:, 0]
+    probed = oracle(queries, centroids, "sqeuclidean")[1][:, :2]
+    ids, distances = found_by(nearwise, tmp_path, "index.nw", "--probes", 2)
+    true_distances, order = oracle(queries, rows, "sqeuclidean")
+    for query in range(30):
+        expected = [row for row in order[query] if lists[row] in probed[query]][:5]
+        assert ids[query].tolist() == expected
+        np.testing.assert_allclose(distances[query], true_distances[query, expected], rtol=3e-7)
+
+
+@pytest.mark.parametrize("suffix", [".f16bin", ".bf16bin", ".u8bin", ".i8bin", ".fvecs", ".bvecs", ".npy"])
+@pytest.mark.parametrize("codec", ["flat", "pq"])
+def test_element_types(nearwise, tmp_path, suffix, codec):
+    rows = np.random.default_rng(3).integers(0, 128, (301, 19)).astype(np.float32)
+    formats.write_vectors(tmp_path / ("rows" + suffix), rows)
+    formats.write_vectors(tmp_path / "queries.fbin", rows[:9])
+    nearwise("build", "rows" + suffix, "--codec", codec, "--lists", 4, "-o", "index.nw")
+    ids, distances = found_by(nearwise, tmp_path, "index.nw", "--probes", 4, "--rows", "rows" + suffix, "--candidates", 301)
+    check(ids, distances, rows[:9], rows, "sqeuclidean")
+
+
+def test_the_same_command_writes_the_same_bytes(nearwise, files, tmp_path):
+    written = set()
+    for variant in ([], ["--threads", 1], ["--threads", 3], ["--memory", "64MiB"], ["--seed", 0]):
+        nearwise("build", "rows.fbin", "--lists", 6, "--rows-per-list", 40, "-o", "index.nw", *variant)
+        written.add((tmp_path / "index.nw").read_bytes())
+    assert len(written) == 1
+    nearwise("build", "rows.fbin", "--lists", 6, "--rows-per-list", 40, "--seed", 5, "-o", "index.nw")
+    assert (tmp_path / "index.nw").read_bytes() not in written
+
+
+def test_options_reach_the_index(nearwise, files):
+    built = nearwise("build", "rows.fbin", "--lists", 9, "--code-bytes", 6, "--bits", 4, "--probes", 4, "--metric", "cosine",
+                     "-o", "index.nw", "--json").json
+    assert {key: built[key] for key in ("rows", "dim", "lists", "codec", "code_bytes", "metric", "probes", "output")} == {
+        "rows": ROWS, "dim": DIM, "lists": 9, "codec": "pq", "code_bytes": 6, "metric": "cosine", "probes": 4,
+        "output": "index.nw"}
+    file = nearwise("info", "index.nw", "--json").json["files"][0]
+    assert (file["content"], file["rows"], file["dim"], file["lists"], file["code_bytes"]) == ("ivf", ROWS, DIM, 9, 6)
+    assert file["metadata"]["bits"] == "4" and file["metadata"]["probes"] == "4"
+    text = nearwise("info", "index.nw").out
+    assert text.count("  dim ") == 1 and "lists" in text and "section codebooks" in text
+    searched = nearwise("search", "index.nw", "queries.fbin", "--json").json
+    assert (searched["probes"], searched["lists"], searched["k"], searched["metric"]) == (4, 9, 10, "cosine")
+
+
+def test_a_second_look_finds_more(nearwise, files, tmp_path):
+    rows, queries = files
+    truth = oracle(queries, rows, "sqeuclidean")[1][:, :5]
+    nearwise("build", "rows.fbin", "--lists", 8, "--code-bytes", 2, "-o", "index.nw")
+
+    def recall(*options):
+        ids, _ = found_by(nearwise, tmp_path, "index.nw", "--probes", 8, *options)
+        return np.mean([len(set(a) & set(b)) / 5 for a, b in zip(ids, truth)])
+
+    assert recall() < 0.9 < recall("--rows", "rows.fbin")
+
+
+def test_add(nearwise, files, tmp_path):
+    rows, _ = files
+    formats.write_vectors(tmp_path / "first.fbin", rows[:700])
+    formats.write_vectors(tmp_path / "second.fbin", rows[700:])
+    nearwise("build", "rows.fbin", "--lists", 8, "-o", "whole.nw")
+    nearwise("build", "rows.fbin", "--lists", 8, "--train-only", "-o", "index.nw")
+    assert nearwise("info", "index.nw", "--json").json["files"][0]["rows"] == 0
+    assert "700 added" in nearwise("add", "index.nw", "first.fbin", "-o", "index.nw").err
+    added = nearwise("add", "index.nw", "second.fbin", "-o", "index.nw", "--json").json  # the same file
+    assert (added["added"], added["rows"], added["output"]) == (500, ROWS, "index.nw")
+    assert (tmp_path / "index.nw").read_bytes() == (tmp_path / "whole.nw").read_bytes()
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".ivecs", ".ibin", ".txt"])
+def test_ids(nearwise, files, tmp_path, suffix):
+    rows, queries = files
+    ids = np.random.default_rng(1).permutation(ROWS).astype(np.int32) * 2
+
+    def write(name, values):
+        path = tmp_path / (name + suffix)
+        if suffix == ".txt":
+            path.write_text("".join(f"{value}\n" for value in values))
+        else:
+            formats.write_array(path, values[:, None])
+
+    write("ids", ids)
+    nearwise("build", "rows.fbin", "--codec", "flat", "--lists", 8, "--train-only", "-o", "index.nw")
+    nearwise("add", "index.nw", "rows.fbin", "--ids", "ids" + suffix, "-o", "index.nw")
+    order = oracle(queries, rows, "sqeuclidean")[1]
+    np.testing.assert_array_equal(found_by(nearwise, tmp_path, "index.nw", "--probes", 8)[0], ids[order[:, :5]])
+    write("gone", np.append(ids[:100], np.int32(9999)))
+    removed = nearwise("remove", "index.nw", "--ids", "gone" + suffix, "-o", "less.nw", "--json").json
+    assert (removed["removed"], removed["rows"]) == (100, ROWS - 100)
+    kept = [[row for row in line if row >= 100][:5] for line in order]
+    np.testing.assert_array_equal(found_by(nearwise, tmp_path, "less.nw", "--probes", 8)[0], ids[np.array(kept)])
+    assert nearwise("info", "index.nw", "--json").json["files"][0]["rows"] == ROWS  # as it was
+
+
+def test_parts_are_merged(nearwise, files, tmp_path):
+    rows, _ = files
+    nearwise("build", "rows.fbin", "--lists", 8, "-o", "whole.nw")
+    nearwise("build", "rows.fbin", "--lists", 8, "--train-only", "-o", "trained.nw")
+    for number, first in enumerate((0, 500, 900)):
+        formats.write_vectors(tmp_path / "part.fbin", rows[first : (500, 900, ROWS)[number]])
+        nearwise("add", "trained.nw", "part.fbin", "--first-id", first, "-o", f"part{number}.nw")
+    merged = nearwise("merge", "part0.nw", "part1.nw", "part2.nw", "-o", "merged.nw", "--json").json
+    assert (merged["merged"], merged["rows"]) == (700, ROWS)
+    assert (tmp_path / "merged.nw").read_bytes() == (tmp_path / "whole.nw").read_bytes()
+
+
+@pytest.mark.parametrize("suffix", [".nw", ".bin", ".ivecs", ".ibin", ".npy"])
+def test_output_formats(nearwise, files, tmp_path, suffix):
+    rows, queries = files
+    nearwise("build", "rows.fbin", "--codec", "flat", "--lists", 4, "-o", "index.nw")
+    name = "found" + suffix
+    spoken = nearwise("search", "index.nw", "queries.fbin", "--k", 4, "--probes", 4, "-o", name)
+    assert spoken.out == "" and name in spoken.err
+    if suffix == ".nw":
+        metadata = nearwise("info", name, "--json").json["files"][0]["metadata"]
+        assert metadata["provenance.command"].startswith("nearwise search index.nw queries.fbin --k 4")
+        assert metadata["provenance.index"].startswith("index.nw, ") and metadata["metric"] == "sqeuclidean"
+        nearwise("convert", name, "found.bin")
+        name = "found.bin"
+    path = tmp_path / name
+    ids = formats.read_truth_bin(path)[0] if name.endswith(".bin") else formats.read_array(path)
+    np.testing.assert_array_equal(ids, oracle(queries, rows, "sqeuclidean")[1][:, :4])
+
+
+def test_summaries(nearwise, files):
+    rows, queries = files
+    spoken = nearwise("build", "rows.fbin", "--codec", "flat", "--lists", 4, "-o", "index.nw")
+    assert spoken.out == "" and "wrote 1200 rows in 4 lists to index.nw" in spoken.err
+    assert nearwise("build", "rows.fbin", "--lists", 4, "-o", "other.nw", "--quiet").err == ""
+    text = nearwise("search", "index.nw", "queries.fbin", "-k", 3, "--probes", 4).out
+    assert text.count("query ") == 5 and "25 more" in text and "4 of 4 lists" in text
+    summary = nearwise("search", "index.nw", "queries.fbin", "-k", 3, "--probes", 4, "--json").json
+    np.testing.assert_array_equal([row["ids"] for row in summary["first_rows"]],
+                                  oracle(queries, rows, "sqeuclidean")[1][:5, :3])
+    limited = nearwise("search", "index.nw", "queries.fbin", "-k", 3, "--limit-queries", 7, "--json").json
+    assert limited["rows"] == 7 and limited["output"] is None
+
+
+def test_more_queries_than_one_batch(nearwise, files, tmp_path):
+    rows, _ = files
+    formats.write_vectors(tmp_path / "queries.fbin", np.tile(rows, (28, 1)))  # 33 600
+    nearwise("build", "rows.fbin", "--codec", "flat", "--lists", 8, "-o", "index.nw")
+    ids, _ = found_by(nearwise, tmp_path, "index.nw", "--probes", 8, "--memory", "32MiB", k=1)
+    np.testing.assert_array_equal(ids[:, 0], np.tile(np.arange(ROWS), 28))
+
+
+def test_an_index_without_rows_and_more_neighbours_than_rows(nearwise, files):
+    nearwise("build", "rows.fbin", "--lists", 4, "--train-only", "-o", "index.nw")
+    row = nearwise("search", "index.nw", "queries.fbin", "-k", 3, "--json").json["first_rows"][0]
+    assert row == {"ids": [-1, -1, -1], "distances": [None, None, None]}
+
+
+def test_verify(nearwise, files, tmp_path):
+    for codec in ("pq", "flat"):
+        nearwise("build", "rows.fbin", "--codec", codec, "--lists", 4, "-o", "index.nw")
+        assert nearwise("verify", "index.nw").out.startswith("index.nw: ok (container of ivf")
+        data = (tmp_path / "index.nw").read_bytes()
+        for offset in np.linspace(0, len(data) - 1, 12, dtype=int):
+            damaged = bytearray(data)
+            damaged[offset] ^= 0x10
+            (tmp_path / "index.nw").write_bytes(damaged)
+            assert "damaged" in nearwise("verify", "index.nw", expect=65).out
+            nearwise("search", "index.nw", "queries.fbin", expect=65)
+
+
+def test_verify_finds_what_checksums_cannot_tell(nearwise, files, tmp_path):
+    nearwise("build", "rows.fbin", "--lists", 4, "--probes", 2, "-o", "index.nw")
+    data = bytearray((tmp_path / "index.nw").read_bytes())
+    whole = bytes(data)
+    try:
+        formats.seal(data)
+    except OSError:
+        pytest.skip("needs libxxhash")
+    assert data == whole
+    place = data.index(b'"probes":2')
+    data[place : place + 10] = b'"probes":9'
+    formats.seal(data)
+    (tmp_path / "index.nw").write_bytes(data)
+    assert "probes of 1 to 4 expected, 9 found" in nearwise("verify", "index.nw", expect=65).out
