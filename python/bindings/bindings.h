@@ -10,11 +10,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "nearwise/context.h"
 #include "nearwise/exact.h"
@@ -29,6 +31,7 @@ namespace nb = nanobind;
 void bind_device_memory(nb::module_& module);
 void bind_error(nb::module_& module);
 void bind_exact(nb::module_& module);
+void bind_kmeans(nb::module_& module);
 void bind_machine(nb::module_& module);
 void bind_matrix(nb::module_& module);
 void bind_prepared_base(nb::module_& module);
@@ -111,6 +114,21 @@ NumpyNeighbors to_numpy(Neighbors&& neighbors);
 template <typename T>
 using NumpyVector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
+// Gives the memory of a vector to a numpy array, without a copy. T is the elements' type but for its sign: numpy's counts
+// have one.
+template <typename T, typename Element>
+NumpyVector<T> to_numpy(std::vector<Element>&& vector) {
+  static_assert(sizeof(T) == sizeof(Element));
+  auto held = std::make_unique<std::vector<Element>>(std::move(vector));
+  held->reserve(1);  // an array needs an address
+  T* const data = reinterpret_cast<T*>(held->data());
+  const std::size_t size = held->size();
+  const nb::capsule owner(held.get(),
+                          [](void* memory) noexcept { delete static_cast<std::vector<Element>*>(memory); });
+  static_cast<void>(held.release());  // the capsule's now
+  return NumpyVector<T>(data, {size}, owner);
+}
+
 // offsets, ids and distances, without a copy
 using NumpyRangeNeighbors = std::tuple<NumpyVector<std::int64_t>, NumpyVector<Id>, NumpyVector<float>>;
 NumpyRangeNeighbors to_numpy(RangeNeighbors&& found);
@@ -124,11 +142,11 @@ double multiplications(const RowsView& queries, const RowsView& base);
 // "refuse" or "pad"
 ShortRows parse_short_rows(const std::string& text);
 
-// A context for one call, with cancellation of its own. Contexts without a memory limit are kept and shared; a
-// limit is one call's, or two calls at once would refuse each other's memory. Needs the interpreter lock, which
-// also guards the cache; a forked child starts with an empty one.
+// A context for one call, with cancellation of its own. Contexts without a memory limit and a seed are kept and shared; a
+// limit is one call's, or two calls at once would refuse each other's memory, and seeds are too many to keep. Needs the
+// interpreter lock, which also guards the cache; a forked child starts with an empty one.
 Context context_for(const std::string& device, int threads, std::uint64_t memory_limit,
-                    const std::string& isa);
+                    const std::string& isa, std::uint64_t seed = 0);
 
 // Calls work(context) without the interpreter lock. While it runs, the calling thread looks for signals and hands
 // on progress every few milliseconds: Python code runs on no other thread. An exception from either (Ctrl-C is

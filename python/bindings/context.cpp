@@ -126,7 +126,7 @@ void report(Work& work, nb::handle progress) {
 }  // namespace
 
 Context context_for(const std::string& device, int threads, std::uint64_t memory_limit,
-                    const std::string& isa) {
+                    const std::string& isa, std::uint64_t seed) {
   using Key = std::tuple<std::string, int, std::string>;
   using Cache = std::map<Key, Context>;
   // Never destroyed: at exit the thread library may be gone before us. Left behind in a forked child, where the
@@ -140,8 +140,9 @@ Context context_for(const std::string& device, int threads, std::uint64_t memory
   ContextOptions options;
   options.threads = threads;
   options.memory_limit = memory_limit;
+  options.seed = seed;
   options.isa = isa;
-  if (memory_limit != 0) return Context::on(device, std::move(options));
+  if (memory_limit != 0 || seed != 0) return Context::on(device, std::move(options));
   const Key key(device, threads, isa);
   auto found = cache->find(key);
   if (found == cache->end()) found = cache->emplace(key, Context::on(device, std::move(options))).first;

@@ -8,6 +8,7 @@ NB_MODULE(_core, module) {
   bind_matrix(module);
   bind_device_memory(module);
   bind_exact(module);
+  bind_kmeans(module);
   bind_prepared_base(module);
   bind_select_k(module);
   bind_machine(module);

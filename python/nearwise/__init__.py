@@ -12,6 +12,7 @@ from nearwise._core import ContainerInfo, SectionInfo
 from nearwise._core import version as _version
 from nearwise._error import Error
 from nearwise._exact import exact_knn_graph, knn
+from nearwise._kmeans import KMeans, assign, train_hierarchical_kmeans, train_kmeans
 from nearwise._machine import info
 from nearwise._neighbors import Neighbors
 from nearwise._prepared_base import Exact
@@ -26,12 +27,14 @@ __all__ = [
     "ContainerInfo",
     "Error",
     "Exact",
+    "KMeans",
     "Neighbors",
     "RangeNeighbors",
     "SavedNeighbors",
     "SectionInfo",
     "Selection",
     "__version__",
+    "assign",
     "exact_knn_graph",
     "info",
     "inspect",
@@ -42,6 +45,8 @@ __all__ = [
     "read_vectors",
     "save",
     "select_k",
+    "train_hierarchical_kmeans",
+    "train_kmeans",
     "verify",
     "write_neighbors",
     "write_vectors",

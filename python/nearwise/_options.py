@@ -10,6 +10,7 @@ import numpy as np
 
 _LARGEST_INT = 2**31 - 1
 _LARGEST_SIZE = 2**63 - 1
+_LARGEST_SEED = 2**64 - 1
 
 _UNITS = {"": 1, "b": 1}
 _UNITS |= {prefix + "b": 1000**power for power, prefix in enumerate("kmgt", start=1)}
@@ -31,13 +32,21 @@ def integer(value: Any, name: str, lowest: int, highest: int) -> int:
     return number
 
 
+def count(value: Any, name: str) -> int:
+    """At least 1; whether there are that many is C++'s to say."""
+    return integer(value, name, 1, _LARGEST_SIZE)
+
+
 def neighbor_count(value: Any) -> int:
-    """k; whether the base has that many rows is C++'s to say."""
-    return integer(value, "k", 1, _LARGEST_SIZE)
+    return count(value, "k")
 
 
 def thread_count(value: Any) -> int:
     return integer(value, "threads", 0, _LARGEST_INT)
+
+
+def seed(value: Any) -> int:
+    return integer(value, "seed", 0, _LARGEST_SEED)
 
 
 def word(value: Any, name: str) -> str:
@@ -52,19 +61,25 @@ def flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
+def number(value: Any, name: str) -> float:
+    """A float, or what stands for one; not NaN."""
+    if isinstance(value, (bool, np.bool_, str, bytes)) or np.ndim(value) != 0 or not hasattr(value, "__float__"):
+        raise TypeError(f"{name}: expected a number, given {value!r} ({type(value).__name__})")
+    given = float(value)
+    if given != given:
+        raise ValueError(f"{name}: expected a number, given NaN")
+    return given
+
+
 def radius(value: Any) -> float:
     """A number rounded to float32, as distances are; what is beyond its range becomes infinite.
 
     >>> radius(0.1) == float(np.float32(0.1)), radius(3), radius(1e300)
     (True, 3.0, inf)
     """
-    if isinstance(value, (bool, np.bool_, str, bytes)) or np.ndim(value) != 0 or not hasattr(value, "__float__"):
-        raise TypeError(f"radius: expected a number, given {value!r} ({type(value).__name__})")
+    given = number(value, "radius")
     with np.errstate(over="ignore"):
-        number = float(np.float32(float(value)))
-    if number != number:
-        raise ValueError("radius: expected a number, given NaN")
-    return number
+        return float(np.float32(given))
 
 
 def byte_count(value: Any, name: str) -> int:
