@@ -3,21 +3,19 @@
 
 #include <algorithm>
 #include <chrono>
-#include <climits>
 #include <filesystem>
-#include <map>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "cli/files.h"
+#include "cli/machine_options.h"
 #include "cli/progress_bar.h"
+#include "cli/result_file.h"
 #include "cli/session.h"
 #include "cli/text.h"
 #include "nearwise/context.h"
 #include "nearwise/exact.h"
-#include "nearwise/machine.h"
-#include "nearwise/storage.h"
 #include "nearwise/vector_file.h"
 
 namespace nearwise::cli {
@@ -29,13 +27,10 @@ struct KnnArguments {
   std::filesystem::path output;  // empty: the first rows are printed
   std::size_t k = 10;
   std::string metric = "sqeuclidean";
-  std::string device = "cpu";
-  std::string isa;
   std::string short_rows = "refuse";
-  bool exclude_self = false;  // the queries are the base
-  std::uint64_t memory = 0;
-  std::size_t threads = 0;
+  bool exclude_self = false;      // the queries are the base
   std::size_t limit_queries = 0;  // 0: all
+  MachineArguments machine;
 };
 
 // What came out, and how long it took.
@@ -47,16 +42,6 @@ struct Run {
 
 constexpr std::size_t preview_rows = 5;
 constexpr std::size_t preview_columns = 5;
-
-ContextOptions context_options(const KnnArguments& arguments, ProgressBar& bar) {
-  ContextOptions options;
-  // A number too large for int is too large for the library as well, which says so.
-  options.threads = static_cast<int>(std::min<std::size_t>(arguments.threads, INT_MAX));
-  options.memory_limit = arguments.memory;
-  options.isa = arguments.isa;
-  options.progress = bar.callback();
-  return options;
-}
 
 // How many rows may be neighbours of a query.
 std::size_t candidates(const KnnArguments& arguments, RowsView base) {
@@ -93,32 +78,6 @@ Run search(const Context& context, const KnnArguments& arguments, RowsView queri
   return run;
 }
 
-std::string describe_input(const std::filesystem::path& path, RowsView rows) {
-  return fmt::format("{}, {} bytes, {} x {} {}", path.string(), std::filesystem::file_size(path), rows.rows(),
-                     rows.dim(), name(rows.type()));
-}
-
-using Provenance = std::map<std::string, std::string>;
-
-Provenance describe_run(const Session& session, const KnnArguments& arguments, RowsView queries,
-                        RowsView base) {
-  std::string command = "nearwise";
-  for (const std::string& argument : session.arguments) command += " " + quote(argument);
-  return {{"base", describe_input(arguments.base, base)},
-          {"command", command},
-          {"queries", describe_input(arguments.queries, queries)},
-          {"time", time_of_run()},
-          {"version", "nearwise " + version()}};
-}
-
-void write_result(const KnnArguments& arguments, Provenance provenance, Neighbors neighbors) {
-  if (!is_container(arguments.output)) return write_neighbors(arguments.output, neighbors);
-  save({.neighbors = std::move(neighbors),
-        .metric = parse_metric(arguments.metric),
-        .provenance = std::move(provenance)},
-       arguments.output);
-}
-
 // --exclude-self without --queries means the base; another file's rows cannot be told to be the same ones.
 void choose_queries(KnnArguments& arguments) {
   if (!arguments.exclude_self) return;
@@ -131,18 +90,6 @@ void choose_queries(KnnArguments& arguments) {
                             arguments.queries.string()));
 }
 
-// What can be known to fail is told before the work, not after it.
-void check_output(const KnnArguments& arguments) {
-  require_suffix_for(Content::neighbors, arguments.output);
-  require_creatable(arguments.output);
-  for (const std::filesystem::path& input : {arguments.base, arguments.queries}) {
-    std::error_code missing;
-    if (std::filesystem::equivalent(input, arguments.output, missing))
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("knn: the output '{}' would replace an input", arguments.output.string()));
-  }
-}
-
 Json summary(const KnnArguments& arguments, const Context& context, RowsView base, const Run& run) {
   Json json = {{"rows", run.neighbors.ids.rows()},
                {"k", run.neighbors.ids.cols()},
@@ -153,7 +100,7 @@ Json summary(const KnnArguments& arguments, const Context& context, RowsView bas
                {"exclude_self", arguments.exclude_self},
                {"base_rows", base.rows()},
                {"dim", base.dim()},
-               {"device", arguments.device},
+               {"device", arguments.machine.device},
                {"isa", context.isa()},
                {"threads", context.threads()},
                {"memory_peak_bytes", context.memory_peak()}};
@@ -188,18 +135,23 @@ std::string preview(const KnnArguments& arguments, RowsView base, const Run& run
 
 ExitCode run_knn(Session& session, KnnArguments arguments) {
   choose_queries(arguments);
-  if (!arguments.output.empty()) check_output(arguments);
+  if (!arguments.output.empty()) {
+    require_suffix_for(Content::neighbors, arguments.output);
+    check_output("knn", arguments.output, {arguments.base, arguments.queries});
+  }
   const VectorFile base_file = open_vectors(arguments.base);
   const VectorFile query_file = open_vectors(arguments.queries);
   const RowsView base = base_file.rows();
   RowsView queries = query_file.rows();
-  Provenance provenance = describe_run(session, arguments, queries, base);
+  Provenance provenance = describe_run(session);
+  provenance["base"] = describe_input(arguments.base, base);
+  provenance["queries"] = describe_input(arguments.queries, queries);
   if (arguments.limit_queries > 0)
     queries = queries.slice(0, std::min(arguments.limit_queries, queries.rows()));
   check_shapes(arguments, queries, base);
 
   ProgressBar bar(choose_progress_style(session.quiet), "knn", "queries", queries.rows());
-  const Context context = Context::on(arguments.device, context_options(arguments, bar));
+  const Context context = open_context(arguments.machine, bar);
   const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
   Run run = search(context, arguments, queries, base);
   bar.finish();
@@ -213,7 +165,8 @@ ExitCode run_knn(Session& session, KnnArguments arguments) {
   const std::string done = fmt::format(
       "wrote {} x {} to {}: {:.3g} s, {} queries/s", run.neighbors.ids.rows(), run.neighbors.ids.cols(),
       arguments.output.string(), run.seconds, format_count(run.queries_per_second));
-  write_result(arguments, std::move(provenance), std::move(run.neighbors));
+  write_result(arguments.output, parse_metric(arguments.metric), std::move(provenance),
+               std::move(run.neighbors));
   session.json ? print(json) : remark(session, done);
   return ExitCode::ok;
 }
@@ -240,14 +193,7 @@ void add_knn(CLI::App& app, Session& session) {
            "sqeuclidean, euclidean, inner_product (largest first) or cosine (sqeuclidean)");
   add_path(*command, "-o,--output", arguments->output,
            "Where the neighbours go; without it a few are printed");
-  add_bytes(*command, "--memory", arguments->memory,
-            "Working memory and results stay below this: 2GiB, 500MB, 1073741824 (no limit)");
-  add_count(*command, "--threads", arguments->threads, 1, "Threads (all that the machine offers)");
-  command->add_option("--device", arguments->device, "cpu, cuda or cuda:N (cpu)")->type_name("NAME");
-  command
-      ->add_option("--isa", arguments->isa,
-                   "Use at most this instruction set (the best; see nearwise info; CUDA: f32, tf32, bf16)")
-      ->type_name("NAME");
+  add_machine_options(*command, arguments->machine);
   command
       ->add_option("--short-rows", arguments->short_rows,
                    "If k exceeds the base: refuse, or pad with id -1 (refuse)")

@@ -68,6 +68,7 @@ ExitCode run(Session& session, int argc, char** argv) {
       "66 no input, 69 device not available, 70 internal,\n71 memory or system, 73 cannot create, 74 I/O, "
       "130 interrupted");
   add_knn(app, session);
+  add_kmeans(app, session);
   add_eval(app, session);
   add_convert(app, session);
   add_verify(app, session);
