@@ -13,6 +13,7 @@ from nearwise._core import version as _version
 from nearwise._error import Error
 from nearwise._exact import exact_knn_graph, knn
 from nearwise._ivf import Ivf, IvfFlat, IvfPq, load_ivf
+from nearwise._kmeans import KMeans, assign, train_hierarchical_kmeans, train_kmeans
 from nearwise._machine import info
 from nearwise._neighbors import Neighbors
 from nearwise._optimized_product_quantizer import OptimizedProductQuantizer
@@ -33,6 +34,7 @@ __all__ = [
     "Ivf",
     "IvfFlat",
     "IvfPq",
+    "KMeans",
     "Neighbors",
     "OptimizedProductQuantizer",
     "ProductQuantizer",
@@ -42,6 +44,7 @@ __all__ = [
     "SectionInfo",
     "Selection",
     "__version__",
+    "assign",
     "exact_knn_graph",
     "info",
     "inspect",
@@ -53,6 +56,8 @@ __all__ = [
     "read_vectors",
     "save",
     "select_k",
+    "train_hierarchical_kmeans",
+    "train_kmeans",
     "verify",
     "write_neighbors",
     "write_vectors",
