@@ -45,6 +45,12 @@ CLI::Option* add_count(CLI::App& app, const std::string& option, std::size_t& va
       description);
 }
 
+CLI::Option* add_number(CLI::App& app, const std::string& option, double& value,
+                        const std::string& description) {
+  return add_parsed(
+      app, option, "X", [&value](const std::string& text) { value = parse_number(text); }, description);
+}
+
 CLI::Option* add_bytes(CLI::App& app, const std::string& option, std::uint64_t& value,
                        const std::string& description) {
   return add_parsed(

@@ -34,6 +34,7 @@ void add_add(CLI::App& app, Session& session);
 void add_remove(CLI::App& app, Session& session);
 void add_merge(CLI::App& app, Session& session);
 void add_search(CLI::App& app, Session& session);
+void add_kmeans(CLI::App& app, Session& session);
 void add_eval(CLI::App& app, Session& session);
 void add_convert(CLI::App& app, Session& session);
 void add_verify(CLI::App& app, Session& session);
@@ -46,6 +47,8 @@ CLI::App* add_command(CLI::App& app, Session& session, const std::string& name,
 // Options whose text is read by cli/text.h, strictly.
 CLI::Option* add_count(CLI::App& app, const std::string& option, std::size_t& value, std::size_t minimum,
                        const std::string& description);
+CLI::Option* add_number(CLI::App& app, const std::string& option, double& value,
+                        const std::string& description);
 CLI::Option* add_bytes(CLI::App& app, const std::string& option, std::uint64_t& value,
                        const std::string& description);
 // A word that `parse` accepts, which is a function throwing Error(invalid_argument) with the words it knows.

@@ -72,6 +72,15 @@ std::size_t parse_count(std::string_view text, std::size_t minimum) {
   return count;
 }
 
+double parse_number(std::string_view text) {
+  double number = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (end.ec != std::errc() || end.ptr != text.data() + text.size() || !std::isfinite(number) || number < 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("expected a number that is not negative, such as 0.001, given '{}'", text));
+  return number;
+}
+
 std::string format_bytes(std::uint64_t bytes) {
   constexpr std::array units = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) return fmt::format("{} B", bytes);

@@ -16,6 +16,9 @@ std::uint64_t parse_bytes(std::string_view text);
 // "-1" for 2^64 - 1 and "010" for eight.
 std::size_t parse_count(std::string_view text, std::size_t minimum);
 
+// A decimal number that is not negative: "0.001", "1e-4". Throws Error(invalid_argument).
+double parse_number(std::string_view text);
+
 std::string format_bytes(std::uint64_t bytes);      // "1.5 GiB"
 std::string format_count(double count);             // "12.3 k"
 std::string format_duration(double seconds);        // "0:07", "1:02:03"

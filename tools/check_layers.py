@@ -31,7 +31,9 @@ PUBLIC_HEADERS = {
     "device_memory": "ops",
     "ivf": "index",
     "kmeans": "cluster",
+    "optimized_product_quantizer": "quantize",
     "product_quantizer": "quantize",
+    "rotation": "quantize",
     "sharded": "shard",
 }
 UMBRELLA = PurePosixPath("include/nearwise/nearwise.h")

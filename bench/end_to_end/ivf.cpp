@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -79,17 +80,20 @@ void run(const bench::Options& options) {
     for (const std::size_t candidates : options.numbers("candidates", "100")) {
       const IvfSearchOptions search = {
           .probes = probes, .rows = candidates != 0 ? base : RowsView(), .candidates = candidates};
-      std::vector<double> seconds, latencies;
+      std::vector<double> seconds, cpu_seconds, latencies;
       double found_share = 0;
       for (std::size_t round = 0; round < options.number("repeat", 3); ++round) {
         bench::let_threads_rest();
         double sum = 0;
+        double cpu_sum = 0;
         std::size_t hits = 0;
         for (std::size_t first = 0; first < queries.rows(); first += batch) {
           const RowsView part = queries.slice(first, std::min(batch, queries.rows() - first));
           Neighbors found;
+          const std::clock_t start = std::clock();
           latencies.push_back(bench::seconds([&] { found = index->search(context, part, k, search); }));
           sum += latencies.back();
+          cpu_sum += static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
           Matrix<Id> expected(part.rows(), k);
           for (std::size_t query = 0; query < part.rows(); ++query)
             std::copy_n(truth.ids.row(first + query).begin(), k, expected.row(query).begin());
@@ -97,19 +101,23 @@ void run(const bench::Options& options) {
               recall(expected, found.ids, k) * static_cast<double>(part.rows() * k) + 0.5);
         }
         seconds.push_back(sum);
+        cpu_seconds.push_back(cpu_sum);
         found_share = static_cast<double>(hits) / static_cast<double>(queries.rows() * k);
       }
-      fmt::print("{}\n", nlohmann::json{{"probes", probes},
-                                        {"candidates", candidates},
-                                        {"k", k},
-                                        {"batch", batch},
-                                        {"recall", found_share},
-                                        {"queries_per_second",
-                                         static_cast<double>(queries.rows()) / bench::median(seconds)},
-                                        {"seconds", seconds},
-                                        {"latency_p50_us", quantile(latencies, 0.5) * 1e6},
-                                        {"latency_p99_us", quantile(latencies, 0.99) * 1e6}}
-                             .dump());
+      fmt::print(
+          "{}\n",
+          nlohmann::json{
+              {"probes", probes},
+              {"candidates", candidates},
+              {"k", k},
+              {"batch", batch},
+              {"recall", found_share},
+              {"queries_per_second", static_cast<double>(queries.rows()) / bench::median(seconds)},
+              {"queries_per_cpu_second", static_cast<double>(queries.rows()) / bench::median(cpu_seconds)},
+              {"seconds", seconds},
+              {"latency_p50_us", quantile(latencies, 0.5) * 1e6},
+              {"latency_p99_us", quantile(latencies, 0.99) * 1e6}}
+              .dump());
     }
 }
 

@@ -10,11 +10,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "nearwise/context.h"
 #include "nearwise/exact.h"
@@ -30,9 +32,13 @@ void bind_device_memory(nb::module_& module);
 void bind_error(nb::module_& module);
 void bind_exact(nb::module_& module);
 void bind_ivf(nb::module_& module);
+void bind_kmeans(nb::module_& module);
 void bind_machine(nb::module_& module);
 void bind_matrix(nb::module_& module);
+void bind_optimized_product_quantizer(nb::module_& module);
 void bind_prepared_base(nb::module_& module);
+void bind_product_quantizer(nb::module_& module);
+void bind_rotation(nb::module_& module);
 void bind_select_k(nb::module_& module);
 void bind_storage(nb::module_& module);
 void bind_vector_file(nb::module_& module);
@@ -111,6 +117,21 @@ NumpyNeighbors to_numpy(Neighbors&& neighbors);
 
 template <typename T>
 using NumpyVector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+// Gives the memory of a vector to a numpy array, without a copy. T is the elements' type but for its sign: numpy's counts
+// have one.
+template <typename T, typename Element>
+NumpyVector<T> to_numpy(std::vector<Element>&& vector) {
+  static_assert(sizeof(T) == sizeof(Element));
+  auto held = std::make_unique<std::vector<Element>>(std::move(vector));
+  held->reserve(1);  // an array needs an address
+  T* const data = reinterpret_cast<T*>(held->data());
+  const std::size_t size = held->size();
+  const nb::capsule owner(held.get(),
+                          [](void* memory) noexcept { delete static_cast<std::vector<Element>*>(memory); });
+  static_cast<void>(held.release());  // the capsule's now
+  return NumpyVector<T>(data, {size}, owner);
+}
 
 // offsets, ids and distances, without a copy
 using NumpyRangeNeighbors = std::tuple<NumpyVector<std::int64_t>, NumpyVector<Id>, NumpyVector<float>>;

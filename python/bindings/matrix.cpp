@@ -4,7 +4,6 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
-#include <memory>
 #include <vector>
 
 #include "bindings.h"
@@ -65,20 +64,6 @@ std::pair<ReadOnlyArray, bool> view_dlpack(const nb::ndarray<nb::ro>& tensor, co
   return {array, bfloat16};
 }
 
-// Gives the memory of a vector to a numpy array. T is the elements' type but for its sign: numpy's offsets have one.
-template <typename T, typename Element>
-NumpyVector<T> give_vector(std::vector<Element>&& vector) {
-  static_assert(sizeof(T) == sizeof(Element));
-  auto held = std::make_unique<std::vector<Element>>(std::move(vector));
-  held->reserve(1);  // an array needs an address
-  T* const data = reinterpret_cast<T*>(held->data());
-  const std::size_t size = held->size();
-  const nb::capsule owner(held.get(),
-                          [](void* memory) noexcept { delete static_cast<std::vector<Element>*>(memory); });
-  static_cast<void>(held.release());  // the capsule's now
-  return NumpyVector<T>(data, {size}, owner);
-}
-
 }  // namespace
 
 RowsView checked_rows(const ArrayLayout& layout, ElementType type, const char* name) {
@@ -131,8 +116,8 @@ NumpyNeighbors to_numpy(Neighbors&& neighbors) {
 }
 
 NumpyRangeNeighbors to_numpy(RangeNeighbors&& found) {
-  return {give_vector<std::int64_t>(std::move(found.offsets)), give_vector<Id>(std::move(found.ids)),
-          give_vector<float>(std::move(found.distances))};
+  return {to_numpy<std::int64_t>(std::move(found.offsets)), to_numpy<Id>(std::move(found.ids)),
+          to_numpy<float>(std::move(found.distances))};
 }
 
 Neighbors to_neighbors(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances) {

@@ -9,7 +9,11 @@ NB_MODULE(_core, module) {
   bind_device_memory(module);
   bind_exact(module);
   bind_ivf(module);
+  bind_kmeans(module);
   bind_prepared_base(module);
+  bind_product_quantizer(module);
+  bind_rotation(module);
+  bind_optimized_product_quantizer(module);
   bind_select_k(module);
   bind_machine(module);
   bind_vector_file(module);

@@ -13,10 +13,14 @@ from nearwise._core import version as _version
 from nearwise._error import Error
 from nearwise._exact import exact_knn_graph, knn
 from nearwise._ivf import Ivf, IvfFlat, IvfPq, load_ivf
+from nearwise._kmeans import KMeans, assign, train_hierarchical_kmeans, train_kmeans
 from nearwise._machine import info
 from nearwise._neighbors import Neighbors
+from nearwise._optimized_product_quantizer import OptimizedProductQuantizer
 from nearwise._prepared_base import Exact
+from nearwise._product_quantizer import ProductQuantizer
 from nearwise._range_search import RangeNeighbors, range_search
+from nearwise._rotation import Rotation
 from nearwise._select_k import Selection, select_k
 from nearwise._storage import SavedNeighbors, inspect, load, save, verify
 from nearwise._vector_file import read_neighbors, read_vectors, write_neighbors, write_vectors
@@ -30,12 +34,17 @@ __all__ = [
     "Ivf",
     "IvfFlat",
     "IvfPq",
+    "KMeans",
     "Neighbors",
+    "OptimizedProductQuantizer",
+    "ProductQuantizer",
     "RangeNeighbors",
+    "Rotation",
     "SavedNeighbors",
     "SectionInfo",
     "Selection",
     "__version__",
+    "assign",
     "exact_knn_graph",
     "info",
     "inspect",
@@ -47,6 +56,8 @@ __all__ = [
     "read_vectors",
     "save",
     "select_k",
+    "train_hierarchical_kmeans",
+    "train_kmeans",
     "verify",
     "write_neighbors",
     "write_vectors",

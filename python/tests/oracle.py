@@ -67,6 +67,34 @@ def knn_graph(base, k, metric="sqeuclidean"):
     return np.take_along_axis(ids, first, axis=1), np.take_along_axis(values, first, axis=1)
 
 
+def _unit(values):
+    """Rows of length 1; a zero row stays zero."""
+    length = np.sqrt(_sum_in_lanes((values * values)[:, None, :]))
+    return np.divide(values, length, out=values.copy(), where=length != 0)
+
+
+def lloyd(rows, initial, iterations, metric="sqeuclidean"):
+    """centroids, sizes [iterations, clusters] and errors of Lloyd's iterations; a cluster without rows keeps its centroid"""
+    values = np.asarray(rows).astype(np.float64)
+    centroids = np.asarray(initial).astype(np.float64)
+    if metric == "cosine":
+        values = _unit(values)
+    if metric != "sqeuclidean":
+        centroids = _unit(centroids)
+    centroids = centroids.astype(np.float32)
+    sizes, errors = [], []
+    for _ in range(iterations):
+        nearest = knn(rows, centroids, 1, metric)[0][:, 0]
+        errors.append(((values - centroids[nearest].astype(np.float64)) ** 2).sum())
+        sums = np.zeros(centroids.shape)
+        np.add.at(sums, nearest, values)  # one row after the other
+        sizes.append(np.bincount(nearest, minlength=len(centroids)))
+        means = sums / np.maximum(sizes[-1], 1)[:, None] if metric == "sqeuclidean" else _unit(sums)
+        keep = (sizes[-1] == 0) if metric == "sqeuclidean" else ~sums.any(axis=1)
+        centroids = np.where(keep[:, None], centroids, means.astype(np.float32))
+    return centroids, np.array(sizes), np.array(errors)
+
+
 def check_graph(found, base, k, metric="sqeuclidean"):
     ids, values = knn_graph(base, k, metric)
     np.testing.assert_array_equal(found.distances, values)

@@ -79,21 +79,26 @@ def test_types_are_shipped():
     assert (folder / "_core.pyi").is_file() and (folder / "py.typed").is_file()
     stub = (folder / "_core.pyi").read_text()
     for name in ("def knn(", "def exact_knn_graph(", "def range_search(", "class PreparedBase",
-                 "def select_k(", "def map_vectors(", "class ContainerInfo"):
+                 "def train_kmeans(", "def assign(", "def select_k(", "def map_vectors(", "class ContainerInfo"):
         assert name in stub
 
 
 def test_keywords_are_the_fields_of_the_options():
     """One vocabulary: what C++ calls a field, Python calls the keyword."""
-    headers = {name: (ROOT / "include" / "nearwise" / name).read_text() for name in ("exact.h", "context.h")}
+    headers = {name: (ROOT / "include" / "nearwise" / name).read_text() for name in ("exact.h", "kmeans.h", "context.h")}
 
     def fields(header, struct):
         body = re.search(rf"struct {struct} \{{(.*?)\n\}};", headers[header], re.DOTALL)[1]
         return set(re.findall(r"(\w+)(?: = [^;]+)?;", re.sub("//.*", "", body))) - {"seed", "clock"}
 
-    for offered, struct in ((nearwise.knn, "KnnOptions"), (nearwise.range_search, "RangeOptions"),
-                            (nearwise.Exact, "ExactOptions")):
-        expected = fields("exact.h", struct) | fields("context.h", "ContextOptions")
+    for offered, header, struct in (
+        (nearwise.knn, "exact.h", "KnnOptions"),
+        (nearwise.range_search, "exact.h", "RangeOptions"),
+        (nearwise.Exact, "exact.h", "ExactOptions"),
+        (nearwise.train_kmeans, "kmeans.h", "KMeansOptions"),
+        (nearwise.assign, "kmeans.h", "AssignOptions"),
+    ):
+        expected = fields(header, struct) | fields("context.h", "ContextOptions")
         keywords = set(inspect.signature(offered).parameters)
         assert expected <= keywords, expected - keywords
 

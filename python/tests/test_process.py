@@ -56,6 +56,8 @@ def finish(process, seconds):
         "nearwise.exact_knn_graph(rows, 10, threads=1)",
         "nearwise.range_search(rows, rows, 0)",
         "prepared.knn(rows, 10)",
+        "nearwise.train_kmeans(rows, 5000, tolerance=0)",
+        "nearwise.assign(rows, rows)",
     ],
 )
 def test_ctrl_c_is_answered(call):

@@ -231,6 +231,22 @@ struct PartTablesArgs {
   ProgressMeter* progress = nullptr;  // counts queries
 };
 
+// Rows times a matrix, plus an offset: sums in f64, over the elements of a row in their order, rounded to f32 once.
+struct RotateArgs {
+  RowsView rows;                      // finite
+  MatrixView<const float> columns;    // [dim of the rows, dim of the results]
+  std::span<const double> offset;     // [dim of the results] that sums begin with
+  MatrixView<float> rotated;          // [rows, dim of the results] out
+  ProgressMeter* progress = nullptr;  // counts rows
+};
+
+// sums(i, j): of left(row, i) * right(row, j) over all rows, in f64 and in the order of the rows.
+struct CrossProductsArgs {
+  MatrixView<const float> left;
+  MatrixView<const float> right;  // as many rows
+  MatrixView<double> sums;        // [columns of left, columns of right] out
+};
+
 // The ids of one row's columns: a caller's, of either width, or the positions themselves.
 struct RowIds {
   const std::uint32_t* narrow = nullptr;
@@ -308,6 +324,9 @@ struct Ops {
   void (*part_codes)(Stream&, const PartCodesArgs&) = nullptr;
   std::uint64_t (*part_tables_bytes)(const Stream&, const Codebooks&) = nullptr;
   void (*part_tables)(Stream&, const PartTablesArgs&) = nullptr;
+  std::uint64_t (*rotate_bytes)(const Stream&, std::size_t dim, std::size_t rotated_dim) = nullptr;
+  void (*rotate)(Stream&, const RotateArgs&) = nullptr;
+  void (*cross_products)(Stream&, const CrossProductsArgs&) = nullptr;
   // The least working memory that will do; select_k takes more where it is there.
   std::uint64_t (*select_k_bytes)(const Stream&, const SelectKShape&) = nullptr;
   void (*select_k)(Stream&, const SelectKArgs&) = nullptr;

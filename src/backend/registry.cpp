@@ -39,6 +39,9 @@ std::vector<std::string> supported_operations(const Ops& ops) {
   add("part_codes", ops.part_codes != nullptr);
   add("part_tables_bytes", ops.part_tables_bytes != nullptr);
   add("part_tables", ops.part_tables != nullptr);
+  add("rotate_bytes", ops.rotate_bytes != nullptr);
+  add("rotate", ops.rotate != nullptr);
+  add("cross_products", ops.cross_products != nullptr);
   add("select_k_bytes", ops.select_k_bytes != nullptr);
   add("select_k", ops.select_k != nullptr);
   add("stream_handle", ops.stream_handle != nullptr);

@@ -13,6 +13,7 @@
 #include "cluster/centroid_search.h"
 #include "cluster/random_streams.h"
 #include "cluster/row_values.h"
+#include "cluster/training.h"
 #include "core/checked.h"
 
 namespace nearwise::cluster {
@@ -167,6 +168,22 @@ class PlusPlus {
   CentroidSearch search_;
 };
 
+// Iterations over the sample, each a small share of one over all rows: what they gain, all rows need not. Measured on SIFT 1M,
+// 1,024 and 4,096 clusters: without them, ten iterations end 0.1 to 0.2 % above those from random rows.
+constexpr std::size_t sample_iterations = 8;
+
+KMeansOptions sample_options(const KMeansOptions& options, RowsView centroids) {
+  return {.metric = options.metric, .iterations = sample_iterations, .tolerance = 1e-3, .initial = centroids};
+}
+
+void improve_on_sample(const Context& context, const RowsView& sample, const KMeansOptions& options,
+                       MatrixView<float> centroids) {
+  const Context::State& state = context.state();
+  ProgressMeter unseen(ProgressCallback(), state.clock, "train_kmeans", 1);
+  const KMeans better = train(context, sample, centroids.rows(), sample_options(options, centroids), unseen);
+  std::copy_n(better.centroids.data(), centroids.rows() * centroids.cols(), centroids.data());
+}
+
 // A row from each of as many equal parts of the rows as there are centroids: no row twice.
 void seed_randomly(const RowsView& rows, Metric metric, std::uint64_t seed, std::span<double> scratch,
                    MatrixView<float> centroids) {
@@ -183,10 +200,15 @@ std::uint64_t seeding_bytes(const Context& context, const RowsView& rows, std::s
   const std::uint64_t scratch = buffer_bytes(rows.dim(), sizeof(double));
   if (options.seeding == Seeding::random) return scratch;
   const std::size_t sample = Sample::size(rows, clusters);
-  return scratch + buffer_bytes(Sample::copied_bytes(rows, clusters), 1) +
-         buffer_bytes(sample, 2 * sizeof(float) + sizeof(std::uint32_t) + sizeof(Arrival)) +
-         4 * buffer_bytes(0, 1) +
-         CentroidSearch::least_bytes(context, search_args(rows.slice(0, sample), clusters, options.metric));
+  const std::uint64_t drawing =
+      scratch + buffer_bytes(sample, 2 * sizeof(float) + sizeof(std::uint32_t) + sizeof(Arrival)) +
+      4 * buffer_bytes(0, 1) +
+      CentroidSearch::least_bytes(context, search_args(rows.slice(0, sample), clusters, options.metric));
+  const std::uint64_t improving = sample == rows.rows()
+                                      ? 0
+                                      : training_bytes(context, rows.slice(0, sample), clusters,
+                                                       sample_options(options, rows.slice(0, clusters)));
+  return buffer_bytes(Sample::copied_bytes(rows, clusters), 1) + std::max(drawing, improving);
 }
 
 void seed_centroids(const Context& context, const RowsView& rows, const KMeansOptions& options,
@@ -198,6 +220,7 @@ void seed_centroids(const Context& context, const RowsView& rows, const KMeansOp
   }
   const Sample sample(context, rows, centroids.rows());
   PlusPlus(context, sample.rows(), options.metric, centroids).run();
+  if (sample.rows().rows() < rows.rows()) improve_on_sample(context, sample.rows(), options, centroids);
 }
 
 }  // namespace nearwise::cluster

@@ -7,11 +7,9 @@
 
 #include "backend/dispatch.h"
 #include "core/checked.h"
-#include "core/convert.h"
-#include "core/distance.h"
 #include "core/float_environment.h"
 #include "ops/exact_search.h"
-#include "ops/knn_plan.h"
+#include "quantize/coding.h"
 #include "quantize/finite_rows.h"
 #include "quantize/memory_limit.h"
 #include "quantize/quantizer_shape.h"
@@ -24,10 +22,8 @@ namespace {
 using quantize::check_finite;
 using quantize::check_memory;
 
-// Rows that are checked and then encoded: read from memory once where the last cache is large.
+// Rows whose error is summed at a time: their codes are kept.
 constexpr std::size_t tile_rows = 65536;
-// Rows of a task, and of one sum of errors: the sums are added in their order.
-constexpr std::size_t task_rows = 1024;
 
 constexpr const char* encode_name = "ProductQuantizer::encode";
 constexpr const char* decode_name = "ProductQuantizer::decode";
@@ -42,39 +38,6 @@ void check_dim(const char* operation, const Context& context, const RowsView& ro
   check_rows(operation, context, rows, rows);
   require(rows.dim() == dim, "{}: rows must have {} elements as those trained on, given {}", operation, dim,
           rows.dim());
-}
-
-void encode_tile(const Context& context, const char* operation, const RowsView& rows, std::size_t first,
-                 const Codebooks& codebooks, const MatrixView<std::uint8_t>& codes, ProgressMeter* progress) {
-  check_finite(operation, context, rows, first);
-  const auto stream = open_stream(context);
-  dispatch(&Ops::part_codes, operation, *stream,
-           PartCodesArgs{.rows = rows, .codebooks = codebooks, .codes = codes, .progress = progress});
-}
-
-std::size_t code_at(std::span<const std::uint8_t> code, std::size_t part, unsigned bits) {
-  if (bits == 8) return code[part];
-  return part % 2 == 0 ? code[part / 2] & 15U : code[part / 2] >> 4U;
-}
-
-void decode_row(const Codebooks& codebooks, std::span<const std::uint8_t> code, float* out) {
-  for (std::size_t part = 0; part < codebooks.parts; ++part) {
-    const std::size_t length = codebooks.length(part);
-    const float* const words = codebooks.of(part).data();
-    out = std::copy_n(words + code_at(code, part, codebooks.bits) * length, length, out);
-  }
-}
-
-double squared_distance(const RowsView& rows, std::size_t row, const float* decoded) {
-  double lanes[distance_lanes] = {};
-  visit_element_type(rows.type(), [&](auto tag) {
-    for (std::size_t i = 0; i < rows.dim(); ++i) {
-      const double difference =
-          static_cast<double>(element<decltype(tag)>(rows.row(row), i)) - static_cast<double>(decoded[i]);
-      lanes[i % distance_lanes] += difference * difference;
-    }
-  });
-  return sum_of_lanes(lanes);
 }
 
 }  // namespace
@@ -136,29 +99,17 @@ Matrix<std::uint8_t> ProductQuantizer::encode(const Context& context, RowsView r
   state.cancel.check();
   const Codebooks codebooks = codebooks_of(*this);
   const std::uint64_t result_bytes = checked_multiply(rows.rows(), code_bytes(), encode_name);
-  const auto stream = open_stream(context);
-  check_memory(encode_name, context,
-               result_bytes + dispatch(&Ops::part_codes_bytes, encode_name, *stream, codebooks));
+  check_memory(encode_name, context, result_bytes + quantize::encode_bytes(encode_name, context, codebooks));
   const Reservation reservation(*state.budget, result_bytes);
   Matrix<std::uint8_t> codes(rows.rows(), code_bytes());
   ProgressMeter progress(state.options.progress, state.clock, encode_name, rows.rows());
-  for (std::size_t first = 0; first < rows.rows(); first += tile_rows) {
-    const std::size_t count = std::min(tile_rows, rows.rows() - first);
-    encode_tile(context, encode_name, rows.slice(first, count), first, codebooks,
-                codes.view().slice(first, count), &progress);
-  }
+  quantize::encode_rows(encode_name, context, rows, 0, codebooks, codes.view(), &progress);
   progress.finish();
   return codes;
 }
 
 Matrix<float> ProductQuantizer::decode(const Context& context, MatrixView<const std::uint8_t> codes) const {
-  require(codes.cols() == code_bytes(), "{}: codes must have {} bytes, given {}", decode_name, code_bytes(),
-          codes.cols());
-  require(codes.rows() <= 1 || codes.stride() >= codes.cols(),
-          "{}: codes must not overlap, one has {} bytes and the next begins after {}", decode_name,
-          codes.cols(), codes.stride());
-  require(codes.place().kind == DeviceKind::cpu, "{}: codes must be on the host, given codes on {}",
-          decode_name, name(codes.place()));
+  quantize::check_codes(decode_name, codes, code_bytes());
   const Context::State& state = context.state();
   state.cancel.check();
   const std::uint64_t result_bytes =
@@ -166,24 +117,15 @@ Matrix<float> ProductQuantizer::decode(const Context& context, MatrixView<const 
   check_memory(decode_name, context, result_bytes);
   const Reservation reservation(*state.budget, result_bytes);
   Matrix<float> rows(codes.rows(), dim_);
-  const Codebooks codebooks = codebooks_of(*this);
   ProgressMeter progress(state.options.progress, state.clock, decode_name, codes.rows());
-  state.threads->for_each(divide_up(codes.rows(), task_rows), [&](std::size_t task) {
-    state.cancel.check();
-    const std::size_t end = std::min(codes.rows(), (task + 1) * task_rows);
-    for (std::size_t row = task * task_rows; row < end; ++row)
-      decode_row(codebooks, codes.row(row), rows.row(row).data());
-    progress.add(end - task * task_rows);
-  });
+  quantize::decode_codes(context, codebooks_of(*this), codes, rows.view(), &progress);
   progress.finish();
   return rows;
 }
 
 Matrix<float> ProductQuantizer::tables(const Context& context, RowsView queries, Metric metric) const {
   check_dim(tables_name, context, queries, dim_);
-  require(metric == Metric::sqeuclidean || metric == Metric::inner_product,
-          "{}: the metric must be sqeuclidean or inner_product, given {} (only these add up over parts)",
-          tables_name, name(metric));
+  quantize::check_table_metric(tables_name, metric);
   const Context::State& state = context.state();
   state.cancel.check();
   const Codebooks codebooks = codebooks_of(*this);
@@ -216,33 +158,18 @@ double ProductQuantizer::error(const Context& context, RowsView rows) const {
   state.cancel.check();
   const Codebooks codebooks = codebooks_of(*this);
   const std::size_t tile = std::min(tile_rows, rows.rows());
-  const auto threads = static_cast<std::uint64_t>(state.threads->count());
-  const auto stream = open_stream(context);
   check_memory(error_name, context,
                buffer_bytes(tile * code_bytes(), 1) +
-                   buffer_bytes(divide_up(tile, task_rows), sizeof(double)) +
-                   std::max(dispatch(&Ops::part_codes_bytes, error_name, *stream, codebooks),
-                            threads * buffer_bytes(dim_, sizeof(float))));
+                   std::max(quantize::encode_bytes(error_name, context, codebooks),
+                            quantize::coding_error_bytes(context, rows.slice(0, tile), codebooks)));
   Buffer<std::uint8_t> codes(*state.budget, tile * code_bytes());
-  Buffer<double> sums(*state.budget, divide_up(tile, task_rows));
   ProgressMeter progress(state.options.progress, state.clock, error_name, rows.rows());
   double sum = 0;
   for (std::size_t first = 0; first < rows.rows(); first += tile_rows) {
     const RowsView part = rows.slice(first, std::min(tile_rows, rows.rows() - first));
     const MatrixView<std::uint8_t> part_codes(codes.data(), part.rows(), code_bytes());
-    encode_tile(context, error_name, part, first, codebooks, part_codes, &progress);
-    const std::size_t tasks = divide_up(part.rows(), task_rows);
-    state.threads->for_each(tasks, [&](std::size_t task) {
-      state.cancel.check();
-      Buffer<float> decoded(*state.budget, dim_);
-      sums[task] = 0;
-      const std::size_t end = std::min(part.rows(), (task + 1) * task_rows);
-      for (std::size_t row = task * task_rows; row < end; ++row) {
-        decode_row(codebooks, part_codes.row(row), decoded.data());
-        sums[task] += squared_distance(part, row, decoded.data());
-      }
-    });
-    for (std::size_t task = 0; task < tasks; ++task) sum += sums[task];
+    quantize::encode_rows(error_name, context, part, first, codebooks, part_codes, &progress);
+    sum += quantize::coding_error(context, part, codebooks, part_codes);
   }
   progress.finish();
   return sum / static_cast<double>(rows.rows());

@@ -40,6 +40,22 @@ CodebookTraining check_training(const char* operation, const Context& context, c
   return training;
 }
 
+void check_codes(const char* operation, const MatrixView<const std::uint8_t>& codes, std::size_t code_bytes) {
+  require(codes.cols() == code_bytes, "{}: codes must have {} bytes, given {}", operation, code_bytes,
+          codes.cols());
+  require(codes.rows() <= 1 || codes.stride() >= codes.cols(),
+          "{}: codes must not overlap, one has {} bytes and the next begins after {}", operation,
+          codes.cols(), codes.stride());
+  require(codes.place().kind == DeviceKind::cpu, "{}: codes must be on the host, given codes on {}",
+          operation, name(codes.place()));
+}
+
+void check_table_metric(const char* operation, Metric metric) {
+  require(metric == Metric::sqeuclidean || metric == Metric::inner_product,
+          "{}: the metric must be sqeuclidean or inner_product, given {} (only these add up over parts)",
+          operation, name(metric));
+}
+
 std::size_t most_training_rows(const ProductQuantizerOptions& options) {
   return checked_multiply(options.rows_per_centroid, std::size_t{1} << options.bits,
                           "ProductQuantizer: rows to train on");

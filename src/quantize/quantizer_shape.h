@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
@@ -16,6 +17,12 @@ void check_shape(const char* operation, std::size_t dim, std::size_t parts, unsi
 // Rows and options of a training, checked but for what the rows hold; parts are chosen where they are not given.
 CodebookTraining check_training(const char* operation, const Context& context, const RowsView& rows,
                                 const ProductQuantizerOptions& options);
+
+// Throws Error(invalid_argument) unless codes are on the host, apart, and of that many bytes.
+void check_codes(const char* operation, const MatrixView<const std::uint8_t>& codes, std::size_t code_bytes);
+
+// Throws Error(invalid_argument) for metrics that do not add up over parts.
+void check_table_metric(const char* operation, Metric metric);
 
 // 0: all.
 std::size_t most_training_rows(const ProductQuantizerOptions& options);

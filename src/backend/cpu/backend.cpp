@@ -51,6 +51,9 @@ const Backend* cpu_backend() {
               .part_codes = cpu::part_codes,
               .part_tables_bytes = cpu::part_tables_bytes,
               .part_tables = cpu::part_tables,
+              .rotate_bytes = cpu::rotate_bytes,
+              .rotate = cpu::rotate,
+              .cross_products = cpu::cross_products,
               .select_k_bytes = cpu::select_k_bytes,
               .select_k = cpu::select_k},
   };

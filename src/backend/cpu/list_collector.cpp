@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "backend/cpu/kernels/prefetch.h"
+#include "backend/cpu/row_estimator.h"
 #include "backend/cpu/row_evaluator.h"
+#include "core/convert.h"
 #include "core/distance.h"
 
 namespace nearwise::cpu {
@@ -51,20 +53,24 @@ std::size_t ListCollector::bytes_per_query(std::size_t k) {
 }
 
 std::uint64_t ListCollector::scratch_bytes(const ListSearchShape& shape) {
-  return RowEvaluator::bytes(shape.dim) +
+  return RowEvaluator::bytes(shape.dim) + RowEstimator::bytes(shape.dim) +
          buffer_bytes(RowEvaluator::batch * shape.dim, element_size(shape.row_type)) +
-         list_capacity(shape.candidates) * (sizeof(float) + sizeof(std::uint32_t) + sizeof(Found));
+         list_capacity(shape.candidates) * (sizeof(float) + 4 * sizeof(std::uint32_t) + 2 * sizeof(Found)) +
+         258 * shape.dim * sizeof(float);
 }
 
 ListCollector::ListCollector(CpuStream& stream, const PackedRows& queries, const ListSearchArgs& args,
-                             const ListNumbers& numbers)
+                             const ListNumbers& numbers, const ListBound& bound, const ProductPanels* panels,
+                             const QueryRows& query_rows)
     : stream_(stream),
       queries_(queries),
       args_(args),
       numbers_(numbers),
       k_(args.candidates),
       capacity_(list_capacity(k_)),
-      bound_(args.metric, products_of(queries.kernel.base_encoding), queries.dim),
+      bound_(bound),
+      panels_(panels),
+      query_rows_(query_rows),
       scores_(stream.budget(), queries.rows * capacity_),
       rows_(stream.budget(), queries.rows * capacity_),
       states_(stream.budget(), queries.rows),
@@ -78,9 +84,9 @@ Id ListCollector::id_of(std::uint32_t row) const {
 }
 
 float ListCollector::cutoff(std::size_t query, const Lengths& longest) {
-  if (!ScoreBound::holds_for(queries_.lengths[query], longest)) return without_meaning;
+  if (!bound_.holds_for(queries_.lengths[query], longest)) return without_meaning;
   const std::lock_guard lock(mutexes_[query % mutexes_.size()]);
-  return bound_.cutoff(queries_.lengths[query], longest, states_[query].limit);
+  return cutoff_of(query, longest, states_[query].limit);
 }
 
 void ListCollector::add(std::size_t query, const Lengths& longest, std::span<const float> scores,
@@ -101,13 +107,12 @@ void ListCollector::add(std::size_t query, const Lengths& longest, std::span<con
 
 void ListCollector::drop_excluded(std::size_t query) {
   State& state = states_[query];
-  const Lengths& lengths = queries_.lengths[query];
   const List entries = list(query);
   if (state.count >= k_) {
     const float kth = stream_.candidate_list.kth_score(entries.scores, state.count, k_);
-    state.limit = std::min(state.limit, bound_.limit_from_score(lengths, state.longest, kth));
+    state.limit = std::min(state.limit, limit_of(query, state.longest, kth));
   }
-  const float cutoff = bound_.cutoff(lengths, state.longest, state.limit);
+  const float cutoff = cutoff_of(query, state.longest, state.limit);
   state.count = static_cast<std::uint32_t>(
       stream_.candidate_list.keep_at_most(entries.scores, entries.rows, state.count, cutoff));
 }
@@ -163,77 +168,142 @@ void ListCollector::evaluate(std::size_t query, std::uint32_t first_row, std::si
   }
 }
 
-// A row is surely one of the k best if at most k scores, its own among them, are not beyond the cutoff that its score sets.
-// Only the others are evaluated.
-std::size_t ListCollector::settle(std::size_t query, std::span<std::uint32_t> out) {
+// A row is surely one of the best if at most `wanted` scores, its own among them, are not beyond the cutoff that its score
+// sets; it surely is none if its score is beyond the cutoff that `wanted` others set.
+void ListCollector::narrow(std::size_t query, std::size_t wanted, ScoreForm form,
+                           std::vector<std::uint32_t>& out) {
   State& state = states_[query];
   const List entries = list(query);
-  if (state.count <= k_) {
-    std::copy_n(entries.rows, state.count, out.data());
-    return state.count;
+  if (state.count <= wanted) {
+    out.insert(out.end(), entries.rows, entries.rows + state.count);
+    state.count = 0;
+    return;
   }
   std::vector<float> scores(entries.scores, entries.scores + state.count);
-  std::ranges::nth_element(scores, scores.begin() + static_cast<std::ptrdiff_t>(k_));
-  const float first_out = scores[k_];  // the least score that k others are not above
+  const auto next = scores.begin() + static_cast<std::ptrdiff_t>(wanted);
+  std::nth_element(scores.begin(), next, scores.end());
+  const float last_in =
+      wanted == 0 ? -std::numeric_limits<float>::infinity() : *std::max_element(scores.begin(), next);
+  const float first_out = *next;
   const auto excluded_from = [&](float score) {
-    const double limit = bound_.limit_from_score(queries_.lengths[query], state.longest, score);
-    return bound_.cutoff(queries_.lengths[query], state.longest, limit);
+    return cutoff_of(query, state.longest, limit_of(query, state.longest, score, form), form);
   };
-  // Any score whose cutoff is below first_out will do; a larger one saves evaluations.
+  const float cutoff = excluded_from(last_in);
+  // Any score whose cutoff is below first_out will do; a larger one saves work.
   float sure = -std::numeric_limits<float>::infinity();
   const float width = excluded_from(first_out) - first_out;
-  for (float factor = 1.25F; factor < 8; factor *= 1.5F) {
+  for (float factor = 1.05F; factor < 8; factor *= 1.5F) {
     const float score = first_out - factor * width;
     if (!(excluded_from(score) < first_out)) continue;
     sure = score;
     break;
   }
-  std::size_t taken = 0;
-  std::size_t open = 0;
+  std::uint32_t open = 0;
   for (std::size_t i = 0; i < state.count; ++i) {
-    if (entries.scores[i] <= sure)
-      out[taken++] = entries.rows[i];
-    else
+    if (entries.scores[i] <= sure) {
+      out.push_back(entries.rows[i]);
+    } else if (entries.scores[i] <= cutoff) {
+      entries.scores[open] = entries.scores[i];
       entries.rows[open++] = entries.rows[i];
+    }
   }
-  evaluate_rows(query, entries.rows, open);
+  state.count = open;
+}
+
+void ListCollector::correct_scores(std::size_t query) {
+  const std::size_t dim = args_.codec.dim;
+  const List entries = list(query);
+  const std::uint32_t count = states_[query].count;
+  std::vector<ListNumbers::Place> places(count);
+  const auto code_at = [&](const ListNumbers::Place& place) {
+    return args_.lists[place.list].codes + place.row * args_.codec.code_bytes;
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    places[i] = numbers_.find(entries.rows[i]);
+    prefetch(reinterpret_cast<std::uintptr_t>(code_at(places[i])), args_.codec.code_bytes);
+  }
+  std::vector<float> numbers(2 * dim);
+  std::vector<double> exact(dim);
+  query_rows_.unpack(query, numbers.data());
+  row_to_double(args_.queries, query, exact.data());
+  for (std::size_t i = 0; i < dim; ++i)
+    numbers[dim + i] = static_cast<float>(args_.centre.empty() ? exact[i] : exact[i] - args_.centre[i]);
+  std::vector<float> tables(ProductPanels::table_size(args_.codec));
+  panels_->fill_corrections(numbers.data(), numbers.data() + dim, tables);
+  for (std::size_t i = 0; i < count; ++i) entries.scores[i] += panels_->sum_of(tables, code_at(places[i]));
+}
+
+std::vector<std::uint32_t> ListCollector::settle(std::size_t query) {
+  // Fewer evaluations than this cost no more than the tables of a correction.
+  constexpr std::size_t few = 12;
+  State& state = states_[query];
+  std::vector<std::uint32_t> best;
+  best.reserve(k_);
+  narrow(query, k_, ScoreForm::packed, best);
+  if (panels_ != nullptr && state.count > few) {
+    correct_scores(query);
+    narrow(query, k_ - best.size(), ScoreForm::corrected, best);
+  }
+  evaluate_list(query);
   const auto evaluated = answers(query);
   std::ranges::sort(evaluated, [&](const Answer& left, const Answer& right) {
     return left.key < right.key || (left.key == right.key && id_of(left.row) < id_of(right.row));
   });
-  for (std::size_t i = 0; taken < k_ && i < evaluated.size(); ++i) out[taken++] = evaluated[i].row;
-  return taken;
+  for (std::size_t i = 0; best.size() < k_ && i < evaluated.size(); ++i) best.push_back(evaluated[i].row);
+  return best;
 }
 
-void ListCollector::write_reranked(std::size_t query) {
-  std::vector<std::uint32_t> rows(k_);
-  if (states_[query].answers == 0) {
-    rows.resize(settle(query, rows));
-  } else {
-    evaluate_list(query);
-    rows.clear();
-    for (const Answer& answer : answers(query)) rows.push_back(answer.row);
+void ListCollector::write_nearest(std::size_t query, std::span<const std::uint32_t> ids) {
+  const RowsView& rows = args_.rows;
+  const std::size_t row_bytes = std::min<std::size_t>(rows.dim() * element_size(rows.type()), 512);
+  for (const std::uint32_t id : ids) prefetch(reinterpret_cast<std::uintptr_t>(rows.row(id)), row_bytes);
+  const RowEstimator estimator(stream_, args_.queries, query, rows, args_.metric);
+  struct Estimate {
+    double lowest;
+    std::uint32_t id;
+  };
+  std::vector<Estimate> estimates(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    RowEstimator::Batch one;
+    estimator.estimate(ids[i], 1, one);
+    estimates[i] = {estimator.lowest(one, 0), ids[i]};
   }
-  std::ranges::transform(rows, rows.begin(),
-                         [&](std::uint32_t row) { return static_cast<std::uint32_t>(id_of(row)); });
-  const RowEvaluator evaluator(stream_, args_.queries, query, args_.rows, args_.metric);
-  float keys[RowEvaluator::batch];
+  const std::size_t count = std::min(args_.k, ids.size());
+  // Those that look best are evaluated first; hardly any of the others can be better then.
+  std::nth_element(estimates.begin(), estimates.begin() + static_cast<std::ptrdiff_t>(count), estimates.end(),
+                   [](const Estimate& left, const Estimate& right) { return left.lowest < right.lowest; });
+  const RowEvaluator evaluator(stream_, args_.queries, query, rows, args_.metric);
   std::vector<Found> found;
-  found.reserve(rows.size());
-  for (std::size_t i = 0; i < rows.size(); i += RowEvaluator::batch) {
-    const std::size_t batch = std::min(RowEvaluator::batch, rows.size() - i);
-    evaluator.evaluate(rows.data() + i, 0, batch, keys);
-    for (std::size_t j = 0; j < batch; ++j) found.push_back({keys[j], static_cast<Id>(rows[i + j])});
+  found.reserve(count + 1);
+  double limit = std::numeric_limits<double>::infinity();
+  for (const Estimate& estimate : estimates) {
+    if (estimate.lowest > limit) continue;
+    float key;
+    evaluator.evaluate(&estimate.id, 0, 1, &key);
+    found.push_back({key, static_cast<Id>(estimate.id)});
+    std::push_heap(found.begin(), found.end());
+    if (found.size() > count) {
+      std::pop_heap(found.begin(), found.end());
+      found.pop_back();
+    }
+    if (found.size() == count) limit = bound_.limit_from_key(found[0].key);
   }
-  const std::size_t count = std::min(args_.k, found.size());
-  std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count), found.end());
-  write({found.data(), count}, args_.metric, args_.ids.row(query), args_.distances.row(query));
+  std::sort_heap(found.begin(), found.end());
+  write(found, args_.metric, args_.ids.row(query), args_.distances.row(query));
 }
 
 void ListCollector::finish(std::size_t query) {
   drop_excluded(query);
   if (args_.rows.rows() != 0) {
-    write_reranked(query);
+    std::vector<std::uint32_t> rows;
+    if (states_[query].answers == 0) {
+      rows = settle(query);
+    } else {
+      evaluate_list(query);
+      for (const Answer& answer : answers(query)) rows.push_back(answer.row);
+    }
+    for (std::uint32_t& row : rows) row = static_cast<std::uint32_t>(id_of(row));
+    write_nearest(query, rows);
     return;
   }
   evaluate_list(query);

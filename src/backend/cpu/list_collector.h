@@ -10,10 +10,14 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "backend/cpu/answers.h"
+#include "backend/cpu/list_bound.h"
 #include "backend/cpu/list_rows.h"
 #include "backend/cpu/prepared_rows.h"
+#include "backend/cpu/product_panels.h"
+#include "backend/cpu/query_rows.h"
 #include "backend/cpu/stream.h"
 #include "backend/ops.h"
 #include "core/memory.h"
@@ -30,7 +34,8 @@ class ListCollector {
   static std::uint64_t scratch_bytes(const ListSearchShape& shape);
 
   ListCollector(CpuStream& stream, const PackedRows& queries, const ListSearchArgs& args,
-                const ListNumbers& numbers);
+                const ListNumbers& numbers, const ListBound& bound, const ProductPanels* panels,
+                const QueryRows& query_rows);
 
   // The largest score that a row no longer than `longest` may have and still be of use; NaN: scores mean nothing.
   float cutoff(std::size_t query, const Lengths& longest);
@@ -69,8 +74,21 @@ class ListCollector {
   void evaluate_rows(std::size_t query, const std::uint32_t* rows, std::size_t count);
   void offer(std::size_t query, Answer answer);
   // The rows of the k best in the list, found with as few evaluations as will do. The list is all there is.
-  std::size_t settle(std::size_t query, std::span<std::uint32_t> out);
-  void write_reranked(std::size_t query);
+  std::vector<std::uint32_t> settle(std::size_t query);
+  // Appends rows that are surely among the best `wanted` of the list to `out`, drops those that surely are not, and keeps
+  // the others.
+  void narrow(std::size_t query, std::size_t wanted, ScoreForm form, std::vector<std::uint32_t>& out);
+  void correct_scores(std::size_t query);
+  // Of the rows with these ids, the best args.k by the distance from the row itself.
+  void write_nearest(std::size_t query, std::span<const std::uint32_t> ids);
+  float cutoff_of(std::size_t query, const Lengths& longest, double limit,
+                  ScoreForm form = ScoreForm::packed) const {
+    return bound_.cutoff(query, queries_.lengths[query], longest, limit, form);
+  }
+  double limit_of(std::size_t query, const Lengths& longest, float score,
+                  ScoreForm form = ScoreForm::packed) const {
+    return bound_.limit_from_score(query, queries_.lengths[query], longest, score, form);
+  }
 
   CpuStream& stream_;
   const PackedRows& queries_;
@@ -78,7 +96,9 @@ class ListCollector {
   const ListNumbers& numbers_;
   const std::size_t k_;  // candidates
   const std::size_t capacity_;
-  const ScoreBound bound_;
+  const ListBound& bound_;
+  const ProductPanels* const panels_;  // where scores can be corrected
+  const QueryRows& query_rows_;
   Buffer<float> scores_;                 // [queries, capacity]
   Buffer<std::uint32_t> rows_;           // [queries, capacity]
   Buffer<State> states_;                 // [queries]

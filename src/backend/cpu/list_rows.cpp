@@ -6,33 +6,21 @@
 namespace nearwise::cpu {
 namespace {
 
-// Rows at a time: one part's codewords stay in the first cache while so many rows take theirs.
-constexpr std::size_t chunk_rows = 256;
-
-std::size_t word_of(const ListCodec& codec, const std::byte* code, std::size_t part) {
-  if (codec.bits == 8) return static_cast<std::size_t>(code[part]);
-  const auto both = static_cast<std::size_t>(code[part / 2]);
-  return part % 2 == 0 ? both & 15U : both >> 4U;
-}
-
-// Part after part for all rows. dims: of every part, or 0 if they differ or are unusual.
+// dims: of every part, or 0 if they differ or are unusual.
 template <std::size_t dims>
-void decode_product(const ListCodec& codec, const float* centroid, const std::byte* codes, std::size_t count,
-                    float* out) {
-  const float* book = codec.codebooks.data();
+void decode_product(const ListCodec& codec, const float* __restrict centroid, const std::byte* code,
+                    float* __restrict out) {
+  const float* __restrict book = codec.codebooks.data();
   for (std::size_t part = 0; part < codec.parts(); ++part) {
     const std::size_t begin = codec.part_begins[part];
     const std::size_t length = dims != 0 ? dims : codec.part_begins[part + 1] - begin;
-    for (std::size_t row = 0; row < count; ++row) {
-      const float* const word = book + word_of(codec, codes + row * codec.code_bytes, part) * length;
-      float* const to = out + row * codec.dim + begin;
-      for (std::size_t i = 0; i < length; ++i) to[i] = centroid[begin + i] + word[i];
-    }
+    const float* const word = book + word_of(codec, code, part) * length;
+    for (std::size_t i = 0; i < length; ++i) out[begin + i] = centroid[begin + i] + word[i];
     book += length << codec.bits;
   }
 }
 
-using Decode = void (*)(const ListCodec&, const float*, const std::byte*, std::size_t, float*);
+using Decode = void (*)(const ListCodec&, const float*, const std::byte*, float*);
 
 Decode decoder_of(const ListCodec& codec) {
   if (codec.dim % codec.parts() != 0) return decode_product<0>;
@@ -79,9 +67,8 @@ void decode_rows(const ListCodec& codec, const ListView& view, std::size_t list,
   }
   const Decode decode = decoder_of(codec);
   const float* const centroid = codec.centroids.row(list).data();
-  for (std::size_t begin = 0; begin < count; begin += chunk_rows)
-    decode(codec, centroid, codes + begin * codec.code_bytes, std::min(chunk_rows, count - begin),
-           reinterpret_cast<float*>(out) + begin * codec.dim);
+  for (std::size_t i = 0; i < count; ++i)
+    decode(codec, centroid, codes + i * codec.code_bytes, reinterpret_cast<float*>(out) + i * codec.dim);
 }
 
 }  // namespace nearwise::cpu

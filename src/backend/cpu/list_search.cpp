@@ -1,15 +1,20 @@
-// Search in inverted lists: every list is decoded and packed once, and scanned for all queries that probe it.
+// Search in inverted lists: every list is packed once, and scanned for all queries that probe it.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "backend/cpu/choose_scan.h"
 #include "backend/cpu/list_collector.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/prepared_rows.h"
+#include "backend/cpu/product_panels.h"
+#include "backend/cpu/query_rows.h"
 #include "core/checked.h"
+#include "core/convert.h"
 
 namespace nearwise::cpu {
 namespace {
@@ -22,67 +27,87 @@ constexpr std::size_t most_group_queries = 256;
 constexpr std::size_t scan_spare = 48;
 constexpr std::size_t store_slack = 16;  // entries that a vector store may write behind a list
 
-// The packed queries once more, row by row, so that panels of any of them can be put together.
-class QueryRows {
- public:
-  QueryRows(CpuStream& cpu, const PackedRows& packed)
-      : packed_(packed), units_(packed.row_bytes / 4), values_(cpu.budget(), packed.rows * units_) {
-    for (std::size_t query = 0; query < packed.rows; ++query) {
-      const std::byte* const panel = packed.panel(query / packed.width);
-      for (std::size_t unit = 0; unit < units_; ++unit)
-        std::memcpy(&values_[query * units_ + unit], panel + (unit * packed.width + query % packed.width) * 4,
-                    4);
-    }
-  }
-  static std::uint64_t bytes_per_query(const ScanKernel& scan, std::size_t dim) {
-    return encoded_row_bytes(scan, dim);
-  }
-
-  // Fills panels with these queries, and what is left of the last with zeros.
-  void gather(std::span<const std::uint32_t> queries, std::byte* panels) const {
-    const std::size_t width = packed_.width;
-    for (std::size_t first = 0; first < queries.size(); first += width) {
-      auto* const out = reinterpret_cast<std::uint32_t*>(panels + first * packed_.row_bytes);
-      for (std::size_t i = 0; i < width; ++i) {
-        if (first + i >= queries.size()) {
-          for (std::size_t unit = 0; unit < units_; ++unit) out[unit * width + i] = 0;
-          continue;
-        }
-        const std::uint32_t* const row = values_.data() + queries[first + i] * units_;
-        for (std::size_t unit = 0; unit < units_; ++unit) out[unit * width + i] = row[unit];
-      }
-    }
-  }
-
- private:
-  const PackedRows& packed_;
-  const std::size_t units_;
-  Buffer<std::uint32_t> values_;  // [queries, units]
-};
-
 // Queries by the list they probe.
 struct Probes {
   std::vector<std::size_t> ends;       // [lists]
   std::vector<std::uint32_t> queries;  // those of a list in ascending order
+  // What query and list add to the score of every row, where rows are packed without their centroid; else 0.
+  std::vector<float> offsets;
+
+  struct OfList {
+    std::span<const std::uint32_t> queries;
+    std::span<const float> offsets;
+  };
 
   static std::uint64_t bytes(std::size_t lists, std::size_t probes) {
-    return lists * sizeof(std::size_t) + probes * sizeof(std::uint32_t);
+    return lists * sizeof(std::size_t) + probes * 2 * sizeof(std::uint32_t);
   }
-  explicit Probes(const ListSearchArgs& args) : ends(args.lists.size()) {
+  // of_pairs: offsets in the order of args.probes, or empty.
+  Probes(const ListSearchArgs& args, std::span<const float> of_pairs) : ends(args.lists.size()) {
     for (const Id list : args.probes)
       if (list != no_id) ++ends[static_cast<std::size_t>(list)];
     std::size_t sum = 0;
     for (std::size_t& end : ends) end = (sum += end) - end;  // where its queries begin
     queries.resize(sum);
+    offsets.resize(sum);
     for (std::size_t i = 0; i < args.probes.size(); ++i) {
       if (args.probes[i] == no_id) continue;
-      queries[ends[static_cast<std::size_t>(args.probes[i])]++] =
-          static_cast<std::uint32_t>(i / args.probe_count());
+      const std::size_t place = ends[static_cast<std::size_t>(args.probes[i])]++;
+      queries[place] = static_cast<std::uint32_t>(i / args.probe_count());
+      if (!of_pairs.empty()) offsets[place] = of_pairs[i];
     }
   }
-  std::span<const std::uint32_t> of(std::size_t list) const {
+  OfList of(std::size_t list) const {
     const std::size_t begin = list == 0 ? 0 : ends[list - 1];
-    return {queries.data() + begin, ends[list] - begin};
+    return {std::span(queries).subspan(begin, ends[list] - begin),
+            std::span(offsets).subspan(begin, ends[list] - begin)};
+  }
+};
+
+// Of product codes that are packed without their centroid: what queries bring to their scores (list_bound.h).
+struct ResidualQueries {
+  Buffer<double> squares;  // [queries] |q'|^2
+  Buffer<float> offsets;   // [queries, probes] -q'c'
+
+  ResidualQueries(CpuStream& cpu, const ListSearchArgs& args)
+      : squares(cpu.budget(), args.queries.rows()), offsets(cpu.budget(), args.probes.size()) {
+    constexpr std::size_t task_queries = 64;
+    cpu.threads().for_each(divide_up(args.queries.rows(), task_queries), [&](std::size_t task) {
+      const std::size_t end = std::min(args.queries.rows(), (task + 1) * task_queries);
+      std::vector<double> query(args.codec.dim);
+      std::vector<std::uint32_t> lists(args.probe_count());
+      std::vector<double> products(args.probe_count());
+      for (std::size_t i = task * task_queries; i < end; ++i) fill(cpu, args, i, query, lists, products);
+    });
+  }
+  static std::uint64_t bytes_per_query(std::size_t probes) { return sizeof(double) + probes * sizeof(float); }
+
+ private:
+  void fill(const CpuStream& cpu, const ListSearchArgs& args, std::size_t index, std::vector<double>& query,
+            std::vector<std::uint32_t>& lists, std::vector<double>& products) {
+    row_to_double(args.queries, index, query.data());
+    double with_centre = 0;
+    squares[index] = 0;
+    for (std::size_t i = 0; i < query.size(); ++i) {
+      const double centre = args.centre.empty() ? 0 : args.centre[i];
+      query[i] -= centre;
+      with_centre += query[i] * centre;
+      squares[index] += query[i] * query[i];
+    }
+    const std::span<const Id> probes = args.probes.subspan(index * lists.size(), lists.size());
+    std::ranges::transform(probes, lists.begin(),
+                           [](Id list) { return list == no_id ? 0U : static_cast<std::uint32_t>(list); });
+    const RowsView centroids = args.codec.centroids;
+    cpu.row_distance.product[static_cast<std::size_t>(ElementType::f32)](
+        {.query = query.data(),
+         .base = centroids.data(),
+         .stride_bytes = centroids.stride_bytes(),
+         .dim = query.size(),
+         .rows = lists.data(),
+         .count = lists.size(),
+         .sums = products.data()});
+    for (std::size_t i = 0; i < lists.size(); ++i)
+      offsets[index * lists.size() + i] = static_cast<float>(with_centre - products[i]);
   }
 };
 
@@ -95,23 +120,32 @@ struct Block {
 // Scans blocks, one after the other. Not shared by threads.
 class BlockScan {
  public:
+  // panels: of product codes that are packed without their centroid; null: rows are packed whole.
   BlockScan(CpuStream& cpu, const ListSearchArgs& args, const ScanKernel& scan, const QueryRows& queries,
-            const ListNumbers& numbers, ListCollector& found)
+            const ListNumbers& numbers, const ProductPanels* panels, ListCollector& found)
       : cpu_(cpu),
         args_(args),
         scan_(scan),
         queries_(queries),
         numbers_(numbers),
+        product_(panels),
         found_(found),
         row_bytes_(args.codec.dim * element_size(args.codec.type)),
         capacity_(scan_spare + scan.base_width),
         stride_(capacity_ + store_slack),
         panels_(cpu.budget(), group_size(scan) * encoded_row_bytes(scan, args.codec.dim)),
-        decoded_(cpu.budget(), args.codec.is_product() ? most_block_rows * row_bytes_ : 0),
+        decoded_(cpu.budget(),
+                 args.codec.is_product() && panels == nullptr ? most_block_rows * row_bytes_ : 0),
+        tables_(cpu.budget(), panels == nullptr ? 0 : ProductPanels::table_size(args.codec)),
         scores_(cpu.budget(), group_size(scan) * stride_),
         rows_(cpu.budget(), group_size(scan) * stride_),
         counts_(cpu.budget(), group_size(scan)),
-        cutoffs_(cpu.budget(), group_size(scan)) {}
+        cutoffs_(cpu.budget(), group_size(scan)) {
+    if (panels == nullptr) return;
+    copied_ =
+        std::make_unique<PackedRows>(cpu.budget(), scan, RowsRole::base, most_block_rows, args.codec.dim);
+    std::memset(copied_->panel(0), 0, copied_->panel_count() * copied_->panel_bytes());
+  }
 
   static std::size_t group_size(const ScanKernel& scan) {
     return round_up(most_group_queries, scan.query_width);
@@ -121,12 +155,18 @@ class BlockScan {
     return group_size(scan) * (encoded_row_bytes(scan, shape.dim) + entries * 8 + 8) +
            most_block_rows * (shape.dim * element_size(shape.row_type) +
                               PackedRows::bytes_per_row(scan, RowsRole::base, shape.dim)) +
-           PackedRows::scratch_bytes(scan, shape.dim) + 1024;
+           buffer_bytes(256 * shape.dim, sizeof(float)) + PackedRows::scratch_bytes(scan, shape.dim) + 1024;
   }
 
-  void scan(const Block& block, std::span<const std::uint32_t> queries) {
+  void scan(const Block& block, const Probes::OfList& probes) {
     cpu_.context.cancel.check();
+    first_row_ = numbers_.first(block.list) + static_cast<std::uint32_t>(block.first);
     const ListView& list = args_.lists[block.list];
+    if (product_ != nullptr) {
+      product_->fill(list, block.list, block.first, block.rows, tables_.span(), *copied_);
+      scan_queries(*copied_, block.rows, probes);
+      return;
+    }
     const std::byte* rows = list.codes + block.first * row_bytes_;
     if (args_.codec.is_product()) {
       decode_rows(args_.codec, list, block.list, block.first, block.rows, decoded_.data());
@@ -141,20 +181,29 @@ class BlockScan {
     PanelPacker packer(cpu_, prepare, packed);
     for (std::size_t panel = 0; panel < packed.panel_count(); ++panel) packer.pack(panel);
     longest_ = packer.longest();
-    first_row_ = numbers_.first(block.list) + static_cast<std::uint32_t>(block.first);
-    for (std::size_t first = 0; first < queries.size(); first += group_size(scan_))
-      scan_group(packed, queries.subspan(first, std::min(group_size(scan_), queries.size() - first)));
+    scan_queries(packed, block.rows, probes);
   }
 
  private:
-  void scan_group(const PackedRows& packed, std::span<const std::uint32_t> queries) {
-    group_ = queries;
+  void scan_queries(const PackedRows& packed, std::size_t rows, const Probes::OfList& probes) {
+    const std::size_t size = group_size(scan_);
+    for (std::size_t first = 0; first < probes.queries.size(); first += size) {
+      const std::size_t count = std::min(size, probes.queries.size() - first);
+      group_ = {probes.queries.subspan(first, count), probes.offsets.subspan(first, count)};
+      scan_group(packed, rows);
+    }
+  }
+
+  void scan_group(const PackedRows& packed, std::size_t rows) {
+    const std::span<const std::uint32_t> queries = group_.queries;
     queries_.gather(queries, panels_.data());
     const std::size_t places = round_up(queries.size(), scan_.query_width);
     for (std::size_t i = 0; i < places; ++i) {
       counts_[i] = 0;
-      cutoffs_[i] =
-          i < queries.size() ? found_.cutoff(queries[i], longest_) : std::numeric_limits<float>::quiet_NaN();
+      if (i < queries.size())
+        set_cutoff(i);
+      else
+        cutoffs_[i] = std::numeric_limits<float>::quiet_NaN();
     }
     const bool integers = is_integer(scan_.base_encoding);
     scan_.scan(
@@ -165,27 +214,35 @@ class BlockScan {
          .biases = integers ? nullptr : packed.biases.data(),
          .integer_biases = integers ? packed.integer_biases.data() : nullptr,
          .half_biases = integers ? packed.half_biases.data() : nullptr,
-         .base_panel_count = packed.panel_count(),
+         .base_panel_count = divide_up(rows, packed.width),
          .first_row = first_row_,
-         .end_row = first_row_ + static_cast<std::uint32_t>(packed.rows),
+         .end_row = first_row_ + static_cast<std::uint32_t>(rows),
          .row_bytes = packed.row_bytes,
          .lists = {scores_.data(), rows_.data(), counts_.data(), cutoffs_.data(), stride_, capacity_},
          .make_room = [](void* owner, std::size_t query) { static_cast<BlockScan*>(owner)->flush(query); },
          .owner = this});
     for (std::size_t i = 0; i < queries.size(); ++i) {
       if (counts_[i] != 0) hand_over(i);
-      if (std::isnan(cutoffs_[i])) found_.evaluate(queries[i], first_row_, packed.rows);
+      if (std::isnan(cutoffs_[i])) found_.evaluate(queries[i], first_row_, rows);
     }
   }
 
+  // Scores of the scan lack what query and list add.
+  void set_cutoff(std::size_t i) {
+    const float cutoff = found_.cutoff(group_.queries[i], longest_);
+    cutoffs_[i] = group_.offsets[i] == 0 || cutoff == std::numeric_limits<float>::max()
+                      ? cutoff
+                      : std::nextafter(cutoff - group_.offsets[i], std::numeric_limits<float>::infinity());
+  }
   void hand_over(std::size_t i) {
-    found_.add(group_[i], longest_, {scores_.data() + i * stride_, counts_[i]},
-               {rows_.data() + i * stride_, counts_[i]});
+    float* const scores = scores_.data() + i * stride_;
+    for (std::size_t entry = 0; entry < counts_[i]; ++entry) scores[entry] += group_.offsets[i];
+    found_.add(group_.queries[i], longest_, {scores, counts_[i]}, {rows_.data() + i * stride_, counts_[i]});
     counts_[i] = 0;
   }
   void flush(std::size_t i) {
     hand_over(i);
-    cutoffs_[i] = found_.cutoff(group_[i], longest_);
+    set_cutoff(i);
   }
 
   CpuStream& cpu_;
@@ -193,12 +250,15 @@ class BlockScan {
   const ScanKernel& scan_;
   const QueryRows& queries_;
   const ListNumbers& numbers_;
+  const ProductPanels* const product_;
   ListCollector& found_;
   const std::size_t row_bytes_;
   const std::size_t capacity_;
   const std::size_t stride_;
   Buffer<std::byte> panels_;   // of a group of queries
   Buffer<std::byte> decoded_;  // rows of a block
+  Buffer<float> tables_;       // of a list
+  std::unique_ptr<PackedRows> copied_;
   // Lists of a group.
   Buffer<float> scores_;
   Buffer<std::uint32_t> rows_;
@@ -207,7 +267,7 @@ class BlockScan {
   // Of the block that is being scanned.
   Lengths longest_;
   std::uint32_t first_row_ = 0;
-  std::span<const std::uint32_t> group_;
+  Probes::OfList group_;
 };
 
 ScanKernel scan_of(const CpuStream& cpu, Metric metric, ElementType queries, ElementType rows,
@@ -224,15 +284,16 @@ ListSearchCosts list_search_costs(const Stream& stream, const ListSearchShape& s
   return {.bytes_per_query = PackedRows::bytes_per_row(scan, RowsRole::queries, shape.dim) +
                              QueryRows::bytes_per_query(scan, shape.dim) +
                              ListCollector::bytes_per_query(shape.candidates) +
-                             shape.probes * sizeof(std::uint32_t),
+                             ResidualQueries::bytes_per_query(shape.probes) + sizeof(double) +
+                             shape.probes * 2 * sizeof(std::uint32_t),
           .fixed_bytes = 4096 + static_cast<std::uint64_t>(cpu.threads().count()) * per_thread +
-                         ListNumbers::bytes(shape.lists, shape.rows) + Probes::bytes(shape.lists, 0)};
+                         ListNumbers::bytes(shape.lists, shape.rows) + Probes::bytes(shape.lists, 0) +
+                         ProductPanels::bytes(scan, shape.dim)};
 }
 
 void list_search(Stream& stream, const ListSearchArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
   const ListNumbers numbers(args.lists);
-  const Probes probes(args);
   const PrepareArgs prepare = {.rows = args.queries,
                                .role = RowsRole::queries,
                                .against = args.codec.type,
@@ -241,11 +302,24 @@ void list_search(Stream& stream, const ListSearchArgs& args) {
   const auto prepared = prepare_rows(stream, prepare);
   const auto& packed = static_cast<const PackedRows&>(*prepared);
   const QueryRows queries(cpu, packed);
-  ListCollector found(cpu, packed, args, numbers);
+  // Scores of cosine are quotients: there, rows are packed whole.
+  std::optional<ProductPanels> panels;
+  std::optional<ResidualQueries> residuals;
+  if (args.codec.is_product() && args.metric != Metric::cosine) {
+    panels.emplace(cpu, args.codec, packed.kernel, args.metric, args.centre);
+    residuals.emplace(cpu, args);
+  }
+  const Products products = products_of(packed.kernel.base_encoding);
+  const ListBound bound = panels ? ListBound(args.metric, products, packed.dim, panels->longest(),
+                                             packed.lengths.span(), residuals->squares.span())
+                                 : ListBound(args.metric, products, packed.dim);
+  const Probes probes(
+      args, residuals ? std::span<const float>(residuals->offsets.span()) : std::span<const float>());
+  ListCollector found(cpu, packed, args, numbers, bound, panels ? &*panels : nullptr, queries);
 
   std::vector<Block> blocks;
   for (std::size_t list = 0; list < args.lists.size(); ++list) {
-    if (probes.of(list).empty()) continue;
+    if (probes.of(list).queries.empty()) continue;
     for (std::size_t first = 0; first < args.lists[list].rows; first += most_block_rows)
       blocks.push_back({list, first, std::min(most_block_rows, args.lists[list].rows - first)});
   }
@@ -253,7 +327,7 @@ void list_search(Stream& stream, const ListSearchArgs& args) {
   const std::size_t tasks =
       std::min<std::size_t>(blocks.size(), 16 * static_cast<std::size_t>(cpu.threads().count()));
   cpu.threads().for_each(tasks, [&](std::size_t task) {
-    BlockScan scan(cpu, args, packed.kernel, queries, numbers, found);
+    BlockScan scan(cpu, args, packed.kernel, queries, numbers, panels ? &*panels : nullptr, found);
     for (std::size_t i = blocks.size() * task / tasks; i < blocks.size() * (task + 1) / tasks; ++i)
       scan.scan(blocks[i], probes.of(blocks[i].list));
   });

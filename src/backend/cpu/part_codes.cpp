@@ -8,9 +8,9 @@
 
 #include "backend/cpu/kernels/codewords.h"
 #include "backend/cpu/operations.h"
+#include "backend/cpu/rows_to_floats.h"
 #include "backend/cpu/stream.h"
 #include "core/checked.h"
-#include "core/convert.h"
 
 namespace nearwise::cpu {
 namespace {
@@ -81,13 +81,6 @@ class TransposedCodebooks {
   Buffer<std::uint64_t> distinct_;  // [parts, distinct_words]
 };
 
-void to_floats(const RowsView& rows, float* out) {
-  visit_element_type(rows.type(), [&](auto tag) {
-    for (std::size_t row = 0; row < rows.rows(); ++row, out += rows.dim())
-      for (std::size_t i = 0; i < rows.dim(); ++i) out[i] = element<decltype(tag)>(rows.row(row), i);
-  });
-}
-
 RowsView task_part(const RowsView& rows, std::size_t task, std::size_t size) {
   return rows.slice(task * size, std::min(size, rows.rows() - task * size));
 }
@@ -124,7 +117,7 @@ void part_codes(Stream& stream, const PartCodesArgs& args) {
     cpu.context.cancel.check();
     const RowsView rows = task_part(args.rows, task, task_rows);
     Buffer<float> floats(cpu.budget(), rows.rows() * rows.dim());
-    to_floats(rows, floats.data());
+    rows_to_floats(rows, floats.data());
     std::uint8_t nearest[task_rows];
     for (std::size_t part = 0; part < args.codebooks.parts; ++part) {
       kernels.nearest({.codewords = transposed.of(part),
@@ -154,7 +147,7 @@ void part_tables(Stream& stream, const PartTablesArgs& args) {
     cpu.context.cancel.check();
     const RowsView queries = task_part(args.queries, task, task_queries);
     Buffer<float> floats(cpu.budget(), queries.rows() * queries.dim());
-    to_floats(queries, floats.data());
+    rows_to_floats(queries, floats.data());
     for (std::size_t query = 0; query < queries.rows(); ++query)
       for (std::size_t part = 0; part < args.codebooks.parts; ++part)
         fill({.codewords = transposed.of(part),

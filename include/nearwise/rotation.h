@@ -1,0 +1,54 @@
+// Rotations: rows seen along other axes, x -> matrix * (x - mean), with orthonormal axes as the rows of the matrix.
+//
+// With as many axes as elements distances stay the same; with fewer, what lies along the others is dropped. Sums are in f64
+// and in a fixed order: the same bytes at any number of threads and on every instruction set. The axes of pca come from
+// LAPACK: they are the same bytes for the same library on the same kind of CPU.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "nearwise/context.h"
+#include "nearwise/matrix.h"
+
+namespace nearwise {
+
+struct PcaOptions {
+  std::size_t training_rows = 65536;  // of more rows so many are drawn, by the context's seed. 0: all
+};
+
+// Trained, and not changed any more: threads may share it.
+class Rotation {
+ public:
+  // The axes along which the rows vary most, by falling variance, around their mean: 1 to dim of them. The largest element
+  // of an axis is positive. Throws Error(invalid_argument) for no rows, and names the first row with NaN or infinity.
+  static Rotation pca(const Context& context, RowsView rows, std::size_t dims,
+                      const PcaOptions& options = {});
+
+  // matrix: [rotated_dim, dim], its rows orthonormal up to 1e-4; mean: [dim], or empty for zero.
+  static Rotation from_matrix(std::size_t dim, std::size_t rotated_dim, std::span<const float> matrix,
+                              std::span<const float> mean = {});
+
+  // Leaves rows as they are.
+  static Rotation identity(std::size_t dim);
+
+  std::size_t dim() const { return mean_.size(); }
+  std::size_t rotated_dim() const { return matrix_.size() / mean_.size(); }
+  std::span<const float> matrix() const { return matrix_; }  // [rotated_dim, dim]
+  std::span<const float> mean() const { return mean_; }      // [dim]
+
+  // [rows, rotated_dim]. Numbers beyond f32 become infinite.
+  Matrix<float> apply(const Context& context, RowsView rows) const;
+
+  // [rows, dim]: what rotated rows were, up to rounding and to what was dropped.
+  Matrix<float> reverse(const Context& context, RowsView rotated) const;
+
+ private:
+  Rotation(std::vector<float> matrix, std::vector<float> mean);
+
+  std::vector<float> matrix_;
+  std::vector<float> mean_;
+};
+
+}  // namespace nearwise

@@ -1,0 +1,53 @@
+// nearwise::OptimizedProductQuantizer for Python.
+#include "nearwise/optimized_product_quantizer.h"
+
+#include <nanobind/stl/string.h>
+
+#include <optional>
+
+#include "bindings.h"
+#include "quantizing.h"
+
+namespace nearwise::python {
+namespace {
+
+OptimizedProductQuantizer train(nb::handle rows, const std::string& rows_type, std::uint64_t parts,
+                                unsigned bits, std::uint64_t iterations, std::uint64_t rows_per_centroid,
+                                std::uint64_t rounds, std::uint64_t seed, const std::string& device,
+                                int threads, std::uint64_t memory_limit, const std::string& isa,
+                                nb::handle progress) {
+  const OptimizedProductQuantizerOptions options{.quantizer = {.parts = parts,
+                                                               .bits = bits,
+                                                               .iterations = iterations,
+                                                               .rows_per_centroid = rows_per_centroid},
+                                                 .rounds = rounds};
+  const Context context = context_for(device, threads, memory_limit, isa, seed);
+  const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
+  std::optional<OptimizedProductQuantizer> trained;
+  run(context, progress, [&](const Context& own) {
+    trained.emplace(OptimizedProductQuantizer::train(own, borrowed.view(), options));
+  });
+  return std::move(*trained);
+}
+
+OptimizedProductQuantizer together(const Rotation& rotation, const ProductQuantizer& quantizer) {
+  return {rotation, quantizer};
+}
+
+}  // namespace
+
+void bind_optimized_product_quantizer(nb::module_& module) {
+  nb::class_<OptimizedProductQuantizer> bound(module, "OptimizedProductQuantizer",
+                                              "A rotation and a quantizer of rotated rows.");
+  bind_coding(bound);
+  bound
+      .def_static("train", train, nb::arg("rows"), nb::arg("rows_type"), nb::arg("parts"), nb::arg("bits"),
+                  nb::arg("iterations"), nb::arg("rows_per_centroid"), nb::arg("rounds"), nb::arg("seed"),
+                  nb::arg("device"), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"),
+                  nb::arg("progress").none())
+      .def_static("together", together, nb::arg("rotation"), nb::arg("quantizer"))
+      .def_prop_ro("rotation", [](const OptimizedProductQuantizer& both) { return both.rotation; })
+      .def_prop_ro("quantizer", [](const OptimizedProductQuantizer& both) { return both.quantizer; });
+}
+
+}  // namespace nearwise::python

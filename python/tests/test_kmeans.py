@@ -1,0 +1,237 @@
+"""train_kmeans and assign: Lloyd's iterations as numpy makes them, and arguments that are named when they are wrong."""
+
+import hypothesis.strategies as st
+import nearwise
+import numpy as np
+import oracle
+import pytest
+from hypothesis import assume, given
+from samples import TAILS, TYPES, assert_same, positive_rows, random_rows
+
+METRICS = ("sqeuclidean", "inner_product", "cosine")
+
+
+@pytest.fixture
+def blobs():
+    """Ten groups of 40 rows far from each other."""
+    random = np.random.default_rng(3)
+    centres = random.standard_normal((10, 8)) * 100
+    return (centres.repeat(40, axis=0) + random.standard_normal((400, 8))).astype(np.float32)
+
+
+def assert_same_training(found, expected):
+    for name in ("centroids", "sizes", "errors"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), name)
+    assert found.converged == expected.converged
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rows=st.integers(12, 200),
+    dim=st.sampled_from(TAILS),
+    clusters=st.integers(1, 12),
+    dtype=st.sampled_from(TYPES),
+    metric=st.sampled_from(METRICS),
+)
+def test_iterates_as_lloyd_does(seed, rows, dim, clusters, dtype, metric):
+    data = positive_rows(seed, rows, dim, dtype)
+    initial = data[:clusters]
+    found = nearwise.train_kmeans(data, clusters, metric=metric, iterations=3, tolerance=0, initial=initial)
+    iterations = len(found.errors)
+    assert iterations == 3 or found.converged
+    centroids, sizes, errors = oracle.lloyd(data, initial, iterations, metric)
+    assume(sizes.min() > 0)  # where a cluster loses all its rows, its centroid is moved
+    np.testing.assert_array_equal(found.centroids, centroids)
+    np.testing.assert_array_equal(found.sizes, sizes[-1])
+    np.testing.assert_allclose(found.errors, errors, rtol=1e-9, atol=1e-9)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rows=st.integers(0, 100),
+    dim=st.sampled_from(TAILS),
+    centroids=st.integers(1, 40),
+    types=st.tuples(st.sampled_from(TYPES), st.sampled_from(TYPES)),
+    metric=st.sampled_from(oracle.METRICS),
+)
+def test_assign_equals_the_definition(seed, rows, dim, centroids, types, metric):
+    data = random_rows(seed, rows, dim, types[0])
+    points = random_rows(seed + 1, centroids, dim, types[1])
+    oracle.check(nearwise.assign(data, points, metric=metric), data, points, 1, metric)
+
+
+def test_what_it_returns(base):
+    trained = nearwise.train_kmeans(base, 7)
+    assert isinstance(trained, nearwise.KMeans)
+    assert trained.centroids.dtype == np.float32 and trained.centroids.shape == (7, 24)
+    assert trained.sizes.dtype == np.int64 and trained.sizes.shape == (7,) and trained.sizes.sum() == 300
+    assert trained.errors.dtype == np.float64 and (np.diff(trained.errors) <= 0).all()
+    assert trained.converged is True
+    assert trained.centroids.flags.writeable and trained.errors.flags.writeable
+    assert nearwise.train_kmeans(base, 7, iterations=1).converged is False
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("seeding", ["plus_plus", "random"])
+def test_seeds(seeding, metric, base):
+    first = nearwise.train_kmeans(base, 12, seed=1, seeding=seeding, metric=metric, iterations=2)
+    assert_same_training(
+        nearwise.train_kmeans(base, 12, seed=1, seeding=seeding, metric=metric, iterations=2), first
+    )
+    for seed in (0, 2, 2**64 - 1):
+        other = nearwise.train_kmeans(base, 12, seed=seed, seeding=seeding, metric=metric, iterations=2)
+        assert (other.centroids != first.centroids).any(), seed
+
+
+def test_finds_separate_groups(blobs):
+    for seed in range(4):
+        trained = nearwise.train_kmeans(blobs, 10, seed=seed)
+        assert trained.sizes.tolist() == [40] * 10
+        groups = nearwise.assign(blobs, trained.centroids).ids.reshape(10, 40)
+        assert (groups == groups[:, :1]).all() and len(set(groups[:, 0])) == 10
+
+
+def test_least_rows(blobs):
+    blobs[17] = 10_000
+    assert nearwise.train_kmeans(blobs, 11).sizes.min() == 1
+    assert nearwise.train_kmeans(blobs, 11, least_rows=5, iterations=50).sizes.min() > 1
+
+
+def test_tolerance(base):
+    lengths = [len(nearwise.train_kmeans(base, 20, iterations=60, tolerance=share).errors) for share in (0.1, 0)]
+    assert lengths[0] < lengths[1]
+
+
+def test_two_levels(blobs):
+    trained = nearwise.train_hierarchical_kmeans(blobs, 36, seed=2)
+    assert trained.centroids.shape == (36, 8) and trained.sizes.sum() == 400 and trained.errors.shape == (1,)
+    found = nearwise.assign(blobs, trained.centroids).distances.astype(np.float64).sum()
+    assert 0 < found <= trained.errors[0] * 1.0001
+    with pytest.raises(TypeError, match="initial"):
+        nearwise.train_hierarchical_kmeans(blobs, 36, initial=blobs[:36])
+
+
+def test_same_bytes_whatever_the_machine_offers(base):
+    expected = nearwise.train_kmeans(base, 15, seed=5)
+    options = [{"threads": 1}, {"threads": 3}, {"memory_limit": "400kB", "threads": 1}]
+    options += [{"isa": isa} for isa in nearwise.info()["instruction_sets"]]
+    for option in options:
+        assert_same_training(nearwise.train_kmeans(base, 15, seed=5, **option), expected)
+        assert_same(nearwise.assign(base, base[:9], **option), nearwise.knn(base, base[:9], 1))
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        lambda rows: rows[::2],
+        lambda rows: rows[:, :16],
+        lambda rows: rows[:, ::2],
+        lambda rows: rows[::-1],
+        np.asfortranarray,
+        lambda rows: rows.astype(np.float64),
+        lambda rows: rows.astype(">f4"),
+        lambda rows: rows.tolist(),
+    ],
+)
+def test_every_layout(layout, base):
+    given_rows = layout(base)
+    plain = np.ascontiguousarray(given_rows, dtype=np.float32)
+    expected = nearwise.train_kmeans(plain, 6, initial=plain[:6])
+    assert_same_training(nearwise.train_kmeans(given_rows, 6, initial=given_rows[:6]), expected)
+    assert_same(nearwise.assign(given_rows, given_rows[:6]), nearwise.assign(plain, plain[:6]))
+
+
+def test_rows_stay_as_they_are(base, tmp_path):
+    expected = nearwise.train_kmeans(base, 6)
+    original = base.copy()
+    base.flags.writeable = False
+    assert_same_training(nearwise.train_kmeans(base, 6), expected)
+    np.testing.assert_array_equal(base, original)
+    nearwise.write_vectors(tmp_path / "base.fbin", base)
+    assert_same_training(nearwise.train_kmeans(nearwise.read_vectors(tmp_path / "base.fbin"), 6), expected)
+
+
+def test_initial_of_another_type():
+    rows = positive_rows(1, 90, 9, np.uint8)
+    for dtype in TYPES:
+        initial = rows[:4].astype(np.float32).astype(dtype)
+        assert_same_training(
+            nearwise.train_kmeans(rows, 4, initial=initial), nearwise.train_kmeans(rows, 4, initial=rows[:4])
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "text"),
+    [
+        ({"clusters": 0}, ValueError, "clusters: expected at least 1, given 0"),
+        ({"clusters": 301}, ValueError, "301 clusters and 300 rows"),
+        ({"clusters": 2.0}, TypeError, r"clusters: expected an integer, given 2.0 \(float\)"),
+        ({"metric": "euclidean"}, ValueError, "sqeuclidean, inner_product or cosine, given euclidean"),
+        ({"metric": "manhattan"}, ValueError, "manhattan"),
+        ({"metric": 1}, TypeError, "metric: expected a string"),
+        ({"iterations": 0}, ValueError, "iterations: expected at least 1, given 0"),
+        ({"tolerance": -1}, ValueError, "tolerance must not be negative, given -1"),
+        ({"tolerance": float("nan")}, ValueError, "tolerance: expected a number, given NaN"),
+        ({"tolerance": "0"}, TypeError, r"tolerance: expected a number, given '0' \(str\)"),
+        ({"seeding": "best"}, ValueError, "seeding: expected one of plus_plus, random, given 'best'"),
+        ({"seeding": None}, TypeError, "seeding: expected a string"),
+        ({"least_rows": 0}, ValueError, "least_rows: expected at least 1"),
+        ({"least_rows": 61}, ValueError, "least_rows must be 1 to 60"),
+        ({"initial": np.zeros((4, 24), np.float32)}, ValueError, r"\[5, 24\], given \[4, 24\]"),
+        ({"initial": np.zeros((5, 23), np.float32)}, ValueError, r"\[5, 24\], given \[5, 23\]"),
+        ({"initial": np.zeros((0, 24), np.float32)}, ValueError, "initial: expected centroids"),
+        ({"initial": np.zeros(24, np.float32)}, ValueError, r"initial: expected a 2-D .*initial\[None, :\]"),
+        ({"initial": np.full((5, 24), np.nan, np.float32)}, ValueError, "initial centroid 0 holds NaN"),
+        ({"seed": -1}, ValueError, "seed: expected at least 0, given -1"),
+        ({"seed": 2**64}, ValueError, "seed: expected at most"),
+        ({"seed": 0.5}, TypeError, "seed: expected an integer"),
+        ({"device": "abacus"}, ValueError, "given 'abacus'"),
+        ({"progress": 3}, TypeError, "progress"),
+    ],
+)
+def test_wrong_arguments(options, kind, text, base):
+    with pytest.raises(kind, match=text):
+        nearwise.train_kmeans(base, **{"clusters": 5, **options})
+
+
+def test_wrong_rows(base):
+    with pytest.raises(ValueError, match=r"rows: expected a 2-D .*rows\[None, :\]"):
+        nearwise.train_kmeans(base[0], 1)
+    with pytest.raises(ValueError, match="rows: dtype complex128"):
+        nearwise.train_kmeans(base.astype(complex), 1)
+    with pytest.raises(ValueError, match=r"centroids: expected a 2-D"):
+        nearwise.assign(base, base[0])
+    with pytest.raises(ValueError, match="at least 1 centroid"):
+        nearwise.assign(base, base[:0])
+    base[211, 3] = np.inf
+    with pytest.raises(ValueError, match="row 211 holds NaN or infinity"):
+        nearwise.train_kmeans(base, 2)
+
+
+def test_memory_limit(base):
+    for work in (
+        lambda: nearwise.train_kmeans(base, 5, memory_limit=1000),
+        lambda: nearwise.train_kmeans(base.astype(np.float64), 5, memory_limit=1000),
+        lambda: nearwise.train_hierarchical_kmeans(base, 5, memory_limit=1000),
+        lambda: nearwise.assign(base, base[:5], memory_limit=1000),
+    ):
+        with pytest.raises(nearwise.Error) as caught:
+            work()
+        assert caught.value.code == "out_of_memory"
+
+
+def test_progress(base):
+    for work, total in (
+        (lambda **options: nearwise.train_kmeans(base, 5, iterations=3, tolerance=0, **options), 300 * 5 * 3),
+        (lambda **options: nearwise.train_hierarchical_kmeans(base, 9, **options), 2 * 300),
+        (lambda **options: nearwise.assign(base, base[:5], **options), 300 * 5),
+    ):
+        seen = []
+        work(progress=lambda done, total: seen.append((done, total)))
+        assert seen[-1] == (total, total)
+
+        def refuse(done, total):
+            raise RuntimeError("enough")
+
+        with pytest.raises(RuntimeError, match="enough"):
+            work(progress=refuse)

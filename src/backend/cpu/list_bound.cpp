@@ -1,0 +1,91 @@
+#include "backend/cpu/list_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/distance.h"
+
+namespace nearwise::cpu {
+namespace {
+
+constexpr double unit = 0x1p-24;  // what one operation in f32 rounds, relatively
+constexpr double double_unit = 0x1p-53;
+constexpr double tiny = 0x1p-120;  // more than all that may underflow
+
+// Beyond this, squares come near the end of f32.
+constexpr double longest_vector = 1e18;
+
+constexpr double report_blur = 0x1p-20;  // as in ScoreBound
+constexpr double report_floor = 0x1p-140;
+
+// |score as computed - score in exact arithmetic|.
+double error_of(Metric metric, Products products, double dim, const ResidualLengths& longest,
+                const Lengths& query, ScoreForm form) {
+  const double centroid = longest.centroid;
+  const double packed = longest.codewords.norm;
+  const double word = packed + longest.codewords.residual;
+  // Shifting the query by the centre rounded every element once, packing lost the residual.
+  const double query_error = query.residual + 1.001 * unit * (query.norm + query.residual);
+  const double length = query.norm + query_error;
+  const double row_error = 1.001 * unit * (longest.given_centroid + word);  // y is a sum in f32
+  // q'r against the product of packed vectors, which is added up in f32 in whatever order.
+  const double operations = products == Products::f32 ? 2 * dim + 8 : dim + 16;
+  double error = 2 * operations * unit * query.norm * packed;
+  if (form == ScoreForm::packed)
+    error += query_error * packed + length * longest.codewords.residual;
+  else  // tables of what packing lost, of a query rounded to f32, and their sum
+    error +=
+        (4 * static_cast<double>(longest.operations) + 32) * unit * (length * word + query.norm * packed);
+  // The row that is reported is not exactly c + r.
+  error += length * row_error;
+  // One number per query and list, and the additions that put the score together.
+  error += 8 * unit * length * (centroid + word);
+  error += (dim + 16) * 4 * double_unit * length * (centroid + word);
+  if (is_euclidean(metric)) {
+    const double whole = centroid + word;
+    error += (static_cast<double>(longest.operations) + 16) * 2 * unit * whole * whole;
+    error += whole * row_error + row_error * row_error;
+    error += (dim + 16) * 4 * double_unit * (length * length + whole * whole);
+  }
+  return 1.01 * error + dim * tiny;
+}
+
+}  // namespace
+
+ListBound::ListBound(Metric metric, Products products, std::size_t dim, const ResidualLengths& lengths,
+                     std::span<const Lengths> queries, std::span<const double> squares)
+    : bound_(metric, products, dim), metric_(metric), residual_(true), longest_(lengths), squares_(squares) {
+  errors_.reserve(queries.size());
+  for (const Lengths& query : queries)
+    errors_.push_back(
+        {error_of(metric, products, static_cast<double>(dim), lengths, query, ScoreForm::packed),
+         error_of(metric, products, static_cast<double>(dim), lengths, query, ScoreForm::corrected)});
+}
+
+bool ListBound::holds_for(const Lengths& query, const Lengths& row) const {
+  if (!residual_) return ScoreBound::holds_for(query, row);
+  return query.norm <= longest_vector && longest_.given_centroid <= longest_vector &&
+         longest_.centroid <= longest_vector && longest_.codewords.norm <= longest_vector;
+}
+
+double ListBound::limit_from_score(std::size_t query, const Lengths& lengths, const Lengths& row, float score,
+                                   ScoreForm form) const {
+  if (!residual_) return bound_.limit_from_score(lengths, row, score);
+  const double high = static_cast<double>(score) + errors_[query][static_cast<std::size_t>(form)];
+  const double value = is_euclidean(metric_) ? std::max(0.0, squares_[query] + 2 * high) : high;
+  return value + std::abs(value) * report_blur + report_floor;
+}
+
+float ListBound::cutoff(std::size_t query, const Lengths& lengths, const Lengths& row, double limit,
+                        ScoreForm form) const {
+  if (!residual_) return bound_.cutoff(lengths, row, limit);
+  constexpr float most = std::numeric_limits<float>::max();
+  if (limit == std::numeric_limits<double>::infinity()) return most;
+  const double score = (is_euclidean(metric_) ? (limit - squares_[query]) / 2 : limit) +
+                       errors_[query][static_cast<std::size_t>(form)];
+  if (score >= static_cast<double>(most)) return most;
+  return std::nextafter(static_cast<float>(score), most);
+}
+
+}  // namespace nearwise::cpu

@@ -1,0 +1,63 @@
+// What a score of a row in a list proves about its reported distance: for rows that were decoded and packed whole
+// (ScoreBound), or for product codes that are multiplied without their centroid.
+//
+// The latter: a row y is the f32 sum of its centroid c and codewords r. With primes for what has the centre subtracted,
+// half the squared distance is, up to a constant of the query,
+//
+//     score = |c' + r|^2 / 2 - q'c' - q'r
+//
+// The last product is computed of packed vectors, as in every scan; the first term is a sum over tables of the list, the
+// second one number of query and list. All errors are absolute and bounded by the longest centroid and codewords of the
+// index: one number per query. docs/algorithms/inverted-file.md has the sum.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/score_bound.h"
+#include "nearwise/matrix.h"
+
+namespace nearwise::cpu {
+
+// The longest of an index, or more.
+struct ResidualLengths {
+  double centroid = 0;         // with the centre subtracted
+  double given_centroid = 0;   // as it is
+  Lengths codewords;           // of all parts together, as packed
+  std::size_t operations = 0;  // rounded ones on the way to a sum of tables
+};
+
+// How far a score of product codes was taken: as the scan computes it, or with what packing lost added back.
+enum class ScoreForm : std::uint8_t { packed, corrected };
+
+class ListBound {
+ public:
+  // Rows that are packed whole.
+  ListBound(Metric metric, Products products, std::size_t dim)
+      : bound_(metric, products, dim), metric_(metric) {}
+  // Product codes; metrics other than cosine. squares: |q'|^2 of every query, in f64.
+  ListBound(Metric metric, Products products, std::size_t dim, const ResidualLengths& lengths,
+            std::span<const Lengths> queries, std::span<const double> squares);
+
+  // Whether scores mean anything.
+  bool holds_for(const Lengths& query, const Lengths& row) const;
+  // As ScoreBound has them; of product codes, the lengths of rows do not matter.
+  double limit_from_score(std::size_t query, const Lengths& lengths, const Lengths& row, float score,
+                          ScoreForm form = ScoreForm::packed) const;
+  double limit_from_key(float key) const { return bound_.limit_from_key(key); }
+  float cutoff(std::size_t query, const Lengths& lengths, const Lengths& row, double limit,
+               ScoreForm form = ScoreForm::packed) const;
+
+ private:
+  ScoreBound bound_;
+  Metric metric_;
+  bool residual_ = false;
+  ResidualLengths longest_;
+  std::span<const double> squares_;
+  std::vector<std::array<double, 2>> errors_;  // [queries] of a score in either form
+};
+
+}  // namespace nearwise::cpu

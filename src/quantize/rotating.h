@@ -1,0 +1,44 @@
+// Rows along other axes, without argument checks and with progress of the caller's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/memory.h"
+#include "core/progress.h"
+#include "nearwise/context.h"
+#include "nearwise/matrix.h"
+
+namespace nearwise::quantize {
+
+enum class Direction : std::uint8_t {
+  forward,   // x -> matrix * (x - mean)
+  backward,  // y -> transposed matrix * y + mean
+};
+
+// Throws Error(invalid_argument) for more elements than axes can be computed for.
+void check_rotation_dim(const char* operation, std::size_t dim);
+
+// Axes as the rows of a matrix, and the mean of the rows.
+struct AxesView {
+  MatrixView<const float> matrix;
+  std::span<const float> mean;
+
+  std::size_t dim_before(Direction direction) const {
+    return direction == Direction::forward ? matrix.cols() : matrix.rows();
+  }
+  std::size_t dim_after(Direction direction) const {
+    return direction == Direction::forward ? matrix.rows() : matrix.cols();
+  }
+};
+
+// Bytes on the budget.
+std::uint64_t rotate_bytes(const char* operation, const Context& context, const AxesView& axes,
+                           Direction direction);
+
+// `operation` is the caller's, for messages; progress counts rows, and may be null. Rows are finite.
+void rotate_rows(const char* operation, const Context& context, const RowsView& rows, const AxesView& axes,
+                 Direction direction, const MatrixView<float>& rotated, ProgressMeter* progress);
+
+}  // namespace nearwise::quantize
