@@ -60,18 +60,23 @@ class WideBase {
     function_ = is_euclidean(metric)              ? kernels.difference[type]
                 : metric == Metric::inner_product ? kernels.product[type]
                                                   : kernels.product_and_norm[type];
-    for (std::size_t row = 0; row < base.rows(); ++row) {
-      row_to_double(base, row, rows_.data() + row * base.dim());
-      double unused = 0;
-      if (metric == Metric::cosine)
-        kernels.product_and_norm[static_cast<std::size_t>(base.type())](
-            {.query = rows_.data() + row * base.dim(),
-             .base = base.row(row),
-             .dim = base.dim(),
-             .count = 1,
-             .sums = &unused,
-             .norms = &norms_[row]});
-    }
+    constexpr std::size_t task_rows = 1024;
+    cpu.threads().for_each(divide_up(base.rows(), task_rows), [&](std::size_t task) {
+      cpu.context.cancel.check();
+      const std::size_t end = std::min(base.rows(), (task + 1) * task_rows);
+      for (std::size_t row = task * task_rows; row < end; ++row) {
+        row_to_double(base, row, rows_.data() + row * base.dim());
+        double unused = 0;
+        if (metric == Metric::cosine)
+          kernels.product_and_norm[static_cast<std::size_t>(base.type())](
+              {.query = rows_.data() + row * base.dim(),
+               .base = base.row(row),
+               .dim = base.dim(),
+               .count = 1,
+               .sums = &unused,
+               .norms = &norms_[row]});
+      }
+    });
   }
   static std::uint64_t bytes_per_row(std::size_t dim) { return (dim + 1) * sizeof(double); }
 
