@@ -156,6 +156,7 @@ double ProductQuantizer::error(const Context& context, RowsView rows) const {
           name(rows.place()));
   const Context::State& state = context.state();
   state.cancel.check();
+  const DefaultFloatEnvironment environment;  // tiles are added up on this thread
   const Codebooks codebooks = codebooks_of(*this);
   const std::size_t tile = std::min(tile_rows, rows.rows());
   check_memory(error_name, context,
