@@ -45,6 +45,10 @@ double error_of(Metric metric, Products products, double dim, const ResidualLeng
   if (is_euclidean(metric)) {
     const double whole = centroid + word;
     error += (static_cast<double>(longest.operations) + 16) * 2 * unit * whole * whole;
+    // A scan in f32 begins with the sum of tables and subtracts product after product from it: each rounds all of it. One of
+    // bf16 adds up the products first.
+    const double roundings = (dim + 16) * unit;
+    if (products != Products::bf16) error += roundings / (1 - roundings) * whole * whole / 2;
     error += whole * row_error + row_error * row_error;
     error += (dim + 16) * 4 * double_unit * (length * length + whole * whole);
   }

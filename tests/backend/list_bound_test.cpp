@@ -1,0 +1,98 @@
+// Product codes whose scores are rounded in one direction only: what a scan of their residuals loses must be in its bound.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "backend/dispatch.h"
+#include "oracle/lists.h"
+#include "support/knn_cases.h"
+
+namespace nearwise {
+namespace {
+
+// A list of two rows, centroid + residual and centroid - residual, and a query in the direction of the centroid, beyond it:
+// the first row is nearer. Every single product of query and residual is less than half a unit in the last place of half
+// the squared length of the row, which a scan in f32 may begin with: there, all of them vanish, and what is left favours
+// the other row.
+struct Vanishing {
+  static constexpr std::size_t parts = 64;
+  std::size_t dim;
+  std::vector<std::size_t> begins;
+  std::vector<float> books;
+  std::vector<float> centroid;
+  std::vector<float> query;
+  std::array<std::array<std::uint8_t, parts / 2>, 2> codes = {};  // of 4 bits
+  std::array<Id, 2> ids = {0, 1};
+
+  explicit Vanishing(std::size_t dimension)
+      : dim(dimension), books(dimension * 16, 0.0F), centroid(dimension, 1.05F), query(dimension, 2.1F) {
+    const std::size_t length = dim / parts;
+    // 0.4 of a unit in the last place of 1.05^2 dim / 2, for the dimensions below.
+    const float residual = 0.8F * 0x1p-24F * static_cast<float>(dim) / 2 / 2.1F;
+    for (std::size_t part = 0; part <= parts; ++part) begins.push_back(part * length);
+    for (std::size_t part = 0; part < parts; ++part)
+      for (std::size_t i = 0; i < length; ++i) {
+        books[part * length * 16 + i] = residual;
+        books[part * length * 16 + length + i] = -residual;
+      }
+    codes[1].fill(0x11);
+  }
+
+  Neighbors search(const Context& context) const {
+    const ListCodec codec = {.dim = dim,
+                             .type = ElementType::f32,
+                             .code_bytes = parts / 2,
+                             .part_begins = begins,
+                             .codebooks = books,
+                             .bits = 4,
+                             .centroids = {centroid.data(), 1, dim}};
+    const std::array<ListView, 1> lists = {
+        {{reinterpret_cast<const std::byte*>(codes.data()), ids.data(), 2}}};
+    const std::array<Id, 1> probes = {0};
+    Neighbors result{Matrix<Id>(1, 1), Matrix<float>(1, 1)};
+    const auto stream = open_stream(context);
+    dispatch(&Ops::list_search, "list_search", *stream,
+             ListSearchArgs{.queries = MatrixView<const float>(query.data(), 1, dim),
+                            .probes = probes,
+                            .lists = lists,
+                            .codec = codec,
+                            .metric = Metric::sqeuclidean,
+                            .centre = {},
+                            .k = 1,
+                            .candidates = 1,
+                            .rows = {},
+                            .ids = result.ids.view(),
+                            .distances = result.distances.view()});
+    return result;
+  }
+
+  oracle::Candidate expected() const {
+    oracle::DecodedList list;
+    for (std::size_t row = 0; row < 2; ++row) {
+      const std::vector<double> decoded = oracle::decode_product(centroid, begins, books, 4, codes[row]);
+      list.rows.insert(list.rows.end(), decoded.begin(), decoded.end());
+      list.ids.push_back(ids[row]);
+    }
+    const std::vector<double> exact(query.begin(), query.end());
+    return oracle::search_lists(exact, std::array{list}, std::array<Id, 1>{0}, 1, 1, {},
+                                Metric::sqeuclidean)[0];
+  }
+};
+
+TEST(ListBound, ProductsThatVanishInAScore) {
+  for (const std::size_t dim : {1024UL, 4096UL, 16384UL}) {
+    const Vanishing problem(dim);
+    const oracle::Candidate expected = problem.expected();
+    ASSERT_EQ(expected.id, 0);
+    for (const Context& context : support::every_instruction_set()) {
+      const Neighbors found = problem.search(context);
+      EXPECT_EQ(found.ids(0, 0), expected.id) << dim << " " << context.isa();
+      EXPECT_EQ(found.distances(0, 0), expected.value) << dim << " " << context.isa();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nearwise
