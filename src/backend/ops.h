@@ -177,8 +177,10 @@ struct AssignCosts {
   std::uint64_t bytes_per_base_row = 0;           // prepared form
   std::uint64_t distance_bytes_per_base_row = 0;  // where distances are wanted
   std::uint64_t fixed_bytes = 0;
+  std::uint64_t useful_bytes = 0;  // that assign can make use of beside all these, where they are there
   std::size_t query_granule = 1;
   std::size_t base_granule = 1;
+  std::uint64_t device_bytes = UINT64_MAX;  // memory of the device that is free; the budget may promise more
 };
 
 // Means of the rows that were assigned to each centroid, and the sums of their squared distances from it. Rows are added
@@ -311,10 +313,10 @@ struct Ops {
   SelfJoinCosts (*self_join_costs)(const Stream&, const KnnCostsArgs&) = nullptr;
   // False, and nothing written: the numbers are too large for its products.
   bool (*self_join)(Stream&, const SelfJoinArgs&) = nullptr;
-  // Queries and base are prepared as for a search. Null: a search for one neighbour does the same.
+  // Queries and base are prepared as for a search.
   AssignCosts (*assign_costs)(const Stream&, const KnnCostsArgs&) = nullptr;
   void (*assign)(Stream&, const AssignArgs&) = nullptr;
-  // Bytes that centroid_means takes on the budget, at the most.
+  // Bytes that centroid_means must find on the budget. It may take more where they are there.
   std::uint64_t (*centroid_means_bytes)(const Stream&, std::size_t rows, std::size_t dim) = nullptr;
   void (*centroid_means)(Stream&, const CentroidMeansArgs&) = nullptr;
   ListSearchCosts (*list_search_costs)(const Stream&, const ListSearchShape&) = nullptr;

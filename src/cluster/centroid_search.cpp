@@ -12,28 +12,18 @@ namespace {
 constexpr std::size_t most_tile_rows = 65536;
 
 struct Costs {
-  std::uint64_t fixed_bytes = 0;
-  std::uint64_t bytes_per_row = 0;  // of a tile
-  std::size_t granule = 1;
+  AssignCosts assign;
+  std::uint64_t fixed_bytes = 0;  // with all centroids, which are one block
 };
 
-bool has_assign(const Stream& stream) { return stream.context.backend.ops.assign != nullptr; }
-
-// All centroids are one block.
-Costs costs_of(const Stream& stream, const CentroidSearchArgs& args) {
-  const KnnCostsArgs shape = {args.rows.dim(), 1, args.metric, args.rows.type(), args.centroid_type, false};
-  if (has_assign(stream)) {
-    const AssignCosts costs = stream.context.backend.ops.assign_costs(stream, shape);
-    const std::uint64_t centroids = round_up<std::uint64_t>(args.most_centroids, costs.base_granule);
-    const std::uint64_t per_centroid =
-        costs.bytes_per_base_row + (args.distances ? costs.distance_bytes_per_base_row : 0);
-    return {costs.fixed_bytes + centroids * per_centroid, costs.bytes_per_query, costs.query_granule};
-  }
-  const KnnCosts costs = stream.context.backend.ops.knn_costs(stream, shape);
+Costs costs_of(Stream& stream, const CentroidSearchArgs& args) {
+  const AssignCosts costs =
+      dispatch(&Ops::assign_costs, "assign", stream,
+               KnnCostsArgs{args.rows.dim(), 1, args.metric, args.rows.type(), args.centroid_type, false});
   const std::uint64_t centroids = round_up<std::uint64_t>(args.most_centroids, costs.base_granule);
-  // The answers of a tile are beside it.
-  return {costs.fixed_bytes + centroids * costs.bytes_per_base_row + 2 * buffer_bytes(0, 1),
-          costs.bytes_per_query + sizeof(Id) + sizeof(float), costs.query_granule};
+  const std::uint64_t per_centroid =
+      costs.bytes_per_base_row + (args.distances ? costs.distance_bytes_per_base_row : 0);
+  return {costs, costs.fixed_bytes + centroids * per_centroid};
 }
 
 // Alignment of the buffers of a prepared tile.
@@ -44,7 +34,7 @@ constexpr std::uint64_t tile_overhead = 512;
 std::uint64_t CentroidSearch::least_bytes(const Context& context, const CentroidSearchArgs& args) {
   const auto stream = open_stream(context);
   const Costs costs = costs_of(*stream, args);
-  return costs.fixed_bytes + tile_overhead + costs.granule * costs.bytes_per_row;
+  return costs.fixed_bytes + tile_overhead + costs.assign.query_granule * costs.assign.bytes_per_query;
 }
 
 CentroidSearch::CentroidSearch(const Context& context, const CentroidSearchArgs& args)
@@ -52,23 +42,17 @@ CentroidSearch::CentroidSearch(const Context& context, const CentroidSearchArgs&
       stream_(open_stream(context)),
       // Of the rows, not of the centroids: those move.
       centre_(centre_of(*stream_, args.rows, args.metric)) {
-  MemoryBudget& budget = *context.state().budget;
   const Costs costs = costs_of(*stream_, args);
-  const std::uint64_t available = budget.available();
-  const std::uint64_t spare = available - std::min(available, costs.fixed_bytes + tile_overhead);
-  const std::uint64_t granules =
-      std::min<std::uint64_t>(spare / costs.bytes_per_row, most_tile_rows) / costs.granule;
-  tile_ = std::min<std::size_t>(std::max<std::size_t>(1, granules) * costs.granule,
+  const std::size_t granule = costs.assign.query_granule;
+  const std::uint64_t row_bytes = costs.assign.bytes_per_query;
+  const std::uint64_t available = std::min(context.state().budget->available(), costs.assign.device_bytes);
+  std::uint64_t spare = available - std::min(available, costs.fixed_bytes + tile_overhead);
+  spare -= std::min(spare / 2, costs.assign.useful_bytes);
+  const std::uint64_t granules = std::min<std::uint64_t>(spare / row_bytes, most_tile_rows) / granule;
+  tile_ = std::min<std::size_t>(std::max<std::size_t>(1, granules) * granule,
                                 std::max<std::size_t>(1, args.rows.rows()));
-  if (!has_assign(*stream_)) {
-    tile_ids_ = Buffer<Id>(budget, tile_);
-    tile_distances_ = Buffer<float>(budget, tile_);
-    return;
-  }
   const std::uint64_t tiles = divide_up(args.rows.rows(), tile_);
-  const std::uint64_t all =
-      (tiles * round_up(tile_, costs.granule)) * costs.bytes_per_row + tiles * tile_overhead;
-  keep_ = all <= spare;
+  keep_ = (tiles * round_up(tile_, granule)) * row_bytes + tiles * tile_overhead <= spare;
 }
 
 std::unique_ptr<PreparedRows> CentroidSearch::prepare(const RowsView& rows, RowsRole role,
@@ -105,28 +89,6 @@ void CentroidSearch::assign(const RowsView& tile, const PreparedRows& prepared, 
                       .progress = progress});
 }
 
-void CentroidSearch::search(const RowsView& tile, const PreparedRows& prepared, const RowsView& centroids,
-                            const PreparedRows& block, std::span<std::uint32_t> ids,
-                            std::span<float> distances, ProgressMeter* progress) {
-  const auto found = dispatch(&Ops::start_top_k, "start_top_k", *stream_,
-                              TopKArgs{prepared, tile, centroids.rows(), 1, args_.metric});
-  dispatch(&Ops::knn_block, "knn_block", *stream_,
-           KnnBlockArgs{.queries = prepared,
-                        .block = block,
-                        .found = *found,
-                        .base = centroids,
-                        .first_row = 0,
-                        .block_rows = centroids.rows(),
-                        .centre = centre_,
-                        .progress = progress});
-  dispatch(&Ops::finish_top_k, "finish_top_k", *stream_,
-           FinishTopKArgs{
-               *found, 0, {tile_ids_.data(), tile.rows(), 1}, {tile_distances_.data(), tile.rows(), 1}});
-  std::transform(tile_ids_.data(), tile_ids_.data() + tile.rows(), ids.begin(),
-                 [](Id id) { return static_cast<std::uint32_t>(id); });
-  if (!distances.empty()) std::copy_n(tile_distances_.data(), tile.rows(), distances.data());
-}
-
 void CentroidSearch::nearest(const RowsView& centroids, std::span<std::uint32_t> ids,
                              std::span<float> distances, ProgressMeter* progress) {
   const auto block = prepare(centroids, RowsRole::base, args_.rows.type(), 0);
@@ -139,10 +101,7 @@ void CentroidSearch::nearest(const RowsView& centroids, std::span<std::uint32_t>
     const PreparedRows& rows = keep_ ? *kept_[index] : *prepared;
     const auto own_ids = ids.subspan(first, tile.rows());
     const auto own_distances = distances.empty() ? distances : distances.subspan(first, tile.rows());
-    if (has_assign(*stream_))
-      assign(tile, rows, centroids, *block, own_ids, own_distances, progress);
-    else
-      search(tile, rows, centroids, *block, own_ids, own_distances, progress);
+    assign(tile, rows, centroids, *block, own_ids, own_distances, progress);
   }
 }
 

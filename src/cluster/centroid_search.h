@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "backend/dispatch.h"
-#include "core/memory.h"
 #include "core/progress.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
@@ -44,10 +43,6 @@ class CentroidSearch {
   void assign(const RowsView& tile, const PreparedRows& prepared, const RowsView& centroids,
               const PreparedRows& block, std::span<std::uint32_t> ids, std::span<float> distances,
               ProgressMeter* progress);
-  // The same on a backend that has no assign.
-  void search(const RowsView& tile, const PreparedRows& prepared, const RowsView& centroids,
-              const PreparedRows& block, std::span<std::uint32_t> ids, std::span<float> distances,
-              ProgressMeter* progress);
 
   const CentroidSearchArgs args_;
   std::unique_ptr<Stream> stream_;
@@ -55,9 +50,6 @@ class CentroidSearch {
   std::size_t tile_;
   bool keep_ = false;                                // all tiles, prepared
   std::vector<std::unique_ptr<PreparedRows>> kept_;  // once they were needed
-  // Of the search: empty where there is an assign.
-  Buffer<Id> tile_ids_;
-  Buffer<float> tile_distances_;
 };
 
 }  // namespace nearwise::cluster

@@ -11,6 +11,10 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
 std::unique_ptr<Collector> start_top_k(Stream& stream, const TopKArgs& args);
 void knn_block(Stream& stream, const KnnBlockArgs& args);
 void finish_top_k(Stream& stream, const FinishTopKArgs& args);
+AssignCosts assign_costs(const Stream& stream, const KnnCostsArgs& args);
+void assign(Stream& stream, const AssignArgs& args);
+std::uint64_t centroid_means_bytes(const Stream& stream, std::size_t rows, std::size_t dim);
+void centroid_means(Stream& stream, const CentroidMeansArgs& args);
 std::uint64_t select_k_bytes(const Stream& stream, const SelectKShape& shape);
 void select_k(Stream& stream, const SelectKArgs& args);
 std::uintptr_t stream_handle(Stream& stream);

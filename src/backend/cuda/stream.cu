@@ -1,5 +1,6 @@
 #include "backend/cuda/stream.h"
 
+#include "backend/cuda/blas.h"
 #include "backend/cuda/device_scope.h"
 #include "backend/cuda/memory_pool.h"
 #include "backend/cuda/operations.h"
@@ -14,6 +15,13 @@ StreamHandle::StreamHandle(int device) : ordinal(device), pool(memory_pool(devic
 
 CudaStream::CudaStream(Context::State& state)
     : Stream(state), shared_(std::make_shared<const StreamHandle>(state.place.ordinal)) {}
+
+CudaStream::~CudaStream() { ignore(cudaStreamSynchronize(handle())); }
+
+const Blas& CudaStream::blas() {
+  if (!blas_) blas_ = std::make_unique<const Blas>(*this, parse_encoding(context.options.isa));
+  return *blas_;
+}
 
 CudaStream& CudaStream::beside() {
   if (!beside_) beside_ = std::make_unique<CudaStream>(context);

@@ -8,6 +8,8 @@
 
 namespace nearwise::gpu {
 
+class Blas;
+
 // Owns a CUDA stream. Shared by a CudaStream and the buffers allocated on it, which may live longer.
 class StreamHandle {
  public:
@@ -25,10 +27,13 @@ class CudaStream : public Stream {
  public:
   explicit CudaStream(Context::State& state);
   // Waits for what was queued: it may use memory that goes right after.
-  ~CudaStream() override { ignore(cudaStreamSynchronize(handle())); }
+  ~CudaStream() override;
 
   // Another stream of the same context, for what is to run beside this one. Made at the first use.
   CudaStream& beside();
+
+  // cuBLAS for the encoding that the context's isa names. Made at the first use, which takes long.
+  const Blas& blas();
 
   int ordinal() const { return shared_->ordinal; }
   cudaStream_t handle() const { return shared_->stream; }
@@ -41,6 +46,7 @@ class CudaStream : public Stream {
  private:
   const std::shared_ptr<const StreamHandle> shared_;
   std::unique_ptr<CudaStream> beside_;
+  std::unique_ptr<const Blas> blas_;
 };
 
 // Operations of this backend only ever get its own streams.

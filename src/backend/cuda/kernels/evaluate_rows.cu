@@ -1,23 +1,15 @@
 #include "backend/cuda/kernels/evaluate_rows.h"
 
 #include "backend/cuda/gpu.h"
+#include "backend/cuda/warp/group_sum.cuh"
 #include "core/convert.h"
 #include "core/distance.h"
 
 namespace nearwise::gpu {
 namespace {
 
-constexpr int group = distance_lanes;  // threads of a pair: each has one lane of the sums
+constexpr int group = sum_group;  // threads of a pair
 constexpr int pairs_per_block = 16;
-
-// sum_of_lanes(), in every thread of the group: the same additions, in the same order.
-__device__ __forceinline__ double group_sum(double lane_sum) {
-  static_assert(group == 8);
-  lane_sum += __shfl_xor_sync(0xFFFFFFFFU, lane_sum, 4);
-  lane_sum += __shfl_xor_sync(0xFFFFFFFFU, lane_sum, 2);
-  lane_sum += __shfl_xor_sync(0xFFFFFFFFU, lane_sum, 1);
-  return lane_sum;
-}
 
 template <typename T>
 __global__ void evaluate_rows(EvaluateTask task) {
