@@ -179,7 +179,8 @@ KMeansOptions sample_options(const KMeansOptions& options, RowsView centroids) {
 void improve_on_sample(const Context& context, const RowsView& sample, const KMeansOptions& options,
                        MatrixView<float> centroids) {
   const Context::State& state = context.state();
-  ProgressMeter unseen(ProgressCallback(), state.clock, "train_kmeans", 1);
+  const ProgressCallback nobody;  // a meter keeps a reference
+  ProgressMeter unseen(nobody, state.clock, "train_kmeans", 1);
   const KMeans better = train(context, sample, centroids.rows(), sample_options(options, centroids), unseen);
   std::copy_n(better.centroids.data(), centroids.rows() * centroids.cols(), centroids.data());
 }
