@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "backend/cuda/cuda_test.h"
-#include "backend/dispatch.h"
 #include "cluster/centroid_search.h"
 #include "support/device_array.h"
 #include "support/kmeans_cases.h"
+#include "support/means_cases.h"
 #include "support/memory_limits.h"
 
 namespace nearwise {
@@ -23,6 +23,9 @@ namespace {
 using gpu::error_of;
 using support::Kind;
 using support::Layout;
+using support::Means;
+using support::means_of;
+using support::MeansCase;
 using support::Problem;
 using support::Rows;
 using support::same;
@@ -30,65 +33,6 @@ using support::same;
 const Context& cpu() {
   static const Context context = Context::cpu({.threads = 1});
   return context;
-}
-
-// Everything that centroid_means writes.
-struct Means {
-  std::vector<float> means;
-  std::vector<std::uint32_t> members;
-  std::vector<std::uint64_t> ends;
-  std::vector<double> errors;
-
-  bool operator==(const Means&) const = default;
-};
-
-struct MeansCase {
-  std::size_t rows = 0;
-  std::size_t dim = 0;
-  std::size_t clusters = 0;
-  ElementType type = ElementType::f32;
-  Layout layout = Layout::dense;
-  Kind kind = Kind::normal;
-  Metric metric = Metric::sqeuclidean;
-  std::uint64_t seed = 0;
-};
-
-std::string describe(const MeansCase& made) {
-  return fmt::format("{} rows of {} in {} clusters, {} {} {} {}, seed {}", made.rows, made.dim, made.clusters,
-                     name(made.type), name(made.layout), name(made.kind), name(made.metric), made.seed);
-}
-
-// Half of the clusters get most of the rows: some stay empty.
-std::vector<std::uint32_t> uneven_assignment(const MeansCase& made) {
-  const Random random = support::random_for(made.seed, support::Purpose::rows);
-  std::vector<std::uint32_t> nearest(made.rows);
-  for (std::size_t row = 0; row < made.rows; ++row) {
-    const bool any = random.below(2 * row, 8) == 0;
-    nearest[row] =
-        static_cast<std::uint32_t>(random.below(2 * row + 1, any ? made.clusters : (made.clusters + 1) / 2));
-  }
-  return nearest;
-}
-
-Means means_of(const Context& context, const MeansCase& made) {
-  const Rows data(support::generate(made.kind, made.rows, made.dim, made.seed), made.type, made.layout);
-  const Rows points(support::generate(Kind::normal, made.clusters, made.dim, made.seed + 1),
-                    ElementType::f32);
-  const std::vector<std::uint32_t> nearest = uneven_assignment(made);
-  Means found = {std::vector<float>(made.clusters * made.dim, -7), std::vector<std::uint32_t>(made.rows),
-                 std::vector<std::uint64_t>(made.clusters), std::vector<double>(made.clusters, -7)};
-  const auto stream = open_stream(context);
-  dispatch(&Ops::centroid_means, "centroid_means", *stream,
-           CentroidMeansArgs{
-               .rows = data,
-               .nearest = nearest,
-               .centroids = {reinterpret_cast<const float*>(points.view().data()), made.clusters, made.dim},
-               .metric = made.metric,
-               .means = {found.means.data(), made.clusters, made.dim},
-               .members = found.members,
-               .ends = found.ends,
-               .errors = found.errors});
-  return found;
 }
 
 class CudaKMeans : public gpu::CudaTest, public testing::WithParamInterface<Metric> {};
