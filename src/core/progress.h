@@ -33,6 +33,9 @@ class ProgressMeter {
  public:
   ProgressMeter(const ProgressCallback& callback, const Clock& clock, const char* operation,
                 std::uint64_t total);
+  // Callback and clock are kept by reference: a temporary would be gone.
+  ProgressMeter(const ProgressCallback&&, const Clock&, const char*, std::uint64_t) = delete;
+  ProgressMeter(const ProgressCallback&, const Clock&&, const char*, std::uint64_t) = delete;
   ProgressMeter(const ProgressMeter&) = delete;
   ProgressMeter& operator=(const ProgressMeter&) = delete;
 

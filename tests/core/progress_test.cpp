@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "nearwise/error.h"
@@ -27,6 +28,14 @@ struct Recorder {
 };
 
 using Reports = std::vector<std::uint64_t>;
+
+// What a meter keeps a reference to must outlive it.
+template <typename Callback, typename Time>
+constexpr bool measures = std::is_constructible_v<ProgressMeter, Callback, Time, const char*, std::uint64_t>;
+static_assert(measures<const ProgressCallback&, const Clock&>);
+static_assert(!measures<ProgressCallback, const Clock&>);
+static_assert(!measures<const ProgressCallback&, Clock>);
+static_assert(!measures<ProgressCallback, Clock>);
 
 TEST(Progress, ReportsAtMostEveryFiftyMilliseconds) {
   Recorder recorder;
