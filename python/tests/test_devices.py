@@ -13,6 +13,8 @@ OPERATIONS = {
     "knn": lambda array, device: nearwise.knn(array, array, 2, device=device),
     "exact_knn_graph": lambda array, device: nearwise.exact_knn_graph(array, 2, device=device),
     "range_search": lambda array, device: nearwise.range_search(array, array, 1, device=device),
+    "train_kmeans": lambda array, device: nearwise.train_kmeans(array, 2, device=device),
+    "assign": lambda array, device: nearwise.assign(array, array, device=device),
     "select_k": lambda array, device: nearwise.select_k(array, 2, device=device),
     "Exact": lambda array, device: nearwise.Exact(array, device=device),
     "Exact.to": lambda array, device: nearwise.Exact(array).to(device),
@@ -82,6 +84,18 @@ class TestHostArrays:
 
     def test_exact_knn_graph(self, base):
         assert_same(nearwise.exact_knn_graph(base[:60], 4, device="cuda:0"), nearwise.exact_knn_graph(base[:60], 4))
+
+    @pytest.mark.parametrize("metric", ["sqeuclidean", "inner_product", "cosine"])
+    @pytest.mark.parametrize("dtype", TYPES)
+    def test_kmeans(self, dtype, metric):
+        rows = positive_rows(1, 90, 9, dtype)
+        options = {"metric": metric, "iterations": 2, "seed": 4}
+        here = nearwise.train_kmeans(rows, 6, **options)
+        there = nearwise.train_kmeans(rows, 6, device="cuda:0", **options)
+        for name in ("centroids", "sizes", "errors"):
+            np.testing.assert_array_equal(getattr(there, name), getattr(here, name), name)
+        found = nearwise.assign(rows, here.centroids, metric=metric, device="cuda:0")
+        assert_same(found, nearwise.assign(rows, here.centroids, metric=metric))
 
     def test_select_k(self):
         values = np.random.default_rng(3).standard_normal((7, 300), dtype=np.float32)

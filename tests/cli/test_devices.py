@@ -1,4 +1,4 @@
-"""nearwise knn --device: the CPU's answer on every device of the machine, and words for those it does not have."""
+"""nearwise knn and kmeans --device: the CPU's answer on every device of the machine, and words for those it does not have."""
 import json
 
 import pytest
@@ -22,6 +22,17 @@ def test_every_device_gives_the_same_bytes(nearwise, devices, small, tmp_path, s
         assert result.json["device"] == device
     answers = {(tmp_path / (device + ".bin")).read_bytes() for device in devices}
     assert len(answers) == 1
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cosine"])
+def test_every_device_trains_the_same_centroids(nearwise, devices, small, tmp_path, metric):
+    if devices == ["cpu"]:
+        pytest.skip("this build or machine has no other device")
+    for device in devices:
+        nearwise("kmeans", "base.fbin", "--clusters", 6, "--metric", metric, "--iterations", 2, "--device", device,
+                 "-o", device + ".fbin", "--assignments", device + ".bin")
+    for suffix in (".fbin", ".bin"):
+        assert len({(tmp_path / (device + suffix)).read_bytes() for device in devices}) == 1
 
 
 def test_a_device_that_is_not_there(nearwise, devices, small):
