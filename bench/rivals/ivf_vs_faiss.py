@@ -91,7 +91,7 @@ def faiss_runs(options, floats, queries, lists, code_bytes, kind):
     seconds = trained(index, floats)
     flat = faiss.IndexFlatL2(dim)
     flat.add(floats)
-    refined = faiss.IndexRefineFlat(index, flat)
+    refined = faiss.IndexRefine(index, flat)
     rows = queries.astype(numpy.float32)
 
     def run(probes, candidates):
@@ -150,8 +150,8 @@ def main():
     parser.add_argument("--lists", type=int, nargs="+", default=[1024])
     parser.add_argument("--code-bytes", type=int, default=16)
     parser.add_argument("--probes", type=int, default=16)
-    parser.add_argument("--grid-probes", type=int, nargs="+", default=[12, 16, 20, 24, 32, 48, 64])
-    parser.add_argument("--grid-candidates", type=int, nargs="+", default=[50, 80, 100, 150, 200])
+    parser.add_argument("--grid-probes", type=int, nargs="+", default=[16, 20, 24, 32, 40, 64])
+    parser.add_argument("--grid-candidates", type=int, nargs="+", default=[60, 80, 100, 150, 200])
     parser.add_argument("--targets", type=float, nargs="+", default=[0.9, 0.95])
     parser.add_argument("--rivals", nargs="+", default=["fastscan", "ivfpq", "rabitq"])
     parser.add_argument("--iterations", type=int, default=10)
