@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -98,7 +99,7 @@ void run(const bench::Options& options) {
           for (std::size_t query = 0; query < part.rows(); ++query)
             std::copy_n(truth.ids.row(first + query).begin(), k, expected.row(query).begin());
           hits += static_cast<std::size_t>(
-              recall(expected, found.ids, k) * static_cast<double>(part.rows() * k) + 0.5);
+              std::llround(recall(expected, found.ids, k) * static_cast<double>(part.rows() * k)));
         }
         seconds.push_back(sum);
         cpu_seconds.push_back(cpu_sum);

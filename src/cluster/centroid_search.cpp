@@ -95,10 +95,12 @@ void CentroidSearch::nearest(const RowsView& centroids, std::span<std::uint32_t>
   for (std::size_t first = 0; first < args_.rows.rows(); first += tile_) {
     const RowsView tile = tile_of(first);
     const std::size_t index = first / tile_;
-    std::unique_ptr<PreparedRows> prepared;
-    if (index >= kept_.size()) prepared = prepare_tile(first);
-    if (keep_ && prepared != nullptr) kept_.push_back(std::move(prepared));
-    const PreparedRows& rows = keep_ ? *kept_[index] : *prepared;
+    std::unique_ptr<PreparedRows> passing;  // where tiles are not kept
+    if (!keep_)
+      passing = prepare_tile(first);
+    else if (index == kept_.size())
+      kept_.push_back(prepare_tile(first));
+    const PreparedRows& rows = keep_ ? *kept_[index] : *passing;
     const auto own_ids = ids.subspan(first, tile.rows());
     const auto own_distances = distances.empty() ? distances : distances.subspan(first, tile.rows());
     assign(tile, rows, centroids, *block, own_ids, own_distances, progress);
