@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "nearwise/types.h"
@@ -19,16 +20,16 @@ struct Answer {
   }
 };
 
-// Keeps the k best answers in `heap` [k], the worst on top.
-template <typename Count>
-void offer_answer(Answer* heap, Count& count, std::size_t k, Answer answer) {
+// Keeps the k best in `heap` [k], the worst on top.
+template <typename T, typename Count, typename Better = std::less<>>
+void offer_answer(T* heap, Count& count, std::size_t k, const T& answer, const Better& better = {}) {
   if (count < k) {
     heap[count++] = answer;
-    std::push_heap(heap, heap + count);
-  } else if (answer < heap[0]) {
-    std::pop_heap(heap, heap + k);
+    std::push_heap(heap, heap + count, better);
+  } else if (better(answer, heap[0])) {
+    std::pop_heap(heap, heap + k, better);
     heap[k - 1] = answer;
-    std::push_heap(heap, heap + k);
+    std::push_heap(heap, heap + k, better);
   }
 }
 

@@ -15,20 +15,6 @@ namespace {
 
 constexpr float without_meaning = std::numeric_limits<float>::quiet_NaN();
 
-// The number of evaluated answers a query has before it is written, and its rows.
-template <typename Better>
-void offer_to_heap(Answer* heap, std::uint32_t& count, std::size_t k, const Answer& answer,
-                   const Better& better) {
-  if (count < k) {
-    heap[count++] = answer;
-    std::push_heap(heap, heap + count, better);
-  } else if (better(answer, heap[0])) {
-    std::pop_heap(heap, heap + k, better);
-    heap[k - 1] = answer;
-    std::push_heap(heap, heap + k, better);
-  }
-}
-
 // A neighbour as it is reported, and its order.
 struct Found {
   float key;
@@ -128,12 +114,13 @@ void ListCollector::evaluate_list(std::size_t query) {
   states_[query].count = 0;
 }
 
+bool ListCollector::is_better(const Answer& left, const Answer& right) const {
+  return left.key < right.key || (left.key == right.key && id_of(left.row) < id_of(right.row));
+}
+
 void ListCollector::offer(std::size_t query, Answer answer) {
-  offer_to_heap(answers_.data() + query * k_, states_[query].answers, k_, answer,
-                [&](const Answer& left, const Answer& right) {
-                  return left.key < right.key ||
-                         (left.key == right.key && id_of(left.row) < id_of(right.row));
-                });
+  offer_answer(answers_.data() + query * k_, states_[query].answers, k_, answer,
+               [&](const Answer& left, const Answer& right) { return is_better(left, right); });
 }
 
 void ListCollector::evaluate_rows(std::size_t query, const std::uint32_t* rows, std::size_t count) {
@@ -246,9 +233,8 @@ std::vector<std::uint32_t> ListCollector::settle(std::size_t query) {
   }
   evaluate_list(query);
   const auto evaluated = answers(query);
-  std::ranges::sort(evaluated, [&](const Answer& left, const Answer& right) {
-    return left.key < right.key || (left.key == right.key && id_of(left.row) < id_of(right.row));
-  });
+  std::ranges::sort(evaluated,
+                    [&](const Answer& left, const Answer& right) { return is_better(left, right); });
   for (std::size_t i = 0; best.size() < k_ && i < evaluated.size(); ++i) best.push_back(evaluated[i].row);
   return best;
 }
@@ -273,20 +259,15 @@ void ListCollector::write_nearest(std::size_t query, std::span<const std::uint32
   std::nth_element(estimates.begin(), estimates.begin() + static_cast<std::ptrdiff_t>(count), estimates.end(),
                    [](const Estimate& left, const Estimate& right) { return left.lowest < right.lowest; });
   const RowEvaluator evaluator(stream_, args_.queries, query, rows, args_.metric);
-  std::vector<Found> found;
-  found.reserve(count + 1);
+  std::vector<Found> found(count);
+  std::size_t evaluated = 0;
   double limit = std::numeric_limits<double>::infinity();
   for (const Estimate& estimate : estimates) {
     if (estimate.lowest > limit) continue;
     float key;
     evaluator.evaluate(&estimate.id, 0, 1, &key);
-    found.push_back({key, static_cast<Id>(estimate.id)});
-    std::push_heap(found.begin(), found.end());
-    if (found.size() > count) {
-      std::pop_heap(found.begin(), found.end());
-      found.pop_back();
-    }
-    if (found.size() == count) limit = bound_.limit_from_key(found[0].key);
+    offer_answer(found.data(), evaluated, count, Found{key, static_cast<Id>(estimate.id)});
+    if (evaluated == count) limit = bound_.limit_from_key(found[0].key);
   }
   std::sort_heap(found.begin(), found.end());
   write(found, args_.metric, args_.ids.row(query), args_.distances.row(query));

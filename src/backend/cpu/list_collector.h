@@ -72,6 +72,8 @@ class ListCollector {
   void evaluate_list(std::size_t query);
   // Offers rows[0 .. count) to the query's answers.
   void evaluate_rows(std::size_t query, const std::uint32_t* rows, std::size_t count);
+  // By key, then by id.
+  bool is_better(const Answer& left, const Answer& right) const;
   void offer(std::size_t query, Answer answer);
   // The rows of the k best in the list, found with as few evaluations as will do. The list is all there is.
   std::vector<std::uint32_t> settle(std::size_t query);
