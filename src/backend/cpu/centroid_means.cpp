@@ -9,13 +9,13 @@
 #include "backend/cpu/operations.h"
 #include "backend/cpu/stream.h"
 #include "core/checked.h"
+#include "core/cluster_members.h"
 #include "core/distance.h"
 
 namespace nearwise::cpu {
 namespace {
 
-// Rows of a piece, and about as many of a task: some hundred microseconds of work.
-constexpr std::size_t piece_rows = 4096;
+constexpr std::size_t piece_rows = cluster_piece_rows;
 
 // Consecutive members of a large cluster.
 struct Piece {
@@ -23,16 +23,6 @@ struct Piece {
   std::size_t first = 0;  // in the list of members
   std::size_t count = 0;
 };
-
-void sort_by_cluster(const CentroidMeansArgs& args) {
-  std::ranges::fill(args.ends, std::uint64_t{0});
-  // Where each cluster begins; filling its part moves that to its end.
-  for (const std::uint32_t cluster : args.nearest)
-    if (cluster + 1 < args.ends.size()) ++args.ends[cluster + 1];
-  for (std::size_t c = 1; c < args.ends.size(); ++c) args.ends[c] += args.ends[c - 1];
-  for (std::size_t row = 0; row < args.nearest.size(); ++row)
-    args.members[args.ends[args.nearest[row]]++] = static_cast<std::uint32_t>(row);
-}
 
 class Means {
  public:
@@ -160,7 +150,7 @@ std::uint64_t centroid_means_bytes(const Stream& stream, std::size_t rows, std::
 
 void centroid_means(Stream& stream, const CentroidMeansArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
-  sort_by_cluster(args);
+  sort_by_cluster(args.nearest, args.members, args.ends);
   cpu.context.cancel.check();
   Means(cpu, args).run();
 }

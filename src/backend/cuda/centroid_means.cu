@@ -14,6 +14,7 @@
 #include "backend/cuda/tuning/exact_search.h"
 #include "backend/cuda/working_memory.h"
 #include "core/checked.h"
+#include "core/cluster_members.h"
 #include "core/distance.h"
 
 namespace nearwise::gpu {
@@ -21,19 +22,7 @@ namespace {
 
 constexpr const char* operation = "centroid_means";
 
-// Larger clusters are summed in pieces of so many rows, which are then added. The CPU has the same number: it is part of the
-// result.
-constexpr std::size_t piece_rows = 4096;
-
-void sort_by_cluster(const CentroidMeansArgs& args) {
-  std::ranges::fill(args.ends, std::uint64_t{0});
-  // Where each cluster begins; filling its part moves that to its end.
-  for (const std::uint32_t cluster : args.nearest)
-    if (cluster + 1 < args.ends.size()) ++args.ends[cluster + 1];
-  for (std::size_t c = 1; c < args.ends.size(); ++c) args.ends[c] += args.ends[c - 1];
-  for (std::size_t row = 0; row < args.nearest.size(); ++row)
-    args.members[args.ends[args.nearest[row]]++] = static_cast<std::uint32_t>(row);
-}
+constexpr std::size_t piece_rows = cluster_piece_rows;
 
 struct Shape {
   std::size_t dim = 0;
@@ -246,7 +235,7 @@ std::uint64_t centroid_means_bytes(const Stream&, std::size_t rows, std::size_t 
 void centroid_means(Stream& stream, const CentroidMeansArgs& args) {
   const CudaStream& cuda = cuda_stream(stream);
   const DeviceScope scope(cuda.ordinal());
-  sort_by_cluster(args);
+  sort_by_cluster(args.nearest, args.members, args.ends);
   const Shape shape = {args.rows.dim(), args.rows.dim() * element_size(args.rows.type())};
   with_working_memory(cuda, bytes_of(shape, {1, 1}), tuning::good_working_bytes, 0, [&](std::uint64_t bytes) {
     return Means(cuda, args, shape, choose_capacity(shape, args.rows.rows(), bytes));
