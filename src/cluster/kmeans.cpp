@@ -2,16 +2,16 @@
 #include "nearwise/kmeans.h"
 
 #include <algorithm>
-#include <atomic>
 #include <vector>
 
 #include "cluster/centroid_search.h"
 #include "cluster/hierarchy.h"
 #include "cluster/training.h"
 #include "core/checked.h"
-#include "core/convert.h"
 #include "core/float_environment.h"
 #include "ops/exact_knn.h"
+#include "ops/finite_rows.h"
+#include "ops/memory_limit.h"
 
 namespace nearwise {
 namespace {
@@ -47,46 +47,6 @@ void check_arguments(const Context& context, const RowsView& rows, std::size_t c
   require(initial.place().kind == DeviceKind::cpu, "train_kmeans: the initial centroids must be on the host");
 }
 
-// The lowest row with NaN or infinity, or their number.
-std::size_t first_bad_row(const Context& context, const RowsView& rows) {
-  constexpr std::size_t task_rows = 4096;
-  if (rows.type() == ElementType::u8 || rows.type() == ElementType::i8) return rows.rows();
-  std::atomic<std::size_t> lowest{rows.rows()};
-  context.state().threads->for_each(divide_up(rows.rows(), task_rows), [&](std::size_t task) {
-    context.state().cancel.check();
-    const std::size_t end = std::min(rows.rows(), (task + 1) * task_rows);
-    for (std::size_t row = task * task_rows; row < end; ++row) {
-      const bool finite = visit_element_type(rows.type(), [&](auto tag) {
-        float poison = 0;  // x * 0 is NaN for a NaN or infinite x, and stays NaN
-        for (std::size_t i = 0; i < rows.dim(); ++i) poison += element<decltype(tag)>(rows.row(row), i) * 0;
-        return poison == 0;
-      });
-      if (finite) continue;
-      std::size_t known = lowest.load();
-      while (row < known && !lowest.compare_exchange_weak(known, row)) {
-      }
-      return;
-    }
-  });
-  return lowest.load();
-}
-
-void check_finite(const Context& context, const RowsView& rows, const char* what) {
-  const std::size_t bad = first_bad_row(context, rows);
-  require(bad == rows.rows(), "train_kmeans: every element must be finite, {} {} holds NaN or infinity", what,
-          bad);
-}
-
-// Before anything is allocated: a limit that is too small is refused with one that would do.
-void check_memory(const Context& context, const RowsView& rows, std::size_t clusters,
-                  const KMeansOptions& options) {
-  const std::uint64_t needed = cluster::training_bytes(context, rows, clusters, options);
-  const MemoryBudget& budget = *context.state().budget;
-  if (needed > budget.available())
-    fail(ErrorCode::out_of_memory, "train_kmeans: the memory limit of {} bytes is too small, {} would do",
-         budget.limit(), budget.used() + needed);
-}
-
 }  // namespace
 
 KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
@@ -94,9 +54,9 @@ KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
   check_arguments(context, rows, clusters, options);
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   context.state().cancel.check();
-  check_memory(context, rows, clusters, options);
-  check_finite(context, rows, "row");
-  if (options.initial.rows() != 0) check_finite(context, options.initial, "initial centroid");
+  check_memory("train_kmeans", context, cluster::training_bytes(context, rows, clusters, options));
+  check_finite("train_kmeans", context, rows);
+  check_finite("train_kmeans", context, options.initial, 0, "initial centroid");
   const Context::State& state = context.state();
   ProgressMeter progress(state.options.progress, state.clock, "train_kmeans",
                          std::uint64_t{rows.rows()} * clusters * options.iterations);
@@ -111,7 +71,7 @@ KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::siz
   require(options.initial.rows() == 0, "train_hierarchical_kmeans: it takes no initial centroids");
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
-  check_finite(context, rows, "row");
+  check_finite("train_kmeans", context, rows);
   return cluster::train_hierarchy(context, rows, clusters, options);
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cluster/centroid_search.h"
+#include "cluster/draw_rows.h"
 #include "cluster/random_streams.h"
 #include "cluster/row_values.h"
 #include "cluster/training.h"
@@ -22,16 +23,6 @@ namespace {
 // Rows of the sample per centroid: enough to see where the rows are.
 constexpr std::size_t sample_rows_per_centroid = 32;
 constexpr std::size_t task_rows = 4096;
-
-// Rows [begin_of_part(i), begin_of_part(i + 1)) are part i of `parts` nearly equal ones.
-std::size_t begin_of_part(std::size_t rows, std::size_t parts, std::size_t part) {
-  return rows / parts * part + rows % parts * part / parts;
-}
-
-std::size_t draw_from_part(const Random& random, std::size_t rows, std::size_t parts, std::size_t part) {
-  const std::size_t begin = begin_of_part(rows, parts, part);
-  return begin + random.below(part, begin_of_part(rows, parts, part + 1) - begin);
-}
 
 // A row from each of equal parts of the rows, or all of them where they are few.
 class Sample {

@@ -12,7 +12,7 @@
 #include "index/residuals.h"
 #include "nearwise/kmeans.h"
 #include "ops/exact_search.h"
-#include "quantize/finite_rows.h"
+#include "ops/finite_rows.h"
 
 namespace nearwise {
 namespace {
@@ -73,7 +73,7 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
           most_shard_rows, rows.rows(), size());
   if (rows.rows() == 0) return;
   const DefaultFloatEnvironment environment;
-  quantize::check_finite("add", context, rows);
+  check_finite("add", context, rows);
   // Everything that can fail comes before the first row is appended.
   MemoryBudget& budget = *context.state().budget;
   const std::size_t code_bytes = state.rows.code_bytes();

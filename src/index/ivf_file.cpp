@@ -10,7 +10,7 @@
 #include "io/container_reader.h"
 #include "io/container_writer.h"
 #include "ops/exact_search.h"
-#include "quantize/finite_rows.h"
+#include "ops/finite_rows.h"
 
 namespace nearwise {
 namespace {
@@ -79,7 +79,7 @@ void check_values(MatrixView<const float> values, const char* section, const std
 // Rows that are kept as they are hold numbers, too.
 void check_rows_of(const Context& context, const RowsView& rows, const std::string& source) {
   try {
-    quantize::check_finite("codes", context, rows);
+    check_finite("codes", context, rows);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_argument) throw;
     fail(ErrorCode::corrupt, "{}: {}", source, error.what());

@@ -9,7 +9,7 @@
 #include "index/residuals.h"
 #include "nearwise/kmeans.h"
 #include "ops/exact_search.h"
-#include "quantize/finite_rows.h"
+#include "ops/finite_rows.h"
 #include "quantize/training_rows.h"
 
 namespace nearwise {
@@ -53,7 +53,7 @@ Coarse train_lists(const Context& context, const RowsView& rows, const Options& 
   require(lists <= most_shard_rows, "train: at most {} lists expected, given {}", most_shard_rows, lists);
   const std::size_t most = checked_multiply(lists, options.rows_per_list, "train: lists * rows_per_list");
   // Here, where rows still have the caller's numbers.
-  quantize::check_finite("train", context, rows);
+  check_finite("train", context, rows);
   const quantize::TrainingRows sample(context, rows, most);
   KMeans trained =
       train_kmeans(context, sample.view(), lists,

@@ -8,7 +8,7 @@
 #include "core/convert.h"
 #include "core/distance.h"
 #include "core/memory.h"
-#include "quantize/finite_rows.h"
+#include "ops/finite_rows.h"
 
 namespace nearwise::quantize {
 namespace {

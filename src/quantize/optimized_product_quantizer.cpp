@@ -8,9 +8,9 @@
 #include "core/checked.h"
 #include "core/float_environment.h"
 #include "ops/exact_search.h"
+#include "ops/finite_rows.h"
+#include "ops/memory_limit.h"
 #include "quantize/coding.h"
-#include "quantize/finite_rows.h"
-#include "quantize/memory_limit.h"
 #include "quantize/optimized_training.h"
 #include "quantize/quantizer_shape.h"
 #include "quantize/rotating.h"
@@ -19,8 +19,6 @@
 namespace nearwise {
 namespace {
 
-using quantize::check_finite;
-using quantize::check_memory;
 using quantize::Direction;
 
 // Rows that are rotated at a time.

@@ -9,18 +9,15 @@
 #include "core/checked.h"
 #include "core/float_environment.h"
 #include "ops/exact_search.h"
+#include "ops/finite_rows.h"
+#include "ops/memory_limit.h"
 #include "quantize/coding.h"
-#include "quantize/finite_rows.h"
-#include "quantize/memory_limit.h"
 #include "quantize/quantizer_shape.h"
 #include "quantize/train_codebooks.h"
 #include "quantize/training_rows.h"
 
 namespace nearwise {
 namespace {
-
-using quantize::check_finite;
-using quantize::check_memory;
 
 // Rows whose error is summed at a time: their codes are kept.
 constexpr std::size_t tile_rows = 65536;

@@ -8,8 +8,8 @@
 #include "core/checked.h"
 #include "core/float_environment.h"
 #include "ops/exact_search.h"
-#include "quantize/finite_rows.h"
-#include "quantize/memory_limit.h"
+#include "ops/finite_rows.h"
+#include "ops/memory_limit.h"
 #include "quantize/principal_axes.h"
 #include "quantize/rotating.h"
 #include "quantize/training_rows.h"
@@ -17,8 +17,6 @@
 namespace nearwise {
 namespace {
 
-using quantize::check_finite;
-using quantize::check_memory;
 using quantize::Direction;
 
 // How far rows of a given matrix may be from orthonormal: written with few digits they still pass.

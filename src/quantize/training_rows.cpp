@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/context_state.h"
+#include "cluster/draw_rows.h"
 #include "core/checked.h"
 #include "core/random.h"
 
@@ -17,11 +18,6 @@ constexpr std::uint64_t stream = 7;
 bool takes_all(const RowsView& rows, std::size_t most) { return most == 0 || rows.rows() <= most; }
 
 std::size_t row_bytes(const RowsView& rows) { return rows.dim() * element_size(rows.type()); }
-
-// Rows [begin_of(i), begin_of(i + 1)) are part i of `parts` nearly equal ones.
-std::size_t begin_of(std::size_t rows, std::size_t parts, std::size_t part) {
-  return rows / parts * part + rows % parts * part / parts;
-}
 
 }  // namespace
 
@@ -42,8 +38,7 @@ TrainingRows::TrainingRows(const Context& context, const RowsView& rows, std::si
   context.state().threads->for_each(divide_up(most, task_rows), [&](std::size_t task) {
     context.state().cancel.check();
     for (std::size_t i = task * task_rows; i < std::min(most, (task + 1) * task_rows); ++i) {
-      const std::size_t begin = begin_of(rows.rows(), most, i);
-      const std::size_t row = begin + random.below(i, begin_of(rows.rows(), most, i + 1) - begin);
+      const std::size_t row = cluster::draw_from_part(random, rows.rows(), most, i);
       std::memcpy(gathered_.data() + i * bytes, rows.row(row), bytes);
     }
   });

@@ -1,4 +1,4 @@
-#include "quantize/finite_rows.h"
+#include "ops/finite_rows.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,7 +7,7 @@
 #include "core/checked.h"
 #include "core/convert.h"
 
-namespace nearwise::quantize {
+namespace nearwise {
 namespace {
 
 constexpr std::size_t task_rows = 4096;
@@ -22,8 +22,8 @@ bool is_finite(const RowsView& rows, std::size_t row) {
 
 }  // namespace
 
-void check_finite(const char* operation, const Context& context, const RowsView& rows,
-                  std::size_t first_row) {
+void check_finite(const char* operation, const Context& context, const RowsView& rows, std::size_t first_row,
+                  const char* what) {
   if (rows.type() == ElementType::u8 || rows.type() == ElementType::i8 ||
       rows.place().kind != DeviceKind::cpu)
     return;
@@ -39,8 +39,8 @@ void check_finite(const char* operation, const Context& context, const RowsView&
       return;
     }
   });
-  require(lowest.load() == rows.rows(), "{}: every element must be finite, row {} holds NaN or infinity",
-          operation, first_row + lowest.load());
+  require(lowest.load() == rows.rows(), "{}: every element must be finite, {} {} holds NaN or infinity",
+          operation, what, first_row + lowest.load());
 }
 
-}  // namespace nearwise::quantize
+}  // namespace nearwise

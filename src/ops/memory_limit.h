@@ -6,7 +6,7 @@
 #include "backend/context_state.h"
 #include "core/check.h"
 
-namespace nearwise::quantize {
+namespace nearwise {
 
 inline void check_memory(const char* operation, const Context& context, std::uint64_t needed) {
   const MemoryBudget& budget = *context.state().budget;
@@ -15,4 +15,4 @@ inline void check_memory(const char* operation, const Context& context, std::uin
          budget.limit(), budget.used() + needed);
 }
 
-}  // namespace nearwise::quantize
+}  // namespace nearwise
