@@ -1,7 +1,8 @@
 // An inverted file with product codes: time to build, and recall against time of a search.
 //
 //   ivf --base FILE --queries FILE [--truth FILE] [--rows N] [--metric M] [--lists L] [--code-bytes B] [--bits 4|8]
-//       [--probes P,...] [--candidates C,...] [--k K] [--batch Q] [--threads T] [--isa NAME] [--repeat R]
+//       [--index FILE] [--probes P,...] [--candidates C,...] [--k K] [--batch Q] [--threads T] [--isa NAME]
+//       [--repeat R]
 //
 // Candidates 0: answers as the codes have them, without a second look at the rows. recall is the share of the true k that is
 // among the k reported. Searches go in batches of Q queries (0: all at once; 1 gives latencies). Output: one JSON object for
@@ -11,10 +12,12 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/command_line.h"
@@ -42,21 +45,11 @@ double quantile(std::vector<double> values, double share) {
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
-void run(const bench::Options& options) {
-  const auto threads = static_cast<int>(options.number("threads", 2));
-  const Context context = Context::cpu({.threads = threads, .seed = 1, .isa = options.text("isa", "")});
-  const VectorFile base_file = VectorFile::open(options.text("base", ""));
-  const VectorFile query_file = VectorFile::open(options.text("queries", ""));
-  const RowsView base =
-      base_file.rows().slice(0, std::min(base_file.rows().rows(), options.number("rows", SIZE_MAX)));
-  const RowsView queries = query_file.rows();
-  const std::size_t k = options.number("k", 10);
-  const Metric metric = parse_metric(options.text("metric", "sqeuclidean"));
-  const Neighbors truth = options.has("truth") && base.rows() == base_file.rows().rows()
-                              ? read_neighbors(options.text("truth", ""))
-                              : knn(context, queries, base, k, {.metric = metric});
-
-  std::optional<IvfPq> index;
+// Trains and fills an index; or the one that was saved under --index before, where only searching is of interest.
+Ivf index_of(const Context& context, RowsView base, Metric metric, const bench::Options& options) {
+  const std::string file = options.text("index", "");
+  if (!file.empty() && std::filesystem::exists(file)) return load_ivf(context, file);
+  std::optional<Ivf> index;
   const double train_seconds = bench::seconds([&] {
     index.emplace(IvfPq::train(context, base,
                                {.metric = metric,
@@ -75,6 +68,25 @@ void run(const bench::Options& options) {
                                     {"train_seconds", train_seconds},
                                     {"add_seconds", add_seconds}}
                          .dump());
+  if (!file.empty()) save(*index, file);
+  return std::move(*index);
+}
+
+void run(const bench::Options& options) {
+  const auto threads = static_cast<int>(options.number("threads", 2));
+  const Context context = Context::cpu({.threads = threads, .seed = 1, .isa = options.text("isa", "")});
+  const VectorFile base_file = VectorFile::open(options.text("base", ""));
+  const VectorFile query_file = VectorFile::open(options.text("queries", ""));
+  const RowsView base =
+      base_file.rows().slice(0, std::min(base_file.rows().rows(), options.number("rows", SIZE_MAX)));
+  const RowsView queries = query_file.rows();
+  const std::size_t k = options.number("k", 10);
+  const Metric metric = parse_metric(options.text("metric", "sqeuclidean"));
+  const Neighbors truth = options.has("truth") && base.rows() == base_file.rows().rows()
+                              ? read_neighbors(options.text("truth", ""))
+                              : knn(context, queries, base, k, {.metric = metric});
+
+  Ivf index = index_of(context, base, metric, options);
 
   const std::size_t batch = options.number("batch", 0) == 0 ? queries.rows() : options.number("batch", 0);
   for (const std::size_t probes : options.numbers("probes", "16"))
@@ -92,7 +104,7 @@ void run(const bench::Options& options) {
           const RowsView part = queries.slice(first, std::min(batch, queries.rows() - first));
           Neighbors found;
           const std::clock_t start = std::clock();
-          latencies.push_back(bench::seconds([&] { found = index->search(context, part, k, search); }));
+          latencies.push_back(bench::seconds([&] { found = index.search(context, part, k, search); }));
           sum += latencies.back();
           cpu_sum += static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
           Matrix<Id> expected(part.rows(), k);
@@ -128,8 +140,8 @@ int main(int argc, char** argv) {
   try {
     run({argc,
          argv,
-         {"base", "queries", "truth", "rows", "metric", "lists", "code-bytes", "bits", "probes", "candidates",
-          "k", "batch", "threads", "isa", "repeat"}});
+         {"base", "queries", "truth", "rows", "metric", "lists", "code-bytes", "bits", "index", "probes",
+          "candidates", "k", "batch", "threads", "isa", "repeat"}});
     return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "ivf: {}\n", error.what());

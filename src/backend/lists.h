@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <span>
 
+#include "core/memory.h"
 #include "nearwise/matrix.h"
 #include "nearwise/types.h"
 
 namespace nearwise {
+
+class ProductWords;
 
 struct ListView {
   const std::byte* codes = nullptr;  // [rows, code_bytes]
@@ -26,10 +29,36 @@ struct ListCodec {
   std::span<const float> codebooks;          // of all parts in turn, [2^bits, dimensions of the part]
   unsigned bits = 8;                         // or 4: part 2i in the low half of byte i
   MatrixView<const float> centroids;         // [lists, dim]
+  const ProductWords* words = nullptr;       // made of the above before; null: a search makes its own
 
   bool is_product() const { return !part_begins.empty(); }
   std::size_t parts() const { return part_begins.size() - 1; }
 };
+
+// The codebooks of product codes in the form that tables are made of. An index has it made once, not every search.
+class ProductWords {
+ public:
+  // centre: as in ListSearchArgs.
+  ProductWords(MemoryBudget& budget, const ListCodec& codec, std::span<const float> centre);
+  static std::uint64_t bytes(std::size_t dim);
+
+  std::span<const float> columns() const { return columns_.span(); }  // every part transposed, [dims, 2^bits]
+  std::span<const float> half_squares() const { return half_squares_.span(); }  // |r|^2 / 2, [parts, 2^bits]
+  // No shorter than any: codewords of all parts together, centroids with the centre subtracted and as they are.
+  double longest_codewords() const { return longest_codewords_; }
+  double longest_centroid() const { return longest_centroid_; }
+  double longest_given_centroid() const { return longest_given_centroid_; }
+
+ private:
+  Buffer<float> columns_;
+  Buffer<float> half_squares_;
+  double longest_codewords_ = 0;
+  double longest_centroid_ = 0;
+  double longest_given_centroid_ = 0;
+};
+
+// The length whose square is about `squares`, rounded up past what the sum and the root may have rounded off.
+double length_bound(double squares);
 
 // The best k rows of the lists that each query probes, by their reported distance from what their codes stand for and then by
 // id. With `rows`, the best `candidates` so found are looked at again: of these the best k by the distance from the row

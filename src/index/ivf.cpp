@@ -30,7 +30,9 @@ bool equal(MatrixView<const float> left, MatrixView<const float> right) {
 
 }  // namespace
 
-Ivf::Ivf(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Ivf::Ivf(std::unique_ptr<State> state) : state_(std::move(state)) {
+  if (state_->quantizer) state_->words.emplace(*state_->budget, state_->codec(), state_->centre);
+}
 Ivf::Ivf(Ivf&&) noexcept = default;
 Ivf& Ivf::operator=(Ivf&&) noexcept = default;
 Ivf::~Ivf() = default;

@@ -42,6 +42,7 @@ struct Ivf::State {
   std::shared_ptr<MemoryBudget> budget;
   std::shared_ptr<const ContainerReader> file;  // that lists were borrowed from
   index::InvertedLists rows;
+  std::optional<ProductWords> words = {};  // of the quantizer; made when the index is
 
   ListCodec codec() const {
     return {.dim = centroids.cols(),
@@ -50,7 +51,8 @@ struct Ivf::State {
             .part_begins = part_begins,
             .codebooks = quantizer ? quantizer->codebooks() : std::span<const float>(),
             .bits = quantizer ? quantizer->bits() : 8,
-            .centroids = centroids};
+            .centroids = centroids,
+            .words = words ? &*words : nullptr};
   }
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -68,7 +69,8 @@ class Index {
     }
   }
 
-  Neighbors search(const Context& context) const {
+  // For the first `count` queries.
+  Neighbors search(const Context& context, std::size_t count) const {
     const ListCodec codec = {.dim = shape_.dim,
                              .type = shape_.parts == 0 ? shape_.type : ElementType::f32,
                              .code_bytes = code_bytes(),
@@ -76,12 +78,12 @@ class Index {
                              .codebooks = books_,
                              .bits = shape_.bits,
                              .centroids = {centroids_.data(), shape_.lists, shape_.dim}};
-    const RowsView queries = problem_.queries;
+    const RowsView queries = RowsView(problem_.queries).slice(0, count);
     const auto stream = open_stream(context);
     Neighbors result{Matrix<Id>(queries.rows(), shape_.k), Matrix<float>(queries.rows(), shape_.k)};
     dispatch(&Ops::list_search, "list_search", *stream,
              ListSearchArgs{.queries = queries,
-                            .probes = probes_,
+                            .probes = std::span(probes_).first(count * shape_.probes),
                             .lists = views_,
                             .codec = codec,
                             .metric = shape_.metric,
@@ -98,7 +100,7 @@ class Index {
     const std::vector<double> queries = oracle::to_doubles(problem_.queries);
     const std::vector<double> rows =
         shape_.rerank ? oracle::to_doubles(problem_.base) : std::vector<double>();
-    for (std::size_t query = 0; query < shape_.queries; ++query) {
+    for (std::size_t query = 0; query < given.ids.rows(); ++query) {
       const auto expected =
           oracle::search_lists(std::span(queries).subspan(query * shape_.dim, shape_.dim), decoded_,
                                std::span(probes_).subspan(query * shape_.probes, shape_.probes), shape_.k,
@@ -176,13 +178,15 @@ class Index {
   std::vector<Id> probes_;
 };
 
+// All queries at once, which pack the lists they share, and a few, which look at codes directly.
 void check(const Shape& shape) {
   const Index index(shape);
   for (const Context& context : support::every_instruction_set())
-    EXPECT_TRUE(index.holds(index.search(context))) << fmt::format(
-        "{} {} {}, {} rows, {} queries, d {}, {} parts of {} bits, k {} of {}, rerank {}, {}",
-        name(shape.kind), name(shape.metric), name(shape.type), shape.rows, shape.queries, shape.dim,
-        shape.parts, shape.bits, shape.k, shape.candidates, shape.rerank, context.isa());
+    for (const std::size_t queries : {shape.queries, std::min<std::size_t>(shape.queries, 3)})
+      EXPECT_TRUE(index.holds(index.search(context, queries))) << fmt::format(
+          "{} {} {}, {} rows, {} queries, d {}, {} parts of {} bits, k {} of {}, rerank {}, {}",
+          name(shape.kind), name(shape.metric), name(shape.type), shape.rows, queries, shape.dim, shape.parts,
+          shape.bits, shape.k, shape.candidates, shape.rerank, context.isa());
 }
 
 class ListSearchMetrics : public testing::TestWithParam<Metric> {};
@@ -268,6 +272,25 @@ TEST(ListSearch, MoreTiesThanRoom) {
              .candidates = rerank ? 50UL : 20UL,
              .rerank = rerank,
              .seed = 9});
+}
+
+// Codes of more bytes than are turned at a time, and not a multiple of them; lists of a few blocks and a rest.
+TEST(ListSearch, LongCodesForFewQueries) {
+  for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product})
+    for (const unsigned bits : {4U, 8U})
+      for (const std::size_t parts : {16UL, 33UL, 77UL})
+        check({.metric = metric,
+               .rows = 1200,
+               .queries = 40,
+               .dim = 96,
+               .lists = 5,
+               .probes = 3,
+               .parts = parts,
+               .bits = bits,
+               .k = 10,
+               .candidates = 25,
+               .rerank = true,
+               .seed = parts + bits});
 }
 
 }  // namespace

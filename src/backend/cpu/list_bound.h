@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/ops.h"
 #include "core/score_bound.h"
 #include "nearwise/matrix.h"
 
@@ -30,7 +31,13 @@ struct ResidualLengths {
   std::size_t operations = 0;  // rounded ones on the way to a sum of tables
 };
 
+// Operations in f32 between a code and the sum of its tables' entries, at most.
+inline std::size_t table_operations(const ListCodec& codec) {
+  return codec.parts() + codec.dim / codec.parts() + 1;
+}
+
 // How far a score of product codes was taken: as the scan computes it, or with what packing lost added back.
+// Sums of tables that know the query have the errors of the latter, or less.
 enum class ScoreForm : std::uint8_t { packed, corrected };
 
 class ListBound {

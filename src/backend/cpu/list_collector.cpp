@@ -45,22 +45,22 @@ std::uint64_t ListCollector::scratch_bytes(const ListSearchShape& shape) {
          258 * shape.dim * sizeof(float);
 }
 
-ListCollector::ListCollector(CpuStream& stream, const PackedRows& queries, const ListSearchArgs& args,
-                             const ListNumbers& numbers, const ListBound& bound, const ProductPanels* panels,
-                             const QueryRows& query_rows)
+ListCollector::ListCollector(CpuStream& stream, std::span<const Lengths> lengths, const ListSearchArgs& args,
+                             const ListNumbers& numbers, const ListBound& bound, ScoreForm form,
+                             std::optional<Correction> correction)
     : stream_(stream),
-      queries_(queries),
+      lengths_(lengths),
       args_(args),
       numbers_(numbers),
       k_(args.candidates),
       capacity_(list_capacity(k_)),
       bound_(bound),
-      panels_(panels),
-      query_rows_(query_rows),
-      scores_(stream.budget(), queries.rows * capacity_),
-      rows_(stream.budget(), queries.rows * capacity_),
-      states_(stream.budget(), queries.rows),
-      answers_(stream.budget(), queries.rows * k_) {
+      form_(form),
+      correction_(correction),
+      scores_(stream.budget(), lengths.size() * capacity_),
+      rows_(stream.budget(), lengths.size() * capacity_),
+      states_(stream.budget(), lengths.size()),
+      answers_(stream.budget(), lengths.size() * k_) {
   std::ranges::fill(states_.span(), State{{}, std::numeric_limits<double>::infinity(), 0, 0});
 }
 
@@ -70,9 +70,9 @@ Id ListCollector::id_of(std::uint32_t row) const {
 }
 
 float ListCollector::cutoff(std::size_t query, const Lengths& longest) {
-  if (!bound_.holds_for(queries_.lengths[query], longest)) return without_meaning;
+  if (!bound_.holds_for(lengths_[query], longest)) return without_meaning;
   const std::lock_guard lock(mutexes_[query % mutexes_.size()]);
-  return cutoff_of(query, longest, states_[query].limit);
+  return cutoff_of(query, longest, states_[query].limit, form_);
 }
 
 void ListCollector::add(std::size_t query, const Lengths& longest, std::span<const float> scores,
@@ -96,9 +96,9 @@ void ListCollector::drop_excluded(std::size_t query) {
   const List entries = list(query);
   if (state.count >= k_) {
     const float kth = stream_.candidate_list.kth_score(entries.scores, state.count, k_);
-    state.limit = std::min(state.limit, limit_of(query, state.longest, kth));
+    state.limit = std::min(state.limit, limit_of(query, state.longest, kth, form_));
   }
-  const float cutoff = cutoff_of(query, state.longest, state.limit);
+  const float cutoff = cutoff_of(query, state.longest, state.limit, form_);
   state.count = static_cast<std::uint32_t>(
       stream_.candidate_list.keep_at_most(entries.scores, entries.rows, state.count, cutoff));
 }
@@ -152,6 +152,36 @@ void ListCollector::evaluate(std::size_t query, std::uint32_t first_row, std::si
     const std::size_t batch = std::min(RowEvaluator::batch, count - i);
     for (std::size_t j = 0; j < batch; ++j) rows[j] = first_row + static_cast<std::uint32_t>(i + j);
     evaluate_rows(query, rows, batch);
+  }
+}
+
+void ListCollector::estimate(std::size_t query, std::size_t list) {
+  const std::lock_guard lock(mutexes_[query % mutexes_.size()]);
+  State& state = states_[query];
+  const ListCodec& codec = args_.codec;
+  const std::size_t row_bytes = codec.dim * element_size(codec.type);
+  Buffer<std::byte> decoded(stream_.budget(), codec.is_product() ? RowEstimator::batch * row_bytes : 0);
+  const ListView& rows = args_.lists[list];
+  const RowsView view(codec.is_product() ? decoded.data() : rows.codes, codec.type,
+                      codec.is_product() ? RowEstimator::batch : rows.rows, codec.dim, row_bytes);
+  const RowEstimator estimator(stream_, args_.queries, query, view, args_.metric);
+  const RowEvaluator evaluator(stream_, args_.queries, query, view, args_.metric);
+  const std::uint32_t number = numbers_.first(list);
+  for (std::size_t begin = 0; begin < rows.rows; begin += RowEstimator::batch) {
+    const std::size_t batch = std::min(RowEstimator::batch, rows.rows - begin);
+    if (codec.is_product()) decode_rows(codec, rows, list, begin, batch, decoded.data());
+    const std::size_t start = codec.is_product() ? 0 : begin;
+    RowEstimator::Batch estimates;
+    estimator.estimate(start, batch, estimates);
+    if (estimator.all_exceed(estimates, state.limit)) continue;
+    for (std::size_t i = 0; i < batch; ++i) {
+      if (estimator.lowest(estimates, i) > state.limit) continue;
+      float key;
+      evaluator.evaluate(nullptr, start + i, 1, &key);
+      offer(query, {key, number + static_cast<std::uint32_t>(begin + i)});
+      if (state.answers == k_)
+        state.limit = std::min(state.limit, bound_.limit_from_key(answers_[query * k_].key));
+    }
   }
 }
 
@@ -211,13 +241,14 @@ void ListCollector::correct_scores(std::size_t query) {
   }
   std::vector<float> numbers(2 * dim);
   std::vector<double> exact(dim);
-  query_rows_.unpack(query, numbers.data());
+  correction_->queries->unpack(query, numbers.data());
   row_to_double(args_.queries, query, exact.data());
   for (std::size_t i = 0; i < dim; ++i)
     numbers[dim + i] = static_cast<float>(args_.centre.empty() ? exact[i] : exact[i] - args_.centre[i]);
   std::vector<float> tables(ProductPanels::table_size(args_.codec));
-  panels_->fill_corrections(numbers.data(), numbers.data() + dim, tables);
-  for (std::size_t i = 0; i < count; ++i) entries.scores[i] += panels_->sum_of(tables, code_at(places[i]));
+  correction_->panels->fill_corrections(numbers.data(), numbers.data() + dim, tables);
+  for (std::size_t i = 0; i < count; ++i)
+    entries.scores[i] += correction_->panels->sum_of(tables, code_at(places[i]));
 }
 
 std::vector<std::uint32_t> ListCollector::settle(std::size_t query) {
@@ -226,8 +257,8 @@ std::vector<std::uint32_t> ListCollector::settle(std::size_t query) {
   State& state = states_[query];
   std::vector<std::uint32_t> best;
   best.reserve(k_);
-  narrow(query, k_, ScoreForm::packed, best);
-  if (panels_ != nullptr && state.count > few) {
+  narrow(query, k_, form_, best);
+  if (correction_ && state.count > few) {
     correct_scores(query);
     narrow(query, k_ - best.size(), ScoreForm::corrected, best);
   }

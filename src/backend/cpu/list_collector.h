@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,15 +34,24 @@ class ListCollector {
   // What each thread needs while it evaluates.
   static std::uint64_t scratch_bytes(const ListSearchShape& shape);
 
-  ListCollector(CpuStream& stream, const PackedRows& queries, const ListSearchArgs& args,
-                const ListNumbers& numbers, const ListBound& bound, const ProductPanels* panels,
-                const QueryRows& query_rows);
+  // What takes packed scores further, of product codes: correct_scores().
+  struct Correction {
+    const ProductPanels* panels;
+    const QueryRows* queries;
+  };
+
+  // lengths: of the queries as `bound` knows them. form: of all scores that are added.
+  ListCollector(CpuStream& stream, std::span<const Lengths> lengths, const ListSearchArgs& args,
+                const ListNumbers& numbers, const ListBound& bound, ScoreForm form,
+                std::optional<Correction> correction);
 
   // The largest score that a row no longer than `longest` may have and still be of use; NaN: scores mean nothing.
   float cutoff(std::size_t query, const Lengths& longest);
   // Rows no longer than `longest` with their scores.
   void add(std::size_t query, const Lengths& longest, std::span<const float> scores,
            std::span<const std::uint32_t> rows);
+  // The rows of a list, without scores: their distances are estimated from what their codes stand for.
+  void estimate(std::size_t query, std::size_t list);
   // Rows whose scores mean nothing.
   void evaluate(std::size_t query, std::uint32_t first_row, std::size_t count);
   // Writes the query's answers. All have been added.
@@ -83,24 +93,22 @@ class ListCollector {
   void correct_scores(std::size_t query);
   // Of the rows with these ids, the best args.k by the distance from the row itself.
   void write_nearest(std::size_t query, std::span<const std::uint32_t> ids);
-  float cutoff_of(std::size_t query, const Lengths& longest, double limit,
-                  ScoreForm form = ScoreForm::packed) const {
-    return bound_.cutoff(query, queries_.lengths[query], longest, limit, form);
+  float cutoff_of(std::size_t query, const Lengths& longest, double limit, ScoreForm form) const {
+    return bound_.cutoff(query, lengths_[query], longest, limit, form);
   }
-  double limit_of(std::size_t query, const Lengths& longest, float score,
-                  ScoreForm form = ScoreForm::packed) const {
-    return bound_.limit_from_score(query, queries_.lengths[query], longest, score, form);
+  double limit_of(std::size_t query, const Lengths& longest, float score, ScoreForm form) const {
+    return bound_.limit_from_score(query, lengths_[query], longest, score, form);
   }
 
   CpuStream& stream_;
-  const PackedRows& queries_;
+  const std::span<const Lengths> lengths_;
   const ListSearchArgs& args_;
   const ListNumbers& numbers_;
   const std::size_t k_;  // candidates
   const std::size_t capacity_;
   const ListBound& bound_;
-  const ProductPanels* const panels_;  // where scores can be corrected
-  const QueryRows& query_rows_;
+  const ScoreForm form_;
+  const std::optional<Correction> correction_;
   Buffer<float> scores_;                 // [queries, capacity]
   Buffer<std::uint32_t> rows_;           // [queries, capacity]
   Buffer<State> states_;                 // [queries]

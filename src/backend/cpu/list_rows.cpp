@@ -36,9 +36,10 @@ Decode decoder_of(const ListCodec& codec) {
 
 }  // namespace
 
-ListNumbers::ListNumbers(std::span<const ListView> lists) : firsts_(lists.size() + 1) {
+ListNumbers::ListNumbers(std::span<const ListView> lists, Lookups lookups) : firsts_(lists.size() + 1) {
   for (std::size_t list = 0; list < lists.size(); ++list)
     firsts_[list + 1] = firsts_[list] + lists[list].rows;
+  if (lookups == Lookups::few) return;
   const std::size_t rows = firsts_.back();
   stretches_.reserve((rows >> stretch_bits) + 1);
   std::size_t list = 0;
@@ -53,6 +54,10 @@ std::uint64_t ListNumbers::bytes(std::size_t lists, std::size_t rows) {
 }
 
 ListNumbers::Place ListNumbers::find(std::uint32_t number) const {
+  if (stretches_.empty()) {
+    const auto list = std::ranges::upper_bound(firsts_, std::size_t{number}) - firsts_.begin() - 1;
+    return {static_cast<std::size_t>(list), number - firsts_[static_cast<std::size_t>(list)]};
+  }
   std::size_t list = stretches_[number >> stretch_bits];
   while (firsts_[list + 1] <= number) ++list;
   return {list, number - firsts_[list]};

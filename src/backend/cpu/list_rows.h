@@ -13,7 +13,9 @@ namespace nearwise::cpu {
 // Numbers the rows of all lists in a row: those of list 0 first.
 class ListNumbers {
  public:
-  explicit ListNumbers(std::span<const ListView> lists);
+  // Looking up many rows is worth a table of where to begin; for a few of them, making it would take longer.
+  enum class Lookups : std::uint8_t { few, many };
+  ListNumbers(std::span<const ListView> lists, Lookups lookups);
   static std::uint64_t bytes(std::size_t lists, std::size_t rows);
 
   struct Place {
@@ -21,12 +23,13 @@ class ListNumbers {
     std::size_t row;
   };
   Place find(std::uint32_t number) const;
+  std::size_t rows() const { return firsts_.back(); }
   std::uint32_t first(std::size_t list) const { return static_cast<std::uint32_t>(firsts_[list]); }
 
  private:
   static constexpr unsigned stretch_bits = 8;
   std::vector<std::size_t> firsts_;       // [lists + 1]
-  std::vector<std::uint32_t> stretches_;  // the list of every 256th row: the search begins there
+  std::vector<std::uint32_t> stretches_;  // the list of every 256th row, where find() begins; empty: few
 };
 
 // The codeword of a part that a code names.

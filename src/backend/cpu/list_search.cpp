@@ -9,6 +9,7 @@
 
 #include "backend/cpu/choose_scan.h"
 #include "backend/cpu/list_collector.h"
+#include "backend/cpu/list_direct.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/prepared_rows.h"
 #include "backend/cpu/product_panels.h"
@@ -288,12 +289,16 @@ ListSearchCosts list_search_costs(const Stream& stream, const ListSearchShape& s
                              shape.probes * 2 * sizeof(std::uint32_t),
           .fixed_bytes = 4096 + static_cast<std::uint64_t>(cpu.threads().count()) * per_thread +
                          ListNumbers::bytes(shape.lists, shape.rows) + Probes::bytes(shape.lists, 0) +
-                         ProductPanels::bytes(scan, shape.dim)};
+                         ProductWords::bytes(shape.dim) + ProductPanels::bytes(scan, shape.dim)};
 }
 
 void list_search(Stream& stream, const ListSearchArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
-  const ListNumbers numbers(args.lists);
+  if (is_direct_cheaper(cpu, args)) {
+    list_search_direct(cpu, args);
+    return;
+  }
+  const ListNumbers numbers(args.lists, ListNumbers::Lookups::many);
   const PrepareArgs prepare = {.rows = args.queries,
                                .role = RowsRole::queries,
                                .against = args.codec.type,
@@ -303,11 +308,14 @@ void list_search(Stream& stream, const ListSearchArgs& args) {
   const auto& packed = static_cast<const PackedRows&>(*prepared);
   const QueryRows queries(cpu, packed);
   // Scores of cosine are quotients: there, rows are packed whole.
+  std::optional<ProductWords> own_words;
   std::optional<ProductPanels> panels;
   std::optional<ResidualQueries> residuals;
+  std::optional<ListCollector::Correction> correction;
   if (args.codec.is_product() && args.metric != Metric::cosine) {
-    panels.emplace(cpu, args.codec, packed.kernel, args.metric, args.centre);
+    panels.emplace(cpu, args.codec, words_of(cpu, args, own_words), packed.kernel, args.metric, args.centre);
     residuals.emplace(cpu, args);
+    correction = {&*panels, &queries};
   }
   const Products products = products_of(packed.kernel.base_encoding);
   const ListBound bound = panels ? ListBound(args.metric, products, packed.dim, panels->longest(),
@@ -315,7 +323,7 @@ void list_search(Stream& stream, const ListSearchArgs& args) {
                                  : ListBound(args.metric, products, packed.dim);
   const Probes probes(
       args, residuals ? std::span<const float>(residuals->offsets.span()) : std::span<const float>());
-  ListCollector found(cpu, packed, args, numbers, bound, panels ? &*panels : nullptr, queries);
+  ListCollector found(cpu, packed.lengths.span(), args, numbers, bound, ScoreForm::packed, correction);
 
   std::vector<Block> blocks;
   for (std::size_t list = 0; list < args.lists.size(); ++list) {

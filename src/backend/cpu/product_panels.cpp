@@ -20,31 +20,29 @@ float rounded_to_bf16(float value) {
   return (rounded & 0x7F800000U) == 0 ? 0.0F : std::bit_cast<float>(rounded);
 }
 
-// Sums of squares that are to be bounds are rounded up past their own rounding.
-double length_of(double squares) { return std::sqrt(squares) * (1 + 0x1p-40); }
-
 }  // namespace
 
-ProductPanels::ProductPanels(CpuStream& cpu, const ListCodec& codec, const ScanKernel& scan, Metric metric,
-                             std::span<const float> centre)
+ProductPanels::ProductPanels(CpuStream& cpu, const ListCodec& codec, const ProductWords& words,
+                             const ScanKernel& scan, Metric metric, std::span<const float> centre)
     : cpu_(cpu),
       codec_(codec),
+      words_(words),
       metric_(metric),
       centre_(centre),
       element_bytes_(encoded_sizes[static_cast<std::size_t>(scan.base_encoding)]),
       unit_bytes_(scan.base_unit_bytes),
-      words_(cpu.budget(), codec.codebooks.size() * element_bytes_),
-      columns_(cpu.budget(), codec.codebooks.size()),
-      packed_columns_(cpu.budget(), codec.codebooks.size()),
-      squares_(cpu.budget(), table_size(codec)) {
+      packed_(cpu.budget(), codec.codebooks.size() * element_bytes_),
+      packed_columns_(cpu.budget(), codec.codebooks.size()) {
   encode_words(scan);
-  measure_centroids();
+  longest_.centroid = words.longest_centroid();
+  longest_.given_centroid = words.longest_given_centroid();
+  longest_.operations = table_operations(codec);
 }
 
 std::uint64_t ProductPanels::bytes(const ScanKernel& scan, std::size_t dim) {
   const std::size_t most_words = 256;
   return buffer_bytes(most_words * dim, encoded_sizes[static_cast<std::size_t>(scan.base_encoding)]) +
-         3 * buffer_bytes(most_words * dim, sizeof(float));
+         buffer_bytes(most_words * dim, sizeof(float));
 }
 
 void ProductPanels::encode_words(const ScanKernel& scan) {
@@ -57,7 +55,6 @@ void ProductPanels::encode_words(const ScanKernel& scan) {
     double longest = 0;
     double most_lost = 0;
     for (std::size_t word = 0; word < words; ++word) {
-      double squares = 0;
       double packed_squares = 0;
       double lost = 0;
       for (std::size_t i = 0; i < length; ++i) {
@@ -66,18 +63,15 @@ void ProductPanels::encode_words(const ScanKernel& scan) {
         const float packed = scan.base_encoding == Encoding::bf16 ? rounded_to_bf16(value) : value;
         if (scan.base_encoding == Encoding::bf16) {
           const auto half = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(packed) >> 16);
-          std::memcpy(words_.data() + place * element_bytes_, &half, sizeof(half));
+          std::memcpy(packed_.data() + place * element_bytes_, &half, sizeof(half));
         } else {
-          std::memcpy(words_.data() + place * element_bytes_, &packed, sizeof(packed));
+          std::memcpy(packed_.data() + place * element_bytes_, &packed, sizeof(packed));
         }
-        columns_[first + i * words + word] = value;
         packed_columns_[first + i * words + word] = packed;
-        squares += static_cast<double>(value) * value;
         packed_squares += static_cast<double>(packed) * packed;
         const double difference = static_cast<double>(value) - packed;
         lost += difference * difference;
       }
-      squares_[part * words + word] = is_euclidean(metric_) ? static_cast<float>(squares / 2) : 0;
       longest = std::max(longest, packed_squares);
       most_lost = std::max(most_lost, lost);
     }
@@ -85,27 +79,7 @@ void ProductPanels::encode_words(const ScanKernel& scan) {
     residuals += most_lost;
     first += length * words;
   }
-  longest_.codewords = {length_of(norms), length_of(residuals)};
-  longest_.operations = codec_.parts() + codec_.dim / codec_.parts() + 1;
-}
-
-void ProductPanels::measure_centroids() {
-  double most = 0;
-  double most_given = 0;
-  for (std::size_t list = 0; list < codec_.centroids.rows(); ++list) {
-    double squares = 0;
-    double given = 0;
-    for (std::size_t i = 0; i < codec_.dim; ++i) {
-      const double value = codec_.centroids(list, i);
-      const double shifted = centre_.empty() ? value : value - centre_[i];
-      given += value * value;
-      squares += shifted * shifted;
-    }
-    most = std::max(most, squares);
-    most_given = std::max(most_given, given);
-  }
-  longest_.centroid = length_of(most);
-  longest_.given_centroid = length_of(most_given);
+  longest_.codewords = {length_bound(norms), length_bound(residuals)};
 }
 
 // Returns half the squared length of the centroid.
@@ -118,7 +92,7 @@ float ProductPanels::fill_tables(std::size_t list, std::span<float> tables) cons
   for (std::size_t part = 0; part < codec_.parts(); ++part) {
     const std::size_t begin = codec_.part_begins[part];
     const std::size_t end = codec_.part_begins[part + 1];
-    const float* from = squares_.data() + part * words;
+    const float* from = words_.half_squares().data() + part * words;
     // Long parts go in pieces, each on top of the last.
     for (std::size_t first = begin; first < end; first += std::size(shifted)) {
       const std::size_t length = std::min(std::size(shifted), end - first);
@@ -126,7 +100,7 @@ float ProductPanels::fill_tables(std::size_t list, std::span<float> tables) cons
         shifted[i] = centre_.empty() ? centroid[first + i] : centroid[first + i] - centre_[first + i];
         squares += static_cast<double>(shifted[i]) * shifted[i];
       }
-      kernels.add_products({.columns = columns_.data() + first * words,
+      kernels.add_products({.columns = words_.columns().data() + first * words,
                             .start = from,
                             .vector = shifted,
                             .dim = length,
@@ -151,7 +125,7 @@ void ProductPanels::fill_corrections(const float* packed, const float* query, st
                           .words = words,
                           .table = tables.data() + part * words};
     kernels.add_products(args);
-    args.columns = columns_.data() + begin * words;
+    args.columns = words_.columns().data() + begin * words;
     args.vector = query + begin;
     kernels.subtract_products(args);
   }
@@ -221,7 +195,7 @@ void ProductPanels::copy_parts(const std::byte* codes, std::size_t count, Packed
   const std::size_t unit_stride = out.width * unit_bytes;
   const std::size_t width = out.width;
   const std::size_t panel_bytes = out.panel_bytes();
-  const std::byte* const words = words_.data();
+  const std::byte* const words = packed_.data();
   std::byte* const panels = out.panel(0);
   for (std::size_t row = 0; row < count; ++row) {
     const std::byte* const code = codes + row * code_bytes;
@@ -242,7 +216,7 @@ void ProductPanels::copy_units(const std::byte* codes, std::size_t count, Packed
   for (std::size_t row = 0; row < count; ++row) {
     const std::byte* const code = codes + row * codec_.code_bytes;
     std::byte* const panel = out.panel(row / out.width) + row % out.width * unit_bytes_;
-    const std::byte* book = words_.data();
+    const std::byte* book = packed_.data();
     for (std::size_t part = 0; part < codec_.parts(); ++part) {
       const std::size_t begin = codec_.part_begins[part] * element_bytes_;
       const std::size_t end = codec_.part_begins[part + 1] * element_bytes_;

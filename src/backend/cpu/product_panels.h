@@ -15,8 +15,8 @@ namespace nearwise::cpu {
 
 class ProductPanels {
  public:
-  ProductPanels(CpuStream& cpu, const ListCodec& codec, const ScanKernel& scan, Metric metric,
-                std::span<const float> centre);
+  ProductPanels(CpuStream& cpu, const ListCodec& codec, const ProductWords& words, const ScanKernel& scan,
+                Metric metric, std::span<const float> centre);
   static std::uint64_t bytes(const ScanKernel& scan, std::size_t dim);
   // What each thread needs.
   static std::size_t table_size(const ListCodec& codec) { return codec.parts() << codec.bits; }
@@ -36,7 +36,6 @@ class ProductPanels {
 
  private:
   void encode_words(const ScanKernel& scan);
-  void measure_centroids();
   float fill_tables(std::size_t list, std::span<float> tables) const;
   template <std::size_t bytes, unsigned bits>
   void copy_parts(const std::byte* codes, std::size_t count, PackedRows& out) const;
@@ -51,14 +50,13 @@ class ProductPanels {
 
   CpuStream& cpu_;
   const ListCodec codec_;
+  const ProductWords& words_;
   const Metric metric_;
   const std::span<const float> centre_;
   const std::size_t element_bytes_;  // of a packed element
   const std::size_t unit_bytes_;
-  Buffer<std::byte> words_;       // the codebooks, packed
-  Buffer<float> columns_;         // the codebooks, every part transposed
-  Buffer<float> packed_columns_;  // the same as they are packed
-  Buffer<float> squares_;         // [parts, words]
+  Buffer<std::byte> packed_;      // the codebooks, packed
+  Buffer<float> packed_columns_;  // the same, every part transposed
   ResidualLengths longest_;
 };
 

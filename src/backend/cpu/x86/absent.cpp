@@ -1,4 +1,5 @@
 // Processors other than x86: nothing of this folder is there, and nothing asks for it.
+#include "backend/cpu/x86/scan_codes.h"
 #include "backend/cpu/x86/scans.h"
 
 namespace nearwise::cpu::x86 {
@@ -12,5 +13,8 @@ ScanKernel integer_dots(ElementType) { return {}; }
 ScanKernel bf16_dots() { return {}; }
 ScanKernel integer_tiles(ElementType) { return {}; }
 ScanKernel bf16_tiles() { return {}; }
+TableRange measure_tables(const float*, std::size_t, std::size_t, float*) noexcept { return {}; }
+void fill_byte_tables(const float*, const float*, std::size_t, std::size_t, float, std::uint8_t*) noexcept {}
+std::uint64_t scan_codes(const CodeScanArgs&) noexcept { return 0; }
 
 }  // namespace nearwise::cpu::x86

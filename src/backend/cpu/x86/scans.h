@@ -12,7 +12,8 @@ struct Features {
   bool bf16_dots = false;     // AVX512_BF16
   // Intel's are slower than products in f32: 78 against 138 GFLOP/s on Sapphire Rapids, 2026-11-15.
   bool fast_bf16_dots = false;
-  bool tiles = false;  // AMX-TILE, AMX-INT8 and AMX-BF16, and the system's permission to use them
+  bool byte_tables = false;  // AVX512_VBMI and BMI2: look-ups in tables of 256 bytes (scan_codes.h)
+  bool tiles = false;        // AMX-TILE, AMX-INT8 and AMX-BF16, and the system's permission to use them
 };
 const Features& features();
 

@@ -1,0 +1,175 @@
+// 256 entries of a table fill four registers, in which vpermi2b looks up 64 codes at a time; 16 entries fill a quarter of
+// one. For that, the codes of 64 rows are turned so that a register holds one byte of each.
+#include "backend/cpu/x86/scan_codes.h"
+
+#include <hwy/base.h>
+#include <immintrin.h>
+
+HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,bmi2")
+namespace nearwise::cpu::x86 {
+namespace {
+
+constexpr std::size_t block_rows = 64;
+constexpr std::size_t column_bytes = 16;  // of a code, turned at a time
+constexpr std::size_t lanes = 16;
+
+struct Columns {
+  __m512i of[column_bytes];  // byte i of every row
+};
+
+// Bytes [0, valid) of a code.
+template <bool all>
+HWY_INLINE __m128i load_code(const std::byte* code, std::size_t valid) {
+  if constexpr (all) return _mm_loadu_si128(reinterpret_cast<const __m128i*>(code));
+  return _mm_maskz_loadu_epi8(static_cast<__mmask16>((1U << valid) - 1), code);
+}
+
+// Those of the codes at `from`, `stride` bytes apart; rows from `rows` on repeat the last.
+template <bool all>
+HWY_INLINE void load(const std::byte* from, std::size_t stride, std::size_t rows, std::size_t valid,
+                     Columns& out) {
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < column_bytes; ++i) {
+    const std::byte* codes[4];
+#pragma GCC unroll 4
+    for (std::size_t j = 0; j < 4; ++j) codes[j] = from + (4 * i + j < rows ? 4 * i + j : rows - 1) * stride;
+    const __m512i first = _mm512_castsi128_si512(load_code<all>(codes[0], valid));
+    const __m512i second = _mm512_inserti32x4(first, load_code<all>(codes[1], valid), 1);
+    const __m512i third = _mm512_inserti32x4(second, load_code<all>(codes[2], valid), 2);
+    out.of[i] = _mm512_inserti32x4(third, load_code<all>(codes[3], valid), 3);
+  }
+}
+
+// From 4 rows of 16 bytes in each register to 64 rows' byte in each.
+HWY_INLINE void turn(Columns& c) {
+  alignas(64) static constexpr std::uint8_t four_rows[64] = {
+      0,  16, 32, 48, 1,  17, 33, 49, 2,  18, 34, 50, 3,  19, 35, 51, 4,  20, 36, 52, 5,  21,
+      37, 53, 6,  22, 38, 54, 7,  23, 39, 55, 8,  24, 40, 56, 9,  25, 41, 57, 10, 26, 42, 58,
+      11, 27, 43, 59, 12, 28, 44, 60, 13, 29, 45, 61, 14, 30, 46, 62, 15, 31, 47, 63};
+  const __m512i order = _mm512_load_si512(four_rows);
+  Columns t;
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < 16; ++i) c.of[i] = _mm512_permutexvar_epi8(order, c.of[i]);
+    // A 16 x 16 transpose of groups of 4 rows.
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < 16; i += 2) {
+    t.of[i] = _mm512_unpacklo_epi32(c.of[i], c.of[i + 1]);
+    t.of[i + 1] = _mm512_unpackhi_epi32(c.of[i], c.of[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < 16; i += 4) {
+    c.of[i] = _mm512_unpacklo_epi64(t.of[i], t.of[i + 2]);
+    c.of[i + 1] = _mm512_unpackhi_epi64(t.of[i], t.of[i + 2]);
+    c.of[i + 2] = _mm512_unpacklo_epi64(t.of[i + 1], t.of[i + 3]);
+    c.of[i + 3] = _mm512_unpackhi_epi64(t.of[i + 1], t.of[i + 3]);
+  }
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < 4; ++i) {
+    t.of[i] = _mm512_shuffle_i32x4(c.of[i], c.of[i + 4], 0x88);
+    t.of[i + 4] = _mm512_shuffle_i32x4(c.of[i], c.of[i + 4], 0xDD);
+    t.of[i + 8] = _mm512_shuffle_i32x4(c.of[i + 8], c.of[i + 12], 0x88);
+    t.of[i + 12] = _mm512_shuffle_i32x4(c.of[i + 8], c.of[i + 12], 0xDD);
+  }
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < 4; ++i) {
+    c.of[i] = _mm512_shuffle_i32x4(t.of[i], t.of[i + 8], 0x88);
+    c.of[i + 8] = _mm512_shuffle_i32x4(t.of[i], t.of[i + 8], 0xDD);
+    c.of[i + 4] = _mm512_shuffle_i32x4(t.of[i + 4], t.of[i + 12], 0x88);
+    c.of[i + 12] = _mm512_shuffle_i32x4(t.of[i + 4], t.of[i + 12], 0xDD);
+  }
+}
+
+// Sums of 64 rows in 16 bits: those of even and of odd rows.
+struct Sums {
+  __m512i even;
+  __m512i odd;
+};
+
+HWY_INLINE void add(Sums& sums, __m512i entries) {
+  sums.even = _mm512_add_epi16(sums.even, _mm512_and_si512(entries, _mm512_set1_epi16(0xFF)));
+  sums.odd = _mm512_add_epi16(sums.odd, _mm512_srli_epi16(entries, 8));
+}
+
+HWY_INLINE __m512i look_up_256(const std::uint8_t* table, __m512i codes) {
+  const __m512i low =
+      _mm512_permutex2var_epi8(_mm512_loadu_si512(table), codes, _mm512_loadu_si512(table + 64));
+  const __m512i high =
+      _mm512_permutex2var_epi8(_mm512_loadu_si512(table + 128), codes, _mm512_loadu_si512(table + 192));
+  return _mm512_mask_blend_epi8(_mm512_movepi8_mask(codes), low, high);
+}
+
+HWY_INLINE __m512i look_up_16(const std::uint8_t* table, __m512i codes) {
+  const __m512i entries = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+  return _mm512_shuffle_epi8(entries, _mm512_and_si512(codes, _mm512_set1_epi8(15)));
+}
+
+}  // namespace
+
+TableRange measure_tables(const float* tables, std::size_t parts, std::size_t words, float* leasts) noexcept {
+  TableRange range;
+  for (std::size_t part = 0; part < parts; ++part) {
+    __m512 least = _mm512_loadu_ps(tables + part * words);
+    __m512 most = least;
+    for (std::size_t word = lanes; word < words; word += lanes) {
+      const __m512 values = _mm512_loadu_ps(tables + part * words + word);
+      least = _mm512_min_ps(least, values);
+      most = _mm512_max_ps(most, values);
+    }
+    leasts[part] = _mm512_reduce_min_ps(least);
+    const float largest = _mm512_reduce_max_ps(most);
+    const float width = largest - leasts[part];
+    range.least += leasts[part];
+    range.magnitude += -leasts[part] > largest ? -leasts[part] : largest;
+    range.widest = range.widest > width ? range.widest : width;
+  }
+  return range;
+}
+
+void fill_byte_tables(const float* tables, const float* leasts, std::size_t parts, std::size_t words,
+                      float scale, std::uint8_t* bytes) noexcept {
+  const __m512 scales = _mm512_set1_ps(scale);
+  const __m512 most = _mm512_set1_ps(255);
+  for (std::size_t part = 0; part < parts; ++part) {
+    const __m512 least = _mm512_set1_ps(leasts[part]);
+    for (std::size_t word = 0; word < words; word += lanes) {
+      const std::size_t place = part * words + word;
+      const __m512 above = _mm512_mul_ps(_mm512_sub_ps(_mm512_loadu_ps(tables + place), least), scales);
+      const __m512i entries = _mm512_cvttps_epi32(_mm512_min_ps(above, most));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes + place), _mm512_cvtepi32_epi8(entries));
+    }
+  }
+}
+
+std::uint64_t scan_codes(const CodeScanArgs& args) noexcept {
+  Sums sums = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+  const std::size_t words = std::size_t{1} << args.bits;
+  const std::size_t parts_per_byte = args.bits == 8 ? 1 : 2;
+  for (std::size_t first = 0; first < args.code_bytes; first += column_bytes) {
+    const std::size_t left = args.code_bytes - first;
+    const std::size_t valid = left < column_bytes ? left : column_bytes;
+    Columns columns;
+    if (valid == column_bytes)
+      load<true>(args.codes + first, args.code_bytes, args.rows, valid, columns);
+    else
+      load<false>(args.codes + first, args.code_bytes, args.rows, valid, columns);
+    turn(columns);
+    const std::uint8_t* table = args.tables + first * parts_per_byte * words;
+    if (args.bits == 8) {
+      for (std::size_t i = 0; i < valid; ++i, table += words) add(sums, look_up_256(table, columns.of[i]));
+    } else {
+      const std::size_t parts = args.parts - 2 * first;
+      for (std::size_t i = 0; i < valid; ++i, table += 2 * words) {
+        add(sums, look_up_16(table, columns.of[i]));
+        if (2 * i + 1 < parts) add(sums, look_up_16(table + words, _mm512_srli_epi16(columns.of[i], 4)));
+      }
+    }
+  }
+  const __m512i threshold = _mm512_set1_epi16(static_cast<short>(args.threshold));
+  const std::uint64_t even = _mm512_cmple_epu16_mask(sums.even, threshold);
+  const std::uint64_t odd = _mm512_cmple_epu16_mask(sums.odd, threshold);
+  const std::uint64_t passed = _pdep_u64(even, 0x5555555555555555) | _pdep_u64(odd, 0xAAAAAAAAAAAAAAAA);
+  return args.rows == block_rows ? passed : passed & ((std::uint64_t{1} << args.rows) - 1);
+}
+
+}  // namespace nearwise::cpu::x86
+HWY_POP_ATTRIBUTES

@@ -1,0 +1,35 @@
+// Product codes against one query: sums of table entries, 64 rows at a time, in registers. Callable only where
+// features().byte_tables says so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nearwise::cpu::x86 {
+
+// What there is to know of tables [parts, words] in f32 before they become bytes.
+struct TableRange {
+  double least = 0;      // the sum of every part's least value
+  double magnitude = 0;  // the sum of every part's largest absolute value
+  float widest = 0;      // the largest difference of two values of a part
+};
+// leasts: [parts] out, each part's least value. words: 16 or 256.
+TableRange measure_tables(const float* tables, std::size_t parts, std::size_t words, float* leasts) noexcept;
+
+// bytes: [parts, words] out, (value - the part's least) * scale, cut off and at most 255.
+void fill_byte_tables(const float* tables, const float* leasts, std::size_t parts, std::size_t words,
+                      float scale, std::uint8_t* bytes) noexcept;
+
+struct CodeScanArgs {
+  const std::byte* codes = nullptr;  // [rows, code_bytes]
+  std::size_t code_bytes = 0;
+  std::size_t rows = 0;                  // 1 to 64
+  const std::uint8_t* tables = nullptr;  // [parts, words]
+  std::size_t parts = 0;                 // at most 256
+  unsigned bits = 8;                     // or 4
+  std::uint16_t threshold = 0;
+};
+// Bit i: the sum of row i is at most the threshold.
+std::uint64_t scan_codes(const CodeScanArgs& args) noexcept;
+
+}  // namespace nearwise::cpu::x86
