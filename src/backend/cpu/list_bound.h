@@ -49,9 +49,11 @@ class ListBound {
   ListBound(Metric metric, Products products, std::size_t dim, const ResidualLengths& lengths,
             std::span<const Lengths> queries, std::span<const double> squares);
 
+  // Of product codes, the lengths of rows do not matter below.
+  bool depends_on_rows() const { return !residual_; }
   // Whether scores mean anything.
   bool holds_for(const Lengths& query, const Lengths& row) const;
-  // As ScoreBound has them; of product codes, the lengths of rows do not matter.
+  // As ScoreBound has them. Packed bounds hold for corrected scores too.
   double limit_from_score(std::size_t query, const Lengths& lengths, const Lengths& row, float score,
                           ScoreForm form = ScoreForm::packed) const;
   double limit_from_key(float key) const { return bound_.limit_from_key(key); }

@@ -1,6 +1,8 @@
 #include "backend/cpu/list_collector.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -35,7 +37,8 @@ void write(std::span<const Found> found, Metric metric, std::span<Id> ids, std::
 }  // namespace
 
 std::size_t ListCollector::bytes_per_query(std::size_t k) {
-  return list_capacity(k) * (sizeof(float) + sizeof(std::uint32_t)) + sizeof(State) + k * sizeof(Answer);
+  return list_capacity(k) * (sizeof(float) + sizeof(std::uint32_t)) + sizeof(State) + sizeof(float) +
+         k * sizeof(Answer);
 }
 
 std::uint64_t ListCollector::scratch_bytes(const ListSearchShape& shape) {
@@ -60,7 +63,11 @@ ListCollector::ListCollector(CpuStream& stream, std::span<const Lengths> lengths
       scores_(stream.budget(), lengths.size() * capacity_),
       rows_(stream.budget(), lengths.size() * capacity_),
       states_(stream.budget(), lengths.size()),
+      cutoffs_(stream.budget(), lengths.size()),
       answers_(stream.budget(), lengths.size() * k_) {
+  for (std::size_t query = 0; query < lengths.size(); ++query)
+    cutoffs_[query] =
+        bound_.holds_for(lengths[query], {}) ? std::numeric_limits<float>::max() : without_meaning;
   std::ranges::fill(states_.span(), State{{}, std::numeric_limits<double>::infinity(), 0, 0});
 }
 
@@ -70,9 +77,24 @@ Id ListCollector::id_of(std::uint32_t row) const {
 }
 
 float ListCollector::cutoff(std::size_t query, const Lengths& longest) {
+  if (!bound_.depends_on_rows()) return std::atomic_ref(cutoffs_[query]).load(std::memory_order_relaxed);
   if (!bound_.holds_for(lengths_[query], longest)) return without_meaning;
   const std::lock_guard lock(mutexes_[query % mutexes_.size()]);
   return cutoff_of(query, longest, states_[query].limit, form_);
+}
+
+void ListCollector::lower_limit(std::size_t query, double limit) {
+  State& state = states_[query];
+  if (!(limit < state.limit)) return;
+  state.limit = limit;
+  if (bound_.depends_on_rows() || std::isnan(cutoffs_[query])) return;
+  std::atomic_ref(cutoffs_[query]).store(cutoff_of(query, {}, limit, form_), std::memory_order_relaxed);
+}
+
+void ListCollector::limit_score(std::size_t query, double score) {
+  const std::lock_guard lock(mutexes_[query % mutexes_.size()]);
+  const float above = std::nextafter(static_cast<float>(score), std::numeric_limits<float>::max());
+  lower_limit(query, limit_of(query, {}, above, ScoreForm::corrected));
 }
 
 void ListCollector::add(std::size_t query, const Lengths& longest, std::span<const float> scores,
@@ -96,7 +118,7 @@ void ListCollector::drop_excluded(std::size_t query) {
   const List entries = list(query);
   if (state.count >= k_) {
     const float kth = stream_.candidate_list.kth_score(entries.scores, state.count, k_);
-    state.limit = std::min(state.limit, limit_of(query, state.longest, kth, form_));
+    lower_limit(query, limit_of(query, state.longest, kth, form_));
   }
   const float cutoff = cutoff_of(query, state.longest, state.limit, form_);
   state.count = static_cast<std::uint32_t>(
@@ -139,9 +161,7 @@ void ListCollector::evaluate_rows(std::size_t query, const std::uint32_t* rows, 
     evaluator.evaluate(nullptr, 0, batch, keys);
     for (std::size_t i = 0; i < batch; ++i) offer(query, {keys[i], rows[begin + i]});
   }
-  State& state = states_[query];
-  if (state.answers == k_)
-    state.limit = std::min(state.limit, bound_.limit_from_key(answers_[query * k_].key));
+  if (states_[query].answers == k_) lower_limit(query, bound_.limit_from_key(answers_[query * k_].key));
 }
 
 void ListCollector::evaluate(std::size_t query, std::uint32_t first_row, std::size_t count) {
@@ -179,8 +199,7 @@ void ListCollector::estimate(std::size_t query, std::size_t list) {
       float key;
       evaluator.evaluate(nullptr, start + i, 1, &key);
       offer(query, {key, number + static_cast<std::uint32_t>(begin + i)});
-      if (state.answers == k_)
-        state.limit = std::min(state.limit, bound_.limit_from_key(answers_[query * k_].key));
+      if (state.answers == k_) lower_limit(query, bound_.limit_from_key(answers_[query * k_].key));
     }
   }
 }
@@ -227,6 +246,13 @@ void ListCollector::narrow(std::size_t query, std::size_t wanted, ScoreForm form
   state.count = open;
 }
 
+bool ListCollector::is_in_first_list(std::size_t query, std::uint32_t row) const {
+  const Id list = args_.probes[query * args_.probe_count()];
+  if (!correction_->first_list_is_corrected || list == no_id) return false;
+  const auto number = static_cast<std::size_t>(list);
+  return row >= numbers_.first(number) && row - numbers_.first(number) < args_.lists[number].rows;
+}
+
 void ListCollector::correct_scores(std::size_t query) {
   const std::size_t dim = args_.codec.dim;
   const List entries = list(query);
@@ -248,7 +274,8 @@ void ListCollector::correct_scores(std::size_t query) {
   std::vector<float> tables(ProductPanels::table_size(args_.codec));
   correction_->panels->fill_corrections(numbers.data(), numbers.data() + dim, tables);
   for (std::size_t i = 0; i < count; ++i)
-    entries.scores[i] += correction_->panels->sum_of(tables, code_at(places[i]));
+    if (!is_in_first_list(query, entries.rows[i]))
+      entries.scores[i] += correction_->panels->sum_of(tables, code_at(places[i]));
 }
 
 std::vector<std::uint32_t> ListCollector::settle(std::size_t query) {
@@ -258,6 +285,8 @@ std::vector<std::uint32_t> ListCollector::settle(std::size_t query) {
   std::vector<std::uint32_t> best;
   best.reserve(k_);
   narrow(query, k_, form_, best);
+  // They come from memory while the others are being decided about.
+  for (const std::uint32_t row : best) fetch_row(id_of(row));
   if (correction_ && state.count > few) {
     correct_scores(query);
     narrow(query, k_ - best.size(), ScoreForm::corrected, best);
@@ -270,10 +299,15 @@ std::vector<std::uint32_t> ListCollector::settle(std::size_t query) {
   return best;
 }
 
+void ListCollector::fetch_row(Id id) const {
+  const RowsView& rows = args_.rows;
+  const std::size_t bytes = std::min<std::size_t>(rows.dim() * element_size(rows.type()), 512);
+  prefetch(reinterpret_cast<std::uintptr_t>(rows.row(static_cast<std::size_t>(id))), bytes);
+}
+
 void ListCollector::write_nearest(std::size_t query, std::span<const std::uint32_t> ids) {
   const RowsView& rows = args_.rows;
-  const std::size_t row_bytes = std::min<std::size_t>(rows.dim() * element_size(rows.type()), 512);
-  for (const std::uint32_t id : ids) prefetch(reinterpret_cast<std::uintptr_t>(rows.row(id)), row_bytes);
+  for (const std::uint32_t id : ids) fetch_row(id);
   const RowEstimator estimator(stream_, args_.queries, query, rows, args_.metric);
   struct Estimate {
     double lowest;

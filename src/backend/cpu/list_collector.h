@@ -38,6 +38,7 @@ class ListCollector {
   struct Correction {
     const ProductPanels* panels;
     const QueryRows* queries;
+    bool first_list_is_corrected;  // the scores of each query's first list need it no more
   };
 
   // lengths: of the queries as `bound` knows them. form: of all scores that are added.
@@ -50,6 +51,9 @@ class ListCollector {
   // Rows no longer than `longest` with their scores.
   void add(std::size_t query, const Lengths& longest, std::span<const float> scores,
            std::span<const std::uint32_t> rows);
+  std::size_t wanted() const { return k_; }
+  // So many rows in the query's lists have corrected scores up to `score`.
+  void limit_score(std::size_t query, double score);
   // The rows of a list, without scores: their distances are estimated from what their codes stand for.
   void estimate(std::size_t query, std::size_t list);
   // Rows whose scores mean nothing.
@@ -77,6 +81,8 @@ class ListCollector {
     return {answers_.data() + query * k_, states_[query].answers};
   }
   Id id_of(std::uint32_t row) const;
+  void lower_limit(std::size_t query, double limit);
+  bool is_in_first_list(std::size_t query, std::uint32_t row) const;
   void make_room(std::size_t query);
   void drop_excluded(std::size_t query);
   void evaluate_list(std::size_t query);
@@ -91,6 +97,7 @@ class ListCollector {
   // the others.
   void narrow(std::size_t query, std::size_t wanted, ScoreForm form, std::vector<std::uint32_t>& out);
   void correct_scores(std::size_t query);
+  void fetch_row(Id id) const;
   // Of the rows with these ids, the best args.k by the distance from the row itself.
   void write_nearest(std::size_t query, std::span<const std::uint32_t> ids);
   float cutoff_of(std::size_t query, const Lengths& longest, double limit, ScoreForm form) const {
@@ -109,10 +116,11 @@ class ListCollector {
   const ListBound& bound_;
   const ScoreForm form_;
   const std::optional<Correction> correction_;
-  Buffer<float> scores_;                 // [queries, capacity]
-  Buffer<std::uint32_t> rows_;           // [queries, capacity]
-  Buffer<State> states_;                 // [queries]
-  Buffer<Answer> answers_;               // [queries, k] heaps, the worst on top
+  Buffer<float> scores_;        // [queries, capacity]
+  Buffer<std::uint32_t> rows_;  // [queries, capacity]
+  Buffer<State> states_;        // [queries]
+  Buffer<float> cutoffs_;       // [queries] where they do not depend on the row; read without the mutex
+  Buffer<Answer> answers_;      // [queries, k] heaps, the worst on top
   std::array<std::mutex, 256> mutexes_;  // of every 256th query
 };
 

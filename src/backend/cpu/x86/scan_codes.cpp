@@ -140,7 +140,9 @@ void fill_byte_tables(const float* tables, const float* leasts, std::size_t part
   }
 }
 
-std::uint64_t scan_codes(const CodeScanArgs& args) noexcept {
+namespace {
+
+HWY_INLINE Sums sums_of(const CodeScanArgs& args) {
   Sums sums = {_mm512_setzero_si512(), _mm512_setzero_si512()};
   const std::size_t words = std::size_t{1} << args.bits;
   const std::size_t parts_per_byte = args.bits == 8 ? 1 : 2;
@@ -164,11 +166,42 @@ std::uint64_t scan_codes(const CodeScanArgs& args) noexcept {
       }
     }
   }
+  return sums;
+}
+
+}  // namespace
+
+std::uint64_t scan_codes(const CodeScanArgs& args) noexcept {
+  const Sums sums = sums_of(args);
   const __m512i threshold = _mm512_set1_epi16(static_cast<short>(args.threshold));
   const std::uint64_t even = _mm512_cmple_epu16_mask(sums.even, threshold);
   const std::uint64_t odd = _mm512_cmple_epu16_mask(sums.odd, threshold);
   const std::uint64_t passed = _pdep_u64(even, 0x5555555555555555) | _pdep_u64(odd, 0xAAAAAAAAAAAAAAAA);
   return args.rows == block_rows ? passed : passed & ((std::uint64_t{1} << args.rows) - 1);
+}
+
+void sum_codes(const CodeScanArgs& args, std::uint16_t* out) noexcept {
+  const Sums sums = sums_of(args);
+  _mm512_storeu_si512(out, sums.even);
+  _mm512_storeu_si512(out + block_rows / 2, sums.odd);
+}
+
+std::uint16_t kth_sum(const std::uint16_t* sums, std::size_t count, std::size_t k) noexcept {
+  unsigned low = 0;  // the smallest value with k sums up to it is in [low, high]
+  unsigned high = 0xFFFF;
+  while (low < high) {
+    const unsigned middle = (low + high) / 2;
+    const __m512i most = _mm512_set1_epi16(static_cast<short>(middle));
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < count; i += block_rows / 2)
+      found += static_cast<std::size_t>(
+          __builtin_popcount(_mm512_cmple_epu16_mask(_mm512_loadu_si512(sums + i), most)));
+    if (found >= k)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return static_cast<std::uint16_t>(low);
 }
 
 }  // namespace nearwise::cpu::x86

@@ -31,5 +31,9 @@ struct CodeScanArgs {
 };
 // Bit i: the sum of row i is at most the threshold.
 std::uint64_t scan_codes(const CodeScanArgs& args) noexcept;
+// The sums of 64 rows, in any order.
+void sum_codes(const CodeScanArgs& args, std::uint16_t* sums) noexcept;
+// The k-th smallest of `count` sums, a multiple of 64; k is at most count.
+std::uint16_t kth_sum(const std::uint16_t* sums, std::size_t count, std::size_t k) noexcept;
 
 }  // namespace nearwise::cpu::x86
