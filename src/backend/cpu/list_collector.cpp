@@ -83,6 +83,13 @@ float ListCollector::cutoff(std::size_t query, const Lengths& longest) {
   return cutoff_of(query, longest, states_[query].limit, form_);
 }
 
+float ListCollector::corrected_cutoff(std::size_t query) {
+  if (form_ == ScoreForm::corrected) return cutoff(query, {});
+  const std::lock_guard lock(mutexes_[query % mutexes_.size()]);
+  return std::isnan(cutoffs_[query]) ? without_meaning
+                                     : cutoff_of(query, {}, states_[query].limit, ScoreForm::corrected);
+}
+
 void ListCollector::lower_limit(std::size_t query, double limit) {
   State& state = states_[query];
   if (!(limit < state.limit)) return;

@@ -48,6 +48,8 @@ class ListCollector {
 
   // The largest score that a row no longer than `longest` may have and still be of use; NaN: scores mean nothing.
   float cutoff(std::size_t query, const Lengths& longest);
+  // The same of corrected scores, whatever form the collector's others have.
+  float corrected_cutoff(std::size_t query);
   // Rows no longer than `longest` with their scores.
   void add(std::size_t query, const Lengths& longest, std::span<const float> scores,
            std::span<const std::uint32_t> rows);

@@ -53,12 +53,13 @@ void TableScan::scan(std::size_t list) {
   const ListView& view = args_.lists[list];
   if (view.rows == 0) return;
   cpu_.context.cancel.check();
-  cutoff_ = found_.cutoff(index_, {});
+  cutoff_ = found_.corrected_cutoff(index_);
   if (std::isnan(cutoff_)) {
     found_.evaluate(index_, numbers_.first(list), view.rows);
     return;
   }
   begin_list(list);
+  summed_ = 0;
   if (cutoff_ == std::numeric_limits<float>::max()) find_limit(view);
   set_threshold();
   for (std::size_t first = 0; first < view.rows && pass_ != Pass::none; first += block_rows)
@@ -129,11 +130,12 @@ void TableScan::find_limit(const ListView& view) {
   fill_bytes(range_.widest);
   for (std::size_t first = 0; first < rows; first += block_rows)
     x86::sum_codes(codes_of(view, first), sums_.data() + first);
+  summed_ = rows;
   const double kth = x86::kth_sum(sums_.data(), rows, found_.wanted());
   // Bytes were cut off an f32 product that may have been rounded down.
   const double most = (kth + static_cast<double>(parts_)) * (1 + 0x1p-20) / scale_;
   found_.limit_score(index_, offset_ + range_.least + most + blur());
-  cutoff_ = found_.cutoff(index_, {});
+  cutoff_ = found_.corrected_cutoff(index_);
 }
 
 // A row whose score is at most the cutoff has entries whose sum exceeds the least by no more than `room`. Their bytes are cut
@@ -163,7 +165,9 @@ void TableScan::scan_block(const ListView& view, std::size_t first, std::uint32_
   const std::size_t rows = std::min(block_rows, view.rows - first);
   const std::byte* const codes = view.codes + first * codec.code_bytes;
   std::uint64_t passed = rows == block_rows ? ~std::uint64_t{0} : (std::uint64_t{1} << rows) - 1;
-  if (pass_ == Pass::some) passed = x86::scan_codes(codes_of(view, first));
+  if (pass_ == Pass::some)
+    passed = first < summed_ ? x86::rows_within(sums_.data() + first, threshold_)
+                             : x86::scan_codes(codes_of(view, first));
   for (; passed != 0; passed &= passed - 1) {
     const auto row = static_cast<std::size_t>(std::countr_zero(passed));
     const std::byte* const code = codes + row * codec.code_bytes;
@@ -174,7 +178,7 @@ void TableScan::scan_block(const ListView& view, std::size_t first, std::uint32_
   }
   if (count_ + block_rows <= std::size(scores_)) return;
   hand_over();
-  cutoff_ = found_.cutoff(index_, {});
+  cutoff_ = found_.corrected_cutoff(index_);
   set_threshold();
 }
 

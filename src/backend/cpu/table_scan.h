@@ -57,7 +57,7 @@ class TableScan {
   Buffer<float> tables_;      // [parts, words]
   Buffer<float> leasts_;      // [parts]
   Buffer<std::uint8_t> bytes_;
-  Buffer<std::uint16_t> sums_;
+  Buffer<std::uint16_t> sums_;  // of bytes, of the first rows of a list
   // Of the query and list at hand.
   std::size_t index_ = 0;
   float offset_ = 0;
@@ -66,6 +66,7 @@ class TableScan {
   float scale_ = 0;  // of the bytes; 0: they have not been made
   std::uint16_t threshold_ = 0;
   Pass pass_ = Pass::all;
+  std::size_t summed_ = 0;  // rows whose sums there are
   std::size_t count_ = 0;
   float scores_[2 * block_rows];
   std::uint32_t rows_[2 * block_rows];

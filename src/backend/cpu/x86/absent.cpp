@@ -17,6 +17,7 @@ TableRange measure_tables(const float*, std::size_t, std::size_t, float*) noexce
 void fill_byte_tables(const float*, const float*, std::size_t, std::size_t, float, std::uint8_t*) noexcept {}
 std::uint64_t scan_codes(const CodeScanArgs&) noexcept { return 0; }
 void sum_codes(const CodeScanArgs&, std::uint16_t*) noexcept {}
+std::uint64_t rows_within(const std::uint16_t*, std::uint16_t) noexcept { return 0; }
 std::uint16_t kth_sum(const std::uint16_t*, std::size_t, std::size_t) noexcept { return 0; }
 
 }  // namespace nearwise::cpu::x86

@@ -169,14 +169,17 @@ HWY_INLINE Sums sums_of(const CodeScanArgs& args) {
   return sums;
 }
 
+HWY_INLINE std::uint64_t rows_within(Sums sums, std::uint16_t threshold) {
+  const __m512i most = _mm512_set1_epi16(static_cast<short>(threshold));
+  const std::uint64_t even = _mm512_cmple_epu16_mask(sums.even, most);
+  const std::uint64_t odd = _mm512_cmple_epu16_mask(sums.odd, most);
+  return _pdep_u64(even, 0x5555555555555555) | _pdep_u64(odd, 0xAAAAAAAAAAAAAAAA);
+}
+
 }  // namespace
 
 std::uint64_t scan_codes(const CodeScanArgs& args) noexcept {
-  const Sums sums = sums_of(args);
-  const __m512i threshold = _mm512_set1_epi16(static_cast<short>(args.threshold));
-  const std::uint64_t even = _mm512_cmple_epu16_mask(sums.even, threshold);
-  const std::uint64_t odd = _mm512_cmple_epu16_mask(sums.odd, threshold);
-  const std::uint64_t passed = _pdep_u64(even, 0x5555555555555555) | _pdep_u64(odd, 0xAAAAAAAAAAAAAAAA);
+  const std::uint64_t passed = rows_within(sums_of(args), args.threshold);
   return args.rows == block_rows ? passed : passed & ((std::uint64_t{1} << args.rows) - 1);
 }
 
@@ -184,6 +187,10 @@ void sum_codes(const CodeScanArgs& args, std::uint16_t* out) noexcept {
   const Sums sums = sums_of(args);
   _mm512_storeu_si512(out, sums.even);
   _mm512_storeu_si512(out + block_rows / 2, sums.odd);
+}
+
+std::uint64_t rows_within(const std::uint16_t* sums, std::uint16_t threshold) noexcept {
+  return rows_within({_mm512_loadu_si512(sums), _mm512_loadu_si512(sums + block_rows / 2)}, threshold);
 }
 
 std::uint16_t kth_sum(const std::uint16_t* sums, std::size_t count, std::size_t k) noexcept {

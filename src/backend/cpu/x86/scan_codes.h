@@ -31,8 +31,10 @@ struct CodeScanArgs {
 };
 // Bit i: the sum of row i is at most the threshold.
 std::uint64_t scan_codes(const CodeScanArgs& args) noexcept;
-// The sums of 64 rows, in any order.
+// The sums of 64 rows in an order of its own, for the two functions below.
 void sum_codes(const CodeScanArgs& args, std::uint16_t* sums) noexcept;
+// What scan_codes() would say of them.
+std::uint64_t rows_within(const std::uint16_t* sums, std::uint16_t threshold) noexcept;
 // The k-th smallest of `count` sums, a multiple of 64; k is at most count.
 std::uint16_t kth_sum(const std::uint16_t* sums, std::size_t count, std::size_t k) noexcept;
 
