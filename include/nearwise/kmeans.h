@@ -10,7 +10,7 @@
 // cosine          scaled to length 1   their sum, scaled to length 1 (spherical k-means)
 //
 // The error is the sum over all rows, so taken, of the squared distance to their centroid, in f64. It falls from iteration to
-// iteration, up to the rounding of centroids to f32.
+// iteration, up to the rounding of centroids to f32; not where the size of clusters is bounded (`balance`).
 #pragma once
 
 #include <cstddef>
@@ -41,6 +41,9 @@ struct KMeansOptions {
   // Between iterations a cluster of fewer rows is given up, and its centroid moved to a row of the cluster with the largest
   // error. 1: only empty clusters, which never raises the error.
   std::size_t least_rows = 1;
+  // At least 1: no cluster has more than this many times rows / clusters, in whole numbers, but no less than lets all rows
+  // in. Rows that find theirs full go to the nearest that has room, in every iteration. 0: as many as are nearest.
+  double balance = 0;
 };
 
 struct KMeans {
@@ -58,15 +61,20 @@ KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
 
 // For very many clusters: about sqrt(clusters) of them first, each of which is then cut into its share, by the number of its
 // rows, with the same options. Takes about 2 / sqrt(clusters) of the time, at a somewhat larger error. `errors` has one
-// entry, the sum over all parts; `initial` must be empty.
+// entry, the sum over all parts; `initial` must be empty, and `balance` 0.
 KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                                  const KMeansOptions& options = {});
 
 struct AssignOptions {
   Metric metric = Metric::sqeuclidean;
+  // At least 1: no centroid gets more than this many times rows / centroids, in whole numbers, but no less than lets all
+  // rows in. 0: as many as are nearest.
+  double balance = 0;
 };
 
-// The nearest centroid of every row and its distance, [rows, 1]: what knn with k = 1 returns.
+// The nearest centroid of every row and its distance, [rows, 1]: what knn with k = 1 returns. With `balance`, in rounds:
+// every row asks the nearest centroid with room left, which takes the nearest of those that ask (ties: the lower number)
+// until it is full; the others ask again. Takes at most 2^32 - 1 rows then, in host memory.
 Neighbors assign(const Context& context, RowsView rows, RowsView centroids,
                  const AssignOptions& options = {});
 

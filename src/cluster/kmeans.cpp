@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cluster/balance.h"
 #include "cluster/centroid_search.h"
 #include "cluster/hierarchy.h"
 #include "cluster/training.h"
@@ -17,6 +18,11 @@ namespace nearwise {
 namespace {
 
 using cluster::CentroidSearch;
+
+void check_balance(const char* operation, double balance) {
+  require(balance == 0 || balance >= 1, "{}: the balance must be at least 1, or 0 for none, given {}",
+          operation, balance);
+}
 
 void check_arguments(const Context& context, const RowsView& rows, std::size_t clusters,
                      const KMeansOptions& options) {
@@ -38,6 +44,7 @@ void check_arguments(const Context& context, const RowsView& rows, std::size_t c
   require(options.least_rows >= 1 && options.least_rows <= rows.rows() / clusters,
           "train_kmeans: least_rows must be 1 to {} for {} rows in {} clusters, given {}",
           rows.rows() / clusters, rows.rows(), clusters, options.least_rows);
+  check_balance("train_kmeans", options.balance);
   const RowsView& initial = options.initial;
   if (initial.rows() == 0) return;
   require(initial.rows() == clusters && initial.dim() == rows.dim(),
@@ -69,11 +76,61 @@ KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::siz
                                  const KMeansOptions& options) {
   check_arguments(context, rows, clusters, options);
   require(options.initial.rows() == 0, "train_hierarchical_kmeans: it takes no initial centroids");
+  require(options.balance == 0, "train_hierarchical_kmeans: the balance must be 0, given {}: parts are apart",
+          options.balance);
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
   check_finite("train_kmeans", context, rows);
   return cluster::train_hierarchy(context, rows, clusters, options);
 }
+
+namespace {
+
+// rows have been checked.
+Neighbors assign_balanced(const Context& context, const RowsView& rows, const RowsView& centroids,
+                          const AssignOptions& options) {
+  const Context::State& state = context.state();
+  require(rows.place().kind == DeviceKind::cpu && centroids.place().kind == DeviceKind::cpu,
+          "assign: with a balance, rows and centroids must be on the host");
+  require(rows.rows() <= most_shard_rows && centroids.rows() <= most_shard_rows,
+          "assign: with a balance, rows and centroids must be at most {}, given {} and {}", most_shard_rows,
+          rows.rows(), centroids.rows());
+  const std::uint64_t result_bytes = rows.rows() * (sizeof(Id) + sizeof(float));
+  const std::uint64_t scratch_bytes = 2 * buffer_bytes(rows.rows(), sizeof(std::uint32_t));
+  const cluster::CentroidSearchArgs args = {.rows = rows,
+                                            .most_centroids = centroids.rows(),
+                                            .centroid_type = centroids.type(),
+                                            .metric = options.metric,
+                                            .distances = true};
+  check_memory("assign", context,
+               result_bytes + scratch_bytes +
+                   std::max(CentroidSearch::least_bytes(context, args),
+                            cluster::balance_bytes(context, rows, centroids.rows(), centroids.type(),
+                                                   options.metric)));
+  const Reservation reservation(*state.budget, result_bytes);
+  Buffer<std::uint32_t> nearest(*state.budget, rows.rows());
+  Buffer<std::uint32_t> scratch(*state.budget, rows.rows());
+  Neighbors result{Matrix<Id>(rows.rows(), 1), Matrix<float>(rows.rows(), 1)};
+  const std::span<float> distances(result.distances.data(), rows.rows());
+  ProgressMeter progress(state.options.progress, state.clock, "assign",
+                         std::uint64_t{rows.rows()} * centroids.rows());
+  if (rows.rows() > 0) {
+    CentroidSearch(context, args).nearest(centroids, nearest.span(), distances, &progress);
+    cluster::balance_clusters(
+        context, {.rows = rows,
+                  .centroids = centroids,
+                  .metric = options.metric,
+                  .most_rows = cluster::most_cluster_rows(rows.rows(), centroids.rows(), options.balance),
+                  .nearest = nearest.span(),
+                  .distances = distances,
+                  .scratch = scratch.span()});
+  }
+  std::ranges::copy(nearest.span(), result.ids.data());
+  progress.finish();
+  return result;
+}
+
+}  // namespace
 
 Neighbors assign(const Context& context, RowsView rows, RowsView centroids, const AssignOptions& options) {
   require(centroids.rows() >= 1, "assign: there must be at least 1 centroid, given 0");
@@ -81,6 +138,8 @@ Neighbors assign(const Context& context, RowsView rows, RowsView centroids, cons
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   const Context::State& state = context.state();
   state.cancel.check();
+  check_balance("assign", options.balance);
+  if (options.balance != 0) return assign_balanced(context, rows, centroids, options);
   const cluster::CentroidSearchArgs args = {.rows = rows,
                                             .most_centroids = centroids.rows(),
                                             .centroid_type = centroids.type(),
