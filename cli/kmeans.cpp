@@ -34,6 +34,7 @@ struct KMeansArguments {
   std::string seeding = "plus_plus";
   std::size_t least_rows = 1;
   double balance = 0;
+  std::size_t batch_rows = 0;
   bool hierarchical = false;
   std::size_t seed = 0;
   MachineArguments machine;
@@ -77,7 +78,8 @@ KMeans train(const Context& context, const KMeansArguments& arguments, RowsView 
                               .seeding = arguments.seeding == "random" ? Seeding::random : Seeding::plus_plus,
                               .initial = initial,
                               .least_rows = arguments.least_rows,
-                              .balance = arguments.balance};
+                              .balance = arguments.balance,
+                              .batch_rows = arguments.batch_rows};
   return blame_data([&] {
     return arguments.hierarchical ? train_hierarchical_kmeans(context, base, arguments.clusters, options)
                                   : train_kmeans(context, base, arguments.clusters, options);
@@ -135,6 +137,12 @@ ExitCode run_kmeans(Session& session, const KMeansArguments& arguments) {
   if (arguments.hierarchical && !arguments.initial.empty())
     refuse("--hierarchical takes no initial centroids");
   if (arguments.hierarchical && arguments.balance != 0) refuse("--hierarchical takes no --balance");
+  if (arguments.hierarchical && arguments.batch_rows != 0) refuse("--hierarchical takes no --batch-rows");
+  if (arguments.batch_rows != 0 && arguments.batch_rows < arguments.clusters)
+    refuse(fmt::format("batches of {} rows are too small for {} clusters", arguments.batch_rows,
+                       arguments.clusters));
+  if (arguments.batch_rows != 0 && (arguments.balance != 0 || arguments.least_rows != 1))
+    refuse("--batch-rows takes no --balance and no --least-rows");
   if (arguments.balance != 0 && arguments.balance < 1)
     refuse(fmt::format("the balance must be at least 1, or 0 for none, given {}", arguments.balance));
   check_outputs(arguments);
@@ -213,6 +221,8 @@ void add_kmeans(CLI::App& app, Session& session) {
   add_number(*command, "--balance", arguments->balance,
              "No cluster, nor centroid in the assignments, gets more than this many times its share of the "
              "rows (0: no bound)");
+  add_count(*command, "--batch-rows", arguments->batch_rows, 0,
+            "Mini-batches, for files far beyond memory: an iteration looks at so many rows (0: all)");
   command->add_flag("--hierarchical", arguments->hierarchical,
                     "In two levels: much sooner for very many clusters, at a somewhat larger error");
   add_count(*command, "--seed", arguments->seed, 0, "Of the random numbers (0)");

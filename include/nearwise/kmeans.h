@@ -44,24 +44,31 @@ struct KMeansOptions {
   // At least 1: no cluster has more than this many times rows / clusters, in whole numbers, but no less than lets all rows
   // in. Rows that find theirs full go to the nearest that has room, in every iteration. 0: as many as are nearest.
   double balance = 0;
+  // Mini-batches, for files far beyond memory: every iteration looks at about so many rows, in short blocks from all over the
+  // rows, and moves each centroid towards the mean of those it is given, the less the more it has been given before. Working
+  // memory then depends on the batch, not on the rows. 0, or no fewer than there are: all rows, in every iteration.
+  std::size_t batch_rows = 0;
 };
 
 struct KMeans {
   Matrix<float> centroids;  // [clusters, dim]
-  std::vector<std::size_t>
-      sizes;                   // [clusters] rows that the centroid was made of; 0 where it was moved instead
-  std::vector<double> errors;  // of every iteration: of its assignment, before the centroids are moved
+  // [clusters] rows that the centroid was made of; 0 where it was moved instead. Mini-batches: of all of them together.
+  std::vector<std::size_t> sizes;
+  // Of every iteration: of its assignment, before the centroids are moved. Mini-batches: that of the batch, times rows by
+  // rows of the batch; converged compares means of five.
+  std::vector<double> errors;
   bool converged = false;
 };
 
-// Throws Error(invalid_argument) where there are more clusters than rows, and names the first row with NaN or infinity.
+// Throws Error(invalid_argument) where there are more clusters than rows, and names the first row with NaN or infinity (of
+// those looked at, where there are mini-batches).
 // Where rows have fewer distinct values than there are clusters, some clusters stay empty.
 KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                     const KMeansOptions& options = {});
 
 // For very many clusters: about sqrt(clusters) of them first, each of which is then cut into its share, by the number of its
 // rows, with the same options. Takes about 2 / sqrt(clusters) of the time, at a somewhat larger error. `errors` has one
-// entry, the sum over all parts; `initial` must be empty, and `balance` 0.
+// entry, the sum over all parts; `initial` must be empty, `balance` and `batch_rows` 0.
 KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                                  const KMeansOptions& options = {});
 

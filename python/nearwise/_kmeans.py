@@ -46,6 +46,7 @@ def train_kmeans(
     initial: Any = None,
     least_rows: int = 1,
     balance: float = 0,
+    batch_rows: int = 0,
     seed: int = 0,
     device: Optional[str] = None,
     threads: int = 0,
@@ -84,6 +85,12 @@ def train_kmeans(
         At least 1: no cluster has more than this many times rows / clusters, in whole numbers, but no less than lets
         all rows in. Rows that find theirs full go to the nearest that has room, in every iteration; the error may then
         rise from one to the next. `assign` with the same balance says which rows go where. 0: no bound.
+    batch_rows : int
+        Mini-batches, for files far beyond memory: every iteration looks at about so many rows, in short blocks from all
+        over the rows, and moves each centroid towards the mean of those it is given, the less the more it has been
+        given before. Working memory depends on the batch then, not on the rows; 64 rows per cluster are a good
+        size. `sizes` count the rows of all batches, and an error is that of the batch, times rows by rows of the batch.
+        0: all rows in every iteration.
     seed : int
         Of all random numbers.
     device, threads, memory_limit, isa, progress
@@ -120,7 +127,7 @@ def train_kmeans(
         rows,
         clusters,
         initial,
-        (metric, iterations, tolerance, seeding, least_rows, balance, seed),
+        (metric, iterations, tolerance, seeding, least_rows, balance, batch_rows, seed),
         (device, threads, memory_limit, isa, progress),
     )
 
@@ -172,7 +179,7 @@ def train_hierarchical_kmeans(
         rows,
         clusters,
         None,
-        (metric, iterations, tolerance, seeding, least_rows, 0, seed),
+        (metric, iterations, tolerance, seeding, least_rows, 0, 0, seed),
         (device, threads, memory_limit, isa, progress),
     )
 
@@ -182,10 +189,10 @@ def _train(
     rows: Any,
     clusters: int,
     initial: Any,
-    training: tuple[str, int, float, str, int, float, int],
+    training: tuple[str, int, float, str, int, float, int, int],
     place: tuple[Optional[str], int, Union[int, str], str, ProgressArgument],
 ) -> KMeans:
-    metric, iterations, tolerance, seeding, least_rows, balance, seed = training
+    metric, iterations, tolerance, seeding, least_rows, balance, batch_rows, seed = training
     device, threads, memory_limit, isa, progress = place
     limit = _options.byte_count(memory_limit, "memory_limit")
     given = [as_rows(rows, "rows", limit)]
@@ -209,6 +216,7 @@ def _train(
             given[-1].type,
             _options.count(least_rows, "least_rows"),
             _options.number(balance, "balance"),
+            _options.count_or_none(batch_rows, "batch_rows"),
             _options.seed(seed),
             device_for(device, *(each.array for each in given)),
             _options.thread_count(threads),

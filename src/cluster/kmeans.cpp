@@ -7,6 +7,7 @@
 #include "cluster/balance.h"
 #include "cluster/centroid_search.h"
 #include "cluster/hierarchy.h"
+#include "cluster/mini_batch.h"
 #include "cluster/training.h"
 #include "core/checked.h"
 #include "core/float_environment.h"
@@ -18,6 +19,10 @@ namespace nearwise {
 namespace {
 
 using cluster::CentroidSearch;
+
+bool has_batches(const RowsView& rows, const KMeansOptions& options) {
+  return options.batch_rows != 0 && options.batch_rows < rows.rows();
+}
 
 void check_balance(const char* operation, double balance) {
   require(balance == 0 || balance >= 1, "{}: the balance must be at least 1, or 0 for none, given {}",
@@ -33,8 +38,19 @@ void check_arguments(const Context& context, const RowsView& rows, std::size_t c
   require(clusters <= rows.rows(),
           "train_kmeans: there must be at most as many clusters as rows, given {} clusters and {} rows",
           clusters, rows.rows());
-  require(rows.rows() <= most_shard_rows, "train_kmeans: rows must be at most {}, given {}: take a sample",
-          most_shard_rows, rows.rows());
+  const std::size_t looked_at = has_batches(rows, options) ? options.batch_rows : rows.rows();
+  require(
+      looked_at <= most_shard_rows,
+      "train_kmeans: rows of an iteration must be at most {}, given {}: ask for batch_rows, or take a sample",
+      most_shard_rows, looked_at);
+  if (has_batches(rows, options)) {
+    require(options.batch_rows >= clusters,
+            "train_kmeans: batch_rows must be at least as many as clusters, given {} rows for {} clusters",
+            options.batch_rows, clusters);
+    require(options.balance == 0 && options.least_rows == 1,
+            "train_kmeans: with batch_rows, balance must be 0 and least_rows 1, given {} and {}",
+            options.balance, options.least_rows);
+  }
   require(options.metric != Metric::euclidean,
           "train_kmeans: the metric must be sqeuclidean, inner_product or cosine, given euclidean (squared "
           "distances are what k-means makes small)");
@@ -61,13 +77,18 @@ KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
   check_arguments(context, rows, clusters, options);
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   context.state().cancel.check();
-  check_memory("train_kmeans", context, cluster::training_bytes(context, rows, clusters, options));
-  check_finite("train_kmeans", context, rows);
+  const bool batches = has_batches(rows, options);
+  check_memory("train_kmeans", context,
+               batches ? cluster::mini_batch_bytes(context, rows, clusters, options)
+                       : cluster::training_bytes(context, rows, clusters, options));
+  if (!batches) check_finite("train_kmeans", context, rows);
   check_finite("train_kmeans", context, options.initial, 0, "initial centroid");
   const Context::State& state = context.state();
+  const std::uint64_t looked_at = batches ? options.batch_rows : rows.rows();
   ProgressMeter progress(state.options.progress, state.clock, "train_kmeans",
-                         std::uint64_t{rows.rows()} * clusters * options.iterations);
-  KMeans result = cluster::train(context, rows, clusters, options, progress);
+                         looked_at * clusters * options.iterations);
+  KMeans result = batches ? cluster::train_mini_batches(context, rows, clusters, options, progress)
+                          : cluster::train(context, rows, clusters, options, progress);
   progress.finish();
   return result;
 }
@@ -78,6 +99,8 @@ KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::siz
   require(options.initial.rows() == 0, "train_hierarchical_kmeans: it takes no initial centroids");
   require(options.balance == 0, "train_hierarchical_kmeans: the balance must be 0, given {}: parts are apart",
           options.balance);
+  require(options.batch_rows == 0, "train_hierarchical_kmeans: batch_rows must be 0, given {}",
+          options.batch_rows);
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
   check_finite("train_kmeans", context, rows);
