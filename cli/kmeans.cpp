@@ -33,6 +33,8 @@ struct KMeansArguments {
   double tolerance = 1e-4;
   std::string seeding = "plus_plus";
   std::size_t least_rows = 1;
+  double balance = 0;
+  std::size_t batch_rows = 0;
   bool hierarchical = false;
   std::size_t seed = 0;
   MachineArguments machine;
@@ -75,7 +77,9 @@ KMeans train(const Context& context, const KMeansArguments& arguments, RowsView 
                               .tolerance = arguments.tolerance,
                               .seeding = arguments.seeding == "random" ? Seeding::random : Seeding::plus_plus,
                               .initial = initial,
-                              .least_rows = arguments.least_rows};
+                              .least_rows = arguments.least_rows,
+                              .balance = arguments.balance,
+                              .batch_rows = arguments.batch_rows};
   return blame_data([&] {
     return arguments.hierarchical ? train_hierarchical_kmeans(context, base, arguments.clusters, options)
                                   : train_kmeans(context, base, arguments.clusters, options);
@@ -88,7 +92,8 @@ Neighbors assign_rows(Session& session, const Context& trained_on, const KMeansA
   ProgressBar bar(choose_progress_style(session.quiet), "assign", "rows", base.rows());
   const Context context = trained_on.with_progress(bar.callback());
   const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
-  return assign(context, base, trained.centroids, {.metric = parse_metric(arguments.metric)});
+  return assign(context, base, trained.centroids,
+                {.metric = parse_metric(arguments.metric), .balance = arguments.balance});
 }
 
 void write_centroids(const std::filesystem::path& path, RowsView centroids) {
@@ -131,6 +136,15 @@ std::string sentence(const KMeansArguments& arguments, RowsView base, const KMea
 ExitCode run_kmeans(Session& session, const KMeansArguments& arguments) {
   if (arguments.hierarchical && !arguments.initial.empty())
     refuse("--hierarchical takes no initial centroids");
+  if (arguments.hierarchical && arguments.balance != 0) refuse("--hierarchical takes no --balance");
+  if (arguments.hierarchical && arguments.batch_rows != 0) refuse("--hierarchical takes no --batch-rows");
+  if (arguments.batch_rows != 0 && arguments.batch_rows < arguments.clusters)
+    refuse(fmt::format("batches of {} rows are too small for {} clusters", arguments.batch_rows,
+                       arguments.clusters));
+  if (arguments.batch_rows != 0 && (arguments.balance != 0 || arguments.least_rows != 1))
+    refuse("--batch-rows takes no --balance and no --least-rows");
+  if (arguments.balance != 0 && arguments.balance < 1)
+    refuse(fmt::format("the balance must be at least 1, or 0 for none, given {}", arguments.balance));
   check_outputs(arguments);
   const VectorFile base_file = open_vectors(arguments.base);
   std::optional<VectorFile> initial_file;
@@ -204,6 +218,11 @@ void add_kmeans(CLI::App& app, Session& session) {
   add_path(*command, "--initial", arguments->initial, "Centroids to start from instead");
   add_count(*command, "--least-rows", arguments->least_rows, 1,
             "Give up clusters with fewer rows, between iterations (1: empty ones)");
+  add_number(*command, "--balance", arguments->balance,
+             "No cluster, nor centroid in the assignments, gets more than this many times its share of the "
+             "rows (0: no bound)");
+  add_count(*command, "--batch-rows", arguments->batch_rows, 0,
+            "Mini-batches, for files far beyond memory: an iteration looks at so many rows (0: all)");
   command->add_flag("--hierarchical", arguments->hierarchical,
                     "In two levels: much sooner for very many clusters, at a somewhat larger error");
   add_count(*command, "--seed", arguments->seed, 0, "Of the random numbers (0)");

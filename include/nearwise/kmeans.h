@@ -10,7 +10,7 @@
 // cosine          scaled to length 1   their sum, scaled to length 1 (spherical k-means)
 //
 // The error is the sum over all rows, so taken, of the squared distance to their centroid, in f64. It falls from iteration to
-// iteration, up to the rounding of centroids to f32.
+// iteration, up to the rounding of centroids to f32; not where the size of clusters is bounded (`balance`).
 #pragma once
 
 #include <cstddef>
@@ -41,32 +41,47 @@ struct KMeansOptions {
   // Between iterations a cluster of fewer rows is given up, and its centroid moved to a row of the cluster with the largest
   // error. 1: only empty clusters, which never raises the error.
   std::size_t least_rows = 1;
+  // At least 1: no cluster has more than this many times rows / clusters, in whole numbers, but no less than lets all rows
+  // in. Rows that find theirs full go to the nearest that has room, in every iteration. 0: as many as are nearest.
+  double balance = 0;
+  // Mini-batches, for files far beyond memory: every iteration looks at about so many rows, in short blocks from all over the
+  // rows, and moves each centroid towards the mean of those it is given, the less the more it has been given before. Working
+  // memory then depends on the batch, not on the rows. 0, or no fewer than there are: all rows, in every iteration.
+  std::size_t batch_rows = 0;
 };
 
 struct KMeans {
   Matrix<float> centroids;  // [clusters, dim]
-  std::vector<std::size_t>
-      sizes;                   // [clusters] rows that the centroid was made of; 0 where it was moved instead
-  std::vector<double> errors;  // of every iteration: of its assignment, before the centroids are moved
+  // [clusters] rows that the centroid was made of; 0 where it was moved instead. Mini-batches: of all of them together.
+  std::vector<std::size_t> sizes;
+  // Of every iteration: of its assignment, before the centroids are moved. Mini-batches: that of the batch, times rows by
+  // rows of the batch; converged compares means of five.
+  std::vector<double> errors;
   bool converged = false;
 };
 
-// Throws Error(invalid_argument) where there are more clusters than rows, and names the first row with NaN or infinity.
+// Throws Error(invalid_argument) where there are more clusters than rows, and names the first row with NaN or infinity (of
+// those looked at, where there are mini-batches).
 // Where rows have fewer distinct values than there are clusters, some clusters stay empty.
 KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                     const KMeansOptions& options = {});
 
 // For very many clusters: about sqrt(clusters) of them first, each of which is then cut into its share, by the number of its
 // rows, with the same options. Takes about 2 / sqrt(clusters) of the time, at a somewhat larger error. `errors` has one
-// entry, the sum over all parts; `initial` must be empty.
+// entry, the sum over all parts; `initial` must be empty, `balance` and `batch_rows` 0.
 KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                                  const KMeansOptions& options = {});
 
 struct AssignOptions {
   Metric metric = Metric::sqeuclidean;
+  // At least 1: no centroid gets more than this many times rows / centroids, in whole numbers, but no less than lets all
+  // rows in. 0: as many as are nearest.
+  double balance = 0;
 };
 
-// The nearest centroid of every row and its distance, [rows, 1]: what knn with k = 1 returns.
+// The nearest centroid of every row and its distance, [rows, 1]: what knn with k = 1 returns. With `balance`, in rounds:
+// every row asks the nearest centroid with room left, which takes the nearest of those that ask (ties: the lower number)
+// until it is full; the others ask again. Takes at most 2^32 - 1 rows then, in host memory.
 Neighbors assign(const Context& context, RowsView rows, RowsView centroids,
                  const AssignOptions& options = {});
 

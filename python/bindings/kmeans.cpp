@@ -27,13 +27,16 @@ Seeding parse_seeding(const std::string& text) {
 NumpyKMeans train(nb::handle rows, const std::string& rows_type, std::uint64_t clusters, bool hierarchical,
                   const std::string& metric, std::uint64_t iterations, double tolerance,
                   const std::string& seeding, nb::handle initial, const std::string& initial_type,
-                  std::uint64_t least_rows, std::uint64_t seed, const std::string& device, int threads,
-                  std::uint64_t memory_limit, const std::string& isa, nb::handle progress) {
+                  std::uint64_t least_rows, double balance, std::uint64_t batch_rows, std::uint64_t seed,
+                  const std::string& device, int threads, std::uint64_t memory_limit, const std::string& isa,
+                  nb::handle progress) {
   KMeansOptions options{.metric = parse_metric(metric),
                         .iterations = iterations,
                         .tolerance = tolerance,
                         .seeding = parse_seeding(seeding),
-                        .least_rows = least_rows};
+                        .least_rows = least_rows,
+                        .balance = balance,
+                        .batch_rows = batch_rows};
   const Context context = context_for(device, threads, memory_limit, isa, seed);
   const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
   std::optional<BorrowedRows> start;
@@ -54,10 +57,10 @@ NumpyKMeans train(nb::handle rows, const std::string& rows_type, std::uint64_t c
 }
 
 NumpyNeighbors assign_arrays(nb::handle rows, const std::string& rows_type, nb::handle centroids,
-                             const std::string& centroids_type, const std::string& metric,
+                             const std::string& centroids_type, const std::string& metric, double balance,
                              const std::string& device, int threads, std::uint64_t memory_limit,
                              const std::string& isa, nb::handle progress) {
-  const AssignOptions options{.metric = parse_metric(metric)};
+  const AssignOptions options{.metric = parse_metric(metric), .balance = balance};
   const Context context = context_for(device, threads, memory_limit, isa);
   const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
   const BorrowedRows centroid_rows(centroids, parse_element_type(centroids_type), "centroids");
@@ -74,12 +77,12 @@ void bind_kmeans(nb::module_& module) {
   module.def("train_kmeans", train, nb::arg("rows"), nb::arg("rows_type"), nb::arg("clusters"),
              nb::arg("hierarchical"), nb::arg("metric"), nb::arg("iterations"), nb::arg("tolerance"),
              nb::arg("seeding"), nb::arg("initial").none(), nb::arg("initial_type"), nb::arg("least_rows"),
-             nb::arg("seed"), nb::arg("device"), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"),
-             nb::arg("progress").none(),
+             nb::arg("balance"), nb::arg("batch_rows"), nb::arg("seed"), nb::arg("device"),
+             nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(),
              "centroids [clusters, dim], sizes [clusters], errors, and whether it converged");
   module.def("assign", assign_arrays, nb::arg("rows"), nb::arg("rows_type"), nb::arg("centroids"),
-             nb::arg("centroids_type"), nb::arg("metric"), nb::arg("device"), nb::arg("threads"),
-             nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(),
+             nb::arg("centroids_type"), nb::arg("metric"), nb::arg("balance"), nb::arg("device"),
+             nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(),
              "ids and distances [rows, 1]");
 }
 

@@ -45,6 +45,8 @@ def train_kmeans(
     seeding: Seeding = "plus_plus",
     initial: Any = None,
     least_rows: int = 1,
+    balance: float = 0,
+    batch_rows: int = 0,
     seed: int = 0,
     device: Optional[str] = None,
     threads: int = 0,
@@ -79,6 +81,16 @@ def train_kmeans(
     least_rows : int
         Between iterations a cluster of fewer rows is given up, and its centroid moved to a row of the cluster with the
         largest error. 1: only empty clusters, which never raises the error.
+    balance : float
+        At least 1: no cluster has more than this many times rows / clusters, in whole numbers, but no less than lets
+        all rows in. Rows that find theirs full go to the nearest that has room, in every iteration; the error may then
+        rise from one to the next. `assign` with the same balance says which rows go where. 0: no bound.
+    batch_rows : int
+        Mini-batches, for files far beyond memory: every iteration looks at about so many rows, in short blocks from all
+        over the rows, and moves each centroid towards the mean of those it is given, the less the more it has been
+        given before. Working memory depends on the batch then, not on the rows; 64 rows per cluster are a good
+        size. `sizes` count the rows of all batches, and an error is that of the batch, times rows by rows of the batch.
+        0: all rows in every iteration.
     seed : int
         Of all random numbers.
     device, threads, memory_limit, isa, progress
@@ -105,13 +117,17 @@ def train_kmeans(
     array([24., 10., 10.])
     >>> nearwise.assign(rows, trained.centroids).ids[:, 0]
     array([0, 0, 1, 1, 1])
+    >>> nearwise.train_kmeans(rows, 2, initial=[[0, 1], [0, 9]], iterations=1).sizes
+    array([5, 0])
+    >>> nearwise.train_kmeans(rows, 2, initial=[[0, 1], [0, 9]], iterations=1, balance=1).sizes
+    array([3, 2])
     """
     return _train(
         "train_kmeans",
         rows,
         clusters,
         initial,
-        (metric, iterations, tolerance, seeding, least_rows, seed),
+        (metric, iterations, tolerance, seeding, least_rows, balance, batch_rows, seed),
         (device, threads, memory_limit, isa, progress),
     )
 
@@ -163,7 +179,7 @@ def train_hierarchical_kmeans(
         rows,
         clusters,
         None,
-        (metric, iterations, tolerance, seeding, least_rows, seed),
+        (metric, iterations, tolerance, seeding, least_rows, 0, 0, seed),
         (device, threads, memory_limit, isa, progress),
     )
 
@@ -173,10 +189,10 @@ def _train(
     rows: Any,
     clusters: int,
     initial: Any,
-    training: tuple[str, int, float, str, int, int],
+    training: tuple[str, int, float, str, int, float, int, int],
     place: tuple[Optional[str], int, Union[int, str], str, ProgressArgument],
 ) -> KMeans:
-    metric, iterations, tolerance, seeding, least_rows, seed = training
+    metric, iterations, tolerance, seeding, least_rows, balance, batch_rows, seed = training
     device, threads, memory_limit, isa, progress = place
     limit = _options.byte_count(memory_limit, "memory_limit")
     given = [as_rows(rows, "rows", limit)]
@@ -199,6 +215,8 @@ def _train(
             given[-1].array if initial is not None else None,
             given[-1].type,
             _options.count(least_rows, "least_rows"),
+            _options.number(balance, "balance"),
+            _options.count_or_none(batch_rows, "batch_rows"),
             _options.seed(seed),
             device_for(device, *(each.array for each in given)),
             _options.thread_count(threads),
@@ -214,6 +232,7 @@ def assign(
     centroids: Any,
     *,
     metric: Metric = "sqeuclidean",
+    balance: float = 0,
     device: Optional[str] = None,
     threads: int = 0,
     memory_limit: Union[int, str] = 0,
@@ -222,10 +241,16 @@ def assign(
 ) -> Neighbors:
     """The nearest centroid of every row and its distance: what `knn` with k = 1 returns, often sooner.
 
+    With `balance`, the nearest that has room.
+
     Parameters
     ----------
     rows, centroids : array [rows, dim]
         As queries and base in `nearwise.knn`; at least one centroid.
+    balance : float
+        At least 1: no centroid gets more than this many times rows / centroids, in whole numbers, but no less than lets
+        all rows in. In rounds: every row asks the nearest centroid with room left, which takes the nearest of those that
+        ask until it is full; the others ask again. 0: every row gets its nearest.
     metric, device, threads, memory_limit, isa, progress
         As in `nearwise.knn`.
 
@@ -242,6 +267,8 @@ def assign(
     >>> ids, distances = nearwise.assign(rows, rows[:2])
     >>> ids[:, 0], distances[:, 0]
     (array([0, 1, 0]), array([0., 0., 1.], dtype=float32))
+    >>> nearwise.assign(np.array([[0, 0], [1, 0], [2, 0], [9, 0]]), [[0, 0], [3, 4]], balance=1).ids[:, 0]
+    array([0, 0, 1, 1])
     """
     limit = _options.byte_count(memory_limit, "memory_limit")
     own_rows = as_rows(rows, "rows", limit)
@@ -254,6 +281,7 @@ def assign(
             centroid_rows.array,
             centroid_rows.type,
             _options.word(metric, "metric"),
+            _options.number(balance, "balance"),
             device_for(device, own_rows.array, centroid_rows.array),
             _options.thread_count(threads),
             rest,

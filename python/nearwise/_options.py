@@ -37,6 +37,11 @@ def count(value: Any, name: str) -> int:
     return integer(value, name, 1, _LARGEST_SIZE)
 
 
+def count_or_none(value: Any, name: str) -> int:
+    """At least 0, which stands for none asked for."""
+    return integer(value, name, 0, _LARGEST_SIZE)
+
+
 def neighbor_count(value: Any) -> int:
     return count(value, "k")
 

@@ -97,6 +97,39 @@ def test_least_rows(blobs):
     assert nearwise.train_kmeans(blobs, 11, least_rows=5, iterations=50).sizes.min() > 1
 
 
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(("clusters", "balance"), [(7, 1), (7, 1.25), (299, 1), (1, 3.0)])
+def test_balance_bounds_every_cluster(base, metric, clusters, balance):
+    base[100:250] = base[0]
+    most = max(-(-300 // clusters), int(balance * 300 / clusters))
+    trained = nearwise.train_kmeans(base, clusters, metric=metric, balance=balance)
+    assert trained.sizes.max() <= most and trained.sizes.sum() == 300
+    found = nearwise.assign(base, trained.centroids, metric=metric, balance=balance)
+    assert np.bincount(found.ids[:, 0], minlength=clusters).max() <= most
+    # Rows that are not at their nearest centroid found it full.
+    nearest = nearwise.assign(base, trained.centroids, metric=metric).ids[:, 0]
+    sizes = np.bincount(found.ids[:, 0], minlength=clusters)
+    assert (sizes[nearest[nearest != found.ids[:, 0]]] == most).all()
+
+
+def test_batches_within_memory_that_all_rows_exceed(tmp_path):
+    random = np.random.default_rng(4)
+    centres = np.array([[30, 30], [30, 220], [220, 30], [220, 220]])
+    rows = (centres.repeat(50_000, axis=0) + random.integers(-5, 6, (200_000, 2))).astype(np.uint8)
+    nearwise.write_vectors(tmp_path / "rows.u8bin", rows)
+    mapped = nearwise.read_vectors(tmp_path / "rows.u8bin")
+    limit = 1_000_000
+    with pytest.raises(nearwise.Error, match="memory limit"):
+        nearwise.train_kmeans(mapped, 4, memory_limit=limit, threads=1)
+    trained = nearwise.train_kmeans(mapped, 4, batch_rows=1024, memory_limit=limit, threads=1, tolerance=0)
+    assert sorted(trained.centroids.round(-1).tolist()) == centres.tolist()
+    assert trained.sizes.sum() == 1024 * len(trained.errors) and (trained.sizes > 0).all()
+    np.testing.assert_allclose(
+        trained.errors[-1], nearwise.assign(rows, trained.centroids).distances.sum(dtype=np.float64), rtol=0.2
+    )
+    assert_same_training(nearwise.train_kmeans(rows, 4, batch_rows=1024, tolerance=0), trained)
+
+
 def test_tolerance(base):
     lengths = [len(nearwise.train_kmeans(base, 20, iterations=60, tolerance=share).errors) for share in (0.1, 0)]
     assert lengths[0] < lengths[1]
@@ -177,6 +210,11 @@ def test_initial_of_another_type():
         ({"seeding": None}, TypeError, "seeding: expected a string"),
         ({"least_rows": 0}, ValueError, "least_rows: expected at least 1"),
         ({"least_rows": 61}, ValueError, "least_rows must be 1 to 60"),
+        ({"balance": 0.5}, ValueError, "balance must be at least 1, or 0 for none, given 0.5"),
+        ({"balance": "1"}, TypeError, r"balance: expected a number, given '1' \(str\)"),
+        ({"batch_rows": 4}, ValueError, "given 4 rows for 5 clusters"),
+        ({"batch_rows": 1.5}, TypeError, "batch_rows: expected an integer"),
+        ({"batch_rows": 50, "balance": 2}, ValueError, "with batch_rows, balance must be 0"),
         ({"initial": np.zeros((4, 24), np.float32)}, ValueError, r"\[5, 24\], given \[4, 24\]"),
         ({"initial": np.zeros((5, 23), np.float32)}, ValueError, r"\[5, 24\], given \[5, 23\]"),
         ({"initial": np.zeros((0, 24), np.float32)}, ValueError, "initial: expected centroids"),

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "cluster/balance.h"
 #include "cluster/centroid_search.h"
 #include "cluster/hierarchy.h"
+#include "cluster/mini_batch.h"
 #include "cluster/training.h"
 #include "core/checked.h"
 #include "core/float_environment.h"
@@ -18,6 +20,15 @@ namespace {
 
 using cluster::CentroidSearch;
 
+bool has_batches(const RowsView& rows, const KMeansOptions& options) {
+  return options.batch_rows != 0 && options.batch_rows < rows.rows();
+}
+
+void check_balance(const char* operation, double balance) {
+  require(balance == 0 || balance >= 1, "{}: the balance must be at least 1, or 0 for none, given {}",
+          operation, balance);
+}
+
 void check_arguments(const Context& context, const RowsView& rows, std::size_t clusters,
                      const KMeansOptions& options) {
   check_rows("train_kmeans", context, rows, rows);
@@ -27,8 +38,19 @@ void check_arguments(const Context& context, const RowsView& rows, std::size_t c
   require(clusters <= rows.rows(),
           "train_kmeans: there must be at most as many clusters as rows, given {} clusters and {} rows",
           clusters, rows.rows());
-  require(rows.rows() <= most_shard_rows, "train_kmeans: rows must be at most {}, given {}: take a sample",
-          most_shard_rows, rows.rows());
+  const std::size_t looked_at = has_batches(rows, options) ? options.batch_rows : rows.rows();
+  require(
+      looked_at <= most_shard_rows,
+      "train_kmeans: rows of an iteration must be at most {}, given {}: ask for batch_rows, or take a sample",
+      most_shard_rows, looked_at);
+  if (has_batches(rows, options)) {
+    require(options.batch_rows >= clusters,
+            "train_kmeans: batch_rows must be at least as many as clusters, given {} rows for {} clusters",
+            options.batch_rows, clusters);
+    require(options.balance == 0 && options.least_rows == 1,
+            "train_kmeans: with batch_rows, balance must be 0 and least_rows 1, given {} and {}",
+            options.balance, options.least_rows);
+  }
   require(options.metric != Metric::euclidean,
           "train_kmeans: the metric must be sqeuclidean, inner_product or cosine, given euclidean (squared "
           "distances are what k-means makes small)");
@@ -38,6 +60,7 @@ void check_arguments(const Context& context, const RowsView& rows, std::size_t c
   require(options.least_rows >= 1 && options.least_rows <= rows.rows() / clusters,
           "train_kmeans: least_rows must be 1 to {} for {} rows in {} clusters, given {}",
           rows.rows() / clusters, rows.rows(), clusters, options.least_rows);
+  check_balance("train_kmeans", options.balance);
   const RowsView& initial = options.initial;
   if (initial.rows() == 0) return;
   require(initial.rows() == clusters && initial.dim() == rows.dim(),
@@ -54,13 +77,18 @@ KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
   check_arguments(context, rows, clusters, options);
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   context.state().cancel.check();
-  check_memory("train_kmeans", context, cluster::training_bytes(context, rows, clusters, options));
-  check_finite("train_kmeans", context, rows);
+  const bool batches = has_batches(rows, options);
+  check_memory("train_kmeans", context,
+               batches ? cluster::mini_batch_bytes(context, rows, clusters, options)
+                       : cluster::training_bytes(context, rows, clusters, options));
+  if (!batches) check_finite("train_kmeans", context, rows);
   check_finite("train_kmeans", context, options.initial, 0, "initial centroid");
   const Context::State& state = context.state();
+  const std::uint64_t looked_at = batches ? options.batch_rows : rows.rows();
   ProgressMeter progress(state.options.progress, state.clock, "train_kmeans",
-                         std::uint64_t{rows.rows()} * clusters * options.iterations);
-  KMeans result = cluster::train(context, rows, clusters, options, progress);
+                         looked_at * clusters * options.iterations);
+  KMeans result = batches ? cluster::train_mini_batches(context, rows, clusters, options, progress)
+                          : cluster::train(context, rows, clusters, options, progress);
   progress.finish();
   return result;
 }
@@ -69,11 +97,63 @@ KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::siz
                                  const KMeansOptions& options) {
   check_arguments(context, rows, clusters, options);
   require(options.initial.rows() == 0, "train_hierarchical_kmeans: it takes no initial centroids");
+  require(options.balance == 0, "train_hierarchical_kmeans: the balance must be 0, given {}: parts are apart",
+          options.balance);
+  require(options.batch_rows == 0, "train_hierarchical_kmeans: batch_rows must be 0, given {}",
+          options.batch_rows);
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
   check_finite("train_kmeans", context, rows);
   return cluster::train_hierarchy(context, rows, clusters, options);
 }
+
+namespace {
+
+// rows have been checked.
+Neighbors assign_balanced(const Context& context, const RowsView& rows, const RowsView& centroids,
+                          const AssignOptions& options) {
+  const Context::State& state = context.state();
+  require(rows.place().kind == DeviceKind::cpu && centroids.place().kind == DeviceKind::cpu,
+          "assign: with a balance, rows and centroids must be on the host");
+  require(rows.rows() <= most_shard_rows && centroids.rows() <= most_shard_rows,
+          "assign: with a balance, rows and centroids must be at most {}, given {} and {}", most_shard_rows,
+          rows.rows(), centroids.rows());
+  const std::uint64_t result_bytes = rows.rows() * (sizeof(Id) + sizeof(float));
+  const std::uint64_t scratch_bytes = 2 * buffer_bytes(rows.rows(), sizeof(std::uint32_t));
+  const cluster::CentroidSearchArgs args = {.rows = rows,
+                                            .most_centroids = centroids.rows(),
+                                            .centroid_type = centroids.type(),
+                                            .metric = options.metric,
+                                            .distances = true};
+  check_memory("assign", context,
+               result_bytes + scratch_bytes +
+                   std::max(CentroidSearch::least_bytes(context, args),
+                            cluster::balance_bytes(context, rows, centroids.rows(), centroids.type(),
+                                                   options.metric)));
+  const Reservation reservation(*state.budget, result_bytes);
+  Buffer<std::uint32_t> nearest(*state.budget, rows.rows());
+  Buffer<std::uint32_t> scratch(*state.budget, rows.rows());
+  Neighbors result{Matrix<Id>(rows.rows(), 1), Matrix<float>(rows.rows(), 1)};
+  const std::span<float> distances(result.distances.data(), rows.rows());
+  ProgressMeter progress(state.options.progress, state.clock, "assign",
+                         std::uint64_t{rows.rows()} * centroids.rows());
+  if (rows.rows() > 0) {
+    CentroidSearch(context, args).nearest(centroids, nearest.span(), distances, &progress);
+    cluster::balance_clusters(
+        context, {.rows = rows,
+                  .centroids = centroids,
+                  .metric = options.metric,
+                  .most_rows = cluster::most_cluster_rows(rows.rows(), centroids.rows(), options.balance),
+                  .nearest = nearest.span(),
+                  .distances = distances,
+                  .scratch = scratch.span()});
+  }
+  std::ranges::copy(nearest.span(), result.ids.data());
+  progress.finish();
+  return result;
+}
+
+}  // namespace
 
 Neighbors assign(const Context& context, RowsView rows, RowsView centroids, const AssignOptions& options) {
   require(centroids.rows() >= 1, "assign: there must be at least 1 centroid, given 0");
@@ -81,6 +161,8 @@ Neighbors assign(const Context& context, RowsView rows, RowsView centroids, cons
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   const Context::State& state = context.state();
   state.cancel.check();
+  check_balance("assign", options.balance);
+  if (options.balance != 0) return assign_balanced(context, rows, centroids, options);
   const cluster::CentroidSearchArgs args = {.rows = rows,
                                             .most_centroids = centroids.rows(),
                                             .centroid_type = centroids.type(),

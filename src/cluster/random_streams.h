@@ -9,7 +9,7 @@
 
 namespace nearwise::cluster {
 
-enum class Draw : std::uint64_t { sample, seeds, splits };
+enum class Draw : std::uint64_t { sample, seeds, splits, batches };
 
 // round: of seeding, or the iteration.
 inline Random random_stream(std::uint64_t seed, Draw draw, std::uint64_t round = 0) {

@@ -1,9 +1,11 @@
 #include "cluster/training.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
+#include "cluster/balance.h"
 #include "cluster/centroid_search.h"
 #include "cluster/row_values.h"
 #include "cluster/seeding.h"
@@ -25,6 +27,7 @@ class Training {
         means_(budget(), clusters * rows.dim()),
         nearest_(budget(), rows.rows()),
         members_(budget(), rows.rows()),
+        distances_(budget(), is_balanced(options) ? rows.rows() : 0),
         ends_(budget(), clusters),
         errors_(budget(), clusters) {}
 
@@ -32,31 +35,34 @@ class Training {
     return buffer_bytes(checked_multiply(clusters, rows.dim(), "train_kmeans"), sizeof(float)) +
            clusters * sizeof(std::size_t);
   }
-  static std::uint64_t bytes(const RowsView& rows, std::size_t clusters) {
+  static std::uint64_t bytes(const RowsView& rows, std::size_t clusters, const KMeansOptions& options) {
     return result_bytes(rows, clusters) + buffer_bytes(clusters * rows.dim(), sizeof(float)) +
-           2 * buffer_bytes(rows.rows(), sizeof(std::uint32_t)) + 2 * buffer_bytes(clusters, sizeof(double));
+           2 * buffer_bytes(rows.rows(), sizeof(std::uint32_t)) +
+           buffer_bytes(is_balanced(options) ? rows.rows() : 0, sizeof(float)) +
+           2 * buffer_bytes(clusters, sizeof(double));
   }
 
   KMeans run(ProgressMeter& progress) {
     start();
     const auto stream = open_stream(context_);
     // Means and splits come between two searches: their memory is kept free for them.
-    Reservation between(budget(), between_bytes(context_, rows_, centroids_.rows()));
-    CentroidSearch search(context_, search_args(rows_, centroids_.rows(), options_.metric));
+    Reservation between(budget(), between_bytes(context_, rows_, centroids_.rows(), options_));
+    CentroidSearch search(context_, search_args(rows_, centroids_.rows(), options_));
     KMeans result;
     bool unsettled = false;  // the error may rise
     for (std::size_t iteration = 0; iteration < options_.iterations && !result.converged; ++iteration) {
-      search.nearest(centroids_, nearest_.span(), {}, &progress);
+      search.nearest(centroids_, nearest_.span(), distances_.span(), &progress);
       between = Reservation();
+      if (is_balanced(options_)) balance();
       take_means(*stream);
       const double error = std::accumulate(errors_.data(), errors_.data() + errors_.size(), 0.0);
       result.converged = error == 0 || (!unsettled && !result.errors.empty() &&
-                                        result.errors.back() - error <= options_.tolerance * error);
+                                        fall(result.errors.back(), error) <= options_.tolerance * error);
       result.errors.push_back(error);
       const bool last = result.converged || iteration + 1 == options_.iterations;
       // Rows that lose their centroid get a farther one; where only empty clusters are moved, none does.
       if (!last) unsettled = split(iteration) > 0 && options_.least_rows > 1;
-      between = Reservation(budget(), between_bytes(context_, rows_, centroids_.rows()));
+      between = Reservation(budget(), between_bytes(context_, rows_, centroids_.rows(), options_));
     }
     for (std::size_t c = 0; c < ends_.size(); ++c)
       result.sizes.push_back(ends_[c] - (c == 0 ? 0 : ends_[c - 1]));
@@ -64,18 +70,43 @@ class Training {
     return result;
   }
 
-  static CentroidSearchArgs search_args(const RowsView& rows, std::size_t clusters, Metric metric) {
-    return {.rows = rows, .most_centroids = clusters, .metric = metric};
+  static CentroidSearchArgs search_args(const RowsView& rows, std::size_t clusters,
+                                        const KMeansOptions& options) {
+    return {.rows = rows,
+            .most_centroids = clusters,
+            .metric = options.metric,
+            .distances = is_balanced(options)};
   }
   // What is needed between two searches.
-  static std::uint64_t between_bytes(const Context& context, const RowsView& rows, std::size_t clusters) {
+  static std::uint64_t between_bytes(const Context& context, const RowsView& rows, std::size_t clusters,
+                                     const KMeansOptions& options) {
     const auto stream = open_stream(context);
-    return std::max(dispatch(&Ops::centroid_means_bytes, "centroid_means", *stream, rows.rows(), rows.dim()),
-                    split_bytes(context, clusters, rows.dim()));
+    return std::max({dispatch(&Ops::centroid_means_bytes, "centroid_means", *stream, rows.rows(), rows.dim()),
+                     split_bytes(context, clusters, rows.dim()),
+                     is_balanced(options)
+                         ? balance_bytes(context, rows, clusters, ElementType::f32, options.metric)
+                         : 0});
   }
 
  private:
+  static bool is_balanced(const KMeansOptions& options) { return options.balance != 0; }
   MemoryBudget& budget() const { return *context_.state().budget; }
+
+  // By how much the error came down. Where clusters are bounded it may also rise, and settles from both sides.
+  double fall(double before, double error) const {
+    return is_balanced(options_) ? std::abs(before - error) : before - error;
+  }
+
+  void balance() {
+    balance_clusters(context_,
+                     {.rows = rows_,
+                      .centroids = centroids_,
+                      .metric = options_.metric,
+                      .most_rows = most_cluster_rows(rows_.rows(), centroids_.rows(), options_.balance),
+                      .nearest = nearest_.span(),
+                      .distances = distances_.span(),
+                      .scratch = members_.span()});
+  }
 
   void start() {
     if (options_.initial.rows() == 0) {
@@ -120,6 +151,7 @@ class Training {
   Buffer<float> means_;            // [clusters, dim]
   Buffer<std::uint32_t> nearest_;  // [rows]
   Buffer<std::uint32_t> members_;  // [rows] row numbers by cluster
+  Buffer<float> distances_;        // [rows] where clusters are bounded
   Buffer<std::uint64_t> ends_;     // [clusters]
   Buffer<double> errors_;          // [clusters]
 };
@@ -129,11 +161,11 @@ class Training {
 std::uint64_t training_bytes(const Context& context, const RowsView& rows, std::size_t clusters,
                              const KMeansOptions& options) {
   const std::uint64_t iterating =
-      CentroidSearch::least_bytes(context, Training::search_args(rows, clusters, options.metric)) +
-      Training::between_bytes(context, rows, clusters);
+      CentroidSearch::least_bytes(context, Training::search_args(rows, clusters, options)) +
+      Training::between_bytes(context, rows, clusters, options);
   const std::uint64_t seeding = options.initial.rows() == 0 ? seeding_bytes(context, rows, clusters, options)
                                                             : buffer_bytes(rows.dim(), sizeof(double));
-  return Training::bytes(rows, clusters) + std::max(iterating, seeding);
+  return Training::bytes(rows, clusters, options) + std::max(iterating, seeding);
 }
 
 KMeans train(const Context& context, const RowsView& rows, std::size_t clusters, const KMeansOptions& options,

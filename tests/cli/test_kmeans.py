@@ -74,10 +74,38 @@ def test_same_bytes_for_any_threads_memory_and_instruction_set(nearwise, small, 
     assert len(answers) == 1
 
 
+@pytest.mark.parametrize("balance", ["1", "1.3"])
+def test_balance(nearwise, small, tmp_path, balance):
+    result = nearwise("kmeans", "base.fbin", "--clusters", 9, "--balance", balance, "-o", "centroids.fbin",
+                      "--assignments", "clusters.ivecs", "--json").json
+    most = max(-(-200 // 9), int(float(balance) * 200 / 9))
+    assert result["largest_cluster"] <= most
+    ids = formats.read_array(tmp_path / "clusters.ivecs")[:, 0]
+    assert np.bincount(ids).max() <= most
+    nearest = nearest_of(small[0], formats.read_vectors(tmp_path / "centroids.fbin"))
+    assert np.bincount(nearest).max() > most, "nothing was to be balanced"
+    assert (np.bincount(ids, minlength=9)[nearest[nearest != ids]] == most).all()
+
+
+def test_batches_of_a_file_beyond_the_memory_limit(nearwise, tmp_path):
+    random = np.random.default_rng(4)
+    centres = np.array([[30, 30], [30, 220], [220, 30], [220, 220]])
+    rows = (centres.repeat(50_000, axis=0) + random.integers(-5, 6, (200_000, 2))).astype(np.uint8)
+    formats.write_vectors(tmp_path / "base.u8bin", rows)
+    options = ["--clusters", 4, "--memory", "1MB", "--threads", 1, "-o", "centroids.fbin"]
+    assert "memory limit" in nearwise("kmeans", "base.u8bin", *options, expect=71).err
+    result = nearwise("kmeans", "base.u8bin", *options, "--batch-rows", 1024, "--json").json
+    assert result["memory_peak_bytes"] <= 1_000_000 and result["rows"] == 200_000
+    centroids = formats.read_vectors(tmp_path / "centroids.fbin")
+    assert sorted(centroids.round(-1).tolist()) == centres.tolist()
+    np.testing.assert_allclose(result["errors"][-1], ((rows - centres.repeat(50_000, axis=0)) ** 2.0).sum(), rtol=0.2)
+
+
 def test_options_have_an_effect(nearwise, small, tmp_path):
     answers = {}
     for options in ([], ["--seed", 1], ["--seeding", "random"], ["--metric", "cosine"], ["--iterations", 1],
-                    ["--metric", "inner_product"], ["--hierarchical"], ["--least-rows", 15], ["--tolerance", 0.2]):
+                    ["--metric", "inner_product"], ["--hierarchical"], ["--least-rows", 15], ["--tolerance", 0.2],
+                    ["--balance", 1.1], ["--batch-rows", 100]):
         nearwise("kmeans", "base.fbin", "--clusters", 12, "-o", "centroids.npy", *options)
         answers[tuple(options)] = np.load(tmp_path / "centroids.npy")
     assert len({answer.tobytes() for answer in answers.values()}) == len(answers)
@@ -102,6 +130,11 @@ def test_what_it_says(nearwise, small):
         (["--clusters", "9", "--metric", "euclidean"], 2, "sqeuclidean, inner_product, cosine, given 'euclidean'"),
         (["--clusters", "9", "--tolerance", "-1"], 2, "not negative, such as 0.001, given '-1'"),
         (["--clusters", "9", "--tolerance", "nan"], 2, "given 'nan'"),
+        (["--clusters", "9", "--balance", "0.9"], 2, "at least 1, or 0 for none, given 0.9"),
+        (["--clusters", "9", "--balance", "2", "--hierarchical"], 2, "takes no --balance"),
+        (["--clusters", "9", "--batch-rows", "8"], 2, "batches of 8 rows are too small for 9 clusters"),
+        (["--clusters", "9", "--batch-rows", "90", "--hierarchical"], 2, "takes no --batch-rows"),
+        (["--clusters", "9", "--batch-rows", "90", "--balance", "2"], 2, "takes no --balance and no --least-rows"),
         (["--clusters", "9", "--iterations", "0"], 2, "at least 1, given '0'"),
         (["--clusters", "9", "--seeding", "best"], 2, "best"),
         (["--clusters", "9", "--seed", "-1"], 2, "given '-1'"),

@@ -66,6 +66,53 @@ TEST_P(AssignMetrics, Tails) {
     }
 }
 
+// Rows of few elements against few centroids have a kernel of their own: around the numbers at which it ends, and with
+// centroids that fill no vector. Would catch: places behind the last centroid that are found, sums beyond f32.
+TEST(AssignShort, EveryKindOfData) {
+  std::uint64_t seed = 4250;
+  for (const Kind kind : support::every_kind)
+    for (const std::size_t dim : {2UL, 4UL, 7UL, 8UL})
+      for (const std::size_t centroids : {3UL, 33UL, 256UL}) {
+        const Problem problem = support::make_problem({.kind = kind,
+                                                       .rows = centroids,
+                                                       .queries = 140,
+                                                       .dim = dim,
+                                                       .base_layout = support::Layout::unaligned,
+                                                       .query_layout = support::Layout::padded,
+                                                       .seed = ++seed});
+        const oracle::Answer expected = oracle::knn(problem.queries, problem.base, 1, Metric::sqeuclidean);
+        for (const Context& context : support::every_instruction_set())
+          EXPECT_TRUE(same(expected, assign(context, problem.queries, problem.base)))
+              << name(kind) << " " << dim << " " << centroids << " " << context.isa();
+      }
+}
+
+TEST(AssignShort, TypesAndTails) {
+  std::uint64_t seed = 4280;
+  for (const ElementType type : support::every_type)
+    for (const std::size_t centroids : {1UL, 15UL, 16UL, 17UL, 48UL, 255UL, 257UL})
+      for (const std::size_t rows : {1UL, 3UL, 5UL, 129UL}) {
+        const Problem problem = support::make_problem({.kind = Kind::integers,
+                                                       .rows = centroids,
+                                                       .queries = rows,
+                                                       .dim = 3,
+                                                       .query_type = type,
+                                                       .seed = ++seed});
+        const oracle::Answer expected = oracle::knn(problem.queries, problem.base, 1, Metric::sqeuclidean);
+        for (const Context& context : support::every_instruction_set())
+          EXPECT_TRUE(same(expected, assign(context, problem.queries, problem.base)))
+              << name(type) << " " << rows << " to " << centroids << " " << context.isa();
+      }
+}
+
+TEST(AssignShortThreads, ManyRows) {
+  const Problem problem =
+      support::make_problem({.kind = Kind::normal, .rows = 200, .queries = 5000, .dim = 4, .seed = 4290});
+  const oracle::Answer expected = oracle::knn(problem.queries, problem.base, 1, Metric::sqeuclidean);
+  for (const int threads : {1, 2, 5})
+    EXPECT_TRUE(same(expected, assign(Context::cpu({.threads = threads}), problem.queries, problem.base)));
+}
+
 // More centroids than a step of the scan takes, more rows than a task, several threads, and little memory.
 TEST(AssignThreads, ManyRowsAndCentroids) {
   for (const auto& [rows, centroids] : {std::pair{9000UL, 300UL}, {200UL, 7000UL}}) {

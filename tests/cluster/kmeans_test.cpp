@@ -27,8 +27,11 @@ TEST_P(KMeansMetrics, IteratesAsLloydDoes) {
   std::uint64_t seed = 1000;
   for (const ElementType type : support::every_type)
     for (const Kind kind : {Kind::normal, Kind::uniform, Kind::integers, Kind::constant_columns})
-      for (const auto& [rows, dim, clusters] :
-           {std::tuple<std::size_t, std::size_t, std::size_t>{200, 7, 5}, {331, 16, 9}, {70, 33, 3}}) {
+      for (const auto& [rows, dim, clusters] : {std::tuple<std::size_t, std::size_t, std::size_t>{200, 7, 5},
+                                                {210, 8, 6},
+                                                {180, 4, 5},
+                                                {331, 16, 9},
+                                                {70, 33, 3}}) {
         const Rows data(support::generate(kind, rows, dim, ++seed), type, support::Layout::unaligned);
         const RowsView initial = data.view().slice(0, clusters);
         const oracle::Clustering expected = oracle::lloyd(data, initial, 4, GetParam());

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "backend/cpu/assign_short.h"
 #include "backend/cpu/choose_scan.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/prepared_rows.h"
@@ -264,15 +265,20 @@ AssignCosts assign_costs(const Stream& stream, const KnnCostsArgs& args) {
   const std::size_t group = std::max<std::size_t>(1, scan.query_group_bytes / panel_bytes) * scan.query_width;
   const std::uint64_t per_thread =
       TwoBest::bytes(group) + batch_bytes(scan, args.dim, element_size(args.query_type));
+  const std::uint64_t short_bytes =
+      may_be_short(args.dim, args.metric, args.base_type) ? assign_short_bytes(args.dim) : 0;
   return {.bytes_per_query = PackedRows::bytes_per_row(scan, RowsRole::queries, args.dim),
           .bytes_per_base_row = PackedRows::bytes_per_row(scan, RowsRole::base, args.dim),
           .distance_bytes_per_base_row = WideBase::bytes_per_row(args.dim),
           // Alignment of a dozen buffers, and scratch.
-          .fixed_bytes = 2048 + static_cast<std::uint64_t>(cpu.threads().count()) * per_thread,
+          .fixed_bytes = 2048 + short_bytes + static_cast<std::uint64_t>(cpu.threads().count()) * per_thread,
           .query_granule = scan.query_width,
           .base_granule = scan.base_width};
 }
 
-void assign(Stream& stream, const AssignArgs& args) { Assignment(cpu_stream(stream), args).run(); }
+void assign(Stream& stream, const AssignArgs& args) {
+  CpuStream& cpu = cpu_stream(stream);
+  if (!assign_short(cpu, args)) Assignment(cpu, args).run();
+}
 
 }  // namespace nearwise::cpu

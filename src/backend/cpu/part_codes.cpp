@@ -1,11 +1,9 @@
 // Product quantization on the CPU: the codes of rows, and the tables of queries. A task takes some rows through all parts:
 // its rows as f32 and the codewords of one part stay in the caches.
 #include <algorithm>
-#include <cstring>
-#include <numeric>
 #include <span>
-#include <vector>
 
+#include "backend/cpu/codeword_columns.h"
 #include "backend/cpu/kernels/codewords.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/rows_to_floats.h"
@@ -18,7 +16,6 @@ namespace {
 // Rows of a task: 100 microseconds of work or more, and not more than a second-level cache holds at usual dimensions.
 constexpr std::size_t task_rows = 128;
 constexpr std::size_t task_queries = 8;
-constexpr std::size_t distinct_words = most_codewords / 64;
 
 // The codebooks as the kernels read them.
 class TransposedCodebooks {
@@ -27,11 +24,10 @@ class TransposedCodebooks {
       : codebooks_(codebooks),
         columns_(budget, codebooks.dim * codebooks.count()),
         distinct_(budget, codebooks.parts * distinct_words) {
-    std::fill_n(distinct_.data(), distinct_.size(), std::uint64_t{0});
-    for (std::size_t part = 0; part < codebooks.parts; ++part) {
-      transpose(part);
-      mark_distinct(part);
-    }
+    for (std::size_t part = 0; part < codebooks.parts; ++part)
+      fill_codeword_columns(codebooks.of(part).data(), codebooks.count(), codebooks.length(part),
+                            columns_.data() + codebooks.begin(part) * codebooks.count(),
+                            distinct_.data() + part * distinct_words);
   }
 
   static std::uint64_t bytes(const Codebooks& codebooks) {
@@ -48,34 +44,6 @@ class TransposedCodebooks {
   }
 
  private:
-  void transpose(std::size_t part) {
-    const std::size_t count = codebooks_.count();
-    const std::size_t length = codebooks_.length(part);
-    const float* const words = codebooks_.of(part).data();
-    float* const columns = columns_.data() + codebooks_.begin(part) * count;
-    for (std::size_t word = 0; word < count; ++word)
-      for (std::size_t i = 0; i < length; ++i) columns[i * count + word] = words[word * length + i];
-  }
-
-  // Equal codewords are common: parts that are constant, or have few values, leave most clusters empty.
-  void mark_distinct(std::size_t part) {
-    const std::size_t length = codebooks_.length(part);
-    const std::size_t bytes = length * sizeof(float);
-    const float* const words = codebooks_.of(part).data();
-    std::size_t order[most_codewords];
-    std::iota(order, order + codebooks_.count(), std::size_t{0});
-    const auto compare = [&](std::size_t left, std::size_t right) {
-      return std::memcmp(words + left * length, words + right * length, bytes);
-    };
-    std::sort(order, order + codebooks_.count(), [&](std::size_t left, std::size_t right) {
-      const int difference = compare(left, right);
-      return difference != 0 ? difference < 0 : left < right;
-    });
-    for (std::size_t i = 0; i < codebooks_.count(); ++i)
-      if (i == 0 || compare(order[i - 1], order[i]) != 0)
-        distinct_[part * distinct_words + order[i] / 64] |= std::uint64_t{1} << order[i] % 64;
-  }
-
   const Codebooks& codebooks_;
   Buffer<float> columns_;           // part after part, each [its elements, 2^bits]
   Buffer<std::uint64_t> distinct_;  // [parts, distinct_words]

@@ -1,4 +1,4 @@
-// The nearest of 16 or 256 short codewords. Squared differences are added in f32, a codeword per lane. All terms are positive,
+// The nearest of up to 256 short codewords. Squared differences are added in f32, a codeword per lane. All terms are positive,
 // hence every sum is within a known share of its true value: codewords beyond the least sum and that share cannot be
 // the nearest. Nearly always one is left, and it is the answer; else those left are evaluated as a distance is reported.
 // Which codeword is found does not depend on the instruction set, though the sums do.
@@ -32,8 +32,9 @@ constexpr std::size_t word_bits = 64;
 // Rows that share the loads of a codeword; with two vectors of codewords, eight sums are under way.
 constexpr std::size_t rows_at_once = 4;
 
-// Sums of squared differences of `rows_at_once` rows from all codewords, and the least of each row.
-template <std::size_t vectors>
+// Sums of squared differences of `rows_at_once` rows from all codewords, and the least of each row. fixed_dim: 0, or the
+// number of elements, for loops without a count.
+template <std::size_t vectors, std::size_t fixed_dim>
 HWY_INLINE void score(const CodewordsView& codewords, const float* HWY_RESTRICT rows, std::size_t stride,
                       float (*HWY_RESTRICT scores)[most_codewords], float* HWY_RESTRICT least) {
   const FloatTag df;
@@ -44,7 +45,8 @@ HWY_INLINE void score(const CodewordsView& codewords, const float* HWY_RESTRICT 
     for (auto& row : sums)
       for (Vector& sum : row) sum = hn::Zero(df);
     const float* column = codewords.columns + first;
-    for (std::size_t i = 0; i < codewords.dim; ++i, column += codewords.count) {
+    const std::size_t dim = fixed_dim != 0 ? fixed_dim : codewords.dim;
+    for (std::size_t i = 0; i < dim; ++i, column += codewords.count) {
       Vector words[vectors];
       for (std::size_t v = 0; v < vectors; ++v) words[v] = hn::LoadU(df, column + v * lanes);
       for (std::size_t r = 0; r < rows_at_once; ++r) {
@@ -66,10 +68,14 @@ HWY_INLINE void score(const CodewordsView& codewords, const float* HWY_RESTRICT 
 
 HWY_INLINE void score(const CodewordsView& codewords, const float* rows, std::size_t stride,
                       float (*scores)[most_codewords], float* least) {
-  if (codewords.count % (2 * lanes) == 0)
-    score<2>(codewords, rows, stride, scores, least);
+  if (codewords.count % (2 * lanes) != 0)
+    score<1, 0>(codewords, rows, stride, scores, least);
+  else if (codewords.dim == 4)
+    score<2, 4>(codewords, rows, stride, scores, least);
+  else if (codewords.dim == 8)
+    score<2, 8>(codewords, rows, stride, scores, least);
   else
-    score<1>(codewords, rows, stride, scores, least);
+    score<2, 0>(codewords, rows, stride, scores, least);
 }
 
 // The squared distance as core/distance.h defines it.
@@ -84,10 +90,10 @@ HWY_INLINE float evaluate(const float* row, const float* codeword, std::size_t d
 
 // With u = 2^-24, a sum of dim terms is off by (dim + 2) u of itself at the most, and by dim smallest numbers where
 // squares underflow. Two sums are compared, and the rounding of two reported distances is to be told apart: 4 (dim + 4) u
-// and 4 (dim + 2) smallest numbers are more than enough.
+// and 4 (dim + 2) smallest numbers are more than enough. For the latter stands 2^-100, since arithmetic with numbers as
+// small as those took half the time of a search.
 HWY_INLINE float limit_of(float least, std::size_t dim) {
-  const auto terms = static_cast<float>(dim);
-  return least * (1 + 4 * (terms + 4) * 0x1p-24F) + 4 * (terms + 2) * 0x1p-149F;
+  return least * (1 + 4 * (static_cast<float>(dim) + 4) * 0x1p-24F) + 0x1p-100F;
 }
 
 HWY_INLINE std::uint8_t choose(const CodewordsView& codewords, const float* row,
@@ -125,6 +131,16 @@ HWY_INLINE std::uint8_t choose(const CodewordsView& codewords, const float* row,
   return static_cast<std::uint8_t>(found);
 }
 
+HWY_INLINE void answer(const NearestCodewordsArgs& args, std::size_t index, const float* scores,
+                       float least) {
+  const CodewordsView& codewords = args.codewords;
+  const float* const row = args.rows + index * args.stride;
+  args.nearest[index] = choose(codewords, row, scores, least);
+  if (args.distances != nullptr)
+    args.distances[index] =
+        evaluate(row, codewords.words + args.nearest[index] * codewords.dim, codewords.dim);
+}
+
 void nearest(const NearestCodewordsArgs& args) noexcept {
   HWY_ALIGN float scores[rows_at_once][most_codewords];
   float least[rows_at_once];
@@ -133,17 +149,14 @@ void nearest(const NearestCodewordsArgs& args) noexcept {
     // The last rows of a tile are looked at twice where they are no whole group, or one by one where there is none.
     if (args.count < rows_at_once) {
       for (std::size_t r = 0; r < args.count; ++r) {
-        const float* const only = args.rows + r * args.stride;
-        score(codewords, only, 0, scores, least);
-        args.nearest[r] = choose(codewords, only, scores[0], least[0]);
+        score(codewords, args.rows + r * args.stride, 0, scores, least);
+        answer(args, r, scores[0], least[0]);
       }
       return;
     }
     const std::size_t first = std::min(row, args.count - rows_at_once);
-    const float* const rows = args.rows + first * args.stride;
-    score(codewords, rows, args.stride, scores, least);
-    for (std::size_t r = 0; r < rows_at_once; ++r)
-      args.nearest[first + r] = choose(codewords, rows + r * args.stride, scores[r], least[r]);
+    score(codewords, args.rows + first * args.stride, args.stride, scores, least);
+    for (std::size_t r = 0; r < rows_at_once; ++r) answer(args, first + r, scores[r], least[r]);
   }
 }
 

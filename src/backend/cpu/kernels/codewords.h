@@ -14,8 +14,9 @@ struct CodewordsView {
   const float* words = nullptr;    // [count, dim]
   const float* columns = nullptr;  // [dim, count] the same, transposed
   std::size_t dim = 0;
-  std::size_t count = 0;  // 16 or 256
-  // Bit i of the words: whether codeword i is the first of its value. Later ones are never the nearest.
+  std::size_t count =
+      0;  // a multiple of 16, at most 256; columns of infinities stand for codewords that are not there
+  // Bit i of the words: whether codeword i is there and the first of its value. Others are never the nearest.
   const std::uint64_t* distinct = nullptr;
 };
 
@@ -25,6 +26,7 @@ struct NearestCodewordsArgs {
   std::size_t stride = 0;       // elements from one row to the next
   std::size_t count = 0;
   std::uint8_t* nearest = nullptr;  // [count] out
+  float* distances = nullptr;       // [count] out, as reported; null: not wanted
 };
 
 struct CodewordTableArgs {
