@@ -80,8 +80,11 @@ ExitCode run_remove(Session& session, const ChangeArguments& arguments) {
   const std::vector<Id> ids = read_ids(arguments.ids);
   const Context context = open_silent_context(arguments.machine);
   Ivf index = open_index(context, arguments.index);
-  const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
-  const std::size_t removed = index.remove(context, ids);
+  ProgressBar bar(choose_progress_style(session.quiet), "remove", "rows", index.size());
+  const Context own = context.with_progress(bar.callback());
+  const Interrupt::Protection protection = session.interrupt->protect([&own] { own.cancel(); });
+  const std::size_t removed = index.remove(own, ids);
+  bar.finish();
   session.interrupt->check();
   save(index, arguments.output);
   Json json = describe_index(index, arguments.output);
@@ -95,18 +98,20 @@ ExitCode run_merge(Session& session, const ChangeArguments& arguments) {
   const Context context = open_silent_context(arguments.machine);
   Ivf index = open_index(context, arguments.index);
   const std::size_t before = index.size();
-  const Interrupt::Protection protection = session.interrupt->protect();
   for (const std::string& other : arguments.others) {
     session.interrupt->check();
     const Ivf more = open_index(context, other);
+    ProgressBar bar(choose_progress_style(session.quiet), "merge", "rows", more.size());
+    const Context own = context.with_progress(bar.callback());
+    const Interrupt::Protection protection = session.interrupt->protect([&own] { own.cancel(); });
     try {
-      index.merge(more);
+      index.merge(own, more);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::invalid_argument) throw;
       refuse(fmt::format("'{}' into '{}': {}", other, arguments.index.string(), error.what()));
     }
   }
-  session.interrupt->check();
+  const Interrupt::Protection protection = session.interrupt->protect();
   save(index, arguments.output);
   const std::size_t merged = index.size() - before;
   Json json = describe_index(index, arguments.output);

@@ -36,9 +36,15 @@ std::vector<Id> read_ids(const std::filesystem::path& path);
 void add_rows(const Session& session, const Context& context, Ivf& index, RowsView rows,
               std::span<const Id> ids, ProgressBar& bar);
 
+// --recall must be above 0 and at most 1.
+void check_recall(double recall);
+// With a bar of its own. `recall` is the one wanted.
+void measure_index(Session& session, const Context& machine, Ivf& index, RowsView rows,
+                   const MeasureOptions& options);
+
 // Rows, lists, and so on, of an index that has just been written.
 Json describe_index(const Ivf& index, const std::filesystem::path& output);
-// Prints the JSON, or the words "wrote ... to ..." as a remark.
+// Prints the JSON, or the words "wrote ... to ..." as a remark, with what was measured.
 void tell_of_index(const Session& session, const Json& json, const Ivf& index,
                    const std::filesystem::path& output, const std::string& what);
 

@@ -175,7 +175,7 @@ void add_search(CLI::App& app, Session& session) {
   CLI::Option* const rows =
       add_path(*command, "--rows", arguments->rows, "The vectors themselves, row i with id i: a second look");
   add_count(*command, "--candidates", arguments->candidates, 1,
-            "Rows to look at again, at least k (10 k, at least 100)")
+            "Rows to look at again, at least k (the index's own number)")
       ->needs(rows);
   add_path(*command, "-o,--output", arguments->output,
            "Where the neighbours go; without it a few are printed");

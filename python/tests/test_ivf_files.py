@@ -29,6 +29,15 @@ def test_save_and_load(kind, flat, product, rows, tmp_path):
     assert len(nearwise.load_ivf(tmp_path / "index.nw")) == 2000
 
 
+def test_measurements_are_saved(rows, tmp_path):
+    index = nearwise.IvfPq.build(rows, lists=10, code_bytes=4)
+    index.save(tmp_path / "index.nw")
+    loaded = nearwise.load_ivf(tmp_path / "index.nw")
+    assert loaded.measured == index.measured and loaded.candidates == index.candidates >= 100
+    metadata = nearwise.inspect(tmp_path / "index.nw").metadata
+    assert float(metadata["measured.recall"]) == index.measured.recall and metadata["measured.queries"] == "500"
+
+
 def test_an_index_saved_over_its_own_file(flat, rows, tmp_path):
     flat.save(tmp_path / "index.nw")
     loaded = nearwise.load_ivf(tmp_path / "index.nw")

@@ -25,8 +25,8 @@ std::size_t usual_lists(std::size_t rows) {
 
 // Looked at by a search that names no number, until somebody measures: a share of the lists that falls with their number.
 std::size_t usual_probes(std::size_t lists) {
-  return std::max<std::size_t>(
-      1, static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(lists)) / 2)));
+  const auto share = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(lists)) / 2));
+  return std::min(lists, std::max<std::size_t>(2, share));
 }
 
 std::size_t usual_code_bytes(std::size_t dim) {
@@ -34,6 +34,17 @@ std::size_t usual_code_bytes(std::size_t dim) {
 }
 
 Metric metric_of_kmeans(Metric metric) { return metric == Metric::euclidean ? Metric::sqeuclidean : metric; }
+
+template <typename Index, typename Options>
+Index build_index(const Context& context, const RowsView& rows, const Options& options,
+                  const MeasureOptions& measure) {
+  index::check_options(measure);
+  Index index = Index::train(context, rows, options);
+  index.add(context, rows);
+  // A row alone has no neighbours.
+  if (index.size() >= 2) index.measure_probes(context, rows, measure);
+  return index;
+}
 
 struct Coarse {
   Matrix<float> centroids;
@@ -82,6 +93,16 @@ IvfFlat IvfFlat::train(const Context& context, RowsView rows, const IvfFlatOptio
                 .budget = budget,
                 .file = {},
                 .rows = index::InvertedLists(budget, lists, rows.dim() * element_size(rows.type()))}));
+}
+
+IvfFlat IvfFlat::build(const Context& context, RowsView rows, const IvfFlatOptions& options,
+                       const MeasureOptions& measure) {
+  return build_index<IvfFlat>(context, rows, options, measure);
+}
+
+IvfPq IvfPq::build(const Context& context, RowsView rows, const IvfPqOptions& options,
+                   const MeasureOptions& measure) {
+  return build_index<IvfPq>(context, rows, options, measure);
 }
 
 IvfPq IvfPq::train(const Context& context, RowsView rows, const IvfPqOptions& options) {

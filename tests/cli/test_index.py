@@ -72,6 +72,52 @@ def test_the_same_command_writes_the_same_bytes(nearwise, files, tmp_path):
     assert (tmp_path / "index.nw").read_bytes() not in written
 
 
+def recall_of(nearwise, tmp_path, rows, probes, *options):
+    """10-recall@10 of all rows, none being its own neighbour."""
+    nearwise("search", "index.nw", "rows.fbin", "-k", 11, "--probes", probes, "-o", "all.bin", *options)
+    found = formats.read_truth_bin(tmp_path / "all.bin")[0]
+    truth = oracle(rows, rows, "sqeuclidean")[1]
+    return np.mean([len({id for id in line if id != row} & {id for id in true[:11] if id != row}) / 10
+                    for row, (line, true) in enumerate(zip(found, truth))])
+
+
+def test_what_is_not_given_is_measured(nearwise, files, tmp_path):
+    rows, _ = files
+    spoken = nearwise("build", "rows.fbin", "--seed", 2, "-o", "index.nw").err
+    file = nearwise("info", "index.nw", "--json").json["files"][0]["metadata"]
+    probes, candidates = int(file["probes"]), int(file["candidates"])
+    assert 2 <= probes < 30 and candidates >= 100 and file["measured.queries"] == "500"
+    recall = float(file["measured.recall"])
+    assert recall >= 0.9 and file["measured.rows"] == "1200" and file["measured.target"] == "0.9"
+    assert f"{recall:.3f} of the 10 nearest found in {probes} of 30 lists, with --rows and {candidates} candidates" in spoken
+    assert "measured with 500 of 1200 rows" in spoken and "warning" not in spoken
+    assert "measured.recall" in nearwise("info", "index.nw").out
+    searched = nearwise("search", "index.nw", "queries.fbin", "--json").json
+    assert searched["probes"] == probes
+    # All rows searched for: what is measured is what is found, and one list less is not enough.
+    measured = nearwise("measure", "index.nw", "rows.fbin", "--queries", ROWS, "--recall", 0.99, "-o", "index.nw", "--json").json
+    assert measured["measured"]["reached"] and measured["measured"]["queries"] == ROWS
+    look = ["--rows", "rows.fbin", "--candidates", measured["candidates"]]
+    assert recall_of(nearwise, tmp_path, rows, measured["probes"], *look) == pytest.approx(measured["measured"]["recall"])
+    assert recall_of(nearwise, tmp_path, rows, measured["probes"] - 1, *look) < 0.99
+    # Without a second look codes of 8 bytes do not find as much, and that is said.
+    blurred = nearwise("measure", "index.nw", "rows.fbin", "--queries", ROWS, "--codes-only", "--recall", 0.999, "-o", "codes.nw")
+    assert "warning: recall 0.999 cannot be reached: 0." in blurred.err
+    assert nearwise("info", "codes.nw", "--json").json["files"][0]["metadata"]["measured.candidates"] == "0"
+    given = nearwise("build", "rows.fbin", "--probes", 7, "-o", "index.nw", "--json").json
+    assert given["probes"] == 7 and given["measured"] is None
+
+
+def test_measuring_after_adding_is_building(nearwise, files):
+    built = nearwise("build", "rows.fbin", "--lists", 9, "-o", "whole.nw", "--json").json
+    nearwise("build", "rows.fbin", "--lists", 9, "--train-only", "-o", "index.nw")
+    added = nearwise("add", "index.nw", "rows.fbin", "-o", "index.nw", "--json").json
+    assert added["measured"] is None
+    measured = nearwise("measure", "index.nw", "rows.fbin", "-o", "index.nw", "--json").json
+    for key in ("probes", "candidates", "measured"):
+        assert measured[key] == built[key]
+
+
 def test_options_reach_the_index(nearwise, files):
     built = nearwise("build", "rows.fbin", "--lists", 9, "--code-bytes", 6, "--bits", 4, "--probes", 4, "--metric", "cosine",
                      "-o", "index.nw", "--json").json
@@ -103,8 +149,8 @@ def test_add(nearwise, files, tmp_path):
     rows, _ = files
     formats.write_vectors(tmp_path / "first.fbin", rows[:700])
     formats.write_vectors(tmp_path / "second.fbin", rows[700:])
-    nearwise("build", "rows.fbin", "--lists", 8, "-o", "whole.nw")
-    nearwise("build", "rows.fbin", "--lists", 8, "--train-only", "-o", "index.nw")
+    nearwise("build", "rows.fbin", "--lists", 8, "--probes", 3, "-o", "whole.nw")
+    nearwise("build", "rows.fbin", "--lists", 8, "--probes", 3, "--train-only", "-o", "index.nw")
     assert nearwise("info", "index.nw", "--json").json["files"][0]["rows"] == 0
     assert "700 added" in nearwise("add", "index.nw", "first.fbin", "-o", "index.nw").err
     added = nearwise("add", "index.nw", "second.fbin", "-o", "index.nw", "--json").json  # the same file
@@ -139,8 +185,8 @@ def test_ids(nearwise, files, tmp_path, suffix):
 
 def test_parts_are_merged(nearwise, files, tmp_path):
     rows, _ = files
-    nearwise("build", "rows.fbin", "--lists", 8, "-o", "whole.nw")
-    nearwise("build", "rows.fbin", "--lists", 8, "--train-only", "-o", "trained.nw")
+    nearwise("build", "rows.fbin", "--lists", 8, "--probes", 3, "-o", "whole.nw")
+    nearwise("build", "rows.fbin", "--lists", 8, "--probes", 3, "--train-only", "-o", "trained.nw")
     for number, first in enumerate((0, 500, 900)):
         formats.write_vectors(tmp_path / "part.fbin", rows[first : (500, 900, ROWS)[number]])
         nearwise("add", "trained.nw", "part.fbin", "--first-id", first, "-o", f"part{number}.nw")
