@@ -12,6 +12,7 @@
 #include "cli/index_file.h"
 #include "cli/machine_options.h"
 #include "cli/progress_bar.h"
+#include "cli/result_file.h"
 #include "cli/session.h"
 #include "nearwise/ivf.h"
 
@@ -98,6 +99,8 @@ ExitCode run_build(Session& session, const BuildArguments& arguments) {
   const VectorFile base_file = open_vectors(arguments.base);
   const RowsView base = base_file.rows();
   check_arguments(arguments, base);
+  Provenance run = describe_run(session);
+  run["base"] = describe_input(arguments.base, base);
 
   const Context machine = open_silent_context(arguments.machine, arguments.seed);
   const auto start = std::chrono::steady_clock::now();
@@ -113,6 +116,7 @@ ExitCode run_build(Session& session, const BuildArguments& arguments) {
     if (arguments.probes == 0 && index.size() >= 2)
       measure_index(session, machine, index, base, {.recall = arguments.recall});
   }
+  record_run(run, index);
   const Interrupt::Protection protection = session.interrupt->protect();
   save(index, arguments.output);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -77,10 +77,6 @@ Ivf open_index(const Context& context, const std::filesystem::path& path) {
   return load_ivf(context, path);
 }
 
-std::size_t next_id_of(const std::filesystem::path& path) {
-  return std::stoull(inspect(path).metadata.at("next_id"));
-}
-
 void check_index_output(const std::filesystem::path& output) {
   require_index_suffix(output);
   require_creatable(output);
@@ -130,6 +126,12 @@ void measure_index(Session& session, const Context& machine, Ivf& index, RowsVie
   const Context own = machine.with_progress(bar.callback());
   const Interrupt::Protection protection = session.interrupt->protect([&own] { own.cancel(); });
   index.measure_probes(own, rows, options);
+}
+
+void record_run(const Provenance& run, Ivf& index) {
+  Provenance provenance = index.provenance();
+  for (const auto& [key, text] : run) provenance.insert_or_assign(key, text);
+  index.set_provenance(std::move(provenance));
 }
 
 Json describe_index(const Ivf& index, const std::filesystem::path& output) {

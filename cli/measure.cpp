@@ -33,7 +33,7 @@ void check_arguments(const MeasureArguments& arguments, const Ivf& index, RowsVi
   if (rows.dim() != index.dim())
     refuse(fmt::format("rows and index must have the same dimension, '{}' has {} and '{}' has {}",
                        arguments.rows.string(), rows.dim(), arguments.index.string(), index.dim()));
-  const std::size_t ids = next_id_of(arguments.index);
+  const auto ids = static_cast<std::size_t>(index.next_id());
   if (rows.rows() < ids)
     refuse(fmt::format("a row for every id expected, '{}' has {} and '{}' ids below {}",
                        arguments.rows.string(), rows.rows(), arguments.index.string(), ids));
@@ -44,6 +44,7 @@ void check_arguments(const MeasureArguments& arguments, const Ivf& index, RowsVi
 
 ExitCode run_measure(Session& session, const MeasureArguments& arguments) {
   check_index_output(arguments.output);
+  const Provenance run = describe_run(session);
   const VectorFile file = open_vectors(arguments.rows);
   const Context machine = open_silent_context(arguments.machine, arguments.seed);
   Ivf index = open_index(machine, arguments.index);
@@ -53,6 +54,7 @@ ExitCode run_measure(Session& session, const MeasureArguments& arguments) {
         session, machine, index, file.rows(),
         {.recall = arguments.recall, .queries = arguments.queries, .second_look = !arguments.codes_only});
   });
+  record_run(run, index);
   const Interrupt::Protection protection = session.interrupt->protect();
   save(index, arguments.output);
   tell_of_index(session, describe_index(index, arguments.output), index, arguments.output,

@@ -55,7 +55,7 @@ void check_arguments(const SearchArguments& arguments, const Ivf& index, RowsVie
   require_dim(arguments.rows, rows);
   if (arguments.candidates != 0 && arguments.candidates < arguments.k)
     refuse(fmt::format("{} candidates are fewer than k = {}", arguments.candidates, arguments.k));
-  const std::size_t ids = next_id_of(arguments.index);
+  const auto ids = static_cast<std::size_t>(index.next_id());
   if (rows.rows() == 0 || rows.rows() < ids)
     refuse(fmt::format("a row for every id expected, '{}' has {} and '{}' ids below {}",
                        arguments.rows.string(), rows.rows(), arguments.index.string(), ids));

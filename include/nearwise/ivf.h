@@ -15,9 +15,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
@@ -26,6 +28,8 @@
 #include "nearwise/types.h"
 
 namespace nearwise {
+
+class MemoryBudget;
 
 struct IvfSearchOptions {
   std::size_t probes = 0;  // lists to look at; 0: the index's own number
@@ -73,12 +77,18 @@ class Ivf {
   void merge(const Context& context, const Ivf& other);
   // An index with the same quantizers and without rows.
   Ivf empty_copy() const;
+  // The rows [first, first + count) in the order of lists, on the budget of another context: parts in turn, merged into an
+  // empty copy, are the whole.
+  Ivf part(const Context& context, std::size_t first, std::size_t count) const;
+  // Element for element: rows of the one may be merged into the other.
+  bool has_quantizers_of(const Ivf& other) const;
 
   // [queries, k], padded where the lists hold fewer rows.
   Neighbors search(const Context& context, RowsView queries, std::size_t k,
                    const IvfSearchOptions& options = {}) const;
 
   std::size_t size() const;  // rows
+  Id next_id() const;        // one above the largest id there ever was
   std::size_t dim() const;
   std::size_t lists() const;
   std::size_t list_size(std::size_t list) const;
@@ -86,9 +96,10 @@ class Ivf {
   Metric metric() const;
   MatrixView<const float> centroids() const;  // [lists, dim]
   const ProductQuantizer* quantizer()
-      const;                       // of what the centroids leave over; null: rows are kept as they are
-  std::size_t probes() const;      // of a search that names none
-  std::size_t candidates() const;  // of a second look that names none, for k of up to 10
+      const;                   // of what the centroids leave over; null: rows are kept as they are
+  std::size_t probes() const;  // of a search that names none
+  // Of a second look that names none: the same for k of up to 10, above in proportion.
+  std::size_t candidates(std::size_t k = 10) const;
   void set_probes(std::size_t probes);
 
   // Makes the index's own numbers the smallest probes, with the cheapest candidates for a second look, that reach the recall
@@ -99,12 +110,17 @@ class Ivf {
   // The last measurement; none after set_probes. Rows that came or went since are not in it: compare its `rows` with size().
   const std::optional<MeasuredRecall>& measured() const;
 
+  // Where it comes from, as free text, saved with it: "version", "training" and "seed" are the training's.
+  const std::map<std::string, std::string>& provenance() const;
+  void set_provenance(std::map<std::string, std::string> provenance);
+
  protected:
   struct State;
   explicit Ivf(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 
  private:
+  Ivf empty_copy(const std::shared_ptr<MemoryBudget>& budget) const;
   friend void save(const Ivf& index, const std::filesystem::path& path);
   friend Ivf load_ivf(const Context& context, const std::filesystem::path& path);
 };

@@ -2,6 +2,7 @@
 #include "nearwise/ivf.h"
 
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -12,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -188,6 +190,14 @@ class InvertedFile {
     const std::unique_lock lock(mutex_);
     index_.set_probes(probes);
   }
+  std::map<std::string, std::string> provenance() const {
+    return reading([&] { return index_.provenance(); });
+  }
+  void set_provenance(const std::map<std::string, std::string>& provenance) {
+    const nb::gil_scoped_release unlocked;
+    const std::unique_lock lock(mutex_);
+    index_.set_provenance(provenance);
+  }
   // Never changed.
   const Ivf& index() const { return index_; }
   std::string metric() const { return std::string(name(index_.metric())); }
@@ -329,6 +339,7 @@ void bind_ivf(nb::module_& module) {
       .def_prop_ro("centroids", centroids_of, "[lists, dim]")
       .def_prop_ro("measured", &InvertedFile::measured, "The fields of MeasuredRecall, or None.")
       .def_prop_ro("candidates", &InvertedFile::candidates)
+      .def_prop_rw("provenance", &InvertedFile::provenance, &InvertedFile::set_provenance)
       .def_prop_rw("probes", &InvertedFile::probes, &InvertedFile::set_probes);
   module.def("train_ivf_flat", train_flat, nb::arg("rows"), nb::arg("rows_type"), nb::arg("metric"),
              nb::arg("lists"), nb::arg("iterations"), nb::arg("rows_per_list"), nb::arg("seed"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, NamedTuple, Optional, TypeVar, Union
+from typing import Any, Mapping, NamedTuple, Optional, TypeVar, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -200,7 +200,10 @@ class Ivf:
         return measured
 
     def save(self, path: Path) -> None:
-        """Saves it in a .nw file, checksummed. Whatever happens, the old file or the new one is there, whole."""
+        """Saves it in a .nw file, checksummed. Whatever happens, the old file or the new one is there, whole.
+
+        `provenance`, `probes` and what was measured are saved with it.
+        """
         self._index.save(os.fspath(path))
 
     def list_size(self, list: int) -> int:
@@ -250,6 +253,15 @@ class Ivf:
     def candidates(self) -> int:
         """Rows that a search looks at again if it is given `rows` and does not say how many, for k of up to 10."""
         return self._index.candidates
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """Where it comes from, as free text: "version", "training" and "seed" are its training's. May be set, and is saved."""
+        return self._index.provenance
+
+    @provenance.setter
+    def provenance(self, provenance: Mapping[str, str]) -> None:
+        self._index.provenance = _options.texts(provenance, "provenance")
 
     @property
     def measured(self) -> Optional[MeasuredRecall]:

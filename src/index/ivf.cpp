@@ -48,7 +48,12 @@ Metric Ivf::metric() const { return state_->metric; }
 MatrixView<const float> Ivf::centroids() const { return state_->centroids; }
 const ProductQuantizer* Ivf::quantizer() const { return state_->quantizer ? &*state_->quantizer : nullptr; }
 std::size_t Ivf::probes() const { return state_->probes; }
-std::size_t Ivf::candidates() const { return state_->candidates; }
+std::size_t Ivf::candidates(std::size_t k) const { return state_->candidates_for(k); }
+Id Ivf::next_id() const { return state_->next_id; }
+const std::map<std::string, std::string>& Ivf::provenance() const { return state_->provenance; }
+void Ivf::set_provenance(std::map<std::string, std::string> provenance) {
+  state_->provenance = std::move(provenance);
+}
 const std::optional<MeasuredRecall>& Ivf::measured() const { return state_->measured; }
 void Ivf::set_probes(std::size_t probes) {
   require(probes >= 1 && probes <= lists(), "set_probes: 1 to {} lists expected, given {}", lists(), probes);
@@ -145,16 +150,22 @@ std::size_t Ivf::remove(const Context& context, std::span<const Id> ids) {
   return removed;
 }
 
+bool Ivf::has_quantizers_of(const Ivf& other) const {
+  const State& mine = *state_;
+  const State& theirs = *other.state_;
+  if (mine.metric != theirs.metric || mine.type != theirs.type || !equal(mine.centroids, theirs.centroids) ||
+      mine.quantizer.has_value() != theirs.quantizer.has_value())
+    return false;
+  return !mine.quantizer || (mine.quantizer->bits() == theirs.quantizer->bits() &&
+                             mine.quantizer->parts() == theirs.quantizer->parts() &&
+                             std::ranges::equal(mine.quantizer->codebooks(), theirs.quantizer->codebooks()));
+}
+
 void Ivf::merge(const Context& context, const Ivf& other) {
   State& state = *state_;
   const State& more = *other.state_;
   require(&state != &more, "merge: another index expected, given the index itself");
-  const bool same_quantizer =
-      state.quantizer.has_value() == more.quantizer.has_value() &&
-      (!state.quantizer || (state.quantizer->bits() == more.quantizer->bits() &&
-                            std::ranges::equal(state.quantizer->codebooks(), more.quantizer->codebooks())));
-  require(state.metric == more.metric && state.type == more.type && equal(state.centroids, more.centroids) &&
-              same_quantizer && code_bytes() == other.code_bytes(),
+  require(has_quantizers_of(other),
           "merge: an index with the same quantizers expected (made by one training), given another");
   require(other.size() <= most_shard_rows - size(), "merge: an index holds at most {} rows, given {} and {}",
           most_shard_rows, size(), other.size());
@@ -178,24 +189,48 @@ void Ivf::merge(const Context& context, const Ivf& other) {
   progress.finish();
 }
 
-Ivf Ivf::empty_copy() const {
+Ivf Ivf::empty_copy() const { return empty_copy(state_->budget); }
+
+Ivf Ivf::part(const Context& context, std::size_t first, std::size_t count) const {
+  require(first <= size() && count <= size() - first, "part: rows of 0 to {} expected, given {} from {}",
+          size(), count, first);
+  const Context::State& caller = context.state();
+  ProgressMeter progress(caller.options.progress, caller.clock, "part", count);
+  Ivf copy = empty_copy(caller.budget);
+  std::size_t begin = 0;
+  for (std::size_t list = 0; list < lists(); ++list) {
+    caller.cancel.check();
+    const ListView view = state_->rows.view(list);
+    const std::size_t from = std::clamp(first, begin, begin + view.rows) - begin;
+    const std::size_t to = std::clamp(first + count, begin, begin + view.rows) - begin;
+    copy.state_->rows.reserve(list, to - from);
+    copy.state_->rows.append(list, {view.codes + from * code_bytes(), view.ids + from, to - from});
+    progress.add(to - from);
+    begin += view.rows;
+  }
+  copy.state_->next_id = next_id();
+  progress.finish();
+  return copy;
+}
+
+Ivf Ivf::empty_copy(const std::shared_ptr<MemoryBudget>& budget) const {
   const State& state = *state_;
   Matrix<float> centroids(lists(), dim());
   std::copy_n(state.centroids.data(), lists() * dim(), centroids.data());
-  return Ivf(
-      std::unique_ptr<State>(new State{.metric = state.metric,
-                                       .type = state.type,
-                                       .centroids = std::move(centroids),
-                                       .quantizer = state.quantizer,
-                                       .part_begins = state.part_begins,
-                                       .centre = state.centre,
-                                       .probes = state.probes,
-                                       .candidates = state.candidates,
-                                       .measured = state.measured,
-                                       .next_id = 0,
-                                       .budget = state.budget,
-                                       .file = {},
-                                       .rows = index::InvertedLists(state.budget, lists(), code_bytes())}));
+  return Ivf(std::unique_ptr<State>(new State{.metric = state.metric,
+                                              .type = state.type,
+                                              .centroids = std::move(centroids),
+                                              .quantizer = state.quantizer,
+                                              .part_begins = state.part_begins,
+                                              .centre = state.centre,
+                                              .probes = state.probes,
+                                              .candidates = state.candidates,
+                                              .measured = state.measured,
+                                              .provenance = state.provenance,
+                                              .next_id = 0,
+                                              .budget = budget,
+                                              .file = {},
+                                              .rows = index::InvertedLists(budget, lists(), code_bytes())}));
 }
 
 }  // namespace nearwise

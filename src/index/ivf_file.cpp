@@ -9,6 +9,7 @@
 #include "index/ivf_state.h"
 #include "io/container_reader.h"
 #include "io/container_writer.h"
+#include "io/metadata.h"
 #include "ops/exact_search.h"
 #include "ops/finite_rows.h"
 
@@ -29,6 +30,7 @@ struct Header {
   std::size_t probes;
   std::size_t candidates;
   std::optional<MeasuredRecall> measured;
+  std::map<std::string, std::string> provenance;
   Id next_id;
 };
 
@@ -95,6 +97,8 @@ Header read_header(const ContainerReader& reader) {
       .candidates = metadata.contains("candidates") ? number(metadata, "candidates", source)
                                                     : index::unmeasured_candidates,
       .measured = read_measured(metadata, source),
+      .provenance = metadata.contains("provenance") ? read_provenance(metadata, source)
+                                                    : std::map<std::string, std::string>(),
       .next_id = static_cast<Id>(number(metadata, "next_id", source))};
   const bool is_product = header.parts != 0;
   if (header.dim == 0 || header.parts > header.dim || header.next_id < 0 ||
@@ -148,6 +152,7 @@ void save(const Ivf& index, const std::filesystem::path& path) {
                    {"probes", state.probes},
                    {"candidates", state.candidates},
                    {"next_id", static_cast<std::uint64_t>(state.next_id)}};
+  metadata["provenance"] = state.provenance;
   if (state.measured) metadata["measured"] = describe(*state.measured);
   writer.write_metadata(metadata);
   writer.write_section("centroids", state.centroids.view());
@@ -222,6 +227,7 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
                      .probes = header.probes,
                      .candidates = header.candidates,
                      .measured = header.measured,
+                     .provenance = header.provenance,
                      .next_id = header.next_id,
                      .budget = budget,
                      .file = reader,

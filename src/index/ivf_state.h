@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backend/lists.h"
@@ -48,6 +50,7 @@ struct Ivf::State {
   std::size_t probes = 1;
   std::size_t candidates = index::unmeasured_candidates;
   std::optional<MeasuredRecall> measured = {};
+  std::map<std::string, std::string> provenance = {};
   Id next_id = 0;  // one above the largest
   std::shared_ptr<MemoryBudget> budget;
   std::shared_ptr<const ContainerReader> file;  // that lists were borrowed from

@@ -19,6 +19,16 @@ def files(tmp_path):
     return rows, queries
 
 
+def content(nearwise, tmp_path, name):
+    """All of an index but for the run that wrote it."""
+    file = nearwise("info", name, "--json").json["files"][0]
+    data = (tmp_path / name).read_bytes()
+    said = {key: text for key, text in file["metadata"].items() if key not in ("provenance.command", "provenance.time")}
+    sections = [data[section["offset"] : section["offset"] + section["bytes"]] for section in file["sections"]
+                if section["name"] != "metadata"]
+    return tuple(sections) + tuple(sorted(said.items()))
+
+
 def found_by(nearwise, tmp_path, index, *options, k=5):
     nearwise("search", index, "queries.fbin", "-k", k, "-o", "found.bin", *options)
     return formats.read_truth_bin(tmp_path / "found.bin")
@@ -66,10 +76,29 @@ def test_the_same_command_writes_the_same_bytes(nearwise, files, tmp_path):
     written = set()
     for variant in ([], ["--threads", 1], ["--threads", 3], ["--memory", "64MiB"], ["--seed", 0]):
         nearwise("build", "rows.fbin", "--lists", 6, "--rows-per-list", 40, "-o", "index.nw", *variant)
-        written.add((tmp_path / "index.nw").read_bytes())
+        written.add(content(nearwise, tmp_path, "index.nw"))
     assert len(written) == 1
     nearwise("build", "rows.fbin", "--lists", 6, "--rows-per-list", 40, "--seed", 5, "-o", "index.nw")
-    assert (tmp_path / "index.nw").read_bytes() not in written
+    assert content(nearwise, tmp_path, "index.nw") not in written
+
+
+def test_it_says_where_it_comes_from(nearwise, files, tmp_path):
+    written = set()
+    for _ in range(2):
+        nearwise("build", "rows.fbin", "--codec", "flat", "--lists", 6, "--seed", 4, "-o", "index.nw",
+                 env={"SOURCE_DATE_EPOCH": "86400"})
+        written.add((tmp_path / "index.nw").read_bytes())
+    assert len(written) == 1
+    metadata = nearwise("info", "index.nw", "--json").json["files"][0]["metadata"]
+    assert metadata["provenance.command"] == "nearwise build rows.fbin --codec flat --lists 6 --seed 4 -o index.nw"
+    assert metadata["provenance.base"] == f"rows.fbin, {8 + ROWS * DIM * 4} bytes, {ROWS} x {DIM} f32"
+    assert metadata["provenance.time"].startswith("1970-01-02") and metadata["provenance.seed"] == "4"
+    (tmp_path / "gone.txt").write_text("3\n")
+    nearwise("remove", "index.nw", "--ids", "gone.txt", "-o", "index.nw")
+    changed = nearwise("info", "index.nw", "--json").json["files"][0]["metadata"]
+    assert changed["provenance.command"] == "nearwise remove index.nw --ids gone.txt -o index.nw"
+    for key in ("provenance.base", "provenance.seed", "provenance.training"):
+        assert changed[key] == metadata[key]
 
 
 def recall_of(nearwise, tmp_path, rows, probes, *options):
@@ -155,7 +184,7 @@ def test_add(nearwise, files, tmp_path):
     assert "700 added" in nearwise("add", "index.nw", "first.fbin", "-o", "index.nw").err
     added = nearwise("add", "index.nw", "second.fbin", "-o", "index.nw", "--json").json  # the same file
     assert (added["added"], added["rows"], added["output"]) == (500, ROWS, "index.nw")
-    assert (tmp_path / "index.nw").read_bytes() == (tmp_path / "whole.nw").read_bytes()
+    assert content(nearwise, tmp_path, "index.nw") == content(nearwise, tmp_path, "whole.nw")
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".ivecs", ".ibin", ".txt"])
@@ -192,7 +221,7 @@ def test_parts_are_merged(nearwise, files, tmp_path):
         nearwise("add", "trained.nw", "part.fbin", "--first-id", first, "-o", f"part{number}.nw")
     merged = nearwise("merge", "part0.nw", "part1.nw", "part2.nw", "-o", "merged.nw", "--json").json
     assert (merged["merged"], merged["rows"]) == (700, ROWS)
-    assert (tmp_path / "merged.nw").read_bytes() == (tmp_path / "whole.nw").read_bytes()
+    assert content(nearwise, tmp_path, "merged.nw") == content(nearwise, tmp_path, "whole.nw")
 
 
 @pytest.mark.parametrize("suffix", [".nw", ".bin", ".ivecs", ".ibin", ".npy"])
