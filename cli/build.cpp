@@ -12,6 +12,7 @@
 #include "cli/index_file.h"
 #include "cli/machine_options.h"
 #include "cli/progress_bar.h"
+#include "cli/result_file.h"
 #include "cli/session.h"
 #include "nearwise/ivf.h"
 
@@ -28,7 +29,8 @@ struct BuildArguments {
   std::size_t rows_per_list = 256;
   std::size_t code_bytes = 0;
   std::size_t bits = 8;
-  std::size_t probes = 0;  // 0: the library's choice
+  std::size_t probes = 0;  // 0: measured
+  double recall = 0.9;
   std::size_t seed = 0;
   bool train_only = false;
   MachineArguments machine;
@@ -85,11 +87,20 @@ Ivf train_with_progress(Session& session, const Context& context, const BuildArg
   return train(own, arguments, base);
 }
 
+void add_all(Session& session, const Context& machine, Ivf& index, RowsView base) {
+  const Context context = machine.with_progress({});
+  const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
+  ProgressBar bar(choose_progress_style(session.quiet), "add", "rows", base.rows());
+  add_rows(session, context, index, base, {}, bar);
+}
+
 ExitCode run_build(Session& session, const BuildArguments& arguments) {
   check_index_output(arguments.output);
   const VectorFile base_file = open_vectors(arguments.base);
   const RowsView base = base_file.rows();
   check_arguments(arguments, base);
+  Provenance run = describe_run(session);
+  run["base"] = describe_input(arguments.base, base);
 
   const Context machine = open_silent_context(arguments.machine, arguments.seed);
   const auto start = std::chrono::steady_clock::now();
@@ -99,13 +110,14 @@ ExitCode run_build(Session& session, const BuildArguments& arguments) {
     refuse(fmt::format("{} probes exceed the {} lists", arguments.probes, index.lists()));
   if (arguments.probes != 0) index.set_probes(arguments.probes);
 
-  const Context context = machine.with_progress({});
-  const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
   if (!arguments.train_only) {
-    ProgressBar bar(choose_progress_style(session.quiet), "add", "rows", base.rows());
-    add_rows(session, context, index, base, {}, bar);
+    add_all(session, machine, index, base);
+    // A row alone has no neighbours.
+    if (arguments.probes == 0 && index.size() >= 2)
+      measure_index(session, machine, index, base, {.recall = arguments.recall});
   }
-  session.interrupt->check();
+  record_run(run, index);
+  const Interrupt::Protection protection = session.interrupt->protect();
   save(index, arguments.output);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
@@ -129,7 +141,7 @@ void add_build(CLI::App& app, Session& session) {
       "  nearwise build base.fbin --lists 4096 --code-bytes 16 --output index.nw\n"
       "  nearwise build sample.fbin --lists 4096 --train-only --output trained.nw\n\n"
       "An inverted file: rows in lists around centroids, each as a product code (pq) or as it is (flat).\n"
-      "Rows have their numbers as ids.");
+      "Rows have their numbers as ids. How many lists a search must look at is measured, and told.");
   add_path(*command, "base", arguments->base, "Vectors: .npy .fbin .fvecs .u8bin ...")->required();
   add_path(*command, "-o,--output", arguments->output, "Where the index goes: .nw")->required();
   command
@@ -145,13 +157,18 @@ void add_build(CLI::App& app, Session& session) {
   add_count(*command, "--iterations", arguments->iterations, 1, "Of k-means, at most (10)");
   add_count(*command, "--rows-per-list", arguments->rows_per_list, 0,
             "Rows to train on, drawn by the seed; 0: all (256)");
-  add_count(*command, "--probes", arguments->probes, 1,
-            "Lists that a search looks at unless it says otherwise");
+  CLI::Option* const probes =
+      add_count(*command, "--probes", arguments->probes, 1,
+                "Lists that a search looks at unless it says otherwise (measured: see --recall)");
+  add_number(*command, "--recall", arguments->recall,
+             "Of the 10 nearest rows, the share that such a search must find (0.9)")
+      ->excludes(probes);
   add_count(*command, "--seed", arguments->seed, 0, "Of the random numbers (0)");
   command->add_flag("--train-only", arguments->train_only,
                     "Leave the index without rows: for nearwise add, and parts that are merged");
   add_machine_options(*command, arguments->machine);
   command->callback([&session, arguments, code_bytes, bits] {
+    check_recall(arguments->recall);
     if (arguments->bits != 4 && arguments->bits != 8)
       throw CLI::ValidationError("--bits", fmt::format("expected 4 or 8, given {}", arguments->bits));
     for (const CLI::Option* const option : {code_bytes, bits})

@@ -56,6 +56,7 @@ void check_rows(const ChangeArguments& arguments, const Ivf& index, RowsView row
 
 ExitCode run_add(Session& session, const ChangeArguments& arguments) {
   check_index_output(arguments.output);
+  const Provenance run = describe_run(session);
   const VectorFile file = open_vectors(arguments.rows);
   const RowsView rows = file.rows();
   const Context context = open_silent_context(arguments.machine);
@@ -68,6 +69,7 @@ ExitCode run_add(Session& session, const ChangeArguments& arguments) {
   add_rows(session, context, index, rows, ids, bar);
   bar.finish();
   session.interrupt->check();
+  record_run(run, index);
   save(index, arguments.output);
   Json json = describe_index(index, arguments.output);
   json["added"] = rows.rows();
@@ -77,12 +79,17 @@ ExitCode run_add(Session& session, const ChangeArguments& arguments) {
 
 ExitCode run_remove(Session& session, const ChangeArguments& arguments) {
   check_index_output(arguments.output);
+  const Provenance run = describe_run(session);
   const std::vector<Id> ids = read_ids(arguments.ids);
   const Context context = open_silent_context(arguments.machine);
   Ivf index = open_index(context, arguments.index);
-  const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
-  const std::size_t removed = index.remove(context, ids);
+  ProgressBar bar(choose_progress_style(session.quiet), "remove", "rows", index.size());
+  const Context own = context.with_progress(bar.callback());
+  const Interrupt::Protection protection = session.interrupt->protect([&own] { own.cancel(); });
+  const std::size_t removed = index.remove(own, ids);
+  bar.finish();
   session.interrupt->check();
+  record_run(run, index);
   save(index, arguments.output);
   Json json = describe_index(index, arguments.output);
   json["removed"] = removed;
@@ -92,21 +99,25 @@ ExitCode run_remove(Session& session, const ChangeArguments& arguments) {
 
 ExitCode run_merge(Session& session, const ChangeArguments& arguments) {
   check_index_output(arguments.output);
+  const Provenance run = describe_run(session);
   const Context context = open_silent_context(arguments.machine);
   Ivf index = open_index(context, arguments.index);
   const std::size_t before = index.size();
-  const Interrupt::Protection protection = session.interrupt->protect();
   for (const std::string& other : arguments.others) {
     session.interrupt->check();
     const Ivf more = open_index(context, other);
+    ProgressBar bar(choose_progress_style(session.quiet), "merge", "rows", more.size());
+    const Context own = context.with_progress(bar.callback());
+    const Interrupt::Protection protection = session.interrupt->protect([&own] { own.cancel(); });
     try {
-      index.merge(more);
+      index.merge(own, more);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::invalid_argument) throw;
       refuse(fmt::format("'{}' into '{}': {}", other, arguments.index.string(), error.what()));
     }
   }
-  session.interrupt->check();
+  const Interrupt::Protection protection = session.interrupt->protect();
+  record_run(run, index);
   save(index, arguments.output);
   const std::size_t merged = index.size() - before;
   Json json = describe_index(index, arguments.output);

@@ -40,6 +40,27 @@ std::vector<Id> read_lines(const std::filesystem::path& path) {
   return ids;
 }
 
+Json describe_measured(const Ivf& index) {
+  if (!index.measured()) return nullptr;
+  const MeasuredRecall& measured = *index.measured();
+  return {{"recall", measured.recall},   {"recall_of_codes", measured.recall_of_codes},
+          {"target", measured.target},   {"reached", measured.reached()},
+          {"queries", measured.queries}, {"neighbors", measured.neighbors},
+          {"rows", measured.rows}};
+}
+
+std::string words_of(const MeasuredRecall& measured, const Ivf& index) {
+  const std::string look = measured.candidates == 0
+                               ? ""
+                               : fmt::format(", with --rows and {} candidates ({:.3f} without)",
+                                             measured.candidates, measured.recall_of_codes);
+  const std::string found = fmt::format(
+      "{:.3f} of the {} nearest found in {} of {} lists{}, measured with {} of {} rows", measured.recall,
+      measured.neighbors, measured.probes, index.lists(), look, measured.queries, measured.rows);
+  return measured.reached() ? found
+                            : fmt::format("warning: recall {} cannot be reached: {}", measured.target, found);
+}
+
 }  // namespace
 
 Context open_silent_context(const MachineArguments& arguments, std::uint64_t seed) {
@@ -54,10 +75,6 @@ Ivf open_index(const Context& context, const std::filesystem::path& path) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("'{}': an index expected, the file holds {}", path.string(), kind));
   return load_ivf(context, path);
-}
-
-std::size_t next_id_of(const std::filesystem::path& path) {
-  return std::stoull(inspect(path).metadata.at("next_id"));
 }
 
 void check_index_output(const std::filesystem::path& output) {
@@ -98,6 +115,25 @@ void add_rows(const Session& session, const Context& context, Ivf& index, RowsVi
   }
 }
 
+void check_recall(double recall) {
+  if (!(recall > 0 && recall <= 1))
+    throw CLI::ValidationError("--recall", fmt::format("expected above 0 and at most 1, given {}", recall));
+}
+
+void measure_index(Session& session, const Context& machine, Ivf& index, RowsView rows,
+                   const MeasureOptions& options) {
+  ProgressBar bar(choose_progress_style(session.quiet), "measure", "rows", index.size());
+  const Context own = machine.with_progress(bar.callback());
+  const Interrupt::Protection protection = session.interrupt->protect([&own] { own.cancel(); });
+  index.measure_probes(own, rows, options);
+}
+
+void record_run(const Provenance& run, Ivf& index) {
+  Provenance provenance = index.provenance();
+  for (const auto& [key, text] : run) provenance.insert_or_assign(key, text);
+  index.set_provenance(std::move(provenance));
+}
+
 Json describe_index(const Ivf& index, const std::filesystem::path& output) {
   return {{"rows", index.size()},
           {"dim", index.dim()},
@@ -106,16 +142,20 @@ Json describe_index(const Ivf& index, const std::filesystem::path& output) {
           {"code_bytes", index.code_bytes()},
           {"metric", name(index.metric())},
           {"probes", index.probes()},
+          {"candidates", index.candidates()},
+          {"measured", describe_measured(index)},
           {"output", output.string()}};
 }
 
 void tell_of_index(const Session& session, const Json& json, const Ivf& index,
                    const std::filesystem::path& output, const std::string& what) {
-  if (session.json)
+  if (session.json) {
     print(json);
-  else
-    remark(session, fmt::format("wrote {} rows in {} lists to {}: {}", index.size(), index.lists(),
-                                output.string(), what));
+    return;
+  }
+  remark(session, fmt::format("wrote {} rows in {} lists to {}: {}", index.size(), index.lists(),
+                              output.string(), what));
+  if (index.measured()) remark(session, words_of(*index.measured(), index));
 }
 
 }  // namespace nearwise::cli

@@ -10,6 +10,7 @@
 
 #include "cli/machine_options.h"
 #include "cli/progress_bar.h"
+#include "cli/result_file.h"
 #include "cli/session.h"
 #include "nearwise/context.h"
 #include "nearwise/ivf.h"
@@ -23,8 +24,6 @@ Context open_silent_context(const MachineArguments& arguments, std::uint64_t see
 
 // A .nw file of another kind, or of another suffix, is Error(invalid_argument).
 Ivf open_index(const Context& context, const std::filesystem::path& path);
-// One above the largest id that was ever in the index.
-std::size_t next_id_of(const std::filesystem::path& path);
 
 // Throws before the work what would fail after it. The output may be the index itself: it is replaced when it is complete.
 void check_index_output(const std::filesystem::path& output);
@@ -36,9 +35,18 @@ std::vector<Id> read_ids(const std::filesystem::path& path);
 void add_rows(const Session& session, const Context& context, Ivf& index, RowsView rows,
               std::span<const Id> ids, ProgressBar& bar);
 
+// --recall must be above 0 and at most 1.
+void check_recall(double recall);
+// With a bar of its own. `recall` is the one wanted.
+void measure_index(Session& session, const Context& machine, Ivf& index, RowsView rows,
+                   const MeasureOptions& options);
+
+// Adds a run (describe_run(), asked before the work) to where the index comes from; what its training has recorded stays.
+void record_run(const Provenance& run, Ivf& index);
+
 // Rows, lists, and so on, of an index that has just been written.
 Json describe_index(const Ivf& index, const std::filesystem::path& output);
-// Prints the JSON, or the words "wrote ... to ..." as a remark.
+// Prints the JSON, or the words "wrote ... to ..." as a remark, with what was measured.
 void tell_of_index(const Session& session, const Json& json, const Ivf& index,
                    const std::filesystem::path& output, const std::string& what);
 

@@ -73,6 +73,7 @@ ExitCode run(Session& session, int argc, char** argv) {
   add_add(app, session);
   add_remove(app, session);
   add_merge(app, session);
+  add_measure(app, session);
   add_search(app, session);
   add_kmeans(app, session);
   add_eval(app, session);

@@ -55,7 +55,7 @@ void check_arguments(const SearchArguments& arguments, const Ivf& index, RowsVie
   require_dim(arguments.rows, rows);
   if (arguments.candidates != 0 && arguments.candidates < arguments.k)
     refuse(fmt::format("{} candidates are fewer than k = {}", arguments.candidates, arguments.k));
-  const std::size_t ids = next_id_of(arguments.index);
+  const auto ids = static_cast<std::size_t>(index.next_id());
   if (rows.rows() == 0 || rows.rows() < ids)
     refuse(fmt::format("a row for every id expected, '{}' has {} and '{}' ids below {}",
                        arguments.rows.string(), rows.rows(), arguments.index.string(), ids));
@@ -175,7 +175,7 @@ void add_search(CLI::App& app, Session& session) {
   CLI::Option* const rows =
       add_path(*command, "--rows", arguments->rows, "The vectors themselves, row i with id i: a second look");
   add_count(*command, "--candidates", arguments->candidates, 1,
-            "Rows to look at again, at least k (10 k, at least 100)")
+            "Rows to look at again, at least k (the index's own number)")
       ->needs(rows);
   add_path(*command, "-o,--output", arguments->output,
            "Where the neighbours go; without it a few are printed");

@@ -33,6 +33,7 @@ void add_build(CLI::App& app, Session& session);
 void add_add(CLI::App& app, Session& session);
 void add_remove(CLI::App& app, Session& session);
 void add_merge(CLI::App& app, Session& session);
+void add_measure(CLI::App& app, Session& session);
 void add_search(CLI::App& app, Session& session);
 void add_kmeans(CLI::App& app, Session& session);
 void add_eval(CLI::App& app, Session& session);

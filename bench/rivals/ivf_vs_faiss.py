@@ -1,11 +1,13 @@
-"""Compares nearwise's inverted file of product codes with Faiss's, on the same rows, in one process, in turn.
+"""Compares nearwise's inverted file of product codes with those of Faiss and ScaNN, on the same rows, in one process, in turn.
 
-Runs in the environment of the rivals with nearwise's built package on PYTHONPATH. Codes have as many bytes on both sides.
+Runs in the environment of the rivals with nearwise's built package on PYTHONPATH. Codes have as many bytes as Faiss's.
   quality  recall@1, @10, @100 (whether the true nearest row is among so many) without a second look at the rows, by the
            same lists, probes and bytes; Faiss's direct IndexIVFPQ.
   speed    the most queries per second of every library at 10-recall@10 of at least the targets, with a second look, over
-           grids of probes and candidates; batches of all queries. Rivals: IVFPQ, IVFPQFastScan, IVFRaBitQ, each refined.
-Both report the seconds of training and adding. Prints one JSON object.
+           grids of lists, probes and candidates; batches of all queries.
+  latency  one query at a time, 2,000 of them: the median and the 99th percentile in microseconds, at settings that reach the
+           targets, with one thread or all, whichever has the lower median.
+All report the seconds of training and adding. Prints one JSON object.
 """
 import argparse
 import json
@@ -14,10 +16,24 @@ import time
 
 import faiss
 import numpy
+from ivf_libraries import K, RIVALS, build, unit
 
 import nearwise
 
-K = 10
+# Of all libraries the fastest settings that reach a target; so many are tried one query at a time.
+FINALISTS = 3
+
+
+class Data:
+    """Rows as nearwise takes them, and as floats for rivals, which know no cosine."""
+
+    def __init__(self, options):
+        self.base = read_rows(options.base)[:options.rows]
+        self.queries = read_rows(options.queries)[:options.queries_limit]
+        scaled = unit if options.metric == "cosine" else (lambda rows: rows)
+        self.floats = numpy.ascontiguousarray(scaled(self.base.astype(numpy.float32)))
+        self.float_queries = numpy.ascontiguousarray(scaled(self.queries.astype(numpy.float32)))
+        self.truth = nearwise.knn(self.queries, self.base, K, metric=options.metric, threads=options.threads).ids
 
 
 def read_rows(path):
@@ -36,107 +52,120 @@ def nearest_among(found, truth):
     return {str(rank): float((found[:, :rank] == truth[:, :1]).any(axis=1).mean()) for rank in (1, 10, 100)}
 
 
-def trained(index, rows):
-    start = time.perf_counter()
-    index.train(rows)
-    middle = time.perf_counter()
-    index.add(rows)
-    return {"train": middle - start, "add": time.perf_counter() - middle}
-
-
-def faiss_pq(options, dim, lists, code_bytes):
-    index = faiss.IndexIVFPQ(faiss.IndexFlatL2(dim), dim, lists, code_bytes, 8)
-    index.cp.niter = options.iterations
-    return index
-
-
-def own_index(options, rows, lists, code_bytes):
-    start = time.perf_counter()
-    index = nearwise.IvfPq.train(rows, lists=lists, code_bytes=code_bytes, iterations=options.iterations,
-                                 threads=options.threads)
-    middle = time.perf_counter()
-    index.add(rows)
-    return index, {"train": middle - start, "add": time.perf_counter() - middle}
-
-
-def quality(options, base, floats, queries, truth):
+def quality(options, data):
     report = {}
     for code_bytes in (8, 16, 32):
-        own, own_seconds = own_index(options, base, options.lists[0], code_bytes)
-        rival = faiss_pq(options, base.shape[1], options.lists[0], code_bytes)
-        rival_seconds = trained(rival, floats)
-        rival.nprobe = options.probes
-        found = own.search(queries, 100, probes=options.probes).ids
-        _, theirs = rival.search(queries.astype(numpy.float32), 100)
-        report[str(code_bytes)] = {"own": nearest_among(found, truth), "faiss": nearest_among(theirs, truth),
-                                   "own_seconds": own_seconds, "faiss_seconds": rival_seconds}
+        found, seconds = {}, {}
+        for name in ("nearwise", "ivfpq"):
+            library = build(name, options, data, options.lists[0], code_bytes)
+            found[name] = nearest_among(library.codes(options.probes, 100), data.truth)
+            seconds[name] = library.seconds
+        report[str(code_bytes)] = {"own": found["nearwise"], "faiss": found["ivfpq"],
+                                   "own_seconds": seconds["nearwise"], "faiss_seconds": seconds["ivfpq"]}
     return report
 
 
-def own_runs(options, base, queries, lists, code_bytes):
-    index, seconds = own_index(options, base, lists, code_bytes)
-
-    def run(probes, candidates):
-        return index.search(queries, K, probes=probes, rows=base, candidates=candidates).ids
-    return run, seconds
+def build_all(options, data):
+    return {(name, lists): build(name, options, data, lists, options.code_bytes)
+            for lists in options.lists for name in ("nearwise", *options.rivals)}
 
 
-def faiss_runs(options, floats, queries, lists, code_bytes, kind):
-    dim = floats.shape[1]
-    quantizer = faiss.IndexFlatL2(dim)
-    index = {"ivfpq": lambda: faiss_pq(options, dim, lists, code_bytes),
-             "fastscan": lambda: faiss.IndexIVFPQFastScan(quantizer, dim, lists, 2 * code_bytes, 4),
-             "rabitq": lambda: faiss.IndexIVFRaBitQ(quantizer, dim, lists)}[kind]()
-    index.cp.niter = options.iterations
-    seconds = trained(index, floats)
-    flat = faiss.IndexFlatL2(dim)
-    flat.add(floats)
-    refined = faiss.IndexRefine(index, flat)
-    rows = queries.astype(numpy.float32)
-
-    def run(probes, candidates):
-        index.nprobe = probes
-        refined.k_factor = candidates / K
-        return refined.search(rows, K)[1]
-    return run, seconds
-
-
-def speed(options, base, floats, queries, truth):
-    """{target: {library: its fastest setting}}; all chosen settings are timed again in turn."""
-    runs = {}
-    builds = {}
-    for lists in options.lists:
-        runs["nearwise", lists], builds[f"nearwise {lists}"] = own_runs(options, base, queries, lists, options.code_bytes)
-        for kind in options.rivals:
-            runs[kind, lists], builds[f"{kind} {lists}"] = faiss_runs(options, floats, queries, lists,
-                                                                      options.code_bytes, kind)
+def try_settings(options, data, libraries):
+    """Every setting of the grid with its recall and seconds. More probes find more: beyond the highest target they only cost."""
     tried = []
-    for (library, lists), run in runs.items():
-        for probes in options.grid_probes:
-            for candidates in options.grid_candidates:
+    for (name, lists), library in libraries.items():
+        for candidates in options.grid_candidates:
+            for probes in options.grid_probes:
+                if probes > lists:
+                    break
                 start = time.perf_counter()
-                found = run(probes, candidates)
-                tried.append({"library": library, "lists": lists, "probes": probes, "candidates": candidates,
-                              "recall": recall(found, truth), "seconds": time.perf_counter() - start})
-    report = {"builds": builds, "targets": {}}
+                found = library.search(probes, candidates)
+                seconds = time.perf_counter() - start
+                tried.append({"library": name, "lists": lists, "probes": probes, "candidates": candidates,
+                              "recall": recall(found, data.truth), "seconds": seconds})
+                if tried[-1]["recall"] >= max(options.targets):
+                    break
+    return tried
+
+
+def fastest(tried, target):
+    """{library: its settings that reach the target, the fastest first}."""
+    found = {}
+    for each in sorted(tried, key=lambda each: each["seconds"]):
+        if each["recall"] >= target:
+            found.setdefault(each["library"], []).append(dict(each))
+    return found
+
+
+def closest_below(tried, library, target):
+    """The recall of settings that just do not reach the target: how far the grid is from it."""
+    return max((each["recall"] for each in tried if each["library"] == library and each["recall"] < target), default=None)
+
+
+def speed(options, data):
+    """{target: {library: its fastest setting}}; all chosen settings are timed again in turn."""
+    libraries = build_all(options, data)
+    tried = try_settings(options, data, libraries)
+    report = {"builds": {f"{name} {lists}": library.seconds for (name, lists), library in libraries.items()},
+              "settings_tried": len(tried), "targets": {}}
     for target in options.targets:
-        chosen = {}
-        for each in tried:
-            best = chosen.get(each["library"])
-            if each["recall"] >= target and (best is None or each["seconds"] < best["seconds"]):
-                chosen[each["library"]] = dict(each)
-        for each in chosen.values():
+        # One run is noisy: the fastest few of each library are timed again, in turn.
+        finalists = [each for found in fastest(tried, target).values() for each in found[:FINALISTS]]
+        for each in finalists:
             each["rounds"] = []
         for _ in range(options.repeat):
-            for each in chosen.values():
+            for each in finalists:
                 start = time.perf_counter()
-                runs[each["library"], each["lists"]](each["probes"], each["candidates"])
+                libraries[each["library"], each["lists"]].search(each["probes"], each["candidates"])
                 each["rounds"].append(time.perf_counter() - start)
-        for each in chosen.values():
-            each["queries_per_second"] = len(queries) / statistics.median(each["rounds"])
+        chosen = {}
+        for each in finalists:
+            each["queries_per_second"] = len(data.queries) / statistics.median(each["rounds"])
+            each["recall_just_below"] = closest_below(tried, each["library"], target)
+            best = chosen.get(each["library"])
+            if best is None or each["queries_per_second"] > best["queries_per_second"]:
+                chosen[each["library"]] = each
         rivals = [each["queries_per_second"] for each in chosen.values() if each["library"] != "nearwise"]
         own = chosen.get("nearwise", {}).get("queries_per_second", 0)
         report["targets"][str(target)] = {"chosen": list(chosen.values()), "ratio": own / max(rivals, default=1)}
+    return report
+
+
+def time_one_by_one(library, queries, setting):
+    times = []
+    for number in range(len(queries)):
+        row = queries[number:number + 1]
+        start = time.perf_counter()
+        library.search_one(row, setting["probes"], setting["candidates"])
+        times.append(1e6 * (time.perf_counter() - start))
+    return {"p50_us": float(numpy.percentile(times, 50)), "p99_us": float(numpy.percentile(times, 99))}
+
+
+def latency(options, data):
+    """{target: {library: setting, threads, p50, p99}}."""
+    libraries = build_all(options, data)
+    tried = try_settings(options, data, libraries)
+    report = {"targets": {}}
+    for target in options.targets:
+        chosen = {}
+        for name, settings in fastest(tried, target).items():
+            trials = []
+            for threads in sorted({1, options.threads}):
+                for setting in settings[:FINALISTS]:
+                    library = libraries[name, setting["lists"]]
+                    library.use_threads(threads)
+                    queries = library.queries
+                    time_one_by_one(library, queries[:20], setting)
+                    few = time_one_by_one(library, queries[20:220], setting)
+                    trials.append((few["p50_us"], threads, setting, library))
+            _, threads, setting, library = min(trials, key=lambda trial: trial[0])
+            library.use_threads(threads)
+            chosen[name] = setting | {"threads": threads} | time_one_by_one(library, library.queries[:2000], setting)
+        rivals = [each for name, each in chosen.items() if name != "nearwise"]
+        own = chosen.get("nearwise")
+        ratios = {key: own[key] / min(each[key] for each in rivals) if own and rivals else None
+                  for key in ("p50_us", "p99_us")}
+        report["targets"][str(target)] = {"chosen": chosen, "ratios": ratios}
     return report
 
 
@@ -144,30 +173,27 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--base", required=True)
     parser.add_argument("--queries", required=True)
-    parser.add_argument("--truth", required=True, help="a .ibin file of the nearest rows")
-    parser.add_argument("--what", choices=["quality", "speed"], required=True)
+    parser.add_argument("--metric", choices=["sqeuclidean", "cosine"], default="sqeuclidean")
+    parser.add_argument("--what", choices=["quality", "speed", "latency"], required=True)
     parser.add_argument("--rows", type=int, default=None)
+    parser.add_argument("--queries-limit", type=int, default=None)
     parser.add_argument("--lists", type=int, nargs="+", default=[1024])
     parser.add_argument("--code-bytes", type=int, default=16)
     parser.add_argument("--probes", type=int, default=16)
-    parser.add_argument("--grid-probes", type=int, nargs="+", default=[16, 20, 24, 32, 40, 64])
-    parser.add_argument("--grid-candidates", type=int, nargs="+", default=[60, 80, 100, 150, 200])
+    parser.add_argument("--grid-probes", type=int, nargs="+",
+                        default=[6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96, 128])
+    parser.add_argument("--grid-candidates", type=int, nargs="+", default=[30, 40, 60, 80, 100, 150, 200, 300])
     parser.add_argument("--targets", type=float, nargs="+", default=[0.9, 0.95])
-    parser.add_argument("--rivals", nargs="+", default=["fastscan", "ivfpq", "rabitq"])
+    parser.add_argument("--rivals", nargs="*", choices=RIVALS, default=list(RIVALS))
     parser.add_argument("--iterations", type=int, default=10)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
     faiss.omp_set_num_threads(options.threads)
-    base, queries = read_rows(options.base)[:options.rows], read_rows(options.queries)
-    count, columns = numpy.fromfile(options.truth, numpy.uint32, 2)
-    truth = numpy.memmap(options.truth, numpy.int32, "r", 8, (int(count), int(columns)))[:, :K]
-    if options.rows:
-        truth = nearwise.knn(queries, base, K, threads=options.threads).ids
-    floats = base.astype(numpy.float32)
-    report = (quality if options.what == "quality" else speed)(options, base, floats, queries, truth)
+    data = Data(options)
+    report = {"quality": quality, "speed": speed, "latency": latency}[options.what](options, data)
     print(json.dumps({"faiss": faiss.__version__, "nearwise": nearwise.__version__, "threads": options.threads,
-                      "rows": len(base), options.what: report}))
+                      "metric": options.metric, "rows": len(data.base), options.what: report}))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,11 @@ centres = random.standard_normal((100, 64), dtype=np.float32)
 rows = centres[random.integers(0, 100, 20_000)] + 0.5 * random.standard_normal((20_000, 64), dtype=np.float32)
 queries = rows[:200] + 0.1 * random.standard_normal((200, 64), dtype=np.float32)
 
-# Training finds the lists and the codes; then rows come in, in as many batches as you like.
+# In one step, without a number: lists and codes follow from the rows, and how many lists a search must look at is measured.
+index = nearwise.IvfPq.build(rows, seed=1)
+print(f"{index.measured.recall:.3f} of the nearest found in {index.probes} of {index.lists} lists")
+
+# Or step by step. Training finds the lists and the codes; then rows come in, in as many batches as you like.
 index = nearwise.IvfPq.train(rows, lists=128, code_bytes=16, seed=1)
 index.add(rows[:15_000])
 index.add(rows[15_000:])

@@ -44,6 +44,9 @@ class Context {
 
   // The same device, threads and budget, with progress and cancellation of its own.
   Context with_progress(ProgressCallback progress) const;
+  // The same but for progress, of which it reports none: cancelling one of the two cancels both. For the steps of an
+  // operation that tells of its progress itself.
+  Context without_progress() const;
 
   // Operations running under this handle stop soon (well under 100 ms; on a CUDA device when what is queued has ended)
   // with Error(cancelled). Async-safe for threads, not for signal handlers. A cancelled handle stays cancelled: take a

@@ -6,15 +6,20 @@
 // them the best k are reported, best first, the lower id in a tie. The same bytes on every instruction set and at any
 // number of threads, whatever else is in the batch.
 //
-// Training returns an index without rows. Rows are added in batches, under the caller's ids or numbered in turn. Searches may
-// run at once; add, remove and merge must run alone. The index counts on the budget of the context it was trained with.
+// build() makes an index of all rows, and measures how many lists a search must look at. train() returns an index without
+// rows: they are added in batches, under the caller's ids or numbered in turn. Searches may run at once; add, remove and
+// merge must run alone, and where they fail or are cancelled the rows are as before. They report progress in rows, search in
+// queries. The index counts on the budget of the context it was trained with.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
@@ -24,12 +29,37 @@
 
 namespace nearwise {
 
+class MemoryBudget;
+
 struct IvfSearchOptions {
   std::size_t probes = 0;  // lists to look at; 0: the index's own number
   // The vectors themselves, by id, in memory or in a mapped file: candidates are looked at again, and reported with their
   // true distance. Empty: candidates are reported as their codes have them.
   RowsView rows = {};
-  std::size_t candidates = 0;  // rows to look at again, at least k; 0: 10 k, at least 100
+  std::size_t candidates =
+      0;  // rows to look at again, at least k; 0: the index's own number, for k above 10 in proportion
+};
+
+struct MeasureOptions {
+  double recall = 0.9;        // wanted: the share of the 10 nearest rows that are among the first 10 answers
+  std::size_t queries = 500;  // rows of the index to search for, drawn by the context's seed
+  bool second_look = true;    // false: for searches that will have no `rows`
+};
+
+// How much of the truth a search finds that names neither probes nor candidates. A row that is searched for does not count
+// as its own neighbour.
+struct MeasuredRecall {
+  std::size_t probes = 0;
+  std::size_t candidates = 0;  // of the second look; 0: there was none
+  double recall = 0;           // of the sample
+  double recall_of_codes = 0;  // with the same probes, without a second look
+  double target = 0;
+  std::size_t queries = 0;    // the size of the sample
+  std::size_t neighbors = 0;  // 10, or all other rows
+  std::size_t rows = 0;       // of the index when it was measured
+
+  bool reached() const { return recall >= target; }
+  friend bool operator==(const MeasuredRecall&, const MeasuredRecall&) = default;
 };
 
 class Ivf {
@@ -39,20 +69,26 @@ class Ivf {
   ~Ivf();
 
   // ids: one per row, 0 or larger; empty: numbers from one above the largest id so far. Names the first row with NaN or
-  // infinity; then, and where memory does not suffice, nothing has been added.
+  // infinity.
   void add(const Context& context, RowsView rows, std::span<const Id> ids = {});
   // Every row with one of these ids. Returns their number.
   std::size_t remove(const Context& context, std::span<const Id> ids);
   // Appends the rows of an index with the same quantizers, element for element: made by one training.
-  void merge(const Ivf& other);
+  void merge(const Context& context, const Ivf& other);
   // An index with the same quantizers and without rows.
   Ivf empty_copy() const;
+  // The rows [first, first + count) in the order of lists, on the budget of another context: parts in turn, merged into an
+  // empty copy, are the whole.
+  Ivf part(const Context& context, std::size_t first, std::size_t count) const;
+  // Element for element: rows of the one may be merged into the other.
+  bool has_quantizers_of(const Ivf& other) const;
 
   // [queries, k], padded where the lists hold fewer rows.
   Neighbors search(const Context& context, RowsView queries, std::size_t k,
                    const IvfSearchOptions& options = {}) const;
 
   std::size_t size() const;  // rows
+  Id next_id() const;        // one above the largest id there ever was
   std::size_t dim() const;
   std::size_t lists() const;
   std::size_t list_size(std::size_t list) const;
@@ -62,7 +98,21 @@ class Ivf {
   const ProductQuantizer* quantizer()
       const;                   // of what the centroids leave over; null: rows are kept as they are
   std::size_t probes() const;  // of a search that names none
+  // Of a second look that names none: the same for k of up to 10, above in proportion.
+  std::size_t candidates(std::size_t k = 10) const;
   void set_probes(std::size_t probes);
+
+  // Makes the index's own numbers the smallest probes, with the cheapest candidates for a second look, that reach the recall
+  // wanted on rows of the index: one probe less does not. At least 2 probes, where there are as many lists. If all lists do
+  // not reach it, reached() is false and the probes are those that find as large a share of what all lists find. `rows`
+  // are the vectors by id, as in a search. Must run alone. The index has at least 2 rows.
+  MeasuredRecall measure_probes(const Context& context, RowsView rows, const MeasureOptions& options = {});
+  // The last measurement; none after set_probes. Rows that came or went since are not in it: compare its `rows` with size().
+  const std::optional<MeasuredRecall>& measured() const;
+
+  // Where it comes from, as free text, saved with it: "version", "training" and "seed" are the training's.
+  const std::map<std::string, std::string>& provenance() const;
+  void set_provenance(std::map<std::string, std::string> provenance);
 
  protected:
   struct State;
@@ -70,6 +120,7 @@ class Ivf {
   std::unique_ptr<State> state_;
 
  private:
+  Ivf empty_copy(const std::shared_ptr<MemoryBudget>& budget) const;
   friend void save(const Ivf& index, const std::filesystem::path& path);
   friend Ivf load_ivf(const Context& context, const std::filesystem::path& path);
 };
@@ -91,6 +142,9 @@ struct IvfFlatOptions {
 class IvfFlat : public Ivf {
  public:
   static IvfFlat train(const Context& context, RowsView rows, const IvfFlatOptions& options = {});
+  // Trains on the rows, adds them and measures the probes.
+  static IvfFlat build(const Context& context, RowsView rows, const IvfFlatOptions& options = {},
+                       const MeasureOptions& measure = {});
 
  private:
   using Ivf::Ivf;
@@ -108,6 +162,8 @@ struct IvfPqOptions {
 class IvfPq : public Ivf {
  public:
   static IvfPq train(const Context& context, RowsView rows, const IvfPqOptions& options = {});
+  static IvfPq build(const Context& context, RowsView rows, const IvfPqOptions& options = {},
+                     const MeasureOptions& measure = {});
 
  private:
   using Ivf::Ivf;

@@ -2,20 +2,24 @@
 #include "nearwise/ivf.h"
 
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "bindings.h"
@@ -31,7 +35,17 @@ struct Machine {
   int threads;
   std::uint64_t memory_limit;
   std::string isa;
+  std::uint64_t seed = 0;
 };
+
+// The fields of MeasuredRecall in their order.
+using Measured =
+    std::tuple<std::size_t, std::size_t, double, double, double, std::size_t, std::size_t, std::size_t>;
+
+Measured fields_of(const MeasuredRecall& measured) {
+  return {measured.probes, measured.candidates, measured.recall,    measured.recall_of_codes,
+          measured.target, measured.queries,    measured.neighbors, measured.rows};
+}
 
 // An index and the machine it works on. The index counts on the budget of the context it was made with, which stays: what
 // changes it works there, too. Searches take a context each, as those of PreparedBase do and for the same reasons.
@@ -76,10 +90,10 @@ class InvertedFile {
                 });
   }
 
-  std::size_t remove(const NumpyIds& ids) {
+  std::size_t remove(const NumpyIds& ids, nb::handle progress) {
     std::size_t removed = 0;
     run_by_size(
-        changing_context(), nb::none(),
+        changing_context(), progress,
         steps_of<std::unique_lock<Mutex>>(static_cast<double>(size()) + static_cast<double>(ids.size())),
         [&](const Context& own) {
           const auto lock = wait_for<std::unique_lock<Mutex>>(own);
@@ -89,9 +103,9 @@ class InvertedFile {
     return removed;
   }
 
-  void merge(const InvertedFile& other) {
-    if (&other == this) return index_.merge(index_);  // says what is wrong with that
-    run(changing_context(), nb::none(), [&](const Context& own) {
+  void merge(const InvertedFile& other, nb::handle progress) {
+    if (&other == this) return index_.merge(context_, index_);  // says what is wrong with that
+    run(changing_context(), progress, [&](const Context& own) {
       std::unique_lock mine(mutex_, std::defer_lock);
       std::shared_lock theirs(other.mutex_, std::defer_lock);
       // Two indexes that are merged into each other must not wait for each other.
@@ -99,7 +113,7 @@ class InvertedFile {
         check(own);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
-      index_.merge(other.index_);
+      index_.merge(own, other.index_);
       size_ = index_.size();
     });
   }
@@ -136,6 +150,27 @@ class InvertedFile {
     return to_numpy(std::move(*found));
   }
 
+  Measured measure_probes(nb::handle rows, const std::string& rows_type, double recall, std::uint64_t queries,
+                          bool second_look, std::uint64_t copied_bytes, nb::handle progress) {
+    const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
+    const Context context = context_for(machine_.device, machine_.threads, require_room(copied_bytes),
+                                        machine_.isa, machine_.seed);
+    MeasuredRecall measured;
+    run(context, progress, [&](const Context& own) {
+      const auto lock = wait_for<std::unique_lock<Mutex>>(own);
+      measured = index_.measure_probes(own, borrowed.view(),
+                                       {.recall = recall, .queries = queries, .second_look = second_look});
+    });
+    return fields_of(measured);
+  }
+
+  std::optional<Measured> measured() const {
+    return reading([&]() -> std::optional<Measured> {
+      if (!index_.measured()) return {};
+      return fields_of(*index_.measured());
+    });
+  }
+
   void save_to(const std::filesystem::path& path) const {
     reading([&] { save(index_, path); });
   }
@@ -147,10 +182,21 @@ class InvertedFile {
   std::size_t probes() const {
     return reading([&] { return index_.probes(); });
   }
+  std::size_t candidates() const {
+    return reading([&] { return index_.candidates(); });
+  }
   void set_probes(std::size_t probes) {
     const nb::gil_scoped_release unlocked;
     const std::unique_lock lock(mutex_);
     index_.set_probes(probes);
+  }
+  std::map<std::string, std::string> provenance() const {
+    return reading([&] { return index_.provenance(); });
+  }
+  void set_provenance(const std::map<std::string, std::string>& provenance) {
+    const nb::gil_scoped_release unlocked;
+    const std::unique_lock lock(mutex_);
+    index_.set_provenance(provenance);
   }
   // Never changed.
   const Ivf& index() const { return index_; }
@@ -212,6 +258,7 @@ std::unique_ptr<InvertedFile> train_index(nb::handle rows, const std::string& ro
   const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
   std::optional<Ivf> trained;
   run(context, progress, [&](const Context& own) { trained.emplace(train(own, borrowed.view())); });
+  machine.seed = seed;
   return std::make_unique<InvertedFile>(std::move(*trained), context, std::move(machine));
 }
 
@@ -271,12 +318,16 @@ void bind_ivf(nb::module_& module) {
   nb::class_<InvertedFile>(module, "Ivf", "An inverted file.")
       .def("add", &InvertedFile::add, nb::arg("rows"), nb::arg("rows_type"),
            nb::arg("ids").noconvert().none(), nb::arg("copied_bytes"), nb::arg("progress").none())
-      .def("remove", &InvertedFile::remove, nb::arg("ids").noconvert(), "How many rows went.")
-      .def("merge", &InvertedFile::merge, nb::arg("other"))
+      .def("remove", &InvertedFile::remove, nb::arg("ids").noconvert(), nb::arg("progress").none(),
+           "How many rows went.")
+      .def("merge", &InvertedFile::merge, nb::arg("other"), nb::arg("progress").none())
       .def("empty_copy", &InvertedFile::empty_copy)
       .def("search", &InvertedFile::search, nb::arg("queries"), nb::arg("queries_type"), nb::arg("k"),
            nb::arg("probes"), nb::arg("rows").none(), nb::arg("rows_type"), nb::arg("candidates"),
            nb::arg("copied_bytes"), nb::arg("progress").none(), "ids and distances [queries, k]")
+      .def("measure_probes", &InvertedFile::measure_probes, nb::arg("rows"), nb::arg("rows_type"),
+           nb::arg("recall"), nb::arg("queries"), nb::arg("second_look"), nb::arg("copied_bytes"),
+           nb::arg("progress").none(), "The fields of MeasuredRecall.")
       .def("save", &InvertedFile::save_to, nb::arg("path"))
       .def("list_size", &InvertedFile::list_size, nb::arg("list"))
       .def_prop_ro("size", &InvertedFile::size, "Rows.")
@@ -286,6 +337,9 @@ void bind_ivf(nb::module_& module) {
       .def_prop_ro("metric", &InvertedFile::metric)
       .def_prop_ro("has_codes", &InvertedFile::has_codes, "Product codes, not the rows themselves.")
       .def_prop_ro("centroids", centroids_of, "[lists, dim]")
+      .def_prop_ro("measured", &InvertedFile::measured, "The fields of MeasuredRecall, or None.")
+      .def_prop_ro("candidates", &InvertedFile::candidates)
+      .def_prop_rw("provenance", &InvertedFile::provenance, &InvertedFile::set_provenance)
       .def_prop_rw("probes", &InvertedFile::probes, &InvertedFile::set_probes);
   module.def("train_ivf_flat", train_flat, nb::arg("rows"), nb::arg("rows_type"), nb::arg("metric"),
              nb::arg("lists"), nb::arg("iterations"), nb::arg("rows_per_list"), nb::arg("seed"),

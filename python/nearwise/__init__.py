@@ -12,7 +12,7 @@ from nearwise._core import ContainerInfo, SectionInfo
 from nearwise._core import version as _version
 from nearwise._error import Error
 from nearwise._exact import exact_knn_graph, knn
-from nearwise._ivf import Ivf, IvfFlat, IvfPq, load_ivf
+from nearwise._ivf import Ivf, IvfFlat, IvfPq, MeasuredRecall, load_ivf
 from nearwise._kmeans import KMeans, assign, train_hierarchical_kmeans, train_kmeans
 from nearwise._machine import info
 from nearwise._neighbors import Neighbors
@@ -35,6 +35,7 @@ __all__ = [
     "IvfFlat",
     "IvfPq",
     "KMeans",
+    "MeasuredRecall",
     "Neighbors",
     "OptimizedProductQuantizer",
     "ProductQuantizer",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Optional, TypeVar, Union
+import warnings
+from typing import Any, Mapping, NamedTuple, Optional, TypeVar, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +20,30 @@ _Index = TypeVar("_Index", bound="Ivf")
 _LARGEST = 2**63 - 1
 
 
+class MeasuredRecall(NamedTuple):
+    """How much of the truth a search finds that names neither probes nor candidates (`Ivf.measure_probes`)."""
+
+    probes: int
+    candidates: int  #: of the second look; 0: there was none
+    recall: float  #: of the sample
+    recall_of_codes: float  #: with the same probes, without a second look
+    target: float
+    queries: int  #: the size of the sample
+    neighbors: int  #: 10, or all other rows
+    rows: int  #: of the index when it was measured
+
+    @property
+    def reached(self) -> bool:
+        """Whether the recall is as large as was wanted."""
+        return self.recall >= self.target
+
+
 class Ivf:
     """Rows in lists around the centroids of a k-means, of which a search looks at the nearest few.
 
-    `IvfFlat` keeps the rows as they are, `IvfPq` a code of 8 to 64 bytes of each. `IvfFlat.train`, `IvfPq.train` and
-    `load_ivf` make one; rows come in by `add`, as often as you like.
+    `IvfFlat` keeps the rows as they are, `IvfPq` a code of 8 to 64 bytes of each. `IvfFlat.build` and `IvfPq.build` make
+    one of all rows and measure how many lists a search must look at. `IvfFlat.train`, `IvfPq.train` and `load_ivf` make one
+    to which rows come by `add`, as often as you like; then `measure_probes`.
 
     The answer of a search is defined: the lists are those whose centroids `nearwise.knn` finds, and the answers are the
     best rows in them, by the distance from what is kept of each row. It is the same, bit for bit, on every instruction set,
@@ -36,7 +56,7 @@ class Ivf:
     _limit: int
 
     def __init__(self) -> None:
-        raise TypeError("an index is made by IvfFlat.train, IvfPq.train or load_ivf")
+        raise TypeError("an index is made by build or train of IvfFlat or IvfPq, or by load_ivf")
 
     def add(self, rows: Any, ids: Any = None, *, progress: ProgressArgument = None) -> None:
         """Adds rows, each to the list of its nearest centroid.
@@ -49,7 +69,7 @@ class Ivf:
             What searches return for these rows: 0 or larger, and not necessarily different. By default numbers that go
             on from the largest id so far.
         progress
-            As in `nearwise.knn`; what is counted differs from one stage to the next.
+            As in `nearwise.knn`; rows are counted.
 
         If anything is wrong, nothing has been added.
         """
@@ -58,15 +78,17 @@ class Ivf:
         with reporting(progress, "add") as report:
             self._index.add(given.array, given.type, numbers, given.copied_bytes, report)
 
-    def remove(self, ids: Any) -> int:
+    def remove(self, ids: Any, *, progress: ProgressArgument = None) -> int:
         """Removes every row with one of these ids, and returns how many there were."""
-        return self._index.remove(_as_ids(ids))
+        with reporting(progress, "remove") as report:
+            return self._index.remove(_as_ids(ids), report)
 
-    def merge(self, other: Ivf) -> None:
+    def merge(self, other: Ivf, *, progress: ProgressArgument = None) -> None:
         """Adds the rows of another index, under their ids. Both must come from one training (see `empty_copy`)."""
         if not isinstance(other, Ivf):
             raise TypeError(f"other: expected an index, given {type(other).__name__}")
-        self._index.merge(other._index)
+        with reporting(progress, "merge") as report:
+            self._index.merge(other._index, report)
 
     def empty_copy(self: _Index) -> _Index:
         """An index of the same training without rows, within the same memory_limit."""
@@ -92,14 +114,14 @@ class Ivf:
             At least 1. Where the lists hold fewer rows, the answer ends in id -1 at distance +inf (-inf for
             inner_product).
         probes : int
-            Lists to look at: more cost time and find more. 0: the index's own number, `probes`.
+            Lists to look at: more cost time and find more. 0: the index's own number, `probes`, which `build` measures.
         rows : array [rows, dim], optional
             The vectors themselves, by id: row i is the one with id i. An array, or a mapped file (`read_vectors`). The
             best `candidates` are looked at again in it, and the best k of these reported with their true distance.
         candidates : int
-            At least k; 0: 10 k, at least 100.
+            At least k; 0: the index's own number, `candidates`, and for k above 10 in proportion.
         progress
-            As in `nearwise.knn`; what is counted differs from one stage to the next.
+            As in `nearwise.knn`; queries are counted.
 
         Returns
         -------
@@ -122,8 +144,66 @@ class Ivf:
             )
         return adopt(found)
 
+    def measure_probes(
+        self,
+        rows: Any,
+        *,
+        recall: float = 0.9,
+        queries: int = 500,
+        second_look: bool = True,
+        progress: ProgressArgument = None,
+    ) -> MeasuredRecall:
+        """Makes `probes` the fewest lists that find enough, measured on rows of the index against exact search.
+
+        No row counts as its own neighbour. `IvfFlat.build` and `IvfPq.build` call it; call it after `add`, and again when
+        many rows have come or gone. Warns if even all lists do not find enough; then the probes are those that find as
+        large a share of what all lists find.
+
+        Parameters
+        ----------
+        rows : array [rows, dim]
+            The vectors themselves, by id: row i is the one with id i, as in `search`.
+        recall : float
+            The share of the 10 nearest rows to be among the first 10 answers.
+        queries : int
+            Rows to search for, drawn by the seed of the training. The error of the recall is about 0.3 / sqrt(queries).
+        second_look : bool
+            Whether searches will be given `rows`; then `candidates` are measured, too. What a search without them finds
+            is `recall_of_codes`.
+        progress
+            As in `nearwise.knn`; rows are counted.
+        """
+        return self._measure(rows, recall, queries, second_look, progress, stacklevel=3)
+
+    def _measure(
+        self, rows: Any, recall: float, queries: int, second_look: bool, progress: ProgressArgument, stacklevel: int
+    ) -> MeasuredRecall:
+        given = as_rows(rows, "rows", self._limit)
+        with reporting(progress, "measure") as report:
+            measured = MeasuredRecall(
+                *self._index.measure_probes(
+                    given.array,
+                    given.type,
+                    _recall(recall),
+                    _options.count(queries, "queries"),
+                    _options.flag(second_look, "second_look"),
+                    given.copied_bytes,
+                    report,
+                )
+            )
+        if not measured.reached:
+            warnings.warn(
+                f"recall {measured.target} cannot be reached: {measured.recall:.3f} of the {measured.neighbors} nearest "
+                f"found in {measured.probes} of {self.lists} lists",
+                stacklevel=stacklevel,
+            )
+        return measured
+
     def save(self, path: Path) -> None:
-        """Saves it in a .nw file, checksummed. Whatever happens, the old file or the new one is there, whole."""
+        """Saves it in a .nw file, checksummed. Whatever happens, the old file or the new one is there, whole.
+
+        `provenance`, `probes` and what was measured are saved with it.
+        """
         self._index.save(os.fspath(path))
 
     def list_size(self, list: int) -> int:
@@ -162,12 +242,35 @@ class Ivf:
 
     @property
     def probes(self) -> int:
-        """Lists that a search looks at if it does not say; may be set, and is saved."""
+        """Lists that a search looks at if it does not say: measured, or set by you. It is saved."""
         return self._index.probes
 
     @probes.setter
     def probes(self, probes: int) -> None:
         self._index.probes = _amount(probes, "probes")
+
+    @property
+    def candidates(self) -> int:
+        """Rows that a search looks at again if it is given `rows` and does not say how many, for k of up to 10."""
+        return self._index.candidates
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """Where it comes from, as free text: "version", "training" and "seed" are its training's. May be set, and is saved."""
+        return self._index.provenance
+
+    @provenance.setter
+    def provenance(self, provenance: Mapping[str, str]) -> None:
+        self._index.provenance = _options.texts(provenance, "provenance")
+
+    @property
+    def measured(self) -> Optional[MeasuredRecall]:
+        """What `measure_probes` found; None where it was never called, or `probes` were set since.
+
+        Rows that came or went since are not in it: compare its `rows` with `size`.
+        """
+        fields = self._index.measured
+        return None if fields is None else MeasuredRecall(*fields)
 
     def __len__(self) -> int:
         return self.size
@@ -187,8 +290,9 @@ class IvfFlat(Ivf):
     >>> import numpy as np
     >>> import nearwise
     >>> rows = np.random.default_rng(0).standard_normal((1000, 16), dtype=np.float32)
-    >>> index = nearwise.IvfFlat.train(rows, lists=20)
-    >>> index.add(rows)
+    >>> index = nearwise.IvfFlat.build(rows, lists=20)
+    >>> index.measured.reached, index.measured.probes == index.probes
+    (True, True)
     >>> index
     <nearwise.IvfFlat: 1000 rows of 16 elements in 20 lists, 64 bytes each, sqeuclidean>
     >>> ids, distances = index.search(rows[:3], k=2, probes=4)
@@ -199,6 +303,29 @@ class IvfFlat(Ivf):
     >>> len(index)
     998
     """
+
+    @classmethod
+    def build(cls, rows: Any, *, recall: float = 0.9, progress: ProgressArgument = None, **options: Any) -> IvfFlat:
+        """Trains on the rows, adds them under their numbers as ids, and measures the probes.
+
+        Parameters
+        ----------
+        rows : array [rows, dim]
+            As in `train`.
+        recall : float
+            The share of the 10 nearest rows that a search must find which does not name its probes; see
+            `measure_probes`.
+        progress
+            As in `train`.
+        options
+            Those of `train`: metric, lists, iterations, rows_per_list, seed, device, threads, memory_limit, isa.
+        """
+        wanted = _recall(recall)  # told before the work
+        index = cls.train(rows, progress=progress, **options)
+        index.add(rows, progress=progress)
+        if len(index) >= 2:  # a row alone has no neighbours
+            index._measure(rows, wanted, 500, True, progress, stacklevel=3)
+        return index
 
     @classmethod
     def train(
@@ -265,13 +392,35 @@ class IvfPq(Ivf):
     >>> import numpy as np
     >>> import nearwise
     >>> rows = np.random.default_rng(0).standard_normal((2000, 32), dtype=np.float32)
-    >>> index = nearwise.IvfPq.train(rows, lists=20, code_bytes=16)
-    >>> index.add(rows)
+    >>> index = nearwise.IvfPq.build(rows, lists=20, code_bytes=16)
     >>> index.code_bytes
     16
     >>> bool(index.search(rows[:3], k=1, rows=rows).distances.max() == 0)  # each row finds itself
     True
     """
+
+    @classmethod
+    def build(cls, rows: Any, *, recall: float = 0.9, progress: ProgressArgument = None, **options: Any) -> IvfPq:
+        """Trains on the rows, adds them under their numbers as ids, and measures the probes.
+
+        Parameters
+        ----------
+        rows : array [rows, dim]
+            As in `train`.
+        recall : float
+            The share of the 10 nearest rows that a search must find which does not name its probes and is given `rows`; see
+            `measure_probes`.
+        progress
+            As in `train`.
+        options
+            Those of `train`: metric, lists, iterations, rows_per_list, code_bytes, bits, seed, device, threads, memory_limit, isa.
+        """
+        wanted = _recall(recall)  # told before the work
+        index = cls.train(rows, progress=progress, **options)
+        index.add(rows, progress=progress)
+        if len(index) >= 2:  # a row alone has no neighbours
+            index._measure(rows, wanted, 500, True, progress, stacklevel=3)
+        return index
 
     @classmethod
     def train(
@@ -385,6 +534,13 @@ def _amount(value: Any, name: str) -> int:
     return _options.integer(value, name, 0, _LARGEST)
 
 
+def _recall(value: Any) -> float:
+    given = _options.number(value, "recall")
+    if not 0 < given <= 1:
+        raise ValueError(f"recall: expected above 0 and at most 1, given {given}")
+    return given
+
+
 def _as_ids(values: Any) -> np.ndarray:
     array = np.asarray(values)
     if array.size == 0 and array.ndim == 1:
@@ -399,5 +555,5 @@ def _as_ids(values: Any) -> np.ndarray:
 
 
 # Users see them as nearwise.Ivf and so on.
-for _class in (Ivf, IvfFlat, IvfPq):
+for _class in (Ivf, IvfFlat, IvfPq, MeasuredRecall):
     _class.__module__ = "nearwise"

@@ -60,6 +60,15 @@ def word(value: Any, name: str) -> str:
     return value
 
 
+def texts(value: Any, name: str) -> dict[str, str]:
+    """A dictionary of strings."""
+    given = dict(value)
+    for key, text in given.items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise TypeError(f"{name}: expected strings, given {key!r}: {text!r}")
+    return given
+
+
 def flag(value: Any, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name}: expected True or False, given {value!r}")

@@ -38,10 +38,7 @@ def save(path: Path, neighbors: Any, *, metric: Metric, provenance: Optional[Map
     'neighbors'
     """
     pair = as_neighbors(neighbors)
-    texts = {} if provenance is None else dict(provenance)
-    for key, text in texts.items():
-        if not isinstance(key, str) or not isinstance(text, str):
-            raise TypeError(f"provenance: expected strings, given {key!r}: {text!r}")
+    texts = {} if provenance is None else _options.texts(provenance, "provenance")
     _core.save(os.fspath(path), pair.ids, pair.distances, _options.word(metric, "metric"), texts)
 
 

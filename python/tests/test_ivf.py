@@ -162,6 +162,68 @@ def test_probes_may_be_set(flat, rows):
             flat.probes = wrong
 
 
+def recall_of(index, vectors, probes, **look):
+    """10-recall@10 of all rows, none being its own neighbour."""
+    truth = nearwise.exact_knn_graph(vectors, 10, metric=index.metric).ids
+    found = index.search(vectors, 11, probes=probes, **look).ids
+    others = [[id for id in line if id != row][:10] for row, line in enumerate(found)]
+    return np.mean([len(set(a) & set(b)) / 10 for a, b in zip(truth, others)])
+
+
+@pytest.mark.parametrize("kind", [nearwise.IvfFlat, nearwise.IvfPq])
+def test_build_measures_the_probes(rows, kind):
+    index = kind.build(rows, seed=3, recall=0.8)
+    measured = index.measured
+    assert len(index) == 2000 and measured.reached and measured.target == 0.8
+    assert (measured.probes, measured.queries, measured.neighbors, measured.rows) == (index.probes, 500, 10, 2000)
+    look = {"rows": rows, "candidates": measured.candidates} if kind is nearwise.IvfPq else {}
+    # Of the whole, of which 500 rows were the sample.
+    assert abs(measured.recall - recall_of(index, rows, index.probes, **look)) < 0.03
+    assert abs(measured.recall_of_codes - recall_of(index, rows, index.probes)) < 0.04
+    assert measured == kind.build(rows, seed=3, recall=0.8, threads=1, memory_limit="64MiB").measured
+    assert measured != kind.build(rows, seed=4, recall=0.8).measured
+    whole = index.measure_probes(rows, recall=0.85, queries=5000)
+    assert whole == index.measured and whole.queries == 2000
+    look = {"rows": rows, "candidates": whole.candidates} if kind is nearwise.IvfPq else {}
+    assert whole.recall == pytest.approx(recall_of(index, rows, index.probes, **look))
+    assert_same(index.search(rows[:9], 4, rows=rows),
+                index.search(rows[:9], 4, rows=rows, probes=index.probes, candidates=index.candidates))
+    index.probes = 3
+    assert index.measured is None
+
+
+def test_a_recall_that_cannot_be_reached_is_a_warning(rows):
+    index = nearwise.IvfPq.train(rows, lists=8, code_bytes=2)
+    index.add(rows)
+    with pytest.warns(UserWarning, match=r"recall 0.9 cannot be reached: 0\.\d+ of the 10 nearest found in \d of 8 lists") as caught:
+        measured = index.measure_probes(rows, second_look=False)
+    assert caught[0].filename == __file__
+    assert not measured.reached and measured.candidates == 0 and measured.recall == measured.recall_of_codes
+    many = random_rows(4, 8000, 24, np.float32)
+    with pytest.warns(UserWarning, match="recall 1.0 cannot be reached") as caught:
+        nearwise.IvfPq.build(many, lists=8, code_bytes=1, bits=4, recall=1.0, iterations=1, rows_per_list=39)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "wrong, error",
+    [({"recall": 0}, "recall: expected above 0"), ({"recall": 1.01}, "at most 1"), ({"recall": float("nan")}, "NaN"),
+     ({"queries": 0}, "queries: expected at least 1")],
+)
+def test_wrong_measurements(flat, rows, wrong, error):
+    with pytest.raises(ValueError, match=error):
+        flat.measure_probes(rows, **wrong)
+    with pytest.raises(ValueError, match="a row for every id expected, given 1999 rows"):
+        flat.measure_probes(rows[:-1])
+    with pytest.raises(TypeError, match="second_look: expected True or False"):
+        flat.measure_probes(rows, second_look=1)
+    with pytest.raises(ValueError, match="at least 2 rows"):
+        flat.empty_copy().measure_probes(rows)
+    if "recall" in wrong:
+        with pytest.raises(ValueError, match=error):
+            nearwise.IvfFlat.build(rows, **wrong)
+
+
 def test_ids(rows):
     index = nearwise.IvfFlat.train(rows, lists=3)
     index.add(rows[:10])
@@ -261,6 +323,7 @@ def test_keywords_are_the_fields_of_the_options():
         (nearwise.IvfFlat.train, fields("IvfFlatOptions") | machine),
         (nearwise.IvfPq.train, fields("IvfPqOptions") | machine),
         (nearwise.Ivf.search, fields("IvfSearchOptions") | {"progress"}),
+        (nearwise.Ivf.measure_probes, fields("MeasureOptions") | {"progress"}),
         (nearwise.load_ivf, machine - {"seed", "progress"}),
     ]:
         assert expected_names <= set(inspect.signature(offered).parameters), offered

@@ -29,6 +29,28 @@ def test_save_and_load(kind, flat, product, rows, tmp_path):
     assert len(nearwise.load_ivf(tmp_path / "index.nw")) == 2000
 
 
+def test_measurements_are_saved(rows, tmp_path):
+    index = nearwise.IvfPq.build(rows, lists=10, code_bytes=4)
+    index.save(tmp_path / "index.nw")
+    loaded = nearwise.load_ivf(tmp_path / "index.nw")
+    assert loaded.measured == index.measured and loaded.candidates == index.candidates >= 100
+    metadata = nearwise.inspect(tmp_path / "index.nw").metadata
+    assert float(metadata["measured.recall"]) == index.measured.recall and metadata["measured.queries"] == "500"
+
+
+def test_where_it_comes_from_is_saved(flat, rows, tmp_path):
+    assert flat.provenance == {
+        "version": f"nearwise {nearwise.__version__}",
+        "seed": "0",
+        "training": "IvfFlat with metric sqeuclidean, lists 16, iterations 10, rows_per_list 256 on 2000 x 24 f32",
+    }
+    flat.provenance = {**flat.provenance, "base": "made up"}
+    flat.save(tmp_path / "index.nw")
+    assert nearwise.load_ivf(tmp_path / "index.nw").provenance == flat.provenance == flat.empty_copy().provenance
+    with pytest.raises(TypeError, match="provenance: expected strings, given 'rows': 3"):
+        flat.provenance = {"rows": 3}
+
+
 def test_an_index_saved_over_its_own_file(flat, rows, tmp_path):
     flat.save(tmp_path / "index.nw")
     loaded = nearwise.load_ivf(tmp_path / "index.nw")

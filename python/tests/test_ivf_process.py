@@ -106,7 +106,15 @@ def test_progress(rows):
     assert reports and reports[-1][0] == reports[-1][1]
     reports.clear()
     index.search(rows[:70], 3, progress=report)
-    assert reports[-1] == (70, 70)
+    assert reports[-1] == (70, 70) and all(total == 70 for _, total in reports)
+    other = index.empty_copy()
+    other.add(rows[:90])
+    reports.clear()
+    index.merge(other, progress=report)
+    assert reports[-1] == (90, 90)
+    reports.clear()
+    assert index.remove([1, 2], progress=report) == 4
+    assert reports[-1] == (2090, 2090)
 
 
 def test_progress_that_raises_stops_it():

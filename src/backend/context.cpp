@@ -54,6 +54,8 @@ Context::State::State(const State& parent, ProgressCallback progress)
       threads(parent.threads),
       budget(parent.budget) {}
 
+Context::State::State(const State& parent) : State(parent, ProgressCallback()) { cancel = parent.cancel; }
+
 Context Context::cpu(ContextOptions options) {
   return Context(std::make_shared<State>(*cpu_backend(), Place{DeviceKind::cpu, 0}, std::move(options)));
 }
@@ -99,6 +101,8 @@ std::string Context::isa() const {
 Context Context::with_progress(ProgressCallback progress) const {
   return Context(std::make_shared<State>(*state_, std::move(progress)));
 }
+
+Context Context::without_progress() const { return Context(std::make_shared<State>(*state_)); }
 
 void Context::cancel() const { state_->cancel.set(); }
 bool Context::cancelled() const { return state_->cancel.is_set(); }

@@ -17,6 +17,9 @@ class Context::State {
   State(const Backend& backend, Place place, ContextOptions options);
   // Shares threads and budget with `parent`; progress and cancellation are its own.
   State(const State& parent, ProgressCallback progress);
+  // Cancelled with `parent`, and silent.
+  explicit State(const State& parent);
+  State& operator=(const State&) = delete;
 
   const Backend& backend;
   const Place place;

@@ -4,16 +4,18 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 
 #include "nearwise/progress.h"
 
 namespace nearwise {
 
+// Copies are the same flag.
 class CancelFlag {
  public:
-  void set() noexcept { flag_.store(true, std::memory_order_relaxed); }
-  bool is_set() const noexcept { return flag_.load(std::memory_order_relaxed); }
+  void set() noexcept { flag_->store(true, std::memory_order_relaxed); }
+  bool is_set() const noexcept { return flag_->load(std::memory_order_relaxed); }
   // Throws Error(cancelled) once set. Cheap enough for every panel of a kernel's loop.
   void check() const {
     if (is_set()) [[unlikely]]
@@ -22,7 +24,7 @@ class CancelFlag {
 
  private:
   [[noreturn]] static void stop();
-  std::atomic<bool> flag_{false};
+  std::shared_ptr<std::atomic<bool>> flag_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 using Clock = std::function<double()>;

@@ -37,25 +37,37 @@ void InvertedLists::grow(List& list, std::size_t capacity) {
 }
 
 void InvertedLists::reserve(std::span<const std::size_t> more) {
-  for (std::size_t i = 0; i < lists_.size(); ++i) {
-    List& list = lists_[i];
-    if (more[i] == 0) continue;
-    const std::size_t needed = checked_add(list.view.rows, more[i], "rows of a list");
-    // Half as much again, so that many small batches do not copy a list again and again.
-    if (needed > list.capacity) grow(list, std::max(needed, list.view.rows + list.view.rows / 2));
-  }
+  for (std::size_t list = 0; list < lists_.size(); ++list) reserve(list, more[list]);
 }
 
-void InvertedLists::append(std::size_t list, const std::byte* code, Id id) noexcept {
+void InvertedLists::reserve(std::size_t list, std::size_t more) {
   List& to = lists_[list];
-  std::memcpy(to.codes.data() + to.view.rows * code_bytes_, code, code_bytes_);
-  to.ids[to.view.rows++] = id;
-  ++rows_;
+  if (more == 0) return;
+  const std::size_t needed = checked_add(to.view.rows, more, "rows of a list");
+  // Half as much again, so that many small batches do not copy a list again and again.
+  if (needed > to.capacity) grow(to, std::max(needed, to.view.rows + to.view.rows / 2));
 }
 
-std::size_t InvertedLists::remove(std::size_t list, std::span<const std::uint8_t> drop) {
+void InvertedLists::append(std::size_t list, const ListView& rows) noexcept {
+  if (rows.rows == 0) return;
+  List& to = lists_[list];
+  std::memcpy(to.codes.data() + to.view.rows * code_bytes_, rows.codes, rows.rows * code_bytes_);
+  std::copy_n(rows.ids, rows.rows, to.ids.data() + to.view.rows);
+  to.view.rows += rows.rows;
+  rows_ += rows.rows;
+}
+
+void InvertedLists::truncate(std::size_t list, std::size_t rows) noexcept {
+  rows_ -= lists_[list].view.rows - rows;
+  lists_[list].view.rows = rows;
+}
+
+void InvertedLists::own(std::size_t list) {
+  if (lists_[list].capacity == 0) grow(lists_[list], lists_[list].view.rows);
+}
+
+std::size_t InvertedLists::remove(std::size_t list, std::span<const std::uint8_t> drop) noexcept {
   List& from = lists_[list];
-  if (from.capacity == 0) grow(from, from.view.rows);
   std::size_t kept = 0;
   for (std::size_t row = 0; row < from.view.rows; ++row) {
     if (drop[row] != 0) continue;

@@ -27,9 +27,14 @@ class InvertedLists {
   void borrow(std::size_t list, const ListView& rows);
   // Makes room for so many rows more in every list, [lists]: afterwards append() cannot fail.
   void reserve(std::span<const std::size_t> more);
-  void append(std::size_t list, const std::byte* code, Id id) noexcept;
+  void reserve(std::size_t list, std::size_t more);
+  void append(std::size_t list, const ListView& rows) noexcept;
+  // Leaves the first `rows` rows of a list: undoes what was appended.
+  void truncate(std::size_t list, std::size_t rows) noexcept;
+  // Copies a list that is borrowed: afterwards remove() cannot fail.
+  void own(std::size_t list);
   // Drops the rows of a list for which `drop`, of as many entries, is not 0. Returns their number.
-  std::size_t remove(std::size_t list, std::span<const std::uint8_t> drop);
+  std::size_t remove(std::size_t list, std::span<const std::uint8_t> drop) noexcept;
 
  private:
   struct List {

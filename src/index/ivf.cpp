@@ -6,6 +6,7 @@
 #include <limits>
 #include <unordered_set>
 
+#include "backend/context_state.h"
 #include "core/checked.h"
 #include "core/float_environment.h"
 #include "index/ivf_state.h"
@@ -49,9 +50,17 @@ Metric Ivf::metric() const { return state_->metric; }
 MatrixView<const float> Ivf::centroids() const { return state_->centroids; }
 const ProductQuantizer* Ivf::quantizer() const { return state_->quantizer ? &*state_->quantizer : nullptr; }
 std::size_t Ivf::probes() const { return state_->probes; }
+std::size_t Ivf::candidates(std::size_t k) const { return state_->candidates_for(k); }
+Id Ivf::next_id() const { return state_->next_id; }
+const std::map<std::string, std::string>& Ivf::provenance() const { return state_->provenance; }
+void Ivf::set_provenance(std::map<std::string, std::string> provenance) {
+  state_->provenance = std::move(provenance);
+}
+const std::optional<MeasuredRecall>& Ivf::measured() const { return state_->measured; }
 void Ivf::set_probes(std::size_t probes) {
   require(probes >= 1 && probes <= lists(), "set_probes: 1 to {} lists expected, given {}", lists(), probes);
   state_->probes = probes;
+  state_->measured.reset();
 }
 
 void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
@@ -81,18 +90,22 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
   const std::size_t code_bytes = state.rows.code_bytes();
   Buffer<std::uint32_t> nearest(budget, rows.rows());
   Buffer<std::uint8_t> codes(budget, state.quantizer ? rows.rows() * code_bytes : 0);
+  ProgressMeter progress(context.state().options.progress, context.state().clock, "add", rows.rows());
+  const Context quiet = context.without_progress();
   for (std::size_t first = 0; first < rows.rows(); first += batch_rows) {
     const RowsView batch = rows.slice(first, std::min(batch_rows, rows.rows() - first));
-    const Neighbors found = assign(context, batch, state.centroids, {.metric = state.metric});
+    const Neighbors found = assign(quiet, batch, state.centroids, {.metric = state.metric});
     for (std::size_t i = 0; i < batch.rows(); ++i)
       nearest[first + i] = static_cast<std::uint32_t>(found.ids.data()[i]);
-    if (!state.quantizer) continue;
-    const Reservation left_bytes(budget, batch.rows() * (dim() * sizeof(float) + code_bytes));
-    Matrix<float> left(batch.rows(), dim());
-    index::subtract_centroids(context, batch, state.centroids, {found.ids.data(), batch.rows()}, state.metric,
-                              left.view());
-    const Matrix<std::uint8_t> encoded = state.quantizer->encode(context, left);
-    std::memcpy(codes.data() + first * code_bytes, encoded.data(), batch.rows() * code_bytes);
+    if (state.quantizer) {
+      const Reservation left_bytes(budget, batch.rows() * (dim() * sizeof(float) + code_bytes));
+      Matrix<float> left(batch.rows(), dim());
+      index::subtract_centroids(context, batch, state.centroids, {found.ids.data(), batch.rows()},
+                                state.metric, left.view());
+      const Matrix<std::uint8_t> encoded = state.quantizer->encode(quiet, left);
+      std::memcpy(codes.data() + first * code_bytes, encoded.data(), batch.rows() * code_bytes);
+    }
+    progress.add(batch.rows());
   }
   std::vector<std::size_t> more(lists());
   for (const std::uint32_t list : nearest.span()) ++more[list];
@@ -100,70 +113,126 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
   for (std::size_t row = 0; row < rows.rows(); ++row) {
     const std::byte* const code =
         state.quantizer ? reinterpret_cast<const std::byte*>(codes.data()) + row * code_bytes : rows.row(row);
-    state.rows.append(nearest[row], code, ids.empty() ? state.next_id + static_cast<Id>(row) : ids[row]);
+    const Id id = ids.empty() ? state.next_id + static_cast<Id>(row) : ids[row];
+    state.rows.append(nearest[row], {code, &id, 1});
   }
   state.next_id = ids.empty() ? state.next_id + static_cast<Id>(rows.rows())
                               : std::max(state.next_id, std::ranges::max(ids) + 1);
+  progress.finish();
 }
 
 std::size_t Ivf::remove(const Context& context, std::span<const Id> ids) {
   State& state = *state_;
-  const Reservation bytes(*context.state().budget, ids.size() * 4 * sizeof(Id));
+  const Context::State& caller = context.state();
+  caller.cancel.check();
+  const Reservation bytes(*caller.budget, ids.size() * 4 * sizeof(Id));
   const std::unordered_set<Id> gone(ids.begin(), ids.end());
-  std::vector<std::vector<std::uint8_t>> drop(lists());
-  context.state().threads->for_each(lists(), [&](std::size_t list) {
+  ProgressMeter progress(caller.options.progress, caller.clock, "remove", size());
+  std::vector<Buffer<std::uint8_t>> drop(lists());
+  caller.threads->for_each(lists(), [&](std::size_t list) {
+    caller.cancel.check();
     const ListView view = state.rows.view(list);
     const auto is_gone = [&](Id id) { return gone.contains(id); };
-    if (std::none_of(view.ids, view.ids + view.rows, is_gone)) return;
-    drop[list].resize(view.rows);
-    std::transform(view.ids, view.ids + view.rows, drop[list].begin(), is_gone);
+    if (std::any_of(view.ids, view.ids + view.rows, is_gone)) {
+      drop[list] = Buffer<std::uint8_t>(*caller.budget, view.rows);
+      std::transform(view.ids, view.ids + view.rows, drop[list].data(), is_gone);
+    }
+    progress.add(view.rows);
   });
+  for (std::size_t list = 0; list < lists(); ++list) {
+    if (drop[list].size() == 0) continue;
+    caller.cancel.check();
+    state.rows.own(list);
+  }
+  // From here on nothing can fail.
   std::size_t removed = 0;
   for (std::size_t list = 0; list < lists(); ++list)
-    if (!drop[list].empty()) removed += state.rows.remove(list, drop[list]);
+    if (drop[list].size() != 0) removed += state.rows.remove(list, drop[list].span());
+  progress.finish();
   return removed;
 }
 
-void Ivf::merge(const Ivf& other) {
+bool Ivf::has_quantizers_of(const Ivf& other) const {
+  const State& mine = *state_;
+  const State& theirs = *other.state_;
+  if (mine.metric != theirs.metric || mine.type != theirs.type || !equal(mine.centroids, theirs.centroids) ||
+      mine.quantizer.has_value() != theirs.quantizer.has_value())
+    return false;
+  return !mine.quantizer || (mine.quantizer->bits() == theirs.quantizer->bits() &&
+                             mine.quantizer->parts() == theirs.quantizer->parts() &&
+                             std::ranges::equal(mine.quantizer->codebooks(), theirs.quantizer->codebooks()));
+}
+
+void Ivf::merge(const Context& context, const Ivf& other) {
   State& state = *state_;
   const State& more = *other.state_;
   require(&state != &more, "merge: another index expected, given the index itself");
-  const bool same_quantizer =
-      state.quantizer.has_value() == more.quantizer.has_value() &&
-      (!state.quantizer || (state.quantizer->bits() == more.quantizer->bits() &&
-                            std::ranges::equal(state.quantizer->codebooks(), more.quantizer->codebooks())));
-  require(state.metric == more.metric && state.type == more.type && equal(state.centroids, more.centroids) &&
-              same_quantizer && code_bytes() == other.code_bytes(),
+  require(has_quantizers_of(other),
           "merge: an index with the same quantizers expected (made by one training), given another");
   require(other.size() <= most_shard_rows - size(), "merge: an index holds at most {} rows, given {} and {}",
           most_shard_rows, size(), other.size());
+  const Context::State& caller = context.state();
+  ProgressMeter progress(caller.options.progress, caller.clock, "merge", other.size());
   std::vector<std::size_t> sizes(lists());
-  for (std::size_t list = 0; list < lists(); ++list) sizes[list] = more.rows.view(list).rows;
-  state.rows.reserve(sizes);
-  for (std::size_t list = 0; list < lists(); ++list) {
-    const ListView view = more.rows.view(list);
-    for (std::size_t row = 0; row < view.rows; ++row)
-      state.rows.append(list, view.codes + row * code_bytes(), view.ids[row]);
+  for (std::size_t list = 0; list < lists(); ++list) sizes[list] = state.rows.view(list).rows;
+  try {
+    for (std::size_t list = 0; list < lists(); ++list) {
+      caller.cancel.check();
+      const ListView view = more.rows.view(list);
+      state.rows.reserve(list, view.rows);
+      state.rows.append(list, view);
+      progress.add(view.rows);
+    }
+  } catch (...) {
+    for (std::size_t list = 0; list < lists(); ++list) state.rows.truncate(list, sizes[list]);
+    throw;
   }
   state.next_id = std::max(state.next_id, more.next_id);
+  progress.finish();
 }
 
-Ivf Ivf::empty_copy() const {
+Ivf Ivf::empty_copy() const { return empty_copy(state_->budget); }
+
+Ivf Ivf::part(const Context& context, std::size_t first, std::size_t count) const {
+  require(first <= size() && count <= size() - first, "part: rows of 0 to {} expected, given {} from {}",
+          size(), count, first);
+  const Context::State& caller = context.state();
+  ProgressMeter progress(caller.options.progress, caller.clock, "part", count);
+  Ivf copy = empty_copy(caller.budget);
+  std::size_t begin = 0;
+  for (std::size_t list = 0; list < lists(); ++list) {
+    caller.cancel.check();
+    const ListView view = state_->rows.view(list);
+    const std::size_t from = std::clamp(first, begin, begin + view.rows) - begin;
+    const std::size_t to = std::clamp(first + count, begin, begin + view.rows) - begin;
+    copy.state_->rows.reserve(list, to - from);
+    copy.state_->rows.append(list, {view.codes + from * code_bytes(), view.ids + from, to - from});
+    progress.add(to - from);
+    begin += view.rows;
+  }
+  copy.state_->next_id = next_id();
+  progress.finish();
+  return copy;
+}
+
+Ivf Ivf::empty_copy(const std::shared_ptr<MemoryBudget>& budget) const {
   const State& state = *state_;
   Matrix<float> centroids(lists(), dim());
   std::copy_n(state.centroids.data(), lists() * dim(), centroids.data());
-  return Ivf(
-      std::unique_ptr<State>(new State{.metric = state.metric,
-                                       .type = state.type,
-                                       .centroids = std::move(centroids),
-                                       .quantizer = state.quantizer,
-                                       .part_begins = state.part_begins,
-                                       .centre = state.centre,
-                                       .probes = state.probes,
-                                       .next_id = 0,
-                                       .budget = state.budget,
-                                       .file = {},
-                                       .rows = index::InvertedLists(state.budget, lists(), code_bytes())}));
+  return Ivf(std::unique_ptr<State>(new State{.metric = state.metric,
+                                              .type = state.type,
+                                              .centroids = std::move(centroids),
+                                              .quantizer = state.quantizer,
+                                              .part_begins = state.part_begins,
+                                              .centre = state.centre,
+                                              .probes = state.probes,
+                                              .candidates = state.candidates,
+                                              .measured = state.measured,
+                                              .provenance = state.provenance,
+                                              .next_id = 0,
+                                              .budget = budget,
+                                              .file = {},
+                                              .rows = index::InvertedLists(budget, lists(), code_bytes())}));
 }
 
 }  // namespace nearwise

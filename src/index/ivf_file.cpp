@@ -9,6 +9,7 @@
 #include "index/ivf_state.h"
 #include "io/container_reader.h"
 #include "io/container_writer.h"
+#include "io/metadata.h"
 #include "ops/exact_search.h"
 #include "ops/finite_rows.h"
 
@@ -27,6 +28,9 @@ struct Header {
   std::size_t parts;  // 0: rows as they are
   unsigned bits;
   std::size_t probes;
+  std::size_t candidates;
+  std::optional<MeasuredRecall> measured;
+  std::map<std::string, std::string> provenance;
   Id next_id;
 };
 
@@ -35,6 +39,36 @@ std::uint64_t number(const Json& metadata, const char* key, const std::string& s
   if (found == metadata.end() || !found->is_number_unsigned())
     fail(ErrorCode::corrupt, "{}: metadata: a whole number '{}' expected", source, key);
   return found->get<std::uint64_t>();
+}
+
+double share(const Json& metadata, const char* key, const std::string& source) {
+  const auto found = metadata.find(key);
+  if (found == metadata.end() || !found->is_number() || !(found->get<double>() >= 0) ||
+      !(found->get<double>() <= 1))
+    fail(ErrorCode::corrupt, "{}: metadata: a number '{}' of 0 to 1 expected", source, key);
+  return found->get<double>();
+}
+
+// As a file of before measurements has it: none.
+std::optional<MeasuredRecall> read_measured(const Json& metadata, const std::string& source) {
+  const auto found = metadata.find("measured");
+  if (found == metadata.end()) return {};
+  if (!found->is_object()) fail(ErrorCode::corrupt, "{}: metadata: an object 'measured' expected", source);
+  return MeasuredRecall{.probes = number(*found, "probes", source),
+                        .candidates = number(*found, "candidates", source),
+                        .recall = share(*found, "recall", source),
+                        .recall_of_codes = share(*found, "recall_of_codes", source),
+                        .target = share(*found, "target", source),
+                        .queries = number(*found, "queries", source),
+                        .neighbors = number(*found, "neighbors", source),
+                        .rows = number(*found, "rows", source)};
+}
+
+Json describe(const MeasuredRecall& measured) {
+  return {{"probes", measured.probes},       {"candidates", measured.candidates},
+          {"recall", measured.recall},       {"recall_of_codes", measured.recall_of_codes},
+          {"target", measured.target},       {"queries", measured.queries},
+          {"neighbors", measured.neighbors}, {"rows", measured.rows}};
 }
 
 template <typename Parse>
@@ -60,11 +94,19 @@ Header read_header(const ContainerReader& reader) {
       .parts = number(metadata, "parts", source),
       .bits = static_cast<unsigned>(number(metadata, "bits", source)),
       .probes = number(metadata, "probes", source),
+      .candidates = metadata.contains("candidates") ? number(metadata, "candidates", source)
+                                                    : index::unmeasured_candidates,
+      .measured = read_measured(metadata, source),
+      .provenance = metadata.contains("provenance") ? read_provenance(metadata, source)
+                                                    : std::map<std::string, std::string>(),
       .next_id = static_cast<Id>(number(metadata, "next_id", source))};
   const bool is_product = header.parts != 0;
   if (header.dim == 0 || header.parts > header.dim || header.next_id < 0 ||
       (header.bits != 4 && header.bits != 8) || (is_product && header.type != ElementType::f32))
     fail(ErrorCode::corrupt, "{}: metadata: dim, parts, bits, type and next_id do not go together", source);
+  if (header.candidates < 1 || header.candidates > most_shard_rows)
+    fail(ErrorCode::corrupt, "{}: metadata: candidates of 1 to {} expected, {} found", source,
+         most_shard_rows, header.candidates);
   return header;
 }
 
@@ -102,13 +144,17 @@ Matrix<float> copy_of(MatrixView<const float> values) {
 void save(const Ivf& index, const std::filesystem::path& path) {
   const Ivf::State& state = *index.state_;
   ContainerWriter writer(path, std::string(kind));
-  writer.write_metadata({{"metric", name(state.metric)},
-                         {"type", name(state.type)},
-                         {"dim", index.dim()},
-                         {"parts", state.quantizer ? state.quantizer->parts() : 0},
-                         {"bits", state.quantizer ? state.quantizer->bits() : 8},
-                         {"probes", state.probes},
-                         {"next_id", static_cast<std::uint64_t>(state.next_id)}});
+  Json metadata = {{"metric", name(state.metric)},
+                   {"type", name(state.type)},
+                   {"dim", index.dim()},
+                   {"parts", state.quantizer ? state.quantizer->parts() : 0},
+                   {"bits", state.quantizer ? state.quantizer->bits() : 8},
+                   {"probes", state.probes},
+                   {"candidates", state.candidates},
+                   {"next_id", static_cast<std::uint64_t>(state.next_id)}};
+  metadata["provenance"] = state.provenance;
+  if (state.measured) metadata["measured"] = describe(*state.measured);
+  writer.write_metadata(metadata);
   writer.write_section("centroids", state.centroids.view());
   if (state.quantizer) {
     const std::span<const float> books = state.quantizer->codebooks();
@@ -179,6 +225,9 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
                      .part_begins = std::move(part_begins),
                      .centre = centre_of(*stream, centroids, header.metric),
                      .probes = header.probes,
+                     .candidates = header.candidates,
+                     .measured = header.measured,
+                     .provenance = header.provenance,
                      .next_id = header.next_id,
                      .budget = budget,
                      .file = reader,

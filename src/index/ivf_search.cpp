@@ -11,7 +11,8 @@
 namespace nearwise {
 namespace {
 
-constexpr std::size_t usual_candidates(std::size_t k) { return std::max<std::size_t>(100, 10 * k); }
+// Queries that are searched at a time, at most: enough to share the work on a list, and progress can be seen.
+constexpr std::size_t most_queries = 16384;
 
 void check_search(const Context& context, const Ivf& index, const RowsView& queries, std::size_t k,
                   const IvfSearchOptions& options, Id next_id) {
@@ -44,7 +45,7 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
   const bool rerank = options.rows.rows() != 0;
   const std::size_t probes = options.probes != 0 ? options.probes : state.probes;
   const std::size_t candidates =
-      !rerank ? k : std::max(k, options.candidates != 0 ? options.candidates : usual_candidates(k));
+      !rerank ? k : std::max(k, options.candidates != 0 ? options.candidates : state.candidates_for(k));
   const auto stream = open_stream(context);
   const ListCodec codec = state.codec();
   const ListSearchCosts costs =
@@ -67,17 +68,19 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
   if (least > available)
     fail(ErrorCode::out_of_memory, "search: the memory limit of {} bytes is too small, {} would do",
          caller.budget->limit(), caller.budget->used() + least);
-  const std::size_t tile = static_cast<std::size_t>(std::min<std::uint64_t>(
-      std::max<std::size_t>(queries.rows(), 1), (available - result_bytes - costs.fixed_bytes) / per_query));
+  const std::size_t tile = static_cast<std::size_t>(
+      std::min<std::uint64_t>(most_queries, (available - result_bytes - costs.fixed_bytes) / per_query));
 
   const Reservation reservation(*caller.budget, result_bytes);
   Neighbors result{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   ProgressMeter progress(caller.options.progress, caller.clock, "search", queries.rows());
+  // A copy only for who is told of progress: a search for one query is short.
+  const Context quiet = caller.options.progress ? context.without_progress() : context;
   const std::vector<ListView> views = state.rows.views();
   for (std::size_t first = 0; first < queries.rows(); first += tile) {
     const std::size_t count = std::min(tile, queries.rows() - first);
     const RowsView part = queries.slice(first, count);
-    const Neighbors nearest = knn(context, part, state.centroids, probes, {.metric = state.metric});
+    const Neighbors nearest = knn(quiet, part, state.centroids, probes, {.metric = state.metric});
     dispatch(&Ops::list_search, "list_search", *stream,
              ListSearchArgs{.queries = part,
                             .probes = {nearest.ids.data(), count * probes},

@@ -3,16 +3,20 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backend/lists.h"
+#include "core/checked.h"
 #include "index/inverted_lists.h"
 #include "io/container_reader.h"
 #include "nearwise/ivf.h"
 #include "nearwise/product_quantizer.h"
+#include "ops/knn_plan.h"
 
 namespace nearwise {
 
@@ -20,6 +24,12 @@ namespace index {
 
 // Centroids and codewords are no larger, so that the sum of two is a number.
 inline constexpr float most_value = 1e38F;
+
+// Of a measurement, and what the candidates of a search are given for.
+inline constexpr std::size_t measured_neighbors = 10;
+inline constexpr std::size_t unmeasured_candidates = 100;
+
+void check_options(const MeasureOptions& options);
 
 // Where the first larger one stands, or their number.
 inline std::size_t first_too_large(std::span<const float> values) {
@@ -38,11 +48,22 @@ struct Ivf::State {
   std::vector<std::size_t> part_begins;  // of the quantizer
   std::vector<float> centre;             // of the data, for the scan
   std::size_t probes = 1;
+  std::size_t candidates = index::unmeasured_candidates;
+  std::optional<MeasuredRecall> measured = {};
+  std::map<std::string, std::string> provenance = {};
   Id next_id = 0;  // one above the largest
   std::shared_ptr<MemoryBudget> budget;
   std::shared_ptr<const ContainerReader> file;  // that lists were borrowed from
   index::InvertedLists rows;
   std::optional<ProductWords> words = {};  // of the quantizer; made when the index is
+
+  // In proportion: whoever wants more answers has to look at more rows again.
+  std::size_t candidates_for(std::size_t k) const {
+    if (k <= index::measured_neighbors) return candidates;
+    // Beyond what any index holds, where the product below might overflow, k will do.
+    if (k > most_shard_rows) return k;
+    return std::max(k, divide_up(candidates * k, index::measured_neighbors));
+  }
 
   ListCodec codec() const {
     return {.dim = centroids.cols(),

@@ -1,6 +1,10 @@
 // Training of inverted files: centroids of the lists, and the quantizer of what they leave over.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "backend/dispatch.h"
 #include "core/checked.h"
@@ -8,6 +12,7 @@
 #include "index/ivf_state.h"
 #include "index/residuals.h"
 #include "nearwise/kmeans.h"
+#include "nearwise/machine.h"
 #include "ops/exact_search.h"
 #include "ops/finite_rows.h"
 #include "quantize/training_rows.h"
@@ -25,8 +30,8 @@ std::size_t usual_lists(std::size_t rows) {
 
 // Looked at by a search that names no number, until somebody measures: a share of the lists that falls with their number.
 std::size_t usual_probes(std::size_t lists) {
-  return std::max<std::size_t>(
-      1, static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(lists)) / 2)));
+  const auto share = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(lists)) / 2));
+  return std::min(lists, std::max<std::size_t>(2, share));
 }
 
 std::size_t usual_code_bytes(std::size_t dim) {
@@ -34,6 +39,30 @@ std::size_t usual_code_bytes(std::size_t dim) {
 }
 
 Metric metric_of_kmeans(Metric metric) { return metric == Metric::euclidean ? Metric::sqeuclidean : metric; }
+
+template <typename Index, typename Options>
+Index build_index(const Context& context, const RowsView& rows, const Options& options,
+                  const MeasureOptions& measure) {
+  index::check_options(measure);
+  Index index = Index::train(context, rows, options);
+  index.add(context, rows);
+  // A row alone has no neighbours.
+  if (index.size() >= 2) index.measure_probes(context, rows, measure);
+  return index;
+}
+
+std::map<std::string, std::string> describe_training(const Context& context, const RowsView& rows,
+                                                     const std::string& options) {
+  return {{"version", "nearwise " + version()},
+          {"seed", std::to_string(context.seed())},
+          {"training", fmt::format("{} on {} x {} {}", options, rows.rows(), rows.dim(), name(rows.type()))}};
+}
+
+template <typename Options>
+std::string words_of(const Options& options, std::size_t lists) {
+  return fmt::format("metric {}, lists {}, iterations {}, rows_per_list {}", name(options.metric), lists,
+                     options.iterations, options.rows_per_list);
+}
 
 struct Coarse {
   Matrix<float> centroids;
@@ -78,10 +107,21 @@ IvfFlat IvfFlat::train(const Context& context, RowsView rows, const IvfFlatOptio
                 .part_begins = {},
                 .centre = std::move(coarse.centre),
                 .probes = usual_probes(lists),
+                .provenance = describe_training(context, rows, "IvfFlat with " + words_of(options, lists)),
                 .next_id = 0,
                 .budget = budget,
                 .file = {},
                 .rows = index::InvertedLists(budget, lists, rows.dim() * element_size(rows.type()))}));
+}
+
+IvfFlat IvfFlat::build(const Context& context, RowsView rows, const IvfFlatOptions& options,
+                       const MeasureOptions& measure) {
+  return build_index<IvfFlat>(context, rows, options, measure);
+}
+
+IvfPq IvfPq::build(const Context& context, RowsView rows, const IvfPqOptions& options,
+                   const MeasureOptions& measure) {
+  return build_index<IvfPq>(context, rows, options, measure);
 }
 
 IvfPq IvfPq::train(const Context& context, RowsView rows, const IvfPqOptions& options) {
@@ -114,6 +154,8 @@ IvfPq IvfPq::train(const Context& context, RowsView rows, const IvfPqOptions& op
   std::vector<std::size_t> part_begins;
   for (std::size_t part = 0; part <= parts; ++part) part_begins.push_back(quantizer.part_begin(part));
   const std::size_t bytes = quantizer.code_bytes();
+  const std::string trained = fmt::format("IvfPq with {}, code_bytes {}, bits {}", words_of(options, lists),
+                                          code_bytes, options.bits);
   return IvfPq(std::unique_ptr<State>(new State{.metric = options.metric,
                                                 .type = ElementType::f32,
                                                 .centroids = std::move(coarse.centroids),
@@ -121,6 +163,7 @@ IvfPq IvfPq::train(const Context& context, RowsView rows, const IvfPqOptions& op
                                                 .part_begins = std::move(part_begins),
                                                 .centre = std::move(coarse.centre),
                                                 .probes = usual_probes(lists),
+                                                .provenance = describe_training(context, rows, trained),
                                                 .next_id = 0,
                                                 .budget = budget,
                                                 .file = {},

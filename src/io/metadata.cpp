@@ -76,6 +76,20 @@ Json parse_metadata(std::span<const std::byte> bytes, const std::string& source)
   return metadata;
 }
 
+std::map<std::string, std::string> read_provenance(const Json& metadata, const std::string& source) {
+  std::map<std::string, std::string> provenance;
+  const auto entries = metadata.find("provenance");
+  if (entries == metadata.end() || !entries->is_object())
+    fail(ErrorCode::corrupt, "{}: metadata: an object 'provenance' expected", source);
+  for (const auto& [key, value] : entries->items()) {
+    if (!value.is_string())
+      fail(ErrorCode::corrupt, "{}: metadata: provenance '{}': a text expected, found {}", source, key,
+           value.type_name());
+    provenance[key] = value.get<std::string>();
+  }
+  return provenance;
+}
+
 std::map<std::string, std::string> flatten_metadata(const Json& metadata) {
   std::map<std::string, std::string> flat;
   flatten(metadata, "", flat);

@@ -19,6 +19,9 @@ std::string metadata_text(const nlohmann::json& metadata);
 // Throws Error(corrupt): not JSON, no object, too large, too deep, or a key twice in one object.
 nlohmann::json parse_metadata(std::span<const std::byte> bytes, const std::string& source);
 
+// The object `provenance` of texts. Throws Error(corrupt) where it is missing or something else.
+std::map<std::string, std::string> read_provenance(const nlohmann::json& metadata, const std::string& source);
+
 // For people: nested keys joined by dots, strings as they are, other values as JSON.
 std::map<std::string, std::string> flatten_metadata(const nlohmann::json& metadata);
 

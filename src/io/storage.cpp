@@ -40,20 +40,6 @@ Metric decode_metric(const Json& metadata, const std::string& source) {
   }
 }
 
-std::map<std::string, std::string> decode_provenance(const Json& metadata, const std::string& source) {
-  std::map<std::string, std::string> provenance;
-  const auto entries = metadata.find("provenance");
-  if (entries == metadata.end() || !entries->is_object())
-    fail(ErrorCode::corrupt, "{}: metadata: an object 'provenance' expected", source);
-  for (const auto& [key, value] : entries->items()) {
-    if (!value.is_string())
-      fail(ErrorCode::corrupt, "{}: metadata: provenance '{}': a text expected, found {}", source, key,
-           value.type_name());
-    provenance[key] = value.get<std::string>();
-  }
-  return provenance;
-}
-
 }  // namespace
 
 NeighborsContent check_neighbors(const ContainerReader& reader) {
@@ -69,7 +55,7 @@ NeighborsContent check_neighbors(const ContainerReader& reader) {
   check_values(content.ids, content.distances, reader.source(), ErrorCode::corrupt);
   const Json metadata = reader.metadata();
   content.metric = decode_metric(metadata, reader.source());
-  content.provenance = decode_provenance(metadata, reader.source());
+  content.provenance = read_provenance(metadata, reader.source());
   return content;
 }
 

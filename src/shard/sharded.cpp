@@ -12,8 +12,6 @@
 namespace nearwise::shard {
 namespace {
 
-constexpr const char* operation = "knn";
-
 void check_members(const char* kind, const Members& members) {
   require(!members.empty(), "{}: at least one index is needed, given none", kind);
   for (const Member& member : members)
@@ -22,7 +20,7 @@ void check_members(const char* kind, const Members& members) {
             name(member.metric));
 }
 
-std::uint64_t answer_bytes(std::size_t queries, std::size_t k, std::size_t answers) {
+std::uint64_t answer_bytes(std::size_t queries, std::size_t k, std::size_t answers, const char* operation) {
   const std::uint64_t entries = checked_multiply(checked_multiply(queries, k, operation), answers, operation);
   return checked_multiply(entries, std::uint64_t{sizeof(Id) + sizeof(float)}, operation);
 }
@@ -64,9 +62,11 @@ void check_copies(const Members& copies) {
 
 Neighbors search_parts(const Context& context, const Members& parts, RowsView queries, std::size_t k,
                        ShortRows short_rows, const Search& search) {
+  constexpr const char* operation = "knn";
   check_k(operation, k, rows_of(parts), {.short_rows = short_rows});
   // Every part's answer, and the one that is made of them.
-  const Reservation reservation(*context.state().budget, answer_bytes(queries.rows(), k, parts.size() + 1));
+  const Reservation reservation(*context.state().budget,
+                                answer_bytes(queries.rows(), k, parts.size() + 1, operation));
   std::vector<Neighbors> answers(parts.size());
   Work work = {.operation = operation, .units = {}, .run = [&](std::size_t part, const Context& own) {
                  answers[part] = search(part, own, queries);
@@ -89,9 +89,9 @@ Neighbors search_parts(const Context& context, const Members& parts, RowsView qu
 }
 
 Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,
-                        ShortRows short_rows, const Search& search) {
+                        ShortRows short_rows, const Search& search, const char* operation) {
   check_k(operation, k, copies.front().size, {.short_rows = short_rows});
-  const Reservation reservation(*context.state().budget, answer_bytes(queries.rows(), k, 2));
+  const Reservation reservation(*context.state().budget, answer_bytes(queries.rows(), k, 2, operation));
   Neighbors joined{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   const auto first_query = [&](std::size_t copy) { return queries.rows() * copy / copies.size(); };
   const auto search_some = [&](std::size_t copy, const Context& own) {

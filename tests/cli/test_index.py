@@ -19,6 +19,16 @@ def files(tmp_path):
     return rows, queries
 
 
+def content(nearwise, tmp_path, name):
+    """All of an index but for the run that wrote it."""
+    file = nearwise("info", name, "--json").json["files"][0]
+    data = (tmp_path / name).read_bytes()
+    said = {key: text for key, text in file["metadata"].items() if key not in ("provenance.command", "provenance.time")}
+    sections = [data[section["offset"] : section["offset"] + section["bytes"]] for section in file["sections"]
+                if section["name"] != "metadata"]
+    return tuple(sections) + tuple(sorted(said.items()))
+
+
 def found_by(nearwise, tmp_path, index, *options, k=5):
     nearwise("search", index, "queries.fbin", "-k", k, "-o", "found.bin", *options)
     return formats.read_truth_bin(tmp_path / "found.bin")
@@ -66,10 +76,75 @@ def test_the_same_command_writes_the_same_bytes(nearwise, files, tmp_path):
     written = set()
     for variant in ([], ["--threads", 1], ["--threads", 3], ["--memory", "64MiB"], ["--seed", 0]):
         nearwise("build", "rows.fbin", "--lists", 6, "--rows-per-list", 40, "-o", "index.nw", *variant)
-        written.add((tmp_path / "index.nw").read_bytes())
+        written.add(content(nearwise, tmp_path, "index.nw"))
     assert len(written) == 1
     nearwise("build", "rows.fbin", "--lists", 6, "--rows-per-list", 40, "--seed", 5, "-o", "index.nw")
-    assert (tmp_path / "index.nw").read_bytes() not in written
+    assert content(nearwise, tmp_path, "index.nw") not in written
+
+
+def test_it_says_where_it_comes_from(nearwise, files, tmp_path):
+    written = set()
+    for _ in range(2):
+        nearwise("build", "rows.fbin", "--codec", "flat", "--lists", 6, "--seed", 4, "-o", "index.nw",
+                 env={"SOURCE_DATE_EPOCH": "86400"})
+        written.add((tmp_path / "index.nw").read_bytes())
+    assert len(written) == 1
+    metadata = nearwise("info", "index.nw", "--json").json["files"][0]["metadata"]
+    assert metadata["provenance.command"] == "nearwise build rows.fbin --codec flat --lists 6 --seed 4 -o index.nw"
+    assert metadata["provenance.base"] == f"rows.fbin, {8 + ROWS * DIM * 4} bytes, {ROWS} x {DIM} f32"
+    assert metadata["provenance.time"].startswith("1970-01-02") and metadata["provenance.seed"] == "4"
+    (tmp_path / "gone.txt").write_text("3\n")
+    nearwise("remove", "index.nw", "--ids", "gone.txt", "-o", "index.nw")
+    changed = nearwise("info", "index.nw", "--json").json["files"][0]["metadata"]
+    assert changed["provenance.command"] == "nearwise remove index.nw --ids gone.txt -o index.nw"
+    for key in ("provenance.base", "provenance.seed", "provenance.training"):
+        assert changed[key] == metadata[key]
+
+
+def recall_of(nearwise, tmp_path, rows, probes, *options):
+    """10-recall@10 of all rows, none being its own neighbour."""
+    nearwise("search", "index.nw", "rows.fbin", "-k", 11, "--probes", probes, "-o", "all.bin", *options)
+    found = formats.read_truth_bin(tmp_path / "all.bin")[0]
+    truth = oracle(rows, rows, "sqeuclidean")[1]
+    return np.mean([len({id for id in line if id != row} & {id for id in true[:11] if id != row}) / 10
+                    for row, (line, true) in enumerate(zip(found, truth))])
+
+
+def test_what_is_not_given_is_measured(nearwise, files, tmp_path):
+    rows, _ = files
+    spoken = nearwise("build", "rows.fbin", "--seed", 2, "-o", "index.nw").err
+    file = nearwise("info", "index.nw", "--json").json["files"][0]["metadata"]
+    probes, candidates = int(file["probes"]), int(file["candidates"])
+    assert 2 <= probes < 30 and candidates >= 100 and file["measured.queries"] == "500"
+    recall = float(file["measured.recall"])
+    assert recall >= 0.9 and file["measured.rows"] == "1200" and file["measured.target"] == "0.9"
+    assert f"{recall:.3f} of the 10 nearest found in {probes} of 30 lists, with --rows and {candidates} candidates" in spoken
+    assert "measured with 500 of 1200 rows" in spoken and "warning" not in spoken
+    assert "measured.recall" in nearwise("info", "index.nw").out
+    searched = nearwise("search", "index.nw", "queries.fbin", "--json").json
+    assert searched["probes"] == probes
+    # All rows searched for: what is measured is what is found, and one list less is not enough.
+    measured = nearwise("measure", "index.nw", "rows.fbin", "--queries", ROWS, "--recall", 0.99, "-o", "index.nw", "--json").json
+    assert measured["measured"]["reached"] and measured["measured"]["queries"] == ROWS
+    look = ["--rows", "rows.fbin", "--candidates", measured["candidates"]]
+    assert recall_of(nearwise, tmp_path, rows, measured["probes"], *look) == pytest.approx(measured["measured"]["recall"])
+    assert recall_of(nearwise, tmp_path, rows, measured["probes"] - 1, *look) < 0.99
+    # Without a second look codes of 8 bytes do not find as much, and that is said.
+    blurred = nearwise("measure", "index.nw", "rows.fbin", "--queries", ROWS, "--codes-only", "--recall", 0.999, "-o", "codes.nw")
+    assert "warning: recall 0.999 cannot be reached: 0." in blurred.err
+    assert nearwise("info", "codes.nw", "--json").json["files"][0]["metadata"]["measured.candidates"] == "0"
+    given = nearwise("build", "rows.fbin", "--probes", 7, "-o", "index.nw", "--json").json
+    assert given["probes"] == 7 and given["measured"] is None
+
+
+def test_measuring_after_adding_is_building(nearwise, files):
+    built = nearwise("build", "rows.fbin", "--lists", 9, "-o", "whole.nw", "--json").json
+    nearwise("build", "rows.fbin", "--lists", 9, "--train-only", "-o", "index.nw")
+    added = nearwise("add", "index.nw", "rows.fbin", "-o", "index.nw", "--json").json
+    assert added["measured"] is None
+    measured = nearwise("measure", "index.nw", "rows.fbin", "-o", "index.nw", "--json").json
+    for key in ("probes", "candidates", "measured"):
+        assert measured[key] == built[key]
 
 
 def test_options_reach_the_index(nearwise, files):
@@ -103,13 +178,13 @@ def test_add(nearwise, files, tmp_path):
     rows, _ = files
     formats.write_vectors(tmp_path / "first.fbin", rows[:700])
     formats.write_vectors(tmp_path / "second.fbin", rows[700:])
-    nearwise("build", "rows.fbin", "--lists", 8, "-o", "whole.nw")
-    nearwise("build", "rows.fbin", "--lists", 8, "--train-only", "-o", "index.nw")
+    nearwise("build", "rows.fbin", "--lists", 8, "--probes", 3, "-o", "whole.nw")
+    nearwise("build", "rows.fbin", "--lists", 8, "--probes", 3, "--train-only", "-o", "index.nw")
     assert nearwise("info", "index.nw", "--json").json["files"][0]["rows"] == 0
     assert "700 added" in nearwise("add", "index.nw", "first.fbin", "-o", "index.nw").err
     added = nearwise("add", "index.nw", "second.fbin", "-o", "index.nw", "--json").json  # the same file
     assert (added["added"], added["rows"], added["output"]) == (500, ROWS, "index.nw")
-    assert (tmp_path / "index.nw").read_bytes() == (tmp_path / "whole.nw").read_bytes()
+    assert content(nearwise, tmp_path, "index.nw") == content(nearwise, tmp_path, "whole.nw")
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".ivecs", ".ibin", ".txt"])
@@ -139,14 +214,14 @@ def test_ids(nearwise, files, tmp_path, suffix):
 
 def test_parts_are_merged(nearwise, files, tmp_path):
     rows, _ = files
-    nearwise("build", "rows.fbin", "--lists", 8, "-o", "whole.nw")
-    nearwise("build", "rows.fbin", "--lists", 8, "--train-only", "-o", "trained.nw")
+    nearwise("build", "rows.fbin", "--lists", 8, "--probes", 3, "-o", "whole.nw")
+    nearwise("build", "rows.fbin", "--lists", 8, "--probes", 3, "--train-only", "-o", "trained.nw")
     for number, first in enumerate((0, 500, 900)):
         formats.write_vectors(tmp_path / "part.fbin", rows[first : (500, 900, ROWS)[number]])
         nearwise("add", "trained.nw", "part.fbin", "--first-id", first, "-o", f"part{number}.nw")
     merged = nearwise("merge", "part0.nw", "part1.nw", "part2.nw", "-o", "merged.nw", "--json").json
     assert (merged["merged"], merged["rows"]) == (700, ROWS)
-    assert (tmp_path / "merged.nw").read_bytes() == (tmp_path / "whole.nw").read_bytes()
+    assert content(nearwise, tmp_path, "merged.nw") == content(nearwise, tmp_path, "whole.nw")
 
 
 @pytest.mark.parametrize("suffix", [".nw", ".bin", ".ivecs", ".ibin", ".npy"])

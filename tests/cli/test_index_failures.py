@@ -28,6 +28,14 @@ CASES = [
     (["build", "rows.fbin", "-o", "x.nw", "--memory", "1KiB"], 71, "out_of_memory", "1024"),
     (["build", "rows.fbin", "-o", "nowhere/x.nw"], 73, "cannot_create", "nowhere"),
     (["build", "rows.fbin", "-o", "x.nw", "--device", "cuda:63"], 69, "unsupported", "cuda:63"),
+    (["build", "rows.fbin", "-o", "x.nw", "--recall", "0"], 2, "usage", "--recall"),
+    (["build", "rows.fbin", "-o", "x.nw", "--recall", "0.8", "--probes", "2"], 2, "usage", "--probes"),
+    (["measure", "index.nw", "rows.fbin"], 2, "usage", "--output"),
+    (["measure", "index.nw", "rows.fbin", "-o", "x.nw", "--recall", "1.5"], 2, "usage", "at most 1"),
+    (["measure", "index.nw", "queries.fbin", "-o", "x.nw"], 2, "invalid_argument", "a row for every id"),
+    (["measure", "index.nw", "narrow.fbin", "-o", "x.nw"], 2, "invalid_argument", "dimension"),
+    (["measure", "index.nw", "rows.fbin", "-o", "x.nw", "--memory", "1KiB"], 71, "out_of_memory", "1024"),
+    (["measure", "result.nw", "rows.fbin", "-o", "x.nw"], 2, "invalid_argument", "neighbors"),
     (["add", "index.nw", "rows.fbin"], 2, "usage", "--output"),
     (["add", "index.nw", "narrow.fbin", "-o", "x.nw"], 2, "invalid_argument", "dimension"),
     (["add", "index.nw", "rows.u8bin", "-o", "x.nw"], 2, "invalid_argument", "rows of f32"),
@@ -108,7 +116,7 @@ def test_exit_codes(nearwise, cases, arguments, code, name, mention):
 
 
 def test_every_command_has_an_example(nearwise):
-    for command in ("build", "add", "remove", "merge", "search"):
+    for command in ("build", "add", "remove", "merge", "measure", "search"):
         assert f"Example:\n  nearwise {command} " in nearwise(command, "--help").out
 
 

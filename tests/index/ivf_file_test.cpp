@@ -98,6 +98,40 @@ TEST(IvfFile, TheSameIndexGivesTheSameBytes) {
   EXPECT_EQ(testing_io::read_all(folder / "one.nw"), testing_io::read_all(folder / "three.nw"));
 }
 
+TEST(IvfFile, WhereItComesFromIsKept) {
+  const TemporaryFolder folder;
+  IvfPq index = product_index();
+  EXPECT_EQ(index.provenance().at("seed"), "0");
+  EXPECT_TRUE(index.provenance().at("version").starts_with("nearwise "));
+  EXPECT_EQ(
+      index.provenance().at("training"),
+      "IvfPq with metric sqeuclidean, lists 6, iterations 10, rows_per_list 256, code_bytes 3, bits 4 on "
+      "400 x 10 f32");
+  EXPECT_TRUE(flat_index().provenance().at("training").starts_with("IvfFlat with metric cosine, lists 6,"));
+  auto more = index.provenance();
+  more["base"] = "somewhere";
+  index.set_provenance(more);
+  save(index, folder / "index.nw");
+  EXPECT_EQ(load_ivf(Context::cpu(), folder / "index.nw").provenance(), more);
+  EXPECT_EQ(index.empty_copy().provenance(), more);
+  EXPECT_EQ(inspect(folder / "index.nw").metadata.at("provenance.base"), "somewhere");
+  std::vector<std::byte> bytes = testing_io::read_all(folder / "index.nw");
+  const auto put = [&](const std::string& from, const std::string& to) {
+    const auto* const begin = reinterpret_cast<const std::byte*>(from.data());
+    const auto place = std::search(bytes.begin(), bytes.end(), begin, begin + from.size());
+    ASSERT_NE(place, bytes.end());
+    std::transform(to.begin(), to.end(), place, [](char letter) { return static_cast<std::byte>(letter); });
+    testing_io::reseal(bytes);
+    testing_io::write_all(folder / "changed.nw", bytes);
+  };
+  put("\"somewhere\"", "12345678901");
+  EXPECT_EQ(support::error_of([&] { load_ivf(Context::cpu(), folder / "changed.nw"); }).code(),
+            ErrorCode::corrupt);
+  // As files of before have it.
+  put("\"provenance\"", "\"Provenance\"");
+  EXPECT_TRUE(load_ivf(Context::cpu(), folder / "changed.nw").provenance().empty());
+}
+
 // A mapped index changes in memory, its file does not.
 TEST(IvfFile, ALoadedIndexGrowsAndShrinks) {
   const TemporaryFolder folder;

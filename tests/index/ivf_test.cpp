@@ -182,12 +182,12 @@ TEST(Ivf, MergedPartsAreTheWhole) {
   std::vector<Id> ids;
   for (Id id = 400; id < 900; ++id) ids.push_back(id);
   right.add(one_thread(), base.slice(400, 500), ids);
-  left.merge(right);
+  left.merge(one_thread(), right);
   EXPECT_TRUE(same(as_expected(whole.search(one_thread(), problem.queries, 15, {.probes = 4})),
                    left.search(one_thread(), problem.queries, 15, {.probes = 4})));
   const IvfFlat other = IvfFlat::train(one_thread(), base, {.lists = 8});
-  EXPECT_EQ(error_of([&] { left.merge(other); }).code(), ErrorCode::invalid_argument);
-  EXPECT_EQ(error_of([&] { left.merge(left); }).code(), ErrorCode::invalid_argument);
+  EXPECT_EQ(error_of([&] { left.merge(one_thread(), other); }).code(), ErrorCode::invalid_argument);
+  EXPECT_EQ(error_of([&] { left.merge(one_thread(), left); }).code(), ErrorCode::invalid_argument);
 }
 
 TEST(Ivf, RemovedRowsAreGone) {

@@ -1,0 +1,245 @@
+// The probes and candidates of a search that names none, measured: rows of the index are searched for in the index, and
+// the answers compared with exact search.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "backend/context_state.h"
+#include "cluster/draw_rows.h"
+#include "core/checked.h"
+#include "core/distance.h"
+#include "core/float_environment.h"
+#include "core/random.h"
+#include "index/ivf_state.h"
+#include "nearwise/exact.h"
+#include "ops/exact_search.h"
+#include "ops/merge_neighbors.h"
+
+namespace nearwise {
+
+void index::check_options(const MeasureOptions& options) {
+  require(options.recall > 0 && options.recall <= 1,
+          "measure_probes: a recall above 0 and of at most 1 expected, given {}", options.recall);
+  require(options.queries >= 1, "measure_probes: at least 1 query expected, given 0");
+}
+
+namespace {
+
+// Apart from those of k-means and of training rows, which have the same seed (cluster/random_streams.h).
+constexpr std::uint64_t stream = 9;
+// Rows of the index that exact search looks at at a time.
+constexpr std::size_t block_bytes = std::size_t{16} << 20;
+// Candidates are doubled up to here: beyond, codes are too short for these rows.
+constexpr std::size_t most_candidates = 3200;
+// A second look at one row costs a search about as much as so many rows in lists: it is read from where no other row was.
+constexpr double rows_per_candidate = 32;
+
+// Every id once, in order.
+Buffer<Id> ids_of(MemoryBudget& budget, const index::InvertedLists& lists, std::size_t& count) {
+  Buffer<Id> ids(budget, lists.rows());
+  Id* end = ids.data();
+  for (std::size_t list = 0; list < lists.lists(); ++list)
+    end = std::copy_n(lists.view(list).ids, lists.view(list).rows, end);
+  std::sort(ids.data(), end);
+  count = static_cast<std::size_t>(std::unique(ids.data(), end) - ids.data());
+  return ids;
+}
+
+// Copies of some rows, one after the other.
+class GatheredRows {
+ public:
+  GatheredRows(const Context& context, const RowsView& rows, std::span<const Id> ids)
+      : row_bytes_(rows.dim() * element_size(rows.type())),
+        copies_(*context.state().budget, checked_multiply(ids.size(), row_bytes_, "bytes of rows")),
+        view_(copies_.data(), rows.type(), ids.size(), rows.dim(), row_bytes_) {
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      std::memcpy(copies_.data() + i * row_bytes_, rows.row(static_cast<std::size_t>(ids[i])), row_bytes_);
+  }
+
+  const RowsView& view() const { return view_; }
+
+ private:
+  std::size_t row_bytes_;
+  Buffer<std::byte> copies_;
+  RowsView view_;
+};
+
+// The ids of every answer without the query's own, [queries][at most k].
+std::vector<std::vector<Id>> without_self(const Neighbors& found, std::span<const Id> queries,
+                                          std::size_t k) {
+  std::vector<std::vector<Id>> others(queries.size());
+  for (std::size_t query = 0; query < queries.size(); ++query)
+    for (const Id id : found.ids.row(query))
+      if (id != no_id && id != queries[query] && others[query].size() < k) others[query].push_back(id);
+  return others;
+}
+
+// The nearest k of the rows with these ids, in blocks: the rows may be a mapped file, and not all of them in the index.
+Neighbors exact_neighbors(const Context& context, const RowsView& queries, const RowsView& rows,
+                          std::span<const Id> ids, std::size_t k, Metric metric, ProgressMeter& progress) {
+  const std::size_t block_rows =
+      std::max<std::size_t>(1024, block_bytes / (rows.dim() * element_size(rows.type())));
+  Neighbors best{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
+  std::fill_n(best.ids.data(), queries.rows() * k, no_id);
+  std::fill_n(best.distances.data(), queries.rows() * k, padding_distance(metric));
+  for (std::size_t first = 0; first < ids.size(); first += block_rows) {
+    const std::span<const Id> some = ids.subspan(first, std::min(block_rows, ids.size() - first));
+    const GatheredRows block(context, rows, some);
+    Neighbors found =
+        knn(context, queries, block.view(), k, {.metric = metric, .short_rows = ShortRows::pad});
+    for (Id& id : std::span(found.ids.data(), queries.rows() * k))
+      if (id != no_id) id = some[static_cast<std::size_t>(id)];
+    Neighbors joined{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
+    const std::vector<NeighborsView> parts = {{best.ids.view(), best.distances.view()},
+                                              {found.ids.view(), found.distances.view()}};
+    merge_neighbors(*context.state().threads, metric, parts, joined.ids.view(), joined.distances.view());
+    best = std::move(joined);
+    progress.add(some.size());
+  }
+  return best;
+}
+
+// The truth, and how much of it a search finds.
+class Trial {
+ public:
+  // queries: the sample, under these ids.
+  Trial(const Context& context, const Ivf& index, const RowsView& rows, const RowsView& queries,
+        std::span<const Id> ids, std::size_t k, const Neighbors& exact)
+      : context_(context),
+        index_(index),
+        rows_(rows),
+        queries_(queries),
+        ids_(ids),
+        k_(k),
+        truth_(without_self(exact, ids, k)) {}
+
+  // candidates 0: without a second look.
+  double recall(std::size_t probes, std::size_t candidates) const {
+    // One more than are compared: the row itself is found, too.
+    const Neighbors found = index_.search(context_, queries_, k_ + 1,
+                                          {.probes = probes,
+                                           .rows = candidates != 0 ? rows_ : RowsView(),
+                                           .candidates = candidates != 0 ? std::max(candidates, k_ + 1) : 0});
+    const std::vector<std::vector<Id>> others = without_self(found, ids_, k_);
+    std::size_t hits = 0;
+    for (std::size_t query = 0; query < ids_.size(); ++query)
+      for (const Id id : truth_[query]) hits += std::ranges::count(others[query], id) != 0 ? 1 : 0;
+    return static_cast<double>(hits) / static_cast<double>(ids_.size() * k_);
+  }
+
+ private:
+  const Context& context_;
+  const Ivf& index_;
+  const RowsView& rows_;
+  const RowsView& queries_;
+  std::span<const Id> ids_;
+  std::size_t k_;
+  std::vector<std::vector<Id>> truth_;
+};
+
+struct Setting {
+  std::size_t probes = 0;
+  std::size_t candidates = 0;
+  double recall = 0;
+};
+
+// The smallest number of probes that reaches the target while one less does not; all lists where none does. At least 2:
+// what is at the border of a list has neighbours beyond it.
+Setting smallest_probes(const Trial& trial, std::size_t lists, std::size_t candidates, double target) {
+  std::map<std::size_t, double> known;
+  const auto recall = [&](std::size_t probes) {
+    const auto [entry, is_new] = known.try_emplace(probes, 0);
+    if (is_new) entry->second = trial.recall(probes, candidates);
+    return entry->second;
+  };
+  std::size_t enough = std::min<std::size_t>(2, lists);
+  std::size_t too_few = enough - 1;
+  while (recall(enough) < target && enough < lists) {
+    too_few = enough;
+    enough = std::min(2 * enough, lists);
+  }
+  if (recall(enough) < target) return {lists, candidates, recall(lists)};
+  while (enough - too_few > 1) {
+    const std::size_t middle = too_few + (enough - too_few) / 2;
+    (recall(middle) < target ? too_few : enough) = middle;
+  }
+  return {enough, candidates, recall(enough)};
+}
+
+// More candidates need fewer probes: the cheapest pair that reaches the target.
+Setting cheapest(const Trial& trial, const Ivf& index, double target, bool second_look) {
+  if (!second_look) return smallest_probes(trial, index.lists(), 0, target);
+  const double list_rows = static_cast<double>(index.size()) / static_cast<double>(index.lists());
+  const auto cost = [&](std::size_t probes, std::size_t candidates) {
+    return static_cast<double>(probes) * list_rows + rows_per_candidate * static_cast<double>(candidates);
+  };
+  Setting best;
+  for (std::size_t candidates = index::unmeasured_candidates; candidates <= most_candidates;
+       candidates *= 2) {
+    // Not even with the fewest probes.
+    if (best.recall >= target && cost(2, candidates) >= cost(best.probes, best.candidates)) break;
+    const Setting found = smallest_probes(trial, index.lists(), candidates, target);
+    const bool is_better =
+        found.recall < target
+            ? found.recall > best.recall
+            : best.recall < target || cost(found.probes, candidates) < cost(best.probes, best.candidates);
+    if (is_better) best = found;
+    if (candidates >= index.size()) break;
+  }
+  return best;
+}
+
+}  // namespace
+
+MeasuredRecall Ivf::measure_probes(const Context& context, RowsView rows, const MeasureOptions& options) {
+  State& state = *state_;
+  check_rows("measure_probes", context, rows, state.centroids);
+  require(rows.place().kind == DeviceKind::cpu, "measure_probes: rows must be on the host, given rows on {}",
+          name(rows.place()));
+  index::check_options(options);
+  require(static_cast<std::uint64_t>(state.next_id) <= rows.rows(),
+          "measure_probes: a row for every id expected, given {} rows for ids to {}", rows.rows(),
+          state.next_id - 1);
+  const DefaultFloatEnvironment environment;
+  context.state().cancel.check();
+  std::size_t count = 0;
+  const Buffer<Id> ids = ids_of(*context.state().budget, state.rows, count);
+  require(count >= 2, "measure_probes: an index of at least 2 rows expected, given {}", count);
+
+  const std::size_t sample = std::min(options.queries, count);
+  Buffer<Id> drawn(*context.state().budget, sample);
+  const Random random(context.seed(), stream);
+  for (std::size_t i = 0; i < sample; ++i) drawn[i] = ids[cluster::draw_from_part(random, count, sample, i)];
+  const GatheredRows queries(context, rows, drawn.span());
+
+  const std::size_t k = std::min(index::measured_neighbors, count - 1);
+  ProgressMeter progress(context.state().options.progress, context.state().clock, "measure_probes", count);
+  const Context quiet = context.without_progress();
+  const Neighbors exact =
+      exact_neighbors(quiet, queries.view(), rows, {ids.data(), count}, k + 1, state.metric, progress);
+  const Trial trial(quiet, *this, rows, queries.view(), drawn.span(), k, exact);
+  // Rows that are kept as they are need no second look.
+  const bool second_look = options.second_look && state.quantizer.has_value();
+  Setting found = cheapest(trial, *this, options.recall, second_look);
+  // What cannot be reached by all lists is not worth all lists: the same share of what they reach.
+  if (found.recall < options.recall)
+    found = smallest_probes(trial, lists(), found.candidates, options.recall * found.recall);
+
+  const MeasuredRecall measured = {
+      .probes = found.probes,
+      .candidates = found.candidates,
+      .recall = found.recall,
+      .recall_of_codes = second_look ? trial.recall(found.probes, 0) : found.recall,
+      .target = options.recall,
+      .queries = sample,
+      .neighbors = k,
+      .rows = size()};
+  state.probes = measured.probes;
+  if (second_look) state.candidates = measured.candidates;
+  state.measured = measured;
+  progress.finish();
+  return measured;
+}
+
+}  // namespace nearwise

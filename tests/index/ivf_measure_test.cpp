@@ -1,0 +1,268 @@
+// The measured defaults of an inverted file, against a count of the truth by the oracle.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "io/reseal.h"
+#include "io/temporary_folder.h"
+#include "nearwise/ivf.h"
+#include "nearwise/storage.h"
+#include "oracle/knn.h"
+#include "support/error_of.h"
+#include "support/knn_cases.h"
+
+namespace nearwise {
+namespace {
+
+using support::error_of;
+using support::Kind;
+using support::Problem;
+
+constexpr std::size_t base_rows = 600;
+
+const Context& one_thread() {
+  static const Context context = Context::cpu({.threads = 1, .seed = 5});
+  return context;
+}
+
+const Problem& problem() {
+  static const Problem made = support::make_problem({.kind = Kind::normal,
+                                                     .rows = base_rows,
+                                                     .queries = 5,
+                                                     .dim = 12,
+                                                     .base_layout = support::Layout::dense,
+                                                     .seed = 81});
+  return made;
+}
+
+// Every row is searched for: nothing is left to the drawing of a sample.
+constexpr MeasureOptions every_row = {.queries = base_rows};
+
+// 10-recall@10 of all rows of `ids` as queries, none being its own neighbour.
+double recall_by_oracle(const Ivf& index, RowsView base, std::size_t probes, std::size_t candidates) {
+  const oracle::Answer truth = oracle::knn(base, base, 11, index.metric());
+  const Neighbors found =
+      index.search(one_thread(), base, 11,
+                   {.probes = probes, .rows = candidates != 0 ? base : RowsView(), .candidates = candidates});
+  std::size_t hits = 0;
+  for (std::size_t row = 0; row < base.rows(); ++row) {
+    const auto first_ten = [&](const Id* ids) {
+      std::vector<Id> others;
+      for (std::size_t i = 0; i < 11; ++i)
+        if (ids[i] != static_cast<Id>(row) && others.size() < 10) others.push_back(ids[i]);
+      return others;
+    };
+    const std::vector<Id> answers = first_ten(found.ids.row(row).data());
+    for (const Id id : first_ten(truth.ids.data() + row * 11))
+      hits += std::ranges::find(answers, id) != answers.end() ? 1U : 0U;
+  }
+  return static_cast<double>(hits) / static_cast<double>(base.rows() * 10);
+}
+
+class IvfMeasure : public testing::TestWithParam<Metric> {};
+INSTANTIATE_TEST_SUITE_P(Metric, IvfMeasure, testing::ValuesIn(support::every_metric), support::metric_name);
+
+TEST_P(IvfMeasure, FlatFindsTheFewestProbes) {
+  IvfFlat index = IvfFlat::train(one_thread(), problem().base, {.metric = GetParam(), .lists = 20});
+  index.add(one_thread(), problem().base);
+  EXPECT_FALSE(index.measured());
+  const MeasuredRecall measured = index.measure_probes(one_thread(), problem().base, every_row);
+  EXPECT_TRUE(measured.reached());
+  EXPECT_EQ(measured.probes, index.probes());
+  EXPECT_EQ(measured.candidates, 0U);
+  EXPECT_EQ(measured.queries, base_rows);
+  EXPECT_EQ(measured.neighbors, 10U);
+  EXPECT_EQ(measured.rows, base_rows);
+  EXPECT_GT(measured.probes, 2U);
+  EXPECT_DOUBLE_EQ(measured.recall, recall_by_oracle(index, problem().base, measured.probes, 0));
+  EXPECT_DOUBLE_EQ(measured.recall_of_codes, measured.recall);
+  EXPECT_GE(measured.recall, 0.9);
+  EXPECT_LT(recall_by_oracle(index, problem().base, measured.probes - 1, 0), 0.9);
+}
+
+TEST_P(IvfMeasure, ProductCodesWithASecondLook) {
+  IvfPq index = IvfPq::train(one_thread(), problem().base,
+                             {.metric = GetParam(), .lists = 10, .code_bytes = 3, .bits = 4});
+  index.add(one_thread(), problem().base);
+  const MeasuredRecall measured = index.measure_probes(one_thread(), problem().base, every_row);
+  EXPECT_TRUE(measured.reached());
+  EXPECT_GE(measured.candidates, 100U);
+  EXPECT_EQ(index.candidates(), measured.candidates);
+  EXPECT_DOUBLE_EQ(measured.recall,
+                   recall_by_oracle(index, problem().base, measured.probes, measured.candidates));
+  EXPECT_LT(recall_by_oracle(index, problem().base, measured.probes - 1, measured.candidates), 0.9);
+  EXPECT_DOUBLE_EQ(measured.recall_of_codes, recall_by_oracle(index, problem().base, measured.probes, 0));
+  EXPECT_LT(measured.recall_of_codes, measured.recall);
+  // A search that names nothing is the measured one.
+  const Neighbors named =
+      index.search(one_thread(), problem().queries, 10,
+                   {.probes = measured.probes, .rows = problem().base, .candidates = measured.candidates});
+  EXPECT_TRUE(support::same(support::as_expected(named),
+                            index.search(one_thread(), problem().queries, 10, {.rows = problem().base})));
+}
+
+// Codes of 2 bytes for 12 dimensions do not find 9 of 10, however many lists are probed: it is said, and the probes are
+// those that find as large a share of what all lists find.
+TEST(IvfMeasureLimits, WhatCannotBeReachedIsSaid) {
+  IvfPq index = IvfPq::train(one_thread(), problem().base, {.lists = 10, .code_bytes = 2, .bits = 4});
+  index.add(one_thread(), problem().base);
+  MeasureOptions options = every_row;
+  options.second_look = false;
+  const MeasuredRecall measured = index.measure_probes(one_thread(), problem().base, options);
+  EXPECT_FALSE(measured.reached());
+  EXPECT_EQ(measured.candidates, 0U);
+  const double most = recall_by_oracle(index, problem().base, 10, 0);
+  EXPECT_LT(most, 0.9);
+  EXPECT_GE(measured.recall, 0.9 * most);
+  EXPECT_DOUBLE_EQ(measured.recall, recall_by_oracle(index, problem().base, measured.probes, 0));
+  EXPECT_LT(measured.probes, 10U);
+  EXPECT_LT(recall_by_oracle(index, problem().base, measured.probes - 1, 0), 0.9 * most);
+}
+
+TEST(IvfMeasureLimits, NeverOneProbeUnlessThereIsOneList) {
+  // Far apart: one list would do.
+  const Problem apart =
+      support::make_problem({.kind = Kind::exact_duplicates, .rows = 300, .queries = 1, .dim = 6, .seed = 3});
+  IvfFlat two = IvfFlat::train(one_thread(), apart.base, {.lists = 5});
+  EXPECT_GE(two.probes(), 2U);
+  two.add(one_thread(), apart.base);
+  EXPECT_GE(two.measure_probes(one_thread(), apart.base, {.recall = 0.01}).probes, 2U);
+  IvfFlat one = IvfFlat::train(one_thread(), apart.base, {.lists = 1});
+  one.add(one_thread(), apart.base);
+  const MeasuredRecall measured = one.measure_probes(one_thread(), apart.base);
+  EXPECT_EQ(measured.probes, 1U);
+  EXPECT_EQ(measured.recall, 1);
+}
+
+TEST(IvfMeasureThreads, TheSampleAndTheAnswerAreTheSeeds) {
+  IvfPq index = IvfPq::train(one_thread(), problem().base, {.lists = 15, .code_bytes = 4});
+  index.add(one_thread(), problem().base);
+  const auto measured = [&](int threads, std::uint64_t seed, std::uint64_t limit) {
+    return index.measure_probes(Context::cpu({.threads = threads, .memory_limit = limit, .seed = seed}),
+                                problem().base, {.recall = 0.8, .queries = 60});
+  };
+  const MeasuredRecall one = measured(1, 7, 0);
+  EXPECT_EQ(one.queries, 60U);
+  EXPECT_EQ(one, measured(3, 7, 4 << 20));
+  EXPECT_NE(one, measured(1, 8, 0));
+  EXPECT_EQ(error_of([&] { measured(1, 7, 10'000); }).code(), ErrorCode::out_of_memory);
+}
+
+// Would catch: a truth that holds rows which the index does not.
+TEST(IvfMeasureLimits, RowsThatAreNotInTheIndexAreNotMissed) {
+  IvfFlat index = IvfFlat::train(one_thread(), problem().base, {.lists = 8});
+  index.add(one_thread(), problem().base);
+  std::vector<Id> gone;
+  for (Id id = 0; id < static_cast<Id>(base_rows); ++id)
+    if (id % 4 != 1) gone.push_back(id);
+  index.remove(one_thread(), gone);
+  MeasureOptions all = every_row;
+  all.recall = 1;
+  const MeasuredRecall measured = index.measure_probes(one_thread(), problem().base, all);
+  EXPECT_EQ(measured.recall, 1);
+  EXPECT_EQ(measured.queries, 150U);
+  EXPECT_EQ(measured.rows, 150U);
+}
+
+TEST(IvfMeasureLimits, FewRows) {
+  IvfFlat index = IvfFlat::train(one_thread(), problem().base, {.lists = 4});
+  const auto measure = [&] { return index.measure_probes(one_thread(), problem().base); };
+  EXPECT_EQ(error_of(measure).code(), ErrorCode::invalid_argument);
+  index.add(one_thread(), RowsView(problem().base).slice(0, 1));
+  EXPECT_EQ(error_of(measure).code(), ErrorCode::invalid_argument);
+  index.add(one_thread(), RowsView(problem().base).slice(1, 3));
+  const MeasuredRecall measured = measure();
+  EXPECT_EQ(measured.queries, 4U);
+  EXPECT_EQ(measured.neighbors, 3U);
+  EXPECT_TRUE(measured.reached());
+}
+
+TEST(IvfMeasureLimits, WrongArgumentsAreNamed) {
+  IvfFlat index = IvfFlat::train(one_thread(), problem().base, {.lists = 4});
+  index.add(one_thread(), problem().base);
+  const RowsView base = problem().base;
+  const auto refuses = [&](const RowsView& rows, const MeasureOptions& options, const std::string& words) {
+    const Error error = error_of([&] { index.measure_probes(one_thread(), rows, options); });
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    EXPECT_FALSE(index.measured());
+  };
+  refuses(base.slice(0, 599), {}, "a row for every id expected, given 599 rows for ids to 599");
+  refuses(base, {.recall = 0}, "a recall above 0");
+  refuses(base, {.recall = 1.5}, "given 1.5");
+  refuses(base, {.recall = std::numeric_limits<double>::quiet_NaN()}, "a recall above 0");
+  refuses(base, {.queries = 0}, "at least 1 query");
+  const Problem narrow = support::make_problem({.rows = 600, .queries = 1, .dim = 3, .seed = 1});
+  refuses(narrow.base, {}, "dimension");
+}
+
+TEST(IvfMeasureLimits, OneStepBuildsMeasure) {
+  const IvfPq index =
+      IvfPq::build(one_thread(), problem().base, {.lists = 12, .code_bytes = 4}, {.queries = 50});
+  EXPECT_EQ(index.size(), base_rows);
+  ASSERT_TRUE(index.measured());
+  EXPECT_EQ(index.measured()->queries, 50U);
+  EXPECT_EQ(index.measured()->probes, index.probes());
+  IvfPq steps = IvfPq::train(one_thread(), problem().base, {.lists = 12, .code_bytes = 4});
+  steps.add(one_thread(), problem().base);
+  EXPECT_EQ(steps.measure_probes(one_thread(), problem().base, {.queries = 50}), *index.measured());
+  // One row has no neighbour to find, and is an index all the same.
+  const IvfFlat lonely = IvfFlat::build(one_thread(), RowsView(problem().base).slice(0, 1));
+  EXPECT_EQ(lonely.size(), 1U);
+  EXPECT_FALSE(lonely.measured());
+}
+
+TEST(IvfMeasureLimits, WhoSetsProbesHasNotMeasuredThem) {
+  IvfFlat index = IvfFlat::build(one_thread(), problem().base, {.lists = 12});
+  ASSERT_TRUE(index.measured());
+  EXPECT_EQ(index.empty_copy().measured(), index.measured());
+  index.set_probes(3);
+  EXPECT_FALSE(index.measured());
+}
+
+TEST(IvfMeasureFile, ComesBack) {
+  const testing_io::TemporaryFolder folder;
+  const IvfPq index = IvfPq::build(one_thread(), problem().base, {.lists = 12, .code_bytes = 2, .bits = 4});
+  save(index, folder / "index.nw");
+  const Ivf loaded = load_ivf(one_thread(), folder / "index.nw");
+  EXPECT_EQ(loaded.measured(), index.measured());
+  EXPECT_EQ(loaded.candidates(), index.candidates());
+  const ContainerInfo info = inspect(folder / "index.nw");
+  EXPECT_EQ(info.metadata.at("measured.queries"), "500");
+  EXPECT_EQ(info.metadata.at("candidates"), std::to_string(index.candidates()));
+}
+
+// Files of before have neither; numbers that no measurement gives are damage.
+TEST(IvfMeasureFile, WhatIsMissingAndWhatIsWrong) {
+  const testing_io::TemporaryFolder folder;
+  IvfFlat index = IvfFlat::build(one_thread(), problem().base, {.lists = 12});
+  save(index, folder / "index.nw");
+  const std::vector<std::byte> good = testing_io::read_all(folder / "index.nw");
+  const auto with = [&](const std::string& from, const std::string& to) {
+    ASSERT_EQ(from.size(), to.size());
+    std::vector<std::byte> changed = good;
+    const auto* const begin = reinterpret_cast<const std::byte*>(from.data());
+    const auto place = std::search(changed.begin(), changed.end(), begin, begin + from.size());
+    ASSERT_NE(place, changed.end()) << from;
+    std::transform(to.begin(), to.end(), place, [](char letter) { return static_cast<std::byte>(letter); });
+    testing_io::reseal(changed);
+    testing_io::write_all(folder / "changed.nw", changed);
+  };
+  with("\"measured\"", "\"measures\"");
+  EXPECT_FALSE(load_ivf(one_thread(), folder / "changed.nw").measured());
+  with("\"candidates\":100", "\"candidatez\":100");
+  EXPECT_EQ(load_ivf(one_thread(), folder / "changed.nw").candidates(), 100U);
+  for (const auto& [from, to] :
+       {std::pair{"\"candidates\":100", "\"candidates\":0  "},
+        std::pair{"\"queries\":500", "\"queries\":\"5\""}, std::pair{"\"queries\":500", "\"queries\":-50"},
+        std::pair{"\"target\":0.9", "\"target\":9.0"}, std::pair{"\"target\":0.9", "\"target\":\"1\""}}) {
+    with(from, to);
+    EXPECT_EQ(error_of([&] { load_ivf(one_thread(), folder / "changed.nw"); }).code(), ErrorCode::corrupt)
+        << to;
+  }
+}
+
+}  // namespace
+}  // namespace nearwise
