@@ -65,6 +65,8 @@ const Backend* cuda_backend() {
               .assign = gpu::assign,
               .centroid_means_bytes = gpu::centroid_means_bytes,
               .centroid_means = gpu::centroid_means,
+              .list_search_costs = gpu::list_search_costs,
+              .list_search = gpu::list_search,
               .select_k_bytes = gpu::select_k_bytes,
               .select_k = gpu::select_k,
               .stream_handle = gpu::stream_handle,

@@ -15,6 +15,8 @@ AssignCosts assign_costs(const Stream& stream, const KnnCostsArgs& args);
 void assign(Stream& stream, const AssignArgs& args);
 std::uint64_t centroid_means_bytes(const Stream& stream, std::size_t rows, std::size_t dim);
 void centroid_means(Stream& stream, const CentroidMeansArgs& args);
+ListSearchCosts list_search_costs(const Stream& stream, const ListSearchShape& shape);
+void list_search(Stream& stream, const ListSearchArgs& args);
 std::uint64_t select_k_bytes(const Stream& stream, const SelectKShape& shape);
 void select_k(Stream& stream, const SelectKArgs& args);
 std::uintptr_t stream_handle(Stream& stream);
