@@ -7,6 +7,7 @@
 #include <span>
 
 #include "backend/cuda/device_buffer.h"
+#include "backend/cuda/device_codebooks.h"
 #include "backend/cuda/kernels/code_rows.h"
 #include "backend/cuda/kernels/scan_lists.h"
 #include "backend/cuda/list_tiles.h"
@@ -80,7 +81,7 @@ class TileCodes {
   CodeRowsTask rows() const;
   const std::byte* codes() const { return codes_.data(); }
   std::size_t row_count() const { return rows_; }
-  const DeviceCodebooks& books() const { return books_; }
+  const DeviceCodebooks& books() const { return books_.view(); }
 
  private:
   const CudaStream& stream_;
@@ -91,9 +92,7 @@ class TileCodes {
   DeviceBuffer<std::byte> codes_;
   DeviceBuffer<std::uint32_t> lists_;  // [tile_rows / 32] pieces
   DeviceBuffer<float> centroids_;      // [tile_rows / 32, dim] of pieces
-  DeviceBuffer<float> words_;
-  DeviceBuffer<std::uint32_t> begins_;
-  DeviceCodebooks books_;
+  CodebooksOnDevice books_;
   std::size_t rows_ = 0;
 };
 

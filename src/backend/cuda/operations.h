@@ -17,6 +17,13 @@ std::uint64_t centroid_means_bytes(const Stream& stream, std::size_t rows, std::
 void centroid_means(Stream& stream, const CentroidMeansArgs& args);
 ListSearchCosts list_search_costs(const Stream& stream, const ListSearchShape& shape);
 void list_search(Stream& stream, const ListSearchArgs& args);
+std::uint64_t part_codes_bytes(const Stream& stream, const Codebooks& codebooks);
+void part_codes(Stream& stream, const PartCodesArgs& args);
+std::uint64_t part_tables_bytes(const Stream& stream, const Codebooks& codebooks);
+void part_tables(Stream& stream, const PartTablesArgs& args);
+std::uint64_t rotate_bytes(const Stream& stream, std::size_t dim, std::size_t rotated_dim);
+void rotate(Stream& stream, const RotateArgs& args);
+void cross_products(Stream& stream, const CrossProductsArgs& args);
 std::uint64_t select_k_bytes(const Stream& stream, const SelectKShape& shape);
 void select_k(Stream& stream, const SelectKArgs& args);
 std::uintptr_t stream_handle(Stream& stream);

@@ -1,7 +1,6 @@
 // Codes come from the host a tile at a time, gathered by the context's threads: lists lie anywhere.
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "backend/cuda/list_scorer.h"
 #include "backend/cuda/warp/code_word.cuh"
@@ -38,18 +37,9 @@ TileCodes::TileCodes(const CudaStream& stream, const ListSearchArgs& args, std::
       codes_(stream, host_codes_.size(), list_search_name),
       lists_(stream, host_lists_.size(), list_search_name),
       centroids_(stream, host_centroids_.size(), list_search_name),
-      words_(stream, args.codec.codebooks.size(), list_search_name),
-      begins_(stream, args.codec.part_begins.size(), list_search_name) {
-  if (!args.codec.is_product()) return;
-  copy_to_device(stream, args.codec.codebooks, words_.data(), list_search_name);
-  const std::vector<std::uint32_t> begins(args.codec.part_begins.begin(), args.codec.part_begins.end());
-  copy_to_device(stream, std::span<const std::uint32_t>(begins), begins_.data(), list_search_name);
-  books_ = {.words = words_.data(),
-            .begins = begins_.data(),
-            .parts = static_cast<std::uint32_t>(args.codec.parts()),
-            .dim = static_cast<std::uint32_t>(args.codec.dim),
-            .bits = args.codec.bits};
-}
+      books_(args.codec.is_product() ? CodebooksOnDevice(stream, args.codec.codebooks, args.codec.part_begins,
+                                                         args.codec.bits, list_search_name)
+                                     : CodebooksOnDevice()) {}
 
 std::uint64_t TileCodes::bytes(const ScorerShape& shape, std::size_t tile_rows) {
   const std::size_t pieces = most_pieces(tile_rows);
@@ -57,8 +47,7 @@ std::uint64_t TileCodes::bytes(const ScorerShape& shape, std::size_t tile_rows) 
   return buffer_bytes(tile_rows * shape.code_bytes, 1) + buffer_bytes(pieces, sizeof(std::uint32_t)) +
          buffer_bytes(centroids, sizeof(float)) + device_bytes(tile_rows * shape.code_bytes, 1) +
          device_bytes(pieces, sizeof(std::uint32_t)) + device_bytes(centroids, sizeof(float)) +
-         device_bytes(shape.book_size(), sizeof(float)) +
-         device_bytes(shape.parts + 1, sizeof(std::uint32_t));
+         CodebooksOnDevice::bytes(shape.book_size(), shape.parts);
 }
 
 void TileCodes::load(const ListTiles& tiles, const ListTile& tile) {
@@ -95,7 +84,7 @@ CodeRowsTask TileCodes::rows() const {
           .centroids = centroids_.data(),
           .rows = static_cast<std::uint32_t>(rows_),
           .code_bytes = static_cast<std::uint32_t>(args_.codec.code_bytes),
-          .books = books_};
+          .books = books_.view()};
 }
 
 }  // namespace nearwise::gpu
