@@ -99,7 +99,7 @@ class TestHostArrays:
         found = nearwise.assign(rows, here.centroids, metric=metric, device="cuda:0")
         assert_same(found, nearwise.assign(rows, here.centroids, metric=metric))
 
-    @pytest.mark.parametrize("metric", oracle.METRICS)
+    @pytest.mark.parametrize("metric", ["sqeuclidean", "cosine"])
     def test_inverted_files(self, metric):
         rows, queries = positive_rows(1, 90, 8, np.float32), positive_rows(2, 7, 8, np.float32)
         options = {"metric": metric, "lists": 4, "iterations": 1, "seed": 4}
