@@ -9,6 +9,7 @@
 #include "backend/cuda/kernels/widen_rows.h"
 #include "backend/cuda/list_scorer.h"
 #include "backend/cuda/packed_rows.h"
+#include "backend/cuda/tuning/list_search.h"
 #include "core/checked.h"
 #include "core/convert.h"
 #include "core/distance.h"
@@ -95,7 +96,9 @@ class CodeScorer : public ListScorer {
                        .offsets = queries_->offsets.data(),
                        .parts = codes_.books().parts,
                        .words = words(),
-                       .bits = args_.codec.bits});
+                       .bits = args_.codec.bits,
+                       .pairs_per_block = static_cast<std::uint32_t>(std::clamp<std::size_t>(
+                           task.count / tuning::wanted_scan_blocks, 1, tuning::most_pairs_per_block))});
   }
 
   bool holds_for(std::size_t query) const override { return bound_.holds_for(query); }

@@ -79,8 +79,9 @@ class TileScan {
     if (pairs == 0) return;
     copy_to_device(stream_, std::span<const ScanPair>(host_pairs_.data(), pairs), pairs_.data(),
                    list_search_name);
-    // Columns behind a query's last row: NaN, which stands behind all scores.
-    check(cudaMemsetAsync(scores_.data(), 0xFF, count * tile_.columns * sizeof(float), stream_.handle()),
+    // Columns behind a query's last row: 3.4e38, which stands behind all scores that mean something. Selection passes over it,
+    // where it would look at a NaN.
+    check(cudaMemsetAsync(scores_.data(), 0x7F, count * tile_.columns * sizeof(float), stream_.handle()),
           list_search_name);
     scorer_.load_queries(first, count);
     scorer_.scan({.pairs = pairs_.data(),

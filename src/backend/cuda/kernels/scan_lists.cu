@@ -11,6 +11,7 @@ namespace {
 constexpr int threads = tuning::scan_threads;
 constexpr int warps = threads / warp_lanes;
 static_assert(interleaved_rows == warp_lanes);
+constexpr std::uint32_t no_query = UINT32_MAX;
 
 // A warp per pair.
 __global__ void pair_offsets(ScanTask task, PairOffsetsTask of) {
@@ -29,22 +30,22 @@ __global__ void pair_offsets(ScanTask task, PairOffsetsTask of) {
   if (lane == 0) of.offsets[number] = static_cast<float>(sum);
 }
 
-// A block has a pair and some of its rows, a thread a few of them. Tables pass through shared memory, as many parts of
-// them as fit; where all do, they are loaded once.
+// Some rows of a pair, a few of them by each thread. Tables pass through shared memory, as many parts of them as fit; where
+// all do, they stay there while pairs have the same query.
 template <unsigned bits>
-__global__ void __launch_bounds__(threads) scan_codes(ScanTask task, CodeScan of) {
+__device__ __forceinline__ void scan_pair(const ScanTask& task, const CodeScan& of, std::size_t number,
+                                          float* table, std::uint32_t& loaded_query) {
   constexpr int rows_per_thread = tuning::scanned_rows_per_thread;
   constexpr std::uint32_t step = rows_per_thread * threads;
   constexpr std::uint32_t most_parts = tuning::table_entries >> bits;
-  __shared__ float table[tuning::table_entries];
-  const ScanPair pair = task.pairs[blockIdx.x];
+  const ScanPair pair = task.pairs[number];
   const std::uint32_t lane = threadIdx.x % warp_lanes;
   const std::uint32_t begin = blockIdx.y * tuning::scanned_rows_per_block;
   if (begin >= pair.rows) return;
   const std::uint32_t end = min(pair.rows, begin + tuning::scanned_rows_per_block);
   const float* const tables = of.tables + (std::size_t{pair.query} * of.parts << bits);
   float* const scores = task.scores + pair.query * task.columns + pair.column;
-  const float offset = of.offsets[blockIdx.x];
+  const float offset = of.offsets[number];
   const std::uint32_t last_group = (pair.rows - 1) / interleaved_rows;
 
   for (std::uint32_t first = begin; first < end; first += step) {
@@ -62,7 +63,8 @@ __global__ void __launch_bounds__(threads) scan_codes(ScanTask task, CodeScan of
     }
     for (std::uint32_t first_part = 0; first_part < of.parts; first_part += most_parts) {
       const std::uint32_t parts = min(most_parts, of.parts - first_part);
-      if (first == begin || of.parts > most_parts) {
+      if (loaded_query != pair.query || of.parts > most_parts) {
+        loaded_query = pair.query;
         __syncthreads();  // whoever reads the entries before these is done
         for (std::uint32_t i = threadIdx.x; i < parts << bits; i += threads)
           table[i] = __ldg(tables + (std::size_t{first_part} << bits) + i);
@@ -93,6 +95,17 @@ __global__ void __launch_bounds__(threads) scan_codes(ScanTask task, CodeScan of
   }
 }
 
+// A block has some pairs, one after another.
+template <unsigned bits>
+__global__ void __launch_bounds__(threads) scan_codes(ScanTask task, CodeScan of) {
+  __shared__ float table[tuning::table_entries];
+  std::uint32_t loaded_query = no_query;
+  const std::size_t first = std::size_t{blockIdx.x} * of.pairs_per_block;
+  const std::size_t end = min(first + of.pairs_per_block, task.count);
+  for (std::size_t number = first; number < end; ++number)
+    scan_pair<bits>(task, of, number, table, loaded_query);
+}
+
 constexpr int row_threads = 8;  // of one row
 constexpr std::uint32_t rows_at_once = threads / row_threads;
 constexpr std::uint32_t packed_rows_per_block = 256;
@@ -119,8 +132,9 @@ __global__ void __launch_bounds__(threads) scan_packed(ScanTask task, PackedScan
   }
 }
 
-dim3 grid_of(const ScanTask& task, unsigned rows_per_block) {
-  return dim3(static_cast<unsigned>(task.count), (task.most_rows + rows_per_block - 1) / rows_per_block);
+dim3 grid_of(const ScanTask& task, std::size_t pairs_per_block, unsigned rows_per_block) {
+  return dim3(static_cast<unsigned>((task.count + pairs_per_block - 1) / pairs_per_block),
+              (task.most_rows + rows_per_block - 1) / rows_per_block);
 }
 
 }  // namespace
@@ -133,13 +147,14 @@ void launch_pair_offsets(cudaStream_t stream, const ScanTask& task, const PairOf
 
 void launch_scan_codes(cudaStream_t stream, const ScanTask& task, const CodeScan& of) {
   if (task.count == 0) return;
-  launch(of.bits == 8 ? scan_codes<8> : scan_codes<4>, grid_of(task, tuning::scanned_rows_per_block),
-         dim3(threads), 0, stream, task, of);
+  launch(of.bits == 8 ? scan_codes<8> : scan_codes<4>,
+         grid_of(task, of.pairs_per_block, tuning::scanned_rows_per_block), dim3(threads), 0, stream, task,
+         of);
 }
 
 void launch_scan_packed(cudaStream_t stream, const ScanTask& task, const PackedScan& of) {
   if (task.count == 0) return;
-  launch(scan_packed, grid_of(task, packed_rows_per_block), dim3(threads), 0, stream, task, of);
+  launch(scan_packed, grid_of(task, 1, packed_rows_per_block), dim3(threads), 0, stream, task, of);
 }
 
 }  // namespace nearwise::gpu

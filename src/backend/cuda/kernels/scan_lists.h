@@ -45,6 +45,7 @@ struct CodeScan {
   std::uint32_t parts = 0;
   std::uint32_t words = 0;  // of a code
   unsigned bits = 8;
+  std::uint32_t pairs_per_block = 1;  // pairs are in the order of queries: so many share the tables
 };
 void launch_scan_codes(cudaStream_t stream, const ScanTask& task, const CodeScan& of);
 

@@ -9,8 +9,11 @@ namespace nearwise::gpu::tuning {
 inline constexpr int scan_threads = 128;
 inline constexpr int scanned_rows_per_thread = 4;
 
-// Rows of a block: it loads tables once for so many, where all of them fit.
+// Rows of a pair that a block has, and pairs that it takes one after another: it loads tables once for all of them that have
+// the same query, where all tables fit. As many as leave enough blocks for a large GPU.
 inline constexpr unsigned scanned_rows_per_block = 4096;
+inline constexpr std::size_t most_pairs_per_block = 16;
+inline constexpr std::size_t wanted_scan_blocks = 4096;
 
 // Entries of tables in shared memory, 16 KB: blocks enough fit on a multiprocessor to hide latency.
 inline constexpr unsigned table_entries = 4096;
