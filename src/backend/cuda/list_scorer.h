@@ -56,7 +56,6 @@ struct ScorerShape {
   Metric metric = Metric::sqeuclidean;
   std::size_t code_bytes = 0;
   std::size_t query_element = 4;  // bytes
-  std::size_t row_element = 4;    // of the rows that codes stand for
   // Of product codes; 0: none.
   std::size_t parts = 0;
   unsigned bits = 8;

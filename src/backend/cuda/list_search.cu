@@ -3,7 +3,6 @@
 // are evaluated (list_finish.h).
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "backend/cuda/device_scope.h"
@@ -211,6 +210,9 @@ class ListSearch {
 
 // Neither codes nor second looks are known here: the most that any of them takes.
 ListSearchCosts list_search_costs(const Stream&, const ListSearchShape& shape) {
+  if (shape.candidates > largest_k)
+    fail(ErrorCode::unsupported, "search: candidates on a CUDA device must be at most {}, given {}",
+         largest_k, shape.candidates);
   constexpr std::size_t tile_rows = tuning::least_tile_rows;
   const std::size_t length = length_for(shape.candidates);
   const auto least = [&](const ScorerShape& scorer, bool codes) {
@@ -219,8 +221,7 @@ ListSearchCosts list_search_costs(const Stream&, const ListSearchShape& shape) {
   const ScorerShape rows = {.dim = shape.dim,
                             .metric = shape.metric,
                             .code_bytes = shape.dim * element_size(shape.row_type),
-                            .query_element = element_size(shape.query_type),
-                            .row_element = element_size(shape.row_type)};
+                            .query_element = element_size(shape.query_type)};
   ScorerShape codes = rows;
   codes.code_bytes = shape.dim;
   codes.parts = shape.dim;

@@ -1,12 +1,9 @@
 // Scores of rows that are kept as they are, or decoded: packed as exact search packs them, in f32.
-#include <algorithm>
-#include <bit>
 #include <optional>
 
 #include "backend/cuda/kernels/pack_rows.h"
 #include "backend/cuda/list_scorer.h"
 #include "backend/cuda/packed_rows.h"
-#include "core/checked.h"
 #include "core/distance.h"
 #include "core/score_bound.h"
 

@@ -23,7 +23,6 @@ ScorerShape scorer_shape(const ListSearchArgs& args) {
           .metric = args.metric,
           .code_bytes = args.codec.code_bytes,
           .query_element = element_size(args.queries.type()),
-          .row_element = element_size(args.codec.type),
           .parts = args.codec.is_product() ? args.codec.parts() : 0,
           .bits = args.codec.bits};
 }
