@@ -360,7 +360,7 @@ class IvfFlat(Ivf):
         seed : int
             Of the random numbers: the same seed gives the same lists.
         device, threads, isa
-            As in `nearwise.knn`, for all that is done with this index; today it works on the CPU.
+            As in `nearwise.knn`, for all that is done with this index.
         memory_limit : int or str
             Bytes for the index and any one call together, with its results and converted copies; 0: no limit. Searches
             at once count one by one.

@@ -16,6 +16,8 @@ OPERATIONS = {
     "train_kmeans": lambda array, device: nearwise.train_kmeans(array, 2, device=device),
     "assign": lambda array, device: nearwise.assign(array, array, device=device),
     "select_k": lambda array, device: nearwise.select_k(array, 2, device=device),
+    "IvfFlat": lambda array, device: nearwise.IvfFlat.train(array, lists=2, device=device),
+    "ProductQuantizer": lambda array, device: nearwise.ProductQuantizer.train(array, bits=4, device=device),
     "Exact": lambda array, device: nearwise.Exact(array, device=device),
     "Exact.to": lambda array, device: nearwise.Exact(array).to(device),
 }
@@ -96,6 +98,36 @@ class TestHostArrays:
             np.testing.assert_array_equal(getattr(there, name), getattr(here, name), name)
         found = nearwise.assign(rows, here.centroids, metric=metric, device="cuda:0")
         assert_same(found, nearwise.assign(rows, here.centroids, metric=metric))
+
+    @pytest.mark.parametrize("metric", ["sqeuclidean", "cosine"])
+    def test_inverted_files(self, metric):
+        rows, queries = positive_rows(1, 90, 8, np.float32), positive_rows(2, 7, 8, np.float32)
+        options = {"metric": metric, "lists": 4, "iterations": 1, "seed": 4}
+        for train in (
+            lambda **where: nearwise.IvfFlat.train(rows, **options, **where),
+            lambda **where: nearwise.IvfPq.train(rows, code_bytes=2, bits=4, **options, **where),
+        ):
+            answers = []
+            for device in ("cpu", "cuda:0"):
+                index = train(device=device)
+                index.add(rows)
+                answers.append([index.search(queries, 5, probes=2), index.search(queries, 5, rows=rows, candidates=20)])
+            for here, there in zip(*answers):
+                assert_same(there, here)
+
+    def test_product_quantizers_and_rotations(self):
+        rows = positive_rows(1, 60, 8, np.float32)
+        for train in (nearwise.ProductQuantizer.train, nearwise.OptimizedProductQuantizer.train):
+            here = train(rows, parts=2, bits=4, iterations=1, seed=4)
+            there = train(rows, parts=2, bits=4, iterations=1, seed=4, device="cuda:0")
+            codes = here.encode(rows)
+            np.testing.assert_array_equal(there.encode(rows, device="cuda:0"), codes)
+            np.testing.assert_array_equal(there.tables(rows, device="cuda:0"), here.tables(rows))
+            np.testing.assert_array_equal(there.decode(codes, device="cuda:0"), here.decode(codes))
+        rotation = nearwise.Rotation.pca(rows, 5)
+        rotated = rotation.apply(rows)
+        np.testing.assert_array_equal(rotation.apply(rows, device="cuda:0"), rotated)
+        np.testing.assert_array_equal(rotation.reverse(rotated, device="cuda:0"), rotation.reverse(rotated))
 
     def test_select_k(self):
         values = np.random.default_rng(3).standard_normal((7, 300), dtype=np.float32)

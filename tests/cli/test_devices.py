@@ -1,4 +1,4 @@
-"""nearwise knn and kmeans --device: the CPU's answer on every device of the machine, and words for those it does not have."""
+"""nearwise knn, kmeans, build and search --device: the CPU's answer on every device of the machine, and words for those it does not have."""
 import json
 
 import pytest
@@ -33,6 +33,22 @@ def test_every_device_trains_the_same_centroids(nearwise, devices, small, tmp_pa
                  "-o", device + ".fbin", "--assignments", device + ".bin")
     for suffix in (".fbin", ".bin"):
         assert len({(tmp_path / (device + suffix)).read_bytes() for device in devices}) == 1
+
+
+@pytest.mark.parametrize(("metric", "codec"), [("cosine", ["flat"]), ("sqeuclidean", ["pq", "--bits", 4, "--code-bytes", 1])],
+                         ids=["flat", "pq"])
+def test_every_device_builds_and_searches_the_same_index(nearwise, devices, small, tmp_path, codec, metric):
+    if devices == ["cpu"]:
+        pytest.skip("this build or machine has no other device")
+    for device in devices:
+        index, found = device + ".nw", device + ".bin"
+        nearwise("build", "base.fbin", "--codec", *codec, "--lists", 4, "--iterations", 1, "--metric", metric,
+                 "--device", device, "-o", index)
+        nearwise("search", index, "queries.fbin", "-k", 5, "--probes", 2, "--device", device, "-o", found)
+        nearwise("search", index, "queries.fbin", "-k", 5, "--rows", "base.fbin", "--candidates", 20, "--device", device,
+                 "-o", "again-" + found)
+    for prefix, suffix in (("", ".nw"), ("", ".bin"), ("again-", ".bin")):
+        assert len({(tmp_path / (prefix + device + suffix)).read_bytes() for device in devices}) == 1
 
 
 def test_a_device_that_is_not_there(nearwise, devices, small):

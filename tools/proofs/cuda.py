@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import gpu_estimate  # noqa: E402  (found through the line above)
 import kernel_paths  # noqa: E402
 import kernel_report  # noqa: E402
+import list_scan_estimate  # noqa: E402
 
 ARCHITECTURES = {75, 80, 90, 100, 120}
 
@@ -118,6 +119,24 @@ def exact_search_shapes(session):
     return generated_shapes(session, "*SixtyShapes*", 200)
 
 
+def list_search_shapes(session):
+    """Searches in inverted lists on the emulated device give their definition's answer, to the bit, for generated shapes."""
+    return generated_shapes(session, "*CudaListSearch.GeneratedShapes*", 200)
+
+
+def list_scan_loads(session):
+    """The scan of product codes loads every byte of codes once: 128 bytes of a warp at a time, on all architectures."""
+    loops = list_scan_estimate.scan_loops(kernels(session))
+    loaded = {f"{bits} bits, sm_{architecture}": loop.loaded_bytes() / loop.code_bytes()
+              for (bits, architecture), loop in loops.items()}
+    complete = {architecture for _, architecture in loops} == ARCHITECTURES and len(loops) == 2 * len(ARCHITECTURES)
+    worst = max(loaded.values(), default=None)
+    rows = {gpu.name: round(list_scan_estimate.estimate(gpu, loops[8, gpu.architecture], 16).rows_per_second / 1e9)
+            for gpu in gpu_estimate.GPUS if complete}
+    return Result(worst, "1 byte per byte of codes", complete and worst == 1,
+                  {"loaded": loaded, "an_estimate_of_10^9_rows_a_second": rows})
+
+
 def several_devices(session):
     """Sharded and replicated over 1, 2, 3 and 8 devices, exact search still gives the CPU's answer."""
     return generated_shapes(session, "*FiftyShapes*", 200)
@@ -138,4 +157,4 @@ def checked_schedules(session):
 
 
 FIGURES = (kernel_resources, selection_fast_path, selection_estimate_k100, selection_estimate_k1000, selection_shapes,
-           exact_search_shapes, several_devices, checked_schedules)
+           exact_search_shapes, list_search_shapes, list_scan_loads, several_devices, checked_schedules)

@@ -17,9 +17,6 @@ namespace {
 // Large tiles keep the device busy; rows of scores far longer than the lists make joining cheap.
 constexpr TileLimits limits = {.most = {4096, 65536}, .least_rows = 256};
 
-// k is limited by the positions of selection, which joins two lists.
-constexpr std::size_t largest_k = std::size_t{1} << 29;
-
 std::uint64_t bytes_of(const Tiling& tiling, std::size_t length) {
   return device_bytes(tiling.queries * tiling.rows, sizeof(float)) +
          device_bytes(BestLists::workspace_bytes(tiling.queries, tiling.rows, length), 1);

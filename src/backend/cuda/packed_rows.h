@@ -1,10 +1,12 @@
 // Rows packed for products, on the device.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 
 #include "backend/cuda/device_buffer.h"
 #include "backend/cuda/encoding.h"
+#include "backend/cuda/kernels/pack_rows.h"
 #include "backend/cuda/stream.h"
 #include "backend/ops.h"
 #include "core/distance.h"
@@ -49,6 +51,15 @@ class PackedRows : public PreparedRows {
   Buffer<Lengths> lengths;           // [rows] queries only, on the host
   Lengths longest;                   // no row is longer
 };
+
+// f64 sums of at most 2^20 squares lose less.
+inline constexpr double norm_margin = 1 + 0x1p-30;
+
+// No row that was packed is longer.
+inline Lengths longest_of(const PackedSummary& summary) {
+  return {std::bit_cast<double>(summary.longest_norm) * norm_margin,
+          std::bit_cast<double>(summary.longest_residual) * norm_margin};
+}
 
 // What packing takes while it runs, at the least.
 std::uint64_t packing_bytes(std::size_t dim, std::size_t element_bytes);

@@ -1,7 +1,6 @@
 // Rows are copied to the device a piece at a time and packed there, on a stream beside the one that scans: a block of the
 // base is on its way while the block before is multiplied.
 #include <algorithm>
-#include <bit>
 #include <memory>
 
 #include "backend/cuda/device_scope.h"
@@ -16,9 +15,6 @@
 
 namespace nearwise::gpu {
 namespace {
-
-// f64 sums of at most 2^20 squares lose less.
-constexpr double norm_margin = 1 + 0x1p-30;
 
 std::size_t row_bytes_of(const RowsView& rows) { return rows.dim() * element_size(rows.type()); }
 bool on_host(const RowsView& rows) { return rows.place().kind == DeviceKind::cpu; }
@@ -142,8 +138,7 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
   // freed in the order of this one: what is packed next finds the memory free.
   cuda.synchronize(exact_search);
   if (summary.first_bad_row != rows.rows()) refuse_row(args.role, args.first_row + summary.first_bad_row);
-  packed->longest = {std::bit_cast<double>(summary.longest_norm) * norm_margin,
-                     std::bit_cast<double>(summary.longest_residual) * norm_margin};
+  packed->longest = longest_of(summary);
   for (std::size_t i = 0; i < packed->lengths.size(); ++i) packed->lengths[i].residual *= norm_margin;
   return packed;
 }

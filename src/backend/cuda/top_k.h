@@ -15,6 +15,9 @@
 
 namespace nearwise::gpu {
 
+// k is limited by the positions of selection, which joins two lists.
+inline constexpr std::size_t largest_k = std::size_t{1} << 29;
+
 // Scores of a tile of queries and rows, and what selection from them needs.
 struct ScoreTile {
   ScoreTile(const CudaStream& stream, std::size_t most_queries, std::size_t most_rows, std::size_t length)

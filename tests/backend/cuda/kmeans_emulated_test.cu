@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backend/cuda/cuda_test.h"
+#include "backend/cuda/failing_calls.h"
 #include "cuda_emulation/control.h"
 #include "nearwise/kmeans.h"
 #include "support/kmeans_cases.h"
@@ -23,45 +24,17 @@ class CudaKMeansFailures : public gpu::CudaTest {
   bool right_answer(const Context& context) const {
     return support::same(expected_, train_kmeans(context, data_, 8, options));
   }
-
-  // The error, or internal where there is none: then the answer is right.
-  Error outcome(const Context& context) const {
-    return error_of([&] { EXPECT_TRUE(right_answer(context)); });
-  }
 };
 
 TEST_F(CudaKMeansFailures, EveryAllocationInTurn) {
-  const std::uint64_t before = cuda_emulation::allocations();
-  EXPECT_TRUE(right_answer(Context::cuda(0)));
-  const std::uint64_t tried = cuda_emulation::allocations() - before;
-  ASSERT_GE(tried, 30U);
-  int answers = 0;
-  for (std::uint64_t number = 1; number <= tried; ++number) {
-    const Context context = Context::cuda(0);
-    cuda_emulation::fail_allocation(number);
-    const Error error = outcome(context);
-    if (error.code() == ErrorCode::internal)
-      ++answers;
-    else
-      EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
-    EXPECT_EQ(context.memory_used(), 0U);
-    EXPECT_EQ(cuda_emulation::accounting(), cuda_emulation::Accounting{}) << number;
-  }
-  cuda_emulation::fail_allocation(0);
-  // Working memory is tried again, smaller.
-  EXPECT_GE(answers, 10);
+  EXPECT_GE(gpu::fail_every_allocation(30, [&](const Context& context) { return right_answer(context); }),
+            10);
 }
 
 TEST_F(CudaKMeansFailures, EveryCallInTurn) {
-  const Context context = Context::cuda(0);
-  for (const char* call : {"cudaMemGetInfo", "cudaMallocFromPoolAsync", "cudaMemcpyAsync", "cudaMemsetAsync",
-                           "cudaLaunchKernelEx", "cublasCreate", "cublasGemm"}) {
-    cuda_emulation::fail_call(call, cudaErrorLaunchFailure);
-    EXPECT_EQ(outcome(context).code(), ErrorCode::device) << call;
-    EXPECT_EQ(cuda_emulation::accounting(), cuda_emulation::Accounting{}) << call;
-    EXPECT_EQ(context.memory_used(), 0U) << call;
-    EXPECT_TRUE(right_answer(context)) << "the next call works again, after " << call;
-  }
+  gpu::fail_every_call({"cudaMemGetInfo", "cudaMallocFromPoolAsync", "cudaMemcpyAsync", "cudaMemsetAsync",
+                        "cudaLaunchKernelEx", "cublasCreate", "cublasGemm"},
+                       [&](const Context& context) { return right_answer(context); });
 }
 
 TEST_F(CudaKMeansFailures, CancelledBetweenIterations) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/cuda/cuda_test.h"
+#include "backend/cuda/failing_calls.h"
 #include "cuda_emulation/control.h"
 #include "nearwise/exact.h"
 #include "support/knn_cases.h"
@@ -26,46 +27,17 @@ class CudaKnnFailures : public gpu::CudaTest {
   bool right_answer(const Context& context) const {
     return support::same(expected_, knn(context, problem_.queries, problem_.base, 2));
   }
-
-  // The error, or internal where there is none: then the answer is right.
-  Error outcome(const Context& context) const {
-    return error_of([&] { EXPECT_TRUE(right_answer(context)); });
-  }
 };
 
 TEST_F(CudaKnnFailures, EveryAllocationInTurn) {
-  const std::uint64_t before = cuda_emulation::allocations();
-  EXPECT_TRUE(right_answer(Context::cuda(0)));
-  const std::uint64_t tried = cuda_emulation::allocations() - before;
-  ASSERT_GE(tried, 10U);
-  int answers = 0;
-  for (std::uint64_t number = 1; number <= tried; ++number) {
-    const Context context = Context::cuda(0);
-    cuda_emulation::fail_allocation(number);
-    const Error error = outcome(context);
-    if (error.code() == ErrorCode::internal)
-      ++answers;
-    else
-      EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
-    EXPECT_EQ(context.memory_used(), 0U);
-    EXPECT_EQ(cuda_emulation::accounting(), cuda_emulation::Accounting{}) << number;
-  }
-  cuda_emulation::fail_allocation(0);
-  // Working memory is tried again, smaller.
-  EXPECT_GE(answers, 5);
+  EXPECT_GE(gpu::fail_every_allocation(10, [&](const Context& context) { return right_answer(context); }), 5);
 }
 
 TEST_F(CudaKnnFailures, EveryCallInTurn) {
-  const Context context = Context::cuda(0);
-  for (const char* call :
-       {"cudaMemGetInfo", "cudaMallocFromPoolAsync", "cudaMemcpyAsync", "cudaMemcpy2DAsync",
-        "cudaMemsetAsync", "cudaLaunchKernelEx", "cudaStreamSynchronize", "cublasCreate", "cublasGemm"}) {
-    cuda_emulation::fail_call(call, cudaErrorLaunchFailure);
-    EXPECT_EQ(outcome(context).code(), ErrorCode::device) << call;
-    EXPECT_EQ(cuda_emulation::accounting(), cuda_emulation::Accounting{}) << call;
-    EXPECT_EQ(context.memory_used(), 0U) << call;
-    EXPECT_TRUE(right_answer(context)) << "the next call works again, after " << call;
-  }
+  gpu::fail_every_call(
+      {"cudaMemGetInfo", "cudaMallocFromPoolAsync", "cudaMemcpyAsync", "cudaMemcpy2DAsync", "cudaMemsetAsync",
+       "cudaLaunchKernelEx", "cudaStreamSynchronize", "cublasCreate", "cublasGemm"},
+      [&](const Context& context) { return right_answer(context); });
 }
 
 // When a block has been shown its products are still to come: the next block is packed meanwhile.
