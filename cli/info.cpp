@@ -143,11 +143,11 @@ std::string format_file(const Json& file) {
     if (key == "path") continue;
     if (key == "metadata") {
       for (const auto& [field, content] : value.items())
-        if (!file.contains(field)) text += fmt::format("  {:<20}{}\n", field, content.get<std::string>());
+        if (!file.contains(field)) text += fmt::format("  {:<26}{}\n", field, content.get<std::string>());
     } else if (key == "sections") {
       for (const Json& section : value) text += format_section(section);
     } else {
-      text += fmt::format("  {:<20}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+      text += fmt::format("  {:<26}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
     }
   }
   return text;

@@ -33,7 +33,7 @@ def test_measurements_are_saved(rows, tmp_path):
     index = nearwise.IvfPq.build(rows, lists=10, code_bytes=4)
     index.save(tmp_path / "index.nw")
     loaded = nearwise.load_ivf(tmp_path / "index.nw")
-    assert loaded.measured == index.measured and loaded.candidates == index.candidates >= 100
+    assert loaded.measured == index.measured and loaded.candidates == index.candidates >= 25
     metadata = nearwise.inspect(tmp_path / "index.nw").metadata
     assert float(metadata["measured.recall"]) == index.measured.recall and metadata["measured.queries"] == "500"
 

@@ -115,7 +115,7 @@ def test_what_is_not_given_is_measured(nearwise, files, tmp_path):
     spoken = nearwise("build", "rows.fbin", "--seed", 2, "-o", "index.nw").err
     file = nearwise("info", "index.nw", "--json").json["files"][0]["metadata"]
     probes, candidates = int(file["probes"]), int(file["candidates"])
-    assert 2 <= probes < 30 and candidates >= 100 and file["measured.queries"] == "500"
+    assert 2 <= probes < 30 and candidates >= 25 and file["measured.queries"] == "500"
     recall = float(file["measured.recall"])
     assert recall >= 0.9 and file["measured.rows"] == "1200" and file["measured.target"] == "0.9"
     assert f"{recall:.3f} of the 10 nearest found in {probes} of 30 lists, with --rows and {candidates} candidates" in spoken
