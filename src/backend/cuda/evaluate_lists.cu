@@ -144,10 +144,13 @@ std::uint64_t evaluate_lists_bytes(const FinishShape& shape) { return bytes_of(s
 void evaluate_lists(const CudaStream& stream, const ListSearchArgs& args, const ListTiles& tiles,
                     const FinishShape& shape, std::span<const std::uint32_t> queries) {
   if (queries.empty()) return;
+  std::size_t rows = 0;
+  for (const std::uint32_t query : queries) rows = std::max(rows, tiles.rows_of(query));
   const auto evaluation = with_working_memory(
       stream, bytes_of(shape, least_pairs), tuning::good_working_bytes, 0, [&](std::uint64_t bytes) {
-        std::size_t pairs = most_pairs;
-        while (pairs > least_pairs && bytes_of(shape, pairs) > bytes) pairs /= 2;
+        std::size_t pairs = std::clamp(rows, least_pairs, most_pairs);
+        while (pairs > least_pairs && bytes_of(shape, pairs) > bytes)
+          pairs = std::max(least_pairs, pairs / 2);
         return std::make_unique<ListEvaluation>(stream, args, tiles, shape, pairs);
       });
   for (const std::uint32_t query : queries) evaluation->run(query);

@@ -15,8 +15,8 @@ using support::ListCase;
 class CudaListFailures : public gpu::CudaTest, public testing::WithParamInterface<Kind> {
  protected:
   const ListCase codes_{{.kind = GetParam(),
-                         .rows = 60,
-                         .queries = 3,
+                         .rows = 40,
+                         .queries = 2,
                          .dim = 5,
                          .lists = 3,
                          .probes = 2,
@@ -26,7 +26,7 @@ class CudaListFailures : public gpu::CudaTest, public testing::WithParamInterfac
                          .candidates = 5,
                          .rerank = true}};
   const ListCase rows_{
-      {.kind = GetParam(), .rows = 60, .queries = 3, .dim = 5, .lists = 3, .k = 2, .candidates = 2}};
+      {.kind = GetParam(), .rows = 40, .queries = 2, .dim = 5, .lists = 3, .k = 2, .candidates = 2}};
 
   bool right_answer(const Context& context) const {
     return codes_.holds(codes_.search(context)) && rows_.holds(rows_.search(context));

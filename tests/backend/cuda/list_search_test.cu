@@ -34,16 +34,18 @@ ListShape generated_shape(Metric metric, std::uint64_t number) {
   const std::uint64_t seed = 1000 * static_cast<std::uint64_t>(metric) + number;
   const Random random = support::random_for(seed, support::Purpose::shapes);
   const auto below = [&](std::uint64_t draw, std::size_t bound) { return random.below(draw, bound); };
+  // Tables of 256 entries are what takes most of the time: fewer parts of them.
+  const unsigned bits = below(8, 3) == 0 ? 8 : 4;
   ListShape shape = {
       .kind = support::every_kind[number % support::every_kind.size()],
       .metric = metric,
       .type = number % 3 == 0 ? support::every_type[below(0, support::every_type.size())] : ElementType::f32,
-      .rows = 1 + below(1, below(2, 3) == 0 ? 6 : 400),
-      .queries = 1 + below(3, 8),
-      .dim = dims[below(4, dims.size())],
+      .rows = 1 + below(1, below(2, 3) == 0 ? 6 : 250),
+      .queries = 1 + below(3, 5),
+      .dim = dims[below(4, bits == 8 ? 5 : dims.size())],
       .lists = 1 + below(5, below(6, 4) == 0 ? 1 : 12),
       .probes = 1 + below(7, 6),
-      .bits = below(8, 2) == 0 ? 4U : 8U,
+      .bits = bits,
       .k = 1 + below(9, below(10, 2) == 0 ? 5 : 90),
       .rerank = below(11, 3) == 0,
       .centred = metric != Metric::inner_product && metric != Metric::cosine && below(12, 2) == 0,
@@ -72,8 +74,8 @@ TEST_P(CudaListSearch, LittleMemory) {
   for (const std::size_t parts : {0UL, 3UL}) {
     const ListShape shape = {.kind = Kind::near_duplicates,
                              .metric = GetParam(),
-                             .rows = 1500,
-                             .queries = 5,
+                             .rows = 900,
+                             .queries = 3,
                              .dim = 7,
                              .lists = 4,
                              .probes = 3,
@@ -99,30 +101,13 @@ TEST_P(CudaListSearch, LittleMemory) {
   }
 }
 
-// More parts than tables in shared memory have room for, and more rows than a block has.
-TEST_P(CudaListSearch, LongCodesAndLists) {
-  const Context context = Context::cuda(0);
-  for (const unsigned bits : {4U, 8U})
-    expect_definition(context, {.metric = GetParam(),
-                                .rows = bits == 8 ? 700UL : 9000UL,
-                                .queries = 2,
-                                .dim = bits == 8 ? 70UL : 6UL,
-                                .lists = 2,
-                                .probes = 2,
-                                .parts = bits == 8 ? 35UL : 5UL,
-                                .bits = bits,
-                                .k = 20,
-                                .candidates = 20,
-                                .seed = bits});
-}
-
 // Identical rows: scores prove nothing, and ids decide.
 TEST_P(CudaListSearch, MoreTiesThanRoom) {
   const Context context = Context::cuda(0);
   for (const bool rerank : {false, true})
     expect_definition(context, {.kind = Kind::identical,
                                 .metric = GetParam(),
-                                .rows = 300,
+                                .rows = 120,
                                 .queries = 2,
                                 .dim = 6,
                                 .lists = 2,
@@ -135,6 +120,22 @@ TEST_P(CudaListSearch, MoreTiesThanRoom) {
 }
 
 using CudaLists = gpu::CudaTest;
+
+// More parts than tables in shared memory have room for, and more rows than a block has.
+TEST_F(CudaLists, LongCodesAndLists) {
+  const Context context = Context::cuda(0);
+  for (const unsigned bits : {4U, 8U})
+    expect_definition(context, {.rows = bits == 8 ? 150UL : 4600UL,
+                                .queries = bits == 8 ? 1UL : 2UL,
+                                .dim = bits == 8 ? 20UL : 3UL,
+                                .lists = 1,
+                                .probes = 1,
+                                .parts = bits == 8 ? 18UL : 3UL,
+                                .bits = bits,
+                                .k = 20,
+                                .candidates = 20,
+                                .seed = bits});
+}
 
 TEST_F(CudaLists, SecondLookAtRowsOnTheDevice) {
   const ListShape shape = {
