@@ -35,6 +35,7 @@ void add_remove(CLI::App& app, Session& session);
 void add_merge(CLI::App& app, Session& session);
 void add_search(CLI::App& app, Session& session);
 void add_kmeans(CLI::App& app, Session& session);
+void add_graph(CLI::App& app, Session& session);
 void add_eval(CLI::App& app, Session& session);
 void add_convert(CLI::App& app, Session& session);
 void add_verify(CLI::App& app, Session& session);

@@ -84,4 +84,11 @@ KnnGraph build_knn_graph(const Context& context, RowsView rows, const KnnGraphOp
 RecallEstimate measure_recall(const Context& context, RowsView rows, const Neighbors& neighbors,
                               Metric metric, std::size_t sample = 2000);
 
+// In the container of docs/format.md (kind "graph"), atomically and durably; provenance: free text on where it came from.
+// Refuses (invalid_argument) a graph that breaks its contract or has no rows.
+void save(const KnnGraph& graph, const std::filesystem::path& path,
+          const std::map<std::string, std::string>& provenance = {});
+// Verifies every checksum and, independently of them, the contract; damage is Error(corrupt).
+KnnGraph load_knn_graph(const std::filesystem::path& path);
+
 }  // namespace nearwise

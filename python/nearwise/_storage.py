@@ -38,11 +38,16 @@ def save(path: Path, neighbors: Any, *, metric: Metric, provenance: Optional[Map
     'neighbors'
     """
     pair = as_neighbors(neighbors)
+    metric_word = _options.word(metric, "metric")
+    _core.save(os.fspath(path), pair.ids, pair.distances, metric_word, texts_of(provenance))
+
+
+def texts_of(provenance: Optional[Mapping[str, str]]) -> dict[str, str]:
     texts = {} if provenance is None else dict(provenance)
     for key, text in texts.items():
         if not isinstance(key, str) or not isinstance(text, str):
             raise TypeError(f"provenance: expected strings, given {key!r}: {text!r}")
-    _core.save(os.fspath(path), pair.ids, pair.distances, _options.word(metric, "metric"), texts)
+    return texts
 
 
 def load(path: Path) -> SavedNeighbors:

@@ -19,7 +19,7 @@ struct Tuning {
   std::size_t cell_rows = 2000;              // members of a cell, on average
   std::size_t sample = 16;                   // fresh, and other, neighbours that meet, in either direction
   std::size_t measured = 2000;               // rows of the recall sample
-  std::size_t exact_rows = 50'000;           // up to here exact search is faster
+  std::size_t exact_rows = 64'000;           // up to here exact search is faster
   std::size_t last_resort_rows = 2'000'000;  // up to here it is done where nothing else reaches the recall
   std::size_t attempts = 3;                  // with other cells
   std::size_t rounds = 8;                    // of descent, after each
@@ -43,6 +43,8 @@ class Builder {
   // Neighbours of neighbours meet.
   void descend();
 
+  // What the steps so far took, in pairs of exact search that take as long.
+  double spent_pairs() const { return spent_pairs_; }
   // Entries of all lists that came in since the last step but one.
   std::uint64_t updates() const;
   RecallEstimate recall(const RecallSample& sample) const;
@@ -62,6 +64,7 @@ class Builder {
   std::vector<float> centre_;
   std::unique_ptr<JoinState> state_;
   std::uint64_t rounds_ = 0;
+  double spent_pairs_ = 0;
 };
 
 }  // namespace nearwise::graph

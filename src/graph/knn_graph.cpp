@@ -2,7 +2,7 @@
 #include "nearwise/knn_graph.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include "core/check.h"
 #include "core/distance.h"
@@ -44,19 +44,24 @@ class Ascent {
          const graph::Tuning& tuning)
       : options_(options),
         entries_(static_cast<double>(rows.rows()) * static_cast<double>(tuning.list)),
+        most_pairs_(rows.rows() > tuning.last_resort_rows
+                        ? std::numeric_limits<double>::infinity()
+                        : static_cast<double>(rows.rows()) * static_cast<double>(rows.rows()) / 4),
         sample_(context, rows, options.degree, options.metric, tuning.measured),
         builder_(context, rows, options, tuning) {}
 
-  // Whether the recall was reached.
+  // Whether the recall was reached. Where exact search is the last resort, no more than half its time is spent before.
   bool climb(const graph::Tuning& tuning) {
     for (std::uint64_t attempt = 0; attempt < tuning.attempts; ++attempt) {
       builder_.join_cells(attempt);
       if (note()) return true;
+      if (builder_.spent_pairs() > most_pairs_) return false;
       for (std::size_t round = 0; round < tuning.rounds; ++round) {
         const double missing = options_.recall - rounds_.back().recall.low;
         const double before = rounds_.back().recall.value;
         builder_.descend();
         if (note()) return true;
+        if (builder_.spent_pairs() > most_pairs_) return false;
         // A round that closes less than a tenth of the gap is the last: other cells bring more.
         if (rounds_.back().recall.value - before < missing / 10) break;
         if (static_cast<double>(rounds_.back().updates) < entries_ / 10'000) break;
@@ -78,6 +83,7 @@ class Ascent {
 
   const KnnGraphOptions& options_;
   const double entries_;
+  const double most_pairs_;
   graph::RecallSample sample_;
   graph::Builder builder_;
   std::vector<GraphRound> rounds_;

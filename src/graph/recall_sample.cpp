@@ -57,8 +57,9 @@ RecallEstimate interval_of(double mean, double variance, std::size_t count) {
   const double middle = (mean + z * z / (2 * trials)) / scale;
   const double half = z * std::sqrt(spread / trials + z * z / (4 * trials * trials)) / scale;
   return {.value = mean,
-          .low = std::max(0.0, middle - half),
-          .high = std::min(1.0, middle + half),
+          // The rounding of the two must not leave the mean outside.
+          .low = std::clamp(middle - half, 0.0, mean),
+          .high = std::clamp(middle + half, mean, 1.0),
           .rows = count};
 }
 

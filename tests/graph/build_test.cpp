@@ -156,6 +156,10 @@ TEST(RecallInterval, IsWilsonsAndHoldsTheTruthAsOftenAsItSays) {
   EXPECT_NEAR(known.low, 0.8882, 1e-4);
   EXPECT_NEAR(known.high, 0.9785, 1e-4);
   EXPECT_LT(graph::interval_of(1, 0, 2000).low, 1);
+  for (const std::size_t count : {1UL, 7UL, 2000UL}) {
+    EXPECT_EQ(graph::interval_of(1, 0, count).high, 1);
+    EXPECT_EQ(graph::interval_of(0, 0, count).low, 0);
+  }
   EXPECT_GT(graph::interval_of(1, 0, 2000).low, 0.998);
   std::size_t held = 0;
   for (std::uint64_t trial = 0; trial < 1000; ++trial) {
