@@ -1,10 +1,8 @@
 #include "graph/builder.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/checked.h"
-#include "core/convert.h"
 #include "core/distance.h"
 #include "graph/cells.h"
 #include "graph/neighborhoods.h"
@@ -32,9 +30,9 @@ double pairs_of_round(const Tuning& tuning) { return 1500 * static_cast<double>(
 
 }  // namespace
 
-// Recall of the cells alone on SIFT, 1 million rows, and its price (CPU seconds of 2 cores with AMX, 2026-11-15): overlap 6,
-// 2000 rows 0.943 for 15; 8, 2000 0.971 for 18; 8, 4000 0.985 for 22; 12, 4000 0.996 for 31. A first round of descent costs
-// 11 to 13 and takes 0.943 to 0.97, or 0.970 to 0.985.
+// Recall of the cells alone on SIFT, 1 million rows, and its price (CPU seconds of 2 cores with AMX beside other load,
+// 2026-11-15): overlap 8, 2000 rows 0.971 for 18 to 22; 8, 4000 0.985 for 22; 12, 4000 0.996 for 31. A first round of descent
+// costs 11 to 13 and takes 0.832 to 0.902, or 0.970 to 0.985.
 Tuning usual_tuning(std::size_t degree, double recall) {
   Tuning tuning;
   tuning.list = std::max<std::size_t>(degree, 16);

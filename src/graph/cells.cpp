@@ -69,8 +69,9 @@ std::uint64_t Cells::bytes(const Context& context, const RowsView& rows, const C
          options.cells * rows.dim() * sizeof(float) + std::max(training, answers + searching);
 }
 
-void Cells::order_rows(std::span<std::uint32_t> order) const {
-  std::vector<std::uint32_t> first_cell(rows_);
+void Cells::order_rows(std::span<std::uint32_t> order) {
+  // Members are not known yet: their place serves.
+  const std::span<std::uint32_t> first_cell = members_.span().first(rows_);
   for (std::size_t row = 0; row < rows_; ++row) first_cell[row] = of_row_[row * overlap_];
   std::vector<std::uint64_t> ends(cells_);
   sort_by_cluster(first_cell, order, ends);

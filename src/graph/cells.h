@@ -30,8 +30,8 @@ class Cells {
   // Bytes on the budget, at the most.
   static std::uint64_t bytes(const Context& context, const RowsView& rows, const CellOptions& options);
 
-  // The rows ordered by their first cell: rows that meet lie together.
-  void order_rows(std::span<std::uint32_t> order) const;
+  // The rows ordered by their first cell: rows that meet lie together. Before groups().
+  void order_rows(std::span<std::uint32_t> order);
   // The cells as groups of places, where order [rows] has the row at each place. Once.
   Groups groups(std::span<const std::uint32_t> order);
 

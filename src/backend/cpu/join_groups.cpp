@@ -170,6 +170,7 @@ class Joiner {
   }
 
   void scan_block(std::size_t query_panels, std::size_t first, std::size_t base_places) {
+    cpu_.context.cancel.check();
     const bool integers = is_integer(scan_.base_encoding);
     scan_.scan(
         {.query_panels = query_panels_.data(),
@@ -191,6 +192,7 @@ class Joiner {
   // Scores without meaning: every pair is evaluated.
   void evaluate_queries(std::size_t base_places) {
     for (std::size_t i = 0; i < queries_.size(); ++i) {
+      cpu_.context.cancel.check();
       for (std::size_t first = 0; first < base_places; first += capacity_) {
         counts_[i] = static_cast<std::uint32_t>(std::min(capacity_, base_places - first));
         for (std::size_t j = 0; j < counts_[i]; ++j)
@@ -332,7 +334,6 @@ void join_groups(Stream& stream, const JoinGroupsArgs& args) {
   cpu.threads().for_each(tasks.size() - 1, [&](std::size_t task) {
     Joiner joiner(cpu, rows, most_members);
     for (std::size_t group = tasks[task]; group < tasks[task + 1]; ++group) {
-      cpu.context.cancel.check();
       if (group + 1 < tasks[task + 1]) joiner.announce(groups.of(group + 1));
       joiner.join(groups.of(group), groups.fresh[group]);
     }
