@@ -14,6 +14,7 @@
 #include "cli/exit_code.h"
 #include "cli/text.h"
 #include "nearwise/error.h"
+#include "nearwise/knn_graph.h"
 #include "nearwise/storage.h"
 
 namespace nearwise::cli {
@@ -128,7 +129,11 @@ VectorReader read_vectors(const std::filesystem::path& path, std::size_t max_byt
 NeighborFile read_neighbor_file(const std::filesystem::path& path) {
   require_suffix_for(Content::neighbors, path);
   NeighborFile file;
-  if (is_container(path)) {
+  if (is_container(path) && blame_data([&] { return inspect(path).kind; }) == "graph") {
+    KnnGraph graph = blame_data([&] { return load_knn_graph(path); });
+    file.neighbors = std::move(graph.neighbors);
+    file.metric = graph.metric;
+  } else if (is_container(path)) {
     SavedNeighbors saved = blame_data([&] { return load_neighbors(path); });
     file.neighbors = std::move(saved.neighbors);
     file.metric = saved.metric;

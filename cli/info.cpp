@@ -86,6 +86,8 @@ Json describe_container(const std::filesystem::path& path) {
   for (const SectionInfo& section : info.sections) {
     if (info.kind == "neighbors" && section.name == "ids")
       json.update({{"rows", section.rows}, {"k", section.columns}, {"distances", true}});
+    if (info.kind == "graph" && section.name == "ids")
+      json.update({{"rows", section.rows}, {"degree", section.columns}});
     if (info.kind == "ivf" && section.name == "centroids")
       json.update({{"lists", section.rows}, {"dim", section.columns}});
     if (info.kind == "ivf" && section.name == "codes")

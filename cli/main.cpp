@@ -76,6 +76,7 @@ ExitCode run(Session& session, int argc, char** argv) {
   add_measure(app, session);
   add_search(app, session);
   add_kmeans(app, session);
+  add_graph(app, session);
   add_eval(app, session);
   add_convert(app, session);
   add_verify(app, session);

@@ -14,6 +14,7 @@
 #include "cli/session.h"
 #include "nearwise/context.h"
 #include "nearwise/ivf.h"
+#include "nearwise/knn_graph.h"
 #include "nearwise/storage.h"
 #include "nearwise/vector_file.h"
 
@@ -25,9 +26,11 @@ constexpr std::size_t chunk_bytes = std::size_t{8} << 20;
 // Each returns what the file is, in a few words, or throws.
 std::string verify_container(const std::filesystem::path& path) {
   const ContainerInfo info = inspect(path);
-  // Loading an index checks all checksums, and what they cannot tell.
+  // Loading an index or a graph checks all checksums, and what they cannot tell.
   if (info.kind == "ivf")
     load_ivf(Context::cpu(), path);
+  else if (info.kind == "graph")
+    load_knn_graph(path);
   else
     verify(path);
   return fmt::format("container of {}, {} sections", info.kind, info.sections.size());

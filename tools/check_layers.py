@@ -31,6 +31,7 @@ PUBLIC_HEADERS = {
     "device_memory": "ops",
     "ivf": "index",
     "kmeans": "cluster",
+    "knn_graph": "graph",
     "optimized_product_quantizer": "quantize",
     "product_quantizer": "quantize",
     "rotation": "quantize",

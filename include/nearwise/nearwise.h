@@ -7,6 +7,7 @@
 #include "nearwise/exact.h"
 #include "nearwise/ivf.h"
 #include "nearwise/kmeans.h"
+#include "nearwise/knn_graph.h"
 #include "nearwise/machine.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"

@@ -33,6 +33,7 @@ void bind_error(nb::module_& module);
 void bind_exact(nb::module_& module);
 void bind_ivf(nb::module_& module);
 void bind_kmeans(nb::module_& module);
+void bind_knn_graph(nb::module_& module);
 void bind_machine(nb::module_& module);
 void bind_matrix(nb::module_& module);
 void bind_optimized_product_quantizer(nb::module_& module);

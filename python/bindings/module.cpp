@@ -10,6 +10,7 @@ NB_MODULE(_core, module) {
   bind_exact(module);
   bind_ivf(module);
   bind_kmeans(module);
+  bind_knn_graph(module);
   bind_prepared_base(module);
   bind_product_quantizer(module);
   bind_rotation(module);

@@ -13,6 +13,7 @@
 
 #include "bindings.h"
 #include "nearwise/ivf.h"
+#include "nearwise/knn_graph.h"
 
 namespace nearwise::python {
 namespace {
@@ -44,9 +45,13 @@ ContainerInfo inspect_file(const std::filesystem::path& path) {
 ContainerInfo verify_file(const std::filesystem::path& path) {
   const nb::gil_scoped_release unlocked;
   ContainerInfo info = inspect(path);
-  if (info.kind != "ivf") return verify(path);
-  // Storage knows of results only; loading an index checks all checksums, and what they cannot tell.
-  load_ivf(Context::cpu(), path);
+  // Storage knows of results only; loading an index or a graph checks all checksums, and what they cannot tell.
+  if (info.kind == "ivf")
+    load_ivf(Context::cpu(), path);
+  else if (info.kind == "graph")
+    load_knn_graph(path);
+  else
+    return verify(path);
   return info;
 }
 

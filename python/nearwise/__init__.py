@@ -14,6 +14,14 @@ from nearwise._error import Error
 from nearwise._exact import exact_knn_graph, knn
 from nearwise._ivf import Ivf, IvfFlat, IvfPq, MeasuredRecall, load_ivf
 from nearwise._kmeans import KMeans, assign, train_hierarchical_kmeans, train_kmeans
+from nearwise._knn_graph import (
+    GraphRound,
+    KnnGraph,
+    RecallEstimate,
+    build_knn_graph,
+    load_knn_graph,
+    measure_recall,
+)
 from nearwise._machine import info
 from nearwise._neighbors import Neighbors
 from nearwise._optimized_product_quantizer import OptimizedProductQuantizer
@@ -31,27 +39,33 @@ __all__ = [
     "ContainerInfo",
     "Error",
     "Exact",
+    "GraphRound",
     "Ivf",
     "IvfFlat",
     "IvfPq",
     "KMeans",
+    "KnnGraph",
     "MeasuredRecall",
     "Neighbors",
     "OptimizedProductQuantizer",
     "ProductQuantizer",
     "RangeNeighbors",
+    "RecallEstimate",
     "Rotation",
     "SavedNeighbors",
     "SectionInfo",
     "Selection",
     "__version__",
     "assign",
+    "build_knn_graph",
     "exact_knn_graph",
     "info",
     "inspect",
     "knn",
     "load",
     "load_ivf",
+    "load_knn_graph",
+    "measure_recall",
     "range_search",
     "read_neighbors",
     "read_vectors",

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/groups.h"
 #include "backend/lists.h"
 #include "nearwise/matrix.h"
 #include "nearwise/types.h"
@@ -321,6 +322,10 @@ struct Ops {
   void (*centroid_means)(Stream&, const CentroidMeansArgs&) = nullptr;
   ListSearchCosts (*list_search_costs)(const Stream&, const ListSearchShape&) = nullptr;
   void (*list_search)(Stream&, const ListSearchArgs&) = nullptr;
+  // Neighbour lists of a graph, improved group by group.
+  JoinCosts (*join_costs)(const Stream&, const KnnCostsArgs&) = nullptr;  // k: entries of a list
+  std::unique_ptr<JoinState> (*start_join)(Stream&, const StartJoinArgs&) = nullptr;
+  void (*join_groups)(Stream&, const JoinGroupsArgs&) = nullptr;
   // Product quantization; bytes on the budget, at the most.
   std::uint64_t (*part_codes_bytes)(const Stream&, const Codebooks&) = nullptr;
   void (*part_codes)(Stream&, const PartCodesArgs&) = nullptr;

@@ -35,6 +35,9 @@ std::vector<std::string> supported_operations(const Ops& ops) {
   add("centroid_means", ops.centroid_means != nullptr);
   add("list_search_costs", ops.list_search_costs != nullptr);
   add("list_search", ops.list_search != nullptr);
+  add("join_costs", ops.join_costs != nullptr);
+  add("start_join", ops.start_join != nullptr);
+  add("join_groups", ops.join_groups != nullptr);
   add("part_codes_bytes", ops.part_codes_bytes != nullptr);
   add("part_codes", ops.part_codes != nullptr);
   add("part_tables_bytes", ops.part_tables_bytes != nullptr);

@@ -17,15 +17,15 @@ namespace {
 // Panels per task: large enough to hide the task's own cost, small enough to share among threads.
 constexpr std::size_t task_panels = 16;
 
-// Twice the constant part of an integer score. Flipping the highest bit of a query's bytes moved them by 128, up
-// for i8 and down for others, which the product with this row takes back.
+}  // namespace
+
+// Flipping the highest bit of a query's bytes moved them by 128, up for i8 and down for others, which the product with
+// this row takes back.
 std::int32_t integer_bias(const PackedRow& row, Metric metric, const ScanKernel& kernel, ElementType type) {
   const std::int32_t moved = type == ElementType::i8 ? 128 : -128;
   const std::int32_t taken_back = kernel.query_encoding == Encoding::flipped_byte ? 2 * moved * row.sum : 0;
   return (is_euclidean(metric) ? row.squares : 0) + taken_back;
 }
-
-}  // namespace
 
 PackedRows::PackedRows(MemoryBudget& budget, const ScanKernel& scan, RowsRole rows_role,
                        std::size_t row_count, std::size_t row_dim)

@@ -17,6 +17,9 @@ constexpr Products products_of(Encoding encoding) {
   return encoding == Encoding::bf16 ? Products::bf16 : Products::f32;
 }
 
+// Twice the constant part of an integer score.
+std::int32_t integer_bias(const PackedRow& row, Metric metric, const ScanKernel& kernel, ElementType type);
+
 class PackedRows : public PreparedRows {
  public:
   PackedRows(MemoryBudget& budget, const ScanKernel& kernel, RowsRole role, std::size_t row_count,

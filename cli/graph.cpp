@@ -1,0 +1,206 @@
+// nearwise graph: builds the graph of every row's nearest other rows, and measures one.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include "cli/files.h"
+#include "cli/machine_options.h"
+#include "cli/progress_bar.h"
+#include "cli/result_file.h"
+#include "cli/session.h"
+#include "nearwise/knn_graph.h"
+#include "nearwise/vector_file.h"
+
+namespace nearwise::cli {
+namespace {
+
+struct BuildArguments {
+  std::filesystem::path base;
+  std::filesystem::path output;
+  std::size_t degree = 10;
+  std::string metric = "sqeuclidean";
+  double recall = 0.95;
+  std::size_t seed = 0;
+  MachineArguments machine;
+};
+
+struct EvalArguments {
+  std::filesystem::path graph;
+  std::filesystem::path base;
+  std::size_t sample = 2000;
+  std::size_t seed = 0;
+  MachineArguments machine;
+};
+
+Json to_json(const RecallEstimate& recall) {
+  return {{"value", recall.value}, {"low", recall.low}, {"high", recall.high}, {"rows", recall.rows}};
+}
+
+std::string sentence(const RecallEstimate& recall) {
+  return fmt::format("recall {:.4f}, 95 % interval {:.4f} to {:.4f}, of {} rows", recall.value, recall.low,
+                     recall.high, recall.rows);
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+Json summary(const BuildArguments& arguments, const Context& context, RowsView base, const KnnGraph& graph,
+             double seconds) {
+  Json rounds = Json::array();
+  for (const GraphRound& round : graph.report.rounds)
+    rounds.push_back({{"round", round.round}, {"updates", round.updates}, {"recall", to_json(round.recall)}});
+  return {{"rows", graph.rows()},
+          {"degree", graph.degree()},
+          {"dim", base.dim()},
+          {"metric", arguments.metric},
+          {"method", name(graph.report.method)},
+          {"recall", to_json(graph.report.recall)},
+          {"recall_wanted", arguments.recall},
+          {"reached", graph.report.reached},
+          {"rounds", rounds},
+          {"seconds", seconds},
+          {"output", arguments.output.string()},
+          {"seed", arguments.seed},
+          {"device", arguments.machine.device},
+          {"isa", context.isa()},
+          {"threads", context.threads()},
+          {"memory_peak_bytes", context.memory_peak()}};
+}
+
+ExitCode run_build(Session& session, const BuildArguments& arguments) {
+  if (!(arguments.recall > 0 && arguments.recall <= 1))
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("graph build: the recall must be above 0 and at most 1, given {}", arguments.recall));
+  if (!is_container(arguments.output))
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("graph build: a graph is kept in a .nw file, given '{}'", arguments.output.string()));
+  check_output("graph build", arguments.output, {arguments.base});
+  const VectorFile base_file = open_vectors(arguments.base);
+  const RowsView base = base_file.rows();
+  if (base.rows() == 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("graph build: '{}' has no rows", arguments.base.string()));
+  Provenance provenance = describe_run(session);
+  provenance["base"] = describe_input(arguments.base, base);
+
+  ProgressBar bar(choose_progress_style(session.quiet), "graph build", "rows", base.rows());
+  const Context context = open_context(arguments.machine, bar, arguments.seed);
+  const auto start = std::chrono::steady_clock::now();
+  const KnnGraphOptions options = {
+      .degree = arguments.degree,
+      .metric = parse_metric(arguments.metric),
+      .recall = arguments.recall,
+      .on_round = [&](const GraphRound& round) {
+        bar.finish();
+        remark(session, fmt::format("round {}: {} updates, {}, {:.3g} s", round.round, round.updates,
+                                    sentence(round.recall), seconds_since(start)));
+      }};
+  KnnGraph graph;
+  {
+    const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
+    graph = blame_data([&] { return build_knn_graph(context, base, options); });
+  }
+  const double seconds = seconds_since(start);
+  bar.finish();
+  session.interrupt->check();
+
+  const Interrupt::Protection protection = session.interrupt->protect();
+  save(graph, arguments.output, provenance);
+  if (session.json) {
+    print(summary(arguments, context, base, graph, seconds));
+    return ExitCode::ok;
+  }
+  remark(session, fmt::format("wrote {} x {} to {}: {}, {}, {:.3g} s", graph.rows(), graph.degree(),
+                              arguments.output.string(), name(graph.report.method),
+                              sentence(graph.report.recall), seconds));
+  if (!graph.report.reached)
+    remark(session, fmt::format("the recall of {} that was asked for was NOT reached", arguments.recall));
+  return ExitCode::ok;
+}
+
+ExitCode run_eval(Session& session, const EvalArguments& arguments, const std::string& metric) {
+  const VectorFile base_file = open_vectors(arguments.base);
+  const RowsView base = base_file.rows();
+  const NeighborFile file = read_neighbor_file(arguments.graph);
+  if (file.neighbors.ids.rows() != base.rows())
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("graph eval: '{}' has neighbours of {} rows, '{}' has {} rows", arguments.graph.string(),
+                    file.neighbors.ids.rows(), arguments.base.string(), base.rows()));
+  if (base.rows() < 2)
+    throw Error(ErrorCode::invalid_argument, fmt::format("graph eval: at least 2 rows expected, '{}' has {}",
+                                                         arguments.base.string(), base.rows()));
+  const Metric used = metric.empty() ? file.metric.value_or(Metric::sqeuclidean) : parse_metric(metric);
+  ProgressBar bar(choose_progress_style(session.quiet), "graph eval", "rows", arguments.sample);
+  const Context context = open_context(arguments.machine, bar, arguments.seed);
+  const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
+  const RecallEstimate recall =
+      blame_data([&] { return measure_recall(context, base, file.neighbors, used, arguments.sample); });
+  bar.finish();
+  session.interrupt->check();
+  if (session.json)
+    print(Json{{"rows", base.rows()},
+               {"degree", file.neighbors.ids.cols()},
+               {"metric", name(used)},
+               {"recall", to_json(recall)},
+               {"graph", arguments.graph.string()},
+               {"base", arguments.base.string()}});
+  else
+    print(sentence(recall) + "\n");
+  return ExitCode::ok;
+}
+
+void add_build_of_graph(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<BuildArguments>();
+  CLI::App* const command =
+      add_command(app, session, "build", "Build the graph of every row's nearest other rows",
+                  "  nearwise graph build base.fbin --degree 10 --recall 0.95 --output graph.nw\n\n"
+                  "The recall is measured on a sample of rows; a round is told as it ends.");
+  add_path(*command, "base", arguments->base, "Vectors: .npy .fbin .fvecs .u8bin ...")->required();
+  add_path(*command, "-o,--output", arguments->output, "Where the graph goes: .nw")->required();
+  add_count(*command, "--degree", arguments->degree, 1, "Neighbours of each row (10)");
+  add_word(*command, "--metric", arguments->metric, parse_metric,
+           "sqeuclidean, euclidean, inner_product (largest first) or cosine (sqeuclidean)");
+  add_number(*command, "--recall", arguments->recall,
+             "The share of true neighbours that the graph must hold; 1: exact search (0.95)");
+  add_count(*command, "--seed", arguments->seed, 0, "Of the random numbers (0)");
+  add_machine_options(*command, arguments->machine);
+  command->callback([&session, arguments] {
+    session.run = [&session, arguments] { return run_build(session, *arguments); };
+  });
+}
+
+void add_eval_of_graph(CLI::App& app, Session& session) {
+  auto arguments = std::make_shared<EvalArguments>();
+  auto metric = std::make_shared<std::string>();
+  CLI::App* const command =
+      add_command(app, session, "eval", "Measure the recall of a graph on a sample of its rows",
+                  "  nearwise graph eval graph.nw base.fbin\n\n"
+                  "Neighbours in other formats (.ivecs, .ibin, .npy, .bin) are measured as well.");
+  add_path(*command, "graph", arguments->graph, "The graph: .nw, or neighbours of every row")->required();
+  add_path(*command, "base", arguments->base, "The rows it was built of")->required();
+  add_count(*command, "--sample", arguments->sample, 0, "Rows that are looked at; 0: all (2000)");
+  add_word(*command, "--metric", *metric, parse_metric,
+           "Instead of the file's (sqeuclidean where it has none)");
+  add_count(*command, "--seed", arguments->seed, 0, "Of the random numbers (0)");
+  add_machine_options(*command, arguments->machine);
+  command->callback([&session, arguments, metric] {
+    session.run = [&session, arguments, metric] { return run_eval(session, *arguments, *metric); };
+  });
+}
+
+}  // namespace
+
+void add_graph(CLI::App& app, Session& session) {
+  CLI::App* const graph = app.add_subcommand("graph", "Build and measure graphs of nearest neighbours");
+  graph->require_subcommand(1);
+  add_build_of_graph(*graph, session);
+  add_eval_of_graph(*graph, session);
+}
+
+}  // namespace nearwise::cli

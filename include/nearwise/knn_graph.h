@@ -1,0 +1,94 @@
+// The graph of every row's nearest other rows, built without comparing all pairs, at a recall that is measured.
+//
+// Rows are gathered in overlapping k-means cells, whose members meet, and then meet the neighbours of their neighbours
+// (NN-Descent) until a sample of rows, compared with exact search, shows the recall that was asked for. Where searching
+// exactly is faster, or nothing else gets there, the graph is exact. docs/algorithms/knn-graph.md has the whole.
+//
+// The same rows, options and seed of the context give the same bytes at any number of threads and on every instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nearwise/context.h"
+#include "nearwise/matrix.h"
+#include "nearwise/neighbors.h"
+#include "nearwise/types.h"
+
+namespace nearwise {
+
+// Measured on a sample of rows: a neighbour counts if it is no farther than the last of the exact ones.
+struct RecallEstimate {
+  double value = 0;
+  // The interval that holds the recall of the whole graph with 95 % confidence; both are the value where all rows were
+  // looked at, or the graph was made by exact search.
+  double low = 0;
+  double high = 0;
+  std::size_t rows = 0;  // of the sample
+};
+
+enum class GraphMethod : std::uint8_t {
+  exact,    // all pairs
+  descent,  // cells, and neighbours of neighbours
+};
+std::string_view name(GraphMethod method);
+
+// One pass over the rows: 0 is their cells, the others are rounds of descent.
+struct GraphRound {
+  std::size_t round = 0;
+  std::uint64_t updates = 0;  // entries of all lists that are new since the round before
+  RecallEstimate recall;
+};
+
+struct GraphReport {
+  GraphMethod method = GraphMethod::exact;
+  RecallEstimate recall;
+  bool reached = true;  // whether recall.low is at least what was asked for
+  std::vector<GraphRound> rounds;
+};
+
+// Rows of `neighbors` are the graph's nodes, its ids their row numbers. Every row has `degree` different neighbours and
+// never itself, best first, the lower id first in a tie; only where there are no more other rows does it end in no_id.
+// Distances are as exact search reports them.
+struct KnnGraph {
+  Neighbors neighbors;  // [rows, degree]
+  Metric metric = Metric::sqeuclidean;
+  GraphReport report;
+
+  std::size_t rows() const { return neighbors.ids.rows(); }
+  std::size_t degree() const { return neighbors.ids.cols(); }
+  // Throws Error(corrupt) naming the first row that breaks the contract.
+  void validate() const;
+};
+
+struct KnnGraphOptions {
+  std::size_t degree = 10;
+  Metric metric = Metric::sqeuclidean;
+  // Of all true neighbours, the share that the graph must hold: rounds go on until the lower end of the measured interval
+  // is there. 1: exact search.
+  double recall = 0.95;
+  // Called after every round, on the calling thread.
+  std::function<void(const GraphRound&)> on_round = {};
+};
+
+// Rows are on the host, at most 2^31 - 1 of them. Throws Error(invalid_argument) naming the first with NaN or infinity.
+KnnGraph build_knn_graph(const Context& context, RowsView rows, const KnnGraphOptions& options = {});
+
+// The recall of neighbours found by whatever means, measured on `sample` rows drawn by the context's seed (0: all).
+RecallEstimate measure_recall(const Context& context, RowsView rows, const Neighbors& neighbors,
+                              Metric metric, std::size_t sample = 2000);
+
+// In the container of docs/format.md (kind "graph"), atomically and durably; provenance: free text on where it came from.
+// Refuses (invalid_argument) a graph that breaks its contract or has no rows.
+void save(const KnnGraph& graph, const std::filesystem::path& path,
+          const std::map<std::string, std::string>& provenance = {});
+// Verifies every checksum and, independently of them, the contract; damage is Error(corrupt).
+KnnGraph load_knn_graph(const std::filesystem::path& path);
+
+}  // namespace nearwise

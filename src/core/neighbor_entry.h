@@ -1,0 +1,42 @@
+// One neighbour in a list of a graph that is being built: how far, who, and whether it is news.
+//
+// A signed 64-bit integer in the order of lists: by key (core/distance.h), then by number. No two neighbours of a row
+// have equal entries, so the best of any set of them does not depend on the order in which they came.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+namespace nearwise {
+
+using NeighborEntry = std::int64_t;
+
+// Behind the last neighbour of a list that is not full; worse than any.
+inline constexpr NeighborEntry empty_entry = std::numeric_limits<NeighborEntry>::max();
+// Numbers have 31 bits: the lowest bit of an entry says that it is fresh.
+inline constexpr std::uint64_t most_entry_rows = (std::uint64_t{1} << 31) - 1;
+
+// Integers in the order of the floats; zeros of either sign have one image.
+inline std::int32_t entry_image(float key) noexcept {
+  const auto bits = std::bit_cast<std::int32_t>(key + 0.0F);
+  return bits ^ ((bits >> 31) & 0x7FFFFFFF);
+}
+
+inline NeighborEntry make_entry(float key, std::uint32_t number, bool fresh) noexcept {
+  const auto image = static_cast<std::uint64_t>(static_cast<std::uint32_t>(entry_image(key)));
+  return static_cast<NeighborEntry>(image << 32 | std::uint64_t{number} << 1 | (fresh ? 1U : 0U));
+}
+
+inline std::uint32_t number_of(NeighborEntry entry) noexcept {
+  return static_cast<std::uint32_t>(entry) >> 1;
+}
+inline bool is_fresh(NeighborEntry entry) noexcept { return (entry & 1) != 0; }
+inline NeighborEntry as_old(NeighborEntry entry) noexcept { return entry & ~NeighborEntry{1}; }
+// Zero comes back as +0.
+inline float key_of(NeighborEntry entry) noexcept {
+  const auto image = static_cast<std::int32_t>(entry >> 32);
+  return std::bit_cast<float>(image ^ ((image >> 31) & 0x7FFFFFFF));
+}
+
+}  // namespace nearwise

@@ -1,0 +1,48 @@
+// Overlapping cells: groups of rows that are near the same k-means centroid.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backend/ops.h"
+#include "core/memory.h"
+#include "nearwise/context.h"
+#include "nearwise/matrix.h"
+
+namespace nearwise::graph {
+
+struct CellOptions {
+  std::size_t cells = 1;
+  std::size_t overlap = 1;  // cells that a row is in: those of its nearest centroids
+  Metric metric = Metric::sqeuclidean;
+  std::uint64_t attempt = 0;  // each has other centroids
+};
+
+// Pairs of a cell grow with the square of its members: larger ones are cut.
+inline constexpr std::size_t most_cell_rows = 8192;
+
+// The cells of each row, and their members by place once an order is known.
+class Cells {
+ public:
+  Cells(const Context& context, const RowsView& rows, const CellOptions& options);
+
+  // Bytes on the budget, at the most.
+  static std::uint64_t bytes(const Context& context, const RowsView& rows, const CellOptions& options);
+
+  // The rows ordered by their first cell: rows that meet lie together. Before groups().
+  void order_rows(std::span<std::uint32_t> order);
+  // The cells as groups of places, where order [rows] has the row at each place. Once.
+  Groups groups(std::span<const std::uint32_t> order);
+
+ private:
+  std::size_t cells_;
+  std::size_t overlap_;
+  std::size_t rows_;
+  Buffer<std::uint32_t> of_row_;   // [rows, overlap] nearest first
+  Buffer<std::uint32_t> members_;  // [rows * overlap]
+  std::vector<std::uint64_t> ends_;
+  std::vector<std::uint32_t> fresh_;
+};
+
+}  // namespace nearwise::graph

@@ -1,0 +1,147 @@
+// Groups that are joined leave in every list what the oracle leaves there: the best of those met, whatever the
+// instruction set, the data and the order of the work.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "backend/dispatch.h"
+#include "core/distance.h"
+#include "ops/exact_search.h"
+#include "oracle/join.h"
+#include "support/knn_cases.h"
+
+namespace nearwise {
+namespace {
+
+using support::Kind;
+using support::Rows;
+
+// Sizes around the widths of panels and of a scan's queries; some groups all fresh, some with nobody fresh.
+std::vector<oracle::JoinGroup> make_groups(std::size_t rows, std::uint64_t seed) {
+  const Random random(seed, 90);
+  std::vector<oracle::JoinGroup> groups;
+  std::uint64_t index = 0;
+  for (const std::size_t size : {1UL, 2UL, 15UL, 17UL, 32UL, 33UL, 65UL, 270UL}) {
+    std::vector<std::uint32_t> all(rows);
+    std::iota(all.begin(), all.end(), 0U);
+    const std::size_t members = std::min(size, rows);
+    for (std::size_t i = 0; i < members; ++i)
+      std::swap(all[i], all[i + static_cast<std::size_t>(random.below(index++, rows - i))]);
+    all.resize(members);
+    const std::size_t some[] = {members, 0, members / 2};
+    groups.push_back({all, some[groups.size() % 3]});
+  }
+  return groups;
+}
+
+struct Joined {
+  std::vector<std::uint32_t> order;
+  std::vector<NeighborEntry> lists;
+};
+
+Joined join(const Context& context, RowsView rows, const std::vector<oracle::JoinGroup>& groups,
+            std::size_t degree, Metric metric) {
+  Joined joined;
+  joined.order.resize(rows.rows());
+  // Some order that is not the rows' own.
+  for (std::size_t i = 0; i < rows.rows(); ++i)
+    joined.order[i] = static_cast<std::uint32_t>(rows.rows() - 1 - i);
+  joined.lists.assign(rows.rows() * degree, empty_entry);
+  std::vector<std::uint32_t> members;
+  std::vector<std::uint64_t> ends;
+  std::vector<std::uint32_t> fresh;
+  for (const oracle::JoinGroup& group : groups) {
+    members.insert(members.end(), group.members.begin(), group.members.end());
+    ends.push_back(members.size());
+    fresh.push_back(static_cast<std::uint32_t>(group.fresh));
+  }
+  const auto stream = open_stream(context);
+  const std::vector<float> centre = centre_of(*stream, rows, metric);
+  const auto state = dispatch(&Ops::start_join, "start_join", *stream,
+                              StartJoinArgs{.rows = rows,
+                                            .order = joined.order,
+                                            .metric = metric,
+                                            .bytes = are_bytes(*stream, rows.slice(0, 0), rows, metric),
+                                            .centre = centre,
+                                            .degree = degree,
+                                            .lists = joined.lists});
+  dispatch(&Ops::join_groups, "join_groups", *stream, JoinGroupsArgs{*state, {members, ends, fresh}});
+  return joined;
+}
+
+// At every instruction set.
+void expect_lists(RowsView rows, const std::vector<oracle::JoinGroup>& groups, std::size_t degree,
+                  Metric metric) {
+  std::vector<std::vector<oracle::Candidate>> expected;
+  for (const Context& context : support::every_instruction_set()) {
+    SCOPED_TRACE(context.isa());
+    const Joined given = join(context, rows, groups, degree, metric);
+    if (expected.empty()) expected = oracle::join(rows, given.order, groups, degree, metric);
+    for (std::size_t place = 0; place < rows.rows(); ++place)
+      for (std::size_t i = 0; i < degree; ++i) {
+        const NeighborEntry entry = given.lists[place * degree + i];
+        ASSERT_EQ(entry == empty_entry, i >= expected[place].size()) << "place " << place << " entry " << i;
+        if (entry == empty_entry) continue;
+        ASSERT_EQ(number_of(entry), static_cast<std::uint32_t>(expected[place][i].id)) << place << " " << i;
+        ASSERT_EQ(distance_of_key(metric, key_of(entry)), expected[place][i].value) << place << " " << i;
+        ASSERT_TRUE(is_fresh(entry));
+      }
+  }
+}
+
+class JoinGroups : public ::testing::TestWithParam<Metric> {};
+
+TEST_P(JoinGroups, ListsAreTheOraclesForEveryTypeAndInstructionSet) {
+  for (const ElementType type : support::every_type)
+    for (const std::size_t dim : {1UL, 7UL, 33UL}) {
+      const Rows rows(support::generate(Kind::exact_duplicates, 310, dim, 3), type);
+      SCOPED_TRACE(fmt::format("{} dim {}", name(type), dim));
+      expect_lists(rows, make_groups(310, dim), 5, GetParam());
+      if (HasFatalFailure()) return;
+    }
+}
+
+// Would catch: a score that is trusted where it says nothing, a bound that is too tight.
+TEST_P(JoinGroups, ListsAreTheOraclesForEveryKindOfData) {
+  for (const Kind kind : support::every_kind) {
+    const Rows rows(support::generate(kind, 120, 9, 4), ElementType::f32);
+    SCOPED_TRACE(name(kind));
+    expect_lists(rows, make_groups(120, 5), 10, GetParam());
+    if (HasFatalFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Metrics, JoinGroups, ::testing::ValuesIn(support::every_metric),
+                         support::metric_name);
+
+// f32 rows of whole bytes are multiplied as such, long ones beyond what f32 can hold of their scores.
+TEST(JoinGroupsOfBytes, ListsAreTheOracles) {
+  for (const std::size_t dim : {16UL, 300UL}) {
+    support::Values values(200, dim);
+    const Random random(6, 0);
+    for (std::size_t row = 0; row < 200; ++row)
+      for (std::size_t i = 0; i < dim; ++i)
+        values(row, i) = static_cast<double>(random.below(row * dim + i, 256));
+    const Rows rows(values, ElementType::f32);
+    SCOPED_TRACE(dim);
+    expect_lists(rows, make_groups(200, 7), 8, Metric::sqeuclidean);
+    expect_lists(rows, make_groups(200, 7), 8, Metric::inner_product);
+  }
+}
+
+TEST(JoinGroupsThreads, ListsDoNotDependOnTheNumberOfThreads) {
+  const Rows rows(support::generate(Kind::exact_duplicates, 400, 6, 8), ElementType::f32);
+  std::vector<oracle::JoinGroup> groups;
+  for (std::uint64_t seed = 0; seed < 60; ++seed)
+    for (oracle::JoinGroup& group : make_groups(400, seed)) groups.push_back(std::move(group));
+  const Joined expected = join(Context::cpu({.threads = 1}), rows, groups, 7, Metric::sqeuclidean);
+  for (const int threads : {2, 4})
+    EXPECT_EQ(join(Context::cpu({.threads = threads}), rows, groups, 7, Metric::sqeuclidean).lists,
+              expected.lists)
+        << threads << " threads";
+}
+
+}  // namespace
+}  // namespace nearwise

@@ -1,0 +1,91 @@
+// Saved graphs: they come back as they were, and no damage goes unnoticed.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "io/reseal.h"
+#include "io/temporary_folder.h"
+#include "nearwise/storage.h"
+#include "support/error_of.h"
+#include "support/graph_cases.h"
+
+namespace nearwise {
+namespace {
+
+using support::error_of;
+using support::Kind;
+using support::Rows;
+using testing_io::TemporaryFolder;
+
+KnnGraph some_graph() {
+  const Rows rows(support::generate(Kind::normal, 700, 8, 1), ElementType::f32);
+  graph::Tuning tuning = support::small_cells(6);
+  tuning.overlap = 1;
+  return graph::build(Context::cpu({.threads = 1}), rows,
+                      {.degree = 6, .metric = Metric::cosine, .recall = 0.97}, tuning);
+}
+
+TEST(GraphFile, ComesBackAsItWas) {
+  const TemporaryFolder folder;
+  const KnnGraph graph = some_graph();
+  ASSERT_GE(graph.report.rounds.size(), 2U);
+  save(graph, folder / "graph.nw", {{"base", "seven hundred rows"}});
+  const KnnGraph loaded = load_knn_graph(folder / "graph.nw");
+  EXPECT_TRUE(support::same_bytes(graph.neighbors, loaded.neighbors));
+  EXPECT_EQ(loaded.metric, Metric::cosine);
+  EXPECT_EQ(loaded.report.method, graph.report.method);
+  EXPECT_EQ(loaded.report.reached, graph.report.reached);
+  EXPECT_EQ(loaded.report.recall.low, graph.report.recall.low);
+  EXPECT_EQ(loaded.report.recall.rows, graph.report.recall.rows);
+  ASSERT_EQ(loaded.report.rounds.size(), graph.report.rounds.size());
+  EXPECT_EQ(loaded.report.rounds[1].updates, graph.report.rounds[1].updates);
+  EXPECT_EQ(loaded.report.rounds[1].recall.value, graph.report.rounds[1].recall.value);
+  const ContainerInfo info = inspect(folder / "graph.nw");
+  EXPECT_EQ(info.kind, "graph");
+  EXPECT_EQ(info.metadata.at("provenance.base"), "seven hundred rows");
+  save(loaded, folder / "again.nw", {{"base", "seven hundred rows"}});
+  EXPECT_EQ(testing_io::read_all(folder / "graph.nw"), testing_io::read_all(folder / "again.nw"));
+}
+
+TEST(GraphFile, IsNotWrittenWhereTheGraphBreaksItsContract) {
+  const TemporaryFolder folder;
+  KnnGraph graph = some_graph();
+  graph.neighbors.ids(3, 1) = 3;
+  const Error error = error_of([&] { save(graph, folder / "graph.nw"); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+  EXPECT_NE(std::string(error.what()).find("row 3"), std::string::npos) << error.what();
+  EXPECT_FALSE(std::filesystem::exists(folder / "graph.nw"));
+  EXPECT_EQ(error_of([&] { save(KnnGraph{}, folder / "graph.nw"); }).code(), ErrorCode::invalid_argument);
+}
+
+TEST(GraphFile, AnotherKindIsRefused) {
+  const TemporaryFolder folder;
+  save(SavedNeighbors{some_graph().neighbors, Metric::cosine, {}}, folder / "neighbors.nw");
+  EXPECT_EQ(error_of([&] { load_knn_graph(folder / "neighbors.nw"); }).code(), ErrorCode::invalid_argument);
+}
+
+// With and without right checksums. A changed byte of the text of the metadata may leave another valid text.
+TEST(GraphFile, ChangedBytesAreFoundOrHarmless) {
+  const TemporaryFolder folder;
+  save(some_graph(), folder / "graph.nw");
+  const std::vector<std::byte> good = testing_io::read_all(folder / "graph.nw");
+  for (std::size_t place = 0; place < good.size(); place += 211) {
+    std::vector<std::byte> bad = good;
+    bad[place] ^= std::byte{16};
+    testing_io::write_all(folder / "bad.nw", bad);
+    EXPECT_THROW(load_knn_graph(folder / "bad.nw"), Error) << place;
+    testing_io::reseal(bad);
+    testing_io::write_all(folder / "bad.nw", bad);
+    try {
+      load_knn_graph(folder / "bad.nw").validate();
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupported ||
+                  error.code() == ErrorCode::invalid_argument)
+          << place << ": " << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nearwise
