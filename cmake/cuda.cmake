@@ -101,7 +101,11 @@ function(nearwise_emulated_tests target prefix)
       set(filter "-*Failures*:*LeastMemory*:*LittleMemory*:*.Trains*")
     endif()
     gtest_discover_tests(${target} TEST_PREFIX ${prefix}.seed${seed}. TEST_LIST ${target}_${seed} TEST_FILTER ${filter}
-                         DISCOVERY_TIMEOUT 60 PROPERTIES LABELS emulated TIMEOUT 300
-                         ENVIRONMENT "CUDA_EMULATION_DEVICES=8;CUDA_EMULATION_SEED=${seed};NEARWISE_TEST_SHARE=${seed}/${schedules};${ARGN}")
+                         DISCOVERY_TIMEOUT 60 PROPERTIES LABELS emulated TIMEOUT 300)
+    # Not among the properties above, which take one element of a list.
+    set(environment CUDA_EMULATION_DEVICES=8 CUDA_EMULATION_SEED=${seed} NEARWISE_TEST_SHARE=${seed}/${schedules} ${ARGN})
+    set(script ${CMAKE_CURRENT_BINARY_DIR}/${target}_environment_${seed}.cmake)
+    file(WRITE ${script} "set_tests_properties(\${${target}_${seed}} PROPERTIES ENVIRONMENT \"${environment}\")\n")
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
   endforeach()
 endfunction()
