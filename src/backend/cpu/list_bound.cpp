@@ -61,13 +61,10 @@ ListBound::ListBound(Metric metric, Products products, std::size_t dim, const Re
                      std::span<const Lengths> queries, std::span<const double> squares)
     : bound_(metric, products, dim), metric_(metric), residual_(true), longest_(lengths), squares_(squares) {
   errors_.reserve(queries.size());
-  for (const Lengths& query : queries) {
-    const auto error = [&](ScoreForm form) {
-      return error_of(metric, products, static_cast<double>(dim), lengths, query, form);
-    };
-    const double corrected = error(ScoreForm::corrected);
-    errors_.push_back({std::max(error(ScoreForm::packed), corrected), corrected});
-  }
+  for (const Lengths& query : queries)
+    errors_.push_back(
+        {error_of(metric, products, static_cast<double>(dim), lengths, query, ScoreForm::packed),
+         error_of(metric, products, static_cast<double>(dim), lengths, query, ScoreForm::corrected)});
 }
 
 bool ListBound::holds_for(const Lengths& query, const Lengths& row) const {

@@ -53,7 +53,7 @@ class ListBound {
   bool depends_on_rows() const { return !residual_; }
   // Whether scores mean anything.
   bool holds_for(const Lengths& query, const Lengths& row) const;
-  // As ScoreBound has them. Packed bounds hold for corrected scores too.
+  // As ScoreBound has them.
   double limit_from_score(std::size_t query, const Lengths& lengths, const Lengths& row, float score,
                           ScoreForm form = ScoreForm::packed) const;
   double limit_from_key(float key) const { return bound_.limit_from_key(key); }

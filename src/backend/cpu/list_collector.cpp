@@ -83,13 +83,6 @@ float ListCollector::cutoff(std::size_t query, const Lengths& longest) {
   return cutoff_of(query, longest, states_[query].limit, form_);
 }
 
-float ListCollector::corrected_cutoff(std::size_t query) {
-  if (form_ == ScoreForm::corrected) return cutoff(query, {});
-  const std::lock_guard lock(mutexes_[query % mutexes_.size()]);
-  return std::isnan(cutoffs_[query]) ? without_meaning
-                                     : cutoff_of(query, {}, states_[query].limit, ScoreForm::corrected);
-}
-
 void ListCollector::lower_limit(std::size_t query, double limit) {
   State& state = states_[query];
   if (!(limit < state.limit)) return;
@@ -101,7 +94,7 @@ void ListCollector::lower_limit(std::size_t query, double limit) {
 void ListCollector::limit_score(std::size_t query, double score) {
   const std::lock_guard lock(mutexes_[query % mutexes_.size()]);
   const float above = std::nextafter(static_cast<float>(score), std::numeric_limits<float>::max());
-  lower_limit(query, limit_of(query, {}, above, ScoreForm::corrected));
+  lower_limit(query, limit_of(query, {}, above, form_));
 }
 
 void ListCollector::add(std::size_t query, const Lengths& longest, std::span<const float> scores,
@@ -253,13 +246,6 @@ void ListCollector::narrow(std::size_t query, std::size_t wanted, ScoreForm form
   state.count = open;
 }
 
-bool ListCollector::is_in_first_list(std::size_t query, std::uint32_t row) const {
-  const Id list = args_.probes[query * args_.probe_count()];
-  if (!correction_->first_list_is_corrected || list == no_id) return false;
-  const auto number = static_cast<std::size_t>(list);
-  return row >= numbers_.first(number) && row - numbers_.first(number) < args_.lists[number].rows;
-}
-
 void ListCollector::correct_scores(std::size_t query) {
   const std::size_t dim = args_.codec.dim;
   const List entries = list(query);
@@ -281,8 +267,7 @@ void ListCollector::correct_scores(std::size_t query) {
   std::vector<float> tables(ProductPanels::table_size(args_.codec));
   correction_->panels->fill_corrections(numbers.data(), numbers.data() + dim, tables);
   for (std::size_t i = 0; i < count; ++i)
-    if (!is_in_first_list(query, entries.rows[i]))
-      entries.scores[i] += correction_->panels->sum_of(tables, code_at(places[i]));
+    entries.scores[i] += correction_->panels->sum_of(tables, code_at(places[i]));
 }
 
 std::vector<std::uint32_t> ListCollector::settle(std::size_t query) {

@@ -38,7 +38,6 @@ class ListCollector {
   struct Correction {
     const ProductPanels* panels;
     const QueryRows* queries;
-    bool first_list_is_corrected;  // the scores of each query's first list need it no more
   };
 
   // lengths: of the queries as `bound` knows them. form: of all scores that are added.
@@ -48,13 +47,11 @@ class ListCollector {
 
   // The largest score that a row no longer than `longest` may have and still be of use; NaN: scores mean nothing.
   float cutoff(std::size_t query, const Lengths& longest);
-  // The same of corrected scores, whatever form the collector's others have.
-  float corrected_cutoff(std::size_t query);
   // Rows no longer than `longest` with their scores.
   void add(std::size_t query, const Lengths& longest, std::span<const float> scores,
            std::span<const std::uint32_t> rows);
   std::size_t wanted() const { return k_; }
-  // So many rows in the query's lists have corrected scores up to `score`.
+  // So many rows in the query's lists have scores up to `score`.
   void limit_score(std::size_t query, double score);
   // The rows of a list, without scores: their distances are estimated from what their codes stand for.
   void estimate(std::size_t query, std::size_t list);
@@ -84,7 +81,6 @@ class ListCollector {
   }
   Id id_of(std::uint32_t row) const;
   void lower_limit(std::size_t query, double limit);
-  bool is_in_first_list(std::size_t query, std::uint32_t row) const;
   void make_room(std::size_t query);
   void drop_excluded(std::size_t query);
   void evaluate_list(std::size_t query);

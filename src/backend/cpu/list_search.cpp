@@ -14,7 +14,6 @@
 #include "backend/cpu/prepared_rows.h"
 #include "backend/cpu/product_panels.h"
 #include "backend/cpu/query_rows.h"
-#include "backend/cpu/table_scan.h"
 #include "core/checked.h"
 #include "core/convert.h"
 
@@ -46,20 +45,16 @@ struct Probes {
   static std::uint64_t bytes(std::size_t lists, std::size_t probes) {
     return lists * sizeof(std::size_t) + probes * 2 * sizeof(std::uint32_t);
   }
-  // of_pairs: offsets in the order of args.probes, or empty. first: probes of every query before it are left out.
-  Probes(const ListSearchArgs& args, std::span<const float> of_pairs, std::size_t first)
-      : ends(args.lists.size()) {
-    const auto counts = [&](std::size_t pair) {
-      return args.probes[pair] != no_id && pair % args.probe_count() >= first;
-    };
-    for (std::size_t pair = 0; pair < args.probes.size(); ++pair)
-      if (counts(pair)) ++ends[static_cast<std::size_t>(args.probes[pair])];
+  // of_pairs: offsets in the order of args.probes, or empty.
+  Probes(const ListSearchArgs& args, std::span<const float> of_pairs) : ends(args.lists.size()) {
+    for (const Id list : args.probes)
+      if (list != no_id) ++ends[static_cast<std::size_t>(list)];
     std::size_t sum = 0;
     for (std::size_t& end : ends) end = (sum += end) - end;  // where its queries begin
     queries.resize(sum);
     offsets.resize(sum);
     for (std::size_t i = 0; i < args.probes.size(); ++i) {
-      if (!counts(i)) continue;
+      if (args.probes[i] == no_id) continue;
       const std::size_t place = ends[static_cast<std::size_t>(args.probes[i])]++;
       queries[place] = static_cast<std::uint32_t>(i / args.probe_count());
       if (!of_pairs.empty()) offsets[place] = of_pairs[i];
@@ -277,22 +272,6 @@ class BlockScan {
   Probes::OfList group_;
 };
 
-// The nearest list of every query, by tables: a limit for all others, which would let ten times as many rows pass at first.
-void scan_first_lists(CpuStream& cpu, const ListSearchArgs& args, const ProductWords& words,
-                      const ListNumbers& numbers, ListCollector& found) {
-  const std::size_t queries = args.queries.rows();
-  cpu.threads().for_each(divide_up(queries, task_queries), [&](std::size_t task) {
-    TableScan scan(cpu, args, words, numbers, found);
-    const std::size_t end = std::min(queries, (task + 1) * task_queries);
-    for (std::size_t query = task * task_queries; query < end; ++query) {
-      const Id list = args.probes[query * args.probe_count()];
-      if (list == no_id) continue;
-      scan.begin_query(query);
-      scan.scan(static_cast<std::size_t>(list));
-    }
-  });
-}
-
 ScanKernel scan_of(const CpuStream& cpu, Metric metric, ElementType queries, ElementType rows,
                    std::size_t dim) {
   return choose_scan(cpu.set, metric, queries, rows, dim);
@@ -330,27 +309,22 @@ void list_search(Stream& stream, const ListSearchArgs& args) {
   const auto& packed = static_cast<const PackedRows&>(*prepared);
   const QueryRows queries(cpu, packed);
   // Scores of cosine are quotients: there, rows are packed whole.
-  const bool residual = args.codec.is_product() && args.metric != Metric::cosine;
-  const bool by_tables = residual && TableScan::has_registers(cpu);
   std::optional<ProductWords> own_words;
-  const ProductWords* const words = residual ? &words_of(cpu, args, own_words) : nullptr;
   std::optional<ProductPanels> panels;
   std::optional<ResidualQueries> residuals;
   std::optional<ListCollector::Correction> correction;
-  if (residual) {
-    panels.emplace(cpu, args.codec, *words, packed.kernel, args.metric, args.centre);
+  if (args.codec.is_product() && args.metric != Metric::cosine) {
+    panels.emplace(cpu, args.codec, words_of(cpu, args, own_words), packed.kernel, args.metric, args.centre);
     residuals.emplace(cpu, args);
-    correction = {&*panels, &queries, by_tables};
+    correction = {&*panels, &queries};
   }
   const Products products = products_of(packed.kernel.base_encoding);
   const ListBound bound = panels ? ListBound(args.metric, products, packed.dim, panels->longest(),
                                              packed.lengths.span(), residuals->squares.span())
                                  : ListBound(args.metric, products, packed.dim);
   ListCollector found(cpu, packed.lengths.span(), args, numbers, bound, ScoreForm::packed, correction);
-  if (by_tables) scan_first_lists(cpu, args, *words, numbers, found);
   const Probes probes(
-      args, residuals ? std::span<const float>(residuals->offsets.span()) : std::span<const float>(),
-      by_tables ? 1 : 0);
+      args, residuals ? std::span<const float>(residuals->offsets.span()) : std::span<const float>());
 
   std::vector<Block> blocks;
   for (std::size_t list = 0; list < args.lists.size(); ++list) {

@@ -53,7 +53,7 @@ void TableScan::scan(std::size_t list) {
   const ListView& view = args_.lists[list];
   if (view.rows == 0) return;
   cpu_.context.cancel.check();
-  cutoff_ = found_.corrected_cutoff(index_);
+  cutoff_ = found_.cutoff(index_, {});
   if (std::isnan(cutoff_)) {
     found_.evaluate(index_, numbers_.first(list), view.rows);
     return;
@@ -135,7 +135,7 @@ void TableScan::find_limit(const ListView& view) {
   // Bytes were cut off an f32 product that may have been rounded down.
   const double most = (kth + static_cast<double>(parts_)) * (1 + 0x1p-20) / scale_;
   found_.limit_score(index_, offset_ + range_.least + most + blur());
-  cutoff_ = found_.corrected_cutoff(index_);
+  cutoff_ = found_.cutoff(index_, {});
 }
 
 // A row whose score is at most the cutoff has entries whose sum exceeds the least by no more than `room`. Their bytes are cut
@@ -178,7 +178,7 @@ void TableScan::scan_block(const ListView& view, std::size_t first, std::uint32_
   }
   if (count_ + block_rows <= std::size(scores_)) return;
   hand_over();
-  cutoff_ = found_.corrected_cutoff(index_);
+  cutoff_ = found_.cutoff(index_, {});
   set_threshold();
 }
 
