@@ -277,8 +277,6 @@ std::vector<std::uint32_t> ListCollector::settle(std::size_t query) {
   std::vector<std::uint32_t> best;
   best.reserve(k_);
   narrow(query, k_, form_, best);
-  // They come from memory while the others are being decided about.
-  for (const std::uint32_t row : best) fetch_row(id_of(row));
   if (correction_ && state.count > few) {
     correct_scores(query);
     narrow(query, k_ - best.size(), ScoreForm::corrected, best);
@@ -291,15 +289,10 @@ std::vector<std::uint32_t> ListCollector::settle(std::size_t query) {
   return best;
 }
 
-void ListCollector::fetch_row(Id id) const {
-  const RowsView& rows = args_.rows;
-  const std::size_t bytes = std::min<std::size_t>(rows.dim() * element_size(rows.type()), 512);
-  prefetch(reinterpret_cast<std::uintptr_t>(rows.row(static_cast<std::size_t>(id))), bytes);
-}
-
 void ListCollector::write_nearest(std::size_t query, std::span<const std::uint32_t> ids) {
   const RowsView& rows = args_.rows;
-  for (const std::uint32_t id : ids) fetch_row(id);
+  const std::size_t row_bytes = std::min<std::size_t>(rows.dim() * element_size(rows.type()), 512);
+  for (const std::uint32_t id : ids) prefetch(reinterpret_cast<std::uintptr_t>(rows.row(id)), row_bytes);
   const RowEstimator estimator(stream_, args_.queries, query, rows, args_.metric);
   struct Estimate {
     double lowest;

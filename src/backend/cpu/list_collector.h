@@ -95,7 +95,6 @@ class ListCollector {
   // the others.
   void narrow(std::size_t query, std::size_t wanted, ScoreForm form, std::vector<std::uint32_t>& out);
   void correct_scores(std::size_t query);
-  void fetch_row(Id id) const;
   // Of the rows with these ids, the best args.k by the distance from the row itself.
   void write_nearest(std::size_t query, std::span<const std::uint32_t> ids);
   float cutoff_of(std::size_t query, const Lengths& longest, double limit, ScoreForm form) const {

@@ -1,14 +1,12 @@
 // Packed queries row by row.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
-#include "backend/cpu/kernels/gather_rows.h"
 #include "backend/cpu/prepared_rows.h"
 #include "core/memory.h"
 
@@ -18,10 +16,7 @@ namespace nearwise::cpu {
 class QueryRows {
  public:
   QueryRows(CpuStream& cpu, const PackedRows& packed)
-      : packed_(packed),
-        kernels_(gather_rows_kernels(cpu.set)),
-        units_(packed.row_bytes / 4),
-        values_(cpu.budget(), packed.rows * units_) {
+      : packed_(packed), units_(packed.row_bytes / 4), values_(cpu.budget(), packed.rows * units_) {
     for (std::size_t query = 0; query < packed.rows; ++query) {
       const std::byte* const panel = packed.panel(query / packed.width);
       for (std::size_t unit = 0; unit < units_; ++unit)
@@ -35,13 +30,18 @@ class QueryRows {
 
   // Fills panels with these queries, and what is left of the last with zeros.
   void gather(std::span<const std::uint32_t> queries, std::byte* panels) const {
-    for (std::size_t first = 0; first < queries.size(); first += packed_.width)
-      kernels_.gather({.rows = values_.data(),
-                       .numbers = queries.data() + first,
-                       .count = std::min(packed_.width, queries.size() - first),
-                       .units = units_,
-                       .width = packed_.width,
-                       .out = reinterpret_cast<std::uint32_t*>(panels + first * packed_.row_bytes)});
+    const std::size_t width = packed_.width;
+    for (std::size_t first = 0; first < queries.size(); first += width) {
+      auto* const out = reinterpret_cast<std::uint32_t*>(panels + first * packed_.row_bytes);
+      for (std::size_t i = 0; i < width; ++i) {
+        if (first + i >= queries.size()) {
+          for (std::size_t unit = 0; unit < units_; ++unit) out[unit * width + i] = 0;
+          continue;
+        }
+        const std::uint32_t* const row = values_.data() + queries[first + i] * units_;
+        for (std::size_t unit = 0; unit < units_; ++unit) out[unit * width + i] = row[unit];
+      }
+    }
   }
 
   // The elements of a query as they are packed; of floating encodings.
@@ -57,7 +57,6 @@ class QueryRows {
 
  private:
   const PackedRows& packed_;
-  const GatherRowsKernels& kernels_;
   const std::size_t units_;
   Buffer<std::uint32_t> values_;  // [queries, units]
 };
