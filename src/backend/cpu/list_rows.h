@@ -43,6 +43,17 @@ inline std::size_t word_of(const ListCodec& codec, const std::byte* code, std::s
   return codec.bits == 8 ? word_of<8>(code, part) : word_of<4>(code, part);
 }
 
+// start and the entries that a code names in tables [parts, 2^bits], added up in two chains.
+template <unsigned bits>
+float sum_entries(const float* tables, std::size_t parts, const std::byte* code, float start) {
+  float sums[2] = {start, 0};
+  for (std::size_t part = 0; part < parts; ++part) {
+    sums[part % 2] += tables[word_of<bits>(code, part)];
+    tables += std::size_t{1} << bits;
+  }
+  return sums[0] + sums[1];
+}
+
 // Writes rows [first, first + count) of a list as codec.type, one after the other.
 void decode_rows(const ListCodec& codec, const ListView& view, std::size_t list, std::size_t first,
                  std::size_t count, std::byte* out);

@@ -166,16 +166,8 @@ void ProductPanels::add_tables(const std::byte* codes, std::size_t count, std::s
                                float bias, float* out) const {
   const std::size_t parts = codec_.parts();
   const std::size_t code_bytes = codec_.code_bytes;
-  for (std::size_t row = 0; row < count; ++row) {
-    const std::byte* const code = codes + row * code_bytes;
-    const float* table = tables.data();
-    float sums[2] = {bias, 0};  // two chains of additions
-    for (std::size_t part = 0; part < parts; ++part) {
-      sums[part % 2] += table[word_of<bits>(code, part)];
-      table += std::size_t{1} << bits;
-    }
-    out[row] = sums[0] + sums[1];
-  }
+  for (std::size_t row = 0; row < count; ++row)
+    out[row] = sum_entries<bits>(tables.data(), parts, codes + row * code_bytes, bias);
 }
 
 float ProductPanels::sum_of(std::span<const float> tables, const std::byte* code) const {

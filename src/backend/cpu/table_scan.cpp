@@ -171,7 +171,8 @@ void TableScan::scan_block(const ListView& view, std::size_t first, std::uint32_
   for (; passed != 0; passed &= passed - 1) {
     const auto row = static_cast<std::size_t>(std::countr_zero(passed));
     const std::byte* const code = codes + row * codec.code_bytes;
-    const float score = codec.bits == 8 ? score_of<8>(code) : score_of<4>(code);
+    const float score = codec.bits == 8 ? sum_entries<8>(tables_.data(), parts_, code, offset_)
+                                        : sum_entries<4>(tables_.data(), parts_, code, offset_);
     if (!(score <= cutoff_)) continue;
     scores_[count_] = score;
     rows_[count_++] = first_number + static_cast<std::uint32_t>(first + row);
@@ -180,17 +181,6 @@ void TableScan::scan_block(const ListView& view, std::size_t first, std::uint32_
   hand_over();
   cutoff_ = found_.cutoff(index_, {});
   set_threshold();
-}
-
-template <unsigned bits>
-float TableScan::score_of(const std::byte* code) const {
-  const float* table = tables_.data();
-  float sums[2] = {offset_, 0};  // two chains of additions
-  for (std::size_t part = 0; part < parts_; ++part) {
-    sums[part % 2] += table[word_of<bits>(code, part)];
-    table += std::size_t{1} << bits;
-  }
-  return sums[0] + sums[1];
 }
 
 void TableScan::hand_over() {

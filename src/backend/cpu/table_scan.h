@@ -37,8 +37,6 @@ class TableScan {
   void find_limit(const ListView& view);
   void set_threshold();
   void scan_block(const ListView& view, std::size_t first, std::uint32_t first_number);
-  template <unsigned bits>
-  float score_of(const std::byte* code) const;
   void hand_over();
   double blur() const;
   x86::CodeScanArgs codes_of(const ListView& view, std::size_t first) const;
