@@ -22,6 +22,9 @@ GENERATED_NAMES = re.compile(
     r"|\.(o|a|so|so\.[\d.]+|pyc|whl|gcda|gcno|profraw|orig|rej)$")
 # Data that tests read as it is: files of released versions, inputs that once broke a reader.
 BINARY_FOLDERS = ("tests/golden/", "tests/fuzz/", "tests/data/")
+# What documentation shows: made by a script, but of data that a reader does not have at hand. Small, or clones grow.
+PICTURE = re.compile(r"^docs/pictures/[\w-]+\.png$")
+MOST_PICTURE_BYTES = 64 << 10
 
 
 def check_file(path, content):
@@ -32,6 +35,10 @@ def check_file(path, content):
     if b"\0" in content:
         if name.startswith(BINARY_FOLDERS):
             return []
+        if PICTURE.search(name):
+            if len(content) <= MOST_PICTURE_BYTES:
+                return []
+            return [f"{name}: {len(content)} bytes, more than the {MOST_PICTURE_BYTES} of a picture in the documentation"]
         return [f"{name}: binary; data that a script can make stays out (allowed: {', '.join(BINARY_FOLDERS)})"]
     if name == "LICENSE":
         return []

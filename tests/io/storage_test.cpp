@@ -157,7 +157,7 @@ TEST(Storage, EveryCallFailsOnce) {
 
 // Files of released versions, readable for ever. Never rewrite them: add one per version that changes the format.
 TEST(Golden, NeighborsOfVersion1_0) {
-  const fs::path golden = fs::path(__FILE__).parent_path().parent_path() / "golden/neighbors_1_0.nw";
+  const fs::path golden = fs::path(NEARWISE_GOLDEN_FILES) / "neighbors_1_0.nw";
   const ContainerInfo info = verify(golden);
   EXPECT_EQ(info.version_major, 1);
   EXPECT_EQ(info.version_minor, 0);

@@ -20,6 +20,7 @@ def findings(path, content):
     ("docs/a.md", "see docs/work/notes and https://example.org/home/page"),
     ("tools/a.sh", 'cd "${root}/work/x" && ls "$HOME/.cache"'),
     ("tests/golden/v1.nw", b"\0\1\2"),
+    ("docs/pictures/a_path.png", b"\x89PNG\0"),
     ("src/core/a.cpp", "auto todo = next();  // the list of what is to be done"),
 ])
 def test_accepts(path, content):
@@ -37,6 +38,8 @@ def test_accepts(path, content):
     ("python/nearwise/_core.so", b"\x7fELF\0", "a program makes"),
     ("compile_commands.json", "[]", "a program makes"),
     ("bench/data/vectors.fbin", b"\0\0", "binary"),
+    ("docs/pictures/a.png", b"\x89PNG" + b"\0" * 65536, "65540 bytes"),
+    ("docs/a.png", b"\x89PNG\0", "binary"),
     ("src/core/a.cpp", b"// caf\xe9", "UTF-8"),
 ])
 def test_refuses(path, content, reason):
