@@ -1,7 +1,7 @@
 """The inverted files that ivf_vs_faiss.py compares, each behind the same two calls.
 
 A library is built over rows (`seconds` says how long its training and adding took) and then searched:
-    search(probes, candidates)       neighbours [queries, K] of all queries in one call
+    search(probes, candidates, count)        neighbours [count, K] of the first queries in one call; None: of all
     search_one(row, probes, candidates)      of one query, given as one row of `queries`
     use_threads(count)
 All look at the best candidates again in the rows themselves. Rows of the cosine metric are scaled to length 1 for rivals
@@ -25,7 +25,7 @@ def unit(rows):
 
 class Nearwise:
     def __init__(self, options, data, lists, code_bytes):
-        self.base, self.queries = data.base, data.queries
+        self.base, self.queries = data.base, numpy.ascontiguousarray(data.queries)
         start = time.perf_counter()
         self.index = nearwise.IvfPq.train(self.base, lists=lists, code_bytes=code_bytes, metric=options.metric,
                                           iterations=options.iterations, threads=options.threads)
@@ -44,8 +44,8 @@ class Nearwise:
             self.index = nearwise.load_ivf(path, threads=count)  # mapped: that outlives the name
         self.threads = count
 
-    def search(self, probes, candidates):
-        return self.index.search(self.queries, K, probes=probes, rows=self.base, candidates=candidates).ids
+    def search(self, probes, candidates, count=None):
+        return self.search_one(self.queries[:count], probes, candidates)
 
     def search_one(self, row, probes, candidates):
         return self.index.search(row, K, probes=probes, rows=self.base, candidates=candidates).ids
@@ -78,8 +78,8 @@ class Faiss:
     def use_threads(self, count):
         faiss.omp_set_num_threads(count)
 
-    def search(self, probes, candidates):
-        return self.search_one(self.queries, probes, candidates)
+    def search(self, probes, candidates, count=None):
+        return self.search_one(self.queries[:count], probes, candidates)
 
     def search_one(self, row, probes, candidates):
         self.index.nprobe = probes
@@ -114,9 +114,9 @@ class Scann:
         self.threads = count
         self.searcher.set_num_threads(count)
 
-    def search(self, probes, candidates):
+    def search(self, probes, candidates, count=None):
         call = self.searcher.search_batched if self.threads == 1 else self.searcher.search_batched_parallel
-        return call(self.queries, final_num_neighbors=K, pre_reorder_num_neighbors=candidates, leaves_to_search=probes)[0]
+        return call(self.queries[:count], final_num_neighbors=K, pre_reorder_num_neighbors=candidates, leaves_to_search=probes)[0]
 
     def search_one(self, row, probes, candidates):
         return self.searcher.search(row[0], final_num_neighbors=K, pre_reorder_num_neighbors=candidates,

@@ -7,7 +7,8 @@ Runs in the environment of the rivals with nearwise's built package on PYTHONPAT
            grids of lists, probes and candidates; batches of all queries.
   latency  one query at a time, 2,000 of them: the median and the 99th percentile in microseconds, at settings that reach the
            targets, with one thread or all, whichever has the lower median.
-All report the seconds of training and adding. Prints one JSON object.
+Grids are searched in two passes (ivf_settings.py): with some queries for what reaches the targets, then the fastest of that with
+all. All report the seconds of training and adding. Prints one JSON object.
 """
 import argparse
 import json
@@ -17,6 +18,7 @@ import time
 import faiss
 import numpy
 from ivf_libraries import K, RIVALS, build, unit
+from ivf_settings import Settings, recall, time_one_by_one
 
 import nearwise
 
@@ -43,10 +45,6 @@ def read_rows(path):
     return numpy.memmap(path, kind, "r", 8, (int(count), int(dim)))
 
 
-def recall(found, truth):
-    return float(numpy.mean([len(set(row) & set(true)) / len(true) for row, true in zip(found, truth)]))
-
-
 def nearest_among(found, truth):
     """{R: share of queries whose true nearest row is among the first R}."""
     return {str(rank): float((found[:, :rank] == truth[:, :1]).any(axis=1).mean()) for rank in (1, 10, 100)}
@@ -65,63 +63,24 @@ def quality(options, data):
     return report
 
 
-def build_all(options, data):
-    return {(name, lists): build(name, options, data, lists, options.code_bytes)
-            for lists in options.lists for name in ("nearwise", *options.rivals)}
-
-
-def try_settings(options, data, libraries):
-    """Every setting of the grid with its recall and seconds. More probes find more: beyond the highest target they only cost."""
-    tried = []
-    for (name, lists), library in libraries.items():
-        for candidates in options.grid_candidates:
-            for probes in options.grid_probes:
-                if probes > lists:
-                    break
-                start = time.perf_counter()
-                found = library.search(probes, candidates)
-                seconds = time.perf_counter() - start
-                tried.append({"library": name, "lists": lists, "probes": probes, "candidates": candidates,
-                              "recall": recall(found, data.truth), "seconds": seconds})
-                if tried[-1]["recall"] >= max(options.targets):
-                    break
-    return tried
-
-
-def fastest(tried, target):
-    """{library: its settings that reach the target, the fastest first}."""
-    found = {}
-    for each in sorted(tried, key=lambda each: each["seconds"]):
-        if each["recall"] >= target:
-            found.setdefault(each["library"], []).append(dict(each))
-    return found
-
-
-def closest_below(tried, library, target):
-    """The recall of settings that just do not reach the target: how far the grid is from it."""
-    return max((each["recall"] for each in tried if each["library"] == library and each["recall"] < target), default=None)
-
-
 def speed(options, data):
     """{target: {library: its fastest setting}}; all chosen settings are timed again in turn."""
-    libraries = build_all(options, data)
-    tried = try_settings(options, data, libraries)
-    report = {"builds": {f"{name} {lists}": library.seconds for (name, lists), library in libraries.items()},
-              "settings_tried": len(tried), "targets": {}}
+    settings = Settings(options, data, by_batch)
+    report = {"builds": {f"{name} {lists}": library.seconds for (name, lists), library in settings.libraries.items()},
+              "settings_tried": settings.tried, "targets": {}}
     for target in options.targets:
         # One run is noisy: the fastest few of each library are timed again, in turn.
-        finalists = [each for found in fastest(tried, target).values() for each in found[:FINALISTS]]
+        finalists = [each for found in settings.fastest(target).values() for each in found[:FINALISTS]]
         for each in finalists:
             each["rounds"] = []
         for _ in range(options.repeat):
             for each in finalists:
                 start = time.perf_counter()
-                libraries[each["library"], each["lists"]].search(each["probes"], each["candidates"])
+                settings.library(each).search(each["probes"], each["candidates"])
                 each["rounds"].append(time.perf_counter() - start)
         chosen = {}
         for each in finalists:
             each["queries_per_second"] = len(data.queries) / statistics.median(each["rounds"])
-            each["recall_just_below"] = closest_below(tried, each["library"], target)
             best = chosen.get(each["library"])
             if best is None or each["queries_per_second"] > best["queries_per_second"]:
                 chosen[each["library"]] = each
@@ -131,28 +90,29 @@ def speed(options, data):
     return report
 
 
-def time_one_by_one(library, queries, setting):
-    times = []
-    for number in range(len(queries)):
-        row = queries[number:number + 1]
-        start = time.perf_counter()
-        library.search_one(row, setting["probes"], setting["candidates"])
-        times.append(1e6 * (time.perf_counter() - start))
-    return {"p50_us": float(numpy.percentile(times, 50)), "p99_us": float(numpy.percentile(times, 99))}
+def by_batch(library, setting, seconds):
+    """What settings are compared by: the time of a batch, which was measured with its recall."""
+    del library, setting
+    return seconds
+
+
+def by_query(library, setting, seconds):
+    """The median of queries one at a time."""
+    del seconds
+    return time_one_by_one(library, library.queries[:60], setting)["p50_us"]
 
 
 def latency(options, data):
     """{target: {library: setting, threads, p50, p99}}."""
-    libraries = build_all(options, data)
-    tried = try_settings(options, data, libraries)
-    report = {"targets": {}}
+    settings = Settings(options, data, by_query)
+    report = {"settings_tried": settings.tried, "targets": {}}
     for target in options.targets:
         chosen = {}
-        for name, settings in fastest(tried, target).items():
+        for name, found in settings.fastest(target).items():
             trials = []
             for threads in sorted({1, options.threads}):
-                for setting in settings[:FINALISTS]:
-                    library = libraries[name, setting["lists"]]
+                for setting in found[:FINALISTS]:
+                    library = settings.library(setting)
                     library.use_threads(threads)
                     queries = library.queries
                     time_one_by_one(library, queries[:20], setting)
@@ -182,7 +142,8 @@ def main():
     parser.add_argument("--probes", type=int, default=16)
     parser.add_argument("--grid-probes", type=int, nargs="+",
                         default=[6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96, 128])
-    parser.add_argument("--grid-candidates", type=int, nargs="+", default=[30, 40, 60, 80, 100, 150, 200, 300])
+    parser.add_argument("--grid-candidates", type=int, nargs="+", default=[30, 45, 60, 100, 150, 250])
+    parser.add_argument("--few-queries", type=int, default=500, help="of the first pass over the grids")
     parser.add_argument("--targets", type=float, nargs="+", default=[0.9, 0.95])
     parser.add_argument("--rivals", nargs="*", choices=RIVALS, default=list(RIVALS))
     parser.add_argument("--iterations", type=int, default=10)

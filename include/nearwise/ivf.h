@@ -103,7 +103,8 @@ class Ivf {
   void set_probes(std::size_t probes);
 
   // Makes the index's own numbers the smallest probes, with the cheapest candidates for a second look, that reach the recall
-  // wanted on rows of the index: one probe less does not. At least 2 probes, where there are as many lists. If all lists do
+  // wanted on rows of the index: one probe less does not. The lower end of the interval that the sample gives must reach it
+  // (95 %), so that it holds for rows that were not drawn; where none does, the sample itself. At least 2 probes, where there are as many lists. If all lists do
   // not reach it, reached() is false and the probes are those that find as large a share of what all lists find. `rows`
   // are the vectors by id, as in a search. Must run alone. The index has at least 2 rows.
   MeasuredRecall measure_probes(const Context& context, RowsView rows, const MeasureOptions& options = {});

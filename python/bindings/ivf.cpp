@@ -139,10 +139,7 @@ class InvertedFile {
     const Context context =
         context_for(machine_.device, machine_.threads, require_room(copied_bytes), machine_.isa);
     std::optional<Neighbors> found;
-    const double rows_and_centroids = 1 + (static_cast<double>(size()) / static_cast<double>(index_.lists()));
-    run_by_size(context, progress,
-                steps_of<std::shared_lock<Mutex>>(multiplications(query_rows.view(), index_.centroids()) *
-                                                  rows_and_centroids),
+    run_by_size(context, progress, search_steps(query_rows.view().rows(), k, options),
                 [&](const Context& own) {
                   const auto lock = wait_for<std::shared_lock<Mutex>>(own);
                   found = index_.search(own, query_rows.view(), k, options);
@@ -215,6 +212,20 @@ class InvertedFile {
   double steps_of(double steps) const {
     const Lock lock(mutex_, std::try_to_lock);
     return lock ? steps : std::numeric_limits<double>::infinity();
+  }
+
+  // The same of a search: centroids, rows in the lists that are probed, and candidates, all in lists of average length.
+  double search_steps(std::size_t queries, std::size_t k, const IvfSearchOptions& options) const {
+    const std::shared_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return std::numeric_limits<double>::infinity();
+    const auto lists = static_cast<double>(index_.lists());
+    const auto probes = static_cast<double>(options.probes != 0 ? options.probes : index_.probes());
+    const auto candidates = static_cast<double>(options.rows.rows() == 0  ? k
+                                                : options.candidates != 0 ? options.candidates
+                                                                          : index_.candidates(k));
+    const double rows = probes * static_cast<double>(index_.size()) / lists;
+    return static_cast<double>(queries) * ((lists + candidates) * static_cast<double>(index_.dim()) +
+                                           rows * static_cast<double>(index_.code_bytes()));
   }
 
   // Ctrl-C is answered also while another thread works on the index.

@@ -74,14 +74,14 @@ class Ivf:
         If anything is wrong, nothing has been added.
         """
         given = as_rows(rows, "rows", self._limit)
-        numbers = None if ids is None else _as_ids(ids)
+        numbers = None if ids is None else _options.ids(ids)
         with reporting(progress, "add") as report:
             self._index.add(given.array, given.type, numbers, given.copied_bytes, report)
 
     def remove(self, ids: Any, *, progress: ProgressArgument = None) -> int:
         """Removes every row with one of these ids, and returns how many there were."""
         with reporting(progress, "remove") as report:
-            return self._index.remove(_as_ids(ids), report)
+            return self._index.remove(_options.ids(ids), report)
 
     def merge(self, other: Ivf, *, progress: ProgressArgument = None) -> None:
         """Adds the rows of another index, under their ids. Both must come from one training (see `empty_copy`)."""
@@ -164,7 +164,8 @@ class Ivf:
         rows : array [rows, dim]
             The vectors themselves, by id: row i is the one with id i, as in `search`.
         recall : float
-            The share of the 10 nearest rows to be among the first 10 answers.
+            The share of the 10 nearest rows to be among the first 10 answers. The lower end of its 95 % interval must
+            reach it where that is possible, so that it holds for rows that were not drawn.
         queries : int
             Rows to search for, drawn by the seed of the training. The error of the recall is about 0.3 / sqrt(queries).
         second_look : bool
@@ -539,19 +540,6 @@ def _recall(value: Any) -> float:
     if not 0 < given <= 1:
         raise ValueError(f"recall: expected above 0 and at most 1, given {given}")
     return given
-
-
-def _as_ids(values: Any) -> np.ndarray:
-    array = np.asarray(values)
-    if array.size == 0 and array.ndim == 1:
-        return np.empty(0, np.int64)  # numpy takes an empty list for floats
-    if array.dtype.kind not in "iu":
-        raise ValueError(f"ids: expected integers, given dtype {array.dtype}")
-    if array.ndim != 1:
-        raise ValueError(f"ids: expected a 1-D array, given shape {array.shape}")
-    if array.dtype == np.uint64 and array.max() > np.uint64(_LARGEST):
-        raise ValueError(f"ids: expected at most {_LARGEST}, given {array.max()}")
-    return np.array(array, dtype=np.int64, order="C")  # a copy: they are checked once, and must stay so
 
 
 # Users see them as nearwise.Ivf and so on.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/distance.h"
+
 namespace nearwise {
 
 double length_bound(double squares) { return std::sqrt(squares) * (1 + 0x1p-40); }
@@ -48,6 +50,51 @@ ProductWords::ProductWords(MemoryBudget& budget, const ListCodec& codec, std::sp
   }
   longest_centroid_ = length_bound(longest);
   longest_given_centroid_ = length_bound(longest_given);
+}
+
+RowTerms::RowTerms(MemoryBudget& budget, const ListCodec& codec, const ProductWords& words, Metric metric,
+                   std::span<const float> centre)
+    : codec_(codec),
+      words_(words),
+      metric_(metric),
+      centre_(centre),
+      tables_(budget, codec.parts() << codec.bits) {}
+
+// |c' + r|^2 / 2 is |c'|^2 / 2 and, of every part, r (c' + r / 2).
+void RowTerms::begin_list(std::size_t list) {
+  const std::size_t words = std::size_t{1} << codec_.bits;
+  std::ranges::fill(tables_.span(), 0.0);
+  start_ = 0;
+  for (std::size_t part = 0; part < codec_.parts(); ++part) {
+    double* const table = tables_.data() + part * words;
+    for (std::size_t i = codec_.part_begins[part]; i < codec_.part_begins[part + 1]; ++i) {
+      const double given = codec_.centroids(list, i);
+      const double centroid = centre_.empty() ? given : given - centre_[i];
+      start_ += centroid * centroid / 2;
+      const float* const column = words_.columns().data() + i * words;
+      for (std::size_t word = 0; word < words; ++word) {
+        const double value = column[word];
+        table[word] += value * (centroid + value / 2);
+      }
+    }
+  }
+}
+
+void RowTerms::fill(const std::byte* codes, std::size_t rows, float* out) const {
+  const std::size_t parts = codec_.parts();
+  const std::size_t code_bytes = codec_.code_bytes;
+  const double* const tables = tables_.data();
+  const auto fill_all = [&]<unsigned bits>() {
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::byte* const code = codes + row * code_bytes;
+      double sums[2] = {start_, 0};
+      for (std::size_t part = 0; part < parts; ++part)
+        sums[part % 2] += tables[(part << bits) + word_of<bits>(code, part)];
+      const double half = std::max(0.0, sums[0] + sums[1]);
+      out[row] = static_cast<float>(is_euclidean(metric_) ? half : std::sqrt(2 * half));
+    }
+  };
+  codec_.bits == 8 ? fill_all.operator()<8>() : fill_all.operator()<4>();
 }
 
 std::uint64_t ProductWords::bytes(std::size_t dim) { return 2 * buffer_bytes(256 * dim, sizeof(float)); }

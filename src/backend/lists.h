@@ -1,6 +1,7 @@
 // An inverted file as backends see it: rows in lists, and the code that stands for each of them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -35,6 +36,14 @@ struct ListCodec {
   std::size_t parts() const { return part_begins.size() - 1; }
 };
 
+// The codeword of a part that a code names.
+template <unsigned bits>
+std::size_t word_of(const std::byte* code, std::size_t part) {
+  if constexpr (bits == 8) return static_cast<std::size_t>(code[part]);
+  const auto both = static_cast<std::size_t>(code[part / 2]);
+  return part % 2 == 0 ? both & 15U : both >> 4U;
+}
+
 // The codebooks of product codes in the form that tables are made of. An index has it made once, not every search.
 class ProductWords {
  public:
@@ -57,6 +66,30 @@ class ProductWords {
   double longest_given_centroid_ = 0;
 };
 
+// The number of a row of product codes that all its scores share, whatever the query: half the square of its length with the
+// centre subtracted (euclidean metrics), or its length (cosine), of the sum of centroid and codewords. In f64, rounded once.
+class RowTerms {
+ public:
+  // Of an index: there are none for inner_product, nor for rows that are kept as they are.
+  static bool are_needed(const ListCodec& codec, Metric metric) {
+    return codec.is_product() && metric != Metric::inner_product;
+  }
+
+  RowTerms(MemoryBudget& budget, const ListCodec& codec, const ProductWords& words, Metric metric,
+           std::span<const float> centre);
+  void begin_list(std::size_t list);
+  // out: [rows], those of the list that was begun.
+  void fill(const std::byte* codes, std::size_t rows, float* out) const;
+
+ private:
+  const ListCodec& codec_;
+  const ProductWords& words_;
+  const Metric metric_;
+  const std::span<const float> centre_;
+  Buffer<double> tables_;  // [parts, 2^bits]
+  double start_ = 0;       // half the square of the centroid
+};
+
 // The length whose square is about `squares`, rounded up past what the sum and the root may have rounded off.
 double length_bound(double squares);
 
@@ -70,6 +103,8 @@ struct ListSearchArgs {
   const ListCodec& codec;
   Metric metric = Metric::sqeuclidean;
   std::span<const float> centre;  // as in PrepareArgs
+  // [lists] the RowTerms of every row and then their least; null where they are not kept. Empty: none are.
+  std::span<const std::atomic<const float*>> terms = {};
   std::size_t k = 0;
   std::size_t candidates = 0;  // at least k
   RowsView rows;               // by id; empty: none

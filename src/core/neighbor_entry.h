@@ -18,23 +18,23 @@ inline constexpr NeighborEntry empty_entry = std::numeric_limits<NeighborEntry>:
 inline constexpr std::uint64_t most_entry_rows = (std::uint64_t{1} << 31) - 1;
 
 // Integers in the order of the floats; zeros of either sign have one image.
-inline std::int32_t entry_image(float key) noexcept {
+constexpr std::int32_t entry_image(float key) noexcept {
   const auto bits = std::bit_cast<std::int32_t>(key + 0.0F);
   return bits ^ ((bits >> 31) & 0x7FFFFFFF);
 }
 
-inline NeighborEntry make_entry(float key, std::uint32_t number, bool fresh) noexcept {
+constexpr NeighborEntry make_entry(float key, std::uint32_t number, bool fresh) noexcept {
   const auto image = static_cast<std::uint64_t>(static_cast<std::uint32_t>(entry_image(key)));
   return static_cast<NeighborEntry>(image << 32 | std::uint64_t{number} << 1 | (fresh ? 1U : 0U));
 }
 
-inline std::uint32_t number_of(NeighborEntry entry) noexcept {
+constexpr std::uint32_t number_of(NeighborEntry entry) noexcept {
   return static_cast<std::uint32_t>(entry) >> 1;
 }
-inline bool is_fresh(NeighborEntry entry) noexcept { return (entry & 1) != 0; }
-inline NeighborEntry as_old(NeighborEntry entry) noexcept { return entry & ~NeighborEntry{1}; }
+constexpr bool is_fresh(NeighborEntry entry) noexcept { return (entry & 1) != 0; }
+constexpr NeighborEntry as_old(NeighborEntry entry) noexcept { return entry & ~NeighborEntry{1}; }
 // Zero comes back as +0.
-inline float key_of(NeighborEntry entry) noexcept {
+constexpr float key_of(NeighborEntry entry) noexcept {
   const auto image = static_cast<std::int32_t>(entry >> 32);
   return std::bit_cast<float>(image ^ ((image >> 31) & 0x7FFFFFFF));
 }

@@ -6,11 +6,17 @@
 // the k best by its reported distance.
 //
 // Values are compared on the metric's own scale in f64: squared distance, negated product, or 1 - cos.
+//
+// What is constexpr runs in kernels too.
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
+#include "core/distance.h"
 #include "nearwise/types.h"
 
 namespace nearwise {
@@ -46,18 +52,93 @@ class ScoreBound {
   // A value that is at least the row's own plus everything that reporting in f32 could blur: rows whose value exceeds
   // it are reported as strictly worse than the row of that score, or of that exactly evaluated key.
   double limit_from_score(const Lengths& query, const Lengths& row, float score) const;
-  double limit_from_key(float key) const;
+  constexpr double limit_from_key(float key) const;
 
   // The largest score that a row within `limit` may have.
-  float cutoff(const Lengths& query, const Lengths& row, double limit) const;
+  constexpr float cutoff(const Lengths& query, const Lengths& row, double limit) const;
 
  private:
-  double score_error(const Lengths& query, const Lengths& row) const;
+  static constexpr double f32_unit = 0x1p-24;  // half a unit in the last place, relative
+  static constexpr double f64_unit = 0x1p-53;
+  // Two values this far apart, relatively, are reported as different f32 numbers, also after a square root.
+  static constexpr double report_blur = 0x1p-20;
+  // The same where the report is a denormal f32.
+  static constexpr double report_floor = 0x1p-140;
+
+  static constexpr double magnitude(double value) { return value < 0 ? -value : value; }
+  static constexpr float rounded_up(double value);
+  static constexpr double with_blur(double value) {
+    return value + magnitude(value) * report_blur + report_floor;
+  }
+
+  // |(q - y) - (packed q - packed y)|: shifting by the centre rounds every element once, packing loses the residuals.
+  static constexpr double shift_error(const Lengths& query, const Lengths& row) {
+    const double lost = query.residual + row.residual;
+    return 1.001 * f32_unit * (query.norm + row.norm + lost) + lost;
+  }
+  // |q y - packed q packed y| for vectors that are packed without a shift.
+  static constexpr double product_shift(const Lengths& query, const Lengths& row) {
+    return query.residual * (row.norm + row.residual) + query.norm * row.residual;
+  }
+  constexpr double score_error(const Lengths& query, const Lengths& row) const;
 
   Metric metric_;
   double dim_;
   double product_error_;  // relative error of a sum of dim products
   double underflow_;      // what underflowing operations may lose of it
 };
+
+// The f32 number above the one that is nearest; the largest has none above.
+constexpr float ScoreBound::rounded_up(double value) {
+  constexpr float most = std::numeric_limits<float>::max();
+  if (value >= most) return most;
+  const auto nearest = static_cast<float>(value);
+  if (nearest == most) return most;
+  if (nearest == 0) return std::numeric_limits<float>::denorm_min();
+  const auto bits = std::bit_cast<std::uint32_t>(nearest);
+  return std::bit_cast<float>(nearest > 0 ? bits + 1 : bits - 1);
+}
+
+// |computed score - score in exact arithmetic|: of the packed vectors for the euclidean metrics, where shift_error
+// covers the packing, and of the vectors themselves for the others.
+constexpr double ScoreBound::score_error(const Lengths& query, const Lengths& row) const {
+  const double sums_in_f64 = (dim_ + 16) * 2 * f64_unit;  // norms and reported sums
+  const double product = query.norm * row.norm;
+  switch (metric_) {
+    case Metric::sqeuclidean:
+    case Metric::euclidean: {
+      const double terms = product + row.norm * row.norm / 2;
+      const double constants = (query.norm * query.norm + row.norm * row.norm) * sums_in_f64;
+      return product_error_ * terms + constants + underflow_;
+    }
+    case Metric::inner_product:
+      return product_error_ * product + sums_in_f64 * (product + product_shift(query, row)) +
+             product_shift(query, row) + underflow_;
+    case Metric::cosine: break;
+  }
+  // Vectors are scaled to length 1 up to the rounding of their elements, as are the quotients reported; what packing
+  // loses makes them longer than that by at most the residual.
+  const double unit_product = (1.001 + query.residual) * (1.001 + row.residual);
+  return unit_product * product_error_ + 8 * f32_unit + 2 * sums_in_f64 + product_shift(query, row) +
+         underflow_;
+}
+
+constexpr double ScoreBound::limit_from_key(float key) const {
+  double value = key;
+  if (metric_ == Metric::euclidean) value *= value;
+  return with_blur(value);
+}
+
+constexpr float ScoreBound::cutoff(const Lengths& query, const Lengths& row, double limit) const {
+  if (limit == std::numeric_limits<double>::infinity()) return std::numeric_limits<float>::max();
+  double score = limit;
+  if (is_euclidean(metric_)) {
+    const double root = std::sqrt(limit) + shift_error(query, row);
+    score = (root * root - query.norm * query.norm) / 2;
+  } else if (metric_ == Metric::cosine) {
+    score = limit - 1;
+  }
+  return rounded_up(score + score_error(query, row) + magnitude(score) * 4 * f64_unit);
+}
 
 }  // namespace nearwise

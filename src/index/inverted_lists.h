@@ -20,8 +20,8 @@ class InvertedLists {
   std::size_t lists() const { return lists_.size(); }
   std::size_t rows() const { return rows_; }
   std::size_t code_bytes() const { return code_bytes_; }
-  std::vector<ListView> views() const;
-  const ListView& view(std::size_t list) const { return lists_[list].view; }
+  std::span<const ListView> views() const { return views_; }
+  const ListView& view(std::size_t list) const { return views_[list]; }
 
   // Takes over rows that lie elsewhere and outlive this; the list must be empty.
   void borrow(std::size_t list, const ListView& rows);
@@ -37,19 +37,19 @@ class InvertedLists {
   std::size_t remove(std::size_t list, std::span<const std::uint8_t> drop) noexcept;
 
  private:
+  // What a view shows; empty where the rows are borrowed.
   struct List {
-    ListView view;
-    // What the view shows; empty where the rows are borrowed.
     Buffer<std::byte> codes;
     Buffer<Id> ids;
     std::size_t capacity = 0;
   };
 
-  void grow(List& list, std::size_t capacity);
+  void grow(std::size_t list, std::size_t capacity);
 
   std::shared_ptr<MemoryBudget> budget_;
   std::size_t code_bytes_;
   std::size_t rows_ = 0;
+  std::vector<ListView> views_;
   std::vector<List> lists_;
 };
 

@@ -33,6 +33,8 @@ bool equal(MatrixView<const float> left, MatrixView<const float> right) {
 
 Ivf::Ivf(std::unique_ptr<State> state) : state_(std::move(state)) {
   if (state_->quantizer) state_->words.emplace(*state_->budget, state_->codec(), state_->centre);
+  if (RowTerms::are_needed(state_->codec(), state_->metric))
+    state_->terms = std::make_unique<index::KeptTerms>(state_->budget, state_->rows.lists());
 }
 Ivf::Ivf(Ivf&&) noexcept = default;
 Ivf& Ivf::operator=(Ivf&&) noexcept = default;
@@ -110,6 +112,8 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
   std::vector<std::size_t> more(lists());
   for (const std::uint32_t list : nearest.span()) ++more[list];
   state.rows.reserve(more);
+  for (std::size_t list = 0; list < lists(); ++list)
+    if (more[list] != 0) state.list_changes(list);
   for (std::size_t row = 0; row < rows.rows(); ++row) {
     const std::byte* const code =
         state.quantizer ? reinterpret_cast<const std::byte*>(codes.data()) + row * code_bytes : rows.row(row);
@@ -147,7 +151,10 @@ std::size_t Ivf::remove(const Context& context, std::span<const Id> ids) {
   // From here on nothing can fail.
   std::size_t removed = 0;
   for (std::size_t list = 0; list < lists(); ++list)
-    if (drop[list].size() != 0) removed += state.rows.remove(list, drop[list].span());
+    if (drop[list].size() != 0) {
+      state.list_changes(list);
+      removed += state.rows.remove(list, drop[list].span());
+    }
   progress.finish();
   return removed;
 }
@@ -180,6 +187,7 @@ void Ivf::merge(const Context& context, const Ivf& other) {
       caller.cancel.check();
       const ListView view = more.rows.view(list);
       state.rows.reserve(list, view.rows);
+      state.list_changes(list);
       state.rows.append(list, view);
       progress.add(view.rows);
     }

@@ -11,6 +11,7 @@
 #include "core/checked.h"
 #include "core/distance.h"
 #include "core/float_environment.h"
+#include "core/proportion_interval.h"
 #include "core/random.h"
 #include "index/ivf_state.h"
 #include "nearwise/exact.h"
@@ -104,38 +105,64 @@ Neighbors exact_neighbors(const Context& context, const RowsView& queries, const
   return best;
 }
 
+// Of the sample, and what that of all rows is not below, with 95 % confidence.
+struct Recall {
+  double value = 0;
+  double low = 0;
+};
+
+// Targets are to hold for other queries than the sample, too, where they can; else for the sample.
+enum class Margin : std::uint8_t { kept, none };
+
+bool reaches(const Recall& recall, double target, Margin margin) {
+  return (margin == Margin::kept ? recall.low : recall.value) >= target || recall.value == 1;
+}
+
 // The truth, and how much of it a search finds.
 class Trial {
  public:
-  // queries: the sample, under these ids.
-  Trial(const Context& context, const Ivf& index, const RowsView& rows, const RowsView& queries,
-        std::span<const Id> ids, std::size_t k, const Neighbors& exact)
+  // queries: the sample of all_rows many, under these ids.
+  Trial(const Context& context, const Ivf& index, const RowsView& rows, std::size_t all_rows,
+        const RowsView& queries, std::span<const Id> ids, std::size_t k, const Neighbors& exact)
       : context_(context),
         index_(index),
         rows_(rows),
+        all_rows_(all_rows),
         queries_(queries),
         ids_(ids),
         k_(k),
         truth_(without_self(exact, ids, k)) {}
 
   // candidates 0: without a second look.
-  double recall(std::size_t probes, std::size_t candidates) const {
+  Recall recall(std::size_t probes, std::size_t candidates) const {
     // One more than are compared: the row itself is found, too.
     const Neighbors found = index_.search(context_, queries_, k_ + 1,
                                           {.probes = probes,
                                            .rows = candidates != 0 ? rows_ : RowsView(),
                                            .candidates = candidates != 0 ? std::max(candidates, k_ + 1) : 0});
     const std::vector<std::vector<Id>> others = without_self(found, ids_, k_);
-    std::size_t hits = 0;
-    for (std::size_t query = 0; query < ids_.size(); ++query)
-      for (const Id id : truth_[query]) hits += std::ranges::count(others[query], id) != 0 ? 1 : 0;
-    return static_cast<double>(hits) / static_cast<double>(ids_.size() * k_);
+    // In whole numbers: the mean is rounded once.
+    std::uint64_t hits = 0;
+    std::uint64_t squares = 0;
+    for (std::size_t query = 0; query < ids_.size(); ++query) {
+      const auto in_truth = static_cast<std::uint64_t>(std::ranges::count_if(
+          truth_[query], [&](Id id) { return std::ranges::count(others[query], id) != 0; }));
+      hits += in_truth;
+      squares += in_truth * in_truth;
+    }
+    const auto queries = static_cast<double>(ids_.size());
+    const auto k = static_cast<double>(k_);
+    const double mean = static_cast<double>(hits) / (queries * k);
+    if (ids_.size() == all_rows_) return {mean, mean};
+    const double mean_square = static_cast<double>(squares) / (queries * k * k);
+    return {mean, proportion_interval(mean, std::max(0.0, mean_square - mean * mean), ids_.size()).low};
   }
 
  private:
   const Context& context_;
   const Ivf& index_;
   const RowsView& rows_;
+  const std::size_t all_rows_;
   const RowsView& queries_;
   std::span<const Id> ids_;
   std::size_t k_;
@@ -145,35 +172,37 @@ class Trial {
 struct Setting {
   std::size_t probes = 0;
   std::size_t candidates = 0;
-  double recall = 0;
+  Recall recall = {};
 };
 
 // The smallest number of probes that reaches the target while one less does not; all lists where none does. At least 2:
 // what is at the border of a list has neighbours beyond it.
-Setting smallest_probes(const Trial& trial, std::size_t lists, std::size_t candidates, double target) {
-  std::map<std::size_t, double> known;
+Setting smallest_probes(const Trial& trial, std::size_t lists, std::size_t candidates, double target,
+                        Margin margin) {
+  std::map<std::size_t, Recall> known;
   const auto recall = [&](std::size_t probes) {
-    const auto [entry, is_new] = known.try_emplace(probes, 0);
+    const auto [entry, is_new] = known.try_emplace(probes);
     if (is_new) entry->second = trial.recall(probes, candidates);
     return entry->second;
   };
+  const auto is_enough = [&](std::size_t probes) { return reaches(recall(probes), target, margin); };
   std::size_t enough = std::min<std::size_t>(2, lists);
   std::size_t too_few = enough - 1;
-  while (recall(enough) < target && enough < lists) {
+  while (!is_enough(enough) && enough < lists) {
     too_few = enough;
     enough = std::min(2 * enough, lists);
   }
-  if (recall(enough) < target) return {lists, candidates, recall(lists)};
+  if (!is_enough(enough)) return {lists, candidates, recall(lists)};
   while (enough - too_few > 1) {
     const std::size_t middle = too_few + (enough - too_few) / 2;
-    (recall(middle) < target ? too_few : enough) = middle;
+    (is_enough(middle) ? enough : too_few) = middle;
   }
   return {enough, candidates, recall(enough)};
 }
 
 // More candidates need fewer probes: the cheapest pair that reaches the target, or else what finds most.
 Setting cheapest(const Trial& trial, const Ivf& index, double target, bool second_look) {
-  if (!second_look) return smallest_probes(trial, index.lists(), 0, target);
+  if (!second_look) return smallest_probes(trial, index.lists(), 0, target, Margin::kept);
   const double list_rows = static_cast<double>(index.size()) / static_cast<double>(index.lists());
   const auto cost = [&](const Setting& setting) {
     return static_cast<double>(setting.probes) * list_rows +
@@ -182,15 +211,16 @@ Setting cheapest(const Trial& trial, const Ivf& index, double target, bool secon
   Setting best;
   for (const std::size_t candidates : candidates_to_try) {
     std::size_t most_probes = index.lists();
-    if (best.recall >= target) {
+    if (reaches(best.recall, target, Margin::kept)) {
       // Only as many as cost less than what is known.
       const double rest = cost(best) - cost({.probes = 0, .candidates = candidates});
       if (rest < 2 * list_rows) continue;
       most_probes = std::min(most_probes, static_cast<std::size_t>(rest / list_rows));
     }
-    const Setting found = smallest_probes(trial, most_probes, candidates, target);
-    if (found.recall >= target ? best.recall < target || cost(found) < cost(best)
-                               : found.recall > best.recall)
+    const Setting found = smallest_probes(trial, most_probes, candidates, target, Margin::kept);
+    if (reaches(found.recall, target, Margin::kept)
+            ? !reaches(best.recall, target, Margin::kept) || cost(found) < cost(best)
+            : found.recall.value > best.recall.value)
       best = found;
   }
   return best;
@@ -224,19 +254,22 @@ MeasuredRecall Ivf::measure_probes(const Context& context, RowsView rows, const 
   const Context quiet = context.without_progress();
   const Neighbors exact =
       exact_neighbors(quiet, queries.view(), rows, {ids.data(), count}, k + 1, state.metric, progress);
-  const Trial trial(quiet, *this, rows, queries.view(), drawn.span(), k, exact);
+  const Trial trial(quiet, *this, rows, count, queries.view(), drawn.span(), k, exact);
   // Rows that are kept as they are need no second look.
   const bool second_look = options.second_look && state.quantizer.has_value();
   Setting found = cheapest(trial, *this, options.recall, second_look);
-  // What cannot be reached by all lists is not worth all lists: the same share of what they reach.
-  if (found.recall < options.recall)
-    found = smallest_probes(trial, lists(), found.candidates, options.recall * found.recall);
+  // What cannot be reached by all lists is not worth all lists: without a margin, or else the same share of what they reach.
+  if (!reaches(found.recall, options.recall, Margin::kept))
+    found = smallest_probes(
+        trial, lists(), found.candidates,
+        found.recall.value >= options.recall ? options.recall : options.recall * found.recall.value,
+        Margin::none);
 
   const MeasuredRecall measured = {
       .probes = found.probes,
       .candidates = found.candidates,
-      .recall = found.recall,
-      .recall_of_codes = second_look ? trial.recall(found.probes, 0) : found.recall,
+      .recall = found.recall.value,
+      .recall_of_codes = second_look ? trial.recall(found.probes, 0).value : found.recall.value,
       .target = options.recall,
       .queries = sample,
       .neighbors = k,

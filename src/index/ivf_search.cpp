@@ -59,6 +59,8 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
                                .probes = probes,
                                .lists = lists(),
                                .rows = size()});
+  const bool keeps_terms =
+      state.terms && caller.place.kind == DeviceKind::cpu && state.terms->reserve(size());
   const std::uint64_t result_bytes = checked_multiply(
       checked_multiply(queries.rows(), k, "search: queries * k"), sizeof(Id) + sizeof(float), "search");
   // The answer of the search among centroids is there at the same time.
@@ -76,18 +78,24 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
   ProgressMeter progress(caller.options.progress, caller.clock, "search", queries.rows());
   // A copy only for who is told of progress: a search for one query is short.
   const Context quiet = caller.options.progress ? context.without_progress() : context;
-  const std::vector<ListView> views = state.rows.views();
+  const std::span<const ListView> views = state.rows.views();
   for (std::size_t first = 0; first < queries.rows(); first += tile) {
     const std::size_t count = std::min(tile, queries.rows() - first);
     const RowsView part = queries.slice(first, count);
     const Neighbors nearest = knn(quiet, part, state.centroids, probes, {.metric = state.metric});
+    const std::span<const Id> probed(nearest.ids.data(), count * probes);
+    if (keeps_terms)
+      state.terms->make(*caller.threads, *caller.budget,
+                        {codec, *state.words, state.metric, state.centre, views}, probed);
     dispatch(&Ops::list_search, "list_search", *stream,
              ListSearchArgs{.queries = part,
-                            .probes = {nearest.ids.data(), count * probes},
+                            .probes = probed,
                             .lists = views,
                             .codec = codec,
                             .metric = state.metric,
                             .centre = state.centre,
+                            .terms = keeps_terms ? state.terms->pointers()
+                                                 : std::span<const std::atomic<const float*>>(),
                             .k = k,
                             .candidates = std::min(candidates, std::max<std::size_t>(size(), 1)),
                             .rows = options.rows,

@@ -13,6 +13,7 @@
 #include "backend/lists.h"
 #include "core/checked.h"
 #include "index/inverted_lists.h"
+#include "index/kept_terms.h"
 #include "io/container_reader.h"
 #include "nearwise/ivf.h"
 #include "nearwise/product_quantizer.h"
@@ -55,7 +56,8 @@ struct Ivf::State {
   std::shared_ptr<MemoryBudget> budget;
   std::shared_ptr<const ContainerReader> file;  // that lists were borrowed from
   index::InvertedLists rows;
-  std::optional<ProductWords> words = {};  // of the quantizer; made when the index is
+  std::optional<ProductWords> words = {};        // of the quantizer; made when the index is
+  std::unique_ptr<index::KeptTerms> terms = {};  // where scores have them
 
   // In proportion: whoever wants more answers has to look at more rows again.
   std::size_t candidates_for(std::size_t k) const {
@@ -63,6 +65,11 @@ struct Ivf::State {
     // Beyond what any index holds, where the product below might overflow, k will do.
     if (k > most_shard_rows) return k;
     return std::max(k, divide_up(candidates * k, index::measured_neighbors));
+  }
+
+  // To be called before rows of a list come or go.
+  void list_changes(std::size_t list) noexcept {
+    if (terms) terms->discard(list);
   }
 
   ListCodec codec() const {

@@ -18,6 +18,8 @@ void check(const ListShape& shape) {
     EXPECT_TRUE(made.holds(made.search(context))) << describe(shape) << ", " << context.isa();
     EXPECT_TRUE(made.holds(made.search_few(context, 3)))
         << "few of " << describe(shape) << ", " << context.isa();
+    EXPECT_TRUE(made.holds(made.search_with_terms(context, 3)))
+        << "few with terms of " << describe(shape) << ", " << context.isa();
   }
 }
 
@@ -108,7 +110,7 @@ TEST(ListSearch, MoreTiesThanRoom) {
 
 // Codes of more bytes than are turned at a time, and not a multiple of them; lists of a few blocks and a rest.
 TEST(ListSearch, LongCodesForFewQueries) {
-  for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product})
+  for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product, Metric::cosine})
     for (const unsigned bits : {4U, 8U})
       for (const std::size_t parts : {16UL, 33UL, 77UL})
         check({.metric = metric,

@@ -136,6 +136,31 @@ TEST(IvfMeasureLimits, NeverOneProbeUnlessThereIsOneList) {
   EXPECT_EQ(measured.recall, 1);
 }
 
+// What is measured on some rows is to hold for all of them. Would catch: a target that the sample alone must reach, which
+// half of all samples flatter.
+TEST(IvfMeasureLimits, TheTargetHoldsForRowsThatWereNotDrawn) {
+  IvfFlat index = IvfFlat::train(one_thread(), problem().base, {.lists = 40});
+  index.add(one_thread(), problem().base);
+  std::size_t held = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const Context context = Context::cpu({.threads = 1, .seed = seed});
+    const MeasuredRecall measured = index.measure_probes(context, problem().base, {.queries = 40});
+    EXPECT_TRUE(measured.reached());
+    held += recall_by_oracle(index, problem().base, measured.probes, 0) >= 0.9 ? 1U : 0U;
+  }
+  EXPECT_GE(held, 9U);
+}
+
+// A target without room for a margin: all there is.
+TEST(IvfMeasureLimits, AllOfIt) {
+  IvfFlat index = IvfFlat::train(one_thread(), problem().base, {.lists = 8});
+  index.add(one_thread(), problem().base);
+  const MeasuredRecall measured =
+      index.measure_probes(one_thread(), problem().base, {.recall = 1, .queries = 100});
+  EXPECT_EQ(measured.recall, 1);
+  EXPECT_TRUE(measured.reached());
+}
+
 TEST(IvfMeasureThreads, TheSampleAndTheAnswerAreTheSeeds) {
   IvfPq index = IvfPq::train(one_thread(), problem().base, {.lists = 15, .code_bytes = 4});
   index.add(one_thread(), problem().base);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -85,17 +86,43 @@ class ListCase {
     return search_for(context, RowsView(problem_.queries).slice(0, std::min(count, shape_.queries)),
                       shape_.rerank ? rows() : RowsView());
   }
+  // With the terms of every second list kept, where there are any.
+  Neighbors search_with_terms(const Context& context, std::size_t count) const {
+    const ListCodec codec = this->codec();
+    std::vector<std::vector<float>> kept(shape_.lists);
+    std::vector<std::atomic<const float*>> terms(shape_.lists);
+    if (RowTerms::are_needed(codec, shape_.metric)) {
+      MemoryBudget budget;
+      const ProductWords words(budget, codec, centre_);
+      RowTerms made(budget, codec, words, shape_.metric, centre_);
+      for (std::size_t list = 1; list < shape_.lists; list += 2) {
+        const ListView& view = views_[list];
+        if (view.rows == 0) continue;
+        kept[list].resize(view.rows);
+        made.begin_list(list);
+        made.fill(view.codes, view.rows, kept[list].data());
+        kept[list].push_back(std::ranges::min(kept[list]));
+        terms[list] = kept[list].data();
+      }
+    }
+    return search_for(context, RowsView(problem_.queries).slice(0, std::min(count, shape_.queries)),
+                      shape_.rerank ? rows() : RowsView(), terms);
+  }
   Neighbors search(const Context& context, const RowsView& rows) const {
     return search_for(context, problem_.queries, rows);
   }
-  Neighbors search_for(const Context& context, const RowsView& queries, const RowsView& rows = {}) const {
-    const ListCodec codec = {.dim = shape_.dim,
-                             .type = shape_.parts == 0 ? shape_.type : ElementType::f32,
-                             .code_bytes = code_bytes(),
-                             .part_begins = begins_,
-                             .codebooks = books_,
-                             .bits = shape_.bits,
-                             .centroids = {centroids_.data(), shape_.lists, shape_.dim}};
+  ListCodec codec() const {
+    return {.dim = shape_.dim,
+            .type = shape_.parts == 0 ? shape_.type : ElementType::f32,
+            .code_bytes = code_bytes(),
+            .part_begins = begins_,
+            .codebooks = books_,
+            .bits = shape_.bits,
+            .centroids = {centroids_.data(), shape_.lists, shape_.dim}};
+  }
+  Neighbors search_for(const Context& context, const RowsView& queries, const RowsView& rows = {},
+                       std::span<const std::atomic<const float*>> terms = {}) const {
+    const ListCodec codec = this->codec();
     const auto stream = open_stream(context);
     Neighbors result{Matrix<Id>(queries.rows(), shape_.k), Matrix<float>(queries.rows(), shape_.k)};
     dispatch(&Ops::list_search, "list_search", *stream,
@@ -105,6 +132,7 @@ class ListCase {
                             .codec = codec,
                             .metric = shape_.metric,
                             .centre = centre_,
+                            .terms = terms,
                             .k = shape_.k,
                             .candidates = shape_.candidates,
                             .rows = rows,

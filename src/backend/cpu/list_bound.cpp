@@ -15,6 +15,11 @@ constexpr double tiny = 0x1p-120;  // more than all that may underflow
 
 // Beyond this, squares come near the end of f32.
 constexpr double longest_vector = 1e18;
+// Rows this short are no quotients' denominators.
+constexpr double least_length = 1e-18;
+
+// A row is taken to be no shorter than this part of the longest centroid: those of cosine have length 1.
+constexpr double shortest_share = 0.25;
 
 constexpr double report_blur = 0x1p-20;  // as in ScoreBound
 constexpr double report_floor = 0x1p-140;
@@ -55,12 +60,36 @@ double error_of(Metric metric, Products products, double dim, const ResidualLeng
   return 1.01 * error + dim * tiny;
 }
 
+// Of cosine: of the product of a row with a query of length 1 by tables, and of the row's length by its term.
+double product_error_of(double dim, const ResidualLengths& longest) {
+  const double word = longest.codewords.norm + longest.codewords.residual;
+  const double whole = longest.centroid + word;
+  // Query, entries and their sum; one number per query and list, and its addition; the row is a sum in f32, and its length
+  // is rounded to f32.
+  const double rounded = (2 * static_cast<double>(longest.operations) + 16) * word + 8 * whole +
+                         2.002 * (longest.given_centroid + word) + 2 * whole;
+  return 1.01 * (rounded * unit + (dim + 16) * 4 * double_unit * whole) + dim * tiny;
+}
+
 }  // namespace
 
 ListBound::ListBound(Metric metric, Products products, std::size_t dim, const ResidualLengths& lengths,
                      std::span<const Lengths> queries, std::span<const double> squares)
     : bound_(metric, products, dim), metric_(metric), residual_(true), longest_(lengths), squares_(squares) {
   errors_.reserve(queries.size());
+  if (metric == Metric::cosine) {
+    const auto size = static_cast<double>(dim);
+    const double whole = lengths.centroid + lengths.codewords.norm + lengths.codewords.residual;
+    const double error = product_error_of(size, lengths);
+    // Of the square of a length, in f64: it matters most where the row is short.
+    const double square_error = (size + 16) * 4 * double_unit * whole * whole;
+    shortest_row_ = shortest_share * lengths.centroid;
+    product_error_ = error + std::sqrt(square_error);
+    const double of_score =
+        (error + square_error / shortest_row_) / shortest_row_ + 16 * unit + (size + 16) * 4 * double_unit;
+    errors_.assign(queries.size(), {of_score, of_score});
+    return;
+  }
   for (const Lengths& query : queries)
     errors_.push_back(
         {error_of(metric, products, static_cast<double>(dim), lengths, query, ScoreForm::packed),
@@ -69,6 +98,7 @@ ListBound::ListBound(Metric metric, Products products, std::size_t dim, const Re
 
 bool ListBound::holds_for(const Lengths& query, const Lengths& row) const {
   if (!residual_) return ScoreBound::holds_for(query, row);
+  if (metric_ == Metric::cosine && !(shortest_row_ > least_length)) return false;
   return query.norm <= longest_vector && longest_.given_centroid <= longest_vector &&
          longest_.centroid <= longest_vector && longest_.codewords.norm <= longest_vector;
 }
@@ -77,7 +107,9 @@ double ListBound::limit_from_score(std::size_t query, const Lengths& lengths, co
                                    ScoreForm form) const {
   if (!residual_) return bound_.limit_from_score(lengths, row, score);
   const double high = static_cast<double>(score) + errors_[query][static_cast<std::size_t>(form)];
-  const double value = is_euclidean(metric_) ? std::max(0.0, squares_[query] + 2 * high) : high;
+  const double value = is_euclidean(metric_)       ? std::max(0.0, squares_[query] + 2 * high)
+                       : metric_ == Metric::cosine ? std::max(0.0, 1 + high)
+                                                   : high;
   return value + std::abs(value) * report_blur + report_floor;
 }
 
@@ -86,8 +118,10 @@ float ListBound::cutoff(std::size_t query, const Lengths& lengths, const Lengths
   if (!residual_) return bound_.cutoff(lengths, row, limit);
   constexpr float most = std::numeric_limits<float>::max();
   if (limit == std::numeric_limits<double>::infinity()) return most;
-  const double score = (is_euclidean(metric_) ? (limit - squares_[query]) / 2 : limit) +
-                       errors_[query][static_cast<std::size_t>(form)];
+  const double exact = is_euclidean(metric_)       ? (limit - squares_[query]) / 2
+                       : metric_ == Metric::cosine ? limit - 1
+                                                   : limit;
+  const double score = exact + errors_[query][static_cast<std::size_t>(form)];
   if (score >= static_cast<double>(most)) return most;
   return std::nextafter(static_cast<float>(score), most);
 }

@@ -178,26 +178,20 @@ void ListCollector::evaluate(std::size_t query, std::uint32_t first_row, std::si
 void ListCollector::estimate(std::size_t query, std::size_t list) {
   const std::lock_guard lock(mutexes_[query % mutexes_.size()]);
   State& state = states_[query];
-  const ListCodec& codec = args_.codec;
-  const std::size_t row_bytes = codec.dim * element_size(codec.type);
-  Buffer<std::byte> decoded(stream_.budget(), codec.is_product() ? RowEstimator::batch * row_bytes : 0);
   const ListView& rows = args_.lists[list];
-  const RowsView view(codec.is_product() ? decoded.data() : rows.codes, codec.type,
-                      codec.is_product() ? RowEstimator::batch : rows.rows, codec.dim, row_bytes);
+  const RowsView view(rows.codes, args_.codec.type, rows.rows, args_.codec.dim, args_.codec.code_bytes);
   const RowEstimator estimator(stream_, args_.queries, query, view, args_.metric);
   const RowEvaluator evaluator(stream_, args_.queries, query, view, args_.metric);
   const std::uint32_t number = numbers_.first(list);
   for (std::size_t begin = 0; begin < rows.rows; begin += RowEstimator::batch) {
     const std::size_t batch = std::min(RowEstimator::batch, rows.rows - begin);
-    if (codec.is_product()) decode_rows(codec, rows, list, begin, batch, decoded.data());
-    const std::size_t start = codec.is_product() ? 0 : begin;
     RowEstimator::Batch estimates;
-    estimator.estimate(start, batch, estimates);
+    estimator.estimate(begin, batch, estimates);
     if (estimator.all_exceed(estimates, state.limit)) continue;
     for (std::size_t i = 0; i < batch; ++i) {
       if (estimator.lowest(estimates, i) > state.limit) continue;
       float key;
-      evaluator.evaluate(nullptr, start + i, 1, &key);
+      evaluator.evaluate(nullptr, begin + i, 1, &key);
       offer(query, {key, number + static_cast<std::uint32_t>(begin + i)});
       if (state.answers == k_) lower_limit(query, bound_.limit_from_key(answers_[query * k_].key));
     }

@@ -53,7 +53,7 @@ class ListCollector {
   std::size_t wanted() const { return k_; }
   // So many rows in the query's lists have scores up to `score`.
   void limit_score(std::size_t query, double score);
-  // The rows of a list, without scores: their distances are estimated from what their codes stand for.
+  // The rows of a list that are kept as they are, without scores: their distances are estimated.
   void estimate(std::size_t query, std::size_t list);
   // Rows whose scores mean nothing.
   void evaluate(std::size_t query, std::uint32_t first_row, std::size_t count);

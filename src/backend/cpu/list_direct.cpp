@@ -27,7 +27,9 @@ struct DirectQueries {
         const double value = query[i] - (args.centre.empty() ? 0 : static_cast<double>(args.centre[i]));
         squares[index] += value * value;
       }
-      lengths[index] = {.norm = length_bound(squares[index]), .residual = 0};
+      // Of cosine, queries are scaled to length 1.
+      lengths[index] = {.norm = args.metric == Metric::cosine ? 1 : length_bound(squares[index]),
+                        .residual = 0};
     }
   }
 };
@@ -57,7 +59,7 @@ void list_search_direct(CpuStream& cpu, const ListSearchArgs& args) {
   const std::size_t queries = args.queries.rows();
   const std::size_t probes = args.probe_count();
   const ListNumbers numbers(args.lists, ListNumbers::Lookups::few);
-  const bool by_tables = args.codec.is_product() && args.metric != Metric::cosine;
+  const bool by_tables = args.codec.is_product();
   std::optional<ProductWords> own_words;
   const ProductWords* const words = by_tables ? &words_of(cpu, args, own_words) : nullptr;
   const DirectQueries direct(args);
@@ -71,18 +73,16 @@ void list_search_direct(CpuStream& cpu, const ListSearchArgs& args) {
                                                      1, static_cast<std::size_t>(cpu.threads().count()));
   cpu.threads().for_each(queries * pieces, [&](std::size_t task) {
     const std::size_t query = task / pieces;
-    std::optional<TableScan> scan;
-    if (by_tables) scan.emplace(cpu, args, *words, numbers, found).begin_query(query);
+    if (by_tables) {
+      TableScan(cpu, args, *words, numbers, bound, found).scan_query(query, task % pieces, pieces);
+      return;
+    }
     // The lists in turn: the nearest ones first, and their rows set a limit to the others.
     for (std::size_t probe = task % pieces; probe < probes; probe += pieces) {
       const Id list = args.probes[query * probes + probe];
       if (list == no_id) continue;
-      if (by_tables) {
-        scan->scan(static_cast<std::size_t>(list));
-      } else {
-        cpu.context.cancel.check();
-        found.estimate(query, static_cast<std::size_t>(list));
-      }
+      cpu.context.cancel.check();
+      found.estimate(query, static_cast<std::size_t>(list));
     }
   });
   cpu.threads().for_each(queries, [&](std::size_t query) { found.finish(query); });

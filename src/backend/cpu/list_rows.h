@@ -32,13 +32,7 @@ class ListNumbers {
   std::vector<std::uint32_t> stretches_;  // the list of every 256th row, where find() begins; empty: few
 };
 
-// The codeword of a part that a code names.
-template <unsigned bits>
-std::size_t word_of(const std::byte* code, std::size_t part) {
-  if constexpr (bits == 8) return static_cast<std::size_t>(code[part]);
-  const auto both = static_cast<std::size_t>(code[part / 2]);
-  return part % 2 == 0 ? both & 15U : both >> 4U;
-}
+using nearwise::word_of;
 inline std::size_t word_of(const ListCodec& codec, const std::byte* code, std::size_t part) {
   return codec.bits == 8 ? word_of<8>(code, part) : word_of<4>(code, part);
 }

@@ -165,7 +165,9 @@ class BlockScan {
     first_row_ = numbers_.first(block.list) + static_cast<std::uint32_t>(block.first);
     const ListView& list = args_.lists[block.list];
     if (product_ != nullptr) {
-      product_->fill(list, block.list, block.first, block.rows, tables_.span(), *copied_);
+      const float* const terms =
+          args_.terms.empty() ? nullptr : args_.terms[block.list].load(std::memory_order_acquire);
+      product_->fill(list, block.list, block.first, block.rows, terms, tables_.span(), *copied_);
       scan_queries(*copied_, block.rows, probes);
       return;
     }

@@ -132,7 +132,7 @@ void ProductPanels::fill_corrections(const float* packed, const float* query, st
 }
 
 void ProductPanels::fill(const ListView& view, std::size_t list, std::size_t first, std::size_t count,
-                         std::span<float> tables, PackedRows& out) const {
+                         const float* terms, std::span<float> tables, PackedRows& out) const {
   const std::byte* const codes = view.codes + first * codec_.code_bytes;
   const std::size_t part_bytes =
       codec_.dim % codec_.parts() == 0 ? codec_.dim / codec_.parts() * element_bytes_ : 0;
@@ -148,7 +148,9 @@ void ProductPanels::fill(const ListView& view, std::size_t list, std::size_t fir
     copy_units(codes, count, out);
   }
   const std::size_t places = (count + out.width - 1) / out.width * out.width;
-  if (is_euclidean(metric_)) {
+  if (terms != nullptr) {
+    std::copy_n(terms + first, count, out.biases.data());
+  } else if (is_euclidean(metric_)) {
     const float bias = fill_tables(list, tables);
     if (codec_.bits == 8)
       add_tables<8>(codes, count, tables, bias, out.biases.data());

@@ -30,8 +30,8 @@ class ProductPanels {
   float sum_of(std::span<const float> tables, const std::byte* code) const;
 
   // Packs rows [first, first + count) of a list into the first panels of `out`, with the biases of their scores.
-  // tables: [table_size] scratch.
-  void fill(const ListView& view, std::size_t list, std::size_t first, std::size_t count,
+  // terms: of all rows of the list (RowTerms), which are those biases; or null. tables: [table_size] scratch.
+  void fill(const ListView& view, std::size_t list, std::size_t first, std::size_t count, const float* terms,
             std::span<float> tables, PackedRows& out) const;
 
  private:

@@ -5,6 +5,8 @@
 #include <hwy/base.h>
 #include <immintrin.h>
 
+#include <array>
+
 HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,bmi2")
 namespace nearwise::cpu::x86 {
 namespace {
@@ -38,6 +40,12 @@ HWY_INLINE void load(const std::byte* from, std::size_t stride, std::size_t rows
     const __m512i third = _mm512_inserti32x4(second, load_code<all>(codes[2], valid), 2);
     out.of[i] = _mm512_inserti32x4(third, load_code<all>(codes[3], valid), 3);
   }
+}
+
+// 64 codes of as many bytes as are turned at a time: four rows to a register.
+HWY_INLINE void load_whole(const std::byte* from, Columns& out) {
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < column_bytes; ++i) out.of[i] = _mm512_loadu_si512(from + 64 * i);
 }
 
 // From 4 rows of 16 bytes in each register to 64 rows' byte in each.
@@ -85,9 +93,52 @@ struct Sums {
   __m512i odd;
 };
 
-HWY_INLINE void add(Sums& sums, __m512i entries) {
-  sums.even = _mm512_add_epi16(sums.even, _mm512_and_si512(entries, _mm512_set1_epi16(0xFF)));
-  sums.odd = _mm512_add_epi16(sums.odd, _mm512_srli_epi16(entries, 8));
+// Sums while they grow: of the odd rows, and of both, the odd ones 256 times. What exceeds 16 bits of the latter is that of
+// the odd rows, and goes again when they are subtracted.
+struct OpenSums {
+  __m512i both;
+  __m512i odd;
+
+  HWY_INLINE void add(__m512i entries) {
+    both = _mm512_add_epi16(both, entries);
+    odd = _mm512_add_epi16(odd, _mm512_srli_epi16(entries, 8));
+  }
+  HWY_INLINE Sums close() const { return {_mm512_sub_epi16(both, _mm512_slli_epi16(odd, 8)), odd}; }
+};
+
+// Where packing pairs of registers of 16 rows to 16 bits has put the even rows, or the odd ones: rows 0 to 31 in the first
+// of two registers, the others in the second.
+constexpr std::array<std::uint16_t, 32> places_from(std::size_t first_row) {
+  std::array<std::uint16_t, 32> places = {};
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::size_t row = 2 * i + first_row;
+    const std::size_t within = row % 16;
+    places[i] = static_cast<std::uint16_t>(row / 32 * 32 + within / 4 * 8 + row / 16 % 2 * 4 + within % 4);
+  }
+  return places;
+}
+
+HWY_INLINE void add_terms(const CodeScanArgs& args, Sums& sums) {
+  alignas(64) static constexpr std::array<std::uint16_t, 32> even_places = places_from(0);
+  alignas(64) static constexpr std::array<std::uint16_t, 32> odd_places = places_from(1);
+  const __m512 least = _mm512_set1_ps(args.least_term);
+  const __m512 scale = _mm512_set1_ps(args.term_scale);
+  const std::uint64_t there =
+      args.rows == block_rows ? ~std::uint64_t{0} : (std::uint64_t{1} << args.rows) - 1;
+  __m512i steps[4];
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < 4; ++i) {
+    const __m512 terms =
+        _mm512_maskz_loadu_ps(static_cast<__mmask16>(there >> (lanes * i)), args.terms + lanes * i);
+    const __m512 above = _mm512_mul_ps(_mm512_sub_ps(terms, least), scale);
+    steps[i] = _mm512_cvttps_epi32(_mm512_min_ps(above, _mm512_set1_ps(65535)));
+  }
+  const __m512i low = _mm512_packus_epi32(steps[0], steps[1]);
+  const __m512i high = _mm512_packus_epi32(steps[2], steps[3]);
+  const __m512i even = _mm512_permutex2var_epi16(low, _mm512_load_si512(even_places.data()), high);
+  const __m512i odd = _mm512_permutex2var_epi16(low, _mm512_load_si512(odd_places.data()), high);
+  sums.even = _mm512_adds_epu16(sums.even, even);
+  sums.odd = _mm512_adds_epu16(sums.odd, odd);
 }
 
 HWY_INLINE __m512i look_up_256(const std::uint8_t* table, __m512i codes) {
@@ -143,30 +194,34 @@ void fill_byte_tables(const float* tables, const float* leasts, std::size_t part
 namespace {
 
 HWY_INLINE Sums sums_of(const CodeScanArgs& args) {
-  Sums sums = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+  OpenSums sums = {_mm512_setzero_si512(), _mm512_setzero_si512()};
   const std::size_t words = std::size_t{1} << args.bits;
   const std::size_t parts_per_byte = args.bits == 8 ? 1 : 2;
   for (std::size_t first = 0; first < args.code_bytes; first += column_bytes) {
     const std::size_t left = args.code_bytes - first;
     const std::size_t valid = left < column_bytes ? left : column_bytes;
     Columns columns;
-    if (valid == column_bytes)
+    if (args.code_bytes == column_bytes && args.rows == block_rows)
+      load_whole(args.codes, columns);
+    else if (valid == column_bytes)
       load<true>(args.codes + first, args.code_bytes, args.rows, valid, columns);
     else
       load<false>(args.codes + first, args.code_bytes, args.rows, valid, columns);
     turn(columns);
     const std::uint8_t* table = args.tables + first * parts_per_byte * words;
     if (args.bits == 8) {
-      for (std::size_t i = 0; i < valid; ++i, table += words) add(sums, look_up_256(table, columns.of[i]));
+      for (std::size_t i = 0; i < valid; ++i, table += words) sums.add(look_up_256(table, columns.of[i]));
     } else {
       const std::size_t parts = args.parts - 2 * first;
       for (std::size_t i = 0; i < valid; ++i, table += 2 * words) {
-        add(sums, look_up_16(table, columns.of[i]));
-        if (2 * i + 1 < parts) add(sums, look_up_16(table + words, _mm512_srli_epi16(columns.of[i], 4)));
+        sums.add(look_up_16(table, columns.of[i]));
+        if (2 * i + 1 < parts) sums.add(look_up_16(table + words, _mm512_srli_epi16(columns.of[i], 4)));
       }
     }
   }
-  return sums;
+  Sums closed = sums.close();
+  if (args.terms != nullptr) add_terms(args, closed);
+  return closed;
 }
 
 HWY_INLINE std::uint64_t rows_within(Sums sums, std::uint16_t threshold) {

@@ -27,9 +27,14 @@ struct CodeScanArgs {
   const std::uint8_t* tables = nullptr;  // [parts, words]
   std::size_t parts = 0;                 // at most 256
   unsigned bits = 8;                     // or 4
+  // What every row adds to its sum: (term - least_term) * term_scale, cut off and at most 65535; null: nothing. No term is
+  // below the least.
+  const float* terms = nullptr;  // [rows]
+  float least_term = 0;
+  float term_scale = 0;
   std::uint16_t threshold = 0;
 };
-// Bit i: the sum of row i is at most the threshold.
+// Bit i: the sum of row i is at most the threshold. Sums that exceed 16 bits are 65535.
 std::uint64_t scan_codes(const CodeScanArgs& args) noexcept;
 // The sums of 64 rows in an order of its own, for the two functions below.
 void sum_codes(const CodeScanArgs& args, std::uint16_t* sums) noexcept;

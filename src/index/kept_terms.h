@@ -1,0 +1,57 @@
+// The terms of rows of product codes (RowTerms): made when a search first looks at a list, kept until the list changes.
+//
+// They take 4 bytes per row, reserved for all rows at once before a search divides what is left of a memory limit, and only
+// where half of the limit has room for them; without them a search makes its own. Any number of searches may use this at
+// once.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "backend/lists.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "nearwise/types.h"
+
+namespace nearwise::index {
+
+class KeptTerms {
+ public:
+  // What terms are made of; as in ListSearchArgs.
+  struct Source {
+    const ListCodec& codec;
+    const ProductWords& words;
+    Metric metric;
+    std::span<const float> centre;
+    std::span<const ListView> lists;
+  };
+
+  KeptTerms(std::shared_ptr<MemoryBudget> budget, std::size_t lists);
+  ~KeptTerms();
+  KeptTerms(const KeptTerms&) = delete;
+  KeptTerms& operator=(const KeptTerms&) = delete;
+
+  // Room for the terms of so many rows in all; returns whether there is.
+  bool reserve(std::size_t rows);
+  // Makes what is missing of these lists (no_id: none). After reserve(). budget: of working memory.
+  void make(const Threads& threads, MemoryBudget& budget, const Source& source, std::span<const Id> lists);
+  // As ListSearchArgs has them.
+  std::span<const std::atomic<const float*>> pointers() const { return pointers_; }
+  // The list is about to change, and nobody searches in it.
+  void discard(std::size_t list) noexcept;
+
+ private:
+  std::shared_ptr<MemoryBudget> budget_;
+  std::mutex mutex_;
+  std::uint64_t reserved_bytes_ = 0;
+  MemoryBudget kept_budget_;  // without a limit: all is reserved
+  std::vector<Buffer<float>> kept_;
+  std::vector<std::atomic<const float*>> pointers_;
+};
+
+}  // namespace nearwise::index
