@@ -1,11 +1,12 @@
-// nearwise graph: builds the graph of every row's nearest other rows, and measures one.
+// nearwise graph: builds the graph of every row's nearest other rows, and measures one. change_graph.cpp has the changes.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
 #include <string>
 
 #include "cli/files.h"
+#include "cli/graph_report.h"
+#include "cli/graph_uses.h"
 #include "cli/machine_options.h"
 #include "cli/progress_bar.h"
 #include "cli/result_file.h"
@@ -34,51 +35,8 @@ struct EvalArguments {
   MachineArguments machine;
 };
 
-Json to_json(const RecallEstimate& recall) {
-  return {{"value", recall.value}, {"low", recall.low}, {"high", recall.high}, {"rows", recall.rows}};
-}
-
-std::string sentence(const RecallEstimate& recall) {
-  return fmt::format("recall {:.4f}, 95 % interval {:.4f} to {:.4f}, of {} rows", recall.value, recall.low,
-                     recall.high, recall.rows);
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-Json summary(const BuildArguments& arguments, const Context& context, RowsView base, const KnnGraph& graph,
-             double seconds) {
-  Json rounds = Json::array();
-  for (const GraphRound& round : graph.report.rounds)
-    rounds.push_back({{"round", round.round}, {"updates", round.updates}, {"recall", to_json(round.recall)}});
-  return {{"rows", graph.rows()},
-          {"degree", graph.degree()},
-          {"dim", base.dim()},
-          {"metric", arguments.metric},
-          {"method", name(graph.report.method)},
-          {"recall", to_json(graph.report.recall)},
-          {"recall_wanted", arguments.recall},
-          {"reached", graph.report.reached},
-          {"rounds", rounds},
-          {"seconds", seconds},
-          {"output", arguments.output.string()},
-          {"seed", arguments.seed},
-          {"device", arguments.machine.device},
-          {"isa", context.isa()},
-          {"threads", context.threads()},
-          {"memory_peak_bytes", context.memory_peak()}};
-}
-
 ExitCode run_build(Session& session, const BuildArguments& arguments) {
-  if (!(arguments.recall > 0 && arguments.recall <= 1))
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("graph build: the recall must be above 0 and at most 1, given {}", arguments.recall));
-  if (!is_container(arguments.output))
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("graph build: a graph is kept in a .nw file, given '{}'", arguments.output.string()));
+  check_graph_arguments("graph build", arguments.recall, arguments.output);
   check_output("graph build", arguments.output, {arguments.base});
   const VectorFile base_file = open_vectors(arguments.base);
   const RowsView base = base_file.rows();
@@ -90,37 +48,23 @@ ExitCode run_build(Session& session, const BuildArguments& arguments) {
 
   ProgressBar bar(choose_progress_style(session.quiet), "graph build", "rows", base.rows());
   const Context context = open_context(arguments.machine, bar, arguments.seed);
-  const auto start = std::chrono::steady_clock::now();
-  const KnnGraphOptions options = {
-      .degree = arguments.degree,
-      .metric = parse_metric(arguments.metric),
-      .recall = arguments.recall,
-      .on_round = [&](const GraphRound& round) {
-        bar.finish();
-        remark(session, fmt::format("round {}: {} updates, {}, {:.3g} s", round.round, round.updates,
-                                    sentence(round.recall), seconds_since(start)));
-      }};
+  const GraphRun run = {.session = session,
+                        .output = arguments.output,
+                        .recall = arguments.recall,
+                        .seed = arguments.seed,
+                        .machine = arguments.machine};
+  const KnnGraphOptions options = {.degree = arguments.degree,
+                                   .metric = parse_metric(arguments.metric),
+                                   .recall = arguments.recall,
+                                   .on_round = tell_rounds(run, bar)};
   KnnGraph graph;
   {
     const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
     graph = blame_data([&] { return build_knn_graph(context, base, options); });
   }
-  const double seconds = seconds_since(start);
   bar.finish();
   session.interrupt->check();
-
-  const Interrupt::Protection protection = session.interrupt->protect();
-  save(graph, arguments.output, provenance);
-  if (session.json) {
-    print(summary(arguments, context, base, graph, seconds));
-    return ExitCode::ok;
-  }
-  remark(session, fmt::format("wrote {} x {} to {}: {}, {}, {:.3g} s", graph.rows(), graph.degree(),
-                              arguments.output.string(), name(graph.report.method),
-                              sentence(graph.report.recall), seconds));
-  if (!graph.report.reached)
-    remark(session, fmt::format("the recall of {} that was asked for was NOT reached", arguments.recall));
-  return ExitCode::ok;
+  return finish_graph(run, context, base.dim(), graph, provenance);
 }
 
 ExitCode run_eval(Session& session, const EvalArguments& arguments, const std::string& metric) {
@@ -197,10 +141,13 @@ void add_eval_of_graph(CLI::App& app, Session& session) {
 }  // namespace
 
 void add_graph(CLI::App& app, Session& session) {
-  CLI::App* const graph = app.add_subcommand("graph", "Build and measure graphs of nearest neighbours");
+  CLI::App* const graph =
+      app.add_subcommand("graph", "Build, change and measure graphs of nearest neighbours");
   graph->require_subcommand(1);
   add_build_of_graph(*graph, session);
+  add_changes_of_graph(*graph, session);
   add_eval_of_graph(*graph, session);
+  add_uses_of_graph(*graph, session);
 }
 
 }  // namespace nearwise::cli

@@ -37,6 +37,7 @@ void add_measure(CLI::App& app, Session& session);
 void add_search(CLI::App& app, Session& session);
 void add_kmeans(CLI::App& app, Session& session);
 void add_graph(CLI::App& app, Session& session);
+void add_changes_of_graph(CLI::App& app, Session& session);  // of add_graph()
 void add_eval(CLI::App& app, Session& session);
 void add_convert(CLI::App& app, Session& session);
 void add_verify(CLI::App& app, Session& session);

@@ -12,6 +12,7 @@
 #include "cli/files.h"
 #include "cli/progress_bar.h"
 #include "cli/session.h"
+#include "nearwise/additive_quantizer.h"
 #include "nearwise/context.h"
 #include "nearwise/ivf.h"
 #include "nearwise/knn_graph.h"
@@ -26,11 +27,13 @@ constexpr std::size_t chunk_bytes = std::size_t{8} << 20;
 // Each returns what the file is, in a few words, or throws.
 std::string verify_container(const std::filesystem::path& path) {
   const ContainerInfo info = inspect(path);
-  // Loading an index or a graph checks all checksums, and what they cannot tell.
+  // Loading an index, a graph or a quantizer checks all checksums, and what they cannot tell.
   if (info.kind == "ivf")
     load_ivf(Context::cpu(), path);
   else if (info.kind == "graph")
     load_knn_graph(path);
+  else if (info.kind == "additive_quantizer")
+    load_additive_quantizer(path);
   else
     verify(path);
   return fmt::format("container of {}, {} sections", info.kind, info.sections.size());

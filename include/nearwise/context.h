@@ -55,10 +55,10 @@ class Context {
   bool cancelled() const;
 
   class State;  // src/backend/context_state.h
+  explicit Context(std::shared_ptr<State> state) : state_(std::move(state)) {}
   State& state() const { return *state_; }
 
  private:
-  explicit Context(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
 };
 

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,7 @@ enum class GraphMethod : std::uint8_t {
 };
 std::string_view name(GraphMethod method);
 
-// One pass over the rows: 0 is their cells, the others are rounds of descent.
+// One pass over the rows: 0 is their cells, or the first step of a change, the others are rounds of descent.
 struct GraphRound {
   std::size_t round = 0;
   std::uint64_t updates = 0;  // entries of all lists that are new since the round before
@@ -79,6 +80,31 @@ struct KnnGraphOptions {
 
 // Rows are on the host, at most 2^31 - 1 of them. Throws Error(invalid_argument) naming the first with NaN or infinity.
 KnnGraph build_knn_graph(const Context& context, RowsView rows, const KnnGraphOptions& options = {});
+
+struct KnnGraphChangeOptions {
+  // As in KnnGraphOptions. 1: exact search, unless the graph is exact and few rows are concerned.
+  double recall = 0.95;
+  std::function<void(const GraphRound&)> on_round = {};
+};
+
+// Changes of a graph give another, of the same degree and metric, under the contract and with a report as if it had been
+// built; the graph that is given is left as it is. It must be of the given rows: one that breaks its contract, or has other
+// distances (a sample is looked at), is refused with Error(invalid_argument). The same input and seed give the same bytes.
+
+// rows: those of `left`, then those of `right`, whose ids are increased by the number of the former. Rows of one side meet
+// those of the other only, so that merging costs less than building.
+KnnGraph merge_knn_graphs(const Context& context, RowsView rows, const KnnGraph& left, const KnnGraph& right,
+                          const KnnGraphChangeOptions& options = {});
+
+// rows: those of the graph, then those that are new. A few thousand of these meet all rows, and an exact graph stays
+// exact; of more the graph is built and merged.
+KnnGraph add_to_knn_graph(const Context& context, RowsView rows, const KnnGraph& graph,
+                          const KnnGraphChangeOptions& options = {});
+
+// rows: all those of the graph; removed: different numbers of some of them. The others keep their order and are numbered
+// from 0 again: a row's number falls by the number of removed ones below it. Rows that lost neighbours get others.
+KnnGraph remove_from_knn_graph(const Context& context, RowsView rows, const KnnGraph& graph,
+                               std::span<const Id> removed, const KnnGraphChangeOptions& options = {});
 
 // The recall of neighbours found by whatever means, measured on `sample` rows drawn by the context's seed (0: all).
 RecallEstimate measure_recall(const Context& context, RowsView rows, const Neighbors& neighbors,

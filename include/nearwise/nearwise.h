@@ -1,10 +1,13 @@
 // All of nearwise.
 #pragma once
 
+#include "nearwise/additive_quantizer.h"
 #include "nearwise/context.h"
 #include "nearwise/device_memory.h"
 #include "nearwise/error.h"
 #include "nearwise/exact.h"
+#include "nearwise/graph_export.h"
+#include "nearwise/graph_structure.h"
 #include "nearwise/ivf.h"
 #include "nearwise/kmeans.h"
 #include "nearwise/knn_graph.h"
@@ -17,6 +20,7 @@
 #include "nearwise/rotation.h"
 #include "nearwise/select_k.h"
 #include "nearwise/sharded.h"
+#include "nearwise/smoothest_path.h"
 #include "nearwise/storage.h"
 #include "nearwise/types.h"
 #include "nearwise/vector_file.h"

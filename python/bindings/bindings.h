@@ -20,6 +20,7 @@
 
 #include "nearwise/context.h"
 #include "nearwise/exact.h"
+#include "nearwise/knn_graph.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
 
@@ -28,9 +29,12 @@ namespace nearwise::python {
 namespace nb = nanobind;
 
 // One per public header, and one for the class in exact.h; context.cpp has nothing to bind, its part is further down.
+void bind_additive_quantizer(nb::module_& module);
 void bind_device_memory(nb::module_& module);
 void bind_error(nb::module_& module);
 void bind_exact(nb::module_& module);
+void bind_graph_export(nb::module_& module);
+void bind_graph_structure(nb::module_& module);
 void bind_ivf(nb::module_& module);
 void bind_kmeans(nb::module_& module);
 void bind_knn_graph(nb::module_& module);
@@ -41,6 +45,7 @@ void bind_prepared_base(nb::module_& module);
 void bind_product_quantizer(nb::module_& module);
 void bind_rotation(nb::module_& module);
 void bind_select_k(nb::module_& module);
+void bind_smoothest_path(nb::module_& module);
 void bind_storage(nb::module_& module);
 void bind_vector_file(nb::module_& module);
 
@@ -140,6 +145,10 @@ NumpyRangeNeighbors to_numpy(RangeNeighbors&& found);
 
 // The owning form that saving takes: this is a copy.
 Neighbors to_neighbors(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances);
+
+// A graph to ask, without the report of its build: this is a copy.
+KnnGraph to_knn_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,
+                      const std::string& metric);
 
 // Of a search that looks at every pair.
 double multiplications(const RowsView& queries, const RowsView& base);

@@ -8,6 +8,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
 #include <optional>
 
 #include "bindings.h"
@@ -25,6 +26,8 @@ using Round = std::tuple<std::uint64_t, std::uint64_t, Estimate>;
 using Report = std::tuple<std::string, Estimate, bool, std::vector<Round>>;
 // (ids, distances), metric, report
 using Graph = std::tuple<NumpyNeighbors, std::string, Report>;
+// The same, as it is handed back: ids, distances, metric, report
+using GivenGraph = std::tuple<NumpyMatrix<const Id>, NumpyMatrix<const float>, std::string, Report>;
 
 Estimate to_python(const RecallEstimate& recall) {
   return {recall.value, recall.low, recall.high, recall.rows};
@@ -73,6 +76,53 @@ Graph build(nb::handle rows, const std::string& rows_type, std::uint64_t degree,
   return to_python(std::move(*graph));
 }
 
+KnnGraph to_graph(const GivenGraph& given) {
+  return to_graph(std::get<0>(given), std::get<1>(given), std::get<2>(given), std::get<3>(given));
+}
+
+// change(context, rows): the changed graph.
+Graph changed(nb::handle rows, const std::string& rows_type, const Context& context, nb::handle progress,
+              const std::function<KnnGraph(const Context&, const RowsView&)>& change) {
+  const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
+  std::optional<KnnGraph> graph;
+  run_by_size(context, progress, multiplications(borrowed.view(), borrowed.view()),
+              [&](const Context& own) { graph = change(own, borrowed.view()); });
+  return to_python(std::move(*graph));
+}
+
+Graph merge(nb::handle rows, const std::string& rows_type, const GivenGraph& left, const GivenGraph& right,
+            double recall, std::uint64_t seed, const std::string& device, int threads,
+            std::uint64_t memory_limit, const std::string& isa, nb::handle progress) {
+  const KnnGraph left_graph = to_graph(left);
+  const KnnGraph right_graph = to_graph(right);
+  return changed(rows, rows_type, context_for(device, threads, memory_limit, isa, seed), progress,
+                 [&](const Context& own, const RowsView& view) {
+                   return merge_knn_graphs(own, view, left_graph, right_graph, {.recall = recall});
+                 });
+}
+
+Graph add(nb::handle rows, const std::string& rows_type, const GivenGraph& given, double recall,
+          std::uint64_t seed, const std::string& device, int threads, std::uint64_t memory_limit,
+          const std::string& isa, nb::handle progress) {
+  const KnnGraph graph = to_graph(given);
+  return changed(rows, rows_type, context_for(device, threads, memory_limit, isa, seed), progress,
+                 [&](const Context& own, const RowsView& view) {
+                   return add_to_knn_graph(own, view, graph, {.recall = recall});
+                 });
+}
+
+Graph remove(nb::handle rows, const std::string& rows_type, const GivenGraph& given,
+             const nb::ndarray<nb::numpy, const Id, nb::ndim<1>, nb::c_contig>& ids, double recall,
+             std::uint64_t seed, const std::string& device, int threads, std::uint64_t memory_limit,
+             const std::string& isa, nb::handle progress) {
+  const KnnGraph graph = to_graph(given);
+  const std::vector<Id> removed(ids.data(), ids.data() + ids.size());
+  return changed(rows, rows_type, context_for(device, threads, memory_limit, isa, seed), progress,
+                 [&](const Context& own, const RowsView& view) {
+                   return remove_from_knn_graph(own, view, graph, removed, {.recall = recall});
+                 });
+}
+
 void validate(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,
               const std::string& metric, const Report& report) {
   to_graph(ids, distances, metric, report).validate();
@@ -117,6 +167,16 @@ void bind_knn_graph(nb::module_& module) {
              nb::arg("metric"), nb::arg("recall"), nb::arg("seed"), nb::arg("device"), nb::arg("threads"),
              nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(),
              "((ids, distances), metric, (method, recall, reached, rounds))");
+  module.def("merge_knn_graphs", merge, nb::arg("rows"), nb::arg("rows_type"), nb::arg("left"),
+             nb::arg("right"), nb::arg("recall"), nb::arg("seed"), nb::arg("device"), nb::arg("threads"),
+             nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(), "As build_knn_graph.");
+  module.def("add_to_knn_graph", add, nb::arg("rows"), nb::arg("rows_type"), nb::arg("graph"),
+             nb::arg("recall"), nb::arg("seed"), nb::arg("device"), nb::arg("threads"),
+             nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(), "As build_knn_graph.");
+  module.def("remove_from_knn_graph", remove, nb::arg("rows"), nb::arg("rows_type"), nb::arg("graph"),
+             nb::arg("ids").noconvert(), nb::arg("recall"), nb::arg("seed"), nb::arg("device"),
+             nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(),
+             "As build_knn_graph.");
   module.def("validate_knn_graph", validate, nb::arg("ids"), nb::arg("distances"), nb::arg("metric"),
              nb::arg("report"));
   module.def("save_knn_graph", save_graph, nb::arg("path"), nb::arg("ids"), nb::arg("distances"),

@@ -131,6 +131,11 @@ Neighbors to_neighbors(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const
           copy(distances, Matrix<float>(distances.shape(0), distances.shape(1)))};
 }
 
+KnnGraph to_knn_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,
+                      const std::string& metric) {
+  return {.neighbors = to_neighbors(ids, distances), .metric = parse_metric(metric), .report = {}};
+}
+
 void bind_matrix(nb::module_& module) {
   module.def(
       "view_dlpack", view_dlpack, nb::arg("tensor"), nb::arg("name"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Literal, Mapping, NamedTuple, Optional, Union
+from typing import Any, Literal, Mapping, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core, _options
 from nearwise._exact import Metric
+from nearwise._graph_uses import GraphUses
 from nearwise._neighbors import Neighbors, adopt, as_neighbors
 from nearwise._progress import ProgressArgument, reporting
 from nearwise._rows import as_rows, device_for, rest_of_limit
@@ -41,7 +42,7 @@ class GraphRound(NamedTuple):
     recall: RecallEstimate
 
 
-class KnnGraph:
+class KnnGraph(GraphUses):
     """What `build_knn_graph` returns. Unpacks as (ids, distances).
 
     Every row has `degree` different neighbours and never itself, best first, the lower id first in a tie; only where there
@@ -94,6 +95,84 @@ class KnnGraph:
         pair = as_neighbors(self.neighbors)
         _core.validate_knn_graph(pair.ids, pair.distances, self.metric, self._report())
 
+    def _given(self) -> tuple[Any, ...]:
+        pair = as_neighbors(self.neighbors)
+        return (pair.ids, pair.distances, self.metric, self._report())
+
+    def add(
+        self,
+        rows: Any,
+        *,
+        recall: float = 0.95,
+        seed: int = 0,
+        device: Optional[str] = None,
+        threads: int = 0,
+        memory_limit: Union[int, str] = 0,
+        isa: str = "",
+        progress: ProgressArgument = None,
+    ) -> KnnGraph:
+        """The graph of more rows; this one is left as it is.
+
+        A few thousand new rows meet all rows, and an exact graph stays exact. Of more the graph is built and merged, as by
+        `nearwise.merge_knn_graphs`.
+
+        Parameters
+        ----------
+        rows : array [rows, dim]
+            Those of this graph, then those that are new.
+        recall, seed, device, threads, memory_limit, isa, progress
+            As in `nearwise.build_knn_graph`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import nearwise
+        >>> rows = np.array([[0], [10], [20], [11]], dtype=np.float32)
+        >>> nearwise.build_knn_graph(rows[:3], degree=1).add(rows).ids.ravel()
+        array([1, 3, 3, 1])
+        """
+        change = [self._given(), _options.number(recall, "recall")]
+        return _changed("add_to_knn_graph", rows, change, seed, device, threads, memory_limit, isa, progress)
+
+    def remove(
+        self,
+        rows: Any,
+        ids: Any,
+        *,
+        recall: float = 0.95,
+        seed: int = 0,
+        device: Optional[str] = None,
+        threads: int = 0,
+        memory_limit: Union[int, str] = 0,
+        isa: str = "",
+        progress: ProgressArgument = None,
+    ) -> KnnGraph:
+        """The graph without some rows; this one is left as it is.
+
+        The others keep their order and are numbered from 0 again: the result is of `np.delete(rows, ids, axis=0)`. Rows that
+        lost neighbours get others: few of them meet all rows, and an exact graph stays exact; many meet the neighbours of
+        their neighbours.
+
+        Parameters
+        ----------
+        rows : array [rows, dim]
+            All those of this graph.
+        ids : integers [removed]
+            Different numbers of rows.
+        recall, seed, device, threads, memory_limit, isa, progress
+            As in `nearwise.build_knn_graph`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import nearwise
+        >>> rows = np.array([[0], [10], [20], [11]], dtype=np.float32)
+        >>> nearwise.build_knn_graph(rows, degree=1).remove(rows, [1]).ids.ravel()
+        array([2, 2, 1])
+        """
+        change = [self._given(), _options.ids(ids), _options.number(recall, "recall")]
+        return _changed("remove_from_knn_graph", rows, change, seed, device, threads, memory_limit, isa, progress)
+
     def save(self, path: Path, *, provenance: Optional[Mapping[str, str]] = None) -> None:
         """Saves the graph in a .nw file, atomically; `nearwise.load_knn_graph` brings it back."""
         pair = as_neighbors(self.neighbors)
@@ -119,7 +198,7 @@ def build_knn_graph(
     Rows meet in overlapping k-means cells, then meet the neighbours of their neighbours (NN-Descent), until a sample of rows,
     compared with exact search, shows the recall that was asked for. Where exact search is faster (some ten thousand rows),
     or nothing else gets there, the graph is exact. The same rows, options and seed give the same bytes with any number
-    of threads and on every instruction set. Ctrl-C stops it and raises KeyboardInterrupt.
+    of threads, on every instruction set and on CUDA devices. Ctrl-C stops it and raises KeyboardInterrupt.
 
     Parameters
     ----------
@@ -176,6 +255,79 @@ def build_knn_graph(
                 report,
             )
         )
+
+
+def _changed(
+    operation: str,
+    rows: Any,
+    change: Sequence[Any],
+    seed: int,
+    device: Optional[str],
+    threads: int,
+    memory_limit: Union[int, str],
+    isa: str,
+    progress: ProgressArgument,
+) -> KnnGraph:
+    limit = _options.byte_count(memory_limit, "memory_limit")
+    own_rows = as_rows(rows, "rows", limit)
+    rest = rest_of_limit(limit, operation, own_rows)
+    with reporting(progress, operation) as report:
+        return KnnGraph(
+            getattr(_core, operation)(
+                own_rows.array,
+                own_rows.type,
+                *change,
+                _options.seed(seed),
+                device_for(device, own_rows.array),
+                _options.thread_count(threads),
+                rest,
+                _options.word(isa, "isa"),
+                report,
+            )
+        )
+
+
+def merge_knn_graphs(
+    rows: Any,
+    left: KnnGraph,
+    right: KnnGraph,
+    *,
+    recall: float = 0.95,
+    seed: int = 0,
+    device: Optional[str] = None,
+    threads: int = 0,
+    memory_limit: Union[int, str] = 0,
+    isa: str = "",
+    progress: ProgressArgument = None,
+) -> KnnGraph:
+    """The graph of two sets of rows of which each has a graph.
+
+    Rows of one side meet those of the other only, so that merging takes less than building. The recall is measured as in
+    `nearwise.build_knn_graph`, and the merge goes on until it is there.
+
+    Parameters
+    ----------
+    rows : array [rows of both, dim]
+        Those of `left`, then those of `right`, whose ids are increased by the number of the former.
+    left, right : KnnGraph
+        Of the same degree and metric. A graph of other rows is refused.
+    recall, seed, device, threads, memory_limit, isa, progress
+        As in `nearwise.build_knn_graph`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearwise
+    >>> rows = np.array([[0], [10], [20], [11]], dtype=np.float32)
+    >>> left, right = (nearwise.build_knn_graph(half, degree=1) for half in (rows[:2], rows[2:]))
+    >>> nearwise.merge_knn_graphs(rows, left, right).ids.ravel()
+    array([1, 3, 3, 1])
+    """
+    for graph, name in ((left, "left"), (right, "right")):
+        if not isinstance(graph, KnnGraph):
+            raise TypeError(f"{name}: expected a KnnGraph, given {type(graph).__name__}")
+    change = [left._given(), right._given(), _options.number(recall, "recall")]
+    return _changed("merge_knn_graphs", rows, change, seed, device, threads, memory_limit, isa, progress)
 
 
 def load_knn_graph(path: Path) -> KnnGraph:

@@ -69,6 +69,20 @@ def texts(value: Any, name: str) -> dict[str, str]:
     return given
 
 
+def ids(values: Any) -> np.ndarray:
+    """Ids of the caller's, as int64 [ids]."""
+    array = np.asarray(values)
+    if array.size == 0 and array.ndim == 1:
+        return np.empty(0, np.int64)  # numpy takes an empty list for floats
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"ids: expected integers, given dtype {array.dtype}")
+    if array.ndim != 1:
+        raise ValueError(f"ids: expected a 1-D array, given shape {array.shape}")
+    if array.dtype == np.uint64 and array.max() > np.uint64(_LARGEST_SIZE):
+        raise ValueError(f"ids: expected at most {_LARGEST_SIZE}, given {array.max()}")
+    return np.array(array, dtype=np.int64, order="C")  # a copy: they are checked once, and must stay so
+
+
 def flag(value: Any, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name}: expected True or False, given {value!r}")

@@ -12,6 +12,7 @@ from tensor import CUDA, FLOAT, Tensor
 OPERATIONS = {
     "knn": lambda array, device: nearwise.knn(array, array, 2, device=device),
     "exact_knn_graph": lambda array, device: nearwise.exact_knn_graph(array, 2, device=device),
+    "build_knn_graph": lambda array, device: nearwise.build_knn_graph(array, 2, device=device),
     "range_search": lambda array, device: nearwise.range_search(array, array, 1, device=device),
     "train_kmeans": lambda array, device: nearwise.train_kmeans(array, 2, device=device),
     "assign": lambda array, device: nearwise.assign(array, array, device=device),
@@ -86,6 +87,13 @@ class TestHostArrays:
 
     def test_exact_knn_graph(self, base):
         assert_same(nearwise.exact_knn_graph(base[:60], 4, device="cuda:0"), nearwise.exact_knn_graph(base[:60], 4))
+
+    def test_knn_graph(self, base):
+        there = nearwise.build_knn_graph(base[:60], 4, device="cuda:0")
+        here = nearwise.build_knn_graph(base[:60], 4)
+        np.testing.assert_array_equal(there.ids, here.ids)
+        np.testing.assert_array_equal(there.distances, here.distances)
+        there.validate()
 
     @pytest.mark.parametrize("metric", ["sqeuclidean", "inner_product", "cosine"])
     @pytest.mark.parametrize("dtype", TYPES)

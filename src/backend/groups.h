@@ -9,10 +9,13 @@
 #include <span>
 
 #include "core/neighbor_entry.h"
+#include "core/random.h"
 #include "nearwise/matrix.h"
 #include "nearwise/types.h"
 
 namespace nearwise {
+
+class ProgressMeter;
 
 // Rows in the form that groups of them are multiplied in. Opaque; made by start_join.
 class JoinState {
@@ -24,18 +27,21 @@ struct StartJoinArgs {
   RowsView rows;                         // at most most_entry_rows
   std::span<const std::uint32_t> order;  // [rows] the row at each place; must outlive the state
   Metric metric = Metric::sqeuclidean;
-  bool bytes = false;              // as in PrepareArgs
-  std::span<const float> centre;   // as in PrepareArgs
-  std::size_t degree = 0;          // entries of a list
-  std::span<NeighborEntry> lists;  // [rows, degree] by place, ascending; begins with every entry empty
+  bool bytes = false;             // as in PrepareArgs
+  std::span<const float> centre;  // as in PrepareArgs
+  std::size_t degree = 0;         // entries of a list
+  std::span<NeighborEntry>
+      lists;           // [rows, degree] by place, ascending; begins with every entry empty, unless
+  bool begun = false;  // they hold neighbours already, with the keys that would be computed here
 };
 
 // Groups of places, one after the other; a place stands in a group once. The first `fresh` members of a group meet each
-// other and all the others; those others do not meet each other.
+// other and all the others; those others do not meet each other. Where groups are apart, the first meet the others only.
 struct Groups {
   std::span<const std::uint32_t> members;
   std::span<const std::uint64_t> ends;   // [groups] where the members of each end
   std::span<const std::uint32_t> fresh;  // [groups]
+  bool apart = false;
 
   std::size_t size() const { return ends.size(); }
   std::uint64_t begin(std::size_t group) const { return group == 0 ? 0 : ends[group - 1]; }
@@ -49,6 +55,15 @@ struct Groups {
 struct JoinGroupsArgs {
   JoinState& state;
   Groups groups;
+};
+
+// A round of descent: of every row some neighbours are drawn, and some rows whose neighbour it is, and offered to each
+// other's lists as a group. Which are drawn is defined by graph/neighborhoods.h.
+struct JoinNeighborhoodsArgs {
+  JoinState& state;
+  std::size_t sample = 0;  // fresh neighbours of a row that are taken, and others, in either direction
+  Random random;
+  ProgressMeter* progress = nullptr;  // counts rows
 };
 
 // Bytes on the context's budget.

@@ -250,6 +250,43 @@ struct CrossProductsArgs {
   MatrixView<double> sums;        // [columns of left, columns of right] out
 };
 
+// The codewords of an additive quantizer: what a code stands for is the sum of one codeword of each codebook.
+struct AdditiveCodebooks {
+  static constexpr std::size_t words_each = 256;
+
+  std::size_t dim = 0;
+  std::size_t count = 1;         // of codebooks, 1 to 32
+  std::span<const float> words;  // codebook after codebook, each [words_each, dim]
+
+  std::span<const float> of(std::size_t book) const {
+    return words.subspan(book * words_each * dim, words_each * dim);
+  }
+  std::span<const float> word(std::size_t book, std::size_t index) const {
+    return words.subspan((book * words_each + index) * dim, dim);
+  }
+};
+
+// Codes whose sums come close to the rows, by stochastic local search. The code of a row depends on the row's elements,
+// the codebooks and the numbers here, on nothing else: not on its place among the rows (algorithms/additive-quantization.md).
+struct AdditiveCodesArgs {
+  RowsView rows;  // finite
+  AdditiveCodebooks codebooks;
+  std::size_t iterations = 1;  // of perturbation and descent, the first without perturbation
+  std::size_t rounds = 1;      // of a descent through all codes, at most
+  std::size_t perturbed = 0;   // codes that a perturbation changes, at most as many as there are
+  std::uint64_t seed = 0;
+  bool refine = false;                // whether the codes are given, and made no worse
+  MatrixView<std::uint8_t> codes;     // [rows, codebooks] in and out
+  ProgressMeter* progress = nullptr;  // counts rows
+};
+
+// sums(query, row): of the entries that the bytes of the row's code name in the query's tables, in the order of the bytes.
+struct CodeSumsArgs {
+  MatrixView<const float> tables;        // [queries, bytes of a code * 256]
+  MatrixView<const std::uint8_t> codes;  // [rows, bytes of a code]
+  MatrixView<float> sums;                // [queries, rows] out
+};
+
 // The ids of one row's columns: a caller's, of either width, or the positions themselves.
 struct RowIds {
   const std::uint32_t* narrow = nullptr;
@@ -326,6 +363,10 @@ struct Ops {
   JoinCosts (*join_costs)(const Stream&, const KnnCostsArgs&) = nullptr;  // k: entries of a list
   std::unique_ptr<JoinState> (*start_join)(Stream&, const StartJoinArgs&) = nullptr;
   void (*join_groups)(Stream&, const JoinGroupsArgs&) = nullptr;
+  // Null: neighbourhoods are drawn on the host, and are groups like others. Bytes on the budget, beside the state's.
+  std::uint64_t (*join_neighborhoods_bytes)(const Stream&, std::size_t rows, std::size_t degree,
+                                            std::size_t sample) = nullptr;
+  void (*join_neighborhoods)(Stream&, const JoinNeighborhoodsArgs&) = nullptr;
   // Product quantization; bytes on the budget, at the most.
   std::uint64_t (*part_codes_bytes)(const Stream&, const Codebooks&) = nullptr;
   void (*part_codes)(Stream&, const PartCodesArgs&) = nullptr;
@@ -334,6 +375,10 @@ struct Ops {
   std::uint64_t (*rotate_bytes)(const Stream&, std::size_t dim, std::size_t rotated_dim) = nullptr;
   void (*rotate)(Stream&, const RotateArgs&) = nullptr;
   void (*cross_products)(Stream&, const CrossProductsArgs&) = nullptr;
+  // Additive quantization: the least working memory that will do; it takes more where it is there.
+  std::uint64_t (*additive_codes_bytes)(const Stream&, const AdditiveCodebooks&) = nullptr;
+  void (*additive_codes)(Stream&, const AdditiveCodesArgs&) = nullptr;
+  void (*code_sums)(Stream&, const CodeSumsArgs&) = nullptr;
   // The least working memory that will do; select_k takes more where it is there.
   std::uint64_t (*select_k_bytes)(const Stream&, const SelectKShape&) = nullptr;
   void (*select_k)(Stream&, const SelectKArgs&) = nullptr;

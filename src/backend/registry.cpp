@@ -45,6 +45,9 @@ std::vector<std::string> supported_operations(const Ops& ops) {
   add("rotate_bytes", ops.rotate_bytes != nullptr);
   add("rotate", ops.rotate != nullptr);
   add("cross_products", ops.cross_products != nullptr);
+  add("additive_codes_bytes", ops.additive_codes_bytes != nullptr);
+  add("additive_codes", ops.additive_codes != nullptr);
+  add("code_sums", ops.code_sums != nullptr);
   add("select_k_bytes", ops.select_k_bytes != nullptr);
   add("select_k", ops.select_k != nullptr);
   add("stream_handle", ops.stream_handle != nullptr);

@@ -1,9 +1,12 @@
-// The steps of a build: cells, rounds of descent, and a look at the recall after each.
+// The steps of a build or a change: cells, rows that meet all others, rounds of descent, and a look at the recall after each.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "backend/dispatch.h"
 #include "core/memory.h"
@@ -20,6 +23,7 @@ struct Tuning {
   std::size_t sample = 16;                   // fresh, and other, neighbours that meet, in either direction
   std::size_t measured = 2000;               // rows of the recall sample
   std::size_t exact_rows = 64'000;           // up to here exact search is faster
+  std::size_t meet_rows = 4000;              // up to here rows that are new to a graph meet all others
   std::size_t last_resort_rows = 2'000'000;  // up to here it is done where nothing else reaches the recall
   std::size_t attempts = 3;                  // with other cells
   std::size_t rounds = 8;                    // of descent, after each
@@ -29,6 +33,16 @@ Tuning usual_tuning(std::size_t degree, double recall);
 // build_knn_graph with other numbers.
 KnnGraph build(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
                const Tuning& tuning);
+
+// A neighbour that a row has from the start.
+struct KnownNeighbor {
+  std::uint32_t row = 0;
+  float distance = 0;
+};
+// Appends what is known of a row's neighbours, in any order. Called by several threads at once, as is the next.
+using KnownNeighbors = std::function<void(std::size_t row, std::vector<KnownNeighbor>& found)>;
+// Appends rows that a row should meet, the most promising first; some may come twice.
+using Candidates = std::function<void(std::size_t row, std::vector<std::uint32_t>& found)>;
 
 class Builder {
  public:
@@ -40,6 +54,17 @@ class Builder {
 
   // All members of overlapping cells meet. attempt: each has other cells.
   void join_cells(std::uint64_t attempt);
+  // A first step for two sides, whose own neighbours are known: members of cells meet those of the other side. Rows below
+  // left_rows are one side.
+  void join_sides(std::size_t left_rows, const KnownNeighbors& known);
+  // Another first step: lists hold what is known, and places are row numbers, so that ties go as in exact search.
+  void begin(const KnownNeighbors& known);
+  // Each of these rows, which are different, meets all rows.
+  void meet_all(std::span<const std::uint32_t> rows);
+  // Each of these rows meets its candidates.
+  void meet_candidates(std::span<const std::uint32_t> rows, const Candidates& candidates);
+  // Lists that are short meet rows nearby.
+  void fill_lists();
   // Neighbours of neighbours meet.
   void descend();
 
@@ -51,7 +76,12 @@ class Builder {
   Neighbors finish() const;
 
  private:
-  void fill_lists();
+  // known: none, or what lists hold from the start.
+  void start(const KnownNeighbors* known);
+  void put_known(const KnownNeighbors& known);
+  std::size_t most_candidates() const;
+  // A round whose neighbourhoods are drawn here.
+  void join_neighborhoods(const Random& random, ProgressMeter& progress);
 
   const Context& context_;
   const RowsView rows_;

@@ -97,4 +97,19 @@ Groups Cells::groups(std::span<const std::uint32_t> order) {
   return {members_.span(), ends_, fresh_};
 }
 
+Groups Cells::groups_of_sides(std::span<const std::uint32_t> order, std::size_t left_rows) {
+  Groups groups = this->groups(order);
+  std::uint64_t begin = 0;
+  for (std::size_t group = 0; group < ends_.size(); ++group) {
+    const auto members = members_.span().subspan(begin, ends_[group] - begin);
+    // Not of std::ranges: what that returns is beyond clang 14.
+    const auto right = std::stable_partition(members.begin(), members.end(),
+                                             [&](std::uint32_t place) { return order[place] < left_rows; });
+    fresh_[group] = static_cast<std::uint32_t>(right - members.begin());
+    begin = ends_[group];
+  }
+  groups.apart = true;
+  return groups;
+}
+
 }  // namespace nearwise::graph

@@ -34,6 +34,8 @@ class Cells {
   void order_rows(std::span<std::uint32_t> order);
   // The cells as groups of places, where order [rows] has the row at each place. Once.
   Groups groups(std::span<const std::uint32_t> order);
+  // The same, and in each group those of rows below left_rows stand first and are apart from the others.
+  Groups groups_of_sides(std::span<const std::uint32_t> order, std::size_t left_rows);
 
  private:
   std::size_t cells_;

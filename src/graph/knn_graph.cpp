@@ -2,130 +2,34 @@
 #include "nearwise/knn_graph.h"
 
 #include <algorithm>
-#include <limits>
 
-#include "core/check.h"
-#include "core/distance.h"
 #include "core/float_environment.h"
-#include "graph/builder.h"
-#include "nearwise/exact.h"
-#include "ops/exact_search.h"
+#include "graph/ascent.h"
 #include "ops/finite_rows.h"
-#include "ops/memory_limit.h"
 
 namespace nearwise {
-namespace {
-
-void check_arguments(const Context& context, const RowsView& rows, const KnnGraphOptions& options) {
-  check_rows("build_knn_graph", context, rows, rows);
-  require(rows.place().kind == DeviceKind::cpu, "build_knn_graph: rows must be on the host, given rows on {}",
-          name(rows.place()));
-  require(rows.rows() <= most_entry_rows, "build_knn_graph: rows must be at most {}, given {}",
-          most_entry_rows, rows.rows());
-  require(options.degree >= 1, "build_knn_graph: the degree must be at least 1, given 0");
-  require(options.recall > 0 && options.recall <= 1,
-          "build_knn_graph: the recall must be above 0 and at most 1, given {}", options.recall);
-}
-
-KnnGraph exact_graph(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
-                     std::vector<GraphRound> rounds) {
-  const RecallEstimate all = {.value = 1, .low = 1, .high = 1, .rows = rows.rows()};
-  return {
-      .neighbors = exact_knn_graph(context, rows, options.degree,
-                                   {.metric = options.metric, .short_rows = ShortRows::pad}),
-      .metric = options.metric,
-      .report = {.method = GraphMethod::exact, .recall = all, .reached = true, .rounds = std::move(rounds)}};
-}
-
-// Steps of a build until the recall is there or they bring nothing more.
-class Ascent {
- public:
-  Ascent(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
-         const graph::Tuning& tuning)
-      : options_(options),
-        entries_(static_cast<double>(rows.rows()) * static_cast<double>(tuning.list)),
-        most_pairs_(rows.rows() > tuning.last_resort_rows
-                        ? std::numeric_limits<double>::infinity()
-                        : static_cast<double>(rows.rows()) * static_cast<double>(rows.rows()) / 4),
-        sample_(context, rows, options.degree, options.metric, tuning.measured),
-        builder_(context, rows, options, tuning) {}
-
-  // Whether the recall was reached. Where exact search is the last resort, no more than half its time is spent before.
-  bool climb(const graph::Tuning& tuning) {
-    for (std::uint64_t attempt = 0; attempt < tuning.attempts; ++attempt) {
-      builder_.join_cells(attempt);
-      if (note()) return true;
-      if (builder_.spent_pairs() > most_pairs_) return false;
-      for (std::size_t round = 0; round < tuning.rounds; ++round) {
-        const double missing = options_.recall - rounds_.back().recall.low;
-        const double before = rounds_.back().recall.value;
-        builder_.descend();
-        if (note()) return true;
-        if (builder_.spent_pairs() > most_pairs_) return false;
-        // A round that closes less than a tenth of the gap is the last: other cells bring more.
-        if (rounds_.back().recall.value - before < missing / 10) break;
-        if (static_cast<double>(rounds_.back().updates) < entries_ / 10'000) break;
-      }
-    }
-    return false;
-  }
-
-  std::vector<GraphRound> take_rounds() { return std::move(rounds_); }
-  Neighbors finish() const { return builder_.finish(); }
-
- private:
-  bool note() {
-    rounds_.push_back(
-        {.round = rounds_.size(), .updates = builder_.updates(), .recall = builder_.recall(sample_)});
-    if (options_.on_round) options_.on_round(rounds_.back());
-    return rounds_.back().recall.low >= options_.recall;
-  }
-
-  const KnnGraphOptions& options_;
-  const double entries_;
-  const double most_pairs_;
-  graph::RecallSample sample_;
-  graph::Builder builder_;
-  std::vector<GraphRound> rounds_;
-};
-
-}  // namespace
 
 std::string_view name(GraphMethod method) { return method == GraphMethod::exact ? "exact" : "descent"; }
 
 KnnGraph build_knn_graph(const Context& context, RowsView rows, const KnnGraphOptions& options) {
-  return graph::build(context, rows, options, graph::usual_tuning(options.degree, options.recall));
+  KnnGraph built = graph::build(context, rows, options, graph::usual_tuning(options.degree, options.recall));
+#ifndef NDEBUG
+  built.validate();
+#endif
+  return built;
 }
 
 KnnGraph graph::build(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
                       const Tuning& tuning) {
-  check_arguments(context, rows, options);
+  check_arguments("build_knn_graph", context, rows, options);
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   const Context::State& state = context.state();
   state.cancel.check();
   check_finite("build_knn_graph", context, rows);
   if (rows.rows() <= std::max(tuning.exact_rows, options.degree + 1) || options.recall == 1 ||
       state.backend.ops.join_groups == nullptr)
-    return exact_graph(context, rows, options, {});
-  check_memory("build_knn_graph", context, Builder::bytes(context, rows, options, tuning));
-  std::vector<GraphRound> rounds;
-  {
-    Ascent ascent(context, rows, options, tuning);
-    const bool reached = ascent.climb(tuning);
-    rounds = ascent.take_rounds();
-    if (reached || rows.rows() > tuning.last_resort_rows) {
-      const Reservation reservation(*state.budget,
-                                    rows.rows() * options.degree * (sizeof(Id) + sizeof(float)));
-      const RecallEstimate recall = rounds.back().recall;
-      return {.neighbors = ascent.finish(),
-              .metric = options.metric,
-              .report = {.method = GraphMethod::descent,
-                         .recall = recall,
-                         .reached = reached,
-                         .rounds = std::move(rounds)}};
-    }
-  }
-  return exact_graph(context, rows, options, std::move(rounds));
+    return exact_graph(context, rows, options);
+  return ascend("build_knn_graph", context, rows, options, tuning);
 }
 
 }  // namespace nearwise

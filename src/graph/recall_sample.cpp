@@ -1,17 +1,28 @@
 #include "graph/recall_sample.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "core/distance.h"
+#include "backend/context_state.h"
+#include "core/checked.h"
+#include "core/convert.h"
+#include "core/float_environment.h"
+#include "core/plain_distance.h"
+#include "core/proportion_interval.h"
 #include "graph/random_streams.h"
 #include "nearwise/exact.h"
 
 namespace nearwise::graph {
+namespace {
+
+constexpr std::size_t task_rows = 64;
+
+}  // namespace
 
 RecallSample::RecallSample(const Context& context, const RowsView& rows, std::size_t degree, Metric metric,
                            std::size_t count)
-    : all_rows_(rows.rows()),
+    : context_(context),
+      rows_(rows),
+      metric_(metric),
       degree_(std::min(degree, rows.rows() - 1)),
       sample_(context, rows, std::min(count, rows.rows()), random_stream(context.seed(), Draw::recall)),
       limits_(sample_.view().rows()) {
@@ -19,9 +30,9 @@ RecallSample::RecallSample(const Context& context, const RowsView& rows, std::si
   for (std::size_t i = 0; i < limits_.size(); ++i) {
     // Without the row itself, wherever it stands; among many duplicates it may not be there at all.
     const auto ids = nearest.ids.row(i);
-    const bool there = std::ranges::find(ids, static_cast<Id>(row(i))) != ids.end();
+    const bool there = std::ranges::find(ids, static_cast<Id>(sample_.number(i))) != ids.end();
     limits_[i] = sort_key(metric, nearest.distances(i, there ? degree_ : degree_ - 1));
-    if (there && ids[degree_] == static_cast<Id>(row(i)))
+    if (there && ids[degree_] == static_cast<Id>(sample_.number(i)))
       limits_[i] = sort_key(metric, nearest.distances(i, degree_ - 1));
   }
 }
@@ -31,36 +42,48 @@ std::uint64_t RecallSample::bytes(const RowsView& rows, std::size_t degree, std:
          std::min(count, rows.rows()) * (degree + 1) * (sizeof(Id) + sizeof(float));
 }
 
-RecallEstimate RecallSample::estimate(std::span<const std::size_t> found) const {
+std::size_t RecallSample::found(std::size_t index, std::vector<Id> ids) const {
+  // A neighbour counts once, and the row itself never.
+  std::ranges::sort(ids);
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  std::erase_if(ids, [&](Id id) { return id == no_id || id == static_cast<Id>(sample_.number(index)); });
+  std::vector<double> own(rows_.dim());
+  std::vector<double> other(rows_.dim());
+  row_to_double(sample_.view(), index, own.data());
+  const double norm = sum_of_squares(own);
+  const auto counted = std::ranges::count_if(ids, [&](Id id) {
+    row_to_double(rows_, static_cast<std::size_t>(id), other.data());
+    return sort_key(metric_, plain_distance(metric_, own, norm, other)) <= limits_[index];
+  });
+  return std::min(static_cast<std::size_t>(counted), degree_);
+}
+
+RecallEstimate RecallSample::estimate(
+    const std::function<std::vector<Id>(std::uint32_t row)>& neighbors) const {
+  std::vector<std::size_t> counts(limits_.size());
+  context_.state().threads->for_each(divide_up(counts.size(), task_rows), [&](std::size_t task) {
+    const DefaultFloatEnvironment environment;
+    for (std::size_t i = task * task_rows; i < std::min(counts.size(), (task + 1) * task_rows); ++i)
+      counts[i] = found(i, neighbors(sample_.number(i)));
+  });
   // In whole numbers: the mean is rounded once.
   std::uint64_t sum = 0;
   std::uint64_t squares = 0;
-  for (const std::size_t given : found) {
-    const std::uint64_t counted = std::min(given, degree_);
-    sum += counted;
-    squares += counted * counted;
+  for (const std::uint64_t count : counts) {
+    sum += count;
+    squares += count * count;
   }
-  const auto trials = static_cast<double>(found.size() * degree_);
+  const auto trials = static_cast<double>(counts.size() * degree_);
   const double mean = static_cast<double>(sum) / trials;
   const double mean_square = static_cast<double>(squares) / trials / static_cast<double>(degree_);
-  RecallEstimate estimate = interval_of(mean, std::max(0.0, mean_square - mean * mean), found.size());
-  if (found.size() == all_rows_) estimate.low = estimate.high = mean;
+  RecallEstimate estimate = interval_of(mean, std::max(0.0, mean_square - mean * mean), counts.size());
+  if (counts.size() == rows_.rows()) estimate.low = estimate.high = mean;
   return estimate;
 }
 
 RecallEstimate interval_of(double mean, double variance, std::size_t count) {
-  constexpr double z = 1.959963984540054;
-  // Of numbers that are 0 or 1 the variance is mean * (1 - mean); the less they spread, the more trials each is worth.
-  const double spread = mean * (1 - mean);
-  const double trials = static_cast<double>(count) * (variance > 0 ? std::max(1.0, spread / variance) : 1.0);
-  const double scale = 1 + z * z / trials;
-  const double middle = (mean + z * z / (2 * trials)) / scale;
-  const double half = z * std::sqrt(spread / trials + z * z / (4 * trials * trials)) / scale;
-  return {.value = mean,
-          // The rounding of the two must not leave the mean outside.
-          .low = std::clamp(middle - half, 0.0, mean),
-          .high = std::clamp(middle + half, mean, 1.0),
-          .rows = count};
+  const auto [low, high] = proportion_interval(mean, variance, count);
+  return {.value = mean, .low = low, .high = high, .rows = count};
 }
 
 }  // namespace nearwise::graph

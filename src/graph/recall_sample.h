@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
+#include <functional>
 #include <vector>
 
 #include "graph/row_sample.h"
@@ -18,19 +18,20 @@ class RecallSample {
 
   static std::uint64_t bytes(const RowsView& rows, std::size_t degree, std::size_t count);
 
-  std::size_t size() const { return limits_.size(); }
-  std::uint32_t row(std::size_t index) const { return sample_.number(index); }
-  // The key (core/distance.h) of the last exact neighbour: those with larger ones do not count.
-  float limit(std::size_t index) const { return limits_[index]; }
-
-  // found [size]: how many neighbours of each row of the sample count.
-  RecallEstimate estimate(std::span<const std::size_t> found) const;
+  // neighbors(row): the ids that a graph has for it, below the number of rows or no_id. Which of them count is decided by
+  // distances computed here, by their definition: a backend that is wrong about distances does not judge itself.
+  RecallEstimate estimate(const std::function<std::vector<Id>(std::uint32_t row)>& neighbors) const;
 
  private:
-  const std::size_t all_rows_;
+  std::size_t found(std::size_t index, std::vector<Id> ids) const;
+
+  const Context context_;
+  const RowsView rows_;
+  const Metric metric_;
   const std::size_t degree_;  // that there are other rows for
   RowSample sample_;
-  std::vector<float> limits_;
+  std::vector<float>
+      limits_;  // the key (core/distance.h) of the last exact neighbour: those with larger ones do not count
 };
 
 // Wilson's interval for the mean of numbers in [0, 1], as many trials as their spread is worth.

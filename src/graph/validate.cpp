@@ -1,12 +1,13 @@
 // What a graph promises, and the measure of what it does not.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "core/check.h"
+#include "core/checked.h"
 #include "core/distance.h"
 #include "core/float_environment.h"
+#include "graph/contract.h"
 #include "graph/recall_sample.h"
 #include "nearwise/exact.h"
 #include "nearwise/knn_graph.h"
@@ -56,6 +57,24 @@ void KnnGraph::validate() const {
     validate_row(row, rows(), neighbors.ids.row(row), neighbors.distances.row(row), metric);
 }
 
+void graph::check_contract(const Context& context, const KnnGraph& graph) {
+  constexpr std::size_t task_rows = 4096;
+  const Neighbors& neighbors = graph.neighbors;
+  if (neighbors.distances.rows() != graph.rows() || neighbors.distances.cols() != graph.degree())
+    graph.validate();
+  try {
+    context.state().threads->for_each(divide_up(graph.rows(), task_rows), [&](std::size_t task) {
+      context.state().cancel.check();
+      for (std::size_t row = task * task_rows; row < std::min(graph.rows(), (task + 1) * task_rows); ++row)
+        validate_row(row, graph.rows(), neighbors.ids.row(row), neighbors.distances.row(row), graph.metric);
+    });
+  } catch (const Error& error) {
+    // Whichever came first: the lowest is told.
+    if (error.code() == ErrorCode::corrupt) graph.validate();
+    throw;
+  }
+}
+
 RecallEstimate measure_recall(const Context& context, RowsView rows, const Neighbors& neighbors,
                               Metric metric, std::size_t sample) {
   check_rows("measure_recall", context, rows, rows);
@@ -69,30 +88,13 @@ RecallEstimate measure_recall(const Context& context, RowsView rows, const Neigh
   const DefaultFloatEnvironment environment;
   const graph::RecallSample exact(context, rows, neighbors.ids.cols(), metric,
                                   sample == 0 ? rows.rows() : sample);
-  const std::size_t row_bytes = rows.dim() * element_size(rows.type());
-  std::vector<std::size_t> found(exact.size());
-  // Distances are computed again: those given are part of what is judged.
-  for (std::size_t i = 0; i < exact.size(); ++i) {
-    const std::uint32_t row = exact.row(i);
-    std::vector<Id> ids(neighbors.ids.row(row).begin(), neighbors.ids.row(row).end());
-    std::ranges::sort(ids);
-    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-    std::erase_if(ids, [&](Id id) { return id == no_id || id == static_cast<Id>(row); });
-    if (ids.empty()) continue;
-    std::vector<std::byte> gathered(ids.size() * row_bytes);
-    for (std::size_t j = 0; j < ids.size(); ++j) {
-      require(ids[j] >= 0 && static_cast<std::size_t>(ids[j]) < rows.rows(),
-              "measure_recall: ids from 0 to {} expected, given {} in row {}", rows.rows() - 1, ids[j], row);
-      std::memcpy(gathered.data() + j * row_bytes, rows.row(static_cast<std::size_t>(ids[j])), row_bytes);
-    }
-    const RowsView listed(gathered.data(), rows.type(), ids.size(), rows.dim(), row_bytes);
-    const Neighbors distances = knn(context, rows.slice(row, 1), listed, ids.size(), {.metric = metric});
-    found[i] =
-        static_cast<std::size_t>(std::ranges::count_if(distances.distances.row(0), [&](float distance) {
-          return sort_key(metric, distance) <= exact.limit(i);
-        }));
-  }
-  return exact.estimate(found);
+  return exact.estimate([&](std::uint32_t row) {
+    const auto ids = neighbors.ids.row(row);
+    for (const Id id : ids)
+      require(id == no_id || (id >= 0 && static_cast<std::size_t>(id) < rows.rows()),
+              "measure_recall: ids from 0 to {} expected, given {} in row {}", rows.rows() - 1, id, row);
+    return std::vector<Id>(ids.begin(), ids.end());
+  });
 }
 
 }  // namespace nearwise

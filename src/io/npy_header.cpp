@@ -166,12 +166,17 @@ NpyHeader parse_npy_header(std::span<const std::byte> head, const std::string& s
 }
 
 std::string make_npy_header(std::string_view descr, std::uint64_t rows, std::uint64_t columns) {
+  return make_npy_header(descr, {rows, columns});
+}
+
+std::string make_npy_header(std::string_view descr, const std::vector<std::uint64_t>& shape) {
   std::string header(magic);
   header += {'\x01', '\x00'};
   constexpr std::uint16_t length = written_npy_header_bytes - 10;
   header += {static_cast<char>(length & 0xFF), static_cast<char>(length >> 8)};
-  header +=
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}, {}), }}", descr, rows, columns);
+  // A tuple of one number is written with a comma behind it.
+  header += fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr,
+                        fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   NEARWISE_ASSERT(header.size() < written_npy_header_bytes);
   header.resize(written_npy_header_bytes - 1, ' ');
   header += '\n';

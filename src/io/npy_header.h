@@ -31,5 +31,7 @@ NpyHeader parse_npy_header(std::span<const std::byte> head, const std::string& s
 // and filled in last.
 inline constexpr std::size_t written_npy_header_bytes = 128;
 std::string make_npy_header(std::string_view descr, std::uint64_t rows, std::uint64_t columns);
+// Of any shape; an empty one is a single value.
+std::string make_npy_header(std::string_view descr, const std::vector<std::uint64_t>& shape);
 
 }  // namespace nearwise

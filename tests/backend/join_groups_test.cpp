@@ -41,14 +41,16 @@ struct Joined {
   std::vector<NeighborEntry> lists;
 };
 
+// All groups or none are apart. begun: lists that the state is started with, empty where there are none.
 Joined join(const Context& context, RowsView rows, const std::vector<oracle::JoinGroup>& groups,
-            std::size_t degree, Metric metric) {
+            std::size_t degree, Metric metric, const std::vector<NeighborEntry>& begun = {}) {
   Joined joined;
   joined.order.resize(rows.rows());
   // Some order that is not the rows' own.
   for (std::size_t i = 0; i < rows.rows(); ++i)
     joined.order[i] = static_cast<std::uint32_t>(rows.rows() - 1 - i);
   joined.lists.assign(rows.rows() * degree, empty_entry);
+  if (!begun.empty()) joined.lists = begun;
   std::vector<std::uint32_t> members;
   std::vector<std::uint64_t> ends;
   std::vector<std::uint32_t> fresh;
@@ -66,8 +68,10 @@ Joined join(const Context& context, RowsView rows, const std::vector<oracle::Joi
                                             .bytes = are_bytes(*stream, rows.slice(0, 0), rows, metric),
                                             .centre = centre,
                                             .degree = degree,
-                                            .lists = joined.lists});
-  dispatch(&Ops::join_groups, "join_groups", *stream, JoinGroupsArgs{*state, {members, ends, fresh}});
+                                            .lists = joined.lists,
+                                            .begun = !begun.empty()});
+  dispatch(&Ops::join_groups, "join_groups", *stream,
+           JoinGroupsArgs{*state, {members, ends, fresh, !groups.empty() && groups.front().apart}});
   return joined;
 }
 
@@ -115,6 +119,39 @@ TEST_P(JoinGroups, ListsAreTheOraclesForEveryKindOfData) {
 
 INSTANTIATE_TEST_SUITE_P(Metrics, JoinGroups, ::testing::ValuesIn(support::every_metric),
                          support::metric_name);
+
+// Would catch: members of one part that meet each other, a panel of the wrong part.
+TEST_P(JoinGroups, PartsThatAreApartMeetEachOtherOnly) {
+  for (const ElementType type : support::every_type) {
+    const Rows rows(support::generate(Kind::exact_duplicates, 310, 33, 9), type);
+    SCOPED_TRACE(name(type));
+    std::vector<oracle::JoinGroup> groups = make_groups(310, 10);
+    for (oracle::JoinGroup& group : groups) group.apart = true;
+    expect_lists(rows, groups, 5, GetParam());
+    if (HasFatalFailure()) return;
+  }
+  const Rows huge(support::generate(Kind::huge, 120, 9, 4), ElementType::f32);
+  std::vector<oracle::JoinGroup> groups = make_groups(120, 5);
+  for (oracle::JoinGroup& group : groups) group.apart = true;
+  expect_lists(huge, groups, 5, GetParam());
+}
+
+// Would catch: cutoffs that do not know of the neighbours that lists begin with, or know them too well.
+TEST_P(JoinGroups, ListsThatHaveBegunGoOnAsIfTheyHadNeverStopped) {
+  for (const ElementType type : {ElementType::f32, ElementType::u8}) {
+    const Rows rows(support::generate(Kind::exact_duplicates, 310, 12, 11), type);
+    const std::vector<oracle::JoinGroup> first = make_groups(310, 12);
+    const std::vector<oracle::JoinGroup> second = make_groups(310, 13);
+    std::vector<oracle::JoinGroup> both = first;
+    both.insert(both.end(), second.begin(), second.end());
+    for (const Context& context : support::every_instruction_set()) {
+      const std::vector<NeighborEntry> before = join(context, rows, first, 5, GetParam()).lists;
+      EXPECT_EQ(join(context, rows, second, 5, GetParam(), before).lists,
+                join(context, rows, both, 5, GetParam()).lists)
+          << context.isa() << " " << name(type);
+    }
+  }
+}
 
 // f32 rows of whole bytes are multiplied as such, long ones beyond what f32 can hold of their scores.
 TEST(JoinGroupsOfBytes, ListsAreTheOracles) {

@@ -1,4 +1,4 @@
-"""nearwise knn, kmeans, build and search --device: the CPU's answer on every device of the machine, and words for those it does not have."""
+"""nearwise knn, kmeans, graph build, build and search --device: the CPU's answer on every device of the machine, and words for those it does not have."""
 import json
 
 import pytest
@@ -33,6 +33,17 @@ def test_every_device_trains_the_same_centroids(nearwise, devices, small, tmp_pa
                  "-o", device + ".fbin", "--assignments", device + ".bin")
     for suffix in (".fbin", ".bin"):
         assert len({(tmp_path / (device + suffix)).read_bytes() for device in devices}) == 1
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "cosine"])
+def test_every_device_builds_the_same_graph(nearwise, devices, small, tmp_path, metric):
+    if devices == ["cpu"]:
+        pytest.skip("this build or machine has no other device")
+    for device in devices:
+        nearwise("graph", "build", "base.fbin", "--degree", 4, "--metric", metric, "--device", device, "-o", device + ".nw")
+        # The file itself says when and on which device it was made.
+        nearwise("convert", device + ".nw", device + ".ibin")
+    assert len({(tmp_path / (device + ".ibin")).read_bytes() for device in devices}) == 1
 
 
 @pytest.mark.parametrize(("metric", "codec"), [("cosine", ["flat"]), ("sqeuclidean", ["pq", "--bits", 4, "--code-bytes", 1])],

@@ -69,14 +69,14 @@ class Joiner {
            dim * sizeof(double) + 1024;
   }
 
-  void join(std::span<const std::uint32_t> members, std::size_t fresh) {
-    if (fresh == 0 || members.size() < 2) return;
+  void join(std::span<const std::uint32_t> members, std::size_t fresh, bool apart) {
+    if (fresh == 0 || members.size() < (apart ? fresh + 1 : 2)) return;
     const auto news = members.first(fresh);
     const auto others = members.subspan(fresh);
     const std::size_t fresh_places = put_rows(news, 0);
     const std::size_t all_places = put_rows(others, fresh_places);
-    meet(news, all_places);
-    meet(others, fresh_places);
+    meet(news, apart ? fresh_places : 0, all_places);
+    meet(others, 0, fresh_places);
   }
 
   // Begins to fetch what joining this group will read, where that is little: groups of rows from everywhere are small.
@@ -131,18 +131,18 @@ class Joiner {
     }
   }
 
-  // Offers the base rows with local numbers below `base_places` to the lists of `queries`.
-  void meet(std::span<const std::uint32_t> queries, std::size_t base_places) {
+  // Offers the base rows with local numbers from `begin` to `end` to the lists of `queries`.
+  void meet(std::span<const std::uint32_t> queries, std::size_t begin, std::size_t end) {
     for (std::size_t first = 0; first < queries.size(); first += most_queries) {
       queries_ = queries.subspan(first, std::min(most_queries, queries.size() - first));
       if (rows_.scores_hold())
-        scan_queries(base_places);
+        scan_queries(begin, end);
       else
-        evaluate_queries(base_places);
+        evaluate_queries(begin, end);
     }
   }
 
-  void scan_queries(std::size_t base_places) {
+  void scan_queries(std::size_t begin, std::size_t end) {
     const std::size_t width = scan_.query_width;
     const std::size_t places = round_up(queries_.size(), width);
     // Queries may be encoded as base rows with the highest bit of every byte flipped; what that makes of the zeros
@@ -160,8 +160,8 @@ class Joiner {
     const std::size_t block =
         std::max<std::size_t>(1, scan_.base_step_bytes / (scan_.base_width * rows_.row_bytes)) *
         scan_.base_width;
-    for (std::size_t first = 0; first < base_places; first += block)
-      scan_block(places / width, first, std::min(block, base_places - first));
+    for (std::size_t first = begin; first < end; first += block)
+      scan_block(places / width, first, std::min(block, end - first));
     for (std::size_t i = 0; i < queries_.size(); ++i) {
       if (counts_[i] == 0) continue;
       drop_excluded(i);
@@ -190,11 +190,11 @@ class Joiner {
   }
 
   // Scores without meaning: every pair is evaluated.
-  void evaluate_queries(std::size_t base_places) {
+  void evaluate_queries(std::size_t begin, std::size_t end) {
     for (std::size_t i = 0; i < queries_.size(); ++i) {
       cpu_.context.cancel.check();
-      for (std::size_t first = 0; first < base_places; first += capacity_) {
-        counts_[i] = static_cast<std::uint32_t>(std::min(capacity_, base_places - first));
+      for (std::size_t first = begin; first < end; first += capacity_) {
+        counts_[i] = static_cast<std::uint32_t>(std::min(capacity_, end - first));
         for (std::size_t j = 0; j < counts_[i]; ++j)
           locals_[i * stride_ + j] = static_cast<std::uint32_t>(first + j);
         offer(i);
@@ -335,7 +335,7 @@ void join_groups(Stream& stream, const JoinGroupsArgs& args) {
     Joiner joiner(cpu, rows, most_members);
     for (std::size_t group = tasks[task]; group < tasks[task + 1]; ++group) {
       if (group + 1 < tasks[task + 1]) joiner.announce(groups.of(group + 1));
-      joiner.join(groups.of(group), groups.fresh[group]);
+      joiner.join(groups.of(group), groups.fresh[group], groups.apart);
     }
   });
 }

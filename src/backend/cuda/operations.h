@@ -17,6 +17,12 @@ std::uint64_t centroid_means_bytes(const Stream& stream, std::size_t rows, std::
 void centroid_means(Stream& stream, const CentroidMeansArgs& args);
 ListSearchCosts list_search_costs(const Stream& stream, const ListSearchShape& shape);
 void list_search(Stream& stream, const ListSearchArgs& args);
+JoinCosts join_costs(const Stream& stream, const KnnCostsArgs& args);
+std::unique_ptr<JoinState> start_join(Stream& stream, const StartJoinArgs& args);
+void join_groups(Stream& stream, const JoinGroupsArgs& args);
+std::uint64_t join_neighborhoods_bytes(const Stream& stream, std::size_t rows, std::size_t degree,
+                                       std::size_t sample);
+void join_neighborhoods(Stream& stream, const JoinNeighborhoodsArgs& args);
 std::uint64_t part_codes_bytes(const Stream& stream, const Codebooks& codebooks);
 void part_codes(Stream& stream, const PartCodesArgs& args);
 std::uint64_t part_tables_bytes(const Stream& stream, const Codebooks& codebooks);

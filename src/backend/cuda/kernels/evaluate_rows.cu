@@ -1,9 +1,7 @@
 #include "backend/cuda/kernels/evaluate_rows.h"
 
 #include "backend/cuda/gpu.h"
-#include "backend/cuda/warp/group_sum.cuh"
-#include "core/convert.h"
-#include "core/distance.h"
+#include "backend/cuda/warp/pair_key.cuh"
 
 namespace nearwise::gpu {
 namespace {
@@ -24,28 +22,8 @@ __global__ void evaluate_rows(EvaluateTask task) {
   const float* const query = task.queries + slot / task.columns * task.dim;
   const T* const row = reinterpret_cast<const T*>(task.rows + row_number * task.stride_bytes);
 
-  double sum = 0;
-  double query_norm = 0;
-  double row_norm = 0;
-  if (is_euclidean(task.metric)) {
-    for (std::uint32_t i = lane; i < task.dim; i += group) {
-      const double difference = static_cast<double>(query[i]) - static_cast<double>(to_float(row[i]));
-      sum += difference * difference;
-    }
-  } else {
-    for (std::uint32_t i = lane; i < task.dim; i += group) {
-      const double x = query[i];
-      const double y = to_float(row[i]);
-      sum += x * y;
-      query_norm += x * x;
-      row_norm += y * y;
-    }
-  }
-  sum = group_sum(sum);
-  query_norm = group_sum(query_norm);
-  row_norm = group_sum(row_norm);
-  if (there && lane == 0)
-    task.keys[slot] = sort_key(task.metric, reported(task.metric, sum, query_norm, row_norm));
+  const float key = pair_key(task.metric, query, row, task.dim, lane);
+  if (there && lane == 0) task.keys[slot] = key;
 }
 
 }  // namespace

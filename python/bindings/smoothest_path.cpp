@@ -1,0 +1,38 @@
+// Smoothest paths for Python.
+#include "nearwise/smoothest_path.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <optional>
+
+#include "bindings.h"
+
+namespace nearwise::python {
+namespace {
+
+// rows, distances, widest
+using Path = std::tuple<NumpyVector<Id>, NumpyVector<float>, std::optional<float>>;
+
+std::optional<Path> find_path(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,
+                              const std::string& metric, Id from, Id to) {
+  const KnnGraph graph = to_knn_graph(ids, distances, metric);
+  std::optional<SmoothestPath> path;
+  {
+    const nb::gil_scoped_release unlocked;
+    path = smoothest_path(graph, from, to);
+  }
+  if (!path) return std::nullopt;
+  return Path{to_numpy<Id>(std::move(path->rows)), to_numpy<float>(std::move(path->distances)), path->widest};
+}
+
+}  // namespace
+
+void bind_smoothest_path(nb::module_& module) {
+  module.def("smoothest_path", find_path, nb::arg("ids"), nb::arg("distances"), nb::arg("metric"),
+             nb::arg("start"), nb::arg("end"),
+             "rows, distances and the widest of them; None: there is no path");
+}
+
+}  // namespace nearwise::python

@@ -1,0 +1,166 @@
+"""nearwise inside scikit-learn: a transformer of rows into their graph of nearest neighbours.
+
+Needs scikit-learn, which nothing else here does: ``pip install nearwise[sklearn]``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Optional, Union
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from nearwise import _options
+from nearwise._exact import Metric, knn
+from nearwise._knn_graph import KnnGraph, build_knn_graph
+from nearwise._neighbors import Neighbors
+
+__all__ = ["KNeighborsTransformer"]
+
+# What scikit-learn calls a metric, and the library. minkowski is scikit-learn's default, with p = 2.
+_METRICS: dict[str, Metric] = {
+    "cosine": "cosine",
+    "euclidean": "euclidean",
+    "l2": "euclidean",
+    "minkowski": "euclidean",
+    "sqeuclidean": "sqeuclidean",
+}
+
+
+class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Turns rows into the sparse matrix of their nearest neighbours, as scikit-learn's class of this name does.
+
+    Stands in front of what takes a precomputed graph: ``DBSCAN(metric="precomputed")``, ``Isomap`` and
+    ``KNeighborsClassifier`` likewise, ``SpectralClustering(affinity="precomputed_nearest_neighbors")``, and scanpy's
+    ``sc.pp.neighbors(transformer=...)``. `fit_transform` builds the graph of the rows by `nearwise.build_knn_graph`, at a
+    recall that is measured; `transform` finds the neighbours of other rows by exact search.
+
+    Parameters
+    ----------
+    mode : {"distance", "connectivity"}
+        What the matrix holds: distances, or ones.
+    n_neighbors : int
+        Neighbours of each row. As in scikit-learn, a row that was fitted is a neighbour of itself: with "connectivity" it is
+        one of them, with "distance" one more.
+    metric : {"euclidean", "l2", "minkowski", "sqeuclidean", "cosine"}
+        minkowski is that with p = 2, the euclidean one.
+    recall : float
+        The share of true neighbours that the graph must hold; 1: exact search.
+    seed : int
+        Of all random numbers.
+    threads, memory_limit
+        As in `nearwise.knn`.
+
+    Attributes
+    ----------
+    graph_ : KnnGraph
+        With its measured recall; only after `fit_transform`.
+    n_samples_fit_, n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.cluster import DBSCAN
+    >>> from sklearn.pipeline import make_pipeline
+    >>> rows = np.array([[0], [0.1], [5], [0.2], [5.1]], dtype=np.float32)
+    >>> transformer = KNeighborsTransformer(n_neighbors=2)
+    >>> make_pipeline(transformer, DBSCAN(eps=0.5, min_samples=2, metric="precomputed")).fit_predict(rows)
+    array([0, 0, 1, 0, 1])
+    >>> transformer.graph_.recall.value
+    1.0
+    """
+
+    def __init__(
+        self,
+        *,
+        mode: Literal["distance", "connectivity"] = "distance",
+        n_neighbors: int = 5,
+        metric: str = "euclidean",
+        recall: float = 0.95,
+        seed: int = 0,
+        threads: int = 0,
+        memory_limit: Union[int, str] = 0,
+    ) -> None:
+        self.mode = mode
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.recall = recall
+        self.seed = seed
+        self.threads = threads
+        self.memory_limit = memory_limit
+
+    def fit(self, X: Any, y: Optional[Any] = None) -> KNeighborsTransformer:
+        """Keeps the rows, which `transform` searches in. Builds nothing."""
+        self._check_parameters()
+        self._fit_X = validate_data(self, X)
+        self.n_samples_fit_ = len(self._fit_X)
+        self.__dict__.pop("graph_", None)  # that of other rows
+        return self
+
+    def transform(self, X: Any) -> csr_matrix:
+        """The nearest fitted rows of each row of X, by exact search: [rows of X, n_samples_fit_]."""
+        check_is_fitted(self)
+        self._check_parameters()
+        queries = validate_data(self, X, reset=False)
+        found = knn(
+            queries,
+            self._fit_X,
+            self._checked_count(),
+            metric=_METRICS[self.metric],
+            threads=self.threads,
+            memory_limit=self.memory_limit,
+        )
+        return self._matrix(found, queries.dtype)
+
+    def fit_transform(self, X: Any, y: Optional[Any] = None) -> csr_matrix:
+        """Fits X and returns the graph of its rows, each its own first neighbour: [n_samples_fit_, n_samples_fit_]."""
+        self.fit(X)
+        count = self._checked_count()
+        self.graph_: KnnGraph = build_knn_graph(
+            self._fit_X,
+            max(count - 1, 1),
+            metric=_METRICS[self.metric],
+            recall=self.recall,
+            seed=self.seed,
+            threads=self.threads,
+            memory_limit=self.memory_limit,
+        )
+        ids, distances = self.graph_.with_self()
+        return self._matrix(Neighbors(ids[:, :count], distances[:, :count]), self._fit_X.dtype)
+
+    def _check_parameters(self) -> None:
+        if self.mode not in ("distance", "connectivity"):
+            raise ValueError(f"mode: expected 'distance' or 'connectivity', given {self.mode!r}")
+        if self.metric not in _METRICS:
+            raise ValueError(f"metric: expected one of {', '.join(_METRICS)}, given {self.metric!r}")
+        _options.count(self.n_neighbors, "n_neighbors")
+
+    def _checked_count(self) -> int:
+        """Entries of each row of the matrix."""
+        count = self.n_neighbors + (self.mode == "distance")
+        if count > self.n_samples_fit_:
+            raise ValueError(
+                f"n_neighbors: expected at most {self.n_samples_fit_ - (self.mode == 'distance')} with mode {self.mode!r} "
+                f"and n_samples_fit = {self.n_samples_fit_}, given {self.n_neighbors}"
+            )
+        return count
+
+    def _matrix(self, found: Neighbors, dtype: np.dtype) -> csr_matrix:
+        rows, count = found.ids.shape
+        # float64 for float64, as scikit-learn's transformers do; the numbers are those of float32.
+        values = found.distances if self.mode == "distance" else np.ones((rows, count), dtype=np.float32)
+        values = values.astype(np.float64 if dtype == np.float64 else np.float32, copy=False)
+        index = np.int32 if max(found.ids.size, self.n_samples_fit_) < 2**31 else np.int64
+        offsets = np.arange(0, rows * count + 1, count, dtype=index)
+        columns = found.ids.reshape(-1).astype(index)
+        return csr_matrix((values.reshape(-1), columns, offsets), shape=(rows, self.n_samples_fit_))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_samples_fit_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags

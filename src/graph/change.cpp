@@ -1,0 +1,161 @@
+// merge_knn_graphs and add_to_knn_graph: two sets of rows whose own neighbours are known get to know each other.
+//
+// Many rows on both sides meet in overlapping cells, those of one side only those of the other. Few rows on one side meet
+// all rows: then everything that was exact stays so. The rest is a build's: descent, measured recall, exact search.
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "core/check.h"
+#include "core/float_environment.h"
+#include "graph/ascent.h"
+#include "graph/change.h"
+#include "graph/change_way.h"
+#include "ops/finite_rows.h"
+#include "ops/memory_limit.h"
+
+namespace nearwise {
+namespace graph {
+namespace {
+
+// Rows [first, first + size) that have a graph.
+struct Part {
+  const Neighbors& neighbors;
+  std::size_t first = 0;
+};
+
+void append_known(const Part& part, std::size_t row, std::vector<KnownNeighbor>& found) {
+  const auto ids = part.neighbors.ids.row(row - part.first);
+  const auto distances = part.neighbors.distances.row(row - part.first);
+  for (std::size_t i = 0; i < ids.size() && ids[i] != no_id; ++i)
+    found.push_back(
+        {static_cast<std::uint32_t>(part.first + static_cast<std::size_t>(ids[i])), distances[i]});
+}
+
+std::vector<std::uint32_t> numbers(std::size_t first, std::size_t count) {
+  std::vector<std::uint32_t> rows(count);
+  std::iota(rows.begin(), rows.end(), static_cast<std::uint32_t>(first));
+  return rows;
+}
+
+// Two sides, and how they get to know each other. Graphs must outlive it.
+class Merge {
+ public:
+  Merge(const char* operation, const Context& context, const RowsView& rows, const KnnGraph& left,
+        const KnnGraph& right, const KnnGraphOptions& options, const Tuning& tuning)
+      : operation_(operation),
+        context_(context),
+        rows_(rows),
+        left_(left),
+        right_(right),
+        options_(options),
+        tuning_(tuning),
+        left_is_small_(left.rows() <= right.rows()),
+        exact_((left_is_small_ ? right : left).report.method == GraphMethod::exact),
+        way_(choose_way(rows.rows(), std::min(left.rows(), right.rows()), exact_, options, tuning)) {}
+
+  std::uint64_t bytes() const { return bytes_of(way_, context_, rows_, options_, tuning_); }
+
+  KnnGraph merged() const {
+    const std::size_t left_rows = left_.rows();
+    const KnownNeighbors known = [&](std::size_t row, std::vector<KnownNeighbor>& found) {
+      append_known(row < left_rows ? Part{left_.neighbors, 0} : Part{right_.neighbors, left_rows}, row,
+                   found);
+    };
+    if (way_ == Way::exact) return exact_graph(context_, rows_, options_);
+    if (way_ == Way::meet) {
+      const std::vector<std::uint32_t> few =
+          left_is_small_ ? numbers(0, left_rows) : numbers(left_rows, right_.rows());
+      return meet_all(operation_, context_, rows_, {known, few, exact_}, options_, tuning_);
+    }
+    return ascend(operation_, context_, rows_, options_, tuning_,
+                  [&](Builder& builder) { builder.join_sides(left_rows, known); });
+  }
+
+ private:
+  const char* const operation_;
+  const Context& context_;
+  const RowsView rows_;
+  const KnnGraph& left_;
+  const KnnGraph& right_;
+  const KnnGraphOptions& options_;
+  const Tuning& tuning_;
+  const bool left_is_small_;
+  const bool exact_;  // what the larger side knows of itself
+  const Way way_;
+};
+
+}  // namespace
+
+KnnGraph merge(const Context& context, const RowsView& rows, const KnnGraph& left, const KnnGraph& right,
+               const KnnGraphChangeOptions& options, const Tuning& tuning) {
+  const char* const operation = "merge_knn_graphs";
+  const KnnGraphOptions all = options_of(left, options);
+  check_arguments(operation, context, rows, all);
+  require(left.metric == right.metric, "{}: both graphs must have the same metric, given {} and {}",
+          operation, name(left.metric), name(right.metric));
+  require(left.degree() == right.degree(), "{}: both graphs must have the same degree, given {} and {}",
+          operation, left.degree(), right.degree());
+  require(rows.rows() == left.rows() + right.rows(),
+          "{}: the rows of both graphs, {} and {}, expected, given {} rows", operation, left.rows(),
+          right.rows(), rows.rows());
+  const DefaultFloatEnvironment environment;
+  context.state().cancel.check();
+  check_finite(operation, context, rows);
+  const Merge merge(operation, context, rows, left, right, all, tuning);
+  check_memory(operation, context, merge.bytes());
+  check_graph(operation, "the left graph", context, rows.slice(0, left.rows()), left);
+  check_graph(operation, "the right graph", context, rows.slice(left.rows(), right.rows()), right);
+  return merge.merged();
+}
+
+KnnGraph add(const Context& context, const RowsView& rows, const KnnGraph& graph,
+             const KnnGraphChangeOptions& options, const Tuning& tuning, const Tuning& building) {
+  const char* const operation = "add_to_knn_graph";
+  const KnnGraphOptions all = options_of(graph, options);
+  check_arguments(operation, context, rows, all);
+  require(rows.rows() >= graph.rows(), "{}: the {} rows of the graph and then others expected, given {} rows",
+          operation, graph.rows(), rows.rows());
+  const DefaultFloatEnvironment environment;
+  context.state().cancel.check();
+  check_finite(operation, context, rows);
+  const std::size_t more = rows.rows() - graph.rows();
+  const RowsView newcomers = rows.slice(graph.rows(), more);
+  const bool known_exactly = graph.report.method == GraphMethod::exact;
+  const Way way = choose_way(rows.rows(), more, known_exactly, all, tuning);
+  const std::uint64_t other_bytes = more * all.degree * (sizeof(Id) + sizeof(float));
+  check_memory(operation, context,
+               way != Way::cells ? bytes_of(way, context, rows, all, tuning)
+                                 : std::max(Builder::bytes(context, newcomers, all, building),
+                                            Builder::bytes(context, rows, all, tuning) + other_bytes));
+  check_graph(operation, "the graph", context, rows.slice(0, graph.rows()), graph);
+  if (way == Way::exact) return exact_graph(context, rows, all);
+  if (way == Way::meet) {
+    const KnownNeighbors known = [&](std::size_t row, std::vector<KnownNeighbor>& found) {
+      if (row < graph.rows()) append_known({graph.neighbors, 0}, row, found);
+    };
+    const std::vector<std::uint32_t> few = numbers(graph.rows(), more);
+    return meet_all(operation, context, rows, {known, few, known_exactly}, all, tuning);
+  }
+  KnnGraphOptions silent = all;
+  silent.on_round = {};
+  const KnnGraph other = build(context, newcomers, silent, building);
+  const Reservation reservation(*context.state().budget, other_bytes);
+  return Merge(operation, context, rows, graph, other, all, tuning).merged();
+}
+
+}  // namespace graph
+
+KnnGraph merge_knn_graphs(const Context& context, RowsView rows, const KnnGraph& left, const KnnGraph& right,
+                          const KnnGraphChangeOptions& options) {
+  return graph::merge(context, rows, left, right, options,
+                      graph::change_tuning(left.degree(), options.recall));
+}
+
+KnnGraph add_to_knn_graph(const Context& context, RowsView rows, const KnnGraph& graph,
+                          const KnnGraphChangeOptions& options) {
+  return graph::add(context, rows, graph, options, graph::change_tuning(graph.degree(), options.recall),
+                    graph::usual_tuning(graph.degree(), options.recall));
+}
+
+}  // namespace nearwise

@@ -1,0 +1,36 @@
+// Sets of rows that only ever grow together (union-find). The lowest row stands for its set, so the outcome does not
+// depend on the order of unions. One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace nearwise::graph {
+
+class DisjointSets {
+ public:
+  explicit DisjointSets(std::size_t rows) : parent_(rows) {
+    std::iota(parent_.begin(), parent_.end(), std::uint32_t{0});
+  }
+
+  // The lowest row of the set that `row` is in.
+  std::uint32_t lowest(std::uint32_t row) {
+    while (parent_[row] != row) row = parent_[row] = parent_[parent_[row]];
+    return row;
+  }
+
+  void unite(std::uint32_t left, std::uint32_t right) {
+    left = lowest(left);
+    right = lowest(right);
+    if (left > right) std::swap(left, right);
+    parent_[right] = left;
+  }
+
+ private:
+  std::vector<std::uint32_t> parent_;  // never above its row
+};
+
+}  // namespace nearwise::graph
