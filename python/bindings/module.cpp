@@ -6,11 +6,15 @@ NB_MODULE(_core, module) {
   module.doc() = "The C++ side of nearwise. Private: use the functions of the package.";
   bind_error(module);
   bind_matrix(module);
+  bind_additive_quantizer(module);
   bind_device_memory(module);
   bind_exact(module);
   bind_ivf(module);
   bind_kmeans(module);
   bind_knn_graph(module);
+  bind_smoothest_path(module);
+  bind_graph_structure(module);
+  bind_graph_export(module);
   bind_prepared_base(module);
   bind_product_quantizer(module);
   bind_rotation(module);

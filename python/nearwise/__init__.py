@@ -8,10 +8,12 @@ A wrong argument is a ValueError or TypeError that says what was expected and wh
 can go wrong is a `nearwise.Error` with a `code`.
 """
 
+from nearwise._additive_quantizer import AdditiveQuantizer, load_additive_quantizer
 from nearwise._core import ContainerInfo, SectionInfo
 from nearwise._core import version as _version
 from nearwise._error import Error
 from nearwise._exact import exact_knn_graph, knn
+from nearwise._graph_uses import RowGroups, SmoothestPath
 from nearwise._ivf import Ivf, IvfFlat, IvfPq, MeasuredRecall, load_ivf
 from nearwise._kmeans import KMeans, assign, train_hierarchical_kmeans, train_kmeans
 from nearwise._knn_graph import (
@@ -21,6 +23,7 @@ from nearwise._knn_graph import (
     build_knn_graph,
     load_knn_graph,
     measure_recall,
+    merge_knn_graphs,
 )
 from nearwise._machine import info
 from nearwise._neighbors import Neighbors
@@ -36,6 +39,7 @@ from nearwise._vector_file import read_neighbors, read_vectors, write_neighbors,
 __version__ = _version()
 
 __all__ = [
+    "AdditiveQuantizer",
     "ContainerInfo",
     "Error",
     "Exact",
@@ -52,9 +56,11 @@ __all__ = [
     "RangeNeighbors",
     "RecallEstimate",
     "Rotation",
+    "RowGroups",
     "SavedNeighbors",
     "SectionInfo",
     "Selection",
+    "SmoothestPath",
     "__version__",
     "assign",
     "build_knn_graph",
@@ -63,9 +69,11 @@ __all__ = [
     "inspect",
     "knn",
     "load",
+    "load_additive_quantizer",
     "load_ivf",
     "load_knn_graph",
     "measure_recall",
+    "merge_knn_graphs",
     "range_search",
     "read_neighbors",
     "read_vectors",

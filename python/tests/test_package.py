@@ -104,7 +104,7 @@ def test_keywords_are_the_fields_of_the_options():
 
 
 def test_import_needs_numpy_only():
-    code = "import sys, nearwise; print(sorted({'ml_dtypes', 'torch', 'pytest'} & set(sys.modules)))"
+    code = "import sys, nearwise; print(sorted({'ml_dtypes', 'torch', 'pytest', 'scipy', 'sklearn'} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert result.stdout == "[]\n", result.stderr
 

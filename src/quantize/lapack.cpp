@@ -16,6 +16,9 @@ void dsyevd_(const char* jobz, const char* uplo, const int* n, double* a, const 
 void dgesdd_(const char* jobz, const int* m, const int* n, double* a, const int* lda, double* s, double* u,
              const int* ldu, double* vt, const int* ldvt, double* work, const int* lwork, int* iwork,
              int* info, std::size_t);
+void dpotrf_(const char* uplo, const int* n, double* a, const int* lda, int* info, std::size_t);
+void dpotrs_(const char* uplo, const int* n, const int* nrhs, const double* a, const int* lda, double* b,
+             const int* ldb, int* info, std::size_t);
 void dgemm_(const char* trans_a, const char* trans_b, const int* m, const int* n, const int* k,
             const double* alpha, const double* a, const int* lda, const double* b, const int* ldb,
             const double* beta, double* c, const int* ldc, std::size_t, std::size_t);
@@ -108,6 +111,18 @@ void nearest_orthogonal(MemoryBudget& budget, std::span<double> matrix, std::siz
   const double zero = 0;
   dgemm_("N", "N", &size, &size, &size, &one, left.data(), &size, right.data(), &size, &zero, matrix.data(),
          &size, 1, 1);
+}
+
+void solve_positive(std::span<double> matrix, std::size_t n, std::span<double> right) {
+  const int size = static_cast<int>(n);
+  const int sides = static_cast<int>(right.size() / n);
+  int info = 0;
+  const SingleThreaded scope;
+  // What is below the diagonal by rows is above it by columns.
+  dpotrf_("U", &size, matrix.data(), &size, &info, 1);
+  check_info("dpotrf", info);
+  dpotrs_("U", &size, &sides, matrix.data(), &size, right.data(), &size, &info, 1);
+  check_info("dpotrs", info);
 }
 
 }  // namespace nearwise::quantize

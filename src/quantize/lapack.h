@@ -1,5 +1,6 @@
-// The two decompositions that rotations need, from the LAPACK of the BLAS that this build is linked with. Its results depend
-// on the library and the CPU it finds, not on the number of threads: it is held to one.
+// The decompositions that rotations need, and the equations that additive codebooks solve, from the LAPACK of the BLAS that
+// this build is linked with. Its results depend on the library and the CPU it finds, not on the number of threads: it is held
+// to one.
 #pragma once
 
 #include <cstddef>
@@ -22,5 +23,9 @@ void eigenvectors(MemoryBudget& budget, std::span<double> matrix, std::span<doub
 
 // In place: a matrix U S V' becomes U V', the orthogonal matrix Q with the largest sum of products with it.
 void nearest_orthogonal(MemoryBudget& budget, std::span<double> matrix, std::size_t n);
+
+// Solves matrix * x = right for several right sides, one per row of `right`, in place. The matrix is positive definite; only
+// its elements (i, j) with j <= i are read, and they are overwritten.
+void solve_positive(std::span<double> matrix, std::size_t n, std::span<double> right);
 
 }  // namespace nearwise::quantize

@@ -57,6 +57,9 @@ const Backend* cpu_backend() {
               .rotate_bytes = cpu::rotate_bytes,
               .rotate = cpu::rotate,
               .cross_products = cpu::cross_products,
+              .additive_codes_bytes = cpu::additive_codes_bytes,
+              .additive_codes = cpu::additive_codes,
+              .code_sums = cpu::code_sums,
               .select_k_bytes = cpu::select_k_bytes,
               .select_k = cpu::select_k},
   };

@@ -32,6 +32,9 @@ void part_tables(Stream& stream, const PartTablesArgs& args);
 std::uint64_t rotate_bytes(const Stream& stream, std::size_t dim, std::size_t rotated_dim);
 void rotate(Stream& stream, const RotateArgs& args);
 void cross_products(Stream& stream, const CrossProductsArgs& args);
+std::uint64_t additive_codes_bytes(const Stream& stream, const AdditiveCodebooks& codebooks);
+void additive_codes(Stream& stream, const AdditiveCodesArgs& args);
+void code_sums(Stream& stream, const CodeSumsArgs& args);
 std::uint64_t select_k_bytes(const Stream& stream, const SelectKShape& shape);
 void select_k(Stream& stream, const SelectKArgs& args);
 

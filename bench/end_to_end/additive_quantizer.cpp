@@ -1,0 +1,185 @@
+// Training, encoding and search of an additive quantizer, and what product quantizers of as many bytes find.
+//
+//   additive_quantizer [--rows N] [--queries Q] [--dim D] [--data uniform|normal|clusters|offset]
+//                      [--base FILE --query-file FILE] [--train FILE] [--train-rows N] [--type T] [--codebooks M] [--rounds R]
+//                      [--train-iterations I] [--words FILE] [--iterations I,...] [--k K] [--products yes] [--threads T]
+//                      [--isa NAME] [--repeat R]
+//
+// --train: rows to train on, of which --train-rows limits the number; without it those of the base. --words: codewords,
+// [codebooks * 256, dim], instead of a training. --k: searches, too. --products: the same by a plain and an optimized product
+// quantizer, trained on the same rows. Output: one JSON object. Times are medians of the repetitions, but for the training,
+// which is done once; `found` is the share of queries whose nearest row, by exact search, is among the first 1, 10 and 100
+// answers; `hash` tells codes apart.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "backend/dispatch.h"
+#include "harness/command_line.h"
+#include "harness/rows.h"
+#include "harness/timing.h"
+#include "nearwise/nearwise.h"
+
+namespace {
+
+using namespace nearwise;
+
+double repeated_seconds(std::size_t repeat, const auto& work) {
+  std::vector<double> times;
+  for (std::size_t i = 0; i < repeat; ++i) times.push_back(bench::seconds(work));
+  return bench::median(times);
+}
+
+AdditiveQuantizer with_words(const std::string& path) {
+  const VectorFile file = VectorFile::open(path);
+  const Matrix<float> words = bench::converted<float>(file.rows());
+  // No search is timed with them.
+  const std::vector<float> norms(AdditiveQuantizer::centroids, 0.0F);
+  return AdditiveQuantizer::from_codebooks(words.cols(), {words.data(), words.rows() * words.cols()}, norms);
+}
+
+bench::OwnedRows training_rows(const bench::Options& options, RowsView base) {
+  const std::size_t most = options.number("train-rows", 100'000);
+  const auto first = [&](RowsView rows) {
+    return bench::converted(rows.slice(0, std::min(most, rows.rows())), base.type());
+  };
+  return options.has("train") ? first(VectorFile::open(options.text("train", "")).rows()) : first(base);
+}
+
+AdditiveQuantizer trained_on(const Context& context, const bench::Options& options, RowsView rows) {
+  return AdditiveQuantizer::train(context, rows,
+                                  {.codebooks = options.number("codebooks", 7),
+                                   .rounds = options.number("rounds", 25),
+                                   .iterations = options.number("train-iterations", 8),
+                                   .rows_per_centroid = 0});
+}
+
+std::string hash_of(const Matrix<std::uint8_t>& codes) {
+  std::uint64_t hash = 0xCBF29CE484222325;
+  for (std::size_t i = 0; i < codes.rows() * codes.cols(); ++i)
+    hash = (hash ^ codes.data()[i]) * 0x100000001B3;
+  return fmt::format("{:016x}", hash);
+}
+
+// The mean squared distance of the rows from what the codes stand for.
+double error_of(const Context& context, const AdditiveQuantizer& quantizer, RowsView rows,
+                const Matrix<std::uint8_t>& codes) {
+  const Matrix<float> decoded = quantizer.decode(context, codes);
+  const Matrix<float> given = bench::converted<float>(rows);
+  double sum = 0;
+  for (std::size_t i = 0; i < rows.rows() * rows.dim(); ++i) {
+    const double difference = static_cast<double>(given.data()[i]) - static_cast<double>(decoded.data()[i]);
+    sum += difference * difference;
+  }
+  return sum / static_cast<double>(rows.rows());
+}
+
+nlohmann::json shares_found(const Neighbors& nearest, const Neighbors& found) {
+  nlohmann::json shares;
+  for (const std::size_t first : std::array<std::size_t, 3>{1, 10, 100}) {
+    if (first > found.ids.cols()) continue;
+    std::size_t count = 0;
+    for (std::size_t query = 0; query < found.ids.rows(); ++query) {
+      const auto row = found.ids.row(query).first(first);
+      count += std::ranges::find(row, nearest.ids(query, 0)) != row.end() ? 1 : 0;
+    }
+    shares[std::to_string(first)] = static_cast<double>(count) / static_cast<double>(found.ids.rows());
+  }
+  return shares;
+}
+
+// The best of all codes by the sums of their entries in the tables of the quantizer.
+Neighbors search_products(const Context& context, const auto& quantizer, RowsView queries,
+                          const Matrix<std::uint8_t>& codes, std::size_t k) {
+  constexpr std::size_t tile = 16;
+  Neighbors found{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
+  Matrix<float> sums(tile, codes.rows());
+  const auto stream = open_stream(context);
+  for (std::size_t first = 0; first < queries.rows(); first += tile) {
+    const std::size_t count = std::min(tile, queries.rows() - first);
+    const Matrix<float> tables = quantizer.tables(context, queries.slice(first, count));
+    const MatrixView<float> part = sums.view().slice(0, count);
+    dispatch(&Ops::code_sums, "additive_quantizer", *stream, CodeSumsArgs{tables, codes, part});
+    const Selection best = select_k(context, part, k);
+    std::copy_n(best.ids.data(), count * k, found.ids.row(first).data());
+  }
+  return found;
+}
+
+nlohmann::json product_report(const Context& context, const auto& quantizer, const bench::Data& data,
+                              const Neighbors& nearest, std::size_t k) {
+  const Matrix<std::uint8_t> codes = quantizer.encode(context, data.base);
+  return {{"error", quantizer.error(context, data.base)},
+          {"found", shares_found(nearest, search_products(context, quantizer, data.queries, codes, k))}};
+}
+
+nlohmann::json measure(const bench::Options& options) {
+  const bench::Data data = bench::load_data(options, parse_element_type(options.text("type", "f32")));
+  const RowsView rows = data.base;
+  const RowsView queries = data.queries;
+  const Context context = Context::cpu(
+      {.threads = static_cast<int>(options.number("threads", 0)), .isa = options.text("isa", "")});
+  const std::size_t repeat = options.number("repeat", 1);
+  const bench::OwnedRows train_rows = training_rows(options, rows);
+  std::optional<AdditiveQuantizer> quantizer;
+  const double training = bench::seconds([&] {
+    quantizer.emplace(options.has("words") ? with_words(options.text("words", ""))
+                                           : trained_on(context, options, train_rows));
+  });
+  nlohmann::json report = {{"version", version()},
+                           {"data", data.name},
+                           {"rows", rows.rows()},
+                           {"dim", rows.dim()},
+                           {"codebooks", quantizer->codebooks()},
+                           {"threads", context.threads()},
+                           {"isa", context.isa()},
+                           {"training_seconds", training}};
+  const std::size_t k = options.number("k", 100);
+  std::optional<Neighbors> nearest;
+  if (options.has("k") && queries.rows() != 0) nearest = knn(context, queries, rows, 1);
+  for (const std::size_t iterations : options.numbers("iterations", "16")) {
+    Matrix<std::uint8_t> codes;
+    const double seconds = repeated_seconds(
+        repeat, [&] { codes = quantizer->encode(context, rows, {.iterations = iterations}); });
+    nlohmann::json encoding = {
+        {"iterations", iterations},
+        {"seconds", seconds},
+        {"us_per_row_and_thread", seconds * context.threads() / static_cast<double>(rows.rows()) * 1e6},
+        {"error", error_of(context, *quantizer, rows, codes)},
+        {"hash", hash_of(codes)}};
+    if (nearest) {
+      std::optional<Neighbors> found;
+      const double search = bench::seconds([&] { found = quantizer->search(context, queries, codes, k); });
+      encoding["search_us_per_query"] = search / static_cast<double>(queries.rows()) * 1e6;
+      encoding["found"] = shares_found(*nearest, *found);
+    }
+    report["encodings"].push_back(encoding);
+  }
+  if (nearest && options.has("products")) {
+    const ProductQuantizerOptions wanted = {.parts = quantizer->code_bytes(), .rows_per_centroid = 0};
+    report["pq"] =
+        product_report(context, ProductQuantizer::train(context, train_rows, wanted), data, *nearest, k);
+    report["opq"] =
+        product_report(context, OptimizedProductQuantizer::train(context, train_rows, {.quantizer = wanted}),
+                       data, *nearest, k);
+  }
+  return report;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  const bench::Options options(
+      count, arguments,
+      {"rows", "queries", "dim", "data", "base", "query-file", "train", "train-rows", "type", "codebooks",
+       "rounds", "train-iterations", "words", "iterations", "k", "products", "threads", "isa", "repeat"});
+  fmt::print("{}\n", measure(options).dump());
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "additive_quantizer: {}\n", error.what());
+  return 1;
+}

@@ -1,0 +1,37 @@
+// The alternation of codewords and codes, over rows that have been checked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/progress.h"
+#include "nearwise/additive_quantizer.h"
+#include "nearwise/context.h"
+#include "nearwise/matrix.h"
+
+namespace nearwise::quantize {
+
+struct AdditiveTraining {
+  const char* operation = "";
+  std::size_t codebooks = 1;
+  std::size_t rounds = 0;
+  std::size_t iterations = 1;
+};
+
+struct TrainedCodebooks {
+  std::vector<float> words;  // [codebooks, 256, dim]
+  std::vector<float> norms;  // [256] that do not fall
+};
+
+// Steps that the progress counts, at the most.
+std::uint64_t additive_training_steps(const RowsView& rows, const AdditiveTraining& training);
+
+// Bytes on the budget, at the least.
+std::uint64_t additive_training_bytes(const Context& context, const RowsView& rows,
+                                      const AdditiveTraining& training);
+
+TrainedCodebooks train_additive_codebooks(const Context& context, const RowsView& rows,
+                                          const AdditiveTraining& training, ProgressMeter& progress);
+
+}  // namespace nearwise::quantize

@@ -1,0 +1,66 @@
+// Saved additive quantizers: they come back as they were, and no damage goes unnoticed.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "io/reseal.h"
+#include "io/temporary_folder.h"
+#include "nearwise/storage.h"
+#include "support/additive_cases.h"
+#include "support/error_of.h"
+
+namespace nearwise {
+namespace {
+
+using support::error_of;
+using support::Kind;
+using testing_io::TemporaryFolder;
+
+TEST(AdditiveFile, ComesBackAsItWas) {
+  const TemporaryFolder folder;
+  const AdditiveQuantizer quantizer = support::untrained_additive(Kind::normal, 5, 2, 150);
+  save(quantizer, folder / "words.nw", {{"rows", "none"}});
+  const AdditiveQuantizer loaded = load_additive_quantizer(folder / "words.nw");
+  EXPECT_EQ(loaded.dim(), 5U);
+  EXPECT_EQ(loaded.codebooks(), 2U);
+  EXPECT_EQ(support::words_of(loaded), support::words_of(quantizer));
+  const ContainerInfo info = inspect(folder / "words.nw");
+  EXPECT_EQ(info.kind, "additive_quantizer");
+  EXPECT_EQ(info.metadata.at("provenance.rows"), "none");
+}
+
+TEST(AdditiveFile, AnotherKindIsRefused) {
+  const TemporaryFolder folder;
+  SavedNeighbors other{{Matrix<Id>(1, 1), Matrix<float>(1, 1)}, Metric::sqeuclidean, {}};
+  other.neighbors.ids(0, 0) = 0;
+  other.neighbors.distances(0, 0) = 0;
+  save(other, folder / "other.nw");
+  EXPECT_EQ(error_of([&] { load_additive_quantizer(folder / "other.nw"); }).code(),
+            ErrorCode::invalid_argument);
+}
+
+// With and without right checksums.
+TEST(AdditiveFile, ChangedBytesAreFoundOrHarmless) {
+  const TemporaryFolder folder;
+  save(support::untrained_additive(Kind::normal, 3, 1, 151), folder / "words.nw");
+  const std::vector<std::byte> good = testing_io::read_all(folder / "words.nw");
+  for (std::size_t place = 0; place < good.size(); place += 97) {
+    std::vector<std::byte> bad = good;
+    bad[place] ^= std::byte{64};
+    testing_io::write_all(folder / "bad.nw", bad);
+    EXPECT_THROW(load_additive_quantizer(folder / "bad.nw"), Error) << place;
+    testing_io::reseal(bad);
+    testing_io::write_all(folder / "bad.nw", bad);
+    try {
+      EXPECT_EQ(load_additive_quantizer(folder / "bad.nw").norms().size(), 256U);
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupported ||
+                  error.code() == ErrorCode::invalid_argument)
+          << place << ": " << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nearwise
