@@ -18,12 +18,13 @@ class Ascent {
  public:
   Ascent(const Context& context, const RowsView& rows, const KnnGraphOptions& options, const Tuning& tuning)
       : options_(options),
+        rows_(rows.rows()),
         entries_(static_cast<double>(rows.rows()) * static_cast<double>(tuning.list)),
         most_pairs_(rows.rows() > tuning.last_resort_rows
                         ? std::numeric_limits<double>::infinity()
                         : static_cast<double>(rows.rows()) * static_cast<double>(rows.rows()) / 4),
         sample_(context, rows, options.degree, options.metric, tuning.measured),
-        builder_(context, rows, options, tuning) {}
+        builder_(context, rows, options, tuning, &sample_) {}
 
   // Whether the recall was reached. Where exact search is the last resort, no more than half its time is spent before.
   bool climb(const Tuning& tuning, const FirstStep& first) {
@@ -44,6 +45,8 @@ class Ascent {
         if (rounds_.back().recall.value - before < missing / 10) break;
         if (static_cast<double>(rounds_.back().updates) < entries_ / 10'000) break;
       }
+      const bool exact_is_next = attempt + 1 == tuning.attempts && rows_ <= tuning.last_resort_rows;
+      if (settle(exact_is_next ? rows_ / 16 : std::min(tuning.meet_rows, rows_ / 16))) return true;
     }
     return false;
   }
@@ -52,6 +55,15 @@ class Ascent {
   Neighbors finish() const { return builder_.finish(); }
 
  private:
+  // Rows whose lists still change are far from where they belong. Where these are few, at most `most`, they meet everybody:
+  // the others need no exact search for their sake.
+  bool settle(std::size_t most) {
+    const std::vector<std::uint32_t> changing = builder_.changing_rows();
+    if (changing.empty() || changing.size() > most) return false;
+    builder_.meet_all(changing);
+    return note();
+  }
+
   bool note() {
     rounds_.push_back(
         {.round = rounds_.size(), .updates = builder_.updates(), .recall = builder_.recall(sample_)});
@@ -60,6 +72,7 @@ class Ascent {
   }
 
   const KnnGraphOptions& options_;
+  const std::size_t rows_;
   const double entries_;
   const double most_pairs_;
   RecallSample sample_;

@@ -42,6 +42,11 @@ CellOptions cell_options(const RowsView& rows, Metric metric, const Tuning& tuni
 double pairs_of_cells(const Tuning& tuning) {
   return 2 * static_cast<double>(tuning.overlap) * static_cast<double>(tuning.cell_rows);
 }
+// Members of a cell grow with the overlap too.
+double pairs_of_cells(const Tuning& tuning, const Cells& cells) {
+  const double part = static_cast<double>(cells.overlap()) / static_cast<double>(tuning.overlap);
+  return pairs_of_cells(tuning) * part * part;
+}
 double pairs_of_round(const Tuning& tuning) { return 1500 * static_cast<double>(tuning.sample); }
 // Of two rows of which one meets all others: an estimate, twice that of a pair in a cell.
 constexpr double pairs_of_meeting = 4;
@@ -90,11 +95,12 @@ std::uint64_t Builder::bytes(const Context& context, const RowsView& rows, const
 }
 
 Builder::Builder(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
-                 const Tuning& tuning)
+                 const Tuning& tuning, const RecallSample* sample)
     : context_(context),
       rows_(rows),
       options_(options),
       tuning_(tuning),
+      sample_(sample),
       stream_(open_stream(context)),
       order_(*context.state().budget, rows.rows()),
       place_of_(*context.state().budget, rows.rows()),
@@ -108,19 +114,44 @@ void Builder::join_cells(std::uint64_t attempt) {
     cells.order_rows(order_.span());
     start(nullptr);
   }
+  choose_overlap(cells, [](std::size_t, std::size_t) { return true; });
   dispatch(&Ops::join_groups, "join_groups", *stream_, JoinGroupsArgs{*state_, cells.groups(order_.span())});
   fill_lists();
-  spent_pairs_ += pairs_of_cells(tuning_) * static_cast<double>(rows_.rows());
+  spent_pairs_ += pairs_of_cells(tuning_, cells) * static_cast<double>(rows_.rows());
+}
+
+// Pairs of cells grow with the square of the overlap. Whether neighbours will meet is known before they do: the fewest cells
+// that get the sample to its recall will do. Where none do, rounds of descent follow the usual number.
+void Builder::choose_overlap(Cells& cells,
+                             const std::function<bool(std::size_t row, std::size_t other)>& may_meet) const {
+  if (sample_ == nullptr) return;
+  for (std::size_t nearest = 1; nearest < cells.overlap(); ++nearest) {
+    const RecallEstimate recall = sample_->foresee([&](std::size_t row, std::size_t other) {
+      return knows(row, other) || (may_meet(row, other) && cells.share(row, other, nearest));
+    });
+    if (recall.low < options_.recall) continue;
+    cells.keep(nearest);
+    return;
+  }
+}
+
+bool Builder::knows(std::size_t row, std::size_t other) const {
+  const auto list = lists_.span().subspan(std::size_t{place_of_[row]} * tuning_.list, tuning_.list);
+  return std::ranges::any_of(list, [&](NeighborEntry entry) {
+    return entry != empty_entry && number_of(entry) == place_of_[other];
+  });
 }
 
 void Builder::join_sides(std::size_t left_rows, const KnownNeighbors& known) {
   Cells cells(context_, rows_, cell_options(rows_, options_.metric, tuning_, 0));
   cells.order_rows(order_.span());
   start(&known);
+  choose_overlap(
+      cells, [&](std::size_t row, std::size_t other) { return (row < left_rows) != (other < left_rows); });
   dispatch(&Ops::join_groups, "join_groups", *stream_,
            JoinGroupsArgs{*state_, cells.groups_of_sides(order_.span(), left_rows)});
   fill_lists();
-  spent_pairs_ += pairs_of_cells(tuning_) / 2 * static_cast<double>(rows_.rows());
+  spent_pairs_ += pairs_of_cells(tuning_, cells) / 2 * static_cast<double>(rows_.rows());
 }
 
 void Builder::begin(const KnownNeighbors& known) {
@@ -304,6 +335,17 @@ void Builder::join_neighborhoods(const Random& random, ProgressMeter& progress) 
 std::uint64_t Builder::updates() const {
   return static_cast<std::uint64_t>(std::ranges::count_if(
       lists_.span(), [](NeighborEntry entry) { return entry != empty_entry && is_fresh(entry); }));
+}
+
+std::vector<std::uint32_t> Builder::changing_rows() const {
+  std::vector<std::uint32_t> found;
+  for (std::size_t row = 0; row < rows_.rows(); ++row) {
+    const auto list = lists_.span().subspan(std::size_t{place_of_[row]} * tuning_.list, options_.degree);
+    if (std::ranges::any_of(list,
+                            [](NeighborEntry entry) { return entry != empty_entry && is_fresh(entry); }))
+      found.push_back(static_cast<std::uint32_t>(row));
+  }
+  return found;
 }
 
 RecallEstimate Builder::recall(const RecallSample& sample) const {

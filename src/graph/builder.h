@@ -10,6 +10,7 @@
 
 #include "backend/dispatch.h"
 #include "core/memory.h"
+#include "graph/cells.h"
 #include "graph/recall_sample.h"
 #include "nearwise/knn_graph.h"
 
@@ -17,13 +18,13 @@ namespace nearwise::graph {
 
 // Numbers that were measured (docs/algorithms/knn-graph.md says how).
 struct Tuning {
-  std::size_t list = 0;                      // entries of a row's list, at least the degree
-  std::size_t overlap = 8;                   // cells that a row is in
-  std::size_t cell_rows = 2000;              // members of a cell, on average
-  std::size_t sample = 16;                   // fresh, and other, neighbours that meet, in either direction
-  std::size_t measured = 2000;               // rows of the recall sample
-  std::size_t exact_rows = 64'000;           // up to here exact search is faster
-  std::size_t meet_rows = 4000;              // up to here rows that are new to a graph meet all others
+  std::size_t list = 0;             // entries of a row's list, at least the degree
+  std::size_t overlap = 8;          // cells that a row is in, at the most
+  std::size_t cell_rows = 2000;     // members of a cell, on average, if it is in as many
+  std::size_t sample = 16;          // fresh, and other, neighbours that meet, in either direction
+  std::size_t measured = 2000;      // rows of the recall sample
+  std::size_t exact_rows = 64'000;  // up to here exact search is faster
+  std::size_t meet_rows = 4000;  // up to here rows that are new to a graph, or still change, meet all others
   std::size_t last_resort_rows = 2'000'000;  // up to here it is done where nothing else reaches the recall
   std::size_t attempts = 3;                  // with other cells
   std::size_t rounds = 8;                    // of descent, after each
@@ -46,7 +47,9 @@ using Candidates = std::function<void(std::size_t row, std::vector<std::uint32_t
 
 class Builder {
  public:
-  Builder(const Context& context, const RowsView& rows, const KnnGraphOptions& options, const Tuning& tuning);
+  // sample: if there is one, rows are in no more cells than it takes to get to the recall.
+  Builder(const Context& context, const RowsView& rows, const KnnGraphOptions& options, const Tuning& tuning,
+          const RecallSample* sample = nullptr);
 
   // Bytes on the budget with which it works, its result among them.
   static std::uint64_t bytes(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
@@ -72,6 +75,8 @@ class Builder {
   double spent_pairs() const { return spent_pairs_; }
   // Entries of all lists that came in since the last step but one.
   std::uint64_t updates() const;
+  // The rows with such entries among their nearest neighbours, in their order.
+  std::vector<std::uint32_t> changing_rows() const;
   RecallEstimate recall(const RecallSample& sample) const;
   Neighbors finish() const;
 
@@ -79,6 +84,10 @@ class Builder {
   // known: none, or what lists hold from the start.
   void start(const KnownNeighbors* known);
   void put_known(const KnownNeighbors& known);
+  // may_meet(row, other): whether members of one cell do.
+  void choose_overlap(Cells& cells,
+                      const std::function<bool(std::size_t row, std::size_t other)>& may_meet) const;
+  bool knows(std::size_t row, std::size_t other) const;
   std::size_t most_candidates() const;
   // A round whose neighbourhoods are drawn here.
   void join_neighborhoods(const Random& random, ProgressMeter& progress);
@@ -87,6 +96,7 @@ class Builder {
   const RowsView rows_;
   const KnnGraphOptions& options_;
   const Tuning tuning_;
+  const RecallSample* const sample_;
   std::unique_ptr<Stream> stream_;
   Buffer<std::uint32_t> order_;     // [rows] the row at each place
   Buffer<std::uint32_t> place_of_;  // [rows] its inverse

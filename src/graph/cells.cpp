@@ -4,6 +4,7 @@
 
 #include "backend/context_state.h"
 #include "cluster/training.h"
+#include "core/check.h"
 #include "core/cluster_members.h"
 #include "graph/random_streams.h"
 #include "graph/row_sample.h"
@@ -39,6 +40,7 @@ Matrix<float> train_centroids(const Context& context, const RowsView& rows, cons
 Cells::Cells(const Context& context, const RowsView& rows, const CellOptions& options)
     : cells_(options.cells),
       overlap_(std::min(options.overlap, options.cells)),
+      kept_(overlap_),
       rows_(rows.rows()),
       of_row_(*context.state().budget, rows_ * overlap_),
       members_(*context.state().budget, rows_ * overlap_) {
@@ -69,6 +71,17 @@ std::uint64_t Cells::bytes(const Context& context, const RowsView& rows, const C
          options.cells * rows.dim() * sizeof(float) + std::max(training, answers + searching);
 }
 
+bool Cells::share(std::size_t row, std::size_t other, std::size_t nearest) const {
+  const auto mine = of_row_.span().subspan(row * overlap_, nearest);
+  const auto others = of_row_.span().subspan(other * overlap_, nearest);
+  return std::ranges::find_first_of(mine, others) != mine.end();
+}
+
+void Cells::keep(std::size_t nearest) {
+  NEARWISE_ASSERT(nearest >= 1 && nearest <= overlap_);
+  kept_ = nearest;
+}
+
 void Cells::order_rows(std::span<std::uint32_t> order) {
   // Members are not known yet: their place serves.
   const std::span<std::uint32_t> first_cell = members_.span().first(rows_);
@@ -79,10 +92,11 @@ void Cells::order_rows(std::span<std::uint32_t> order) {
 
 Groups Cells::groups(std::span<const std::uint32_t> order) {
   std::vector<std::uint64_t> ends(cells_ + 1);
-  for (const std::uint32_t cell : of_row_.span()) ++ends[cell + 1];
+  for (std::size_t row = 0; row < rows_; ++row)
+    for (std::size_t i = 0; i < kept_; ++i) ++ends[of_row_[row * overlap_ + i] + 1];
   for (std::size_t cell = 0; cell < cells_; ++cell) ends[cell + 1] += ends[cell];
   for (std::size_t place = 0; place < order.size(); ++place)
-    for (std::size_t i = 0; i < overlap_; ++i)
+    for (std::size_t i = 0; i < kept_; ++i)
       members_[ends[of_row_[order[place] * overlap_ + i]]++] = static_cast<std::uint32_t>(place);
   // Filling moved every cell's begin to its end.
   std::uint64_t begin = 0;
@@ -94,7 +108,7 @@ Groups Cells::groups(std::span<const std::uint32_t> order) {
       fresh_.push_back(static_cast<std::uint32_t>(members));
     }
   }
-  return {members_.span(), ends_, fresh_};
+  return {members_.span().first(rows_ * kept_), ends_, fresh_};
 }
 
 Groups Cells::groups_of_sides(std::span<const std::uint32_t> order, std::size_t left_rows) {

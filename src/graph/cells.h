@@ -30,6 +30,11 @@ class Cells {
   // Bytes on the budget, at the most.
   static std::uint64_t bytes(const Context& context, const RowsView& rows, const CellOptions& options);
 
+  std::size_t overlap() const { return kept_; }
+  // Whether two rows share one of their `nearest` nearest cells.
+  bool share(std::size_t row, std::size_t other, std::size_t nearest) const;
+  // From here on a row is in as many cells only. Before groups().
+  void keep(std::size_t nearest);
   // The rows ordered by their first cell: rows that meet lie together. Before groups().
   void order_rows(std::span<std::uint32_t> order);
   // The cells as groups of places, where order [rows] has the row at each place. Once.
@@ -40,9 +45,10 @@ class Cells {
  private:
   std::size_t cells_;
   std::size_t overlap_;
+  std::size_t kept_;
   std::size_t rows_;
   Buffer<std::uint32_t> of_row_;   // [rows, overlap] nearest first
-  Buffer<std::uint32_t> members_;  // [rows * overlap]
+  Buffer<std::uint32_t> members_;  // [rows * kept]
   std::vector<std::uint64_t> ends_;
   std::vector<std::uint32_t> fresh_;
 };

@@ -1,6 +1,8 @@
 #include "graph/recall_sample.h"
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 
 #include "backend/context_state.h"
 #include "core/checked.h"
@@ -27,19 +29,22 @@ RecallSample::RecallSample(const Context& context, const RowsView& rows, std::si
       sample_(context, rows, std::min(count, rows.rows()), random_stream(context.seed(), Draw::recall)),
       limits_(sample_.view().rows()) {
   const Neighbors nearest = knn(context, sample_.view(), rows, degree_ + 1, {.metric = metric});
+  nearest_.reserve(limits_.size() * degree_);
   for (std::size_t i = 0; i < limits_.size(); ++i) {
     // Without the row itself, wherever it stands; among many duplicates it may not be there at all.
-    const auto ids = nearest.ids.row(i);
-    const bool there = std::ranges::find(ids, static_cast<Id>(sample_.number(i))) != ids.end();
-    limits_[i] = sort_key(metric, nearest.distances(i, there ? degree_ : degree_ - 1));
-    if (there && ids[degree_] == static_cast<Id>(sample_.number(i)))
-      limits_[i] = sort_key(metric, nearest.distances(i, degree_ - 1));
+    std::size_t kept = 0;
+    for (std::size_t rank = 0; kept < degree_; ++rank) {
+      if (nearest.ids(i, rank) == static_cast<Id>(sample_.number(i))) continue;
+      nearest_.push_back(nearest.ids(i, rank));
+      limits_[i] = sort_key(metric, nearest.distances(i, rank));
+      ++kept;
+    }
   }
 }
 
 std::uint64_t RecallSample::bytes(const RowsView& rows, std::size_t degree, std::size_t count) {
   return RowSample::bytes(rows, std::min(count, rows.rows())) +
-         std::min(count, rows.rows()) * (degree + 1) * (sizeof(Id) + sizeof(float));
+         std::min(count, rows.rows()) * (degree + 1) * (2 * sizeof(Id) + sizeof(float));
 }
 
 std::size_t RecallSample::found(std::size_t index, std::vector<Id> ids) const {
@@ -60,11 +65,27 @@ std::size_t RecallSample::found(std::size_t index, std::vector<Id> ids) const {
 
 RecallEstimate RecallSample::estimate(
     const std::function<std::vector<Id>(std::uint32_t row)>& neighbors) const {
+  return estimate_by_index([&](std::size_t index) { return neighbors(sample_.number(index)); });
+}
+
+RecallEstimate RecallSample::foresee(
+    const std::function<bool(std::uint32_t row, std::uint32_t other)>& met) const {
+  return estimate_by_index([&](std::size_t index) {
+    const auto nearest = std::span(nearest_).subspan(index * degree_, degree_);
+    std::vector<Id> found;
+    std::ranges::copy_if(nearest, std::back_inserter(found),
+                         [&](Id id) { return met(sample_.number(index), static_cast<std::uint32_t>(id)); });
+    return found;
+  });
+}
+
+RecallEstimate RecallSample::estimate_by_index(
+    const std::function<std::vector<Id>(std::size_t index)>& neighbors) const {
   std::vector<std::size_t> counts(limits_.size());
   context_.state().threads->for_each(divide_up(counts.size(), task_rows), [&](std::size_t task) {
     const DefaultFloatEnvironment environment;
     for (std::size_t i = task * task_rows; i < std::min(counts.size(), (task + 1) * task_rows); ++i)
-      counts[i] = found(i, neighbors(sample_.number(i)));
+      counts[i] = found(i, neighbors(i));
   });
   // In whole numbers: the mean is rounded once.
   std::uint64_t sum = 0;

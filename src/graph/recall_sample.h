@@ -21,8 +21,11 @@ class RecallSample {
   // neighbors(row): the ids that a graph has for it, below the number of rows or no_id. Which of them count is decided by
   // distances computed here, by their definition: a backend that is wrong about distances does not judge itself.
   RecallEstimate estimate(const std::function<std::vector<Id>(std::uint32_t row)>& neighbors) const;
+  // The same of lists that are yet to be made, of rows that meet: met(row, other).
+  RecallEstimate foresee(const std::function<bool(std::uint32_t row, std::uint32_t other)>& met) const;
 
  private:
+  RecallEstimate estimate_by_index(const std::function<std::vector<Id>(std::size_t index)>& neighbors) const;
   std::size_t found(std::size_t index, std::vector<Id> ids) const;
 
   const Context context_;
@@ -30,8 +33,9 @@ class RecallSample {
   const Metric metric_;
   const std::size_t degree_;  // that there are other rows for
   RowSample sample_;
-  std::vector<float>
-      limits_;  // the key (core/distance.h) of the last exact neighbour: those with larger ones do not count
+  std::vector<Id> nearest_;  // [sample, degree] the exact neighbours
+  // The key (core/distance.h) of the last exact neighbour: those with larger ones do not count.
+  std::vector<float> limits_;
 };
 
 // Wilson's interval for the mean of numbers in [0, 1], as many trials as their spread is worth.

@@ -141,6 +141,30 @@ TEST(BuildGraphExact, IsTheLastResortAndSaysSo) {
   EXPECT_TRUE(same_bytes(exact.neighbors, exact_knn_graph(two_threads(), rows, 10)));
 }
 
+// Few rows without company among many that have it. Would catch: everybody searched exactly for their sake, or nobody.
+TEST(BuildGraphExact, IsForTheRowsAloneThatStillChange) {
+  constexpr std::size_t count = 3000, dim = 60;
+  support::Values values = support::generate(Kind::normal, count, dim, 10);
+  for (std::size_t row = 0; row < count; ++row)
+    for (std::size_t i = 3; row % 60 != 0 && i < dim; ++i) values(row, i) = 0;
+  const Rows rows(values, ElementType::f32);
+  graph::Tuning tuning = support::small_cells(10);
+  tuning.measured = count;
+  tuning.attempts = 1;
+  tuning.rounds = 1;
+  tuning.meet_rows = 0;
+  const KnnGraphOptions options = {.degree = 10, .recall = 0.9999};
+  const KnnGraph without = graph::build(two_threads(), rows, options, tuning);
+  EXPECT_FALSE(without.report.reached);
+  tuning.meet_rows = 180;
+  const KnnGraph with = graph::build(two_threads(), rows, options, tuning);
+  with.validate();
+  EXPECT_TRUE(with.report.reached) << with.report.recall.value;
+  EXPECT_EQ(with.report.method, GraphMethod::descent);
+  EXPECT_DOUBLE_EQ(with.report.recall.value, support::oracle_recall(rows, with));
+  EXPECT_EQ(with.report.rounds.size(), without.report.rounds.size() + 1);
+}
+
 TEST(BuildGraphEdges, RowsEndWhereThereAreNoOthers) {
   for (const std::size_t count : {0UL, 1UL, 2UL, 5UL}) {
     const Rows rows(support::generate(Kind::normal, count, 3, 8), ElementType::f32);

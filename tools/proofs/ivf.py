@@ -2,6 +2,7 @@
 
 Under --quick sizes are small and speeds mean nothing: they are reported, not judged.
 """
+import functools
 import json
 import os
 
@@ -59,8 +60,9 @@ def text(session):
             session.data("text", "--set", "text"))
 
 
+@functools.cache
 def ivf_report(session, what, of=sift):
-    """of: SIFT, 128 dimensions in 16 bytes, or text, 384 dimensions by cosine in 48."""
+    """of: SIFT, 128 dimensions in 16 bytes, or text, 384 dimensions by cosine in 48. Once, for all figures told from it."""
     folder, arguments = of(session), ["--threads", sgemm.THREADS, "--what", what]
     if of is sift:
         arguments += ["--base", folder / "base.u8bin", "--queries", folder / "query.u8bin"]
