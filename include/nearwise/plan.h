@@ -72,6 +72,9 @@ class Plan {
   // All tasks in order. on_task is called after each. Throws Error(cannot_create) while somebody else is at work in the folder.
   void run(const Context& context,
            const std::function<void(const PlannedTask&, TaskOutcome)>& on_task = {}) const;
+  // Throws Error(cannot_create) where the disks of the work folder and the output have no room for what will be written
+  // beside what is there already.
+  void check_disk() const;
   // Of the graph that was published.
   GraphReport report() const;
 
@@ -104,9 +107,5 @@ struct GraphPlanOptions {
 // The context must have a memory limit: Error(invalid_argument) without one, Error(out_of_memory) naming one that would do
 // where it is too small. Nothing is written here, and the disk is not looked at.
 Plan plan_graph(const Context& context, const GraphPlanFiles& files, const GraphPlanOptions& options = {});
-
-// Throws Error(cannot_create) where the disks of the work folder and the output have no room for what the plan will write
-// beside what is there already.
-void check_disk(const Plan& plan);
 
 }  // namespace nearwise
