@@ -15,6 +15,7 @@
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/optimized_product_quantizer.h"
+#include "nearwise/plan.h"
 #include "nearwise/product_quantizer.h"
 #include "nearwise/progress.h"
 #include "nearwise/rotation.h"

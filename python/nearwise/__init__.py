@@ -28,6 +28,7 @@ from nearwise._knn_graph import (
 from nearwise._machine import info
 from nearwise._neighbors import Neighbors
 from nearwise._optimized_product_quantizer import OptimizedProductQuantizer
+from nearwise._plan import Plan, PlannedTask, plan_graph
 from nearwise._prepared_base import Exact
 from nearwise._product_quantizer import ProductQuantizer
 from nearwise._range_search import RangeNeighbors, range_search
@@ -52,6 +53,8 @@ __all__ = [
     "MeasuredRecall",
     "Neighbors",
     "OptimizedProductQuantizer",
+    "Plan",
+    "PlannedTask",
     "ProductQuantizer",
     "RangeNeighbors",
     "RecallEstimate",
@@ -74,6 +77,7 @@ __all__ = [
     "load_knn_graph",
     "measure_recall",
     "merge_knn_graphs",
+    "plan_graph",
     "range_search",
     "read_neighbors",
     "read_vectors",
