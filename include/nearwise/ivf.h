@@ -122,15 +122,15 @@ class Ivf {
 
  private:
   Ivf empty_copy(const std::shared_ptr<MemoryBudget>& budget) const;
-  friend void save_merged(std::span<const Ivf* const> parts, const std::filesystem::path& path);
+  friend void save(const Ivf& index, const std::filesystem::path& path);
   friend Ivf load_ivf(const Context& context, const std::filesystem::path& path);
 };
 
 // In the container of docs/format.md, as storage.h has it: atomic, checked, the same bytes for the same index.
 void save(const Ivf& index, const std::filesystem::path& path);
-// What merging the others into the first, in their order, and saving it would write, list by list: it takes no memory for rows,
-// so that mapped parts make an index larger than memory. All have the same quantizers; what was measured is the first's.
-void save_merged(std::span<const Ivf* const> parts, const std::filesystem::path& path);
+// The file of what merging the others into the first, in their order, would make, put together list by list: rows take no
+// memory, so that parts make an index larger than it. All have the same quantizers; what was measured is the first's.
+void merge_ivf_files(std::span<const std::filesystem::path> files, const std::filesystem::path& output);
 // Maps the file: its rows are read as searches need them, and copied list by list where they change. Every checksum is
 // verified first, and the structure apart from them. The file must stay as it is while the index lives.
 Ivf load_ivf(const Context& context, const std::filesystem::path& path);

@@ -20,9 +20,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "nearwise/context.h"
+#include "nearwise/ivf.h"
 #include "nearwise/knn_graph.h"
 #include "nearwise/types.h"
 
@@ -85,7 +87,7 @@ class Plan {
   std::unique_ptr<State> state_;
 };
 
-struct GraphPlanFiles {
+struct PlanFiles {
   std::filesystem::path vectors;
   std::filesystem::path work;    // a folder of its own, made where there is none
   std::filesystem::path output;  // .nw
@@ -106,6 +108,18 @@ struct GraphPlanOptions {
 //
 // The context must have a memory limit: Error(invalid_argument) without one, Error(out_of_memory) naming one that would do
 // where it is too small. Nothing is written here, and the disk is not looked at.
-Plan plan_graph(const Context& context, const GraphPlanFiles& files, const GraphPlanOptions& options = {});
+Plan plan_graph(const Context& context, const PlanFiles& files, const GraphPlanOptions& options = {});
+
+struct IndexPlanOptions {
+  // Where fewer training rows per list fit the memory limit, as many are drawn, but no fewer than 32.
+  std::variant<IvfPqOptions, IvfFlatOptions> training = IvfPqOptions{};
+  MeasureOptions measure = {};
+  std::map<std::string, std::string> provenance = {};
+};
+
+// An inverted file, which may be larger than memory: lists and quantizer trained on a sample, rows assigned and encoded block by
+// block, lists put together in their place, and probes measured on the whole, mapped. The same memory limit as in plan_graph; the result is
+// what IvfPq::build or IvfFlat::build of a context without one would save, but for its provenance and the rows trained on.
+Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanOptions& options = {});
 
 }  // namespace nearwise

@@ -27,7 +27,7 @@ class PlannedGraph {
                double recall, const std::map<std::string, std::string>& provenance, std::uint64_t seed,
                int threads, std::uint64_t memory_limit, const std::string& isa)
       : seed_(seed), threads_(threads), memory_limit_(memory_limit), isa_(isa) {
-    const GraphPlanFiles files = {.vectors = vectors, .work = work, .output = output};
+    const PlanFiles files = {.vectors = vectors, .work = work, .output = output};
     const GraphPlanOptions options = {
         .degree = degree, .metric = parse_metric(metric), .recall = recall, .provenance = provenance};
     run(context(), nb::none(), [&](const Context& own) { plan_.emplace(plan_graph(own, files, options)); });

@@ -18,9 +18,6 @@
 namespace nearwise {
 namespace {
 
-// Rows whose residuals are there at the same time.
-constexpr std::size_t batch_rows = 32768;
-
 // One above every id is a number too: the next one.
 constexpr Id most_next_id = std::numeric_limits<Id>::max();
 
@@ -94,8 +91,8 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
   Buffer<std::uint8_t> codes(budget, state.quantizer ? rows.rows() * code_bytes : 0);
   ProgressMeter progress(context.state().options.progress, context.state().clock, "add", rows.rows());
   const Context quiet = context.without_progress();
-  for (std::size_t first = 0; first < rows.rows(); first += batch_rows) {
-    const RowsView batch = rows.slice(first, std::min(batch_rows, rows.rows() - first));
+  for (std::size_t first = 0; first < rows.rows(); first += index::added_batch_rows) {
+    const RowsView batch = rows.slice(first, std::min(index::added_batch_rows, rows.rows() - first));
     const Neighbors found = assign(quiet, batch, state.centroids, {.metric = state.metric});
     for (std::size_t i = 0; i < batch.rows(); ++i)
       nearest[first + i] = static_cast<std::uint32_t>(found.ids.data()[i]);

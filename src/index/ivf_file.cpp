@@ -142,33 +142,16 @@ Matrix<float> copy_of(MatrixView<const float> values) {
 }  // namespace
 
 void save(const Ivf& index, const std::filesystem::path& path) {
-  const Ivf* const only = &index;
-  save_merged({&only, 1}, path);
-}
-
-void save_merged(std::span<const Ivf* const> parts, const std::filesystem::path& path) {
-  require(!parts.empty(), "save_merged: at least 1 index expected, given 0");
-  const Ivf& first = *parts.front();
-  const Ivf::State& state = *first.state_;
-  std::uint64_t rows = 0;
-  Id next_id = 0;
-  for (const Ivf* const part : parts) {
-    require(first.has_quantizers_of(*part),
-            "save_merged: indexes with the same quantizers expected (made by one training), given others");
-    rows += part->size();
-    next_id = std::max(next_id, part->next_id());
-  }
-  require(rows <= most_shard_rows, "save_merged: an index holds at most {} rows, given {}", most_shard_rows,
-          rows);
+  const Ivf::State& state = *index.state_;
   ContainerWriter writer(path, std::string(kind));
   Json metadata = {{"metric", name(state.metric)},
                    {"type", name(state.type)},
-                   {"dim", first.dim()},
+                   {"dim", index.dim()},
                    {"parts", state.quantizer ? state.quantizer->parts() : 0},
                    {"bits", state.quantizer ? state.quantizer->bits() : 8},
                    {"probes", state.probes},
                    {"candidates", state.candidates},
-                   {"next_id", static_cast<std::uint64_t>(next_id)}};
+                   {"next_id", static_cast<std::uint64_t>(state.next_id)}};
   metadata["provenance"] = state.provenance;
   if (state.measured) metadata["measured"] = describe(*state.measured);
   writer.write_metadata(metadata);
@@ -177,18 +160,15 @@ void save_merged(std::span<const Ivf* const> parts, const std::filesystem::path&
     const std::span<const float> books = state.quantizer->codebooks();
     writer.write_section("codebooks", MatrixView<const float>(books.data(), books.size(), 1));
   }
-  std::vector<std::uint64_t> sizes(first.lists());
-  for (const Ivf* const part : parts)
-    for (std::size_t list = 0; list < sizes.size(); ++list) sizes[list] += part->list_size(list);
+  std::vector<std::uint64_t> sizes(index.lists());
+  for (std::size_t list = 0; list < sizes.size(); ++list) sizes[list] = state.rows.view(list).rows;
   writer.write_section("list_sizes", MatrixView<const std::uint64_t>(sizes.data(), sizes.size(), 1));
-  const auto for_each_view = [&](const auto& write) {
-    for (std::size_t list = 0; list < sizes.size(); ++list)
-      for (const Ivf* const part : parts) write(part->state_->rows.view(list));
-  };
   writer.begin_section("ids", container::ElementOf<Id>::value);
-  for_each_view([&](const ListView& view) { writer.append(std::as_bytes(std::span(view.ids, view.rows))); });
-  writer.begin_section("codes", container::Element::u8, {.columns = first.code_bytes()});
-  for_each_view([&](const ListView& view) { writer.append({view.codes, view.rows * first.code_bytes()}); });
+  for (std::size_t list = 0; list < sizes.size(); ++list)
+    writer.append(std::as_bytes(std::span(state.rows.view(list).ids, sizes[list])));
+  writer.begin_section("codes", container::Element::u8, {.columns = index.code_bytes()});
+  for (std::size_t list = 0; list < sizes.size(); ++list)
+    writer.append({state.rows.view(list).codes, sizes[list] * index.code_bytes()});
   writer.commit();
 }
 

@@ -30,6 +30,9 @@ inline constexpr float most_value = 1e38F;
 inline constexpr std::size_t measured_neighbors = 10;
 inline constexpr std::size_t unmeasured_candidates = 100;
 
+// Rows whose residuals are there at the same time.
+inline constexpr std::size_t added_batch_rows = 32768;
+
 void check_options(const MeasureOptions& options);
 
 // Where the first larger one stands, or their number.

@@ -11,6 +11,7 @@
 #include "core/float_environment.h"
 #include "index/ivf_state.h"
 #include "index/residuals.h"
+#include "index/usual_shape.h"
 #include "nearwise/kmeans.h"
 #include "nearwise/machine.h"
 #include "ops/exact_search.h"
@@ -20,22 +21,13 @@
 namespace nearwise {
 namespace {
 
-// k-means needs some rows per centroid to mean anything.
-constexpr std::size_t least_rows_per_list = 39;
-
-std::size_t usual_lists(std::size_t rows) {
-  const auto wanted = static_cast<std::size_t>(std::lround(4 * std::sqrt(static_cast<double>(rows))));
-  return std::max<std::size_t>(1, std::min(wanted, rows / least_rows_per_list));
-}
+using index::usual_code_bytes;
+using index::usual_lists;
 
 // Looked at by a search that names no number, until somebody measures: a share of the lists that falls with their number.
 std::size_t usual_probes(std::size_t lists) {
   const auto share = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(lists)) / 2));
   return std::min(lists, std::max<std::size_t>(2, share));
-}
-
-std::size_t usual_code_bytes(std::size_t dim) {
-  return std::min(dim, std::clamp<std::size_t>(dim / 8, 8, 64));
 }
 
 Metric metric_of_kmeans(Metric metric) { return metric == Metric::euclidean ? Metric::sqeuclidean : metric; }

@@ -1,6 +1,4 @@
 // plan_graph: the tasks of a graph by overlapping partitions, and what the plan depends on.
-#include <xxhash.h>
-
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,9 +8,9 @@
 #include "core/neighbor_entry.h"
 #include "graph/metadata.h"
 #include "io/container_reader.h"
-#include "io/input_file.h"
 #include "plan/graph_costs.h"
 #include "plan/graph_work.h"
+#include "plan/input_checksum.h"
 #include "plan/plan_state.h"
 
 namespace nearwise {
@@ -21,23 +19,6 @@ namespace {
 
 // Another number, where other work is done for the same options.
 constexpr int version_of_work = 1;
-
-// Of the length and some of the content: a file as large as these takes long to read.
-std::uint64_t checksum_of_input(const std::filesystem::path& path) {
-  constexpr std::size_t pieces = 1024;
-  constexpr std::uint64_t piece_bytes = 4096;
-  const InputFile file(path);
-  std::vector<std::byte> bytes(piece_bytes);
-  std::uint64_t checksum = file.size();
-  for (std::size_t i = 0; i < pieces; ++i) {
-    const std::uint64_t last = file.size() - std::min(file.size(), piece_bytes);
-    const std::uint64_t offset = last / (pieces - 1) * i;
-    const std::span<std::byte> piece = std::span(bytes).first(std::min(file.size() - offset, piece_bytes));
-    file.read(offset, piece);
-    checksum = XXH3_64bits_withSeed(piece.data(), piece.size(), checksum);
-  }
-  return checksum;
-}
 
 void check(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
   require(context.place().kind == DeviceKind::cpu, "plan_graph: a context on the host expected, given {}",
@@ -147,7 +128,7 @@ VectorFile GraphWork::open() const {
 
 }  // namespace plan
 
-Plan plan_graph(const Context& context, const GraphPlanFiles& files, const GraphPlanOptions& options) {
+Plan plan_graph(const Context& context, const PlanFiles& files, const GraphPlanOptions& options) {
   require(!files.work.empty() && !files.output.empty(), "plan_graph: a work folder and an output expected");
   const VectorFile file = VectorFile::open(files.vectors);
   const RowsView rows = file.rows();
@@ -167,7 +148,7 @@ Plan plan_graph(const Context& context, const GraphPlanFiles& files, const Graph
                      {"rows", rows.rows()},
                      {"dim", rows.dim()},
                      {"type", name(rows.type())},
-                     {"checksum", fmt::format("{:016x}", plan::checksum_of_input(files.vectors))},
+                     {"checksum", fmt::format("{:016x}", plan::input_checksum(files.vectors))},
                      {"degree", options.degree},
                      {"metric", name(options.metric)},
                      {"recall", options.recall},

@@ -52,7 +52,7 @@ std::uint64_t merge_memory(const GraphShape& shape, const GraphPlanOptions& opti
 std::uint64_t measure_memory(const GraphShape& shape, const GraphPlanOptions& options);
 
 struct GraphWork {
-  GraphPlanFiles files;
+  PlanFiles files;
   GraphPlanOptions options;
   GraphShape shape;
 

@@ -56,30 +56,31 @@ void expect_same_answers(const Ivf& left, const Ivf& right) {
 }
 
 // Would catch: rows of a list in another order, ids of one part only, quantizers that differ.
-TEST(IvfFile, PartsAreWrittenAsTheirMergeIs) {
+TEST(IvfFile, PartsArePutTogetherAsTheirMergeIsWritten) {
   const TemporaryFolder folder;
   const Context context = Context::cpu({.threads = 1});
-  Ivf merged = IvfPq::train(context, problem().base, {.lists = 6, .code_bytes = 3, .bits = 4});
-  std::vector<Ivf> parts;
-  for (const auto& [first, count] : {std::pair{0UL, 150UL}, {150UL, 0UL}, {150UL, 250UL}}) {
-    std::vector<Id> ids(count);
-    std::iota(ids.begin(), ids.end(), static_cast<Id>(first));
-    Ivf part = merged.empty_copy();
-    part.add(context, RowsView(problem().base).slice(first, count), ids);
-    const auto path = folder / ("part" + std::to_string(parts.size()) + ".nw");
-    save(part, path);
-    parts.push_back(load_ivf(context, path));
+  for (const bool is_product : {true, false}) {
+    Ivf merged = is_product ? Ivf(IvfPq::train(context, problem().base, {.lists = 6, .code_bytes = 3, .bits = 4}))
+                            : Ivf(IvfFlat::train(context, problem().base, {.lists = 6}));
+    std::vector<std::filesystem::path> files;
+    for (const auto& [first, count] : {std::pair{0UL, 150UL}, {150UL, 0UL}, {150UL, 250UL}}) {
+      std::vector<Id> ids(count);
+      std::iota(ids.begin(), ids.end(), static_cast<Id>(first));
+      Ivf part = merged.empty_copy();
+      part.add(context, RowsView(problem().base).slice(first, count), ids);
+      merged.merge(context, part);
+      files.push_back(folder / ("part" + std::to_string(files.size()) + ".nw"));
+      save(part, files.back());
+    }
+    save(merged, folder / "merged.nw");
+    merge_ivf_files(files, folder / "parts.nw");
+    EXPECT_EQ(testing_io::read_all(folder / "parts.nw"), testing_io::read_all(folder / "merged.nw"));
+    save(is_product ? Ivf(flat_index()) : Ivf(product_index()), folder / "other.nw");
+    files.push_back(folder / "other.nw");
+    EXPECT_EQ(support::error_of([&] { merge_ivf_files(files, folder / "no.nw"); }).code(),
+              ErrorCode::invalid_argument);
   }
-  for (const Ivf& part : parts) merged.merge(context, part);
-  save(merged, folder / "merged.nw");
-  const std::array<const Ivf*, 3> all = {&parts[0], &parts[1], &parts[2]};
-  save_merged(all, folder / "parts.nw");
-  EXPECT_EQ(testing_io::read_all(folder / "parts.nw"), testing_io::read_all(folder / "merged.nw"));
-  const IvfPq other = product_index();
-  const IvfFlat flat = flat_index();
-  const std::array<const Ivf*, 2> different = {&other, &flat};
-  EXPECT_EQ(support::error_of([&] { save_merged(different, folder / "no.nw"); }).code(), ErrorCode::invalid_argument);
-  EXPECT_EQ(support::error_of([&] { save_merged({}, folder / "no.nw"); }).code(), ErrorCode::invalid_argument);
+  EXPECT_EQ(support::error_of([&] { merge_ivf_files({}, folder / "no.nw"); }).code(), ErrorCode::invalid_argument);
 }
 
 TEST(IvfFile, ComesBackAsItWas) {

@@ -42,7 +42,7 @@ class GraphPlan : public ::testing::Test {
   Context context(int threads = 2, std::uint64_t seed = 7) const {
     return Context::cpu({.threads = threads, .memory_limit = little_memory, .seed = seed});
   }
-  GraphPlanFiles files(const std::string& name) const {
+  PlanFiles files(const std::string& name) const {
     return {.vectors = folder / "rows.fbin", .work = folder / name, .output = folder / (name + ".nw")};
   }
   Plan plan(const std::string& name, const GraphPlanOptions& options = {}) const {

@@ -1,0 +1,113 @@
+// Index files put together without their rows in memory: list by list, from mapped parts to where they stay.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/check.h"
+#include "core/checked.h"
+#include "index/ivf_state.h"
+#include "io/container_reader.h"
+#include "io/container_writer.h"
+
+namespace nearwise {
+namespace {
+
+using Json = nlohmann::json;
+
+// One of the files, and where its next list begins.
+class Part {
+ public:
+  explicit Part(const std::filesystem::path& path) : reader_(ContainerReader::open(path)) {
+    reader_.expect(index::container_kind, index::container_sections);
+    metadata_ = reader_.metadata();
+    sizes_ = reader_.section("list_sizes").rows<std::uint64_t>();
+    std::uint64_t rows = 0;
+    for (std::size_t list = 0; list < sizes_.rows(); ++list)
+      rows = checked_add(rows, sizes_(list, 0), "list_sizes", ErrorCode::corrupt);
+    if (sizes_.cols() != 1 || rows != section("ids").info().rows || rows != section("codes").info().rows)
+      fail(ErrorCode::corrupt, "{}: list_sizes: its shape does not go with the other sections", source());
+    next_id_ = metadata_.value("next_id", std::uint64_t{0});
+  }
+
+  const std::string& source() const { return reader_.source(); }
+  const Json& metadata() const { return metadata_; }
+  std::uint64_t next_id() const { return next_id_; }
+  std::size_t rows() const { return section("ids").info().rows; }
+  std::size_t lists() const { return sizes_.rows(); }
+  std::uint64_t size(std::size_t list) const { return sizes_(list, 0); }
+  SectionView section(std::string_view name) const { return reader_.section(name); }
+  bool has(std::string_view name) const { return reader_.find(name) != nullptr; }
+
+  bool has_quantizers_of(const Part& other) const {
+    for (const char* const key : {"metric", "type", "dim", "parts", "bits"})
+      if (metadata_.value(key, Json()) != other.metadata_.value(key, Json())) return false;
+    const auto same = [&](const char* name) {
+      return has(name) == other.has(name) &&
+             (!has(name) || std::ranges::equal(section(name).bytes(), other.section(name).bytes()));
+    };
+    return lists() == other.lists() && same("centroids") && same("codebooks") &&
+           section("codes").info().columns == other.section("codes").info().columns;
+  }
+
+ private:
+  ContainerReader reader_;
+  Json metadata_;
+  MatrixView<const std::uint64_t> sizes_;
+  std::uint64_t next_id_ = 0;
+};
+
+// The lists of all parts in turn.
+void append_lists(ContainerWriter& writer, const std::vector<Part>& parts, const char* name) {
+  std::vector<std::uint64_t> begins(parts.size(), 0);
+  for (std::size_t list = 0; list < parts.front().lists(); ++list)
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const SectionView section = parts[i].section(name);
+      const std::uint64_t row_bytes = section.info().columns * section.info().element_bytes;
+      const std::uint64_t bytes = parts[i].size(list) * row_bytes;
+      writer.append(section.bytes(begins[i], bytes));
+      begins[i] += bytes;
+    }
+}
+
+void copy_section(ContainerWriter& writer, const Part& part, const char* name) {
+  if (part.has(name)) writer.write_section(name, part.section(name).rows<float>());
+}
+
+}  // namespace
+
+void merge_ivf_files(std::span<const std::filesystem::path> files, const std::filesystem::path& output) {
+  require(!files.empty(), "merge_ivf_files: at least 1 file expected, given 0");
+  std::vector<Part> parts;
+  std::uint64_t rows = 0;
+  std::uint64_t next_id = 0;
+  for (const std::filesystem::path& file : files) {
+    parts.emplace_back(file);
+    require(parts.back().has_quantizers_of(parts.front()),
+            "merge_ivf_files: {}: the quantizers of {} expected (made by one training), found others",
+            parts.back().source(), parts.front().source());
+    rows += parts.back().rows();
+    next_id = std::max(next_id, parts.back().next_id());
+  }
+  require(rows <= most_shard_rows, "merge_ivf_files: an index holds at most {} rows, given {}",
+          most_shard_rows, rows);
+  std::vector<std::uint64_t> sizes(parts.front().lists());
+  for (const Part& part : parts)
+    for (std::size_t list = 0; list < sizes.size(); ++list) sizes[list] += part.size(list);
+
+  ContainerWriter writer(output, std::string(index::container_kind));
+  Json metadata = parts.front().metadata();
+  metadata["next_id"] = next_id;
+  writer.write_metadata(metadata);
+  copy_section(writer, parts.front(), "centroids");
+  copy_section(writer, parts.front(), "codebooks");
+  writer.write_section("list_sizes", MatrixView<const std::uint64_t>(sizes.data(), sizes.size(), 1));
+  writer.begin_section("ids", container::ElementOf<Id>::value);
+  append_lists(writer, parts, "ids");
+  writer.begin_section("codes", container::Element::u8,
+                       {.columns = parts.front().section("codes").info().columns});
+  append_lists(writer, parts, "codes");
+  writer.commit();
+}
+
+}  // namespace nearwise

@@ -1,0 +1,101 @@
+// Indexes by plans: what a build in memory saves, in blocks, within the limit, and however it is stopped.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "io/temporary_folder.h"
+#include "nearwise/plan.h"
+#include "nearwise/vector_file.h"
+#include "support/error_of.h"
+#include "support/knn_cases.h"
+
+namespace nearwise {
+namespace {
+
+using testing_io::read_all;
+using testing_io::TemporaryFolder;
+namespace fs = std::filesystem;
+
+// So little that some ten thousand rows are several blocks.
+constexpr std::uint64_t little_memory = std::uint64_t{24} << 20;
+
+class IndexPlan : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const support::Rows rows(support::generate(support::Kind::normal, 60'000, 8, 3), ElementType::f32);
+    VectorWriter writer(folder / "rows.fbin", ElementType::f32, 8);
+    writer.append(rows.view());
+    writer.commit();
+  }
+  Context context(int threads = 2) const {
+    return Context::cpu({.threads = threads, .memory_limit = little_memory, .seed = 7});
+  }
+  Plan plan(const std::string& name, const IndexPlanOptions& options) const {
+    return plan_index(context(), {folder / "rows.fbin", folder / name, folder / (name + ".nw")}, options);
+  }
+
+  const TemporaryFolder folder;
+};
+
+// Would catch: blocks lost, doubled or in another order, and codes that depend on the block.
+TEST_F(IndexPlan, GivesWhatABuildInMemoryDoes) {
+  const VectorFile file = VectorFile::open(folder / "rows.fbin");
+  const Context unlimited = Context::cpu({.threads = 2, .seed = 7});
+  const auto expect_same = [&](const std::string& name, const IndexPlanOptions& options, const Ivf& expected) {
+    const Context own = context();
+    const Plan made = plan(name, options);
+    const auto blocks = std::ranges::count_if(
+        made.tasks(), [](const PlannedTask& task) { return task.name.starts_with("add-"); });
+    EXPECT_GE(blocks, 2) << name;  // or the test is about nothing
+    made.run(own);
+    EXPECT_LE(own.memory_peak(), little_memory) << name;
+    Ivf found = load_ivf(unlimited, folder / (name + ".nw"));
+    EXPECT_EQ(found.measured(), expected.measured());
+    EXPECT_EQ(found.provenance().at("base"), "rows");
+    found.set_provenance(expected.provenance());
+    save(found, folder / "found.nw");
+    save(expected, folder / "expected.nw");
+    EXPECT_EQ(read_all(folder / "found.nw"), read_all(folder / "expected.nw")) << name;
+  };
+  const IvfPqOptions product = {.lists = 60, .rows_per_list = 40, .code_bytes = 4};
+  const IvfFlatOptions flat = {.metric = Metric::cosine, .lists = 60, .rows_per_list = 40};
+  expect_same("product", {.training = product, .provenance = {{"base", "rows"}}},
+              IvfPq::build(unlimited, file.rows(), product));
+  expect_same("flat", {.training = flat, .provenance = {{"base", "rows"}}},
+              IvfFlat::build(unlimited, file.rows(), flat));
+}
+
+TEST_F(IndexPlan, GoesOnWhereItWasStopped) {
+  const IndexPlanOptions options = {.training = IvfPqOptions{.lists = 60, .rows_per_list = 40, .code_bytes = 4}};
+  plan("whole", options).run(context());
+  const Plan stopped = plan("stopped", options);
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_EQ(stopped.run_task(context(1), stopped.tasks()[i].name), TaskOutcome::done);
+  std::size_t before = 0;
+  plan("stopped", options).run(context(1), [&](const PlannedTask&, TaskOutcome outcome) {
+    before += outcome == TaskOutcome::done_before ? 1 : 0;
+  });
+  EXPECT_EQ(before, 2U);
+  EXPECT_EQ(read_all(folder / "stopped.nw"), read_all(folder / "whole.nw"));
+  // Other options are another plan.
+  const IndexPlanOptions other = {.training = IvfPqOptions{.lists = 61, .rows_per_list = 40, .code_bytes = 4}};
+  EXPECT_EQ(support::error_of([&] { plan("stopped", other).run(context()); }).code(), ErrorCode::invalid_argument);
+}
+
+TEST_F(IndexPlan, RefusesWhatCannotBe) {
+  const auto code = [&](const IndexPlanOptions& options) {
+    return support::error_of([&] { plan("no", options); }).code();
+  };
+  EXPECT_EQ(code({.training = IvfPqOptions{.lists = 70'000}}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code({.training = IvfPqOptions{.code_bytes = 9}}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code({.training = IvfPqOptions{.bits = 5}}), ErrorCode::invalid_argument);
+  // 32 rows for each of 50,000 lists do not fit.
+  EXPECT_EQ(code({.training = IvfPqOptions{.lists = 50'000}}), ErrorCode::out_of_memory);
+  const PlanFiles files = {folder / "rows.fbin", folder / "no", folder / "no.nw"};
+  EXPECT_EQ(support::error_of([&] { plan_index(Context::cpu(), files); }).code(), ErrorCode::invalid_argument);
+  EXPECT_FALSE(fs::exists(folder / "no"));
+}
+
+}  // namespace
+}  // namespace nearwise
