@@ -48,7 +48,10 @@ void check_arguments(const BuildArguments& arguments, RowsView base) {
   if (arguments.lists != 0 && arguments.probes > arguments.lists)
     refuse(fmt::format("{} probes exceed the {} lists", arguments.probes, arguments.lists));
   if (arguments.codec == "flat") return;
-  if (arguments.code_bytes > base.dim())
+  constexpr std::size_t most_codebooks = 32;
+  if (arguments.codec == "lsq" && arguments.code_bytes > most_codebooks)
+    refuse(fmt::format("codes of lsq have 1 to {} bytes, given {}", most_codebooks, arguments.code_bytes));
+  if (arguments.codec == "pq" && arguments.code_bytes > base.dim())
     refuse(fmt::format("codes of {} bytes exceed the {} dimensions of '{}'", arguments.code_bytes, base.dim(),
                        where));
   if (base.rows() < (std::size_t{1} << arguments.bits))
@@ -65,6 +68,14 @@ Ivf train(const Context& context, const BuildArguments& arguments, RowsView base
                              .lists = arguments.lists,
                              .iterations = arguments.iterations,
                              .rows_per_list = arguments.rows_per_list});
+    if (arguments.codec == "lsq")
+      return IvfLsq::train(
+          context, base,
+          {.metric = metric,
+           .lists = arguments.lists,
+           .iterations = arguments.iterations,
+           .rows_per_list = arguments.rows_per_list,
+           .code_bytes = arguments.code_bytes != 0 ? arguments.code_bytes : IvfLsqOptions().code_bytes});
     return IvfPq::train(context, base,
                         {.metric = metric,
                          .lists = arguments.lists,
@@ -140,17 +151,19 @@ void add_build(CLI::App& app, Session& session) {
       app, session, "build", "Build an index of the rows of a file",
       "  nearwise build base.fbin --lists 4096 --code-bytes 16 --output index.nw\n"
       "  nearwise build sample.fbin --lists 4096 --train-only --output trained.nw\n\n"
-      "An inverted file: rows in lists around centroids, each as a product code (pq) or as it is (flat).\n"
+      "An inverted file: rows in lists around centroids, each as a product code (pq), an additive\n"
+      "code (lsq: slower to make, loses less) or as it is (flat).\n"
       "Rows have their numbers as ids. How many lists a search must look at is measured, and told.");
   add_path(*command, "base", arguments->base, "Vectors: .npy .fbin .fvecs .u8bin ...")->required();
   add_path(*command, "-o,--output", arguments->output, "Where the index goes: .nw")->required();
   command
-      ->add_option("--codec", arguments->codec, "What is kept of a row: pq (a code) or flat (all of it) (pq)")
+      ->add_option("--codec", arguments->codec,
+                   "What is kept of a row: pq or lsq (a code), or flat (all of it) (pq)")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"pq", "flat"}));
+      ->check(CLI::IsMember({"pq", "lsq", "flat"}));
   add_count(*command, "--lists", arguments->lists, 1, "Lists (about 4 sqrt(rows))");
   CLI::Option* const code_bytes = add_count(*command, "--code-bytes", arguments->code_bytes, 1,
-                                            "Bytes of a code (one for every 8 dimensions, 8 to 64)");
+                                            "Bytes of a code (one for every 8 dimensions, 8 to 64; lsq: 8)");
   CLI::Option* const bits = add_count(*command, "--bits", arguments->bits, 4, "Of a part's code: 4 or 8 (8)");
   add_word(*command, "--metric", arguments->metric, parse_metric,
            "sqeuclidean, euclidean, inner_product (largest first) or cosine (sqeuclidean)");
@@ -171,9 +184,10 @@ void add_build(CLI::App& app, Session& session) {
     check_recall(arguments->recall);
     if (arguments->bits != 4 && arguments->bits != 8)
       throw CLI::ValidationError("--bits", fmt::format("expected 4 or 8, given {}", arguments->bits));
-    for (const CLI::Option* const option : {code_bytes, bits})
-      if (arguments->codec == "flat" && !option->empty())
-        throw CLI::ValidationError(option->get_name(), "is for --codec pq");
+    if (arguments->codec == "flat" && !code_bytes->empty())
+      throw CLI::ValidationError(code_bytes->get_name(), "is for --codec pq and lsq");
+    if (arguments->codec != "pq" && !bits->empty())
+      throw CLI::ValidationError(bits->get_name(), "is for --codec pq");
     session.run = [&session, arguments] { return run_build(session, *arguments); };
   });
 }

@@ -138,7 +138,7 @@ Json describe_index(const Ivf& index, const std::filesystem::path& output) {
   return {{"rows", index.size()},
           {"dim", index.dim()},
           {"lists", index.lists()},
-          {"codec", index.quantizer() == nullptr ? "flat" : "pq"},
+          {"codec", index.codec()},
           {"code_bytes", index.code_bytes()},
           {"metric", name(index.metric())},
           {"probes", index.probes()},

@@ -92,6 +92,8 @@ Json describe_container(const std::filesystem::path& path) {
       json.update({{"lists", section.rows}, {"dim", section.columns}});
     if (info.kind == "ivf" && section.name == "codes")
       json.update({{"rows", section.rows}, {"code_bytes", section.columns}});
+    if (info.kind == "additive_quantizer" && section.name == "words")
+      json.update({{"codebooks", section.rows / 256}, {"dim", section.columns}});
   }
   json["metadata"] = info.metadata;
   json["sections"] = Json::array();

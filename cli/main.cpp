@@ -75,6 +75,9 @@ ExitCode run(Session& session, int argc, char** argv) {
   add_merge(app, session);
   add_measure(app, session);
   add_search(app, session);
+  add_train(app, session);
+  add_encode(app, session);
+  add_decode(app, session);
   add_kmeans(app, session);
   add_graph(app, session);
   add_plan(app, session);

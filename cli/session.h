@@ -35,6 +35,9 @@ void add_remove(CLI::App& app, Session& session);
 void add_merge(CLI::App& app, Session& session);
 void add_measure(CLI::App& app, Session& session);
 void add_search(CLI::App& app, Session& session);
+void add_train(CLI::App& app, Session& session);
+void add_encode(CLI::App& app, Session& session);
+void add_decode(CLI::App& app, Session& session);
 void add_kmeans(CLI::App& app, Session& session);
 void add_graph(CLI::App& app, Session& session);
 void add_changes_of_graph(CLI::App& app, Session& session);  // of add_graph()

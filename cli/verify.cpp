@@ -11,8 +11,8 @@
 #include "cli/elements.h"
 #include "cli/files.h"
 #include "cli/progress_bar.h"
+#include "cli/quantizer_file.h"
 #include "cli/session.h"
-#include "nearwise/additive_quantizer.h"
 #include "nearwise/context.h"
 #include "nearwise/ivf.h"
 #include "nearwise/knn_graph.h"
@@ -32,8 +32,8 @@ std::string verify_container(const std::filesystem::path& path) {
     load_ivf(Context::cpu(), path);
   else if (info.kind == "graph")
     load_knn_graph(path);
-  else if (info.kind == "additive_quantizer")
-    load_additive_quantizer(path);
+  else if (info.kind == "additive_quantizer" || info.kind == "product_quantizer")
+    Quantizer::open(path);
   else
     verify(path);
   return fmt::format("container of {}, {} sections", info.kind, info.sections.size());

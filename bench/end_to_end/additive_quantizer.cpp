@@ -3,13 +3,13 @@
 //   additive_quantizer [--rows N] [--queries Q] [--dim D] [--data uniform|normal|clusters|offset]
 //                      [--base FILE --query-file FILE] [--train FILE] [--train-rows N] [--type T] [--codebooks M] [--rounds R]
 //                      [--train-iterations I] [--words FILE] [--iterations I,...] [--k K] [--products yes] [--threads T]
-//                      [--isa NAME] [--repeat R]
+//                      [--seed S] [--isa NAME] [--repeat R]
 //
 // --train: rows to train on, of which --train-rows limits the number; without it those of the base. --words: codewords,
 // [codebooks * 256, dim], instead of a training. --k: searches, too. --products: the same by a plain and an optimized product
 // quantizer, trained on the same rows. Output: one JSON object. Times are medians of the repetitions, but for the training,
 // which is done once; `found` is the share of queries whose nearest row, by exact search, is among the first 1, 10 and 100
-// answers; `hash` tells codes apart.
+// answers; `hash` tells codes apart; `variance` is the mean squared distance of rows from their mean.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -78,6 +78,24 @@ double error_of(const Context& context, const AdditiveQuantizer& quantizer, Rows
   return sum / static_cast<double>(rows.rows());
 }
 
+// The mean squared distance of the rows from their mean.
+double variance_of(RowsView rows) {
+  const Matrix<float> given = bench::converted<float>(rows);
+  double variance = 0;
+  for (std::size_t i = 0; i < rows.dim(); ++i) {
+    double sum = 0;
+    double squares = 0;
+    for (std::size_t row = 0; row < rows.rows(); ++row) {
+      const auto value = static_cast<double>(given(row, i));
+      sum += value;
+      squares += value * value;
+    }
+    const auto count = static_cast<double>(rows.rows());
+    variance += squares / count - sum / count * (sum / count);
+  }
+  return variance;
+}
+
 nlohmann::json shares_found(const Neighbors& nearest, const Neighbors& found) {
   nlohmann::json shares;
   for (const std::size_t first : std::array<std::size_t, 3>{1, 10, 100}) {
@@ -121,8 +139,9 @@ nlohmann::json measure(const bench::Options& options) {
   const bench::Data data = bench::load_data(options, parse_element_type(options.text("type", "f32")));
   const RowsView rows = data.base;
   const RowsView queries = data.queries;
-  const Context context = Context::cpu(
-      {.threads = static_cast<int>(options.number("threads", 0)), .isa = options.text("isa", "")});
+  const Context context = Context::cpu({.threads = static_cast<int>(options.number("threads", 0)),
+                                        .seed = options.number("seed", 0),
+                                        .isa = options.text("isa", "")});
   const std::size_t repeat = options.number("repeat", 1);
   const bench::OwnedRows train_rows = training_rows(options, rows);
   std::optional<AdditiveQuantizer> quantizer;
@@ -130,13 +149,10 @@ nlohmann::json measure(const bench::Options& options) {
     quantizer.emplace(options.has("words") ? with_words(options.text("words", ""))
                                            : trained_on(context, options, train_rows));
   });
-  nlohmann::json report = {{"version", version()},
-                           {"data", data.name},
-                           {"rows", rows.rows()},
-                           {"dim", rows.dim()},
-                           {"codebooks", quantizer->codebooks()},
-                           {"threads", context.threads()},
-                           {"isa", context.isa()},
+  nlohmann::json report = {{"version", version()},          {"data", data.name},
+                           {"rows", rows.rows()},           {"dim", rows.dim()},
+                           {"variance", variance_of(rows)}, {"codebooks", quantizer->codebooks()},
+                           {"threads", context.threads()},  {"isa", context.isa()},
                            {"training_seconds", training}};
   const std::size_t k = options.number("k", 100);
   std::optional<Neighbors> nearest;
@@ -173,10 +189,11 @@ nlohmann::json measure(const bench::Options& options) {
 }  // namespace
 
 int main(int count, char** arguments) try {
-  const bench::Options options(
-      count, arguments,
-      {"rows", "queries", "dim", "data", "base", "query-file", "train", "train-rows", "type", "codebooks",
-       "rounds", "train-iterations", "words", "iterations", "k", "products", "threads", "isa", "repeat"});
+  const bench::Options options(count, arguments,
+                               {"rows",  "queries",    "dim",  "data",      "base",    "query-file",
+                                "train", "train-rows", "type", "codebooks", "rounds",  "train-iterations",
+                                "words", "iterations", "k",    "products",  "threads", "seed",
+                                "isa",   "repeat"});
   fmt::print("{}\n", measure(options).dump());
   return 0;
 } catch (const std::exception& error) {

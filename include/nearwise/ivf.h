@@ -1,7 +1,7 @@
 // Inverted files: rows in lists around the centroids of a k-means, of which a search looks at the nearest few.
 //
 // IvfFlat keeps the rows as they are. IvfPq keeps of every row a product code of what its centroid leaves over: 8 to 64 bytes
-// instead of hundreds. The answer of a search is defined, not a matter of luck: the lists are those whose centroids knn
+// instead of hundreds; IvfLsq an additive code of it, which loses less in as many bytes and takes longer to make. The answer of a search is defined, not a matter of luck: the lists are those whose centroids knn
 // finds, the candidates are the rows in them that are best by the distance from what their code stands for, and among
 // them the best k are reported, best first, the lower id in a tie. The same bytes on every instruction set and at any
 // number of threads, whatever else is in the batch.
@@ -20,6 +20,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
@@ -95,8 +96,11 @@ class Ivf {
   std::size_t code_bytes() const;  // per row, without the id
   Metric metric() const;
   MatrixView<const float> centroids() const;  // [lists, dim]
-  const ProductQuantizer* quantizer()
-      const;                   // of what the centroids leave over; null: rows are kept as they are
+  std::string_view codec() const;             // of what is kept of a row: "flat", "pq" or "lsq"
+  const ProductQuantizer* quantizer() const;  // of product codes of what the centroids leave over; else null
+  // Of additive codes of it, [code_bytes, 256, dim]; else empty. What a code stands for is the sum in f64 of its list's
+  // centroid and a codeword of each codebook, rounded once.
+  std::span<const float> additive_words() const;
   std::size_t probes() const;  // of a search that names none
   // Of a second look that names none: the same for k of up to 10, above in proportion.
   std::size_t candidates(std::size_t k = 10) const;
@@ -168,6 +172,28 @@ class IvfPq : public Ivf {
   static IvfPq train(const Context& context, RowsView rows, const IvfPqOptions& options = {});
   static IvfPq build(const Context& context, RowsView rows, const IvfPqOptions& options = {},
                      const MeasureOptions& measure = {});
+
+ private:
+  using Ivf::Ivf;
+};
+
+struct IvfLsqOptions {
+  Metric metric = Metric::sqeuclidean;
+  std::size_t lists = 0;
+  std::size_t iterations = 10;
+  std::size_t rows_per_list = 256;
+  std::size_t code_bytes = 8;  // codebooks, 1 to 32: no byte tells a length here, which lists know otherwise
+  std::size_t rounds = 25;     // of the training of codewords, and of the search for codes in every round:
+  std::size_t train_iterations = 8;    // as in AdditiveQuantizerOptions
+  std::size_t encode_iterations = 16;  // of the search for the code of a row that is added
+};
+
+// Additive codes (additive_quantizer.h) of what centroids leave over. It is searched on the CPU.
+class IvfLsq : public Ivf {
+ public:
+  static IvfLsq train(const Context& context, RowsView rows, const IvfLsqOptions& options = {});
+  static IvfLsq build(const Context& context, RowsView rows, const IvfLsqOptions& options = {},
+                      const MeasureOptions& measure = {});
 
  private:
   using Ivf::Ivf;

@@ -7,6 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
 
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
@@ -42,5 +45,10 @@ struct OptimizedProductQuantizer {
   // The mean over all rows of the squared distance of the rotated row from what its code stands for.
   double error(const Context& context, RowsView rows) const;
 };
+
+// As those of a ProductQuantizer, with the rotation. A file without one is Error(invalid_argument).
+void save(const OptimizedProductQuantizer& quantizer, const std::filesystem::path& path,
+          const std::map<std::string, std::string>& provenance = {});
+OptimizedProductQuantizer load_optimized_product_quantizer(const std::filesystem::path& path);
 
 }  // namespace nearwise

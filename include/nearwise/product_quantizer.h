@@ -9,7 +9,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "nearwise/context.h"
@@ -75,5 +78,11 @@ class ProductQuantizer {
   unsigned bits_;
   std::vector<float> codebooks_;
 };
+
+// Atomic and durable, in the container of docs/format.md (kind "product_quantizer").
+void save(const ProductQuantizer& quantizer, const std::filesystem::path& path,
+          const std::map<std::string, std::string>& provenance = {});
+// Checksums and numbers are verified: damage is Error(corrupt). One of rotated rows is Error(invalid_argument).
+ProductQuantizer load_product_quantizer(const std::filesystem::path& path);
 
 }  // namespace nearwise

@@ -198,7 +198,7 @@ class InvertedFile {
   // Never changed.
   const Ivf& index() const { return index_; }
   std::string metric() const { return std::string(name(index_.metric())); }
-  bool has_codes() const { return index_.quantizer() != nullptr; }
+  std::string codec() const { return std::string(index_.codec()); }
 
  private:
   static std::span<const Id> span_of(const NumpyIds& ids) { return {ids.data(), ids.size()}; }
@@ -306,6 +306,27 @@ std::unique_ptr<InvertedFile> train_product(nb::handle rows, const std::string& 
       [&](const Context& own, const RowsView& view) { return IvfPq::train(own, view, options); });
 }
 
+std::unique_ptr<InvertedFile> train_additive(nb::handle rows, const std::string& rows_type,
+                                             const std::string& metric, std::uint64_t lists,
+                                             std::uint64_t iterations, std::uint64_t rows_per_list,
+                                             std::uint64_t code_bytes, std::uint64_t rounds,
+                                             std::uint64_t train_iterations, std::uint64_t encode_iterations,
+                                             std::uint64_t seed, const std::string& device, int threads,
+                                             std::uint64_t memory_limit, const std::string& isa,
+                                             nb::handle progress) {
+  const IvfLsqOptions options{.metric = parse_metric(metric),
+                              .lists = lists,
+                              .iterations = iterations,
+                              .rows_per_list = rows_per_list,
+                              .code_bytes = code_bytes,
+                              .rounds = rounds,
+                              .train_iterations = train_iterations,
+                              .encode_iterations = encode_iterations};
+  return train_index(
+      rows, rows_type, seed, {device, threads, memory_limit, isa}, progress,
+      [&](const Context& own, const RowsView& view) { return IvfLsq::train(own, view, options); });
+}
+
 std::unique_ptr<InvertedFile> load_index(const std::filesystem::path& path, const std::string& device,
                                          int threads, std::uint64_t memory_limit, const std::string& isa) {
   const Context context = context_for(device, threads, memory_limit, isa);
@@ -346,7 +367,7 @@ void bind_ivf(nb::module_& module) {
       .def_prop_ro("lists", [](const InvertedFile& file) { return file.index().lists(); })
       .def_prop_ro("code_bytes", [](const InvertedFile& file) { return file.index().code_bytes(); })
       .def_prop_ro("metric", &InvertedFile::metric)
-      .def_prop_ro("has_codes", &InvertedFile::has_codes, "Product codes, not the rows themselves.")
+      .def_prop_ro("codec", &InvertedFile::codec, "What is kept of a row: flat, pq or lsq.")
       .def_prop_ro("centroids", centroids_of, "[lists, dim]")
       .def_prop_ro("measured", &InvertedFile::measured, "The fields of MeasuredRecall, or None.")
       .def_prop_ro("candidates", &InvertedFile::candidates)
@@ -360,6 +381,11 @@ void bind_ivf(nb::module_& module) {
              nb::arg("lists"), nb::arg("iterations"), nb::arg("rows_per_list"), nb::arg("code_bytes"),
              nb::arg("bits"), nb::arg("seed"), nb::arg("device"), nb::arg("threads"), nb::arg("memory_limit"),
              nb::arg("isa"), nb::arg("progress").none());
+  module.def("train_ivf_lsq", train_additive, nb::arg("rows"), nb::arg("rows_type"), nb::arg("metric"),
+             nb::arg("lists"), nb::arg("iterations"), nb::arg("rows_per_list"), nb::arg("code_bytes"),
+             nb::arg("rounds"), nb::arg("train_iterations"), nb::arg("encode_iterations"), nb::arg("seed"),
+             nb::arg("device"), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"),
+             nb::arg("progress").none());
   module.def("load_ivf", load_index, nb::arg("path"), nb::arg("device"), nb::arg("threads"),
              nb::arg("memory_limit"), nb::arg("isa"));
 }

@@ -14,7 +14,8 @@ from nearwise._core import version as _version
 from nearwise._error import Error
 from nearwise._exact import exact_knn_graph, knn
 from nearwise._graph_uses import RowGroups, SmoothestPath
-from nearwise._ivf import Ivf, IvfFlat, IvfPq, MeasuredRecall, load_ivf
+from nearwise._ivf import IvfFlat, IvfLsq, IvfPq, load_ivf
+from nearwise._ivf_index import Ivf, MeasuredRecall
 from nearwise._kmeans import KMeans, assign, train_hierarchical_kmeans, train_kmeans
 from nearwise._knn_graph import (
     GraphRound,
@@ -47,6 +48,7 @@ __all__ = [
     "GraphRound",
     "Ivf",
     "IvfFlat",
+    "IvfLsq",
     "IvfPq",
     "KMeans",
     "KnnGraph",

@@ -307,7 +307,7 @@ def test_rows_that_are_gone_are_not_needed(rows):
 
 def test_types_are_shipped():
     stub = (Path(_core.__file__).parent / "_core.pyi").read_text()
-    for name in ("class Ivf:", "def train_ivf_flat(", "def train_ivf_pq(", "def load_ivf("):
+    for name in ("class Ivf:", "def train_ivf_flat(", "def train_ivf_pq(", "def train_ivf_lsq(", "def load_ivf("):
         assert name in stub
 
 
@@ -322,6 +322,7 @@ def test_keywords_are_the_fields_of_the_options():
     for offered, expected_names in [
         (nearwise.IvfFlat.train, fields("IvfFlatOptions") | machine),
         (nearwise.IvfPq.train, fields("IvfPqOptions") | machine),
+        (nearwise.IvfLsq.train, fields("IvfLsqOptions") | machine),
         (nearwise.Ivf.search, fields("IvfSearchOptions") | {"progress"}),
         (nearwise.Ivf.measure_probes, fields("MeasureOptions") | {"progress"}),
         (nearwise.load_ivf, machine - {"seed", "progress"}),

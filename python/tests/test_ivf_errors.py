@@ -131,8 +131,8 @@ def test_ids_at_the_end_of_the_range(rows):
 
 
 def test_classes_are_not_made_by_hand():
-    for kind in (nearwise.Ivf, nearwise.IvfFlat, nearwise.IvfPq):
-        with pytest.raises(TypeError, match="an index is made by build or train of IvfFlat or IvfPq, or by load_ivf"):
+    for kind in (nearwise.Ivf, nearwise.IvfFlat, nearwise.IvfPq, nearwise.IvfLsq):
+        with pytest.raises(TypeError, match="an index is made by build or train of IvfFlat, IvfPq or IvfLsq"):
             kind()
     with pytest.raises(TypeError):
         _core.Ivf()

@@ -20,19 +20,24 @@ struct ListView {
   std::size_t rows = 0;
 };
 
-// What a code stands for: the row itself, or the sum of its list's centroid and one codeword for each part of the row.
+// What a code stands for: the row itself, or the sum of its list's centroid and one codeword for each part of the row (a
+// product code), or of the centroid and one codeword as long as the row of every codebook (an additive code).
 struct ListCodec {
   std::size_t dim = 0;
   ElementType type = ElementType::f32;  // of the rows that codes stand for
   std::size_t code_bytes = 0;
-  // Of product codes; empty where codes are the rows.
+  // Of product codes; else empty.
   std::span<const std::size_t> part_begins;  // [parts + 1] dimensions
   std::span<const float> codebooks;          // of all parts in turn, [2^bits, dimensions of the part]
   unsigned bits = 8;                         // or 4: part 2i in the low half of byte i
   MatrixView<const float> centroids;         // [lists, dim]
   const ProductWords* words = nullptr;       // made of the above before; null: a search makes its own
+  // Of additive codes, a byte for each codebook; else empty.
+  std::span<const float> additive_words = {};  // [code_bytes, 256, dim]
 
   bool is_product() const { return !part_begins.empty(); }
+  bool is_additive() const { return !additive_words.empty(); }
+  bool holds_rows() const { return !is_product() && !is_additive(); }
   std::size_t parts() const { return part_begins.size() - 1; }
 };
 

@@ -14,6 +14,7 @@
 #include "nearwise/kmeans.h"
 #include "ops/exact_search.h"
 #include "ops/finite_rows.h"
+#include "quantize/additive_coding.h"
 
 namespace nearwise {
 namespace {
@@ -33,6 +34,18 @@ Ivf::Ivf(std::unique_ptr<State> state) : state_(std::move(state)) {
   if (RowTerms::are_needed(state_->codec(), state_->metric))
     state_->terms = std::make_unique<index::KeptTerms>(state_->budget, state_->rows.lists());
 }
+void Ivf::State::encode(const Context& context, const Matrix<float>& left,
+                        const MatrixView<std::uint8_t>& codes) const {
+  if (quantizer) {
+    const Matrix<std::uint8_t> encoded = quantizer->encode(context, left);
+    std::memcpy(codes.data(), encoded.data(), codes.rows() * codes.cols());
+    return;
+  }
+  quantize::encode_additive_rows(
+      "add", context, left.view(), {centroids.cols(), codes.cols(), additive_words},
+      {.iterations = additive_iterations}, quantize::AdditiveStart::greedy, codes, nullptr);
+}
+
 Ivf::Ivf(Ivf&&) noexcept = default;
 Ivf& Ivf::operator=(Ivf&&) noexcept = default;
 Ivf::~Ivf() = default;
@@ -48,6 +61,11 @@ std::size_t Ivf::code_bytes() const { return state_->rows.code_bytes(); }
 Metric Ivf::metric() const { return state_->metric; }
 MatrixView<const float> Ivf::centroids() const { return state_->centroids; }
 const ProductQuantizer* Ivf::quantizer() const { return state_->quantizer ? &*state_->quantizer : nullptr; }
+std::span<const float> Ivf::additive_words() const { return state_->additive_words; }
+std::string_view Ivf::codec() const {
+  if (!state_->has_codes()) return "flat";
+  return state_->quantizer ? "pq" : "lsq";
+}
 std::size_t Ivf::probes() const { return state_->probes; }
 std::size_t Ivf::candidates(std::size_t k) const { return state_->candidates_for(k); }
 Id Ivf::next_id() const { return state_->next_id; }
@@ -67,7 +85,7 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
   check_rows("add", context, rows, state.centroids);
   require(rows.place().kind == DeviceKind::cpu, "add: rows must be on the host, given rows on {}",
           name(rows.place()));
-  require(state.quantizer || rows.type() == state.type,
+  require(state.has_codes() || rows.type() == state.type,
           "add: rows of {} expected, as those of the training, given {}", name(state.type),
           name(rows.type()));
   require(ids.empty() || ids.size() == rows.rows(), "add: one id per row expected, given {} for {} rows",
@@ -88,7 +106,7 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
   MemoryBudget& budget = *context.state().budget;
   const std::size_t code_bytes = state.rows.code_bytes();
   Buffer<std::uint32_t> nearest(budget, rows.rows());
-  Buffer<std::uint8_t> codes(budget, state.quantizer ? rows.rows() * code_bytes : 0);
+  Buffer<std::uint8_t> codes(budget, state.has_codes() ? rows.rows() * code_bytes : 0);
   ProgressMeter progress(context.state().options.progress, context.state().clock, "add", rows.rows());
   const Context quiet = context.without_progress();
   for (std::size_t first = 0; first < rows.rows(); first += index::added_batch_rows) {
@@ -96,13 +114,12 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
     const Neighbors found = assign(quiet, batch, state.centroids, {.metric = state.metric});
     for (std::size_t i = 0; i < batch.rows(); ++i)
       nearest[first + i] = static_cast<std::uint32_t>(found.ids.data()[i]);
-    if (state.quantizer) {
+    if (state.has_codes()) {
       const Reservation left_bytes(budget, batch.rows() * (dim() * sizeof(float) + code_bytes));
       Matrix<float> left(batch.rows(), dim());
       index::subtract_centroids(context, batch, state.centroids, {found.ids.data(), batch.rows()},
                                 state.metric, left.view());
-      const Matrix<std::uint8_t> encoded = state.quantizer->encode(quiet, left);
-      std::memcpy(codes.data() + first * code_bytes, encoded.data(), batch.rows() * code_bytes);
+      state.encode(quiet, left, {codes.data() + first * code_bytes, batch.rows(), code_bytes});
     }
     progress.add(batch.rows());
   }
@@ -112,8 +129,9 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
   for (std::size_t list = 0; list < lists(); ++list)
     if (more[list] != 0) state.list_changes(list);
   for (std::size_t row = 0; row < rows.rows(); ++row) {
-    const std::byte* const code =
-        state.quantizer ? reinterpret_cast<const std::byte*>(codes.data()) + row * code_bytes : rows.row(row);
+    const std::byte* const code = state.has_codes()
+                                      ? reinterpret_cast<const std::byte*>(codes.data()) + row * code_bytes
+                                      : rows.row(row);
     const Id id = ids.empty() ? state.next_id + static_cast<Id>(row) : ids[row];
     state.rows.append(nearest[row], {code, &id, 1});
   }
@@ -160,7 +178,8 @@ bool Ivf::has_quantizers_of(const Ivf& other) const {
   const State& mine = *state_;
   const State& theirs = *other.state_;
   if (mine.metric != theirs.metric || mine.type != theirs.type || !equal(mine.centroids, theirs.centroids) ||
-      mine.quantizer.has_value() != theirs.quantizer.has_value())
+      mine.quantizer.has_value() != theirs.quantizer.has_value() ||
+      mine.additive_words != theirs.additive_words || mine.additive_iterations != theirs.additive_iterations)
     return false;
   return !mine.quantizer || (mine.quantizer->bits() == theirs.quantizer->bits() &&
                              mine.quantizer->parts() == theirs.quantizer->parts() &&
@@ -229,6 +248,8 @@ Ivf Ivf::empty_copy(const std::shared_ptr<MemoryBudget>& budget) const {
                                               .centroids = std::move(centroids),
                                               .quantizer = state.quantizer,
                                               .part_begins = state.part_begins,
+                                              .additive_words = state.additive_words,
+                                              .additive_iterations = state.additive_iterations,
                                               .centre = state.centre,
                                               .probes = state.probes,
                                               .candidates = state.candidates,

@@ -10,6 +10,7 @@
 #include "io/container_reader.h"
 #include "io/container_writer.h"
 #include "io/metadata.h"
+#include "nearwise/additive_quantizer.h"
 #include "ops/exact_search.h"
 #include "ops/finite_rows.h"
 
@@ -25,8 +26,9 @@ struct Header {
   Metric metric;
   ElementType type;
   std::size_t dim;
-  std::size_t parts;  // 0: rows as they are
+  std::size_t parts;  // of product codes; else 0
   unsigned bits;
+  std::size_t additive_iterations;  // of additive codes; else 0
   std::size_t probes;
   std::size_t candidates;
   std::optional<MeasuredRecall> measured;
@@ -93,6 +95,8 @@ Header read_header(const ContainerReader& reader) {
       .dim = number(metadata, "dim", source),
       .parts = number(metadata, "parts", source),
       .bits = static_cast<unsigned>(number(metadata, "bits", source)),
+      .additive_iterations =
+          metadata.contains("additive_iterations") ? number(metadata, "additive_iterations", source) : 0,
       .probes = number(metadata, "probes", source),
       .candidates = metadata.contains("candidates") ? number(metadata, "candidates", source)
                                                     : index::unmeasured_candidates,
@@ -101,21 +105,25 @@ Header read_header(const ContainerReader& reader) {
                                                     : std::map<std::string, std::string>(),
       .next_id = static_cast<Id>(number(metadata, "next_id", source))};
   const bool is_product = header.parts != 0;
+  const bool is_additive = header.additive_iterations != 0;
   if (header.dim == 0 || header.parts > header.dim || header.next_id < 0 ||
-      (header.bits != 4 && header.bits != 8) || (is_product && header.type != ElementType::f32))
-    fail(ErrorCode::corrupt, "{}: metadata: dim, parts, bits, type and next_id do not go together", source);
+      (header.bits != 4 && header.bits != 8) || (is_product && is_additive) ||
+      ((is_product || is_additive) && header.type != ElementType::f32))
+    fail(ErrorCode::corrupt,
+         "{}: metadata: dim, parts, bits, additive_iterations, type and next_id do not go together", source);
   if (header.candidates < 1 || header.candidates > most_shard_rows)
     fail(ErrorCode::corrupt, "{}: metadata: candidates of 1 to {} expected, {} found", source,
          most_shard_rows, header.candidates);
   return header;
 }
 
-void check_values(MatrixView<const float> values, const char* section, const std::string& source) {
+void check_values(MatrixView<const float> values, const char* section, const std::string& source,
+                  float most = index::most_value) {
   const std::span<const float> all(values.data(), values.rows() * values.cols());
-  const std::size_t bad = index::first_too_large(all);
+  const std::size_t bad = index::first_too_large(all, most);
   if (bad != all.size())
     fail(ErrorCode::corrupt, "{}: {}: numbers up to {} expected, {} found at element {}", source, section,
-         index::most_value, all[bad], bad);
+         most, all[bad], bad);
 }
 
 // Rows that are kept as they are hold numbers, too.
@@ -153,6 +161,7 @@ void save(const Ivf& index, const std::filesystem::path& path) {
                    {"candidates", state.candidates},
                    {"next_id", static_cast<std::uint64_t>(state.next_id)}};
   metadata["provenance"] = state.provenance;
+  if (!state.additive_words.empty()) metadata["additive_iterations"] = state.additive_iterations;
   if (state.measured) metadata["measured"] = describe(*state.measured);
   writer.write_metadata(metadata);
   writer.write_section("centroids", state.centroids.view());
@@ -160,6 +169,10 @@ void save(const Ivf& index, const std::filesystem::path& path) {
     const std::span<const float> books = state.quantizer->codebooks();
     writer.write_section("codebooks", MatrixView<const float>(books.data(), books.size(), 1));
   }
+  if (!state.additive_words.empty())
+    writer.write_section("additive_words",
+                         MatrixView<const float>(state.additive_words.data(),
+                                                 state.additive_words.size() / index.dim(), index.dim()));
   std::vector<std::uint64_t> sizes(index.lists());
   for (std::size_t list = 0; list < sizes.size(); ++list) sizes[list] = state.rows.view(list).rows;
   writer.write_section("list_sizes", MatrixView<const std::uint64_t>(sizes.data(), sizes.size(), 1));
@@ -175,7 +188,8 @@ void save(const Ivf& index, const std::filesystem::path& path) {
 Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
   const auto reader = std::make_shared<const ContainerReader>(ContainerReader::open(path));
   const std::string& source = reader->source();
-  reader->expect(kind, {"metadata", "centroids", "codebooks", "list_sizes", "ids", "codes"});
+  reader->expect(kind,
+                 {"metadata", "centroids", "codebooks", "additive_words", "list_sizes", "ids", "codes"});
   reader->verify();
   const Header header = read_header(*reader);
   const MatrixView<const float> centroids = reader->section("centroids").rows<float>();
@@ -211,8 +225,19 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
       part_begins.push_back(quantizer->part_begin(part));
     code_bytes = quantizer->code_bytes();
   }
+  std::vector<float> additive_words;
+  if (header.additive_iterations != 0) {
+    constexpr std::size_t words = AdditiveQuantizer::centroids;
+    const MatrixView<const float> books = reader->section("additive_words").rows<float>();
+    check_shape(books.cols() == header.dim && books.rows() >= words && books.rows() % words == 0 &&
+                    books.rows() / words <= AdditiveQuantizer::most_codebooks,
+                "additive_words", source);
+    check_values(books, "additive_words", source, index::most_additive_value);
+    additive_words.assign(books.data(), books.data() + books.rows() * books.cols());
+    code_bytes = books.rows() / words;
+  }
   check_shape(codes.cols() == code_bytes, "codes", source);
-  if (header.parts == 0)
+  if (header.parts == 0 && additive_words.empty())
     check_rows_of(context, {codes.data(), header.type, codes.rows(), header.dim, code_bytes}, source);
 
   const std::shared_ptr<MemoryBudget> budget = context.state().budget;
@@ -223,6 +248,8 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
                      .centroids = copy_of(centroids),
                      .quantizer = std::move(quantizer),
                      .part_begins = std::move(part_begins),
+                     .additive_words = std::move(additive_words),
+                     .additive_iterations = header.additive_iterations,
                      .centre = centre_of(*stream, centroids, header.metric),
                      .probes = header.probes,
                      .candidates = header.candidates,

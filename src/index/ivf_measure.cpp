@@ -256,7 +256,7 @@ MeasuredRecall Ivf::measure_probes(const Context& context, RowsView rows, const 
       exact_neighbors(quiet, queries.view(), rows, {ids.data(), count}, k + 1, state.metric, progress);
   const Trial trial(quiet, *this, rows, count, queries.view(), drawn.span(), k, exact);
   // Rows that are kept as they are need no second look.
-  const bool second_look = options.second_look && state.quantizer.has_value();
+  const bool second_look = options.second_look && state.has_codes();
   Setting found = cheapest(trial, *this, options.recall, second_look);
   // What cannot be reached by all lists is not worth all lists: without a margin, or else the same share of what they reach.
   if (!reaches(found.recall, options.recall, Margin::kept))

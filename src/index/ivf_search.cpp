@@ -20,6 +20,9 @@ void check_search(const Context& context, const Ivf& index, const RowsView& quer
   check_rows("search", context, queries, index.centroids());
   require(queries.place().kind == DeviceKind::cpu, "search: queries must be on the host, given queries on {}",
           name(queries.place()));
+  if (index.codec() == "lsq" && context.state().place.kind != DeviceKind::cpu)
+    fail(ErrorCode::unsupported, "search: lists of additive codes are searched on the cpu, given {}",
+         name(context.state().place));
   require(options.probes <= index.lists(), "search: probes of at most {} lists expected, given {}",
           index.lists(), options.probes);
   if (options.rows.rows() == 0) return;

@@ -25,6 +25,8 @@ namespace index {
 
 // Centroids and codewords are no larger, so that the sum of two is a number.
 inline constexpr float most_value = 1e38F;
+// Codewords of additive codes, of which up to 32 are added to a centroid.
+inline constexpr float most_additive_value = 3e36F;
 
 // Of a measurement, and what the candidates of a search are given for.
 inline constexpr std::size_t measured_neighbors = 10;
@@ -36,8 +38,8 @@ inline constexpr std::size_t added_batch_rows = 32768;
 void check_options(const MeasureOptions& options);
 
 // Where the first larger one stands, or their number.
-inline std::size_t first_too_large(std::span<const float> values) {
-  const auto fits = [](float value) { return value >= -most_value && value <= most_value; };
+inline std::size_t first_too_large(std::span<const float> values, float most = most_value) {
+  const auto fits = [most](float value) { return value >= -most && value <= most; };
   return static_cast<std::size_t>(std::ranges::find_if_not(values, fits) - values.begin());
 }
 
@@ -50,7 +52,9 @@ struct Ivf::State {
   std::optional<ProductQuantizer>
       quantizer;                         // of what the centroid leaves over; none: rows are kept as they are
   std::vector<std::size_t> part_begins;  // of the quantizer
-  std::vector<float> centre;             // of the data, for the scan
+  std::vector<float> additive_words = {};  // of additive codes of it instead, [code_bytes, 256, dim]
+  std::size_t additive_iterations = 0;     // of the search for such a code
+  std::vector<float> centre;               // of the data, for the scan
   std::size_t probes = 1;
   std::size_t candidates = index::unmeasured_candidates;
   std::optional<MeasuredRecall> measured = {};
@@ -62,6 +66,8 @@ struct Ivf::State {
   std::optional<ProductWords> words = {};        // of the quantizer; made when the index is
   std::unique_ptr<index::KeptTerms> terms = {};  // where scores have them
 
+  bool has_codes() const { return quantizer.has_value() || !additive_words.empty(); }
+
   // In proportion: whoever wants more answers has to look at more rows again.
   std::size_t candidates_for(std::size_t k) const {
     if (k <= index::measured_neighbors) return candidates;
@@ -69,6 +75,9 @@ struct Ivf::State {
     if (k > most_shard_rows) return k;
     return std::max(k, divide_up(candidates * k, index::measured_neighbors));
   }
+
+  // What centroids leave over, [rows, dim], into codes [rows, code_bytes].
+  void encode(const Context& context, const Matrix<float>& left, const MatrixView<std::uint8_t>& codes) const;
 
   // To be called before rows of a list come or go.
   void list_changes(std::size_t list) noexcept {
@@ -83,7 +92,8 @@ struct Ivf::State {
             .codebooks = quantizer ? quantizer->codebooks() : std::span<const float>(),
             .bits = quantizer ? quantizer->bits() : 8,
             .centroids = centroids,
-            .words = words ? &*words : nullptr};
+            .words = words ? &*words : nullptr,
+            .additive_words = additive_words};
   }
 };
 

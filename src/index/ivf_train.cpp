@@ -12,6 +12,7 @@
 #include "index/ivf_state.h"
 #include "index/residuals.h"
 #include "index/usual_shape.h"
+#include "nearwise/additive_quantizer.h"
 #include "nearwise/kmeans.h"
 #include "nearwise/machine.h"
 #include "ops/exact_search.h"
@@ -84,6 +85,35 @@ Coarse train_lists(const Context& context, const RowsView& rows, const Options& 
   return {std::move(trained.centroids), std::move(centre)};
 }
 
+constexpr std::size_t rows_per_codeword = 256;
+
+// What centroids leave over of a sample of rows: what quantizers train on.
+class LeftOver {
+ public:
+  LeftOver(const Context& context, const RowsView& rows, std::size_t most_rows,
+           const Matrix<float>& centroids, Metric metric)
+      : sample_(context, rows, most_rows),
+        bytes_(*context.state().budget, sample_.view().rows() * rows.dim() * sizeof(float)),
+        rows_(sample_.view().rows(), rows.dim()) {
+    const Neighbors nearest = assign(context, sample_.view(), centroids, {.metric = metric});
+    index::subtract_centroids(context, sample_.view(), centroids, {nearest.ids.data(), rows_.rows()}, metric,
+                              rows_.view());
+  }
+  const Matrix<float>& rows() const { return rows_; }
+
+ private:
+  const quantize::TrainingRows sample_;
+  const Reservation bytes_;
+  Matrix<float> rows_;
+};
+
+void check_sizes(const Matrix<float>& centroids, std::span<const float> words, float most_word) {
+  const std::span<const float> all(centroids.data(), centroids.rows() * centroids.cols());
+  require(
+      index::first_too_large(all) == all.size() && index::first_too_large(words, most_word) == words.size(),
+      "train: rows of numbers up to {} expected, given larger ones", most_word);
+}
+
 }  // namespace
 
 IvfFlat IvfFlat::train(const Context& context, RowsView rows, const IvfFlatOptions& options) {
@@ -128,21 +158,12 @@ IvfPq IvfPq::train(const Context& context, RowsView rows, const IvfPqOptions& op
   Coarse coarse = train_lists(context, rows, options);
   const std::size_t lists = coarse.centroids.rows();
 
-  constexpr std::size_t rows_per_codeword = 256;
-  const std::size_t most = rows_per_codeword << options.bits;
-  const quantize::TrainingRows sample(context, rows, most);
-  const Neighbors nearest = assign(context, sample.view(), coarse.centroids, {.metric = options.metric});
   const std::shared_ptr<MemoryBudget> budget = context.state().budget;
-  const Reservation left_bytes(*budget, sample.view().rows() * rows.dim() * sizeof(float));
-  Matrix<float> left(sample.view().rows(), rows.dim());
-  index::subtract_centroids(context, sample.view(), coarse.centroids, {nearest.ids.data(), left.rows()},
-                            options.metric, left.view());
-  ProductQuantizer quantizer = ProductQuantizer::train(context, left, {.parts = parts, .bits = options.bits});
-
-  const std::span<const float> centroids(coarse.centroids.data(), lists * rows.dim());
-  require(index::first_too_large(centroids) == centroids.size() &&
-              index::first_too_large(quantizer.codebooks()) == quantizer.codebooks().size(),
-          "train: rows of numbers up to {} expected, given larger ones", index::most_value);
+  ProductQuantizer quantizer = [&] {
+    const LeftOver left(context, rows, rows_per_codeword << options.bits, coarse.centroids, options.metric);
+    return ProductQuantizer::train(context, left.rows(), {.parts = parts, .bits = options.bits});
+  }();
+  check_sizes(coarse.centroids, quantizer.codebooks(), index::most_value);
   std::vector<std::size_t> part_begins;
   for (std::size_t part = 0; part <= parts; ++part) part_begins.push_back(quantizer.part_begin(part));
   const std::size_t bytes = quantizer.code_bytes();
@@ -160,6 +181,52 @@ IvfPq IvfPq::train(const Context& context, RowsView rows, const IvfPqOptions& op
                                                 .budget = budget,
                                                 .file = {},
                                                 .rows = index::InvertedLists(budget, lists, bytes)}));
+}
+
+IvfLsq IvfLsq::build(const Context& context, RowsView rows, const IvfLsqOptions& options,
+                     const MeasureOptions& measure) {
+  return build_index<IvfLsq>(context, rows, options, measure);
+}
+
+IvfLsq IvfLsq::train(const Context& context, RowsView rows, const IvfLsqOptions& options) {
+  const DefaultFloatEnvironment environment;
+  require(options.code_bytes >= 1 && options.code_bytes <= AdditiveQuantizer::most_codebooks,
+          "train: codes of 1 to {} bytes expected, given {}", AdditiveQuantizer::most_codebooks,
+          options.code_bytes);
+  require(options.train_iterations >= 1 && options.encode_iterations >= 1,
+          "train: at least 1 iteration expected, given 0");
+  Coarse coarse = train_lists(context, rows, options);
+  const std::size_t lists = coarse.centroids.rows();
+  const std::shared_ptr<MemoryBudget> budget = context.state().budget;
+  const AdditiveQuantizer quantizer = [&] {
+    const LeftOver left(context, rows, rows_per_codeword * AdditiveQuantizer::centroids, coarse.centroids,
+                        options.metric);
+    return AdditiveQuantizer::train(context, left.rows(),
+                                    {.codebooks = options.code_bytes,
+                                     .rounds = options.rounds,
+                                     .iterations = options.train_iterations,
+                                     .rows_per_centroid = 0});
+  }();
+  check_sizes(coarse.centroids, quantizer.words(), index::most_additive_value);
+  const std::string trained =
+      fmt::format("IvfLsq with {}, code_bytes {}, rounds {}, train_iterations {}, encode_iterations {}",
+                  words_of(options, lists), options.code_bytes, options.rounds, options.train_iterations,
+                  options.encode_iterations);
+  return IvfLsq(
+      std::unique_ptr<State>(new State{.metric = options.metric,
+                                       .type = ElementType::f32,
+                                       .centroids = std::move(coarse.centroids),
+                                       .quantizer = {},
+                                       .part_begins = {},
+                                       .additive_words = {quantizer.words().begin(), quantizer.words().end()},
+                                       .additive_iterations = options.encode_iterations,
+                                       .centre = std::move(coarse.centre),
+                                       .probes = usual_probes(lists),
+                                       .provenance = describe_training(context, rows, trained),
+                                       .next_id = 0,
+                                       .budget = budget,
+                                       .file = {},
+                                       .rows = index::InvertedLists(budget, lists, options.code_bytes)}));
 }
 
 }  // namespace nearwise

@@ -1,25 +1,32 @@
 // Index files put together without their rows in memory: list by list, from mapped parts to where they stay.
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/check.h"
 #include "core/checked.h"
-#include "index/ivf_state.h"
 #include "io/container_reader.h"
 #include "io/container_writer.h"
+#include "nearwise/ivf.h"
+#include "ops/knn_plan.h"
 
 namespace nearwise {
 namespace {
 
 using Json = nlohmann::json;
 
-// One of the files, and where its next list begins.
+constexpr std::string_view kind = "ivf";
+// All that lists share (index/ivf_file.cpp). A file has some of them.
+constexpr std::array shared_sections = {"centroids", "codebooks", "additive_words"};
+
 class Part {
  public:
   explicit Part(const std::filesystem::path& path) : reader_(ContainerReader::open(path)) {
-    reader_.expect(index::container_kind, index::container_sections);
+    reader_.expect(
+        kind, {"metadata", "centroids", "codebooks", "additive_words", "list_sizes", "ids", "codes"});
     metadata_ = reader_.metadata();
     sizes_ = reader_.section("list_sizes").rows<std::uint64_t>();
     std::uint64_t rows = 0;
@@ -40,13 +47,13 @@ class Part {
   bool has(std::string_view name) const { return reader_.find(name) != nullptr; }
 
   bool has_quantizers_of(const Part& other) const {
-    for (const char* const key : {"metric", "type", "dim", "parts", "bits"})
+    for (const char* const key : {"metric", "type", "dim", "parts", "bits", "additive_iterations"})
       if (metadata_.value(key, Json()) != other.metadata_.value(key, Json())) return false;
     const auto same = [&](const char* name) {
       return has(name) == other.has(name) &&
              (!has(name) || std::ranges::equal(section(name).bytes(), other.section(name).bytes()));
     };
-    return lists() == other.lists() && same("centroids") && same("codebooks") &&
+    return lists() == other.lists() && std::ranges::all_of(shared_sections, same) &&
            section("codes").info().columns == other.section("codes").info().columns;
   }
 
@@ -70,10 +77,6 @@ void append_lists(ContainerWriter& writer, const std::vector<Part>& parts, const
     }
 }
 
-void copy_section(ContainerWriter& writer, const Part& part, const char* name) {
-  if (part.has(name)) writer.write_section(name, part.section(name).rows<float>());
-}
-
 }  // namespace
 
 void merge_ivf_files(std::span<const std::filesystem::path> files, const std::filesystem::path& output) {
@@ -95,12 +98,12 @@ void merge_ivf_files(std::span<const std::filesystem::path> files, const std::fi
   for (const Part& part : parts)
     for (std::size_t list = 0; list < sizes.size(); ++list) sizes[list] += part.size(list);
 
-  ContainerWriter writer(output, std::string(index::container_kind));
+  ContainerWriter writer(output, std::string(kind));
   Json metadata = parts.front().metadata();
   metadata["next_id"] = next_id;
   writer.write_metadata(metadata);
-  copy_section(writer, parts.front(), "centroids");
-  copy_section(writer, parts.front(), "codebooks");
+  for (const char* const name : shared_sections)
+    if (parts.front().has(name)) writer.write_section(name, parts.front().section(name).rows<float>());
   writer.write_section("list_sizes", MatrixView<const std::uint64_t>(sizes.data(), sizes.size(), 1));
   writer.begin_section("ids", container::ElementOf<Id>::value);
   append_lists(writer, parts, "ids");

@@ -11,9 +11,10 @@ namespace {
 
 constexpr std::size_t words = 256;
 
-// Added to the diagonal, in rows: a vector may be moved from one codebook to another without changing any sum, so without it
-// there is no single solution. It also keeps codewords of one or two rows from growing large against each other.
-constexpr double regularisation = 0.01;
+// Added to the diagonal, as a share of the rows that a codeword has on average. A vector may be moved from one codebook to
+// another without changing any sum, so without it there is no single solution. With too little of it codewords grow large
+// against each other, and the search for codes finds worse ones: docs/algorithms/additive-quantization.md has figures.
+constexpr double regularisation_share = 0.02;
 
 // Rows between two looks at the cancellation flag.
 constexpr std::size_t check_rows = 4096;
@@ -37,6 +38,7 @@ std::uint64_t AdditiveLeastSquares::bytes(std::size_t codebooks, std::size_t dim
 // A task has the rows of the matrix that belong to one codebook.
 void AdditiveLeastSquares::count_pairs(const MatrixView<const std::uint8_t>& codes) {
   const Context::State& state = context_.state();
+  const double regularisation = regularisation_share * static_cast<double>(codes.rows()) / words;
   state.threads->for_each(codebooks_, [&](std::size_t book) {
     double* const own = matrix_.data() + book * words * size();
     std::fill_n(own, words * size(), 0.0);

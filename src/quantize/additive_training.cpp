@@ -26,6 +26,9 @@ constexpr std::size_t task_rows = 4096;
 constexpr KMeansOptions start_options = {.iterations = 10};
 constexpr KMeansOptions norm_options = {.iterations = 25};
 
+// Of the noise of the first round, times the standard deviation of an element over the number of codebooks.
+constexpr double first_noise = 0.5;
+
 // Streams of random numbers that neither k-means nor the draw of rows uses (cluster/random_streams.h, training_rows.cpp).
 std::uint64_t noise_stream(std::size_t round) { return 8 * (round + 1) + 7; }
 
@@ -108,7 +111,9 @@ class AdditiveAlternation {
   }
 
   // Codewords by least squares, then codes by search, and so on. Codes are searched for with codewords that are off by a noise
-  // that fades away: it leads out of arrangements that neither of the two steps alone would leave (LSQ++).
+  // that fades away: it leads out of arrangements that neither of the two steps alone would leave (LSQ++). They are searched for
+  // from the beginning in every round, as an encoder will: codes that go on from those of the round before are better than
+  // what it finds, and codewords that are made for them are not the best for what it finds.
   void alternate() {
     AdditiveLeastSquares squares(context_, training_.codebooks, dim());
     const std::vector<double> deviations = deviations_of_elements();
@@ -117,7 +122,7 @@ class AdditiveAlternation {
       keep_if_better();
       add_noise(round, deviations);
       encode_additive_rows(training_.operation, context_, centred_.view(), codebooks(),
-                           {.iterations = training_.iterations}, AdditiveStart::given, codes(), &progress_);
+                           {.iterations = training_.iterations}, AdditiveStart::greedy, codes(), &progress_);
     }
     squares.fit(centred_.view(), codes(), words_);
     keep_if_better();
@@ -144,7 +149,7 @@ class AdditiveAlternation {
   void add_noise(std::size_t round, const std::vector<double>& deviations) {
     const double left = 1 - static_cast<double>(round + 1) / static_cast<double>(training_.rounds);
     if (left == 0) return;
-    const double size = std::sqrt(left) / static_cast<double>(training_.codebooks);
+    const double size = first_noise * std::sqrt(left) / static_cast<double>(training_.codebooks);
     const Random random(context_.seed(), noise_stream(round));
     context_.state().threads->for_each(training_.codebooks * words, [&](std::size_t word) {
       for (std::size_t i = 0; i < dim(); ++i) {

@@ -297,3 +297,16 @@ def test_verify_finds_what_checksums_cannot_tell(nearwise, files, tmp_path):
     formats.seal(data)
     (tmp_path / "index.nw").write_bytes(data)
     assert "probes of 1 to 4 expected, 9 found" in nearwise("verify", "index.nw", expect=65).out
+
+
+def test_additive_codes(nearwise, tmp_path):
+    base = np.random.default_rng(8).standard_normal((700, 10), dtype=np.float32)
+    formats.write_vectors(tmp_path / "base.fbin", base)
+    built = nearwise("build", "base.fbin", "--codec", "lsq", "--lists", 6, "--code-bytes", 3, "-o", "index.nw", "--json").json
+    assert (built["codec"], built["code_bytes"], built["rows"]) == ("lsq", 3, 700)
+    nearwise("search", "index.nw", "base.fbin", "-k", 1, "--probes", 6, "--rows", "base.fbin", "--candidates", 100,
+             "-o", "found.ivecs")
+    assert (formats.read_array(tmp_path / "found.ivecs")[:, 0] == np.arange(700)).mean() > 0.99
+    assert "ok" in nearwise("verify", "index.nw").out
+    for options, words in [(["--bits", 4], "is for --codec pq"), (["--code-bytes", 33], "1 to 32 bytes")]:
+        assert words in nearwise("build", "base.fbin", "--codec", "lsq", *options, "-o", "other.nw", expect=2).err

@@ -10,84 +10,30 @@
 
 #include "oracle/lists.h"
 #include "support/error_of.h"
+#include "support/ivf_cases.h"
 #include "support/knn_cases.h"
 
 namespace nearwise {
 namespace {
 
 using support::as_expected;
+using support::clustered;
 using support::error_of;
+using support::expected_answer;
 using support::Kind;
-using support::Layout;
+using support::one_thread;
 using support::Problem;
 using support::same;
 
-Problem clustered(std::size_t rows, std::size_t queries, std::size_t dim, std::uint64_t seed,
-                  ElementType type = ElementType::f32) {
-  return support::make_problem({.kind = Kind::exact_duplicates,
-                                .rows = rows,
-                                .queries = queries,
-                                .dim = dim,
-                                .base_type = type,
-                                .query_type = type,
-                                .base_layout = Layout::dense,
-                                .query_layout = Layout::padded,
-                                .seed = seed});
-}
-
-const Context& one_thread() {
-  static const Context context = Context::cpu({.threads = 1, .seed = 5});
-  return context;
-}
-
-// Lists by the oracle's nearest centroid; flat rows as they are, others decoded by the oracle.
-std::vector<oracle::DecodedList> lists_of(const Ivf& index, RowsView rows,
-                                          const ProductQuantizer* quantizer) {
-  const oracle::Answer nearest = oracle::knn(rows, index.centroids(), 1, index.metric());
-  const std::vector<double> values = oracle::to_doubles(rows);
-  std::vector<oracle::DecodedList> lists(index.lists());
+// Codes by the quantizer, which has tests of its own, and rows of codes by the oracle.
+support::DecodeLeft decoder_of(const Ivf& index, const ProductQuantizer& quantizer) {
   std::vector<std::size_t> begins;
-  for (std::size_t part = 0; quantizer != nullptr && part <= quantizer->parts(); ++part)
-    begins.push_back(quantizer->part_begin(part));
-  for (std::size_t row = 0; row < rows.rows(); ++row) {
-    const auto list = static_cast<std::size_t>(nearest.ids[row]);
-    std::vector<double> decoded(values.begin() + static_cast<std::ptrdiff_t>(row * rows.dim()),
-                                values.begin() + static_cast<std::ptrdiff_t>((row + 1) * rows.dim()));
-    if (quantizer != nullptr) {
-      if (index.metric() == Metric::cosine) {
-        double squares = 0;
-        for (const double value : decoded) squares += value * value;
-        for (double& value : decoded) value = squares > 0 ? value / std::sqrt(squares) : 0;
-      }
-      Matrix<float> left(1, rows.dim());
-      for (std::size_t i = 0; i < rows.dim(); ++i)
-        left(0, i) = static_cast<float>(decoded[i] - index.centroids()(list, i));
-      const Matrix<std::uint8_t> code = quantizer->encode(one_thread(), left);
-      decoded = oracle::decode_product(index.centroids().row(list), begins, quantizer->codebooks(),
-                                       quantizer->bits(), code.row(0));
-    }
-    lists[list].ids.push_back(static_cast<Id>(row));
-    lists[list].rows.insert(lists[list].rows.end(), decoded.begin(), decoded.end());
-  }
-  return lists;
-}
-
-oracle::Answer expected_answer(const Ivf& index, const ProductQuantizer* quantizer, RowsView base,
-                               RowsView queries, std::size_t k, std::size_t probes, std::size_t candidates) {
-  const std::vector<oracle::DecodedList> lists = lists_of(index, base, quantizer);
-  const oracle::Answer nearest = oracle::knn(queries, index.centroids(), probes, index.metric());
-  const std::vector<double> values = oracle::to_doubles(queries);
-  const std::vector<double> rows = candidates != 0 ? oracle::to_doubles(base) : std::vector<double>();
-  oracle::Answer answer{queries.rows(), k, {}, {}};
-  for (std::size_t query = 0; query < queries.rows(); ++query)
-    for (const oracle::Candidate& found :
-         oracle::search_lists(std::span(values).subspan(query * queries.dim(), queries.dim()), lists,
-                              std::span(nearest.ids).subspan(query * probes, probes), k,
-                              candidates != 0 ? candidates : k, rows, index.metric())) {
-      answer.ids.push_back(found.id);
-      answer.distances.push_back(found.value);
-    }
-  return answer;
+  for (std::size_t part = 0; part <= quantizer.parts(); ++part) begins.push_back(quantizer.part_begin(part));
+  return [&index, &quantizer, begins](std::size_t list, const Matrix<float>& left) {
+    const Matrix<std::uint8_t> code = quantizer.encode(one_thread(), left);
+    return oracle::decode_product(index.centroids().row(list), begins, quantizer.codebooks(),
+                                  quantizer.bits(), code.row(0));
+  };
 }
 
 class IvfMetrics : public testing::TestWithParam<Metric> {};
@@ -99,8 +45,7 @@ TEST_P(IvfMetrics, FlatIsItsDefinition) {
     IvfFlat index = IvfFlat::train(one_thread(), problem.base, {.metric = GetParam(), .lists = 12});
     index.add(one_thread(), problem.base);
     for (const std::size_t probes : {1UL, 5UL}) {
-      const oracle::Answer expected =
-          expected_answer(index, nullptr, problem.base, problem.queries, 9, probes, 0);
+      const oracle::Answer expected = expected_answer(index, {}, problem.base, problem.queries, 9, probes, 0);
       for (const Context& context : support::every_instruction_set())
         EXPECT_TRUE(same(expected, index.search(context, problem.queries, 9, {.probes = probes})))
             << name(type) << " " << context.isa();
@@ -124,8 +69,8 @@ TEST_P(IvfMetrics, ProductCodesAreTheirDefinition) {
     index.add(one_thread(), problem.base);
     EXPECT_EQ(index.code_bytes(), 5U);
     for (const std::size_t candidates : {0UL, 30UL}) {
-      const oracle::Answer expected =
-          expected_answer(index, index.quantizer(), problem.base, problem.queries, 6, 3, candidates);
+      const oracle::Answer expected = expected_answer(index, decoder_of(index, *index.quantizer()),
+                                                      problem.base, problem.queries, 6, 3, candidates);
       const IvfSearchOptions options = {.probes = 3,
                                         .rows = candidates != 0 ? RowsView(problem.base) : RowsView(),
                                         .candidates = candidates};

@@ -20,6 +20,18 @@ void decode_product(const ListCodec& codec, const float* __restrict centroid, co
   }
 }
 
+// The sum in f64 and the order of the codebooks, rounded once.
+void decode_additive(const ListCodec& codec, const float* centroid, const std::byte* code, double* sum,
+                     float* out) {
+  std::copy_n(centroid, codec.dim, sum);
+  for (std::size_t book = 0; book < codec.code_bytes; ++book) {
+    const float* const word =
+        codec.additive_words.data() + (book * 256 + static_cast<std::size_t>(code[book])) * codec.dim;
+    for (std::size_t i = 0; i < codec.dim; ++i) sum[i] += static_cast<double>(word[i]);
+  }
+  std::transform(sum, sum + codec.dim, out, [](double element) { return static_cast<float>(element); });
+}
+
 using Decode = void (*)(const ListCodec&, const float*, const std::byte*, float*);
 
 Decode decoder_of(const ListCodec& codec) {
@@ -66,12 +78,19 @@ ListNumbers::Place ListNumbers::find(std::uint32_t number) const {
 void decode_rows(const ListCodec& codec, const ListView& view, std::size_t list, std::size_t first,
                  std::size_t count, std::byte* out) {
   const std::byte* const codes = view.codes + first * codec.code_bytes;
-  if (!codec.is_product()) {
+  if (codec.holds_rows()) {
     std::memcpy(out, codes, count * codec.code_bytes);
     return;
   }
-  const Decode decode = decoder_of(codec);
   const float* const centroid = codec.centroids.row(list).data();
+  if (codec.is_additive()) {
+    std::vector<double> sum(codec.dim);
+    for (std::size_t i = 0; i < count; ++i)
+      decode_additive(codec, centroid, codes + i * codec.code_bytes, sum.data(),
+                      reinterpret_cast<float*>(out) + i * codec.dim);
+    return;
+  }
+  const Decode decode = decoder_of(codec);
   for (std::size_t i = 0; i < count; ++i)
     decode(codec, centroid, codes + i * codec.code_bytes, reinterpret_cast<float*>(out) + i * codec.dim);
 }

@@ -137,7 +137,7 @@ class BlockScan {
         stride_(capacity_ + store_slack),
         panels_(cpu.budget(), group_size(scan) * encoded_row_bytes(scan, args.codec.dim)),
         decoded_(cpu.budget(),
-                 args.codec.is_product() && panels == nullptr ? most_block_rows * row_bytes_ : 0),
+                 !args.codec.holds_rows() && panels == nullptr ? most_block_rows * row_bytes_ : 0),
         tables_(cpu.budget(), panels == nullptr ? 0 : ProductPanels::table_size(args.codec)),
         scores_(cpu.budget(), group_size(scan) * stride_),
         rows_(cpu.budget(), group_size(scan) * stride_),
@@ -172,7 +172,7 @@ class BlockScan {
       return;
     }
     const std::byte* rows = list.codes + block.first * row_bytes_;
-    if (args_.codec.is_product()) {
+    if (!args_.codec.holds_rows()) {
       decode_rows(args_.codec, list, block.list, block.first, block.rows, decoded_.data());
       rows = decoded_.data();
     }
@@ -310,7 +310,7 @@ void list_search(Stream& stream, const ListSearchArgs& args) {
   const auto prepared = prepare_rows(stream, prepare);
   const auto& packed = static_cast<const PackedRows&>(*prepared);
   const QueryRows queries(cpu, packed);
-  // Scores of cosine are quotients: there, rows are packed whole.
+  // Scores of cosine are quotients: there, rows are packed whole. So are those of additive codes, which have no parts.
   std::optional<ProductWords> own_words;
   std::optional<ProductPanels> panels;
   std::optional<ResidualQueries> residuals;

@@ -1,0 +1,78 @@
+"""Inverted files of additive codes."""
+import numpy as np
+import pytest
+
+import nearwise
+import oracle
+
+QUICK = {"lists": 10, "code_bytes": 4, "rounds": 3, "train_iterations": 2, "encode_iterations": 4}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(9).standard_normal((1200, 16), dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def index(rows):
+    made = nearwise.IvfLsq.train(rows, **QUICK)
+    made.add(rows)
+    return made
+
+
+def test_what_it_is(index):
+    assert (len(index), index.code_bytes, index.dim, index.lists) == (1200, 4, 16, 10)
+    assert repr(index).startswith("<nearwise.IvfLsq: 1200 rows of 16 elements in 10 lists, 4 bytes each")
+    assert "code_bytes 4, rounds 3, train_iterations 2, encode_iterations 4" in index.provenance["training"]
+
+
+@pytest.mark.parametrize("metric", oracle.METRICS)
+def test_a_second_look_at_everything_is_the_truth(rows, metric):
+    index = nearwise.IvfLsq.train(rows, metric=metric, **QUICK)
+    index.add(rows)
+    found = index.search(rows[:20], 10, probes=10, rows=rows, candidates=1200)
+    truth = nearwise.knn(rows[:20], rows, 10, metric=metric)
+    np.testing.assert_array_equal(found.ids, truth.ids)
+    np.testing.assert_array_equal(found.distances, truth.distances)
+
+
+def test_codes_lose_less_than_product_codes(rows, index):
+    product = nearwise.IvfPq.train(rows, lists=10, code_bytes=4)
+    product.add(rows)
+    # Of every row from the nearest of what codes stand for.
+    lost, lost_by_product = (each.search(rows, 1, probes=10).distances.mean() for each in (index, product))
+    assert lost < lost_by_product
+
+
+def test_saved_and_loaded(rows, index, tmp_path):
+    index.save(tmp_path / "index.nw")
+    loaded = nearwise.load_ivf(tmp_path / "index.nw")
+    assert type(loaded) is nearwise.IvfLsq and type(loaded.empty_copy()) is nearwise.IvfLsq
+    np.testing.assert_array_equal(loaded.search(rows[:30], 9).ids, index.search(rows[:30], 9).ids)
+    loaded.remove(range(0, 1200, 2))
+    loaded.merge(index)
+    assert len(loaded) == 1800
+
+
+def test_build_measures(rows):
+    index = nearwise.IvfLsq.build(rows, recall=0.8, **QUICK)
+    assert index.measured.reached and index.measured.candidates >= 25
+
+
+def test_threads_do_not_matter_and_seeds_do(rows):
+    def answers(**options):
+        index = nearwise.IvfLsq.train(rows, **QUICK, **options)
+        index.add(rows)
+        return index.search(rows[:50], 5, probes=3).distances.tolist()
+
+    assert answers(threads=1) == answers(threads=2, memory_limit="64MiB") != answers(seed=3)
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [({"code_bytes": 0}, "codes of 1 to 32 bytes"), ({"code_bytes": 33}, "codes of 1 to 32 bytes"),
+     ({"train_iterations": 0}, "train_iterations"), ({"encode_iterations": 0}, "encode_iterations")],
+)
+def test_what_makes_no_sense(rows, wrong, words):
+    with pytest.raises((ValueError, nearwise.Error), match=words):
+        nearwise.IvfLsq.train(rows, **{**QUICK, **wrong})

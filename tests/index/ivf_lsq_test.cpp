@@ -1,0 +1,215 @@
+// Inverted files of additive codes against their definition, and their files.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "io/reseal.h"
+#include "io/temporary_folder.h"
+#include "nearwise/additive_quantizer.h"
+#include "nearwise/ivf.h"
+#include "nearwise/storage.h"
+#include "oracle/additive_quantizer.h"
+#include "support/error_of.h"
+#include "support/ivf_cases.h"
+
+namespace nearwise {
+namespace {
+
+using support::as_expected;
+using support::clustered;
+using support::error_of;
+using support::one_thread;
+using support::Problem;
+using support::same;
+
+constexpr IvfLsqOptions quick = {
+    .lists = 6, .code_bytes = 3, .rounds = 2, .train_iterations = 2, .encode_iterations = 3};
+
+IvfLsqOptions quick_with(Metric metric) {
+  IvfLsqOptions options = quick;
+  options.metric = metric;
+  return options;
+}
+
+IvfLsq made_of(const Problem& problem, const IvfLsqOptions& options = quick) {
+  IvfLsq index = IvfLsq::train(one_thread(), problem.base, options);
+  index.add(one_thread(), problem.base);
+  return index;
+}
+
+// Codes by the quantizer of the same codewords, which has tests of its own, and rows of codes by the oracle.
+support::DecodeLeft decoder_of(const Ivf& index) {
+  const std::vector<float> norms(AdditiveQuantizer::centroids, 0.0F);
+  const auto quantizer = AdditiveQuantizer::from_codebooks(index.dim(), index.additive_words(), norms);
+  const oracle::AdditiveQuantizer reference = {
+      index.dim(), index.code_bytes(), {index.additive_words().begin(), index.additive_words().end()}};
+  return [&index, quantizer, reference](std::size_t list, const Matrix<float>& left) {
+    const Matrix<std::uint8_t> code =
+        quantizer.encode(one_thread(), left, {.iterations = quick.encode_iterations});
+    // The definition begins with the centroid.
+    std::vector<double> sum(index.dim());
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      sum[i] = static_cast<double>(index.centroids()(list, i));
+      for (std::size_t book = 0; book < reference.codebooks; ++book)
+        sum[i] += reference.word(book, code(0, book), i);
+      sum[i] = static_cast<double>(static_cast<float>(sum[i]));
+    }
+    return sum;
+  };
+}
+
+class IvfLsqMetrics : public testing::TestWithParam<Metric> {};
+INSTANTIATE_TEST_SUITE_P(Metric, IvfLsqMetrics, testing::ValuesIn(support::every_metric),
+                         support::metric_name);
+
+TEST_P(IvfLsqMetrics, AdditiveCodesAreTheirDefinition) {
+  const Problem problem = clustered(500, 40, 11, 70);
+  const IvfLsq index = made_of(problem, quick_with(GetParam()));
+  EXPECT_EQ(index.codec(), "lsq");
+  EXPECT_EQ(index.code_bytes(), 3U);
+  EXPECT_EQ(index.quantizer(), nullptr);
+  for (const std::size_t candidates : {0UL, 30UL}) {
+    const oracle::Answer expected =
+        support::expected_answer(index, decoder_of(index), problem.base, problem.queries, 6, 3, candidates);
+    const IvfSearchOptions options = {
+        .probes = 3, .rows = candidates != 0 ? RowsView(problem.base) : RowsView(), .candidates = candidates};
+    for (const Context& context : support::every_instruction_set())
+      EXPECT_TRUE(same(expected, index.search(context, problem.queries, 6, options)))
+          << candidates << " candidates, " << context.isa();
+    // A single query.
+    const Neighbors alone = index.search(one_thread(), RowsView(problem.queries).slice(7, 1), 6, options);
+    for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(alone.ids(0, i), expected.ids[7 * 6 + i]);
+  }
+}
+
+// Would catch: codes that lose more than product codes of as many bytes.
+TEST(IvfLsq, LosesLessThanProductCodes) {
+  const Problem problem = support::make_problem(
+      {.kind = support::Kind::normal, .rows = 1500, .queries = 60, .dim = 12, .seed = 71});
+  const auto mean_distance = [&](const Ivf& index) {
+    // The nearest row of a row is the row itself: its distance is what its code has lost, or less.
+    const Neighbors found = index.search(one_thread(), problem.base, 1, {.probes = index.lists()});
+    double sum = 0;
+    for (std::size_t row = 0; row < 1500; ++row) sum += static_cast<double>(found.distances(row, 0));
+    return sum / 1500;
+  };
+  IvfLsqOptions options = quick;
+  options.rounds = 6;
+  options.encode_iterations = 8;
+  IvfPq product = IvfPq::train(one_thread(), problem.base, {.lists = 6, .code_bytes = 3});
+  product.add(one_thread(), problem.base);
+  EXPECT_LT(mean_distance(made_of(problem, options)), 0.95 * mean_distance(product));
+}
+
+TEST(IvfLsq, BatchesPartsAndRemovalsAreTheWhole) {
+  const Problem problem = clustered(900, 30, 9, 72);
+  const RowsView base = problem.base;
+  IvfLsq whole = IvfLsq::train(one_thread(), base, quick);
+  Ivf left = whole.empty_copy();
+  Ivf right = whole.empty_copy();
+  whole.add(Context::cpu({.threads = 3, .seed = 5}), base);
+  left.add(one_thread(), base.slice(0, 333));
+  std::vector<Id> ids;
+  for (Id id = 333; id < 900; ++id) ids.push_back(id);
+  right.add(one_thread(), base.slice(333, 567), ids);
+  left.merge(one_thread(), right);
+  const oracle::Answer expected = as_expected(whole.search(one_thread(), problem.queries, 15, {.probes = 4}));
+  EXPECT_TRUE(same(expected, left.search(one_thread(), problem.queries, 15, {.probes = 4})));
+  Ivf parts = whole.empty_copy();
+  for (const std::size_t first : {0UL, 450UL})
+    parts.merge(one_thread(), whole.part(one_thread(), first, 450));
+  EXPECT_TRUE(same(expected, parts.search(one_thread(), problem.queries, 15, {.probes = 4})));
+  const IvfLsq other = IvfLsq::train(Context::cpu({.threads = 1, .seed = 6}), base, quick);
+  EXPECT_FALSE(whole.has_quantizers_of(other));
+  IvfLsqOptions more_searching = quick;
+  more_searching.encode_iterations = 4;
+  EXPECT_FALSE(whole.has_quantizers_of(IvfLsq::train(one_thread(), base, more_searching)));
+  EXPECT_EQ(error_of([&] { whole.merge(one_thread(), other); }).code(), ErrorCode::invalid_argument);
+}
+
+TEST(IvfLsq, BuildMeasuresProbesAndCandidates) {
+  const Problem problem = clustered(800, 10, 8, 73);
+  const IvfLsq index = IvfLsq::build(one_thread(), problem.base, quick, {.queries = 50});
+  ASSERT_TRUE(index.measured().has_value());
+  EXPECT_TRUE(index.measured()->reached());
+  EXPECT_GT(index.measured()->candidates, 0U);  // codes need a second look
+}
+
+TEST(IvfLsqFile, ComesBackAsItWas) {
+  const testing_io::TemporaryFolder folder;
+  const Problem problem = clustered(400, 30, 10, 74);
+  const IvfLsq index = made_of(problem);
+  save(index, folder / "index.nw");
+  Ivf loaded = load_ivf(one_thread(), folder / "index.nw");
+  EXPECT_EQ(loaded.codec(), "lsq");
+  EXPECT_TRUE(loaded.has_quantizers_of(index));
+  EXPECT_EQ(verify(folder / "index.nw").kind, "ivf");
+  const auto answer = [&](const Ivf& any) {
+    return as_expected(any.search(one_thread(), problem.queries, 9, {.probes = 3}));
+  };
+  EXPECT_TRUE(same(answer(index), loaded.search(one_thread(), problem.queries, 9, {.probes = 3})));
+  save(loaded, folder / "again.nw");
+  EXPECT_EQ(testing_io::read_all(folder / "index.nw"), testing_io::read_all(folder / "again.nw"));
+  // Rows that come later get the codes that they would have had.
+  Ivf more = index.empty_copy();
+  more.add(one_thread(), problem.base);
+  more.add(one_thread(), problem.queries);
+  loaded.add(one_thread(), problem.queries);
+  EXPECT_TRUE(same(answer(more), loaded.search(one_thread(), problem.queries, 9, {.probes = 3})));
+}
+
+// With and without right checksums.
+TEST(IvfLsqFile, ChangedBytesAreFoundOrHarmless) {
+  const testing_io::TemporaryFolder folder;
+  IvfLsqOptions options = quick;
+  options.code_bytes = 1;
+  save(made_of(clustered(300, 5, 4, 75), options), folder / "index.nw");
+  const std::vector<std::byte> good = testing_io::read_all(folder / "index.nw");
+  for (std::size_t place = 0; place < good.size(); place += 211) {
+    std::vector<std::byte> bad = good;
+    bad[place] ^= std::byte{64};
+    testing_io::write_all(folder / "bad.nw", bad);
+    EXPECT_THROW(load_ivf(one_thread(), folder / "bad.nw"), Error) << place;
+    testing_io::reseal(bad);
+    testing_io::write_all(folder / "bad.nw", bad);
+    try {
+      const Ivf loaded = load_ivf(one_thread(), folder / "bad.nw");
+      EXPECT_EQ(loaded.search(one_thread(), loaded.centroids(), 3).ids.cols(), 3U);
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupported ||
+                  error.code() == ErrorCode::invalid_argument)
+          << place << ": " << error.what();
+    }
+  }
+}
+
+TEST(IvfLsq, WrongArgumentsAreNamed) {
+  const Problem problem = clustered(300, 10, 8, 76);
+  const auto refuses = [&](const IvfLsqOptions& options, const std::string& words) {
+    const Error error = error_of([&] { IvfLsq::train(one_thread(), problem.base, options); });
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+  };
+  refuses({.code_bytes = 0}, "1 to 32 bytes");
+  refuses({.code_bytes = 33}, "1 to 32 bytes");
+  refuses({.train_iterations = 0}, "at least 1 iteration");
+  refuses({.encode_iterations = 0}, "at least 1 iteration");
+}
+
+TEST(IvfLsqThread, TheSeedDecidesAndThreadsDoNot) {
+  const Problem problem = clustered(400, 20, 6, 77);
+  const auto words = [&](int threads, std::uint64_t seed) {
+    const IvfLsq index = IvfLsq::train(Context::cpu({.threads = threads, .seed = seed}), problem.base, quick);
+    return std::vector<float>(index.additive_words().begin(), index.additive_words().end());
+  };
+  EXPECT_EQ(words(1, 3), words(3, 3));
+  EXPECT_NE(words(1, 3), words(1, 4));
+  const IvfLsq index = made_of(problem);
+  const oracle::Answer expected = as_expected(index.search(one_thread(), problem.queries, 8));
+  EXPECT_TRUE(same(expected, index.search(Context::cpu({.threads = 3}), problem.queries, 8)));
+}
+
+}  // namespace
+}  // namespace nearwise
