@@ -38,21 +38,21 @@ constexpr std::size_t least_block_rows = 4096;
 constexpr std::size_t most_block_rows = 4'000'000;
 
 // What the sizes depend on, for either codec.
-struct Shape {
+struct IndexShape {
   Metric metric;
   std::size_t lists;
   std::size_t code_bytes;
   std::size_t bits;  // 0: rows are kept as they are
 };
 
-Shape shape_of(const IvfPqOptions& options, const RowsView&) {
+IndexShape index_shape(const IvfPqOptions& options, const RowsView&) {
   return {options.metric, options.lists, options.code_bytes, options.bits};
 }
-Shape shape_of(const IvfFlatOptions& options, const RowsView& rows) {
+IndexShape index_shape(const IvfFlatOptions& options, const RowsView& rows) {
   return {options.metric, options.lists, rows.dim() * element_size(rows.type()), 0};
 }
 
-std::uint64_t training_bytes(const Context& context, const RowsView& rows, const Shape& shape,
+std::uint64_t training_bytes(const Context& context, const RowsView& rows, const IndexShape& shape,
                              std::size_t rows_per_list) {
   const std::size_t most = checked_multiply(shape.lists, rows_per_list, "plan_index: lists * rows_per_list");
   const std::uint64_t of_lists =
@@ -73,7 +73,7 @@ std::uint64_t training_bytes(const Context& context, const RowsView& rows, const
 }
 
 // Of a row that is added: its list, its code on the way and in the list, its id, given and in the list.
-std::uint64_t bytes_of_added_row(const Shape& shape) {
+std::uint64_t bytes_of_added_row(const IndexShape& shape) {
   return sizeof(std::uint32_t) + 2 * shape.code_bytes + 2 * sizeof(Id);
 }
 
@@ -97,7 +97,7 @@ void settle(const Context& context, const RowsView& rows, Options& options) {
             "plan_index: codes of at most {} bytes expected, one per dimension, given {}", rows.dim(),
             options.code_bytes);
   }
-  const Shape shape = shape_of(options, rows);
+  const IndexShape shape = index_shape(options, rows);
   const std::size_t most = divide_up(rows.rows(), options.lists);
   std::size_t wanted = options.rows_per_list == 0 ? most : std::min(most, options.rows_per_list);
   while (wanted > least_rows_per_list &&
@@ -107,7 +107,7 @@ void settle(const Context& context, const RowsView& rows, Options& options) {
   check_memory("plan_index", context, training_bytes(context, rows, shape, wanted));
 }
 
-std::size_t block_rows(const Context& context, const RowsView& rows, const Shape& shape,
+std::size_t block_rows(const Context& context, const RowsView& rows, const IndexShape& shape,
                        std::uint64_t fixed) {
   const std::uint64_t row = bytes_of_added_row(shape);
   check_memory("plan_index", context, fixed + least_block_rows * row);
@@ -167,8 +167,8 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
   work->options = options;
   work->rows = rows.rows();
   std::visit([&](auto& own) { plan::settle(context, rows, own); }, work->options.training);
-  const plan::Shape shape =
-      std::visit([&](const auto& own) { return plan::shape_of(own, rows); }, work->options.training);
+  const plan::IndexShape shape =
+      std::visit([&](const auto& own) { return plan::index_shape(own, rows); }, work->options.training);
   const std::uint64_t centroid_bytes = shape.lists * rows.dim() * sizeof(float);
   const std::uint64_t fixed =
       centroid_bytes + plan::batch_bytes(rows.dim(), shape.code_bytes) + plan::working_bytes;

@@ -18,7 +18,7 @@ using testing_io::TemporaryFolder;
 namespace fs = std::filesystem;
 
 // So little that some ten thousand rows are several blocks.
-constexpr std::uint64_t little_memory = std::uint64_t{24} << 20;
+constexpr std::uint64_t little_memory = std::uint64_t{19} << 20;
 
 class IndexPlan : public ::testing::Test {
  protected:
@@ -58,7 +58,7 @@ TEST_F(IndexPlan, GivesWhatABuildInMemoryDoes) {
     save(expected, folder / "expected.nw");
     EXPECT_EQ(read_all(folder / "found.nw"), read_all(folder / "expected.nw")) << name;
   };
-  const IvfPqOptions product = {.lists = 60, .rows_per_list = 40, .code_bytes = 4};
+  const IvfPqOptions product = {.lists = 60, .rows_per_list = 40, .code_bytes = 4, .bits = 4};
   const IvfFlatOptions flat = {.metric = Metric::cosine, .lists = 60, .rows_per_list = 40};
   expect_same("product", {.training = product, .provenance = {{"base", "rows"}}},
               IvfPq::build(unlimited, file.rows(), product));
@@ -67,7 +67,7 @@ TEST_F(IndexPlan, GivesWhatABuildInMemoryDoes) {
 }
 
 TEST_F(IndexPlan, GoesOnWhereItWasStopped) {
-  const IndexPlanOptions options = {.training = IvfPqOptions{.lists = 60, .rows_per_list = 40, .code_bytes = 4}};
+  const IndexPlanOptions options = {.training = IvfPqOptions{.lists = 60, .rows_per_list = 40, .code_bytes = 4, .bits = 4}};
   plan("whole", options).run(context());
   const Plan stopped = plan("stopped", options);
   for (std::size_t i = 0; i < 2; ++i)
@@ -79,7 +79,7 @@ TEST_F(IndexPlan, GoesOnWhereItWasStopped) {
   EXPECT_EQ(before, 2U);
   EXPECT_EQ(read_all(folder / "stopped.nw"), read_all(folder / "whole.nw"));
   // Other options are another plan.
-  const IndexPlanOptions other = {.training = IvfPqOptions{.lists = 61, .rows_per_list = 40, .code_bytes = 4}};
+  const IndexPlanOptions other = {.training = IvfPqOptions{.lists = 61, .rows_per_list = 40, .code_bytes = 4, .bits = 4}};
   EXPECT_EQ(support::error_of([&] { plan("stopped", other).run(context()); }).code(), ErrorCode::invalid_argument);
 }
 
