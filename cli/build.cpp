@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "cli/files.h"
+#include "cli/index_arguments.h"
 #include "cli/index_file.h"
-#include "cli/machine_options.h"
 #include "cli/progress_bar.h"
 #include "cli/result_file.h"
 #include "cli/session.h"
@@ -19,29 +20,13 @@
 namespace nearwise::cli {
 namespace {
 
-struct BuildArguments {
-  std::filesystem::path base;
-  std::filesystem::path output;
-  std::string codec = "pq";
-  std::string metric = "sqeuclidean";
-  std::size_t lists = 0;
-  std::size_t iterations = 10;
-  std::size_t rows_per_list = 256;
-  std::size_t code_bytes = 0;
-  std::size_t bits = 8;
-  std::size_t probes = 0;  // 0: measured
-  double recall = 0.9;
-  std::size_t seed = 0;
-  bool train_only = false;
-  MachineArguments machine;
-};
-
 [[noreturn]] void refuse(const std::string& message) {
   throw Error(ErrorCode::invalid_argument, "build: " + message);
 }
 
-// Mistakes in the arguments are told here, so that what the library itself refuses as invalid is the content of a file.
-void check_arguments(const BuildArguments& arguments, RowsView base) {
+}  // namespace
+
+void check_index_arguments(const IndexBuildArguments& arguments, RowsView base) {
   const std::string where = arguments.base.string();
   if (arguments.lists > base.rows())
     refuse(fmt::format("{} lists exceed the {} rows of '{}'", arguments.lists, base.rows(), where));
@@ -59,7 +44,9 @@ void check_arguments(const BuildArguments& arguments, RowsView base) {
                        std::size_t{1} << arguments.bits, where, base.rows()));
 }
 
-Ivf train(const Context& context, const BuildArguments& arguments, RowsView base) {
+namespace {
+
+Ivf train(const Context& context, const IndexBuildArguments& arguments, RowsView base) {
   const Metric metric = parse_metric(arguments.metric);
   return blame_data([&]() -> Ivf {
     if (arguments.codec == "flat")
@@ -87,7 +74,7 @@ Ivf train(const Context& context, const BuildArguments& arguments, RowsView base
 }
 
 // With a bar of its own, which follows the k-means: the rest is short beside it.
-Ivf train_with_progress(Session& session, const Context& context, const BuildArguments& arguments,
+Ivf train_with_progress(Session& session, const Context& context, const IndexBuildArguments& arguments,
                         RowsView base) {
   ProgressBar bar(choose_progress_style(session.quiet), "train", "rows",
                   base.rows() * std::max<std::size_t>(arguments.iterations, 1));
@@ -105,11 +92,11 @@ void add_all(Session& session, const Context& machine, Ivf& index, RowsView base
   add_rows(session, context, index, base, {}, bar);
 }
 
-ExitCode run_build(Session& session, const BuildArguments& arguments) {
+ExitCode run_build(Session& session, const IndexBuildArguments& arguments) {
   check_index_output(arguments.output);
   const VectorFile base_file = open_vectors(arguments.base);
   const RowsView base = base_file.rows();
-  check_arguments(arguments, base);
+  check_index_arguments(arguments, base);
   Provenance run = describe_run(session);
   run["base"] = describe_input(arguments.base, base);
 
@@ -145,8 +132,45 @@ ExitCode run_build(Session& session, const BuildArguments& arguments) {
 
 }  // namespace
 
+std::function<void()> add_index_options(CLI::App& command, IndexBuildArguments& arguments) {
+  add_path(command, "base", arguments.base, "Vectors: .npy .fbin .fvecs .u8bin ...")->required();
+  command
+      .add_option("--codec", arguments.codec,
+                  "What is kept of a row: pq or lsq (a code), or flat (all of it) (pq)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"pq", "lsq", "flat"}));
+  add_count(command, "--lists", arguments.lists, 1, "Lists (about 4 sqrt(rows))");
+  CLI::Option* const code_bytes = add_count(command, "--code-bytes", arguments.code_bytes, 1,
+                                            "Bytes of a code (one for every 8 dimensions, 8 to 64; lsq: 8)");
+  CLI::Option* const bits = add_count(command, "--bits", arguments.bits, 4, "Of a part's code: 4 or 8 (8)");
+  add_word(command, "--metric", arguments.metric, parse_metric,
+           "sqeuclidean, euclidean, inner_product (largest first) or cosine (sqeuclidean)");
+  add_count(command, "--iterations", arguments.iterations, 1, "Of k-means, at most (10)");
+  add_count(command, "--rows-per-list", arguments.rows_per_list, 0,
+            "Rows to train on, drawn by the seed; 0: all (256)");
+  CLI::Option* const probes =
+      add_count(command, "--probes", arguments.probes, 1,
+                "Lists that a search looks at unless it says otherwise (measured: see --recall)");
+  add_number(command, "--recall", arguments.recall,
+             "Of the 10 nearest rows, the share that such a search must find (0.9)")
+      ->excludes(probes);
+  add_count(command, "--seed", arguments.seed, 0, "Of the random numbers (0)");
+  add_machine_options(command, arguments.machine);
+  return [&arguments, code_bytes, bits, probes] {
+    check_recall(arguments.recall);
+    if (arguments.bits != 4 && arguments.bits != 8)
+      throw CLI::ValidationError("--bits", fmt::format("expected 4 or 8, given {}", arguments.bits));
+    if (arguments.codec == "flat" && !code_bytes->empty())
+      throw CLI::ValidationError(code_bytes->get_name(), "is for --codec pq and lsq");
+    if (arguments.codec != "pq" && !bits->empty())
+      throw CLI::ValidationError(bits->get_name(), "is for --codec pq");
+    if (!arguments.work.empty() && !probes->empty())
+      throw CLI::ValidationError(probes->get_name(), "is measured where --work is given");
+  };
+}
+
 void add_build(CLI::App& app, Session& session) {
-  auto arguments = std::make_shared<BuildArguments>();
+  auto arguments = std::make_shared<IndexBuildArguments>();
   CLI::App* const command = add_command(
       app, session, "build", "Build an index of the rows of a file",
       "  nearwise build base.fbin --lists 4096 --code-bytes 16 --output index.nw\n"
@@ -154,41 +178,21 @@ void add_build(CLI::App& app, Session& session) {
       "An inverted file: rows in lists around centroids, each as a product code (pq), an additive\n"
       "code (lsq: slower to make, loses less) or as it is (flat).\n"
       "Rows have their numbers as ids. How many lists a search must look at is measured, and told.");
-  add_path(*command, "base", arguments->base, "Vectors: .npy .fbin .fvecs .u8bin ...")->required();
+  const std::function<void()> check = add_index_options(*command, *arguments);
   add_path(*command, "-o,--output", arguments->output, "Where the index goes: .nw")->required();
-  command
-      ->add_option("--codec", arguments->codec,
-                   "What is kept of a row: pq or lsq (a code), or flat (all of it) (pq)")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"pq", "lsq", "flat"}));
-  add_count(*command, "--lists", arguments->lists, 1, "Lists (about 4 sqrt(rows))");
-  CLI::Option* const code_bytes = add_count(*command, "--code-bytes", arguments->code_bytes, 1,
-                                            "Bytes of a code (one for every 8 dimensions, 8 to 64; lsq: 8)");
-  CLI::Option* const bits = add_count(*command, "--bits", arguments->bits, 4, "Of a part's code: 4 or 8 (8)");
-  add_word(*command, "--metric", arguments->metric, parse_metric,
-           "sqeuclidean, euclidean, inner_product (largest first) or cosine (sqeuclidean)");
-  add_count(*command, "--iterations", arguments->iterations, 1, "Of k-means, at most (10)");
-  add_count(*command, "--rows-per-list", arguments->rows_per_list, 0,
-            "Rows to train on, drawn by the seed; 0: all (256)");
-  CLI::Option* const probes =
-      add_count(*command, "--probes", arguments->probes, 1,
-                "Lists that a search looks at unless it says otherwise (measured: see --recall)");
-  add_number(*command, "--recall", arguments->recall,
-             "Of the 10 nearest rows, the share that such a search must find (0.9)")
-      ->excludes(probes);
-  add_count(*command, "--seed", arguments->seed, 0, "Of the random numbers (0)");
-  command->add_flag("--train-only", arguments->train_only,
-                    "Leave the index without rows: for nearwise add, and parts that are merged");
-  add_machine_options(*command, arguments->machine);
-  command->callback([&session, arguments, code_bytes, bits] {
-    check_recall(arguments->recall);
-    if (arguments->bits != 4 && arguments->bits != 8)
-      throw CLI::ValidationError("--bits", fmt::format("expected 4 or 8, given {}", arguments->bits));
-    if (arguments->codec == "flat" && !code_bytes->empty())
-      throw CLI::ValidationError(code_bytes->get_name(), "is for --codec pq and lsq");
-    if (arguments->codec != "pq" && !bits->empty())
-      throw CLI::ValidationError(bits->get_name(), "is for --codec pq");
-    session.run = [&session, arguments] { return run_build(session, *arguments); };
+  CLI::Option* const train_only =
+      command->add_flag("--train-only", arguments->train_only,
+                        "Leave the index without rows: for nearwise add, and parts that are merged");
+  add_path(*command, "--work", arguments->work,
+           "Build over files in this folder, for an index beyond --memory; stopped at any moment, the same "
+           "command goes on")
+      ->excludes(train_only);
+  command->callback([&session, arguments, check] {
+    check();
+    session.run = [&session, arguments] {
+      return arguments->work.empty() ? run_build(session, *arguments)
+                                     : run_planned_build(session, *arguments);
+    };
   });
 }
 

@@ -112,14 +112,14 @@ Plan plan_graph(const Context& context, const PlanFiles& files, const GraphPlanO
 
 struct IndexPlanOptions {
   // Where fewer training rows per list fit the memory limit, as many are drawn, but no fewer than 32.
-  std::variant<IvfPqOptions, IvfFlatOptions> training = IvfPqOptions{};
+  std::variant<IvfPqOptions, IvfFlatOptions, IvfLsqOptions> training = IvfPqOptions{};
   MeasureOptions measure = {};
   std::map<std::string, std::string> provenance = {};
 };
 
 // An inverted file, which may be larger than memory: lists and quantizer trained on a sample, rows assigned and encoded block by
 // block, lists put together in their place, and probes measured on the whole, mapped. The same memory limit as in plan_graph; the result is
-// what IvfPq::build or IvfFlat::build of a context without one would save, but for its provenance and the rows trained on.
+// what `build` of a context without one would save, but for its provenance and the rows trained on.
 Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanOptions& options = {});
 
 }  // namespace nearwise

@@ -20,17 +20,12 @@ using Task = std::tuple<std::string, std::vector<std::string>, std::uint64_t, st
                         double, bool>;
 
 // A plan, and where its tasks run. A call has a context of its own: two at once do not share a memory limit.
-class PlannedGraph {
+class Planned {
  public:
-  PlannedGraph(const std::filesystem::path& vectors, const std::filesystem::path& work,
-               const std::filesystem::path& output, std::uint64_t degree, const std::string& metric,
-               double recall, const std::map<std::string, std::string>& provenance, std::uint64_t seed,
-               int threads, std::uint64_t memory_limit, const std::string& isa)
-      : seed_(seed), threads_(threads), memory_limit_(memory_limit), isa_(isa) {
-    const PlanFiles files = {.vectors = vectors, .work = work, .output = output};
-    const GraphPlanOptions options = {
-        .degree = degree, .metric = parse_metric(metric), .recall = recall, .provenance = provenance};
-    run(context(), nb::none(), [&](const Context& own) { plan_.emplace(plan_graph(own, files, options)); });
+  template <typename Make>
+  Planned(std::uint64_t seed, int threads, std::uint64_t memory_limit, std::string isa, const Make& make)
+      : seed_(seed), threads_(threads), memory_limit_(memory_limit), isa_(std::move(isa)) {
+    python::run(context(), nb::none(), [&](const Context& own) { plan_.emplace(make(own)); });
   }
 
   std::vector<Task> tasks() const {
@@ -56,35 +51,68 @@ class PlannedGraph {
  private:
   Context context() const { return context_for("cpu", threads_, memory_limit_, isa_, seed_); }
 
-  const std::uint64_t seed_;
-  const int threads_;
-  const std::uint64_t memory_limit_;
-  const std::string isa_;
+  std::uint64_t seed_;
+  int threads_;
+  std::uint64_t memory_limit_;
+  std::string isa_;
   std::optional<Plan> plan_;
 };
+
+using Path = std::filesystem::path;
+using Texts = std::map<std::string, std::string>;
+
+Planned planned_graph(const Path& vectors, const Path& work, const Path& output, std::uint64_t degree,
+                      const std::string& metric, double recall, const Texts& provenance, std::uint64_t seed,
+                      int threads, std::uint64_t memory_limit, const std::string& isa) {
+  const GraphPlanOptions options = {
+      .degree = degree, .metric = parse_metric(metric), .recall = recall, .provenance = provenance};
+  return {seed, threads, memory_limit, isa,
+          [&](const Context& own) { return plan_graph(own, {vectors, work, output}, options); }};
+}
+
+Planned planned_index(const Path& vectors, const Path& work, const Path& output, const std::string& codec,
+                      std::uint64_t lists, std::uint64_t code_bytes, std::uint64_t bits,
+                      const std::string& metric, std::uint64_t iterations, std::uint64_t rows_per_list,
+                      double recall, const Texts& provenance, std::uint64_t seed, int threads,
+                      std::uint64_t memory_limit, const std::string& isa) {
+  IndexPlanOptions options = {.training = IvfPqOptions{.code_bytes = code_bytes, .bits = static_cast<unsigned>(bits)},
+                              .measure = {.recall = recall},
+                              .provenance = provenance};
+  if (codec == "flat") options.training = IvfFlatOptions();
+  if (codec == "lsq")
+    options.training = IvfLsqOptions{.code_bytes = code_bytes != 0 ? code_bytes : IvfLsqOptions().code_bytes};
+  const auto give_common = [&](auto& of) {
+    of.metric = parse_metric(metric);
+    of.lists = lists;
+    of.iterations = iterations;
+    of.rows_per_list = rows_per_list;
+  };
+  std::visit(give_common, options.training);
+  return {seed, threads, memory_limit, isa,
+          [&](const Context& own) { return plan_index(own, {vectors, work, output}, options); }};
+}
 
 }  // namespace
 
 void bind_plan(nb::module_& module) {
-  nb::class_<PlannedGraph>(module, "PlannedGraph", "A plan of a graph over files.")
-      .def(nb::init<const std::filesystem::path&, const std::filesystem::path&, const std::filesystem::path&,
-                    std::uint64_t, const std::string&, double, const std::map<std::string, std::string>&,
-                    std::uint64_t, int, std::uint64_t, const std::string&>(),
-           nb::arg("vectors"), nb::arg("work"), nb::arg("output"), nb::arg("degree"), nb::arg("metric"),
-           nb::arg("recall"), nb::arg("provenance"), nb::arg("seed"), nb::arg("threads"),
-           nb::arg("memory_limit"), nb::arg("isa"))
-      .def("tasks", &PlannedGraph::tasks,
-           "name, after, bytes read, written and of memory, seconds, if_needed")
-      .def("run_task", &PlannedGraph::run_task, nb::arg("task"))
-      .def("run", &PlannedGraph::run_all, nb::arg("progress").none())
+  nb::class_<Planned>(module, "Planned", "A plan of work over files.")
+      .def("tasks", &Planned::tasks, "name, after, bytes read, written and of memory, seconds, if_needed")
+      .def("run_task", &Planned::run_task, nb::arg("task"))
+      .def("run", &Planned::run_all, nb::arg("progress").none())
       .def(
-          "is_done",
-          [](const PlannedGraph& self, const std::string& task) { return self.plan().is_done(task); },
+          "is_done", [](const Planned& self, const std::string& task) { return self.plan().is_done(task); },
           nb::arg("task"))
-      .def("check_disk", [](const PlannedGraph& self) { self.plan().check_disk(); })
-      .def("memory_bytes", [](const PlannedGraph& self) { return self.plan().memory_bytes(); })
-      .def("disk_bytes", [](const PlannedGraph& self) { return self.plan().disk_bytes(); })
-      .def("seconds", [](const PlannedGraph& self) { return self.plan().seconds(); });
+      .def("check_disk", [](const Planned& self) { self.plan().check_disk(); })
+      .def("memory_bytes", [](const Planned& self) { return self.plan().memory_bytes(); })
+      .def("disk_bytes", [](const Planned& self) { return self.plan().disk_bytes(); })
+      .def("seconds", [](const Planned& self) { return self.plan().seconds(); });
+  module.def("planned_graph", &planned_graph, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
+             nb::arg("degree"), nb::arg("metric"), nb::arg("recall"), nb::arg("provenance"), nb::arg("seed"),
+             nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"));
+  module.def("planned_index", &planned_index, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
+             nb::arg("codec"), nb::arg("lists"), nb::arg("code_bytes"), nb::arg("bits"), nb::arg("metric"),
+             nb::arg("iterations"), nb::arg("rows_per_list"), nb::arg("recall"), nb::arg("provenance"),
+             nb::arg("seed"), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"));
 }
 
 }  // namespace nearwise::python

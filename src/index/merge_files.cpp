@@ -25,8 +25,8 @@ constexpr std::array shared_sections = {"centroids", "codebooks", "additive_word
 class Part {
  public:
   explicit Part(const std::filesystem::path& path) : reader_(ContainerReader::open(path)) {
-    reader_.expect(
-        kind, {"metadata", "centroids", "codebooks", "additive_words", "list_sizes", "ids", "codes"});
+    reader_.expect(kind,
+                   {"metadata", "centroids", "codebooks", "additive_words", "list_sizes", "ids", "codes"});
     metadata_ = reader_.metadata();
     sizes_ = reader_.section("list_sizes").rows<std::uint64_t>();
     std::uint64_t rows = 0;

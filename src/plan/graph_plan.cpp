@@ -143,17 +143,13 @@ Plan plan_graph(const Context& context, const PlanFiles& files, const GraphPlanO
   state->output = files.output;
   state->memory_limit = context.memory_limit();
   state->seed = context.seed();
-  state->identity = {{"kind", "graph"},
-                     {"version", plan::version_of_work},
-                     {"rows", rows.rows()},
-                     {"dim", rows.dim()},
-                     {"type", name(rows.type())},
-                     {"checksum", fmt::format("{:016x}", plan::input_checksum(files.vectors))},
-                     {"degree", options.degree},
-                     {"metric", name(options.metric)},
-                     {"recall", options.recall},
-                     {"memory_limit", context.memory_limit()},
-                     {"seed", context.seed()}};
+  state->identity = {
+      {"kind", "graph"},           {"version", plan::version_of_work},
+      {"rows", rows.rows()},       {"dim", rows.dim()},
+      {"type", name(rows.type())}, {"checksum", fmt::format("{:016x}", plan::input_checksum(files.vectors))},
+      {"degree", options.degree},  {"metric", name(options.metric)},
+      {"recall", options.recall},  {"memory_limit", context.memory_limit()},
+      {"seed", context.seed()}};
   const plan::GraphCosts costs = plan::measure_costs(context, rows, options.metric);
   plan::Tasks tasks(*state, work);
   std::vector<std::string> measured;

@@ -17,6 +17,7 @@
 #include "plan/index_work.h"
 #include "plan/input_checksum.h"
 #include "plan/plan_state.h"
+#include "quantize/additive_training.h"
 #include "quantize/train_codebooks.h"
 #include "quantize/training_rows.h"
 
@@ -42,7 +43,8 @@ struct IndexShape {
   Metric metric;
   std::size_t lists;
   std::size_t code_bytes;
-  std::size_t bits;  // 0: rows are kept as they are
+  std::size_t bits;  // of a product code; 0: another
+  bool is_additive = false;
 };
 
 IndexShape index_shape(const IvfPqOptions& options, const RowsView&) {
@@ -50,6 +52,19 @@ IndexShape index_shape(const IvfPqOptions& options, const RowsView&) {
 }
 IndexShape index_shape(const IvfFlatOptions& options, const RowsView& rows) {
   return {options.metric, options.lists, rows.dim() * element_size(rows.type()), 0};
+}
+IndexShape index_shape(const IvfLsqOptions& options, const RowsView&) {
+  return {options.metric, options.lists, options.code_bytes, 0, true};
+}
+
+std::uint64_t codeword_bytes(const Context& context, const RowsView& left, const IndexShape& shape) {
+  if (shape.is_additive)
+    return quantize::additive_training_bytes(
+        context, left, {.operation = "plan_index", .codebooks = shape.code_bytes, .rounds = 1});
+  const std::size_t parts = std::min(left.dim(), shape.code_bytes * (8 / shape.bits));
+  const quantize::CodebookTraining training = {
+      .shape = {left.dim(), parts, static_cast<unsigned>(shape.bits), {}}, .iterations = 1, .initial = {}};
+  return quantize::training_bytes(context, left, training);
 }
 
 std::uint64_t training_bytes(const Context& context, const RowsView& rows, const IndexShape& shape,
@@ -59,15 +74,13 @@ std::uint64_t training_bytes(const Context& context, const RowsView& rows, const
       quantize::TrainingRows::bytes(rows, most) +
       cluster::training_bytes(context, quantize::TrainingRows::shape(rows, most), shape.lists, {});
   std::uint64_t of_codes = 0;
-  if (shape.bits != 0) {
-    const std::size_t sampled = std::min(rows.rows(), rows_per_codeword << shape.bits);
+  if (shape.bits != 0 || shape.is_additive) {
+    const std::size_t sampled =
+        std::min(rows.rows(), rows_per_codeword << (shape.is_additive ? 8 : shape.bits));
     const RowsView left(rows.data(), ElementType::f32, sampled, rows.dim(), rows.dim() * sizeof(float));
-    const std::size_t parts = std::min(rows.dim(), shape.code_bytes * (8 / shape.bits));
-    const quantize::CodebookTraining training = {
-        .shape = {rows.dim(), parts, static_cast<unsigned>(shape.bits), {}}, .iterations = 1, .initial = {}};
     of_codes = quantize::TrainingRows::bytes(rows, sampled) +
                sampled * (rows.dim() * sizeof(float) + sizeof(Id) + sizeof(float)) +
-               quantize::training_bytes(context, left, training);
+               codeword_bytes(context, left, shape);
   }
   return shape.lists * rows.dim() * sizeof(float) + std::max(of_lists, of_codes) + working_bytes;
 }
@@ -112,7 +125,8 @@ std::size_t block_rows(const Context& context, const RowsView& rows, const Index
   const std::uint64_t row = bytes_of_added_row(shape);
   check_memory("plan_index", context, fixed + least_block_rows * row);
   const std::uint64_t fitting = (context.memory_limit() - fixed) / 2 / row;
-  return std::min<std::uint64_t>(rows.rows(), std::clamp<std::uint64_t>(fitting, least_block_rows, most_block_rows));
+  return std::min<std::uint64_t>(rows.rows(),
+                                 std::clamp<std::uint64_t>(fitting, least_block_rows, most_block_rows));
 }
 
 PlannedTask cost(std::uint64_t read, std::uint64_t written, double seconds, std::uint64_t memory) {
@@ -129,7 +143,8 @@ class Tasks {
   Tasks(Plan::State& state, std::shared_ptr<const IndexWork> work) : state_(state), work_(std::move(work)) {}
 
   template <typename Function>
-  void add(const std::string& name, std::vector<std::string> after, PlannedTask cost, const Function& function) {
+  void add(const std::string& name, std::vector<std::string> after, PlannedTask cost,
+           const Function& function) {
     Task task;
     task.output = work_->file_of(name);
     task.planned = std::move(cost);
@@ -180,7 +195,13 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
   state->memory_limit = context.memory_limit();
   state->seed = context.seed();
   const auto [iterations, rows_per_list] = std::visit(
-      [](const auto& own) { return std::pair{own.iterations, own.rows_per_list}; }, work->options.training);
+      [](const auto& own) {
+        return std::pair{own.iterations, own.rows_per_list};
+      },
+      work->options.training);
+  const IvfLsqOptions additive = std::holds_alternative<IvfLsqOptions>(work->options.training)
+                                     ? std::get<IvfLsqOptions>(work->options.training)
+                                     : IvfLsqOptions();
   state->identity = {{"kind", "index"},
                      {"version", plan::version_of_work},
                      {"rows", rows.rows()},
@@ -191,6 +212,10 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
                      {"lists", shape.lists},
                      {"code_bytes", shape.code_bytes},
                      {"bits", shape.bits},
+                     {"additive", shape.is_additive},
+                     {"additive_rounds", additive.rounds},
+                     {"additive_iterations", additive.train_iterations},
+                     {"encode_iterations", additive.encode_iterations},
                      {"iterations", iterations},
                      {"rows_per_list", rows_per_list},
                      {"recall", options.measure.recall},
@@ -218,17 +243,17 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
     added.push_back(plan::add_name(block));
     tasks.add(added.back(), {plan::train_index_name},
               plan::cost(some * row_bytes, some * kept_bytes + centroid_bytes,
-                         costs.pair * static_cast<double>(some) * (lists + 256),
-                         limit),
+                         costs.pair * static_cast<double>(some) * (lists + 256), limit),
               [block](const Context& own, const plan::IndexWork& of) { plan::add_block(own, of, block); });
   }
   tasks.add(plan::gather_name, added, plan::cost(index_bytes, index_bytes, count * costs.gathered / 2, 0),
             [](const Context&, const plan::IndexWork& of) { plan::gather_blocks(of); });
-  tasks.add(plan::finish_index_name, {plan::gather_name},
-            plan::cost(index_bytes + rows.rows() * row_bytes, index_bytes,
-                       count * (costs.gathered / 2 + costs.pair * static_cast<double>(options.measure.queries)),
-                       limit),
-            [](const Context& own, const plan::IndexWork& of) { plan::finish_index(own, of); });
+  tasks.add(
+      plan::finish_index_name, {plan::gather_name},
+      plan::cost(index_bytes + rows.rows() * row_bytes, index_bytes,
+                 count * (costs.gathered / 2 + costs.pair * static_cast<double>(options.measure.queries)),
+                 limit),
+      [](const Context& own, const plan::IndexWork& of) { plan::finish_index(own, of); });
   state->tasks.back().output = files.output;
   return Plan(std::move(state));
 }

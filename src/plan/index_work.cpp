@@ -13,13 +13,14 @@ std::string add_name(std::size_t block) { return fmt::format("add-{:04}", block)
 
 void train_index(const Context& context, const IndexWork& work) {
   const VectorFile file = VectorFile::open(work.files.vectors);
-  const auto train = [&](const auto& options) -> Ivf {
-    if constexpr (std::is_same_v<decltype(options), const IvfPqOptions&>)
-      return IvfPq::train(context, file.rows(), options);
-    else
-      return IvfFlat::train(context, file.rows(), options);
+  struct Train {
+    const Context& context;
+    RowsView rows;
+    Ivf operator()(const IvfPqOptions& options) const { return IvfPq::train(context, rows, options); }
+    Ivf operator()(const IvfFlatOptions& options) const { return IvfFlat::train(context, rows, options); }
+    Ivf operator()(const IvfLsqOptions& options) const { return IvfLsq::train(context, rows, options); }
   };
-  save(std::visit(train, work.options.training), work.file_of(train_index_name));
+  save(std::visit(Train{context, file.rows()}, work.options.training), work.file_of(train_index_name));
 }
 
 void add_block(const Context& context, const IndexWork& work, std::size_t block) {

@@ -60,8 +60,9 @@ TEST(IvfFile, PartsArePutTogetherAsTheirMergeIsWritten) {
   const TemporaryFolder folder;
   const Context context = Context::cpu({.threads = 1});
   for (const bool is_product : {true, false}) {
-    Ivf merged = is_product ? Ivf(IvfPq::train(context, problem().base, {.lists = 6, .code_bytes = 3, .bits = 4}))
-                            : Ivf(IvfFlat::train(context, problem().base, {.lists = 6}));
+    Ivf merged = is_product
+                     ? Ivf(IvfPq::train(context, problem().base, {.lists = 6, .code_bytes = 3, .bits = 4}))
+                     : Ivf(IvfFlat::train(context, problem().base, {.lists = 6}));
     std::vector<std::filesystem::path> files;
     for (const auto& [first, count] : {std::pair{0UL, 150UL}, {150UL, 0UL}, {150UL, 250UL}}) {
       std::vector<Id> ids(count);
@@ -80,7 +81,8 @@ TEST(IvfFile, PartsArePutTogetherAsTheirMergeIsWritten) {
     EXPECT_EQ(support::error_of([&] { merge_ivf_files(files, folder / "no.nw"); }).code(),
               ErrorCode::invalid_argument);
   }
-  EXPECT_EQ(support::error_of([&] { merge_ivf_files({}, folder / "no.nw"); }).code(), ErrorCode::invalid_argument);
+  EXPECT_EQ(support::error_of([&] { merge_ivf_files({}, folder / "no.nw"); }).code(),
+            ErrorCode::invalid_argument);
 }
 
 TEST(IvfFile, ComesBackAsItWas) {
