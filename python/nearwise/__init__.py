@@ -26,6 +26,7 @@ from nearwise._knn_graph import (
     merge_knn_graphs,
 )
 from nearwise._machine import info
+from nearwise._merge_neighbors import merge_neighbors
 from nearwise._neighbors import Neighbors
 from nearwise._optimized_product_quantizer import OptimizedProductQuantizer
 from nearwise._prepared_base import Exact
@@ -74,6 +75,7 @@ __all__ = [
     "load_knn_graph",
     "measure_recall",
     "merge_knn_graphs",
+    "merge_neighbors",
     "range_search",
     "read_neighbors",
     "read_vectors",
