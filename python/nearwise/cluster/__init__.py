@@ -11,5 +11,6 @@ secure a cluster.
 
 from nearwise.cluster._exact import ShardedExact
 from nearwise.cluster._ivf import ShardedIvf
+from nearwise.cluster._run import run
 
-__all__ = ["ShardedExact", "ShardedIvf"]
+__all__ = ["ShardedExact", "ShardedIvf", "run"]

@@ -9,6 +9,7 @@ import shutil
 import signal
 import tempfile
 import time
+from pathlib import Path
 
 if os.environ.get("NEARWISE_ISOLATED") != "1":
     raise RuntimeError("Ray is started in a network of its own only: tools/isolated COMMAND")
@@ -52,8 +53,14 @@ class Nodes:
     def kill(self, node_id):
         """As if a machine lost power: the node's process goes, and with it those it has started."""
         (node,) = (node for node in self._nodes if node.node_id == node_id)
-        os.kill(node.all_processes["raylet"][0].process.pid, signal.SIGKILL)
+        os.kill(raylet(node), signal.SIGKILL)
         self._nodes.remove(node)
+
+    def node_of(self, process):
+        """The id of the node that has started a process; None: of none that lives."""
+        status = Path(f"/proc/{process}/status").read_text()
+        parent = int(status.split("PPid:")[1].split()[0])
+        return next((node.node_id for node in self._nodes if raylet(node) == parent), None)
 
     def repair(self):
         """As many nodes as at first, all of them seen."""
@@ -66,6 +73,22 @@ class Nodes:
         for node in [*self._nodes, self._cluster.head_node]:
             node.kill_all_processes(check_alive=False, allow_graceful=False)
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def raylet(node):
+    return node.all_processes["raylet"][0].process.pid
+
+
+def workers_at(function):
+    """The ids of processes that run it: a worker is named after what it does."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if path.read_bytes().startswith(f"ray::{function}".encode()):
+                found.append(int(path.parent.name))
+        except OSError:  # it has just ended
+            pass
+    return found
 
 
 def wait_for(condition, seconds=30):
