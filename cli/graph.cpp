@@ -5,9 +5,9 @@
 #include <string>
 
 #include "cli/files.h"
+#include "cli/graph_arguments.h"
 #include "cli/graph_report.h"
 #include "cli/graph_uses.h"
-#include "cli/machine_options.h"
 #include "cli/progress_bar.h"
 #include "cli/result_file.h"
 #include "cli/session.h"
@@ -17,16 +17,6 @@
 namespace nearwise::cli {
 namespace {
 
-struct BuildArguments {
-  std::filesystem::path base;
-  std::filesystem::path output;
-  std::size_t degree = 10;
-  std::string metric = "sqeuclidean";
-  double recall = 0.95;
-  std::size_t seed = 0;
-  MachineArguments machine;
-};
-
 struct EvalArguments {
   std::filesystem::path graph;
   std::filesystem::path base;
@@ -35,7 +25,8 @@ struct EvalArguments {
   MachineArguments machine;
 };
 
-ExitCode run_build(Session& session, const BuildArguments& arguments) {
+ExitCode run_build(Session& session, const GraphBuildArguments& arguments) {
+  if (!arguments.work.empty()) return run_planned_build(session, arguments);
   check_graph_arguments("graph build", arguments.recall, arguments.output);
   check_output("graph build", arguments.output, {arguments.base});
   const VectorFile base_file = open_vectors(arguments.base);
@@ -100,20 +91,16 @@ ExitCode run_eval(Session& session, const EvalArguments& arguments, const std::s
 }
 
 void add_build_of_graph(CLI::App& app, Session& session) {
-  auto arguments = std::make_shared<BuildArguments>();
+  auto arguments = std::make_shared<GraphBuildArguments>();
   CLI::App* const command =
       add_command(app, session, "build", "Build the graph of every row's nearest other rows",
                   "  nearwise graph build base.fbin --degree 10 --recall 0.95 --output graph.nw\n\n"
                   "The recall is measured on a sample of rows; a round is told as it ends.");
-  add_path(*command, "base", arguments->base, "Vectors: .npy .fbin .fvecs .u8bin ...")->required();
+  add_graph_options(*command, *arguments);
   add_path(*command, "-o,--output", arguments->output, "Where the graph goes: .nw")->required();
-  add_count(*command, "--degree", arguments->degree, 1, "Neighbours of each row (10)");
-  add_word(*command, "--metric", arguments->metric, parse_metric,
-           "sqeuclidean, euclidean, inner_product (largest first) or cosine (sqeuclidean)");
-  add_number(*command, "--recall", arguments->recall,
-             "The share of true neighbours that the graph must hold; 1: exact search (0.95)");
-  add_count(*command, "--seed", arguments->seed, 0, "Of the random numbers (0)");
-  add_machine_options(*command, arguments->machine);
+  add_path(*command, "--work", arguments->work,
+           "Build over files in this folder, for vectors beyond --memory; stopped at any moment, the same "
+           "command goes on");
   command->callback([&session, arguments] {
     session.run = [&session, arguments] { return run_build(session, *arguments); };
   });
@@ -139,6 +126,17 @@ void add_eval_of_graph(CLI::App& app, Session& session) {
 }
 
 }  // namespace
+
+void add_graph_options(CLI::App& command, GraphBuildArguments& arguments) {
+  add_path(command, "base", arguments.base, "Vectors: .npy .fbin .fvecs .u8bin ...")->required();
+  add_count(command, "--degree", arguments.degree, 1, "Neighbours of each row (10)");
+  add_word(command, "--metric", arguments.metric, parse_metric,
+           "sqeuclidean, euclidean, inner_product (largest first) or cosine (sqeuclidean)");
+  add_number(command, "--recall", arguments.recall,
+             "The share of true neighbours that the graph must hold; 1: exact search (0.95)");
+  add_count(command, "--seed", arguments.seed, 0, "Of the random numbers (0)");
+  add_machine_options(command, arguments.machine);
+}
 
 void add_graph(CLI::App& app, Session& session) {
   CLI::App* const graph =

@@ -77,6 +77,7 @@ ExitCode run(Session& session, int argc, char** argv) {
   add_search(app, session);
   add_kmeans(app, session);
   add_graph(app, session);
+  add_plan(app, session);
   add_eval(app, session);
   add_convert(app, session);
   add_verify(app, session);

@@ -38,6 +38,7 @@ void add_search(CLI::App& app, Session& session);
 void add_kmeans(CLI::App& app, Session& session);
 void add_graph(CLI::App& app, Session& session);
 void add_changes_of_graph(CLI::App& app, Session& session);  // of add_graph()
+void add_plan(CLI::App& app, Session& session);
 void add_eval(CLI::App& app, Session& session);
 void add_convert(CLI::App& app, Session& session);
 void add_verify(CLI::App& app, Session& session);

@@ -41,6 +41,7 @@ PUBLIC_HEADERS = {
     "product_quantizer": "quantize",
     "rotation": "quantize",
     "sharded": "shard",
+    "plan": "plan",
 }
 UMBRELLA = PurePosixPath("include/nearwise/nearwise.h")
 

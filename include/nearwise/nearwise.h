@@ -16,6 +16,7 @@
 #include "nearwise/merge_neighbors.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/optimized_product_quantizer.h"
+#include "nearwise/plan.h"
 #include "nearwise/product_quantizer.h"
 #include "nearwise/progress.h"
 #include "nearwise/rotation.h"

@@ -15,6 +15,7 @@ NB_MODULE(_core, module) {
   bind_smoothest_path(module);
   bind_graph_structure(module);
   bind_graph_export(module);
+  bind_plan(module);
   bind_prepared_base(module);
   bind_product_quantizer(module);
   bind_rotation(module);

@@ -29,6 +29,7 @@ from nearwise._machine import info
 from nearwise._merge_neighbors import merge_neighbors
 from nearwise._neighbors import Neighbors
 from nearwise._optimized_product_quantizer import OptimizedProductQuantizer
+from nearwise._plan import Plan, PlannedTask, plan_graph
 from nearwise._prepared_base import Exact
 from nearwise._product_quantizer import ProductQuantizer
 from nearwise._range_search import RangeNeighbors, range_search
@@ -53,6 +54,8 @@ __all__ = [
     "MeasuredRecall",
     "Neighbors",
     "OptimizedProductQuantizer",
+    "Plan",
+    "PlannedTask",
     "ProductQuantizer",
     "RangeNeighbors",
     "RecallEstimate",
@@ -76,6 +79,7 @@ __all__ = [
     "measure_recall",
     "merge_knn_graphs",
     "merge_neighbors",
+    "plan_graph",
     "range_search",
     "read_neighbors",
     "read_vectors",

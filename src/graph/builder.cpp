@@ -113,6 +113,15 @@ void Builder::join_cells(std::uint64_t attempt) {
   spent_pairs_ += pairs_of_cells(tuning_) * static_cast<double>(rows_.rows());
 }
 
+void Builder::join(const Groups& groups) {
+  if (state_ == nullptr) {
+    std::iota(order_.span().begin(), order_.span().end(), 0U);
+    start(nullptr);
+  }
+  dispatch(&Ops::join_groups, "join_groups", *stream_, JoinGroupsArgs{*state_, groups});
+  fill_lists();
+}
+
 void Builder::join_sides(std::size_t left_rows, const KnownNeighbors& known) {
   Cells cells(context_, rows_, cell_options(rows_, options_.metric, tuning_, 0));
   cells.order_rows(order_.span());
@@ -262,6 +271,7 @@ void Builder::meet_candidates(std::span<const std::uint32_t> rows, const Candida
 void Builder::fill_lists() {
   constexpr std::size_t batch = 4096;
   const std::size_t others = std::min(tuning_.list, rows_.rows() - 1);
+  if (others == 0) return;
   std::vector<std::uint32_t> members;
   std::vector<std::uint64_t> ends;
   const auto join = [&] {

@@ -54,6 +54,8 @@ class Builder {
 
   // All members of overlapping cells meet. attempt: each has other cells.
   void join_cells(std::uint64_t attempt);
+  // The members of these groups meet, whose places are row numbers.
+  void join(const Groups& groups);
   // A first step for two sides, whose own neighbours are known: members of cells meet those of the other side. Rows below
   // left_rows are one side.
   void join_sides(std::size_t left_rows, const KnownNeighbors& known);

@@ -1,59 +1,15 @@
 // Graphs in containers (docs/format.md, kind "graph").
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "graph/metadata.h"
 #include "io/container_reader.h"
 #include "io/container_writer.h"
 #include "nearwise/knn_graph.h"
 
 namespace nearwise {
 namespace {
-
-using Json = nlohmann::json;
-
-constexpr std::string_view kind = "graph";
-
-Json encode(const RecallEstimate& recall) {
-  return {{"value", recall.value}, {"low", recall.low}, {"high", recall.high}, {"rows", recall.rows}};
-}
-
-// Throws nlohmann's exceptions, as all of these do.
-RecallEstimate decode_recall(const Json& json) {
-  const auto share = [&](const char* key) {
-    if (!json.at(key).is_number()) throw std::out_of_range("a number expected");
-    return json.at(key).get<double>();
-  };
-  if (!json.at("rows").is_number_unsigned()) throw std::out_of_range("a whole number expected");
-  const RecallEstimate recall = {.value = share("value"),
-                                 .low = share("low"),
-                                 .high = share("high"),
-                                 .rows = json.at("rows").get<std::size_t>()};
-  if (!(0 <= recall.low && recall.low <= recall.value && recall.value <= recall.high && recall.high <= 1))
-    throw std::out_of_range("shares in the order low, value, high expected");
-  return recall;
-}
-
-GraphMethod decode_method(const std::string& text) {
-  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::descent})
-    if (text == name(method)) return method;
-  throw std::out_of_range("method exact or descent expected");
-}
-
-GraphReport decode_report(const Json& metadata) {
-  GraphReport report = {.method = decode_method(metadata.at("method").get<std::string>()),
-                        .recall = decode_recall(metadata.at("recall")),
-                        .reached = metadata.at("reached").get<bool>(),
-                        .rounds = {}};
-  for (const Json& round : metadata.at("rounds")) {
-    if (!round.at("updates").is_number_unsigned()) throw std::out_of_range("a whole number expected");
-    report.rounds.push_back({.round = report.rounds.size(),
-                             .updates = round.at("updates").get<std::uint64_t>(),
-                             .recall = decode_recall(round.at("recall"))});
-  }
-  return report;
-}
 
 template <typename T>
 Matrix<T> copy_of(MatrixView<const T> values) {
@@ -74,16 +30,8 @@ void save(const KnnGraph& graph, const std::filesystem::path& path,
   } catch (const Error& error) {
     fail(ErrorCode::invalid_argument, "save {}: {}", path.native(), error.what());
   }
-  Json rounds = Json::array();
-  for (const GraphRound& round : graph.report.rounds)
-    rounds.push_back({{"updates", round.updates}, {"recall", encode(round.recall)}});
-  ContainerWriter writer(path, std::string(kind));
-  writer.write_metadata({{"metric", name(graph.metric)},
-                         {"method", name(graph.report.method)},
-                         {"reached", graph.report.reached},
-                         {"recall", encode(graph.report.recall)},
-                         {"rounds", rounds},
-                         {"provenance", provenance}});
+  ContainerWriter writer(path, std::string(graph::container_kind));
+  writer.write_metadata(graph::encode_metadata(graph.metric, graph.report, provenance));
   writer.write_section("ids", graph.neighbors.ids.view());
   writer.write_section("distances", graph.neighbors.distances.view());
   writer.commit();
@@ -91,13 +39,13 @@ void save(const KnnGraph& graph, const std::filesystem::path& path,
 
 KnnGraph load_knn_graph(const std::filesystem::path& path) {
   const ContainerReader reader = ContainerReader::open(path);
-  reader.expect(kind, {"metadata", "ids", "distances"});
+  reader.expect(graph::container_kind, {"metadata", "ids", "distances"});
   reader.verify();
   KnnGraph graph;
-  const Json metadata = reader.metadata();
+  const nlohmann::json metadata = reader.metadata();
   try {
     graph.metric = parse_metric(metadata.at("metric").get<std::string>());
-    graph.report = decode_report(metadata);
+    graph.report = graph::decode_report(metadata);
     static_cast<void>(metadata.at("provenance").get<std::map<std::string, std::string>>());
   } catch (const std::exception& error) {
     fail(ErrorCode::corrupt, "{}: metadata: {}", reader.source(), error.what());

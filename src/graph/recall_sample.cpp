@@ -19,12 +19,13 @@ constexpr std::size_t task_rows = 64;
 }  // namespace
 
 RecallSample::RecallSample(const Context& context, const RowsView& rows, std::size_t degree, Metric metric,
-                           std::size_t count)
+                           std::size_t count, std::size_t among)
     : context_(context),
       rows_(rows),
       metric_(metric),
       degree_(std::min(degree, rows.rows() - 1)),
-      sample_(context, rows, std::min(count, rows.rows()), random_stream(context.seed(), Draw::recall)),
+      sample_(context, rows.slice(0, among), std::min(count, among),
+              random_stream(context.seed(), Draw::recall)),
       limits_(sample_.view().rows()) {
   const Neighbors nearest = knn(context, sample_.view(), rows, degree_ + 1, {.metric = metric});
   for (std::size_t i = 0; i < limits_.size(); ++i) {

@@ -12,9 +12,12 @@ namespace nearwise::graph {
 
 class RecallSample {
  public:
-  // Searches exactly for the neighbours of `count` rows.
+  // Searches exactly for the neighbours of `count` rows, or of all `among` which they are drawn: the first so many.
   RecallSample(const Context& context, const RowsView& rows, std::size_t degree, Metric metric,
-               std::size_t count);
+               std::size_t count, std::size_t among);
+  RecallSample(const Context& context, const RowsView& rows, std::size_t degree, Metric metric,
+               std::size_t count)
+      : RecallSample(context, rows, degree, metric, count, rows.rows()) {}
 
   static std::uint64_t bytes(const RowsView& rows, std::size_t degree, std::size_t count);
 

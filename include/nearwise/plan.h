@@ -1,0 +1,111 @@
+// Work larger than memory, cut into tasks from files to files that survive being stopped at any moment.
+//
+// A plan is made of a file of vectors, options, and the context's memory limit and seed: the same four give the same tasks
+// and, whoever runs them and however often he is killed, the same bytes. A task reads what earlier tasks left in the work
+// folder, writes one file under a temporary name, syncs and renames it, and records it in the folder's manifest
+// (docs/scale.md). Running a task again whose output is there and valid does nothing.
+//
+//   const Context context = Context::cpu({.memory_limit = 2ull << 30});
+//   const Plan plan = plan_graph(context, {.vectors = "base.fbin", .work = "work", .output = "graph.nw"});
+//   plan.run(context);                                                   // or, by any other executor:
+//   for (const PlannedTask& task : plan.tasks()) plan.run_task(context, task.name);
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nearwise/context.h"
+#include "nearwise/knn_graph.h"
+#include "nearwise/types.h"
+
+namespace nearwise {
+
+// Bytes and seconds are estimates; memory is a bound.
+struct PlannedTask {
+  std::string name;                // "build-0-0003"
+  std::vector<std::string> after;  // tasks whose outputs it reads
+  std::uint64_t read_bytes = 0;
+  std::uint64_t written_bytes = 0;
+  std::uint64_t memory_bytes = 0;
+  double seconds = 0;
+  // Of a further pass: does nothing, and needs nothing, where the passes before it have reached the recall.
+  bool if_needed = false;
+};
+
+enum class TaskOutcome : std::uint8_t {
+  done,  // by this call
+  done_before,
+  not_needed,
+};
+std::string_view name(TaskOutcome outcome);
+
+// Const methods may run at once, in one process and in several that share the work folder.
+class Plan {
+ public:
+  Plan(Plan&&) noexcept;
+  Plan& operator=(Plan&&) noexcept;
+  ~Plan();
+
+  // In an order in which they can run. The last one publishes the result under the output's name.
+  std::span<const PlannedTask> tasks() const;
+  // Of the task that needs most.
+  std::uint64_t memory_bytes() const;
+  // Of the work folder and the result, when all but the tasks that may not be needed are done.
+  std::uint64_t disk_bytes() const;
+  // Of all tasks but those that may not be needed.
+  double seconds() const;
+
+  // Whether its output is recorded and there, or it is known not to be needed.
+  bool is_done(std::string_view task) const;
+  // Throws Error(invalid_argument) where there is no such task, a task that it comes after has not run, the context has
+  // another seed or less memory than the plan was made with, or the work folder belongs to another plan; Error(corrupt)
+  // naming a file of the work folder that was damaged.
+  TaskOutcome run_task(const Context& context, std::string_view task) const;
+  // All tasks in order. on_task is called after each. Throws Error(cannot_create) while somebody else is at work in the folder.
+  void run(const Context& context,
+           const std::function<void(const PlannedTask&, TaskOutcome)>& on_task = {}) const;
+  // Throws Error(cannot_create) where the disks of the work folder and the output have no room for what will be written
+  // beside what is there already.
+  void check_disk() const;
+  // Of the graph that was published.
+  GraphReport report() const;
+
+  class State;  // src/plan/plan_state.h
+  explicit Plan(std::unique_ptr<State> state);
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+struct GraphPlanFiles {
+  std::filesystem::path vectors;
+  std::filesystem::path work;    // a folder of its own, made where there is none
+  std::filesystem::path output;  // .nw
+};
+
+struct GraphPlanOptions {
+  std::size_t degree = 10;
+  Metric metric = Metric::sqeuclidean;
+  // As in KnnGraphOptions, but for 1, which is refused: exact search needs no plan.
+  double recall = 0.95;
+  // Free text on where the graph came from. The same text gives the same bytes.
+  std::map<std::string, std::string> provenance = {};
+};
+
+// The graph by overlapping partitions: sampled k-means centroids, rows to their nearest cells block by block, the cells'
+// members meet group by group of cells, each as large as the memory limit allows, what they found is merged by rows, and the recall
+// measured on 10,000 rows. Further passes with other cells follow where it is below what was asked for.
+//
+// The context must have a memory limit: Error(invalid_argument) without one, Error(out_of_memory) naming one that would do
+// where it is too small. Nothing is written here, and the disk is not looked at.
+Plan plan_graph(const Context& context, const GraphPlanFiles& files, const GraphPlanOptions& options = {});
+
+}  // namespace nearwise

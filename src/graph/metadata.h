@@ -1,0 +1,23 @@
+// The metadata of a graph's container (docs/format.md, kind "graph").
+#pragma once
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "nearwise/knn_graph.h"
+
+namespace nearwise::graph {
+
+inline constexpr std::string_view container_kind = "graph";
+
+nlohmann::json encode(const RecallEstimate& recall);
+nlohmann::json encode_metadata(Metric metric, const GraphReport& report,
+                               const std::map<std::string, std::string>& provenance);
+
+// Both throw exceptions of nlohmann's or std::out_of_range.
+RecallEstimate decode_recall(const nlohmann::json& json);
+GraphReport decode_report(const nlohmann::json& metadata);
+
+}  // namespace nearwise::graph

@@ -1,0 +1,91 @@
+// build: the members of a group's cells meet, and then the neighbours of their neighbours until a sample of them shows the
+// recall; batch by batch. What is written may be of rows that are in several batches and groups: merge takes the best.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "backend/context_state.h"
+#include "graph/recall_sample.h"
+#include "io/container_writer.h"
+#include "plan/graph_work.h"
+#include "plan/group_rows.h"
+
+namespace nearwise::plan {
+namespace {
+
+// Neighbours in other groups may be missed: of what may be missing, so much is left to them.
+constexpr double share_left_to_groups = 0.7;
+
+Buffer<std::byte> gather(const Context& context, const GraphWork& work, const GroupRows& group) {
+  const VectorFile file = work.open();
+  const std::size_t row_bytes = work.shape.row_bytes();
+  Buffer<std::byte> gathered(*context.state().budget, group.rows().size() * row_bytes);
+  // In the order of the file, which is read once from front to back.
+  for (const std::uint32_t place : group.by_row())
+    std::memcpy(gathered.data() + place * row_bytes, file.rows().row(group.rows()[place]), row_bytes);
+  return gathered;
+}
+
+// Rounds of descent while they bring something and the recall is not there.
+void ascend(const Context& context, const RowsView& rows, const GraphWork& work, std::size_t nearest_rows,
+            graph::Builder& builder) {
+  if (nearest_rows == 0 || rows.rows() < 2) return;
+  const graph::Tuning& tuning = work.shape.tuning;
+  const double target = 1 - share_left_to_groups * (1 - work.options.recall);
+  const graph::RecallSample sample(context, rows, work.options.degree, work.options.metric, tuning.measured,
+                                   nearest_rows);
+  double before = builder.recall(sample).value;
+  for (std::size_t round = 0; round < tuning.rounds && before < target; ++round) {
+    builder.descend();
+    const double now = builder.recall(sample).value;
+    if (now - before < (target - before) / 10) return;
+    before = now;
+  }
+}
+
+void write(ContainerWriter& writer, std::size_t batch, const GroupRows& group, const Neighbors& found) {
+  const std::size_t degree = found.ids.cols();
+  const auto in_order = [&](std::string_view name, container::Element element, std::size_t columns,
+                            const auto& append) {
+    writer.begin_section(fmt::format("{}_{}", name, batch), element, {.columns = columns});
+    for (const std::uint32_t place : group.by_row()) append(place);
+  };
+  in_order("rows", container::Element::u32, 1,
+           [&](std::uint32_t place) { writer.append(std::as_bytes(group.rows().subspan(place, 1))); });
+  std::vector<std::uint32_t> ids(degree);
+  in_order("ids", container::Element::u32, degree, [&](std::uint32_t place) {
+    std::ranges::transform(found.ids.row(place), ids.begin(), [&](Id id) {
+      return id == no_id ? no_row : group.rows()[static_cast<std::size_t>(id)];
+    });
+    writer.append(std::as_bytes(std::span(ids)));
+  });
+  in_order("distances", container::Element::f32, degree,
+           [&](std::uint32_t place) { writer.append(std::as_bytes(found.distances.row(place))); });
+}
+
+}  // namespace
+
+void build_group(const Context& context, const GraphWork& work, std::size_t pass, std::size_t group) {
+  const KnnGraphOptions options = work.graph_options();
+  GroupRows batches(context, work, pass, group);
+  ContainerWriter writer(work.file_of(build_name(pass, group)), "graph_group");
+  std::size_t count = 0;
+  for (; batches.next(); ++count) {
+    const Buffer<std::byte> gathered = gather(context, work, batches);
+    const RowsView rows(gathered.data(), work.shape.type, batches.rows().size(), work.shape.dim,
+                        work.shape.row_bytes());
+    const Reservation result(*context.state().budget,
+                             rows.rows() * options.degree * (sizeof(Id) + sizeof(float)));
+    graph::Builder builder(context, rows, options, work.shape.tuning);
+    builder.join(batches.pieces());
+    ascend(context, rows, work, batches.nearest_rows(), builder);
+    write(writer, count, batches, builder.finish());
+  }
+  writer.write_metadata({{"batches", count}});
+  writer.commit();
+}
+
+}  // namespace nearwise::plan

@@ -1,0 +1,88 @@
+// Runs the tasks of a plan in this process, one after the other: each uses all threads and all memory of the context.
+#include <algorithm>
+#include <cmath>
+
+#include "backend/context_state.h"
+#include "core/check.h"
+#include "core/float_environment.h"
+#include "io/file_error.h"
+#include "nearwise/plan.h"
+#include "plan/file_lock.h"
+#include "plan/ledger.h"
+
+namespace nearwise {
+namespace {
+
+using plan::FileLock;
+using plan::Ledger;
+using plan::Task;
+
+void check_context(const Plan::State& state, const Context& context) {
+  require(context.seed() == state.seed, "plan: it was made with seed {}, given a context with seed {}",
+          state.seed, context.seed());
+  require(context.memory_limit() == 0 || context.memory_limit() >= state.memory_limit,
+          "plan: it was made for {} bytes of memory, given a context with {}", state.memory_limit,
+          context.memory_limit());
+}
+
+std::filesystem::path lock_in(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) fail_file(ErrorCode::cannot_create, "create", folder, error.value());
+  return folder / "lock";
+}
+
+TaskOutcome run_in(Ledger& ledger, const Context& context, const Task& task) {
+  switch (ledger.status(task)) {
+    case Ledger::Status::done: return TaskOutcome::done_before;
+    case Ledger::Status::not_needed: return TaskOutcome::not_needed;
+    case Ledger::Status::to_do: break;
+  }
+  ledger.require_inputs(task);
+  context.state().cancel.check();
+  const DefaultFloatEnvironment environment;
+  task.work(context.without_progress());
+  ledger.record(task);
+  return TaskOutcome::done;
+}
+
+}  // namespace
+
+bool Plan::is_done(std::string_view task) const {
+  const Ledger ledger(*state_);
+  return ledger.status(ledger.find(task)) != Ledger::Status::to_do;
+}
+
+TaskOutcome Plan::run_task(const Context& context, std::string_view task) const {
+  check_context(*state_, context);
+  const FileLock lock(lock_in(state_->folder), FileLock::Mode::shared);
+  Ledger ledger(*state_);
+  return run_in(ledger, context, ledger.find(task));
+}
+
+void Plan::run(const Context& context,
+               const std::function<void(const PlannedTask&, TaskOutcome)>& on_task) const {
+  check_context(*state_, context);
+  const FileLock lock(lock_in(state_->folder), FileLock::Mode::exclusive);
+  Ledger ledger(*state_);
+  // With the result published, what it was made of may be gone.
+  if (ledger.status(state_->tasks.back()) == Ledger::Status::done) {
+    if (on_task) on_task(state_->planned.back(), TaskOutcome::done_before);
+    return;
+  }
+  const auto weight = [](const Task& task) {
+    return static_cast<std::uint64_t>(std::ceil(task.planned.seconds * 1000)) + 1;
+  };
+  std::uint64_t total = 0;
+  for (const Task& task : state_->tasks) total += task.planned.if_needed ? 0 : weight(task);
+  const Context::State& state = context.state();
+  ProgressMeter progress(state.options.progress, state.clock, "plan", total);
+  for (const Task& task : state_->tasks) {
+    const TaskOutcome outcome = run_in(ledger, context, task);
+    if (on_task) on_task(task.planned, outcome);
+    if (!task.planned.if_needed) progress.add(weight(task));
+  }
+  progress.finish();
+}
+
+}  // namespace nearwise

@@ -1,0 +1,73 @@
+#include "plan/found_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "core/distance.h"
+
+namespace nearwise::plan {
+namespace {
+
+std::uint64_t count_in(const ContainerReader& reader, const char* key) {
+  const nlohmann::json metadata = reader.metadata();
+  if (!metadata.contains(key) || !metadata.at(key).is_number_unsigned())
+    fail(ErrorCode::corrupt, "{}: metadata: a whole number '{}' expected", reader.source(), key);
+  return metadata.at(key).get<std::uint64_t>();
+}
+
+}  // namespace
+
+FoundRows::FoundRows(const GraphWork& work, std::size_t pass, std::size_t first_row, std::size_t count) {
+  for (std::size_t group = 0; group < work.shape.groups; ++group) {
+    readers_.push_back(ContainerReader::open(work.file_of(build_name(pass, group))));
+    const ContainerReader& reader = readers_.back();
+    const std::uint64_t batches = count_in(reader, "batches");
+    for (std::uint64_t batch = 0; batch < batches; ++batch) {
+      const auto section = [&](const char* name) {
+        return reader.section(fmt::format("{}_{}", name, batch));
+      };
+      const auto rows = section("rows").rows<std::uint32_t>();
+      const std::span<const std::uint32_t> all(rows.data(), rows.rows());
+      const auto begin = std::ranges::lower_bound(all, first_row);
+      const auto end = std::ranges::lower_bound(all, first_row + count);
+      const auto first = static_cast<std::size_t>(begin - all.begin());
+      const auto of_block = static_cast<std::size_t>(end - begin);
+      if (of_block == 0) continue;
+      runs_.push_back({.rows = all.subspan(first, of_block),
+                       .ids = section("ids").rows<std::uint32_t>(first, of_block),
+                       .distances = section("distances").rows<float>(first, of_block)});
+    }
+  }
+}
+
+void FoundRows::append(std::uint32_t row, Metric metric, std::vector<NeighborEntry>& entries) const {
+  for (const Run& run : runs_) {
+    const auto found = std::ranges::lower_bound(run.rows, row);
+    if (found == run.rows.end() || *found != row) continue;
+    const auto at = static_cast<std::size_t>(found - run.rows.begin());
+    for (std::size_t i = 0; i < run.ids.cols(); ++i)
+      if (run.ids(at, i) != no_row)
+        entries.push_back(make_entry(sort_key(metric, run.distances(at, i)), run.ids(at, i), true));
+  }
+}
+
+MergedBlock::MergedBlock(const GraphWork& work, std::size_t pass, std::size_t block)
+    : reader(ContainerReader::open(work.file_of(merge_name(pass, block)))),
+      ids(reader.section("ids").rows<std::uint32_t>()),
+      distances(reader.section("distances").rows<float>()),
+      updates(count_in(reader, "updates")) {
+  if (ids.rows() != work.shape.rows_of(block) || ids.cols() != work.options.degree)
+    fail(ErrorCode::corrupt, "{}: [{}, {}] expected, [{}, {}] found", reader.source(),
+         work.shape.rows_of(block), work.options.degree, ids.rows(), ids.cols());
+}
+
+std::vector<MergedBlock> merged_blocks(const GraphWork& work, std::size_t pass) {
+  std::vector<MergedBlock> blocks;
+  for (std::size_t block = 0; block < work.shape.blocks; ++block) blocks.emplace_back(work, pass, block);
+  return blocks;
+}
+
+}  // namespace nearwise::plan

@@ -1,0 +1,107 @@
+#include "plan/graph_costs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/progress.h"
+#include "graph/row_sample.h"
+#include "nearwise/exact.h"
+
+namespace nearwise::plan {
+namespace {
+
+// Groups in which a row is, on average (docs/scale.md).
+double copies(const GraphShape& shape) { return shape.groups == 1 ? 1 : 2; }
+// A pair of a cell takes so many times as long as one of exact search (graph/builder.cpp).
+constexpr double cell_pair = 2;
+// Iterations of k-means, and one assignment.
+constexpr double training_rounds = 5;
+constexpr std::uint64_t file_bytes = 8192;
+
+double as_double(std::size_t number) { return static_cast<double>(number); }
+std::uint64_t as_bytes(double bytes) { return static_cast<std::uint64_t>(std::ceil(bytes)); }
+
+}  // namespace
+
+GraphCosts measure_costs(const Context& context, const RowsView& rows, Metric metric) {
+  constexpr std::size_t most_rows = 8192;
+  constexpr std::size_t most_queries = 512;
+  const Context silent = context.without_progress();
+  const std::size_t count = std::min(rows.rows(), most_rows);
+  const graph::RowSample sample(silent, rows, count, Random(0));
+  const RowsView queries = sample.view().slice(0, std::min(count, most_queries));
+  const std::size_t k = std::min<std::size_t>(8, count);
+  double best = 0;
+  for (int i = 0; i < 3; ++i) {
+    const double start = machine_clock();
+    static_cast<void>(knn(silent, queries, sample.view(), k, {.metric = metric}));
+    const double seconds = machine_clock() - start;
+    best = i == 0 ? seconds : std::min(best, seconds);
+  }
+  return {.pair = best / (as_double(count) * as_double(queries.rows())),
+          .gathered = 2e-7 + 1e-9 * as_double(rows.dim() * element_size(rows.type())),
+          .merged = 1e-7 / context.threads()};
+}
+
+PlannedTask cost_of_train(const GraphShape& shape, const GraphCosts& costs) {
+  const double centroids =
+      shape.cells <= 256 ? as_double(shape.cells) : 2 * std::sqrt(as_double(shape.cells));
+  const double groups = shape.groups == 1 ? 0 : 20 * as_double(shape.cells * shape.groups);
+  PlannedTask task;
+  task.read_bytes = shape.sampled_rows * shape.row_bytes();
+  task.written_bytes = shape.cells * shape.dim * sizeof(float) + file_bytes;
+  task.seconds = costs.gathered * as_double(shape.sampled_rows) +
+                 costs.pair * (training_rounds * as_double(shape.sampled_rows) * centroids + groups);
+  return task;
+}
+
+PlannedTask cost_of_assign(const GraphShape& shape, const GraphCosts& costs, std::size_t block) {
+  const std::size_t rows = shape.rows_of(block);
+  PlannedTask task;
+  task.read_bytes = rows * shape.row_bytes() + shape.cells * shape.dim * sizeof(float);
+  task.written_bytes = rows * shape.overlap * 2 * sizeof(std::uint32_t) + 4 * file_bytes;
+  // Beyond some thousands an inverted file is asked, of whose lists a row looks at some.
+  const double searched = std::min(as_double(shape.cells), 4096 + 40 * std::sqrt(as_double(shape.cells)));
+  task.seconds = costs.pair * as_double(rows) * searched;
+  return task;
+}
+
+PlannedTask cost_of_build(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
+  const double rows = copies(shape) * as_double(shape.rows) / as_double(shape.groups);
+  const double members = as_double(shape.rows * shape.overlap) / as_double(shape.groups);
+  const double cell_rows = as_double(shape.rows * shape.overlap) / as_double(shape.cells);
+  PlannedTask task;
+  task.read_bytes = as_bytes(rows * as_double(shape.row_bytes()) + members * 8);
+  task.written_bytes = as_bytes(rows * as_double(4 + degree * 8)) + 4 * file_bytes;
+  task.seconds = costs.gathered * rows + costs.pair * (cell_pair * members * cell_rows + rows * 1000);
+  return task;
+}
+
+PlannedTask cost_of_merge(const GraphShape& shape, const GraphCosts& costs, std::size_t degree,
+                          std::size_t block) {
+  const double entries = as_double(shape.rows_of(block) * degree);
+  PlannedTask task;
+  task.read_bytes = as_bytes(copies(shape) * entries * 8);
+  task.written_bytes = as_bytes(entries * 8) + 3 * file_bytes;
+  task.seconds = copies(shape) * entries * costs.merged;
+  return task;
+}
+
+PlannedTask cost_of_measure(const GraphShape& shape, const GraphCosts& costs) {
+  PlannedTask task;
+  task.read_bytes = shape.rows * shape.row_bytes();
+  task.written_bytes = 2 * file_bytes;
+  task.seconds = costs.pair * as_double(shape.rows) * as_double(shape.measured_rows);
+  return task;
+}
+
+PlannedTask cost_of_finish(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
+  const double entries = as_double(shape.rows * degree);
+  PlannedTask task;
+  task.read_bytes = as_bytes(entries * 8);
+  task.written_bytes = as_bytes(entries * 12) + 4 * file_bytes;
+  task.seconds = entries * costs.merged / 4;
+  return task;
+}
+
+}  // namespace nearwise::plan

@@ -1,0 +1,130 @@
+// How a graph is cut so that every task keeps within the memory limit.
+#include <algorithm>
+#include <cmath>
+
+#include "cluster/training.h"
+#include "core/check.h"
+#include "core/checked.h"
+#include "graph/cells.h"
+#include "graph/row_sample.h"
+#include "ops/memory_limit.h"
+#include "plan/graph_work.h"
+
+namespace nearwise::plan {
+namespace {
+
+// Rows that a centroid is trained on, as in memory; fewer where they would take more than a quarter of it.
+constexpr std::size_t rows_per_cell = 32;
+// Groups that a row's cells lie in, on average: decides how many groups there are. Where it is more, batches are cut.
+constexpr double copies = 2;
+// Of the memory limit: the rest is for what is not counted on the budget.
+constexpr double share_of_limit = 0.94;
+constexpr std::size_t tile_rows = std::size_t{1} << 16;
+constexpr std::size_t least_block_rows = 1024;
+constexpr std::size_t most_block_rows = std::size_t{1} << 20;
+constexpr std::size_t usual_blocks = 32;
+constexpr std::size_t most_measured_rows = 10'000;
+// A search needs so much beside its answers to be worth its while.
+constexpr std::uint64_t search_bytes = std::uint64_t{8} << 20;
+
+RowsView shaped(const GraphShape& shape, std::size_t rows) {
+  return {nullptr, shape.type, rows, shape.dim, shape.row_bytes()};
+}
+
+std::uint64_t batch_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options,
+                           std::size_t rows) {
+  const KnnGraphOptions graph = {
+      .degree = options.degree, .metric = options.metric, .recall = options.recall};
+  // The rows, their numbers, their cells' members, and one bit for every row of the file.
+  return rows * (shape.row_bytes() + sizeof(std::uint64_t) + 2 * shape.overlap * sizeof(std::uint32_t)) +
+         shape.rows / 8 + graph::Builder::bytes(context, shaped(shape, rows), graph, shape.tuning);
+}
+
+// The most rows of a batch that the limit allows; 0: not even the least.
+std::size_t largest_batch(const Context& context, const GraphShape& shape, const GraphPlanOptions& options,
+                          std::uint64_t limit) {
+  std::size_t fits = 0;
+  std::size_t most = std::max(shape.rows, 2 * graph::most_cell_rows);
+  std::size_t next = 2 * graph::most_cell_rows;
+  while (true) {
+    if (batch_memory(context, shape, options, next) > limit)
+      most = next - 1;
+    else
+      fits = next;
+    if (fits >= most || fits == 0) return fits;
+    next = fits + (most - fits + 1) / 2;
+    if (most - fits <= fits / 64) return fits;
+  }
+}
+
+}  // namespace
+
+std::uint64_t train_memory(const Context& context, const GraphShape& shape, Metric metric) {
+  const RowsView sample = shaped(shape, shape.sampled_rows);
+  const std::uint64_t centroids = shape.cells * shape.dim * sizeof(float);
+  const KMeansOptions options = {.metric = metric_of_cells(metric)};
+  // In two levels: the second has the rows of one part beside those of all, at most.
+  const auto first_level = static_cast<std::size_t>(std::sqrt(static_cast<double>(shape.cells)));
+  return 2 * graph::RowSample::bytes(sample, shape.sampled_rows) + 2 * centroids +
+         cluster::training_bytes(context, sample, std::max<std::size_t>(1, first_level), options) +
+         search_bytes;
+}
+
+std::uint64_t assign_memory(const GraphShape& shape) {
+  const std::size_t tile = std::min(tile_rows, shape.block_rows);
+  const std::uint64_t centroids = shape.cells * shape.dim * sizeof(float);
+  return 4 * shape.block_rows * shape.overlap * sizeof(std::uint32_t) + 2 * centroids +
+         shape.cells * sizeof(std::uint64_t) + tile * shape.overlap * (sizeof(Id) + sizeof(float)) +
+         (shape.cells + tile) * (shape.dim * sizeof(float) + 1024) + search_bytes;
+}
+
+std::uint64_t build_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options) {
+  return batch_memory(context, shape, options, std::min(shape.batch_rows, shape.rows));
+}
+
+std::uint64_t merge_memory(const GraphShape& shape, const GraphPlanOptions& options) {
+  return shape.block_rows * options.degree * (sizeof(std::uint32_t) + sizeof(float)) + search_bytes;
+}
+
+std::uint64_t measure_memory(const GraphShape& shape, const GraphPlanOptions& options) {
+  return graph::RecallSample::bytes(shaped(shape, shape.rows), options.degree, shape.measured_rows) +
+         shape.measured_rows * (shape.dim * sizeof(float) + 1024) + search_bytes;
+}
+
+GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
+  GraphShape shape;
+  shape.rows = rows.rows();
+  shape.dim = rows.dim();
+  shape.type = rows.type();
+  shape.tuning = graph::usual_tuning(options.degree, options.recall);
+  shape.tuning.measured = std::min<std::size_t>(1000, shape.rows);
+  shape.cells = std::max<std::size_t>(1, shape.rows * shape.tuning.overlap / shape.tuning.cell_rows);
+  shape.overlap = std::min(shape.tuning.overlap, shape.cells);
+  shape.measured_rows =
+      std::min(shape.rows, std::clamp<std::size_t>(shape.rows / 20, 1000, most_measured_rows));
+
+  const auto limit = static_cast<std::uint64_t>(share_of_limit * static_cast<double>(context.memory_limit()));
+  shape.sampled_rows = std::min(shape.rows, shape.cells * rows_per_cell);
+  while (train_memory(context, shape, options.metric) > limit && shape.sampled_rows / 2 >= shape.cells)
+    shape.sampled_rows /= 2;
+  shape.block_rows = std::clamp(divide_up(shape.rows, usual_blocks), least_block_rows, most_block_rows);
+  while (assign_memory(shape) > limit && shape.block_rows / 2 >= least_block_rows) shape.block_rows /= 2;
+  shape.blocks = divide_up(shape.rows, shape.block_rows);
+
+  shape.batch_rows = largest_batch(context, shape, options, limit);
+  const std::uint64_t least = std::max(
+      {train_memory(context, shape, options.metric), assign_memory(shape), measure_memory(shape, options),
+       merge_memory(shape, options),
+       shape.batch_rows == 0 ? batch_memory(context, shape, options, 2 * graph::most_cell_rows) : 0});
+  if (least > limit)
+    fail(ErrorCode::out_of_memory, "plan_graph: the memory limit of {} bytes is too small, {} would do",
+         context.memory_limit(),
+         static_cast<std::uint64_t>(std::ceil(static_cast<double>(least) / share_of_limit)));
+  if (shape.rows > shape.batch_rows)
+    shape.groups = std::min(
+        shape.cells, static_cast<std::size_t>(std::ceil(copies * static_cast<double>(shape.rows) /
+                                                        (0.9 * static_cast<double>(shape.batch_rows)))));
+  return shape;
+}
+
+}  // namespace nearwise::plan

@@ -1,0 +1,96 @@
+// The tasks of a graph by overlapping partitions: sizes they share, the files between them, and the work of each.
+//
+//   train    sample of the rows                  -> cells: centroids, gathered in groups
+//   assign   a block of rows, the cells          -> their rows by group and cell
+//   build    a group: its rows of all blocks     -> neighbours that they found in each other
+//   merge    a block: what all groups found      -> its rows' best neighbours so far
+//   measure  a sample of rows, all blocks        -> the recall, and whether another pass is needed
+//   finish   all blocks                          -> the graph
+//
+// All but the last are made once in every pass, which has cells of its own. Work takes nothing but files and this, and gives
+// the same bytes at any number of threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "graph/builder.h"
+#include "nearwise/plan.h"
+#include "nearwise/vector_file.h"
+
+namespace nearwise::plan {
+
+struct GraphShape {
+  std::size_t rows = 0;
+  std::size_t dim = 0;
+  ElementType type = ElementType::f32;
+  std::size_t overlap = 1;       // cells that a row is in
+  std::size_t cells = 1;         // of a pass
+  std::size_t sampled_rows = 0;  // that they are trained on
+  std::size_t groups = 1;        // of cells
+  std::size_t batch_rows = 0;    // of a group, the most that are in memory at a time
+  std::size_t block_rows = 0;
+  std::size_t blocks = 1;
+  std::size_t measured_rows = 0;
+  graph::Tuning tuning;
+
+  std::size_t row_bytes() const { return dim * element_size(type); }
+  std::size_t first_row(std::size_t block) const { return block * block_rows; }
+  std::size_t rows_of(std::size_t block) const { return std::min(block_rows, rows - first_row(block)); }
+};
+
+// Throws Error(out_of_memory) where the limit is too small.
+GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPlanOptions& options);
+
+// Bytes on the budget.
+std::uint64_t train_memory(const Context& context, const GraphShape& shape, Metric metric);
+std::uint64_t assign_memory(const GraphShape& shape);
+std::uint64_t build_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options);
+std::uint64_t merge_memory(const GraphShape& shape, const GraphPlanOptions& options);
+std::uint64_t measure_memory(const GraphShape& shape, const GraphPlanOptions& options);
+
+struct GraphWork {
+  GraphPlanFiles files;
+  GraphPlanOptions options;
+  GraphShape shape;
+
+  static constexpr std::size_t passes = 3;
+
+  std::filesystem::path file_of(const std::string& task) const { return files.work / (task + ".nw"); }
+  // Throws Error(invalid_argument) where the file has got another shape.
+  VectorFile open() const;
+  KnnGraphOptions graph_options() const {
+    return {.degree = options.degree, .metric = options.metric, .recall = options.recall};
+  }
+};
+
+std::string train_name(std::size_t pass);
+std::string assign_name(std::size_t pass, std::size_t block);
+std::string build_name(std::size_t pass, std::size_t group);
+std::string merge_name(std::size_t pass, std::size_t block);
+std::string measure_name(std::size_t pass);
+inline constexpr const char* finish_name = "finish";
+
+void train_cells(const Context& context, const GraphWork& work, std::size_t pass);
+void assign_block(const Context& context, const GraphWork& work, std::size_t pass, std::size_t block);
+void build_group(const Context& context, const GraphWork& work, std::size_t pass, std::size_t group);
+void merge_block(const Context& context, const GraphWork& work, std::size_t pass, std::size_t block);
+void measure_graph(const Context& context, const GraphWork& work, std::size_t pass);
+void publish_graph(const Context& context, const GraphWork& work);
+
+// What measure_graph() wrote.
+GraphRound measured_round(const GraphWork& work, std::size_t pass);
+bool reached(const GraphWork& work, std::size_t pass);
+
+// Cells are trained and searched by squared distances where a graph has distances.
+inline Metric metric_of_cells(Metric metric) {
+  return metric == Metric::euclidean ? Metric::sqeuclidean : metric;
+}
+
+// Numbers in files have 32 bits: those of rows, none, and of cells, whose highest bit says that it is the row's nearest.
+inline constexpr std::uint32_t no_row = 0xFFFFFFFF;
+inline constexpr std::uint32_t nearest_cell = 0x80000000;
+
+}  // namespace nearwise::plan

@@ -1,0 +1,118 @@
+#include "plan/group_rows.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "backend/context_state.h"
+#include "core/check.h"
+#include "core/checked.h"
+#include "graph/cells.h"
+
+namespace nearwise::plan {
+namespace {
+
+constexpr std::size_t task_members = 1 << 16;
+
+bool test(std::span<const std::uint64_t> bits, std::uint32_t row) {
+  return (bits[row / 64] >> row % 64 & 1) != 0;
+}
+void set(std::span<std::uint64_t> bits, std::uint32_t row) { bits[row / 64] |= std::uint64_t{1} << row % 64; }
+void clear(std::span<std::uint64_t> bits, std::uint32_t row) {
+  bits[row / 64] &= ~(std::uint64_t{1} << row % 64);
+}
+
+}  // namespace
+
+GroupRows::GroupRows(const Context& context, const GraphWork& work, std::size_t pass, std::size_t group)
+    : context_(context), most_rows_(std::min(work.shape.batch_rows, work.shape.rows)) {
+  std::uint64_t members = 0;
+  for (std::size_t block = 0; block < work.shape.blocks; ++block) {
+    ContainerReader reader = ContainerReader::open(work.file_of(assign_name(pass, block)));
+    const auto ends = reader.section("group_ends").rows<std::uint64_t>();
+    if (group >= ends.rows()) fail(ErrorCode::corrupt, "{}: group {} is missing", reader.source(), group);
+    const std::uint64_t begin = group == 0 ? 0 : ends(group - 1, 0);
+    const std::uint64_t count = ends(group, 0) - begin;
+    const auto rows = reader.section("rows").rows<std::uint32_t>(begin, count);
+    const auto cells = reader.section("cells").rows<std::uint32_t>(begin, count);
+    members += count;
+    parts_.push_back({std::move(reader), {rows.data(), count}, {cells.data(), count}});
+  }
+  MemoryBudget& budget = *context.state().budget;
+  const std::size_t most_members = std::min<std::uint64_t>(members, most_rows_ * work.shape.overlap);
+  const std::size_t rows = std::min<std::uint64_t>(members, most_rows_);
+  seen_ = Buffer<std::uint64_t>(budget, work.shape.rows / 64 + 1);
+  rows_ = Buffer<std::uint32_t>(budget, rows);
+  by_row_ = Buffer<std::uint32_t>(budget, rows);
+  members_ = Buffer<std::uint32_t>(budget, most_members);
+  std::ranges::fill(seen_.span(), std::uint64_t{0});
+  read_piece();
+}
+
+void GroupRows::read_piece() {
+  piece_.clear();
+  piece_is_nearest_.clear();
+  std::uint32_t cell = no_row;
+  for (const Part& part : parts_)
+    if (part.next < part.cells.size()) cell = std::min(cell, part.cells[part.next] & ~nearest_cell);
+  for (Part& part : parts_)
+    for (; part.next < part.cells.size() && (part.cells[part.next] & ~nearest_cell) == cell; ++part.next) {
+      if (piece_.size() == graph::most_cell_rows) return;
+      piece_.push_back(part.rows[part.next]);
+      piece_is_nearest_.push_back((part.cells[part.next] & nearest_cell) != 0);
+    }
+}
+
+bool GroupRows::take_piece() {
+  const auto news = static_cast<std::size_t>(
+      std::ranges::count_if(piece_, [&](std::uint32_t row) { return !test(seen_.span(), row); }));
+  if (piece_.empty() || count_ + news > most_rows_) return false;
+  const std::uint64_t begin = ends_.empty() ? 0 : ends_.back();
+  for (std::size_t i = 0; i < piece_.size(); ++i) {
+    set(seen_.span(), piece_[i]);
+    members_[begin + i] = piece_[i];
+    is_nearest_.push_back(piece_is_nearest_[i]);
+  }
+  count_ += news;
+  ends_.push_back(begin + piece_.size());
+  fresh_.push_back(static_cast<std::uint32_t>(piece_.size()));
+  return true;
+}
+
+bool GroupRows::next() {
+  count_ = 0;
+  ends_.clear();
+  fresh_.clear();
+  is_nearest_.clear();
+  while (take_piece()) read_piece();
+  if (count_ == 0) return false;
+  number_rows();
+  return true;
+}
+
+// Rows get their places, and members become places.
+void GroupRows::number_rows() {
+  const std::span<std::uint32_t> members = members_.span().first(ends_.back());
+  std::size_t place = 0;
+  const auto take = [&](std::uint32_t row) {
+    if (!test(seen_.span(), row)) return;
+    clear(seen_.span(), row);
+    rows_[place++] = row;
+  };
+  for (std::size_t i = 0; i < members.size(); ++i)
+    if (is_nearest_[i]) take(members[i]);
+  nearest_rows_ = place;
+  for (const std::uint32_t row : members) take(row);
+  NEARWISE_ASSERT(place == count_);
+
+  const std::span<std::uint32_t> by_row = by_row_.span().first(count_);
+  std::iota(by_row.begin(), by_row.end(), 0U);
+  std::ranges::sort(by_row, {}, [&](std::uint32_t at) { return rows_[at]; });
+  context_.state().threads->for_each(divide_up(members.size(), task_members), [&](std::size_t task) {
+    context_.state().cancel.check();
+    for (std::size_t i = task * task_members; i < std::min(members.size(), (task + 1) * task_members); ++i)
+      members[i] =
+          *std::ranges::lower_bound(by_row, members[i], {}, [&](std::uint32_t at) { return rows_[at]; });
+  });
+}
+
+}  // namespace nearwise::plan

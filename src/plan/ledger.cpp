@@ -1,0 +1,96 @@
+#include "plan/ledger.h"
+
+#include <charconv>
+#include <vector>
+
+#include "core/check.h"
+#include "io/container_layout.h"
+
+namespace nearwise::plan {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string to_text(std::uint64_t number) { return fmt::format("{:016x}", number); }
+
+std::uint64_t to_number(const Json& text) {
+  const auto& digits = text.get_ref<const std::string&>();
+  std::uint64_t number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
+  return number;
+}
+
+}  // namespace
+
+Ledger::Ledger(const Plan::State& state) : state_(state) {
+  for (const Task& task : state.tasks) tasks_.emplace(task.planned.name, &task);
+  const Manifest manifest = state.manifest();
+  for (const Json& record : manifest.read()) {
+    try {
+      if (record.contains("plan")) {
+        require(record.at("plan") == state.identity,
+                "plan: {} holds the work of another plan, made of {}; this one is made of {}",
+                state.folder.native(), record.at("plan").dump(), state.identity.dump());
+        begun_ = true;
+      } else {
+        records_.insert_or_assign(
+            record.at("task").get<std::string>(),
+            Record{.inputs = to_number(record.at("inputs")), .output = to_number(record.at("output"))});
+      }
+    } catch (const Json::exception& error) {
+      fail(ErrorCode::corrupt, "{}: {}", manifest.path().native(), error.what());
+    }
+  }
+}
+
+const Task& Ledger::find(std::string_view name) const {
+  const auto found = tasks_.find(name);
+  require(found != tasks_.end(), "plan: there is no task '{}'", name);
+  return *found->second;
+}
+
+bool Ledger::is_known_needless(const Task& task) const {
+  if (!task.needed) return false;
+  if (is_known_needless(find(task.decided_by))) return true;
+  return is_recorded(task.decided_by) && !task.needed();
+}
+
+std::uint64_t Ledger::inputs_of(const Task& task) const {
+  std::vector<std::uint64_t> outputs;
+  for (const std::string& name : task.planned.after) {
+    const auto found = records_.find(name);
+    outputs.push_back(found == records_.end() ? 0 : found->second.output);
+  }
+  return container::checksum(std::as_bytes(std::span(outputs)));
+}
+
+Ledger::Status Ledger::status(const Task& task) const {
+  if (is_known_needless(task)) return Status::not_needed;
+  const auto found = records_.find(task.planned.name);
+  if (found == records_.end() || found->second.inputs != inputs_of(task)) return Status::to_do;
+  try {
+    return fingerprint_of(task.output) == found->second.output ? Status::done : Status::to_do;
+  } catch (const Error& error) {
+    // Lost or broken: it can be made again.
+    if (error.code() == ErrorCode::not_found || error.code() == ErrorCode::corrupt) return Status::to_do;
+    throw;
+  }
+}
+
+void Ledger::require_inputs(const Task& task) const {
+  for (const std::string& name : task.planned.after)
+    require(is_recorded(name) || is_known_needless(find(name)),
+            "plan: '{}' comes after '{}', which has not run", task.planned.name, name);
+}
+
+void Ledger::record(const Task& task) {
+  const Manifest manifest = state_.manifest();
+  if (!begun_) manifest.append({{"plan", state_.identity}});
+  begun_ = true;
+  const Record record = {.inputs = inputs_of(task), .output = fingerprint_of(task.output)};
+  manifest.append(
+      {{"task", task.planned.name}, {"inputs", to_text(record.inputs)}, {"output", to_text(record.output)}});
+  records_.insert_or_assign(task.planned.name, record);
+}
+
+}  // namespace nearwise::plan

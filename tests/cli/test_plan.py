@@ -1,0 +1,109 @@
+"""nearwise plan graph, and graph build --work: killed at any moment, the same command ends with the same bytes."""
+import json
+import random
+import signal
+import subprocess
+import time
+
+import formats
+import numpy as np
+import pytest
+from conftest import environment, program
+
+MEMORY = "40MiB"
+
+
+def make_base(folder, rows, dim=8):
+    formats.write_vectors(folder / "base.fbin",
+                          np.random.default_rng(7).standard_normal((rows, dim)).astype(np.float32))
+
+
+def build(output, work):
+    return ["graph", "build", "base.fbin", "-o", output, "--work", work, "--memory", MEMORY, "--threads", "1"]
+
+
+def test_plan_is_told(nearwise, tmp_path):
+    make_base(tmp_path, 24_000)
+    table = nearwise("plan", "graph", "base.fbin", "--memory", MEMORY).out
+    for stage in ("train", "assign", "build", "merge", "measure", "finish", "all"):
+        assert f"\n{stage} " in table
+    told = nearwise("plan", "graph", "base.fbin", "--memory", MEMORY, "--json").json
+    names = [task["name"] for task in told["tasks"]]
+    assert len(set(names)) == len(names) and names[0] == "train-0" and names[-1] == "finish"
+    for task in told["tasks"]:
+        assert set(task["after"]) <= set(names[: names.index(task["name"])])
+        assert task["memory_bytes"] <= told["memory_bytes"] <= 40 << 20
+    assert told["disk_bytes"] > 24_000 * 10 * 12
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["base.fbin"]
+
+
+def test_build_and_again(nearwise, tmp_path):
+    make_base(tmp_path, 24_000)
+    first = nearwise(*build("graph.nw", "work"), "--json").json
+    assert first["reached"] and first["recall"]["low"] >= 0.95 and first["tasks"]["done_before"] == 0
+    assert first["memory_peak_bytes"] <= 40 << 20
+    nearwise("verify", "graph.nw")
+    # What the estimate of the disk was for.
+    written = sum(path.stat().st_size for path in (tmp_path / "work").iterdir()) + (tmp_path / "graph.nw").stat().st_size
+    assert written <= nearwise("plan", "graph", "base.fbin", "--memory", MEMORY, "--json").json["disk_bytes"]
+    evaluated = nearwise("graph", "eval", "graph.nw", "base.fbin", "--seed", 5, "--json").json
+    assert evaluated["recall"]["high"] >= 0.95
+    again = nearwise(*build("graph.nw", "work"), "--json").json
+    assert again["tasks"] == {"done": 0, "done_before": 1, "not_needed": 0}
+    assert again["recall"] == first["recall"]
+
+
+@pytest.mark.parametrize("arguments, code, words", [
+    (["--work", "work"], 2, "needs --memory"),
+    (["--work", "work", "--memory", "1MiB"], 71, "would do"),
+    (["--work", "work", "--memory", MEMORY, "--recall", "1"], 2, "below 1"),
+    (["--work", "base.fbin/work", "--memory", MEMORY], 73, "base.fbin"),
+])
+def test_refusals(nearwise, tmp_path, arguments, code, words):
+    make_base(tmp_path, 2000)
+    assert words in nearwise("graph", "build", "base.fbin", "-o", "graph.nw", *arguments, expect=code).err
+
+
+def test_the_folder_of_another_build_is_refused(nearwise, tmp_path):
+    make_base(tmp_path, 2000)
+    nearwise(*build("graph.nw", "work"))
+    assert "work of another plan" in nearwise(*build("graph.nw", "work"), "--degree", 5, expect=65).err
+
+
+def records(work):
+    path = work / "manifest"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
+def test_killed_at_random_moments(nearwise, tmp_path, blow):
+    make_base(tmp_path, 30_000)
+    start = time.monotonic()
+    nearwise(*build("whole.nw", "whole"))
+    seconds = time.monotonic() - start
+    chance = random.Random(11)
+    work = tmp_path / "work"
+    kills, moments = 0, []
+    while kills < 6:
+        before = records(work)
+        process = subprocess.Popen([program(), *build("graph.nw", "work")], cwd=tmp_path, env=environment(),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(chance.uniform(0, seconds / 3))
+        process.send_signal(blow)
+        if process.wait(timeout=60) == 0:
+            break  # it was faster
+        kills += 1
+        moments.append((before, records(work)))
+    assert kills >= 2
+    # Nothing that was recorded is lost.
+    assert all(before <= after for before, after in moments)
+    recorded = records(work)
+    told = nearwise(*build("graph.nw", "work"), "--json").json
+    assert (tmp_path / "graph.nw").read_bytes() == (tmp_path / "whole.nw").read_bytes()
+    if told["tasks"]["done"]:
+        # All that was recorded, but for the record of the plan itself, is not done again.
+        assert told["tasks"]["done_before"] == max(0, recorded - 1)
+    names = [json.loads(line.split("\t")[0]).get("task") for line in (work / "manifest").read_text().splitlines()]
+    assert len(set(names)) == len(names)
+    # Outputs that were being written are swept.
+    assert not [path for path in work.iterdir() if path.name.endswith(".tmp")]

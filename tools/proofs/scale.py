@@ -1,0 +1,140 @@
+"""The claims of work over files: memory, growth of time, and builds that survive being killed.
+
+Under --quick sizes are small and speeds mean nothing: they are reported, not judged.
+"""
+import json
+import math
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from . import processes
+from .exact import judged
+from .figures import Result
+
+DIM = 128
+SIZES = (1_000_000, 3_000_000, 10_000_000)
+QUICK_SIZES = (50_000, 100_000, 200_000)
+MEMORY = 2 << 30
+QUICK_MEMORY = 96 << 20
+RECALL = 0.95
+
+
+def sizes(session):
+    return QUICK_SIZES if session.quick else SIZES
+
+
+def memory(session):
+    return QUICK_MEMORY if session.quick else MEMORY
+
+
+def base_of(session, rows):
+    """The first rows of the largest set, which is made once: a short run of its generator is a prefix of a long one."""
+    largest = sizes(session)[-1]
+    tag = f"scale-{largest}"
+    folder = session.data(f"synthetic-{tag}", "--set", "synthetic", "--n", str(largest), "--dim", str(DIM), "--tag", tag,
+                          "--no-gt")
+    if rows == largest:
+        return folder / "base.fbin"
+    path = Path(session.scratch) / f"{rows}.fbin"
+    if not path.exists():
+        with open(folder / "base.fbin", "rb") as source, open(path, "wb") as target:
+            source.seek(8)
+            target.write(rows.to_bytes(4, "little") + DIM.to_bytes(4, "little"))
+            left = rows * DIM * 4
+            while left:
+                left -= target.write(source.read(min(left, 1 << 24)))
+    return path
+
+
+def command(session, base, output, work, limit):
+    program = session.build("release") / "cli" / "nearwise"
+    return [program, "graph", "build", base, "-o", output, "--work", work, "--memory", limit, "--degree", 10,
+            "--recall", RECALL, "--json"]
+
+
+_builds = {}
+
+
+def built(session, rows):
+    """A whole build of so many rows: what the program says, and what the kernel says of its memory. Made once."""
+    if rows not in _builds:
+        folder = Path(session.scratch) / f"build-{rows}"
+        folder.mkdir()
+        run = processes.run(command(session, base_of(session, rows), folder / "graph.nw", folder / "work", memory(session)),
+                            sample_seconds=0.05)
+        report = json.loads(run.output)
+        disk = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        _builds[rows] = {"rows": rows, "seconds": round(run.seconds, 1), "disk_bytes": disk,
+                         "peak_anonymous_bytes": run.peak_anonymous_bytes, "samples": run.samples,
+                         "budget_peak_bytes": report["memory_peak_bytes"], "recall": report["recall"],
+                         "reached": report["reached"], "passes": len(report["rounds"])}
+        shutil.rmtree(folder)
+    return _builds[rows]
+
+
+def scale_memory(session):
+    """The largest set (10M x 128, 5 GB), degree 10, --memory 2GiB: resident memory, page cache aside, by the limit."""
+    report = built(session, sizes(session)[-1])
+    share = report["peak_anonymous_bytes"] / memory(session)
+    holds = share <= 1.05 and report["reached"] and report["recall"]["low"] >= RECALL
+    return Result(round(share, 3), "<= 1.05, recall of 0.95 reached on 10,000 rows", holds, report)
+
+
+def scale_growth(session):
+    """1M, 3M and 10M rows under one memory limit: the exponent of time by rows (least squares of logarithms)."""
+    reports = [built(session, rows) for rows in sizes(session)]
+    logs = [(math.log(report["rows"]), math.log(report["seconds"])) for report in reports]
+    mean_x, mean_y = (sum(column) / len(logs) for column in zip(*logs))
+    exponent = sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs)
+    holds = exponent <= 1.10 and all(report["reached"] for report in reports)
+    return judged(session, round(exponent, 3), "<= 1.10, recall reached by all", holds, {"reports": reports})
+
+
+def tasks_recorded(work):
+    manifest = work / "manifest"
+    if not manifest.exists():
+        return []
+    lines = manifest.read_bytes().split(b"\n")[:-1]
+    return [record["task"] for record in (json.loads(line.split(b"\t")[0]) for line in lines) if "task" in record]
+
+
+def scale_kill(session):
+    """A build of 200,000 rows killed (SIGKILL) at 50 random moments, one a build: builds that end with other bytes."""
+    kills = 5 if session.quick else 50
+    rows = 50_000 if session.quick else 200_000
+    base = base_of(session, rows) if not session.quick else base_of(session, QUICK_SIZES[0])
+    limit = 96 << 20
+    folder = Path(session.scratch) / "kill"
+    folder.mkdir()
+    whole = processes.run(command(session, base, folder / "whole.nw", folder / "whole", limit))
+    expected = (folder / "whole.nw").read_bytes()
+    chance = random.Random(1)
+    different, repeated, killed, moments = 0, 0, 0, []
+    while killed < kills:
+        work, output = folder / "work", folder / "graph.nw"
+        words = [str(word) for word in command(session, base, output, work, limit)]
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        moment = chance.uniform(0, whole.seconds)
+        time.sleep(moment)
+        process.send_signal(signal.SIGKILL)
+        if process.wait() == -signal.SIGKILL:
+            killed += 1
+            moments.append(round(moment, 2))
+            before = tasks_recorded(work)
+            processes.run(words)
+            different += (output.read_bytes() != expected)
+            # A task that was recorded before the kill and again after it was done twice.
+            repeated += len(tasks_recorded(work)) - len(set(tasks_recorded(work)))
+            repeated += 0 if tasks_recorded(work)[:len(before)] == before else len(before)
+        shutil.rmtree(work, ignore_errors=True)
+        output.unlink(missing_ok=True)
+    return Result(different, f"0 of {kills}, and no recorded task done again", different == 0 and repeated == 0,
+                  {"kills": killed, "seconds_of_a_build": round(whole.seconds, 2), "tasks": len(tasks_recorded(folder / "whole")),
+                   "recorded_tasks_done_again": repeated, "moments": moments})
+
+
+FIGURES = (scale_memory, scale_growth, scale_kill)
