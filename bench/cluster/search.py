@@ -35,6 +35,7 @@ def parse():
     parser.add_argument("--shards", type=int, default=4)
     parser.add_argument("--replicas", type=int, default=2)
     parser.add_argument("--lists", type=int, default=0)
+    parser.add_argument("--block-queries", type=int, default=0)
     parser.add_argument("--repeat", type=int, default=5)
     return parser.parse_args()
 
@@ -89,7 +90,7 @@ def main():
         search = nearwise.cluster.ShardedIvf(paths, replicas=options.replicas)
 
         def on_cluster(**extra):
-            return search.search(queries, options.k, probes=probes, **extra)
+            return search.search(queries, options.k, probes=probes, **{"block_queries": options.block_queries, **extra})
 
         expected = whole.search(queries, options.k, probes=probes)
         identical = same(direct(), expected) and same(on_cluster(), expected)  # also the first, slower round

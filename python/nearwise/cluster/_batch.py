@@ -16,7 +16,7 @@ from nearwise.cluster._ray import ray
 if TYPE_CHECKING:
     from nearwise.cluster._sharded import Place, Sharded
 
-_MOST_BLOCK_QUERIES = 4096
+_MOST_BLOCK_QUERIES = 8192
 _BLOCKS_AHEAD = 2  # for each replica: one to work at, one that waits, so that none is idle while answers are joined
 
 
@@ -42,8 +42,10 @@ class Batch:
         self._arguments = arguments
         self._report = report
         self._count = len(queries)
-        self._ahead = _BLOCKS_AHEAD * max(len(sharded.living(shard)) for shard in range(sharded.shards))
-        self._size = block_queries or min(_MOST_BLOCK_QUERIES, max(1, -(-self._count // self._ahead)))
+        replicas = max(len(sharded.living(shard)) for shard in range(sharded.shards))
+        self._ahead = _BLOCKS_AHEAD * replicas
+        # Large: the more queries at once, the less time each of them takes.
+        self._size = block_queries or min(_MOST_BLOCK_QUERIES, max(1, -(-self._count // max(1, replicas))))
         self._queries = ray.put(queries)  # once for each machine, whatever the number of blocks
         self._pending: dict[Any, _Call] = {}
         self._answers: dict[int, dict[int, Neighbors]] = {}  # of blocks that are not complete, by part

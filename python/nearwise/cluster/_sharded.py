@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import Any, NamedTuple
 
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -24,18 +25,22 @@ class Place(NamedTuple):
     replica: int
 
 
-def placed(shards: int, replicas: int, machines: list[Node]) -> dict[Place, Node]:
-    """Replicas of one part on different machines, where there are as many, and about as much for each machine.
+def placed(missing: list[Place], at: dict[Place, str], machines: list[Node]) -> dict[Place, Node]:
+    """Where to start replicas, beside those that are `at` some machine: not where a sibling is, if there is a choice, and
+    where there are fewest for each CPU.
 
-    >>> machines = [Node("a", 2), Node("b", 2)]
-    >>> [placed(2, 2, machines)[Place(0, replica)].id for replica in (0, 1)]
-    ['a', 'b']
+    >>> found = placed([Place(0, 0), Place(0, 1), Place(1, 0)], {Place(1, 1): "b"}, [Node("a", 2), Node("b", 2)])
+    >>> [node.id for node in found.values()]
+    ['a', 'b', 'a']
     """
-    return {
-        Place(shard, replica): machines[(shard + replica) % len(machines)]
-        for shard in range(shards)
-        for replica in range(replicas)
-    }
+    places = dict(at)
+    found = {}
+    for place in missing:
+        siblings = {node for other, node in places.items() if other.shard == place.shard}
+        there = Counter(places.values())
+        found[place] = min(machines, key=lambda node: (node.id in siblings, there[node.id] / node.cpus))
+        places[place] = found[place].id
+    return found
 
 
 class Sharded:
@@ -57,6 +62,7 @@ class Sharded:
         self._start_timeout = seconds(start_timeout, "start_timeout")
         self.timeout = seconds(timeout, "timeout")
         self._actors: dict[Place, Any] = {}
+        self._nodes: dict[Place, str] = {}  # where they were sent to
         self._descriptions: dict[int, Description] = {}
         try:
             self.restore()
@@ -69,20 +75,29 @@ class Sharded:
         machines = nodes()
         if not machines:
             raise Error("cluster: no machine of the cluster has a CPU", "device")
-        places = placed(len(self._parts), self._replicas, machines)
-        missing = {place: node for place, node in places.items() if place not in self._actors}
-        started = {place: self._started(node) for place, node in missing.items()}
+        self.process_ids()  # who does not answer is given up: not all that have died were at work
+        every = [Place(shard, replica) for shard in range(self.shards) for replica in range(self._replicas)]
+        missing = [place for place in every if place not in self._actors]
+        nodes_of = placed(missing, {place: self._nodes[place] for place in self._actors}, machines)
+        started = {place: self._started(node) for place, node in nodes_of.items()}
+        self._nodes.update((place, node.id) for place, node in nodes_of.items())
         opening = {actor.open.remote(*self._parts[place.shard]): place for place, actor in started.items()}
         self._await_opening(opening, started)
-        for shard in range(len(self._parts)):
+        for shard in range(self.shards):
             if not self.living(shard):
                 raise Error(f"cluster: part {shard}: no replica could be started", "device")
-        return len(missing)
+        return sum(place in self._actors for place in missing)
 
     def process_ids(self) -> dict[tuple[int, int], int]:
         """Of the processes that live, by (part, replica); each is the id on its own machine."""
         asked = {place: actor.process_id.remote() for place, actor in list(self._actors.items())}
-        return {tuple(place): ray.get(reference, timeout=self.timeout) for place, reference in asked.items()}
+        found = {}
+        for place, reference in asked.items():
+            try:
+                found[tuple(place)] = ray.get(reference, timeout=self.timeout)
+            except ray.exceptions.RayError:
+                self.give_up(place)
+        return found
 
     def close(self) -> None:
         """Ends the processes."""

@@ -143,7 +143,8 @@ def test_a_killed_node_costs_no_answer(cluster, index, index_files, queries):
         assert 0 < sum(len(search.living(shard)) for shard in range(SHARDS)) < 2 * SHARDS
         cluster.repair()
         search.restore()
-        assert all(len(search.living(shard)) == 2 for shard in range(SHARDS))
+        for shard in range(SHARDS):
+            assert len({node_of(actor) for _, actor in search.living(shard)}) == 2
         assert_same(search.search(queries, 100, probes=64), expected)
 
 
@@ -154,6 +155,16 @@ def test_a_silent_process_is_given_up(cluster, index, index_files, queries):
         assert_same(search.search(queries, 10), index.search(queries, 10))
         assert [place.replica for place, _ in search.living(1)] == [1]
         os.kill(victim, signal.SIGKILL)
+
+
+def test_the_dead_are_replaced_that_were_not_at_work(cluster, index, index_files, queries):
+    with nearwise.cluster.ShardedIvf(index_files, replicas=2) as search:
+        before = search.process_ids()
+        os.kill(before[3, 1], signal.SIGKILL)
+        assert search.restore() == 1
+        after = search.process_ids()
+        assert {place for place in before if before[place] != after[place]} == {(3, 1)}
+        assert_same(search.search(queries, 10), index.search(queries, 10))
 
 
 def test_without_a_replica_it_fails(cluster, index_files, queries):
