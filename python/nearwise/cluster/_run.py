@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import pickle
 import time
 from typing import Any, Callable, NamedTuple, Optional
 
@@ -10,6 +12,9 @@ from nearwise._error import Error
 from nearwise._progress import ProgressArgument, reporting
 from nearwise.cluster._ray import nodes, ray
 from nearwise.cluster._seconds import seconds
+
+
+_SECONDS_BETWEEN_COUNTS = 1.0  # of the cluster's CPUs
 
 
 class _Attempt(NamedTuple):
@@ -59,9 +64,15 @@ def run(
         ).run()
 
 
-@ray.remote(max_retries=0)  # counted here, where the time is known, too
-def _run_task(plan: Any, task: str) -> str:
-    return plan.run_task(task)
+@ray.remote(max_retries=0)  # counted by the caller, who knows the time, too
+def _run_task(plan: bytes, task: str) -> str:
+    return _opened(plan).run_task(task)
+
+
+@functools.lru_cache(maxsize=4)
+def _opened(plan: bytes) -> Any:
+    """Made once in every process, not once for every task."""
+    return pickle.loads(plan)
 
 
 class _Execution:
@@ -75,21 +86,28 @@ class _Execution:
         report: Optional[Callable[[int, int], Any]],
     ) -> None:
         self._plan = plan.with_threads(threads)
+        self._pickled = ray.cloudpickle.dumps(self._plan)
         self._threads = threads
         self._retries = retries
         self._timeout = timeout
         self._on_task = on_task
         self._report = report
-        self._waiting = {task.name: task for task in plan.tasks}
-        self._count = len(self._waiting)
+        self._tasks = {task.name: task for task in self._plan.tasks}
+        self._waiting = list(self._tasks)
         self._done: set[str] = set()
         self._running: dict[Any, _Attempt] = {}
         self._failures: dict[str, int] = {}
+        self._capacity = 0
+        self._counted = 0.0
 
     def run(self) -> None:
+        last = next(reversed(self._tasks))
+        if self._plan.is_done(last):  # what the result was made of may be gone
+            self._end(last, self._plan.run_task(last))
+            return
         worked = time.monotonic()
         try:
-            while self._waiting or self._running:
+            while len(self._done) < len(self._tasks):
                 self._begin_ready()
                 if self._running:
                     self._receive()
@@ -107,31 +125,42 @@ class _Execution:
 
     def _begin_ready(self) -> None:
         """Begins as many tasks as there is room for: what is begun then runs, and its time is its own."""
-        room = sum(int(node.cpus // self._threads) for node in nodes()) - len(self._running)
-        ready = [task for task in self._waiting.values() if self._done.issuperset(task.after)]
-        for task in ready[: max(0, room)]:
-            del self._waiting[task.name]
-            reference = _run_task.options(num_cpus=self._threads, memory=task.memory_bytes).remote(
-                self._plan, task.name
-            )
-            self._running[reference] = _Attempt(task.name, time.monotonic())
+        now = time.monotonic()
+        if now - self._counted > _SECONDS_BETWEEN_COUNTS:
+            self._capacity = sum(int(node.cpus // self._threads) for node in nodes())
+            self._counted = now
+        waiting = []
+        for name in self._waiting:  # in an order in which they can run: one look is enough
+            if len(self._running) >= self._capacity or not self._done.issuperset(self._tasks[name].after):
+                waiting.append(name)
+            elif self._plan.is_done(name):
+                self._end(name, self._plan.run_task(name))  # it says so, and does nothing
+            else:
+                self._begin(name)
+        self._waiting = waiting
+
+    def _begin(self, name: str) -> None:
+        resources = {"num_cpus": self._threads, "memory": self._tasks[name].memory_bytes}
+        reference = _run_task.options(**resources).remote(self._pickled, name)
+        self._running[reference] = _Attempt(name, time.monotonic())
+
+    def _end(self, name: str, outcome: str) -> None:
+        self._done.add(name)
+        if self._on_task is not None:
+            self._on_task(name, outcome)
+        if self._report is not None:
+            self._report(len(self._done), len(self._tasks))
 
     def _receive(self) -> None:
         ready, _ = ray.wait(list(self._running), timeout=min(1.0, self._timeout / 4))
         for reference in ready:
             attempt = self._running.pop(reference)
             try:
-                outcome = ray.get(reference)
+                self._end(attempt.task, ray.get(reference))
             except ray.exceptions.RayTaskError as error:
                 raise error.cause from None
             except ray.exceptions.RayError as error:
                 self._again(attempt.task, f"{type(error).__name__}: {error}")
-                continue
-            self._done.add(attempt.task)
-            if self._on_task is not None:
-                self._on_task(attempt.task, outcome)
-            if self._report is not None:
-                self._report(len(self._done), self._count)
         for reference, attempt in list(self._running.items()):
             if time.monotonic() - attempt.begun > self._timeout:
                 del self._running[reference]
@@ -142,4 +171,4 @@ class _Execution:
         failures = self._failures[task] = self._failures.get(task, 0) + 1
         if failures > self._retries:
             raise Error(f"run: {task} failed {failures} times, the last time: {reason}", "device")
-        self._waiting[task] = next(each for each in self._plan.tasks if each.name == task)
+        self._waiting.insert(0, task)  # those that come after it wait for it

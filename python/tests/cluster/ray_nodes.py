@@ -35,9 +35,10 @@ class Nodes:
 
     def __init__(self, count, cpus):
         self._count, self._cpus = count, cpus
-        self._folder = tempfile.mkdtemp(prefix="nw-")  # short: the names of sockets lie in it
-        options = {"num_cpus": 0, "include_dashboard": False, "temp_dir": self._folder}
-        self._cluster = Cluster(initialize_head=True, head_node_args={**options, "object_store_memory": STORE_BYTES})
+        # Short: the names of sockets lie in it. By the environment: Ray would also write to its usual folder otherwise.
+        self._folder = os.environ["RAY_TMPDIR"] = tempfile.mkdtemp(prefix="nw-")
+        options = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": STORE_BYTES}
+        self._cluster = Cluster(initialize_head=True, head_node_args=options)
         self._nodes = []
         ray.init(address=self._cluster.address, log_to_driver=False, logging_level="ERROR")
         self.repair()
@@ -56,11 +57,24 @@ class Nodes:
         os.kill(raylet(node), signal.SIGKILL)
         self._nodes.remove(node)
 
-    def node_of(self, process):
+    def _node_of(self, process):
         """The id of the node that has started a process; None: of none that lives."""
-        status = Path(f"/proc/{process}/status").read_text()
+        try:
+            status = Path(f"/proc/{process}/status").read_text()
+        except OSError:  # it has just ended
+            return None
         parent = int(status.split("PPid:")[1].split()[0])
         return next((node.node_id for node in self._nodes if raylet(node) == parent), None)
+
+    def busy(self, function):
+        """Waits for a process that runs the function, and returns its id and that of its node."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            for process in workers_at(function):
+                node = self._node_of(process)
+                if node is not None:
+                    return process, node
+        raise AssertionError(f"no worker was seen to run {function}")
 
     def repair(self):
         """As many nodes as at first, all of them seen."""

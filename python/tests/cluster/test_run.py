@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import nearwise
 import nearwise.cluster
+import numpy as np
 import pytest
 from ray import cloudpickle
 from ray_nodes import ray, wait_for
@@ -54,6 +55,9 @@ class FilePlan:
     def with_threads(self, threads):
         return self
 
+    def is_done(self, name):
+        return (self.folder / name).exists()
+
     def begun(self):
         """(task, process, node) of everything that was begun, in that order."""
         path = self.folder / "begun"
@@ -74,9 +78,17 @@ def test_all_tasks_in_order(cluster, tmp_path):
     assert all(place[other] < place[task.name] for task in plan.tasks for other in task.after)
     assert len(plan.begun()) == len(plan.tasks)
     reports = []
+    last = plan.tasks[-1]
+    (tmp_path / last.name).unlink()
     nearwise.cluster.run(plan, on_task=lambda *end: ended.append(end), progress=lambda *pair: reports.append(pair))
-    assert {outcome for _, outcome in ended[len(plan.tasks) :]} == {"done before"}
-    assert len(plan.begun()) == len(plan.tasks) and reports[-1] == (31, 31)
+    again = ended[len(plan.tasks) :]
+    assert [name for name, outcome in again if outcome == "done"] == [last.name] and len(again) == len(plan.tasks)
+    assert len(plan.begun()) == len(plan.tasks) + 1 and reports[-1] == (31, 31)
+    # With the result there, nothing else is looked at.
+    for task in plan.tasks[:-1]:
+        (tmp_path / task.name).unlink()
+    nearwise.cluster.run(plan, on_task=lambda *end: ended.append(end))
+    assert ended[2 * len(plan.tasks) :] == [(last.name, "done before")]
 
 
 def running(plan, **options):
@@ -152,3 +164,26 @@ def test_no_room_in_the_cluster(cluster, tmp_path):
     with pytest.raises(nearwise.Error, match="no machine of the cluster has had 9 CPUs for a task since 1 s"):
         nearwise.cluster.run(FilePlan(tmp_path, 2), threads=9, timeout=1)
     assert time.monotonic() - began < 10
+
+
+def test_a_graph_built_while_a_worker_and_a_node_die(cluster, tmp_path):
+    rows = np.random.default_rng(1).standard_normal((60_000, 16), dtype=np.float32)
+    nearwise.write_vectors(tmp_path / "rows.fbin", rows)
+
+    def plan(name):
+        folder = tmp_path / name
+        return nearwise.plan_graph(
+            tmp_path / "rows.fbin", folder / "work", folder / "graph.nw", memory_limit="64MiB", threads=4
+        )
+
+    plan("alone").run()
+    ended = []
+    finish = running(plan("cluster"), threads=4, on_task=lambda task, outcome: ended.append(task))
+    wait_for(lambda: len(ended) >= 10)  # while rows are assigned
+    os.kill(cluster.busy("_run_task")[0], signal.SIGKILL)
+    wait_for(lambda: len(ended) >= 33)
+    cluster.kill(cluster.busy("_run_task")[1])  # while cells are built
+    assert "finish" not in ended
+    finish()
+    assert sorted(ended) == sorted(task.name for task in plan("cluster").tasks)
+    assert (tmp_path / "cluster" / "graph.nw").read_bytes() == (tmp_path / "alone" / "graph.nw").read_bytes()
