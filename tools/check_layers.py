@@ -28,6 +28,7 @@ PUBLIC_HEADERS = {
     "context": "backend", "machine": "backend",
     "additive_quantizer": "quantize",
     "exact": "ops",
+    "merge_neighbors": "ops",
     "select_k": "ops",
     "device_memory": "ops",
     "ivf": "index",

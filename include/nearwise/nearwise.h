@@ -13,6 +13,7 @@
 #include "nearwise/knn_graph.h"
 #include "nearwise/machine.h"
 #include "nearwise/matrix.h"
+#include "nearwise/merge_neighbors.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/optimized_product_quantizer.h"
 #include "nearwise/plan.h"

@@ -40,6 +40,7 @@ void bind_kmeans(nb::module_& module);
 void bind_knn_graph(nb::module_& module);
 void bind_machine(nb::module_& module);
 void bind_matrix(nb::module_& module);
+void bind_merge_neighbors(nb::module_& module);
 void bind_optimized_product_quantizer(nb::module_& module);
 void bind_plan(nb::module_& module);
 void bind_prepared_base(nb::module_& module);

@@ -20,6 +20,7 @@ NB_MODULE(_core, module) {
   bind_product_quantizer(module);
   bind_rotation(module);
   bind_optimized_product_quantizer(module);
+  bind_merge_neighbors(module);
   bind_select_k(module);
   bind_machine(module);
   bind_vector_file(module);

@@ -27,6 +27,7 @@ from nearwise._knn_graph import (
     merge_knn_graphs,
 )
 from nearwise._machine import info
+from nearwise._merge_neighbors import merge_neighbors
 from nearwise._neighbors import Neighbors
 from nearwise._optimized_product_quantizer import OptimizedProductQuantizer
 from nearwise._plan import Plan, PlannedTask, plan_graph
@@ -79,6 +80,7 @@ __all__ = [
     "load_knn_graph",
     "measure_recall",
     "merge_knn_graphs",
+    "merge_neighbors",
     "plan_graph",
     "range_search",
     "read_neighbors",

@@ -64,6 +64,10 @@ class Plan:
         work = self._arguments["work"]
         return f"Plan({len(self.tasks)} tasks in {work!r}, {self.disk_bytes} bytes of disk, about {self.seconds:.0f} s)"
 
+    def with_threads(self, threads: int) -> Plan:
+        """The same plan, with another number of threads for each task: the bytes do not depend on it."""
+        return Plan({**self._arguments, "threads": _options.thread_count(threads)})
+
     def check_disk(self) -> None:
         """Raises `Error` with code cannot_create where the disks have no room for what will be written."""
         self._core.check_disk()

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "backend/context_state.h"
+#include "core/checked.h"
 #include "core/distance.h"
 
 namespace nearwise {
@@ -31,6 +33,32 @@ void merge_neighbors(const Threads& threads, Metric metric, std::span<const Neig
       if (best != parts.size()) ++next[best];
     }
   });
+}
+
+Neighbors merge_neighbors(const Context& context, Metric metric, std::span<const NeighborsView> parts,
+                          std::size_t k) {
+  require(k >= 1, "merge_neighbors: k must be at least 1, given 0");
+  require(!parts.empty(), "merge_neighbors: at least one part is needed, given none");
+  const std::size_t queries = parts.front().ids.rows();
+  for (const NeighborsView& part : parts) {
+    const MatrixView<const Id>& ids = part.ids;
+    const MatrixView<const float>& distances = part.distances;
+    require(ids.rows() == distances.rows() && ids.cols() == distances.cols(),
+            "merge_neighbors: ids and distances must have one shape, given [{}, {}] and [{}, {}]", ids.rows(),
+            ids.cols(), distances.rows(), distances.cols());
+    require(ids.rows() == queries, "merge_neighbors: all parts must have the same queries, given {} and {}",
+            queries, ids.rows());
+    require(ids.place() == Place{} && distances.place() == Place{},
+            "merge_neighbors: the parts must be in host memory");
+  }
+  Context::State& state = context.state();
+  state.cancel.check();
+  constexpr const char* what = "merge_neighbors: the result's bytes";
+  const Reservation reservation(
+      *state.budget, checked_multiply(checked_multiply(queries, k, what), sizeof(Id) + sizeof(float), what));
+  Neighbors joined{Matrix<Id>(queries, k), Matrix<float>(queries, k)};
+  merge_neighbors(*state.threads, metric, parts, joined.ids.view(), joined.distances.view());
+  return joined;
 }
 
 }  // namespace nearwise

@@ -2,18 +2,13 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "core/parallel.h"
 #include "nearwise/matrix.h"
+#include "nearwise/merge_neighbors.h"
 #include "nearwise/types.h"
 
 namespace nearwise {
-
-struct NeighborsView {
-  MatrixView<const Id> ids;
-  MatrixView<const float> distances;
-};
 
 // Every part [queries, k'] is in order, padded with no_id. Out [queries, k]: the best of all, by (distance, id).
 void merge_neighbors(const Threads& threads, Metric metric, std::span<const NeighborsView> parts,

@@ -1,7 +1,7 @@
 """The subjects of tools/prove: each module here that has FIGURES."""
 from pathlib import Path
 
-SHARED = {"__init__", "figures", "processes", "big_ann", "sgemm"}
+SHARED = {"__init__", "figures", "processes", "big_ann", "sgemm", "scale_ray"}
 
 
 def subjects():

@@ -11,7 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from . import processes
+from . import processes, scale_ray
 from .exact import judged
 from .figures import Result
 
@@ -137,4 +137,4 @@ def scale_kill(session):
                    "recorded_tasks_done_again": repeated, "moments": moments})
 
 
-FIGURES = (scale_memory, scale_growth, scale_kill)
+FIGURES = (scale_memory, scale_growth, scale_kill, *scale_ray.FIGURES)

@@ -1,0 +1,46 @@
+// Joined answers for Python.
+#include "nearwise/merge_neighbors.h"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "bindings.h"
+
+namespace nearwise::python {
+namespace {
+
+template <typename T>
+using ContiguousMatrix = nb::ndarray<nb::numpy, const T, nb::ndim<2>, nb::c_contig>;
+using Part = std::pair<ContiguousMatrix<Id>, ContiguousMatrix<float>>;
+
+template <typename T>
+MatrixView<const T> view_of(const ContiguousMatrix<T>& array) {
+  return {array.data(), array.shape(0), array.shape(1)};
+}
+
+NumpyNeighbors merge_parts(const std::vector<Part>& parts, std::uint64_t k, const std::string& metric,
+                           int threads) {
+  const Context context = context_for("cpu", threads, 0, "");
+  std::vector<NeighborsView> views;
+  double entries = 0;
+  for (const auto& [ids, distances] : parts) {
+    views.push_back({view_of<Id>(ids), view_of<float>(distances)});
+    entries += static_cast<double>(ids.size());
+  }
+  std::optional<Neighbors> joined;
+  run_by_size(context, nb::none(), entries,
+              [&](const Context& own) { joined = merge_neighbors(own, parse_metric(metric), views, k); });
+  return to_numpy(std::move(*joined));
+}
+
+}  // namespace
+
+void bind_merge_neighbors(nb::module_& module) {
+  module.def("merge_neighbors", merge_parts, nb::arg("parts"), nb::arg("k"), nb::arg("metric"),
+             nb::arg("threads"), "ids and distances [queries, k]");
+}
+
+}  // namespace nearwise::python

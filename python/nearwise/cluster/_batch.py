@@ -1,0 +1,134 @@
+"""One batch of queries through all parts: cut into blocks, sent to replicas, sent again where one died, and joined."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
+
+import numpy as np
+
+from nearwise._error import Error
+from nearwise._merge_neighbors import merge_neighbors
+from nearwise._neighbors import Neighbors
+from nearwise.cluster._ray import ray
+
+if TYPE_CHECKING:
+    from nearwise.cluster._sharded import Place, Sharded
+
+_MOST_BLOCK_QUERIES = 8192
+_BLOCKS_AHEAD = 2  # for each replica: one to work at, one that waits, so that none is idle while answers are joined
+
+
+class _Call(NamedTuple):
+    block: int
+    place: Place
+
+
+class Batch:
+    def __init__(
+        self,
+        sharded: Sharded,
+        operation: str,
+        queries: np.ndarray,
+        k: int,
+        arguments: tuple[Any, ...],
+        block_queries: int,
+        report: Optional[Callable[[int, int], Any]],
+    ) -> None:
+        self._sharded = sharded
+        self._operation = operation
+        self._k = k
+        self._arguments = arguments
+        self._report = report
+        self._count = len(queries)
+        replicas = max(len(sharded.living(shard)) for shard in range(sharded.shards))
+        self._ahead = _BLOCKS_AHEAD * replicas
+        # Large: the more queries at once, the less time each of them takes.
+        self._size = block_queries or min(_MOST_BLOCK_QUERIES, max(1, -(-self._count // max(1, replicas))))
+        self._queries = ray.put(queries)  # once for each machine, whatever the number of blocks
+        self._pending: dict[Any, _Call] = {}
+        self._answers: dict[int, dict[int, Neighbors]] = {}  # of blocks that are not complete, by part
+        self._heard: dict[Place, float] = {}  # when a replica with work was last known to be alive
+        self._ids = np.empty((self._count, k), np.int64)
+        self._distances = np.empty((self._count, k), np.float32)
+
+    def run(self) -> Neighbors:
+        blocks = deque(range(-(-self._count // self._size)))
+        done = 0
+        try:
+            while blocks or self._answers:
+                while blocks and len(self._answers) < self._ahead:
+                    self._begin(blocks.popleft())
+                for block in self._receive():
+                    self._join(block)
+                    done += self._last(block) - self._first(block)
+                    if self._report is not None:
+                        self._report(done, self._count)
+        finally:
+            for reference in self._pending:
+                ray.cancel(reference)  # what has not begun; Ctrl-C need not wait for it
+        return Neighbors(self._ids, self._distances)
+
+    def _first(self, block: int) -> int:
+        return block * self._size
+
+    def _last(self, block: int) -> int:
+        return min(self._count, (block + 1) * self._size)
+
+    def _begin(self, block: int) -> None:
+        self._answers[block] = {}
+        for shard in range(self._sharded.shards):
+            self._send(block, shard)
+
+    def _send(self, block: int, shard: int) -> None:
+        living = self._sharded.living(shard)
+        if not living:
+            raise Error(f"{self._operation}: part {shard}: no replica is left", "device")
+        place, actor = living[block % len(living)]
+        reference = actor.search.remote(
+            self._queries, self._first(block), self._last(block), self._k, *self._arguments
+        )
+        self._pending[reference] = _Call(block, place)
+        self._heard.setdefault(place, time.monotonic())
+
+    def _receive(self) -> list[int]:
+        """Waits for an answer, and returns the blocks that are complete by it."""
+        ready, _ = ray.wait(list(self._pending), timeout=min(1.0, self._sharded.timeout / 4))
+        if not ready:
+            self._give_up_silent()
+        complete = []
+        for reference in ready:
+            call = self._pending.pop(reference)
+            self._heard[call.place] = time.monotonic()
+            try:
+                self._answers[call.block][call.place.shard] = ray.get(reference)
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from None  # the search itself was wrong, as it would be everywhere
+            except ray.exceptions.RayError:
+                self._sharded.give_up(call.place)
+                self._send(call.block, call.place.shard)
+                continue
+            if not any(other.place == call.place for other in self._pending.values()):
+                del self._heard[call.place]
+            if len(self._answers[call.block]) == self._sharded.shards:
+                complete.append(call.block)
+        return complete
+
+    def _give_up_silent(self) -> None:
+        now = time.monotonic()
+        silent = {place for place, heard in self._heard.items() if now - heard > self._sharded.timeout}
+        for place in silent:
+            del self._heard[place]
+            self._sharded.give_up(place)
+        for reference, call in list(self._pending.items()):
+            if call.place in silent:
+                del self._pending[reference]
+                self._send(call.block, call.place.shard)
+
+    def _join(self, block: int) -> None:
+        answers = self._answers.pop(block)
+        rows = slice(self._first(block), self._last(block))
+        self._ids[rows], self._distances[rows] = merge_neighbors(
+            [answers[shard] for shard in sorted(answers)], self._k, metric=self._sharded.metric
+        )

@@ -1,0 +1,174 @@
+"""Plans on a cluster: which task goes when, and what happens where one is lost."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import time
+from typing import Any, Callable, NamedTuple, Optional
+
+from nearwise import _options
+from nearwise._error import Error
+from nearwise._progress import ProgressArgument, reporting
+from nearwise.cluster._ray import nodes, ray
+from nearwise.cluster._seconds import seconds
+
+
+_SECONDS_BETWEEN_COUNTS = 1.0  # of the cluster's CPUs
+
+
+class _Attempt(NamedTuple):
+    task: str
+    begun: float
+
+
+def run(
+    plan: Any,
+    *,
+    threads: int = 1,
+    retries: int = 3,
+    timeout: float = 3600,
+    on_task: Optional[Callable[[str, str], Any]] = None,
+    progress: ProgressArgument = None,
+) -> None:
+    """Runs the tasks of a plan on the machines of a cluster, and ends with the bytes that `plan.run()` makes.
+
+    The work folder and the vectors must be found under the same path on every machine. Ray carries the plan's arguments and
+    the names of tasks; all data is in files. What was done before is not done again: after the death of this process, or
+    of the whole cluster, the same call goes on.
+
+    Parameters
+    ----------
+    plan : Plan
+        From `nearwise.plan_graph`.
+    threads : int
+        Of each task. Ray is asked for as many CPUs, and for the memory that the plan names.
+    retries : int
+        How often a task is begun again whose process or machine has died, or which took too long. What a task raises by
+        itself is raised here at once: it would do so again.
+    timeout : float
+        Seconds for one task, and for the cluster to have room for one.
+    on_task : callable, optional
+        Gets the name and the outcome of every task as it ends: "done", "done before" or "not needed".
+    progress
+        As in `nearwise.knn`; tasks are counted.
+    """
+    with reporting(progress, "run") as report:
+        _Execution(
+            plan,
+            _options.integer(threads, "threads", 1, 2**31 - 1),
+            _options.integer(retries, "retries", 0, 2**31 - 1),
+            seconds(timeout, "timeout"),
+            on_task,
+            report,
+        ).run()
+
+
+@ray.remote(max_retries=0)  # counted by the caller, who knows the time, too
+def _run_task(plan: bytes, task: str) -> str:
+    return _opened(plan).run_task(task)
+
+
+@functools.lru_cache(maxsize=4)
+def _opened(plan: bytes) -> Any:
+    """Made once in every process, not once for every task."""
+    return pickle.loads(plan)
+
+
+class _Execution:
+    def __init__(
+        self,
+        plan: Any,
+        threads: int,
+        retries: int,
+        timeout: float,
+        on_task: Optional[Callable[[str, str], Any]],
+        report: Optional[Callable[[int, int], Any]],
+    ) -> None:
+        self._plan = plan.with_threads(threads)
+        self._pickled = ray.cloudpickle.dumps(self._plan)
+        self._threads = threads
+        self._retries = retries
+        self._timeout = timeout
+        self._on_task = on_task
+        self._report = report
+        self._tasks = {task.name: task for task in self._plan.tasks}
+        self._waiting = list(self._tasks)
+        self._done: set[str] = set()
+        self._running: dict[Any, _Attempt] = {}
+        self._failures: dict[str, int] = {}
+        self._capacity = 0
+        self._counted = 0.0
+
+    def run(self) -> None:
+        last = next(reversed(self._tasks))
+        if self._plan.is_done(last):  # what the result was made of may be gone
+            self._end(last, self._plan.run_task(last))
+            return
+        worked = time.monotonic()
+        try:
+            while len(self._done) < len(self._tasks):
+                self._begin_ready()
+                if self._running:
+                    self._receive()
+                    worked = time.monotonic()
+                elif time.monotonic() - worked < self._timeout:
+                    time.sleep(0.2)  # a machine may come
+                else:
+                    raise Error(
+                        f"run: no machine of the cluster has had {self._threads} CPUs for a task since {self._timeout:g} s",
+                        "device",
+                    )
+        finally:
+            for reference in self._running:
+                ray.cancel(reference, force=True)  # Ctrl-C must not leave processes at work behind
+
+    def _begin_ready(self) -> None:
+        """Begins as many tasks as there is room for: what is begun then runs, and its time is its own."""
+        now = time.monotonic()
+        if now - self._counted > _SECONDS_BETWEEN_COUNTS:
+            self._capacity = sum(int(node.cpus // self._threads) for node in nodes())
+            self._counted = now
+        waiting = []
+        for name in self._waiting:  # in an order in which they can run: one look is enough
+            if len(self._running) >= self._capacity or not self._done.issuperset(self._tasks[name].after):
+                waiting.append(name)
+            elif self._plan.is_done(name):
+                self._end(name, self._plan.run_task(name))  # it says so, and does nothing
+            else:
+                self._begin(name)
+        self._waiting = waiting
+
+    def _begin(self, name: str) -> None:
+        resources = {"num_cpus": self._threads, "memory": self._tasks[name].memory_bytes}
+        reference = _run_task.options(**resources).remote(self._pickled, name)
+        self._running[reference] = _Attempt(name, time.monotonic())
+
+    def _end(self, name: str, outcome: str) -> None:
+        self._done.add(name)
+        if self._on_task is not None:
+            self._on_task(name, outcome)
+        if self._report is not None:
+            self._report(len(self._done), len(self._tasks))
+
+    def _receive(self) -> None:
+        ready, _ = ray.wait(list(self._running), timeout=min(1.0, self._timeout / 4))
+        for reference in ready:
+            attempt = self._running.pop(reference)
+            try:
+                self._end(attempt.task, ray.get(reference))
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from None
+            except ray.exceptions.RayError as error:
+                self._again(attempt.task, f"{type(error).__name__}: {error}")
+        for reference, attempt in list(self._running.items()):
+            if time.monotonic() - attempt.begun > self._timeout:
+                del self._running[reference]
+                ray.cancel(reference, force=True)
+                self._again(attempt.task, f"not done within {self._timeout:g} s")
+
+    def _again(self, task: str, reason: str) -> None:
+        failures = self._failures[task] = self._failures.get(task, 0) + 1
+        if failures > self._retries:
+            raise Error(f"run: {task} failed {failures} times, the last time: {reason}", "device")
+        self._waiting.insert(0, task)  # those that come after it wait for it

@@ -1,0 +1,222 @@
+"""Parts of a base, each held by several processes: how they are started, placed, and replaced."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any, NamedTuple
+
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from nearwise import _options
+from nearwise._device_array import DeviceArray
+from nearwise._error import Error
+from nearwise._neighbors import Neighbors
+from nearwise._progress import ProgressArgument, reporting
+from nearwise._rows import _Bfloat16Bits, as_rows
+from nearwise.cluster import _batch
+from nearwise.cluster._ray import Node, nodes, ray
+from nearwise.cluster._replica import Description, Replica
+from nearwise.cluster._seconds import seconds
+
+
+class Place(NamedTuple):
+    shard: int
+    replica: int
+
+
+def placed(missing: list[Place], at: dict[Place, str], machines: list[Node]) -> dict[Place, Node]:
+    """Where to start replicas, beside those that are `at` some machine: not where a sibling is, if there is a choice, and
+    where there are fewest for each CPU.
+
+    >>> found = placed([Place(0, 0), Place(0, 1), Place(1, 0)], {Place(1, 1): "b"}, [Node("a", 2), Node("b", 2)])
+    >>> [node.id for node in found.values()]
+    ['a', 'b', 'a']
+    """
+    places = dict(at)
+    found = {}
+    for place in missing:
+        siblings = {node for other, node in places.items() if other.shard == place.shard}
+        there = Counter(places.values())
+        found[place] = min(machines, key=lambda node: (node.id in siblings, there[node.id] / node.cpus))
+        places[place] = found[place].id
+    return found
+
+
+class Sharded:
+    """What searches in parts have in common. Threads may search at once."""
+
+    def __init__(
+        self,
+        kind: type[Replica],
+        parts: list[tuple[Any, ...]],
+        replicas: int,
+        threads: int,
+        start_timeout: float,
+        timeout: float,
+    ) -> None:
+        self._kind = kind
+        self._parts = parts
+        self._replicas = _options.integer(replicas, "replicas", 1, 2**31 - 1)
+        self._threads = threads
+        self._start_timeout = seconds(start_timeout, "start_timeout")
+        self.timeout = seconds(timeout, "timeout")
+        self._actors: dict[Place, Any] = {}
+        self._nodes: dict[Place, str] = {}  # where they were sent to
+        self._descriptions: dict[int, Description] = {}
+        try:
+            self.restore()
+        except BaseException:
+            self.close()
+            raise
+
+    def restore(self) -> int:
+        """Starts new processes where some have died, and returns how many."""
+        machines = nodes()
+        if not machines:
+            raise Error("cluster: no machine of the cluster has a CPU", "device")
+        self.process_ids()  # who does not answer is given up: not all that have died were at work
+        every = [Place(shard, replica) for shard in range(self.shards) for replica in range(self._replicas)]
+        missing = [place for place in every if place not in self._actors]
+        nodes_of = placed(missing, {place: self._nodes[place] for place in self._actors}, machines)
+        started = {place: self._started(node) for place, node in nodes_of.items()}
+        self._nodes.update((place, node.id) for place, node in nodes_of.items())
+        opening = {actor.open.remote(*self._parts[place.shard]): place for place, actor in started.items()}
+        self._await_opening(opening, started)
+        for shard in range(self.shards):
+            if not self.living(shard):
+                raise Error(f"cluster: part {shard}: no replica could be started", "device")
+        return sum(place in self._actors for place in missing)
+
+    def process_ids(self) -> dict[tuple[int, int], int]:
+        """Of the processes that live, by (part, replica); each is the id on its own machine."""
+        asked = {place: actor.process_id.remote() for place, actor in list(self._actors.items())}
+        found = {}
+        for place, reference in asked.items():
+            try:
+                found[tuple(place)] = ray.get(reference, timeout=self.timeout)
+            except ray.exceptions.RayError:
+                self.give_up(place)
+        return found
+
+    def close(self) -> None:
+        """Ends the processes."""
+        for place in list(self._actors):
+            self.give_up(place)
+
+    def living(self, shard: int) -> list[tuple[Place, Any]]:
+        """The replicas of a part that have not died, as far as is known, and their actors."""
+        return sorted(
+            ((place, actor) for place, actor in list(self._actors.items()) if place.shard == shard), key=lambda pair: pair[0]
+        )
+
+    def give_up(self, place: Place) -> None:
+        """Ends a replica that has died, or is taken for dead."""
+        actor = self._actors.pop(place, None)
+        if actor is not None and ray.is_initialized():
+            ray.kill(actor)
+
+    @property
+    def size(self) -> int:
+        """The number of rows in all parts."""
+        return sum(description.rows for description in self._descriptions.values())
+
+    @property
+    def dim(self) -> int:
+        """Elements of a row."""
+        return self._description.dim
+
+    @property
+    def metric(self) -> str:
+        """The metric of all searches."""
+        return self._description.metric
+
+    @property
+    def shards(self) -> int:
+        """The number of parts."""
+        return len(self._parts)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __enter__(self: Any) -> Any:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__module__}.{type(self).__name__}: {self.size} rows of {self.dim} elements in {self.shards} "
+            f"parts, {self.metric}, {len(self._actors)} processes>"
+        )
+
+    @property
+    def _description(self) -> Description:
+        return self._descriptions[0]
+
+    def _started(self, node: Node) -> Any:
+        # Soft: where the machine is full or has died meanwhile, another will do. Never restarted by Ray: the caller knows
+        # better, it has siblings.
+        return (
+            ray.remote(self._kind)
+            .options(
+                num_cpus=self._threads,
+                max_restarts=0,
+                max_task_retries=0,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=True),
+            )
+            .remote()
+        )
+
+    def _await_opening(self, opening: dict[Any, Place], started: dict[Place, Any]) -> None:
+        deadline = time.monotonic() + self._start_timeout
+        while opening:
+            done, _ = ray.wait(list(opening), timeout=max(0.0, deadline - time.monotonic()))
+            if not done:
+                raise Error(
+                    f"cluster: {len(opening)} of {len(started)} processes did not start within {self._start_timeout:g} s; "
+                    f"they need {self._threads} CPUs each, the cluster has {ray.cluster_resources().get('CPU', 0):g}",
+                    "device",
+                )
+            place = opening.pop(done[0])
+            try:
+                description = ray.get(done[0])
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from None
+            except ray.exceptions.RayError:
+                continue  # it died at once; its siblings may do
+            self._check(place.shard, description)
+            self._actors[place] = started[place]
+
+    def _check(self, shard: int, found: Description) -> None:
+        known = self._descriptions.setdefault(shard, found)
+        if found != known:
+            raise ValueError(f"cluster: replicas of part {shard} differ: {known} and {found}")
+        other = next(iter(self._descriptions.values()))
+        if (found.dim, found.metric, found.training) != (other.dim, other.metric, other.training):
+            raise ValueError(
+                f"cluster: parts of one training expected, with the same elements and metric, given {other} and {found}"
+            )
+
+    def _search(
+        self,
+        operation: str,
+        queries: Any,
+        k: int,
+        arguments: tuple[Any, ...],
+        block_queries: int,
+        progress: ProgressArgument,
+    ) -> Neighbors:
+        given = as_rows(queries, "queries")
+        if isinstance(given.array, DeviceArray):
+            raise ValueError(f"queries: expected an array in host memory, given one on {given.array.device}")
+        if given.array.shape[1] != self.dim:
+            raise ValueError(
+                f"{operation}: queries and rows must have the same number of elements, given {given.array.shape[1]} "
+                f"and {self.dim}"
+            )
+        rows = given.array.view(_Bfloat16Bits) if given.type == "bf16" else given.array
+        block = _options.integer(block_queries, "block_queries", 0, 2**31 - 1)
+        with reporting(progress, operation) as report:
+            return _batch.Batch(self, operation, rows, k, arguments, block, report).run()

@@ -1,0 +1,189 @@
+"""Tasks of a plan on several nodes: each done once, in order, whoever dies."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import nearwise
+import nearwise.cluster
+import numpy as np
+import pytest
+from ray import cloudpickle
+from ray_nodes import ray, wait_for
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not see this folder
+
+
+class Task(NamedTuple):
+    name: str
+    after: tuple
+    memory_bytes: int = 1 << 20
+
+
+class FilePlan:
+    """A plan of the smallest kind: sums over a binary tree, each in a file."""
+
+    def __init__(self, folder, leaves, seconds=0.0, spoiled=""):
+        self.folder, self.seconds, self.spoiled = Path(folder), seconds, spoiled
+        names = [f"leaf{number}" for number in range(leaves)]
+        self.tasks = [Task(name, ()) for name in names]
+        while len(names) > 1:
+            pairs = list(zip(names[::2], names[1::2]))
+            names = ["+".join(pair) for pair in pairs]
+            self.tasks += [Task(name, pair) for name, pair in zip(names, pairs)]
+
+    def run_task(self, name):
+        output = self.folder / name
+        if output.exists():
+            return "done before"
+        with open(self.folder / "begun", "a") as file:
+            file.write(f"{name} {os.getpid()} {ray.get_runtime_context().get_node_id()}\n")
+        if name == self.spoiled:
+            raise nearwise.Error("spoiled", "corrupt")
+        after = next(task.after for task in self.tasks if task.name == name)
+        total = sum(int((self.folder / other).read_text()) for other in after) if after else int(name[4:])
+        time.sleep(self.seconds)
+        temporary = output.with_suffix(f".{os.getpid()}")
+        temporary.write_text(str(total))
+        temporary.rename(output)
+        return "done"
+
+    def with_threads(self, threads):
+        return self
+
+    def is_done(self, name):
+        return (self.folder / name).exists()
+
+    def begun(self):
+        """(task, process, node) of everything that was begun, in that order."""
+        path = self.folder / "begun"
+        return [tuple(line.split()) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def result(self):
+        return int((self.folder / self.tasks[-1].name).read_text())
+
+
+def test_all_tasks_in_order(cluster, tmp_path):
+    plan = FilePlan(tmp_path, 16)
+    ended = []
+    nearwise.cluster.run(plan, on_task=lambda name, outcome: ended.append((name, outcome)))
+    assert plan.result() == sum(range(16))
+    assert sorted(name for name, _ in ended) == sorted(task.name for task in plan.tasks)
+    assert {outcome for _, outcome in ended} == {"done"}
+    place = {name: number for number, (name, _) in enumerate(ended)}
+    assert all(place[other] < place[task.name] for task in plan.tasks for other in task.after)
+    assert len(plan.begun()) == len(plan.tasks)
+    reports = []
+    last = plan.tasks[-1]
+    (tmp_path / last.name).unlink()
+    nearwise.cluster.run(plan, on_task=lambda *end: ended.append(end), progress=lambda *pair: reports.append(pair))
+    again = ended[len(plan.tasks) :]
+    assert [name for name, outcome in again if outcome == "done"] == [last.name] and len(again) == len(plan.tasks)
+    assert len(plan.begun()) == len(plan.tasks) + 1 and reports[-1] == (31, 31)
+    # With the result there, nothing else is looked at.
+    for task in plan.tasks[:-1]:
+        (tmp_path / task.name).unlink()
+    nearwise.cluster.run(plan, on_task=lambda *end: ended.append(end))
+    assert ended[2 * len(plan.tasks) :] == [(last.name, "done before")]
+
+
+def running(plan, **options):
+    """Runs it in a thread, for the test to interfere; returns how to wait for the end."""
+    raised = []
+
+    def work():
+        try:
+            nearwise.cluster.run(plan, **options)
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+
+    def finish():
+        thread.join(100)
+        assert not thread.is_alive(), "not over after 100 s"
+        if raised:
+            raise raised[0]
+
+    return finish
+
+
+def test_a_killed_worker_and_a_killed_node_cost_their_tasks_only(cluster, tmp_path):
+    plan = FilePlan(tmp_path, 32, seconds=0.7)
+    finish = running(plan, threads=4)  # two at a time on each node
+    wait_for(lambda: len(plan.begun()) >= 8)
+    os.kill(int(plan.begun()[-1][1]), signal.SIGKILL)
+    wait_for(lambda: len(plan.begun()) >= 16)
+    cluster.kill(plan.begun()[-1][2])
+    finish()
+    assert plan.result() == sum(range(32))
+    # One task by the worker, and two by the node.
+    assert len(plan.tasks) < len(plan.begun()) <= len(plan.tasks) + 3
+
+
+def test_a_task_that_kills_its_process_is_not_begun_for_ever(cluster, tmp_path):
+    class Deadly(FilePlan):
+        def run_task(self, name):
+            if name == "leaf2":
+                with open(self.folder / "deaths", "a") as file:
+                    file.write("x")
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().run_task(name)
+
+    plan = Deadly(tmp_path, 4)
+    with pytest.raises(nearwise.Error, match="run: leaf2 failed 3 times, the last time: ") as caught:
+        nearwise.cluster.run(plan, retries=2)
+    assert caught.value.code == "device" and (tmp_path / "deaths").read_text() == "xxx"
+
+
+def test_what_a_task_raises_arrives_at_once(cluster, tmp_path):
+    plan = FilePlan(tmp_path, 4, spoiled="leaf1")
+    with pytest.raises(nearwise.Error, match="spoiled") as caught:
+        nearwise.cluster.run(plan)
+    assert caught.value.code == "corrupt"
+    assert [name for name, *_ in plan.begun()].count("leaf1") == 1
+
+
+def test_a_task_that_takes_too_long(cluster, tmp_path):
+    plan = FilePlan(tmp_path, 2, seconds=60)
+    began = time.monotonic()
+    with pytest.raises(nearwise.Error, match="failed 2 times, the last time: not done within 3 s"):
+        nearwise.cluster.run(plan, retries=1, timeout=3)
+    assert time.monotonic() - began < 20
+    # And its processes are gone.
+    wait_for(lambda: not any(os.path.exists(f"/proc/{process}") for _, process, _ in plan.begun()))
+
+
+def test_no_room_in_the_cluster(cluster, tmp_path):
+    began = time.monotonic()
+    with pytest.raises(nearwise.Error, match="no machine of the cluster has had 9 CPUs for a task since 1 s"):
+        nearwise.cluster.run(FilePlan(tmp_path, 2), threads=9, timeout=1)
+    assert time.monotonic() - began < 10
+
+
+def test_a_graph_built_while_a_worker_and_a_node_die(cluster, tmp_path):
+    rows = np.random.default_rng(1).standard_normal((60_000, 16), dtype=np.float32)
+    nearwise.write_vectors(tmp_path / "rows.fbin", rows)
+
+    def plan(name):
+        folder = tmp_path / name
+        return nearwise.plan_graph(
+            tmp_path / "rows.fbin", folder / "work", folder / "graph.nw", memory_limit="64MiB", threads=4
+        )
+
+    plan("alone").run()
+    ended = []
+    finish = running(plan("cluster"), threads=4, on_task=lambda task, outcome: ended.append(task))
+    wait_for(lambda: len(ended) >= 10)  # while rows are assigned
+    os.kill(cluster.busy("_run_task")[0], signal.SIGKILL)
+    wait_for(lambda: len(ended) >= 33)
+    cluster.kill(cluster.busy("_run_task")[1])  # while cells are built
+    assert "finish" not in ended
+    finish()
+    assert sorted(ended) == sorted(task.name for task in plan("cluster").tasks)
+    assert (tmp_path / "cluster" / "graph.nw").read_bytes() == (tmp_path / "alone" / "graph.nw").read_bytes()

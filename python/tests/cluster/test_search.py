@@ -1,0 +1,231 @@
+"""Search in parts and replicas of them: the answers of one process, also while processes and nodes die."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import nearwise
+import nearwise.cluster
+import numpy as np
+import pytest
+from ray_nodes import ray, wait_for
+from samples import assert_same, random_rows
+
+SHARDS = 4
+METRICS = ("sqeuclidean", "inner_product")
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    return np.random.default_rng(1).standard_normal((40_000, 48), dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def queries():
+    return np.random.default_rng(2).standard_normal((3_000, 48), dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def vector_file(vectors, tmp_path_factory):
+    path = tmp_path_factory.mktemp("vectors") / "base.fbin"
+    nearwise.write_vectors(path, vectors)
+    return path
+
+
+@pytest.fixture(scope="module")
+def index(vectors):
+    index = nearwise.IvfFlat.train(vectors, lists=64)
+    index.add(vectors)
+    index.probes = 5
+    return index
+
+
+@pytest.fixture(scope="module")
+def index_files(index, vectors, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("index")
+    bounds = [len(vectors) * part // SHARDS for part in range(SHARDS + 1)]
+    paths = []
+    for first, last in zip(bounds, bounds[1:]):
+        part = index.empty_copy()
+        part.add(vectors[first:last], np.arange(first, last))
+        part.probes = 5
+        paths.append(folder / f"part{first}.nw")
+        part.save(paths[-1])
+    return paths
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_exact_is_the_whole(cluster, tmp_path, metric):
+    base = random_rows(3, 500, 6, np.uint8)  # ties everywhere
+    asked = random_rows(4, 70, 6, np.uint8)
+    nearwise.write_vectors(tmp_path / "base.u8bin", base)
+    with nearwise.cluster.ShardedExact(tmp_path / "base.u8bin", 3, replicas=2, metric=metric) as search:
+        assert (len(search), search.dim, search.metric, search.shards) == (500, 6, metric, 3)
+        for k in (1, 10, 200):  # more than a part has
+            for block in (0, 1, 33, 1000):
+                found = search.knn(asked, k, block_queries=block)
+                assert_same(found, nearwise.knn(asked, base, k, metric=metric))
+        padded = search.knn(asked, 501, short_rows="pad")
+        assert_same(padded, nearwise.knn(asked, base, 501, metric=metric, short_rows="pad"))
+        with pytest.raises(ValueError, match="at most the number of base rows, 500, given 501"):
+            search.knn(asked, 501)
+        assert search.knn(asked[:0], 3).ids.shape == (0, 3)
+
+
+def test_inverted_files_are_the_whole(cluster, index, index_files, queries):
+    with nearwise.cluster.ShardedIvf(index_files, replicas=2) as search:
+        for options in ({}, {"probes": 3}, {"probes": 64}):
+            assert_same(search.search(queries, 100, **options), index.search(queries, 100, **options))
+        assert "40000 rows of 48 elements in 4 parts, sqeuclidean, 8 processes" in repr(search)
+        reports = []
+        search.search(queries, 1, progress=lambda done, total: reports.append((done, total)))
+        assert reports[-1] == (3000, 3000) and [done for done, _ in reports] == sorted(done for done, _ in reports)
+
+
+def test_replicas_are_on_different_nodes(cluster, index_files):
+    with nearwise.cluster.ShardedIvf(index_files, replicas=2) as search:
+        for shard in range(SHARDS):
+            nodes = {node_of(actor) for _, actor in search.living(shard)}
+            assert len(nodes) == 2
+
+
+def node_of(actor):
+    return ray.get(actor.__ray_call__.remote(lambda _: ray.get_runtime_context().get_node_id()), timeout=60)
+
+
+def while_searching(search, ask, kill):
+    """Answers of `ask`, in the middle of which `kill` is called."""
+    begun = threading.Event()
+
+    def killer():
+        begun.wait(60)
+        kill()
+
+    thread = threading.Thread(target=killer)
+    thread.start()
+    found = ask(lambda done, total: begun.set())
+    assert begun.is_set()
+    thread.join()
+    return found
+
+
+def test_killed_processes_cost_no_answer(cluster, vector_file, vectors, queries):
+    victims = [(0, 0), (1, 1), (2, 0), (3, 1)]
+    expected = nearwise.knn(queries, vectors, 100)
+    with nearwise.cluster.ShardedExact(vector_file, SHARDS, replicas=2) as search:
+        ids = search.process_ids()
+
+        def kill():
+            for victim in victims:
+                os.kill(ids[victim], signal.SIGKILL)
+
+        found = while_searching(search, lambda report: search.knn(queries, 100, block_queries=100, progress=report), kill)
+        assert_same(found, expected)
+        assert sum(len(search.living(shard)) for shard in range(SHARDS)) == 2 * SHARDS - len(victims)
+        assert search.restore() == len(victims)
+        assert_same(search.knn(queries, 100), expected)
+        assert len(search.process_ids()) == 2 * SHARDS
+
+
+def test_a_killed_node_costs_no_answer(cluster, index, index_files, queries):
+    expected = index.search(queries, 100, probes=64)
+    with nearwise.cluster.ShardedIvf(index_files, replicas=2) as search:
+        node = node_of(search.living(0)[0][1])
+        found = while_searching(
+            search,
+            lambda report: search.search(queries, 100, probes=64, block_queries=100, progress=report),
+            lambda: cluster.kill(node),
+        )
+        assert_same(found, expected)
+        assert 0 < sum(len(search.living(shard)) for shard in range(SHARDS)) < 2 * SHARDS
+        cluster.repair()
+        search.restore()
+        for shard in range(SHARDS):
+            assert len({node_of(actor) for _, actor in search.living(shard)}) == 2
+        assert_same(search.search(queries, 100, probes=64), expected)
+
+
+def test_a_silent_process_is_given_up(cluster, index, index_files, queries):
+    with nearwise.cluster.ShardedIvf(index_files, replicas=2, timeout=2) as search:
+        victim = search.process_ids()[1, 0]
+        os.kill(victim, signal.SIGSTOP)
+        assert_same(search.search(queries, 10), index.search(queries, 10))
+        assert [place.replica for place, _ in search.living(1)] == [1]
+        os.kill(victim, signal.SIGKILL)
+
+
+def test_the_dead_are_replaced_that_were_not_at_work(cluster, index, index_files, queries):
+    with nearwise.cluster.ShardedIvf(index_files, replicas=2) as search:
+        before = search.process_ids()
+        os.kill(before[3, 1], signal.SIGKILL)
+        assert search.restore() == 1
+        after = search.process_ids()
+        assert {place for place in before if before[place] != after[place]} == {(3, 1)}
+        assert_same(search.search(queries, 10), index.search(queries, 10))
+
+
+def test_without_a_replica_it_fails(cluster, index_files, queries):
+    with nearwise.cluster.ShardedIvf(index_files) as search:
+        os.kill(search.process_ids()[2, 0], signal.SIGKILL)
+        with pytest.raises(nearwise.Error, match="search: part 2: no replica is left") as caught:
+            search.search(queries, 10)
+        assert caught.value.code == "device"
+
+
+def test_more_than_the_cluster_has(cluster, index_files):
+    began = time.monotonic()
+    with pytest.raises(nearwise.Error, match=r"\d of 4 processes did not start within 5 s; they need 6 CPUs") as caught:
+        # Each of the three nodes has room for one such process.
+        nearwise.cluster.ShardedIvf(index_files[:2], replicas=2, threads=6, start_timeout=5)
+    assert caught.value.code == "device" and time.monotonic() - began < 20
+
+
+def test_errors_arrive_as_they_are(cluster, tmp_path, vectors, index_files, queries):
+    with pytest.raises(nearwise.Error) as caught:
+        nearwise.cluster.ShardedIvf([tmp_path / "missing.nw"])
+    assert caught.value.code == "not_found"
+    other = nearwise.IvfFlat.train(vectors[:5000], lists=64)
+    other.save(tmp_path / "other.nw")
+    with pytest.raises(ValueError, match="parts of one training expected"):
+        nearwise.cluster.ShardedIvf([index_files[0], tmp_path / "other.nw"])
+    with pytest.raises(ValueError, match="one file for each part"):
+        nearwise.cluster.ShardedIvf("index.nw")
+    with nearwise.cluster.ShardedIvf(index_files) as search:
+        wrong = queries[:500].copy()
+        wrong[407, 3] = np.nan
+        with pytest.raises(ValueError, match=r"row 7 .*\(counted from query 400\)"):
+            search.search(wrong, 3, block_queries=100)
+        with pytest.raises(ValueError, match="same number of elements, given 9 and 48"):
+            search.search(queries[:, :9], 3)
+        with pytest.raises(ValueError, match="probes"):
+            search.search(queries, 3, probes=65)
+        assert search.search(queries, 3).ids.shape == (3000, 3)  # none of this has harmed it
+
+
+def test_processes_end_with_it(cluster, index_files):
+    search = nearwise.cluster.ShardedIvf(index_files)
+    ids = list(search.process_ids().values())
+    search.close()
+    wait_for(lambda: not any(os.path.exists(f"/proc/{number}") for number in ids))
+
+
+def test_another_token_is_refused(cluster):
+    code = f"import ray; ray.init(address={cluster.address!r}, logging_level='ERROR'); print('connected')"
+
+    def connects(token, seconds):
+        environment = {**os.environ, "RAY_AUTH_TOKEN": token}
+        try:
+            result = subprocess.run(
+                [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=seconds
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        return "connected" in result.stdout
+
+    began = time.monotonic()
+    assert connects(os.environ["RAY_AUTH_TOKEN"], 60)
+    # Ray tries for a while before it says so.
+    assert not connects("0" * 64, 3 * (time.monotonic() - began))
