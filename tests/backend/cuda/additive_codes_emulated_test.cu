@@ -25,6 +25,19 @@ TEST_F(CudaLargeAdditive, EveryLaneHasACode) {
                             quantizer.encode(Context::cuda(0), rows, options)));
 }
 
+TEST_F(CudaLargeAdditive, ManyCodebooksAndElements) {
+  if (cuda_emulation::checks_accesses()) GTEST_SKIP() << "too slow; CodesOfManyShapes has smaller ones";
+  for (const std::size_t codebooks : {7UL, 8UL, 13UL})
+    for (const Kind kind : {Kind::normal, Kind::integers, Kind::offset_1e4}) {
+      const std::size_t dim = 70 / codebooks * 4;
+      const Rows rows(support::generate(kind, 21, dim, codebooks), ElementType::f32);
+      const AdditiveQuantizer quantizer = support::untrained_additive(kind, dim, codebooks, 2);
+      EXPECT_TRUE(support::same(to_vector(quantizer.encode(Context::cpu({.threads = 1}), rows)),
+                                quantizer.encode(Context::cuda(0), rows)))
+          << codebooks << " codebooks " << name(kind);
+    }
+}
+
 TEST_F(CudaLargeAdditive, TrainsToTheBytesOfTheCpu) {
   if (cuda_emulation::checks_accesses()) GTEST_SKIP() << "too slow: k-means of 256 clusters";
   const Rows rows(support::generate(Kind::near_duplicates, 260, 2, 15), ElementType::f32);

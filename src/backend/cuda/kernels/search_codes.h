@@ -8,8 +8,6 @@
 
 namespace nearwise::gpu {
 
-inline constexpr std::uint32_t most_additive_books = 32;  // a lane of a warp each
-
 // All pointers are to device memory.
 struct SearchCodesTask {
   const std::int16_t* own = nullptr;    // [count, books, 256]
@@ -18,7 +16,7 @@ struct SearchCodesTask {
   const float* words = nullptr;         // [books * 256, width]
   const std::uint64_t* keys = nullptr;  // [count]
   std::uint32_t count = 0;
-  std::uint32_t books = 0;
+  std::uint32_t books = 0;  // at most 32: each has a lane of a warp
   std::uint32_t width = 0;
   std::uint32_t first_iteration = 0;  // 0: the one without perturbation
   std::uint32_t end_iteration = 0;
