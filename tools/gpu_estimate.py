@@ -94,15 +94,19 @@ def read_counts(report):
     return sorted(found)
 
 
-def count_paths(program):
-    """Runs the real kernels on the emulated device."""
+def run_counting(program, pattern):
+    """GoogleTest's report of tests that count what the real kernels do on the emulated device."""
     with tempfile.TemporaryDirectory(prefix="nearwise-estimate-") as scratch:
         report = Path(scratch, "report.json")
-        completed = subprocess.run([str(program), "--gtest_filter=*SelectionPaths*", f"--gtest_output=json:{report}"],
+        completed = subprocess.run([str(program), f"--gtest_filter={pattern}", f"--gtest_output=json:{report}"],
                                    capture_output=True, text=True)
         if completed.returncode:
             raise SystemExit(f"gpu_estimate: {program} failed:\n{completed.stdout[-2000:]}")
-        counts = read_counts(json.loads(report.read_text()))
+        return json.loads(report.read_text())
+
+
+def count_paths(program):
+    counts = read_counts(run_counting(program, "*SelectionPaths*"))
     if not counts:
         raise SystemExit(f"gpu_estimate: {program} counted nothing: is it the fast build of the emulated device?")
     return counts
@@ -164,14 +168,21 @@ class Estimate(NamedTuple):
         return "latency" if self.in_flight < self.memory_cycles / self.cycles[self.busiest()] else self.busiest()
 
 
-def estimate(gpu, selection, counts):
+def unit_cycles(ways):
+    """Instructions of a warp, and cycles of a multiprocessor by unit, and for "issue" of all together. `ways` has pairs: how
+    often, and the instructions that are executed then."""
     instructions, cycles = 0, dict.fromkeys(["issue", *UNITS], 0)
-    for way, found in selection.ways().items():
-        instructions += counts.times[way] * len(found)
+    for times, found in ways:
+        instructions += times * len(found)
         for instruction in found:
             unit = unit_of(instruction)
-            cycles[unit] += counts.times[way] / UNITS[unit][0]
+            cycles[unit] += times / UNITS[unit][0]
     cycles["issue"] = instructions / ISSUE_RATE
+    return instructions, cycles
+
+
+def estimate(gpu, selection, counts):
+    instructions, cycles = unit_cycles((counts.times[way], found) for way, found in selection.ways().items())
     warps = (kernel_report.occupancy(selection.kernel, 128)
              * kernel_report.MULTIPROCESSORS[selection.kernel.architecture].warps)
     needed = gpu.bytes_per_cycle() * gpu.gigahertz * LATENCY_NANOSECONDS

@@ -137,6 +137,15 @@ class TestHostArrays:
         np.testing.assert_array_equal(rotation.apply(rows, device="cuda:0"), rotated)
         np.testing.assert_array_equal(rotation.reverse(rotated, device="cuda:0"), rotation.reverse(rotated))
 
+    def test_additive_quantizers(self):
+        rows = positive_rows(1, 260, 4, np.float32)
+        quantizer = nearwise.AdditiveQuantizer.train(rows, codebooks=2, rounds=1)
+        codes = quantizer.encode(rows[:40], seed=4)
+        np.testing.assert_array_equal(quantizer.encode(rows[:40], seed=4, device="cuda:0"), codes)
+        np.testing.assert_array_equal(quantizer.decode(codes, device="cuda:0"), quantizer.decode(codes))
+        assert quantizer.error(rows[:40], device="cuda:0") == quantizer.error(rows[:40])
+        assert_same(quantizer.search(rows[:5], codes, 3, device="cuda:0"), quantizer.search(rows[:5], codes, 3))
+
     def test_select_k(self):
         values = np.random.default_rng(3).standard_normal((7, 300), dtype=np.float32)
         ids = np.random.default_rng(4).permutation(300)

@@ -40,6 +40,15 @@ inline AdditiveQuantizer untrained_additive(Kind kind, std::size_t dim, std::siz
   return AdditiveQuantizer::from_codebooks(dim, words, even_norms(static_cast<float>(dim) * 4));
 }
 
+// Codewords of one element and equal lengths: sums of the entries of 16 bits that the search compares leave their range.
+inline AdditiveQuantizer saturating_additive(std::size_t codebooks, std::uint64_t seed) {
+  const Values values = generate(Kind::uniform, 256 * codebooks, 1, seed);
+  std::vector<float> words;
+  for (std::size_t word = 0; word < values.rows(); ++word)
+    words.push_back(static_cast<float>(values(word, 0) * 2 - 1));
+  return AdditiveQuantizer::from_codebooks(1, words, even_norms(4));
+}
+
 // The codes without the byte of the length.
 inline std::span<const std::uint8_t> words_of_code(const Matrix<std::uint8_t>& codes, std::size_t row) {
   return codes.row(row).first(codes.cols() - 1);

@@ -5,17 +5,16 @@
 // for the candidates of one codebook (0.9 MB at 8 codebooks) stay in the second-level cache while all rows of the batch
 // pass by.
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
 #include <vector>
 
 #include "backend/cpu/additive_tables.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/rows_to_floats.h"
+#include "core/additive_draws.h"
+#include "core/additive_words.h"
 #include "core/checked.h"
 #include "core/progress.h"
-#include "core/random.h"
 
 namespace nearwise::cpu {
 namespace {
@@ -43,7 +42,7 @@ class Batch {
         keys_(cpu.budget(), rows) {}
 
   static std::uint64_t bytes(const AdditiveCodebooks& codebooks, std::size_t rows) {
-    return buffer_bytes(rows * AdditiveTables::width_of(codebooks.dim), sizeof(float)) +
+    return buffer_bytes(rows * AdditiveWords::width_of(codebooks.dim), sizeof(float)) +
            buffer_bytes(rows * codebooks.count * additive_words, sizeof(std::int16_t)) +
            2 * buffer_bytes(rows * codebooks.count, 1) + 2 * buffer_bytes(rows, sizeof(float)) +
            buffer_bytes(rows, sizeof(std::uint32_t)) + buffer_bytes(rows, sizeof(std::uint64_t));
@@ -71,6 +70,7 @@ class Batch {
 
  private:
   std::size_t books() const { return tables_.codebooks(); }
+  const AdditiveWords& words() const { return tables_.words(); }
   float* values(std::size_t row) { return values_.data() + row * tables_.width(); }
 
   void load(const RowsView& rows) {
@@ -80,9 +80,9 @@ class Batch {
       double squares = 0;
       for (std::size_t i = 0; i < rows.dim(); ++i)
         squares += static_cast<double>(values(row)[i]) * static_cast<double>(values(row)[i]);
-      if (squares <= tables_.longest() * tables_.longest()) continue;
+      if (squares <= words().longest() * words().longest()) continue;
       longer.push_back(row);
-      const double shrunk = tables_.longest() / std::sqrt(squares);
+      const double shrunk = words().longest() / std::sqrt(squares);
       for (std::size_t i = 0; i < rows.dim(); ++i)
         values(row)[i] = static_cast<float>(static_cast<double>(values(row)[i]) * shrunk);
     }
@@ -98,9 +98,8 @@ class Batch {
     rows_to_floats(rows.slice(row, 1), out);
     std::uint64_t key = rows.dim();
     for (std::size_t i = 0; i < rows.dim(); ++i) {
-      key = (key ^ std::bit_cast<std::uint32_t>(out[i] + 0.0F)) * 0x9E3779B97F4A7C15;
-      key ^= key >> 29;
-      out[i] = static_cast<float>((static_cast<double>(out[i]) - tables_.offset()[i]) * tables_.unit());
+      key = with_element(key, out[i]);
+      out[i] = static_cast<float>((static_cast<double>(out[i]) - words().offset()[i]) * words().unit());
     }
     std::fill(out + rows.dim(), out + tables_.width(), 0.0F);
     keys_[row] = key;
@@ -149,21 +148,18 @@ class Batch {
 
   // Some codes of every row become random ones: each code with the probability that leaves the wanted number of them.
   void perturb(std::size_t iteration) {
-    constexpr std::uint32_t purpose = 0x4C53'0000;
-    const std::array key = {static_cast<std::uint32_t>(args_.seed),
-                            static_cast<std::uint32_t>(args_.seed >> 32)};
     for (std::size_t row = 0; row < count_; ++row) {
       std::uint8_t* const codes = codes_.data() + row * books();
       std::size_t needed = args_.perturbed;
       PhiloxBlock draws = {};
       for (std::size_t book = 0; book < books() && needed != 0; ++book) {
         if (book % draws.size() == 0)
-          draws = philox({static_cast<std::uint32_t>(keys_[row]),
-                          static_cast<std::uint32_t>(keys_[row] >> 32), static_cast<std::uint32_t>(iteration),
-                          purpose + static_cast<std::uint32_t>(book / draws.size())},
-                         key);
+          draws = perturbation_draws(keys_[row], args_.seed, static_cast<std::uint32_t>(iteration),
+                                     static_cast<std::uint32_t>(book / draws.size()));
         const std::uint32_t draw = draws[book % draws.size()];
-        if ((draw >> 16) * (books() - book) >> 16 >= needed) continue;
+        if (!is_perturbed(draw, static_cast<std::uint32_t>(books() - book),
+                          static_cast<std::uint32_t>(needed)))
+          continue;
         codes[book] = static_cast<std::uint8_t>(draw);
         --needed;
       }
@@ -174,7 +170,7 @@ class Batch {
     kernels_.costs({.rows = values_.data(),
                     .count = count_,
                     .width = tables_.width(),
-                    .words = tables_.words(),
+                    .words = words().words().data(),
                     .codebooks = books(),
                     .codes = codes_.data(),
                     .costs = costs.data()});

@@ -7,11 +7,9 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels/kernels.h"
+#include "core/additive_words.h"
 
 namespace nearwise::cpu {
-
-inline constexpr std::size_t additive_words = 256;  // codewords of a codebook
-inline constexpr std::size_t cost_lanes = 16;       // rows and codewords are filled up to a multiple of this
 
 // out(row, word) = (start[word] + factor * <row, word>) * scale, rounded, within the range of 16 bits.
 struct ScaledProductsArgs {

@@ -1,12 +1,10 @@
 // Codes, tables and rotations that any bug in the kernels must spoil: says "clean", or what it found. Linked as driver.cu is.
 #include <cstdint>
 #include <cstdio>
-#include <exception>
-#include <string>
 #include <vector>
 
+#include "backend/cuda/seeded_bugs/is_right.h"
 #include "backend/dispatch.h"
-#include "cuda_emulation/control.h"
 #include "nearwise/rotation.h"
 #include "support/quantizer_cases.h"
 
@@ -15,23 +13,6 @@ namespace {
 
 using support::Kind;
 using support::Rows;
-
-// Whether work(context) gives the CPU's matrix; says what was found if not.
-template <typename Work>
-bool is_right(const char* what, const Work& work, std::uint64_t limit = 20'000) {
-  try {
-    const testing::AssertionResult match =
-        support::same(support::to_vector(work(Context::cpu({.threads = 1}))),
-                      work(Context::cuda(0, {.threads = 1, .memory_limit = limit})));
-    if (match) return true;
-    std::printf("found: wrong answer: %s: %s\n", what, match.message());
-  } catch (const std::exception& error) {
-    const std::string report = cuda_emulation::take_report();
-    std::printf("%s: %s: %s\n", report.empty() ? "error" : "found",
-                report.empty() ? error.what() : report.c_str(), what);
-  }
-  return false;
-}
 
 Matrix<double> cross_products(const Context& context, const Rows& rows) {
   const MatrixView<const float> matrix(reinterpret_cast<const float*>(rows.view().data()), rows.rows(),

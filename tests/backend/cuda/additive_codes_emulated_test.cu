@@ -1,0 +1,94 @@
+// Additive encoding with the most codebooks, training, and where memory or calls fail.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "backend/cuda/failing_calls.h"
+#include "support/additive_cases.h"
+
+namespace nearwise {
+namespace {
+
+using gpu::error_of;
+using support::Kind;
+using support::Rows;
+using support::to_vector;
+
+using CudaLargeAdditive = gpu::CudaTest;
+
+TEST_F(CudaLargeAdditive, EveryLaneHasACode) {
+  if (cuda_emulation::checks_accesses()) GTEST_SKIP() << "too slow: 992 tables of pairs";
+  const Rows rows(support::generate(Kind::normal, 5, 1, 1), ElementType::f32);
+  const AdditiveQuantizer quantizer = support::untrained_additive(Kind::normal, 1, 32, 2);
+  const AdditiveEncodeOptions options = {.iterations = 3, .passes = 2, .perturbed = 20};
+  EXPECT_TRUE(support::same(to_vector(quantizer.encode(Context::cpu({.threads = 1}), rows, options)),
+                            quantizer.encode(Context::cuda(0), rows, options)));
+}
+
+TEST_F(CudaLargeAdditive, ManyCodebooksAndElements) {
+  if (cuda_emulation::checks_accesses()) GTEST_SKIP() << "too slow; CodesOfManyShapes has smaller ones";
+  for (const std::size_t codebooks : {7UL, 8UL, 13UL})
+    for (const Kind kind : {Kind::normal, Kind::integers, Kind::offset_1e4}) {
+      const std::size_t dim = 70 / codebooks * 4;
+      const Rows rows(support::generate(kind, 21, dim, codebooks), ElementType::f32);
+      const AdditiveQuantizer quantizer = support::untrained_additive(kind, dim, codebooks, 2);
+      EXPECT_TRUE(support::same(to_vector(quantizer.encode(Context::cpu({.threads = 1}), rows)),
+                                quantizer.encode(Context::cuda(0), rows)))
+          << codebooks << " codebooks " << name(kind);
+    }
+}
+
+TEST_F(CudaLargeAdditive, TrainsToTheBytesOfTheCpu) {
+  if (cuda_emulation::checks_accesses()) GTEST_SKIP() << "too slow: k-means of 256 clusters";
+  const Rows rows(support::generate(Kind::near_duplicates, 260, 2, 15), ElementType::f32);
+  const AdditiveQuantizerOptions options = {.codebooks = 2, .rounds = 1, .iterations = 1};
+  EXPECT_EQ(support::words_of(AdditiveQuantizer::train(Context::cpu({.threads = 1}), rows, options)),
+            support::words_of(AdditiveQuantizer::train(Context::cuda(0), rows, options)));
+}
+
+class CudaAdditiveFailures : public gpu::CudaTest {
+ protected:
+  static constexpr AdditiveEncodeOptions options = {.iterations = 1, .passes = 1};
+  const Rows rows_{support::generate(Kind::normal, 40, 2, 3), ElementType::f32};
+  const AdditiveQuantizer quantizer_ = support::untrained_additive(Kind::normal, 2, 1, 4);
+  const Matrix<std::uint8_t> codes_ = quantizer_.encode(Context::cpu({.threads = 1}), rows_, options);
+  const Neighbors found_ =
+      quantizer_.search(Context::cpu({.threads = 1}), rows_.view().slice(0, 3), codes_, 2);
+
+  bool right_codes(const Context& context) const {
+    return support::same(to_vector(codes_), quantizer_.encode(context, rows_, options));
+  }
+  bool right_answer(const Context& context) const {
+    return support::same(to_vector(found_.ids),
+                         quantizer_.search(context, rows_.view().slice(0, 3), codes_, 2).ids);
+  }
+};
+
+TEST_F(CudaAdditiveFailures, EveryAllocationInTurn) {
+  EXPECT_GE(gpu::fail_every_allocation(12, [&](const Context& context) { return right_codes(context); }), 5);
+  EXPECT_GE(gpu::fail_every_allocation(10, [&](const Context& context) { return right_answer(context); }), 5);
+}
+
+TEST_F(CudaAdditiveFailures, EveryCallInTurn) {
+  gpu::fail_every_call({"cudaMallocFromPoolAsync", "cudaMemcpyAsync", "cudaLaunchKernelEx"},
+                       [&](const Context& context) { return right_codes(context); });
+  gpu::fail_every_call(
+      {"cudaMallocFromPoolAsync", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaLaunchKernelEx"},
+      [&](const Context& context) { return right_answer(context); });
+}
+
+TEST_F(CudaAdditiveFailures, CancelledAfterTheFirstTile) {
+  const Rows rows(support::generate(Kind::normal, 200, 2, 5), ElementType::f32);
+  Context* running = nullptr;
+  double now = 0;
+  Context context = Context::cuda(0, {.memory_limit = 80'000,
+                                      .progress = [&](const Progress&) { running->cancel(); },
+                                      .clock = [&] { return now += 1; }});
+  running = &context;
+  const Error error = error_of([&] { quantizer_.encode(context, rows, options); });
+  EXPECT_EQ(error.code(), ErrorCode::cancelled) << error.what();
+  EXPECT_EQ(context.memory_used(), 0U);
+}
+
+}  // namespace
+}  // namespace nearwise
