@@ -66,8 +66,9 @@ Planned planned_graph(const Path& vectors, const Path& work, const Path& output,
                       int threads, std::uint64_t memory_limit, const std::string& isa) {
   const GraphPlanOptions options = {
       .degree = degree, .metric = parse_metric(metric), .recall = recall, .provenance = provenance};
-  return {seed, threads, memory_limit, isa,
-          [&](const Context& own) { return plan_graph(own, {vectors, work, output}, options); }};
+  return {seed, threads, memory_limit, isa, [&](const Context& own) {
+            return plan_graph(own, {vectors, work, output}, options);
+          }};
 }
 
 Planned planned_index(const Path& vectors, const Path& work, const Path& output, const std::string& codec,
@@ -75,9 +76,10 @@ Planned planned_index(const Path& vectors, const Path& work, const Path& output,
                       const std::string& metric, std::uint64_t iterations, std::uint64_t rows_per_list,
                       double recall, const Texts& provenance, std::uint64_t seed, int threads,
                       std::uint64_t memory_limit, const std::string& isa) {
-  IndexPlanOptions options = {.training = IvfPqOptions{.code_bytes = code_bytes, .bits = static_cast<unsigned>(bits)},
-                              .measure = {.recall = recall},
-                              .provenance = provenance};
+  IndexPlanOptions options = {
+      .training = IvfPqOptions{.code_bytes = code_bytes, .bits = static_cast<unsigned>(bits)},
+      .measure = {.recall = recall},
+      .provenance = provenance};
   if (codec == "flat") options.training = IvfFlatOptions();
   if (codec == "lsq")
     options.training = IvfLsqOptions{.code_bytes = code_bytes != 0 ? code_bytes : IvfLsqOptions().code_bytes};
@@ -88,8 +90,9 @@ Planned planned_index(const Path& vectors, const Path& work, const Path& output,
     of.rows_per_list = rows_per_list;
   };
   std::visit(give_common, options.training);
-  return {seed, threads, memory_limit, isa,
-          [&](const Context& own) { return plan_index(own, {vectors, work, output}, options); }};
+  return {seed, threads, memory_limit, isa, [&](const Context& own) {
+            return plan_index(own, {vectors, work, output}, options);
+          }};
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ from nearwise._machine import info
 from nearwise._merge_neighbors import merge_neighbors
 from nearwise._neighbors import Neighbors
 from nearwise._optimized_product_quantizer import OptimizedProductQuantizer
-from nearwise._plan import Plan, PlannedTask, plan_graph
+from nearwise._plan import Plan, PlannedTask, plan_graph, plan_index
 from nearwise._prepared_base import Exact
 from nearwise._product_quantizer import ProductQuantizer
 from nearwise._range_search import RangeNeighbors, range_search
@@ -82,6 +82,7 @@ __all__ = [
     "merge_knn_graphs",
     "merge_neighbors",
     "plan_graph",
+    "plan_index",
     "range_search",
     "read_neighbors",
     "read_vectors",

@@ -7,6 +7,8 @@ from typing import Any, Literal, Mapping, NamedTuple, Optional, Union
 
 from nearwise import _core, _options
 from nearwise._exact import Metric
+from nearwise._ivf import load_ivf
+from nearwise._ivf_index import Ivf
 from nearwise._knn_graph import KnnGraph, load_knn_graph
 from nearwise._progress import ProgressArgument, reporting
 from nearwise._vector_file import Path
@@ -36,7 +38,7 @@ class PlannedTask(NamedTuple):
 
 
 class Plan:
-    """What `plan_graph` returns. Pickled, it is made again from its arguments, so that other processes can run its tasks.
+    """What `plan_graph` and `plan_index` return. Pickled, it is made again from its arguments, so that other processes can run its tasks.
 
     Attributes
     ----------
@@ -49,16 +51,17 @@ class Plan:
     seconds : float
     """
 
-    def __init__(self, arguments: dict[str, Any]) -> None:
+    def __init__(self, kind: Literal["graph", "index"], arguments: dict[str, Any]) -> None:
+        self._kind = kind
         self._arguments = arguments
-        self._core = _core.PlannedGraph(**arguments)
+        self._core = (_core.planned_graph if kind == "graph" else _core.planned_index)(**arguments)
         self.tasks = [PlannedTask(*task) for task in self._core.tasks()]
         self.memory_bytes: int = self._core.memory_bytes()
         self.disk_bytes: int = self._core.disk_bytes()
         self.seconds: float = self._core.seconds()
 
     def __reduce__(self) -> Any:
-        return Plan, (self._arguments,)
+        return Plan, (self._kind, self._arguments)
 
     def __repr__(self) -> str:
         work = self._arguments["work"]
@@ -88,9 +91,36 @@ class Plan:
         with reporting(progress, "plan") as report:
             self._core.run(report)
 
-    def load(self) -> KnnGraph:
-        """The graph that was published, in memory."""
-        return load_knn_graph(self._arguments["output"])
+    def load(self) -> Union[KnnGraph, Ivf]:
+        """What was published: the graph in memory, or the index, mapped."""
+        output = self._arguments["output"]
+        return load_knn_graph(output) if self._kind == "graph" else load_ivf(output)
+
+
+def _common(
+    vectors: Path,
+    work: Path,
+    output: Path,
+    metric: Metric,
+    recall: float,
+    memory_limit: Union[int, str],
+    seed: int,
+    threads: int,
+    isa: str,
+    provenance: Optional[Mapping[str, str]],
+) -> dict[str, Any]:
+    return {
+        "vectors": os.fspath(vectors),
+        "work": os.fspath(work),
+        "output": os.fspath(output),
+        "metric": _options.word(metric, "metric"),
+        "recall": _options.number(recall, "recall"),
+        "provenance": {} if provenance is None else _options.texts(provenance, "provenance"),
+        "seed": _options.seed(seed),
+        "threads": _options.thread_count(threads),
+        "memory_limit": _options.byte_count(memory_limit, "memory_limit"),
+        "isa": _options.word(isa, "isa"),
+    }
 
 
 def plan_graph(
@@ -142,18 +172,68 @@ def plan_graph(
     >>> plan.load().reached
     True
     """
+    common = _common(vectors, work, output, metric, recall, memory_limit, seed, threads, isa, provenance)
+    return Plan("graph", common | {"degree": _options.count(degree, "degree")})
+
+
+def plan_index(
+    vectors: Path,
+    work: Path,
+    output: Path,
+    *,
+    codec: Literal["pq", "lsq", "flat"] = "pq",
+    lists: int = 0,
+    code_bytes: int = 0,
+    bits: int = 8,
+    metric: Metric = "sqeuclidean",
+    iterations: int = 10,
+    rows_per_list: int = 256,
+    recall: float = 0.9,
+    memory_limit: Union[int, str],
+    seed: int = 0,
+    threads: int = 0,
+    isa: str = "",
+    provenance: Optional[Mapping[str, str]] = None,
+) -> Plan:
+    """An inverted file of a file of vectors, both of which may be larger than memory, as tasks over files.
+
+    Lists and codes are trained on a sample, rows are coded block by block, lists are put together in their place, and
+    probes are measured on the whole. The index is that of `IvfPq.build`, `IvfLsq.build` or `IvfFlat.build`.
+
+    Parameters
+    ----------
+    vectors, work, output, memory_limit, seed, threads, isa, provenance
+        As in `nearwise.plan_graph`. Where fewer rows per list fit the memory limit, as many are trained on.
+    codec : str
+        "pq", "lsq" or "flat": what is kept of a row.
+    lists, code_bytes, bits, metric, iterations, rows_per_list, recall
+        As in `nearwise.IvfPq.build`; 0 of lists and code_bytes: as the data ask for.
+
+    Examples
+    --------
+    >>> import numpy as np, nearwise, os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> path = os.path.join(folder, "rows.fbin")
+    >>> nearwise.write_vectors(path, np.random.default_rng(1).random((1000, 4), dtype=np.float32))
+    >>> plan = nearwise.plan_index(path, os.path.join(folder, "work"), os.path.join(folder, "index.nw"), memory_limit="64MiB")
+    >>> [task.name for task in plan.tasks]
+    ['train', 'add-0000', 'gather', 'finish']
+    >>> plan.run()
+    >>> len(plan.load())
+    1000
+    """
+    if _options.word(codec, "codec") not in ("pq", "lsq", "flat"):
+        raise ValueError(f"codec: expected 'pq', 'lsq' or 'flat', given {codec!r}")
+    common = _common(vectors, work, output, metric, recall, memory_limit, seed, threads, isa, provenance)
     return Plan(
-        {
-            "vectors": os.fspath(vectors),
-            "work": os.fspath(work),
-            "output": os.fspath(output),
-            "degree": _options.count(degree, "degree"),
-            "metric": _options.word(metric, "metric"),
-            "recall": _options.number(recall, "recall"),
-            "provenance": {} if provenance is None else _options.texts(provenance, "provenance"),
-            "seed": _options.seed(seed),
-            "threads": _options.thread_count(threads),
-            "memory_limit": _options.byte_count(memory_limit, "memory_limit"),
-            "isa": _options.word(isa, "isa"),
-        }
+        "index",
+        common
+        | {
+            "codec": codec,
+            "lists": _options.count_or_none(lists, "lists"),
+            "code_bytes": _options.count_or_none(code_bytes, "code_bytes"),
+            "bits": _options.integer(bits, "bits", 4, 8),
+            "iterations": _options.count(iterations, "iterations"),
+            "rows_per_list": _options.count_or_none(rows_per_list, "rows_per_list"),
+        },
     )

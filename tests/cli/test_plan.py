@@ -107,3 +107,34 @@ def test_killed_at_random_moments(nearwise, tmp_path, blow):
     assert len(set(names)) == len(names)
     # Outputs that were being written are swept.
     assert not [path for path in work.iterdir() if path.name.endswith(".tmp")]
+
+
+def test_plan_of_an_index_is_told_and_done(nearwise, tmp_path):
+    make_base(tmp_path, 24_000)
+    options = ["--memory", "48MiB", "--lists", "30", "--code-bytes", "4"]
+    table = nearwise("plan", "index", "base.fbin", "--work", "work", *options).out
+    for stage in ("train", "add", "gather", "finish", "all"):
+        assert f"\n{stage} " in table
+    told = nearwise("plan", "index", "base.fbin", "--work", "work", *options, "--json").json
+    assert [task["name"] for task in told["tasks"]] == ["train", "add-0000", "gather", "finish"]
+    assert not (tmp_path / "work").exists()
+    first = nearwise("build", "base.fbin", "-o", "index.nw", "--work", "work", *options, "--json").json
+    assert first["tasks"] == {"done": 4, "done_before": 0, "not_needed": 0}
+    assert first["memory_peak_bytes"] <= 48 << 20
+    nearwise("verify", "index.nw")
+    before = (tmp_path / "index.nw").read_bytes()
+    again = nearwise("build", "base.fbin", "-o", "index.nw", "--work", "work", *options, "--json").json
+    assert again["tasks"]["done"] == 0 and (tmp_path / "index.nw").read_bytes() == before
+    # Without the folder, in memory: the same answers.
+    nearwise("build", "base.fbin", "-o", "other.nw", *options)
+    for index in ("index", "other"):
+        nearwise("search", f"{index}.nw", "base.fbin", "-k", "3", "-o", f"{index}.ibin")
+    assert (tmp_path / "index.ibin").read_bytes() == (tmp_path / "other.ibin").read_bytes()
+
+
+def test_an_index_over_files_needs_a_limit_and_measures(nearwise, tmp_path):
+    make_base(tmp_path, 1000)
+    work = ["build", "base.fbin", "-o", "index.nw", "--work", "work"]
+    assert "work over files needs --memory" in nearwise(*work, expect=2).err
+    assert "is measured where --work is given" in nearwise(*work, "--memory", "48MiB", "--probes", "3", expect=2).err
+    assert "too small" in nearwise(*work, "--memory", "1MiB", expect=71).err

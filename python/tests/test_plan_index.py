@@ -1,0 +1,42 @@
+"""nearwise.plan_index: the index of a build in memory, by tasks over files."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import nearwise
+
+
+@pytest.fixture
+def path(tmp_path):
+    rows = np.random.default_rng(3).standard_normal((20_000, 16)).astype(np.float32)
+    nearwise.write_vectors(tmp_path / "rows.fbin", rows)
+    return tmp_path / "rows.fbin"
+
+
+def plan_in(path, **options):
+    return nearwise.plan_index(path, path.parent / "work", path.parent / "index.nw", memory_limit="48MiB", **options)
+
+
+@pytest.mark.parametrize("codec, build", [("pq", nearwise.IvfPq.build), ("flat", nearwise.IvfFlat.build)])
+def test_is_the_index_of_a_build(path, codec, build):
+    plan = pickle.loads(pickle.dumps(plan_in(path, codec=codec, lists=40, seed=3, provenance={"base": "rows"})))
+    assert plan.disk_bytes > 0 and plan.memory_bytes <= 48 << 20
+    for task in plan.tasks:
+        assert plan.run_task(task.name) == "done" and plan.run_task(task.name) == "done before"
+    found, rows = plan.load(), nearwise.read_vectors(path)
+    expected = build(rows, lists=40, seed=3)
+    assert len(found) == len(rows) and found.measured == expected.measured
+    for one, other in zip(found.search(rows[:50], 5), expected.search(rows[:50], 5)):
+        np.testing.assert_array_equal(one, other)
+    plan.run()  # is done
+
+
+def test_says_what_it_expects(path):
+    with pytest.raises(ValueError, match="codec: expected 'pq', 'lsq' or 'flat', given 'opq'"):
+        plan_in(path, codec="opq")
+    with pytest.raises(ValueError, match="at most as many lists as rows"):
+        plan_in(path, lists=30_000)
+    with pytest.raises(nearwise.Error, match="memory limit of 1048576 bytes is too small"):
+        nearwise.plan_index(path, path.parent / "work", path.parent / "index.nw", memory_limit="1MiB")
