@@ -6,8 +6,8 @@
     python bench/plots/code_sizes.py --program build/release/bench/end_to_end/additive_quantizer \\
         --results code_sizes.json --output docs/pictures/code_sizes.svg
 
-Each pair of a data set and a size is a run of the program. What --results has already is not measured again, so that one can
-stop and go on. Needs nothing but Python's own library.
+Each pair of a data set and a size is two runs of the program. What --results has already is not measured again, so that one can
+stop and go on; all of it is drawn. Needs nothing but Python's own library.
 """
 import argparse
 import json
@@ -78,12 +78,15 @@ def panel(results, name, sizes, what, x0, y0):
     return parts
 
 
-def drawing(results, names, sizes):
+def drawing(results):
+    """A line of diagrams for each set that there are results of."""
+    names = [name for name in SETS if any(key.startswith(name + " ") for key in results)]
     width = LEFT + len(PANELS) * (WIDTH + GAP)
     height = TOP + len(names) * (HEIGHT + GAP) + 10
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"',
              ' font-family="sans-serif" font-size="11">', f'<rect width="{width}" height="{height}" fill="white"/>']
     for row, name in enumerate(names):
+        sizes = sorted(int(key.split()[1]) for key in results if key.startswith(name + " "))
         for column, what in enumerate(PANELS):
             parts += panel(results, name, sizes, what, LEFT + column * (WIDTH + GAP), TOP + row * (HEIGHT + GAP))
     for i, (codec, color) in enumerate(CODECS.items()):
@@ -104,7 +107,7 @@ def main():
     parser.add_argument("--train-rows", type=int, default=30_000)
     options = parser.parse_args()
     results = measure_all(options)
-    Path(options.output).write_text(drawing(results, options.set, options.bytes))
+    Path(options.output).write_text(drawing(results))
     print(f"wrote {options.output}")
 
 
