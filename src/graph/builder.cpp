@@ -89,7 +89,8 @@ std::uint64_t Builder::bytes(const Context& context, const RowsView& rows, const
          largest_group * costs.bytes_per_member +
          rows.rows() * options.degree * (sizeof(Id) + sizeof(float)) +
          RecallSample::bytes(rows, options.degree, tuning.measured) +
-         std::max({Cells::bytes(context, rows, cells), round_bytes(*stream, rows.rows(), tuning),
+         std::max({tuning.overlap == 0 ? 0 : Cells::bytes(context, rows, cells),
+                   round_bytes(*stream, rows.rows(), tuning),
                    meeting_bytes(rows.rows(), candidates_of(tuning))}) +
          4096;
 }

@@ -19,7 +19,7 @@ namespace nearwise::graph {
 // Numbers that were measured (docs/algorithms/knn-graph.md says how).
 struct Tuning {
   std::size_t list = 0;             // entries of a row's list, at least the degree
-  std::size_t overlap = 8;          // cells that a row is in, at the most
+  std::size_t overlap = 8;          // cells that a row is in, at the most; 0: they are given to join()
   std::size_t cell_rows = 2000;     // members of a cell, on average, if it is in as many
   std::size_t sample = 16;          // fresh, and other, neighbours that meet, in either direction
   std::size_t measured = 2000;      // rows of the recall sample

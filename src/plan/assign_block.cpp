@@ -44,18 +44,24 @@ class CellSearch {
   std::optional<IvfFlat> index_;
 };
 
-// [rows, overlap] nearest first
+// [rows, overlap] nearest first; no_row where a row is in no more
 Buffer<std::uint32_t> cells_of(const Context& context, const GraphWork& work, const RowsView& rows,
                                const MatrixView<const float>& centroids) {
   const std::size_t overlap = work.shape.overlap;
-  const CellSearch search(context, centroids, metric_of_cells(work.options.metric));
+  const Metric metric = metric_of_cells(work.options.metric);
+  const CellSearch search(context, centroids, metric);
   Buffer<std::uint32_t> cells(*context.state().budget, rows.rows() * overlap);
   for (std::size_t first = 0; first < rows.rows(); first += tile_rows) {
     const std::size_t count = std::min(tile_rows, rows.rows() - first);
     const Neighbors nearest = search.nearest(rows.slice(first, count), overlap);
-    std::ranges::transform(nearest.ids.data(), nearest.ids.data() + count * overlap,
-                           cells.data() + first * overlap,
-                           [](Id id) { return id == no_id ? no_row : static_cast<std::uint32_t>(id); });
+    for (std::size_t row = 0; row < count; ++row) {
+      const std::size_t near = near_cells(metric, nearest.distances.row(row));
+      for (std::size_t i = 0; i < overlap; ++i) {
+        const Id cell = nearest.ids(row, i);
+        cells[(first + row) * overlap + i] =
+            i < near && cell != no_id ? static_cast<std::uint32_t>(cell) : no_row;
+      }
+    }
   }
   return cells;
 }

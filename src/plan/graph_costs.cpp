@@ -11,7 +11,7 @@ namespace nearwise::plan {
 namespace {
 
 // Groups in which a row is, on average (docs/scale.md).
-double copies(const GraphShape& shape) { return shape.groups == 1 ? 1 : 2; }
+double copies(const GraphShape& shape) { return shape.groups == 1 ? 1 : 3; }
 // A pair of a cell takes so many times as long as one of exact search (graph/builder.cpp).
 constexpr double cell_pair = 2;
 // Iterations of k-means, and one assignment.
@@ -46,12 +46,12 @@ GraphCosts measure_costs(const Context& context, const RowsView& rows, Metric me
 PlannedTask cost_of_train(const GraphShape& shape, const GraphCosts& costs) {
   const double centroids =
       shape.cells <= 256 ? as_double(shape.cells) : 2 * std::sqrt(as_double(shape.cells));
-  const double groups = shape.groups == 1 ? 0 : 20 * as_double(shape.cells * shape.groups);
+  const double weighed = std::min(as_double(shape.sampled_rows), 65'536.0) * as_double(shape.cells);
   PlannedTask task;
   task.read_bytes = shape.sampled_rows * shape.row_bytes();
   task.written_bytes = shape.cells * shape.dim * sizeof(float) + file_bytes;
   task.seconds = costs.gathered * as_double(shape.sampled_rows) +
-                 costs.pair * (training_rounds * as_double(shape.sampled_rows) * centroids + groups);
+                 costs.pair * (training_rounds * as_double(shape.sampled_rows) * centroids + weighed);
   return task;
 }
 

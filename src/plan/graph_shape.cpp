@@ -13,13 +13,14 @@
 namespace nearwise::plan {
 namespace {
 
-// Rows that a centroid is trained on, as in memory; fewer where they would take more than a quarter of it.
+// Rows that a centroid is trained on, as in memory; fewer where they would take more than a sixth of the limit.
 constexpr std::size_t rows_per_cell = 32;
 // Groups that a row's cells lie in, on average: decides how many groups there are. Where it is more, batches are cut.
-constexpr double copies = 2;
+constexpr double copies = 2.5;
 // Of the memory limit: the rest is for what is not counted on the budget.
 constexpr double share_of_limit = 0.94;
 constexpr std::size_t tile_rows = std::size_t{1} << 16;
+constexpr std::size_t most_weighing_rows = 65'536;
 constexpr std::size_t least_block_rows = 1024;
 constexpr std::size_t most_block_rows = std::size_t{1} << 20;
 constexpr std::size_t usual_blocks = 32;
@@ -40,21 +41,18 @@ std::uint64_t batch_memory(const Context& context, const GraphShape& shape, cons
          shape.rows / 8 + graph::Builder::bytes(context, shaped(shape, rows), graph, shape.tuning);
 }
 
-// The most rows of a batch that the limit allows; 0: not even the least.
-std::size_t largest_batch(const Context& context, const GraphShape& shape, const GraphPlanOptions& options,
-                          std::uint64_t limit) {
-  std::size_t fits = 0;
-  std::size_t most = std::max(shape.rows, 2 * graph::most_cell_rows);
-  std::size_t next = 2 * graph::most_cell_rows;
-  while (true) {
-    if (batch_memory(context, shape, options, next) > limit)
-      most = next - 1;
-    else
-      fits = next;
-    if (fits >= most || fits == 0) return fits;
-    next = fits + (most - fits + 1) / 2;
-    if (most - fits <= fits / 64) return fits;
-  }
+// The rows of a batch by the limit alone: the same on every machine, at any number of threads. Whether it will do on this one is
+// looked at afterwards.
+std::size_t batch_by_limit(const GraphShape& shape, const GraphPlanOptions& options, std::uint64_t limit) {
+  constexpr std::uint64_t padding = 256;
+  const std::uint64_t taken = std::min(shape.tuning.list, 2 * shape.tuning.sample);
+  const std::uint64_t of_row = shape.row_bytes() + sizeof(std::uint64_t) +
+                               2 * shape.overlap * sizeof(std::uint32_t) + shape.dim * sizeof(float) +
+                               padding + (shape.tuning.list + 1) * sizeof(NeighborEntry) +
+                               options.degree * (sizeof(Id) + sizeof(float)) +
+                               2 * taken * sizeof(std::uint32_t) + sizeof(std::uint64_t);
+  const std::uint64_t fixed = limit / 8 + search_bytes + shape.rows / 8;
+  return limit <= fixed ? 0 : (limit - fixed) / of_row;
 }
 
 }  // namespace
@@ -67,6 +65,9 @@ std::uint64_t train_memory(const Context& context, const GraphShape& shape, Metr
   const auto first_level = static_cast<std::size_t>(std::sqrt(static_cast<double>(shape.cells)));
   return 2 * graph::RowSample::bytes(sample, shape.sampled_rows) + 2 * centroids +
          cluster::training_bytes(context, sample, std::max<std::size_t>(1, first_level), options) +
+         std::min(shape.sampled_rows, most_weighing_rows) *
+             (shape.row_bytes() + shape.dim * sizeof(float) + 1024 +
+              shape.overlap * (sizeof(Id) + sizeof(float))) +
          search_bytes;
 }
 
@@ -104,18 +105,18 @@ GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPla
       std::min(shape.rows, std::clamp<std::size_t>(shape.rows / 20, 1000, most_measured_rows));
 
   const auto limit = static_cast<std::uint64_t>(share_of_limit * static_cast<double>(context.memory_limit()));
-  shape.sampled_rows = std::min(shape.rows, shape.cells * rows_per_cell);
-  while (train_memory(context, shape, options.metric) > limit && shape.sampled_rows / 2 >= shape.cells)
-    shape.sampled_rows /= 2;
+  const std::size_t affordable = limit / 6 / std::max<std::size_t>(1, shape.row_bytes());
+  shape.sampled_rows =
+      std::min(shape.rows, std::max(shape.cells, std::min(shape.cells * rows_per_cell, affordable)));
   shape.block_rows = std::clamp(divide_up(shape.rows, usual_blocks), least_block_rows, most_block_rows);
   while (assign_memory(shape) > limit && shape.block_rows / 2 >= least_block_rows) shape.block_rows /= 2;
   shape.blocks = divide_up(shape.rows, shape.block_rows);
 
-  shape.batch_rows = largest_batch(context, shape, options, limit);
-  const std::uint64_t least = std::max(
-      {train_memory(context, shape, options.metric), assign_memory(shape), measure_memory(shape, options),
-       merge_memory(shape, options),
-       shape.batch_rows == 0 ? batch_memory(context, shape, options, 2 * graph::most_cell_rows) : 0});
+  shape.tuning.overlap = 0;
+  shape.batch_rows = std::max(2 * graph::most_cell_rows, batch_by_limit(shape, options, limit));
+  const std::uint64_t least = std::max({train_memory(context, shape, options.metric), assign_memory(shape),
+                                        measure_memory(shape, options), merge_memory(shape, options),
+                                        build_memory(context, shape, options)});
   if (least > limit)
     fail(ErrorCode::out_of_memory, "plan_graph: the memory limit of {} bytes is too small, {} would do",
          context.memory_limit(),

@@ -11,9 +11,11 @@
 // the same bytes at any number of threads.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include "graph/builder.h"
@@ -87,6 +89,16 @@ bool reached(const GraphWork& work, std::size_t pass);
 // Cells are trained and searched by squared distances where a graph has distances.
 inline Metric metric_of_cells(Metric metric) {
   return metric == Metric::euclidean ? Metric::sqeuclidean : metric;
+}
+
+// How many of a row's nearest cells, by their distances, it goes to: cells that are much farther than the nearest hold none of
+// its neighbours. A row in the middle of its cell is in that alone.
+inline std::size_t near_cells(Metric metric, std::span<const float> distances) {
+  constexpr float reach = 3;  // of squared distances, or 1 - cos: docs/scale.md
+  if (metric == Metric::inner_product) return distances.size();
+  std::size_t count = 1;
+  while (count < distances.size() && distances[count] <= reach * distances[0]) ++count;
+  return count;
 }
 
 // Numbers in files have 32 bits: those of rows, none, and of cells, whose highest bit says that it is the row's nearest.

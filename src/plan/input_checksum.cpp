@@ -19,7 +19,7 @@ std::uint64_t input_checksum(const std::filesystem::path& path) {
   std::uint64_t checksum = file.size();
   for (std::size_t i = 0; i < pieces; ++i) {
     const std::uint64_t last = file.size() - std::min(file.size(), piece_bytes);
-    const std::uint64_t offset = last / (pieces - 1) * i;
+    const std::uint64_t offset = last * i / (pieces - 1);
     const std::span<std::byte> piece = std::span(bytes).first(std::min(file.size() - offset, piece_bytes));
     file.read(offset, piece);
     checksum = XXH3_64bits_withSeed(piece.data(), piece.size(), checksum);

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -24,10 +23,7 @@ struct Task {
   std::string decided_by = {};
 };
 
-// By name: a number that stands for every byte of its output.
-using Fingerprints = std::map<std::string, std::uint64_t, std::less<>>;
-
-// header_checksum of docs/format.md. Throws Error(not_found | corrupt).
+// header_checksum of docs/format.md, which stands for every byte of a file. Throws Error(not_found | corrupt).
 std::uint64_t fingerprint_of(const std::filesystem::path& container);
 
 }  // namespace nearwise::plan

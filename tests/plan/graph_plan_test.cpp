@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "nearwise/plan.h"
 #include "nearwise/vector_file.h"
 #include "plan/file_lock.h"
+#include "support/error_of.h"
 #include "support/graph_cases.h"
 
 namespace nearwise {
@@ -207,7 +209,7 @@ TEST_F(GraphPlan, RowsThatAreHardToPart) {
 }
 
 TEST_F(GraphPlan, FurtherPassesWhereTheRecallIsNotReached) {
-  make_file(rows_of(support::Kind::normal, 30'000, 9));
+  make_file(rows_of(support::Kind::normal, 30'000, 16));
   const Plan plan = this->plan("work", {.recall = 0.99999});
   plan.run(context());
   const GraphReport report = plan.report();
@@ -223,6 +225,11 @@ TEST_F(GraphPlan, Refusals) {
   make_file(rows_of(support::Kind::normal, 3000, 6));
   EXPECT_ERROR(plan_graph(Context::cpu({}), files("work")), invalid_argument, "with a memory limit");
   EXPECT_ERROR(plan_graph(Context::cpu({.memory_limit = 1 << 20}), files("work")), out_of_memory, "would do");
+  // The limit that would do does.
+  const std::string words =
+      support::error_of([&] { plan_graph(Context::cpu({.memory_limit = 1 << 20}), files("work")); }).what();
+  const std::uint64_t enough = std::stoull(words.substr(words.find("small, ") + 7));
+  EXPECT_NO_THROW(plan_graph(Context::cpu({.memory_limit = enough}), files("work")));
   EXPECT_ERROR(plan("work", {.recall = 1}), invalid_argument, "below 1");
   EXPECT_ERROR(plan("work", {.degree = 0}), invalid_argument, "at least 1");
 

@@ -1,0 +1,78 @@
+// Cells in order: all of them once, near ones together, and groups of like mass.
+#include "plan/order_cells.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "core/random.h"
+
+namespace nearwise::plan {
+namespace {
+
+// Clouds of 50 cells, far from each other, mixed.
+Matrix<float> clouds(std::size_t count) {
+  Matrix<float> centroids(count * 50, 3);
+  const Random random(5);
+  for (std::size_t cell = 0; cell < centroids.rows(); ++cell)
+    for (std::size_t i = 0; i < 3; ++i)
+      centroids(cell, i) =
+          static_cast<float>(random.normal(cell * 3 + i) +
+                             (i == cell % count % 3 ? 100.0 * static_cast<double>(cell % count) : 0));
+  return centroids;
+}
+
+bool is_whole(std::vector<std::uint32_t> order) {
+  std::ranges::sort(order);
+  std::vector<std::uint32_t> all(order.size());
+  std::iota(all.begin(), all.end(), 0U);
+  return order == all;
+}
+
+TEST(OrderCells, CloudsStayTogether) {
+  const Matrix<float> centroids = clouds(8);
+  const std::vector<std::uint32_t> mass(centroids.rows(), 1);
+  const std::vector<std::uint32_t> order = order_cells(centroids, mass);
+  EXPECT_TRUE(is_whole(order));
+  std::size_t changes = 0;
+  for (std::size_t i = 1; i < order.size(); ++i) changes += order[i] % 8 != order[i - 1] % 8 ? 1 : 0;
+  // Mixed, there would be some 350.
+  EXPECT_LE(changes, 30U);
+}
+
+TEST(OrderCells, GroupsHaveLikeMass) {
+  const Matrix<float> centroids = clouds(4);
+  std::vector<std::uint32_t> mass(centroids.rows());
+  for (std::size_t cell = 0; cell < mass.size(); ++cell) mass[cell] = cell % 4 == 0 ? 10 : 1;
+  const std::vector<std::uint32_t> order = order_cells(centroids, mass);
+  const std::vector<std::uint64_t> ends = cut_order(order, mass, 5);
+  ASSERT_EQ(ends.size(), 5U);
+  EXPECT_EQ(ends.back(), order.size());
+  std::uint64_t begin = 0;
+  for (const std::uint64_t end : ends) {
+    ASSERT_LE(begin, end);
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = begin; i < end; ++i) sum += mass[order[i]];
+    EXPECT_NEAR(static_cast<double>(sum), 650.0 / 5, 10);
+    begin = end;
+  }
+}
+
+TEST(OrderCells, CellsInOnePlaceAndHeavyOnes) {
+  Matrix<float> same(100, 2);
+  std::fill_n(same.data(), 200, 1.5F);
+  std::vector<std::uint32_t> mass(100, 1);
+  EXPECT_TRUE(is_whole(order_cells(same, mass)));
+  const Matrix<float> centroids = clouds(2);
+  mass[17] = 1'000'000;
+  const std::vector<std::uint32_t> order = order_cells(centroids, mass);
+  EXPECT_TRUE(is_whole(order));
+  const std::vector<std::uint64_t> ends = cut_order(order, mass, 3);
+  EXPECT_TRUE(std::ranges::is_sorted(ends));
+  EXPECT_EQ(ends.back(), 100U);
+}
+
+}  // namespace
+}  // namespace nearwise::plan
