@@ -8,7 +8,6 @@
 #include <random>
 #include <vector>
 
-#include "nearwise/exact.h"
 #include "support/error_of.h"
 #include "support/knn_cases.h"
 
@@ -25,7 +24,7 @@ struct Entry {
 // One row of every part, and what all of them together must be.
 using Row = std::vector<Entry>;
 
-Row best_of(std::vector<Row> rows, std::size_t k, Metric metric) {
+Row best_of(const std::vector<Row>& rows, std::size_t k, Metric metric) {
   const double worst = std::numeric_limits<double>::infinity();
   Row all;
   for (const Row& row : rows) all.insert(all.end(), row.begin(), row.end());
