@@ -139,7 +139,7 @@ TEST_F(GraphPlan, GoesOnWhereItWasStopped) {
   EXPECT_EQ(result("stopped"), expected);
 
   // What was lost or damaged is made again, and nothing else.
-  for (const char* lost : {"train-0", "assign-0-0003", "build-0-0001", "merge-0-0000", "measure-0"}) {
+  for (const char* lost : {"train-0", "assign-0-0003", "build-0-0000", "merge-0-0000", "measure-0"}) {
     const fs::path file = folder / "stopped" / (std::string(lost) + ".nw");
     const auto before = read_all(file);
     if (std::string(lost) == "train-0")
