@@ -5,7 +5,7 @@
 
 namespace nearwise::plan {
 
-// Seconds. Ratios between them were measured (docs/scale.md).
+// Seconds. Only `pair` is measured; the others, and the ratios in the .cpp, are guesses that nobody has checked yet.
 struct GraphCosts {
   double pair = 0;      // of a row and a query of exact search
   double gathered = 0;  // a row read and put in its place

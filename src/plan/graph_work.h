@@ -94,7 +94,7 @@ inline Metric metric_of_cells(Metric metric) {
 // How many of a row's nearest cells, by their distances, it goes to: cells that are much farther than the nearest hold none of
 // its neighbours. A row in the middle of its cell is in that alone.
 inline std::size_t near_cells(Metric metric, std::span<const float> distances) {
-  constexpr float reach = 3;  // of squared distances, or 1 - cos: docs/scale.md
+  constexpr float reach = 3;  // of squared distances, or 1 - cos; chosen, not tuned
   if (metric == Metric::inner_product) return distances.size();
   std::size_t count = 1;
   while (count < distances.size() && distances[count] <= reach * distances[0]) ++count;
