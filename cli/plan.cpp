@@ -20,7 +20,6 @@ namespace {
 
 Plan make_plan(const std::string& command, const Context& context, const GraphBuildArguments& arguments) {
   check_graph_arguments(command, arguments.recall, arguments.output);
-  check_output(command, arguments.output, {arguments.base});
   if (arguments.machine.memory == 0)
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: work over files needs --memory", command));
   std::string described;
@@ -50,6 +49,7 @@ ExitCode run_plan_graph(Session& session, const GraphBuildArguments& arguments) 
 }  // namespace
 
 ExitCode run_planned_build(Session& session, const GraphBuildArguments& arguments) {
+  check_output("graph build", arguments.output, {arguments.base});
   const Clock::time_point start = Clock::now();
   ProgressBar bar(choose_progress_style(session.quiet), "graph build", "ms of the plan", 0);
   const Context context = open_context(arguments.machine, bar, arguments.seed);

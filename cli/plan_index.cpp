@@ -31,7 +31,6 @@ std::variant<IvfPqOptions, IvfFlatOptions, IvfLsqOptions> training_of(const Inde
 }
 
 Plan make_plan(const std::string& command, const Context& context, const IndexBuildArguments& arguments) {
-  check_output(command, arguments.output, {arguments.base});
   if (arguments.machine.memory == 0)
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: work over files needs --memory", command));
   std::string described;
@@ -59,6 +58,7 @@ ExitCode run_plan_index(Session& session, const IndexBuildArguments& arguments) 
 
 ExitCode run_planned_build(Session& session, const IndexBuildArguments& arguments) {
   check_index_output(arguments.output);
+  check_output("build", arguments.output, {arguments.base});
   const Clock::time_point start = Clock::now();
   ProgressBar bar(choose_progress_style(session.quiet), "build", "ms of the plan", 0);
   const Context context = open_context(arguments.machine, bar, arguments.seed);

@@ -69,7 +69,7 @@ class Plan:
 
     def with_threads(self, threads: int) -> Plan:
         """The same plan, with another number of threads for each task: the bytes do not depend on it."""
-        return Plan({**self._arguments, "threads": _options.thread_count(threads)})
+        return Plan(self._kind, {**self._arguments, "threads": _options.thread_count(threads)})
 
     def check_disk(self) -> None:
         """Raises `Error` with code cannot_create where the disks have no room for what will be written."""

@@ -173,7 +173,7 @@ def test_a_graph_built_while_a_worker_and_a_node_die(cluster, tmp_path):
     def plan(name):
         folder = tmp_path / name
         return nearwise.plan_graph(
-            tmp_path / "rows.fbin", folder / "work", folder / "graph.nw", memory_limit="64MiB", threads=4
+            tmp_path / "rows.fbin", folder / "work", folder / "graph.nw", memory_limit="48MiB", threads=1
         )
 
     plan("alone").run()
