@@ -8,7 +8,6 @@ import time
 import formats
 import numpy as np
 import pytest
-from conftest import environment, program
 
 MEMORY = "40MiB"
 
@@ -76,18 +75,17 @@ def records(work):
 
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
-def test_killed_at_random_moments(nearwise, tmp_path, blow):
+def test_killed_at_random_moments(nearwise, start, tmp_path, blow):
     make_base(tmp_path, 30_000)
-    start = time.monotonic()
+    begun = time.monotonic()
     nearwise(*build("whole.nw", "whole"))
-    seconds = time.monotonic() - start
+    seconds = time.monotonic() - begun
     chance = random.Random(11)
     work = tmp_path / "work"
     kills, moments = 0, []
     while kills < 6:
         before = records(work)
-        process = subprocess.Popen([program(), *build("graph.nw", "work")], cwd=tmp_path, env=environment(),
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = start(*build("graph.nw", "work"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(chance.uniform(0, seconds / 3))
         process.send_signal(blow)
         if process.wait(timeout=60) == 0:
