@@ -215,7 +215,8 @@ TEST(OptimizedProductQuantizerMemory, RunsWithinTheLimitItNames) {
 }
 
 TEST(OptimizedProductQuantizerCancelThreads, StopsWhereverItIs) {
-  const Rows rows(correlated(3000, 12, 68), ElementType::f32);
+  // So many that work is left when one of two threads cancels: nobody looks again in the last piece.
+  const Rows rows(correlated(20'000, 12, 68), ElementType::f32);
   const auto trained = OptimizedProductQuantizer::train(
       Context::cpu(), rows, {.quantizer = {.parts = 3, .bits = 4, .iterations = 1}, .rounds = 0});
   const Matrix<std::uint8_t> codes = trained.encode(Context::cpu(), rows);

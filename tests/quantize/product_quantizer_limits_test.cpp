@@ -70,7 +70,8 @@ TEST(ProductQuantizerMemory, TightLimitsGiveTheSameBytesWithinTheLimit) {
 }
 
 TEST(ProductQuantizerCancelThreads, StopsWhereverItIs) {
-  const Rows rows(support::generate(Kind::normal, 3000, 16, 41), ElementType::f32);
+  // So many that work is left when one of two threads cancels: nobody looks again in the last piece.
+  const Rows rows(support::generate(Kind::normal, 20'000, 16, 41), ElementType::f32);
   const ProductQuantizer quantizer = support::untrained(Kind::normal, 16, 4, 8, 42);
   const Matrix<std::uint8_t> codes = quantizer.encode(Context::cpu(), rows);
   const std::vector<Call> calls = {
