@@ -6,8 +6,8 @@
 #include "backend/context_state.h"
 #include "backend/dispatch.h"
 #include "core/checked.h"
+#include "index/ivf_container.h"
 #include "index/ivf_state.h"
-#include "io/container_reader.h"
 #include "io/container_writer.h"
 #include "io/metadata.h"
 #include "nearwise/additive_quantizer.h"
@@ -18,8 +18,6 @@ namespace nearwise {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::string_view kind = "ivf";
 
 // What is not an array.
 struct Header {
@@ -151,7 +149,7 @@ Matrix<float> copy_of(MatrixView<const float> values) {
 
 void save(const Ivf& index, const std::filesystem::path& path) {
   const Ivf::State& state = *index.state_;
-  ContainerWriter writer(path, std::string(kind));
+  ContainerWriter writer(path, std::string(index::container_kind));
   Json metadata = {{"metric", name(state.metric)},
                    {"type", name(state.type)},
                    {"dim", index.dim()},
@@ -188,8 +186,7 @@ void save(const Ivf& index, const std::filesystem::path& path) {
 Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
   const auto reader = std::make_shared<const ContainerReader>(ContainerReader::open(path));
   const std::string& source = reader->source();
-  reader->expect(kind,
-                 {"metadata", "centroids", "codebooks", "additive_words", "list_sizes", "ids", "codes"});
+  index::expect_ivf(*reader);
   reader->verify();
   const Header header = read_header(*reader);
   const MatrixView<const float> centroids = reader->section("centroids").rows<float>();

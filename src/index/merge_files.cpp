@@ -8,7 +8,7 @@
 
 #include "core/check.h"
 #include "core/checked.h"
-#include "io/container_reader.h"
+#include "index/ivf_container.h"
 #include "io/container_writer.h"
 #include "nearwise/ivf.h"
 #include "ops/knn_plan.h"
@@ -18,23 +18,30 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kind = "ivf";
 // All that lists share (index/ivf_file.cpp). A file has some of them.
 constexpr std::array shared_sections = {"centroids", "codebooks", "additive_words"};
 
+// One of the files.
 class Part {
  public:
   explicit Part(const std::filesystem::path& path) : reader_(ContainerReader::open(path)) {
-    reader_.expect(kind,
-                   {"metadata", "centroids", "codebooks", "additive_words", "list_sizes", "ids", "codes"});
+    index::expect_ivf(reader_);
     metadata_ = reader_.metadata();
     sizes_ = reader_.section("list_sizes").rows<std::uint64_t>();
     std::uint64_t rows = 0;
     for (std::size_t list = 0; list < sizes_.rows(); ++list)
       rows = checked_add(rows, sizes_(list, 0), "list_sizes", ErrorCode::corrupt);
-    if (sizes_.cols() != 1 || rows != section("ids").info().rows || rows != section("codes").info().rows)
+    const container::Section& ids = section("ids").info();
+    const container::Section& codes = section("codes").info();
+    if (sizes_.cols() != 1 || rows != ids.rows || rows != codes.rows)
       fail(ErrorCode::corrupt, "{}: list_sizes: its shape does not go with the other sections", source());
-    next_id_ = metadata_.value("next_id", std::uint64_t{0});
+    if (ids.element != container::ElementOf<Id>::value || ids.columns != 1 ||
+        codes.element != container::Element::u8)
+      fail(ErrorCode::corrupt, "{}: ids of i64 and codes of u8 expected", source());
+    const auto next_id = metadata_.find("next_id");
+    if (next_id == metadata_.end() || !next_id->is_number_unsigned())
+      fail(ErrorCode::corrupt, "{}: metadata: a whole number 'next_id' expected", source());
+    next_id_ = next_id->get<std::uint64_t>();
   }
 
   const std::string& source() const { return reader_.source(); }
@@ -98,7 +105,7 @@ void merge_ivf_files(std::span<const std::filesystem::path> files, const std::fi
   for (const Part& part : parts)
     for (std::size_t list = 0; list < sizes.size(); ++list) sizes[list] += part.size(list);
 
-  ContainerWriter writer(output, std::string(kind));
+  ContainerWriter writer(output, std::string(index::container_kind));
   Json metadata = parts.front().metadata();
   metadata["next_id"] = next_id;
   writer.write_metadata(metadata);

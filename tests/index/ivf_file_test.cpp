@@ -210,6 +210,7 @@ TEST(IvfFile, HostileFilesAreHarmless) {
       save(product_index(), folder / "index.nw");
     const std::vector<std::byte> good = testing_io::read_all(folder / "index.nw");
     std::size_t refused = 0;
+    std::size_t not_merged = 0;
     for (std::uint64_t i = 0; i < 400; ++i) {
       std::vector<std::byte> bad = good;
       for (std::uint64_t change = 0; change <= i % 3; ++change)
@@ -217,17 +218,27 @@ TEST(IvfFile, HostileFilesAreHarmless) {
             static_cast<std::byte>(random.below(8 * i + 4 + change, 256));
       testing_io::reseal(bad);
       testing_io::write_all(folder / "bad.nw", bad);
-      try {
+      const auto is_refused = [](const auto& use) {
+        try {
+          use();
+          return false;
+        } catch (const Error& error) {
+          EXPECT_TRUE(error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupported ||
+                      error.code() == ErrorCode::invalid_argument)
+              << error.what();
+          return true;
+        }
+      };
+      const auto search = [&] {
         const Ivf index = load_ivf(context, folder / "bad.nw");
         if (index.dim() == 10) index.search(context, problem().queries, 5);
-      } catch (const Error& error) {
-        EXPECT_TRUE(error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupported ||
-                    error.code() == ErrorCode::invalid_argument)
-            << error.what();
-        ++refused;
-      }
+      };
+      const std::array<std::filesystem::path, 2> parts = {folder / "index.nw", folder / "bad.nw"};
+      refused += is_refused(search) ? 1 : 0;
+      not_merged += is_refused([&] { merge_ivf_files(parts, folder / "merged.nw"); }) ? 1 : 0;
     }
     EXPECT_GT(refused, 20U);
+    EXPECT_GT(not_merged, 20U);
   }
 }
 
