@@ -98,6 +98,21 @@ TEST_F(IndexPlan, GoesOnWhereItWasStopped) {
             ErrorCode::invalid_argument);
 }
 
+// Would catch: training rows that fit by what a backend needs with so many threads, which made another plan of each number.
+TEST_F(IndexPlan, IsTheSameAtAnyNumberOfThreads) {
+  const PlanFiles files = {folder / "rows.fbin", folder / "threads", folder / "threads.nw"};
+  const auto limited = [](int threads, const char* isa) {
+    return Context::cpu({.threads = threads, .memory_limit = std::uint64_t{20} << 20, .seed = 7, .isa = isa});
+  };
+  const IndexPlanOptions options = {.training = IvfFlatOptions{.lists = 1000, .iterations = 1}};
+  plan_index(limited(1, ""), files, options).run_task(limited(1, ""), "train");
+  for (const int threads : {2, 8})
+    EXPECT_TRUE(plan_index(limited(threads, "portable"), files, options).is_done("train"));
+  // Fewer than were asked for, or the test is about nothing.
+  const Ivf trained = load_ivf(Context::cpu(), folder / "threads" / "train.nw");
+  EXPECT_EQ(trained.provenance().at("training").find("rows_per_list 256"), std::string::npos);
+}
+
 TEST_F(IndexPlan, RefusesWhatCannotBe) {
   const auto code = [&](const IndexPlanOptions& options) {
     return support::error_of([&] { plan("no", options); }).code();
@@ -105,6 +120,7 @@ TEST_F(IndexPlan, RefusesWhatCannotBe) {
   EXPECT_EQ(code({.training = IvfPqOptions{.lists = 70'000}}), ErrorCode::invalid_argument);
   EXPECT_EQ(code({.training = IvfPqOptions{.code_bytes = 9}}), ErrorCode::invalid_argument);
   EXPECT_EQ(code({.training = IvfPqOptions{.bits = 5}}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code({.training = IvfLsqOptions{.code_bytes = 33}}), ErrorCode::invalid_argument);
   // 32 rows for each of 50,000 lists do not fit.
   EXPECT_EQ(code({.training = IvfPqOptions{.lists = 50'000}}), ErrorCode::out_of_memory);
   const PlanFiles files = {folder / "rows.fbin", folder / "no", folder / "no.nw"};
