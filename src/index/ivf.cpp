@@ -41,9 +41,9 @@ void Ivf::State::encode(const Context& context, const Matrix<float>& left,
     std::memcpy(codes.data(), encoded.data(), codes.rows() * codes.cols());
     return;
   }
-  quantize::encode_additive_rows(
-      "add", context, left.view(), {centroids.cols(), codes.cols(), additive_words},
-      {.iterations = additive_iterations}, quantize::AdditiveStart::greedy, codes, nullptr);
+  quantize::encode_additive_rows("add", context, left.view(),
+                                 {centroids.cols(), codes.cols(), additive_words},
+                                 {.iterations = additive_iterations}, codes, nullptr);
 }
 
 Ivf::Ivf(Ivf&&) noexcept = default;

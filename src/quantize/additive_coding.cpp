@@ -59,8 +59,7 @@ std::uint64_t additive_encode_bytes(const char* operation, const Context& contex
 
 void encode_additive_rows(const char* operation, const Context& context, const RowsView& rows,
                           const AdditiveCodebooks& codebooks, const AdditiveEncodeOptions& options,
-                          AdditiveStart start, const MatrixView<std::uint8_t>& codes,
-                          ProgressMeter* progress) {
+                          const MatrixView<std::uint8_t>& codes, ProgressMeter* progress) {
   if (rows.rows() == 0) return;
   const auto stream = open_stream(context);
   dispatch(&Ops::additive_codes, operation, *stream,
@@ -70,7 +69,6 @@ void encode_additive_rows(const char* operation, const Context& context, const R
                              .rounds = options.passes,
                              .perturbed = std::min(options.perturbed, codebooks.count),
                              .seed = context.seed(),
-                             .refine = start == AdditiveStart::given,
                              .codes = codes,
                              .progress = progress});
 }

@@ -20,16 +20,10 @@ namespace nearwise::quantize {
 std::uint64_t additive_encode_bytes(const char* operation, const Context& context,
                                     const AdditiveCodebooks& codebooks);
 
-enum class AdditiveStart : std::uint8_t {
-  greedy,  // the codes of a residual quantizer
-  given,   // the codes as they are
-};
-
 // Rows are finite. `codes`: [rows, codebooks].
 void encode_additive_rows(const char* operation, const Context& context, const RowsView& rows,
                           const AdditiveCodebooks& codebooks, const AdditiveEncodeOptions& options,
-                          AdditiveStart start, const MatrixView<std::uint8_t>& codes,
-                          ProgressMeter* progress);
+                          const MatrixView<std::uint8_t>& codes, ProgressMeter* progress);
 
 void decode_additive_codes(const Context& context, const AdditiveCodebooks& codebooks,
                            const MatrixView<const std::uint8_t>& codes, const MatrixView<float>& rows,

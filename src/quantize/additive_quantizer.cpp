@@ -159,8 +159,7 @@ Matrix<std::uint8_t> AdditiveQuantizer::encode(const Context& context, RowsView 
   Matrix<std::uint8_t> codes(rows.rows(), code_bytes());
   ProgressMeter progress(state.options.progress, state.clock, encode_name, rows.rows());
   const MatrixView<std::uint8_t> words(codes.data(), rows.rows(), codebooks(), code_bytes());
-  quantize::encode_additive_rows(encode_name, context, rows, books, options, quantize::AdditiveStart::greedy,
-                                 words, &progress);
+  quantize::encode_additive_rows(encode_name, context, rows, books, options, words, &progress);
   Buffer<float> lengths(*state.budget, rows.rows());
   quantize::additive_norms(context, books, words, lengths.span());
   state.threads->for_each(divide_up(rows.rows(), norm_task_rows), [&](std::size_t task) {
@@ -227,8 +226,7 @@ double AdditiveQuantizer::error(const Context& context, RowsView rows,
   for (std::size_t first = 0; first < rows.rows(); first += tile_rows) {
     const RowsView part = rows.slice(first, std::min(tile_rows, rows.rows() - first));
     const MatrixView<std::uint8_t> part_codes(codes.data(), part.rows(), codebooks());
-    quantize::encode_additive_rows(error_name, context, part, books, options, quantize::AdditiveStart::greedy,
-                                   part_codes, &progress);
+    quantize::encode_additive_rows(error_name, context, part, books, options, part_codes, &progress);
     sum += quantize::additive_error(context, part, books, part_codes);
   }
   progress.finish();

@@ -122,7 +122,7 @@ class AdditiveAlternation {
       keep_if_better();
       add_noise(round, deviations);
       encode_additive_rows(training_.operation, context_, centred_.view(), codebooks(),
-                           {.iterations = training_.iterations}, AdditiveStart::greedy, codes(), &progress_);
+                           {.iterations = training_.iterations}, codes(), &progress_);
     }
     squares.fit(centred_.view(), codes(), words_);
     keep_if_better();
@@ -178,7 +178,7 @@ std::vector<float> train_norms(const Context& context, const RowsView& rows, con
   Buffer<std::uint8_t> codes(budget, rows.rows() * training.codebooks);
   const MatrixView<std::uint8_t> view(codes.data(), rows.rows(), training.codebooks);
   encode_additive_rows(training.operation, context, rows, codebooks, {.iterations = training.iterations},
-                       AdditiveStart::greedy, view, &progress);
+                       view, &progress);
   Buffer<float> norms(budget, rows.rows());
   additive_norms(context, codebooks, view, norms.span());
   ProgressMeter silent(no_callback, context.state().clock, training.operation, 0);
