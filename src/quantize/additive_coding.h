@@ -10,6 +10,7 @@
 #include "nearwise/additive_quantizer.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
+#include "quantize/decoding.h"
 
 namespace nearwise::quantize {
 
@@ -25,18 +26,11 @@ void encode_additive_rows(const char* operation, const Context& context, const R
                           const AdditiveCodebooks& codebooks, const AdditiveEncodeOptions& options,
                           const MatrixView<std::uint8_t>& codes, ProgressMeter* progress);
 
-void decode_additive_codes(const Context& context, const AdditiveCodebooks& codebooks,
-                           const MatrixView<const std::uint8_t>& codes, const MatrixView<float>& rows,
-                           ProgressMeter* progress);
+// Refers to the codewords.
+Decoder decoder_of(const AdditiveCodebooks& codebooks);
 
 // out [codes]: the squared lengths of what codes stand for, in f64, rounded once; the largest number for longer ones.
 void additive_norms(const Context& context, const AdditiveCodebooks& codebooks,
                     const MatrixView<const std::uint8_t>& codes, std::span<float> out);
-
-std::uint64_t additive_error_bytes(const RowsView& rows);
-
-// The sum of the squared distances of rows from what their codes stand for, in f64 and a fixed order.
-double additive_error(const Context& context, const RowsView& rows, const AdditiveCodebooks& codebooks,
-                      const MatrixView<const std::uint8_t>& codes);
 
 }  // namespace nearwise::quantize

@@ -81,7 +81,7 @@ class AdditiveAlternation {
   std::size_t rows() const { return centred_.view().rows(); }
   AdditiveCodebooks codebooks() const { return {dim(), training_.codebooks, words_}; }
   MatrixView<std::uint8_t> codes() { return {codes_.data(), rows(), training_.codebooks}; }
-  double error() { return additive_error(context_, centred_.view(), codebooks(), codes()); }
+  double error() { return coding_error(context_, centred_.view(), decoder_of(codebooks()), codes()); }
 
   // A residual quantizer: each codebook is a k-means of what those before it leave over.
   void start() {
@@ -206,12 +206,13 @@ std::uint64_t additive_training_bytes(const Context& context, const RowsView& ro
       buffer_bytes(checked_multiply(rows.rows(), rows.dim(), training.operation), sizeof(float)) +
       std::max(cluster::training_bytes(context, floats, words, start_options),
                dispatch(&Ops::part_codes_bytes, training.operation, *stream, as_one_part(rows.dim(), {})));
-  const std::uint64_t alternating = training.rounds == 0
-                                        ? 0
-                                        : AdditiveLeastSquares::bytes(training.codebooks, rows.dim()) +
-                                              std::max(encoding, additive_error_bytes(rows));
-  const std::uint64_t alternation = word_bytes(rows, training) + CentredRows::bytes(rows) + codes +
-                                    std::max({starting, alternating, additive_error_bytes(rows)});
+  const std::uint64_t alternating =
+      training.rounds == 0 ? 0
+                           : AdditiveLeastSquares::bytes(training.codebooks, rows.dim()) +
+                                 std::max(encoding, coding_error_bytes(context, rows.rows(), rows.dim()));
+  const std::uint64_t alternation =
+      word_bytes(rows, training) + CentredRows::bytes(rows) + codes +
+      std::max({starting, alternating, coding_error_bytes(context, rows.rows(), rows.dim())});
   const std::uint64_t norms =
       codes + std::max(encoding, buffer_bytes(rows.rows(), sizeof(float)) +
                                      cluster::training_bytes(context, like_norms(rows), words, norm_options));
