@@ -30,7 +30,7 @@ bool equal(MatrixView<const float> left, MatrixView<const float> right) {
 }  // namespace
 
 Ivf::Ivf(std::unique_ptr<State> state) : state_(std::move(state)) {
-  if (state_->quantizer) state_->words.emplace(*state_->budget, state_->codec(), state_->centre);
+  if (state_->has_codes()) state_->words.emplace(*state_->budget, state_->codec(), state_->centre);
   if (RowTerms::are_needed(state_->codec(), state_->metric))
     state_->terms = std::make_unique<index::KeptTerms>(state_->budget, state_->rows.lists());
 }

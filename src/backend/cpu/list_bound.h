@@ -37,7 +37,7 @@ struct ResidualLengths {
 
 // Operations in f32 between a code and the sum of its tables' entries, at most.
 inline std::size_t table_operations(const ListCodec& codec) {
-  return codec.parts() + codec.dim / codec.parts() + 1;
+  return codec.parts() + (codec.is_additive() ? codec.dim : codec.dim / codec.parts()) + 1;
 }
 
 // How far a score of product codes was taken: as the scan computes it, or with what packing lost added back.

@@ -51,9 +51,7 @@ const ProductWords& words_of(CpuStream& cpu, const ListSearchArgs& args, std::op
 // SIFT 1M, 16 bytes, 1,024 lists, 22 probes, 2026-11-15: 4,760 queries per second of CPU against 2,650 with 4 queries per
 // list, 4,360 against 5,740 with 11.
 bool is_direct_cheaper(const CpuStream& cpu, const ListSearchArgs& args) {
-  // They are decoded before anything can be said of them.
-  if (args.codec.is_additive()) return false;
-  const std::size_t most = args.codec.is_product() && !TableScan::has_registers(cpu) ? 3 : 8;
+  const std::size_t most = !args.codec.holds_rows() && !TableScan::has_registers(cpu) ? 3 : 8;
   return args.queries.rows() * args.probe_count() < most * args.lists.size();
 }
 
@@ -61,7 +59,7 @@ void list_search_direct(CpuStream& cpu, const ListSearchArgs& args) {
   const std::size_t queries = args.queries.rows();
   const std::size_t probes = args.probe_count();
   const ListNumbers numbers(args.lists, ListNumbers::Lookups::few);
-  const bool by_tables = args.codec.is_product();
+  const bool by_tables = !args.codec.holds_rows();
   std::optional<ProductWords> own_words;
   const ProductWords* const words = by_tables ? &words_of(cpu, args, own_words) : nullptr;
   const DirectQueries direct(args);

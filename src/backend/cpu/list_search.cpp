@@ -157,7 +157,8 @@ class BlockScan {
     return group_size(scan) * (encoded_row_bytes(scan, shape.dim) + entries * 8 + 8) +
            most_block_rows * (shape.dim * element_size(shape.row_type) +
                               PackedRows::bytes_per_row(scan, RowsRole::base, shape.dim)) +
-           buffer_bytes(256 * shape.dim, sizeof(float)) + PackedRows::scratch_bytes(scan, shape.dim) + 1024;
+           buffer_bytes(256 * std::max(shape.dim, shape.codebooks), sizeof(float)) +
+           PackedRows::scratch_bytes(scan, shape.dim) + 1024;
   }
 
   void scan(const Block& block, const Probes::OfList& probes) {
@@ -292,7 +293,8 @@ ListSearchCosts list_search_costs(const Stream& stream, const ListSearchShape& s
                              shape.probes * 2 * sizeof(std::uint32_t),
           .fixed_bytes = 4096 + static_cast<std::uint64_t>(cpu.threads().count()) * per_thread +
                          ListNumbers::bytes(shape.lists, shape.rows) + Probes::bytes(shape.lists, 0) +
-                         ProductWords::bytes(shape.dim) + ProductPanels::bytes(scan, shape.dim)};
+                         ProductWords::bytes(shape.dim, shape.codebooks) +
+                         ProductPanels::bytes(scan, shape.dim)};
 }
 
 void list_search(Stream& stream, const ListSearchArgs& args) {

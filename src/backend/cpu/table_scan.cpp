@@ -73,12 +73,11 @@ void TableScan::scan_query(std::size_t query, std::size_t first, std::size_t ste
 void TableScan::fill_tables() {
   std::ranges::fill(tables_.span(), 0.0F);
   for (std::size_t part = 0; part < parts_; ++part) {
-    const std::size_t begin = args_.codec.part_begins[part];
     float* const table = tables_.data() + part * table_words_;
-    kernels_.add_products({.columns = words_.columns().data() + begin * table_words_,
+    kernels_.add_products({.columns = words_.columns().data() + args_.codec.words_begin(part),
                            .start = table,
-                           .vector = negated_.data() + begin,
-                           .dim = args_.codec.part_begins[part + 1] - begin,
+                           .vector = negated_.data() + args_.codec.part_begin(part),
+                           .dim = args_.codec.part_size(part),
                            .words = table_words_,
                            .table = table});
   }

@@ -1,4 +1,4 @@
-// Product codes in lists against one query, by sums of table entries: the list is read as it is.
+// Codes in lists against one query, by sums of table entries: the list is read as it is.
 #pragma once
 
 #include <cstddef>
