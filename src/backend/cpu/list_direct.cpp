@@ -69,10 +69,9 @@ void list_search_direct(CpuStream& cpu, const ListSearchArgs& args) {
   std::optional<ProductWords> own_words;
   const ProductWords* const words = by_tables ? &words_of(cpu, args, own_words) : nullptr;
   const DirectQueries direct(args);
-  const ListBound bound = by_tables
-                              ? ListBound(args.metric, Products::f32, args.codec.dim,
-                                          lengths_of(args.codec, *words), direct.lengths, direct.squares)
-                              : ListBound(args.metric, Products::f32, args.codec.dim);
+  const ListBound bound = by_tables ? ListBound(args.metric, Products::f32, args.codec.dim,
+                                                lengths_of(args.codec, *words), direct.squares)
+                                    : ListBound(args.metric, Products::f32, args.codec.dim);
   ListCollector found(cpu, direct.lengths, args, numbers, bound, ScoreForm::corrected, {});
 
   const std::size_t pieces = std::clamp<std::size_t>(numbers.rows() / args.lists.size() * probes / task_rows,

@@ -168,7 +168,7 @@ class BlockScan {
     if (product_ != nullptr) {
       const float* const terms =
           args_.terms.empty() ? nullptr : args_.terms[block.list].load(std::memory_order_acquire);
-      product_->fill(list, block.list, block.first, block.rows, terms, tables_.span(), *copied_);
+      longest_ = product_->fill(list, block.list, block.first, block.rows, terms, tables_.span(), *copied_);
       scan_queries(*copied_, block.rows, probes);
       return;
     }
@@ -323,9 +323,9 @@ void list_search(Stream& stream, const ListSearchArgs& args) {
     correction = {&*panels, &queries};
   }
   const Products products = products_of(packed.kernel.base_encoding);
-  const ListBound bound = panels ? ListBound(args.metric, products, packed.dim, panels->longest(),
-                                             packed.lengths.span(), residuals->squares.span())
-                                 : ListBound(args.metric, products, packed.dim);
+  const ListBound bound =
+      panels ? ListBound(args.metric, products, packed.dim, panels->longest(), residuals->squares.span())
+             : ListBound(args.metric, products, packed.dim);
   ListCollector found(cpu, packed.lengths.span(), args, numbers, bound, ScoreForm::packed, correction);
   const Probes probes(
       args, residuals ? std::span<const float>(residuals->offsets.span()) : std::span<const float>());
