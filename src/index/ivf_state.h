@@ -63,7 +63,7 @@ struct Ivf::State {
   std::shared_ptr<MemoryBudget> budget;
   std::shared_ptr<const ContainerReader> file;  // that lists were borrowed from
   index::InvertedLists rows;
-  std::optional<ProductWords> words = {};        // of the quantizer; made when the index is
+  std::optional<ProductWords> words = {};        // of the codes; made when the index is
   std::unique_ptr<index::KeptTerms> terms = {};  // where scores have them
 
   bool has_codes() const { return quantizer.has_value() || !additive_words.empty(); }
