@@ -15,6 +15,7 @@ from nearwise.cluster._seconds import seconds
 
 
 _SECONDS_BETWEEN_COUNTS = 1.0  # of the cluster's CPUs
+_MOST_BYTES_WITH_A_TASK = 64 << 10
 
 
 class _Attempt(NamedTuple):
@@ -65,11 +66,11 @@ def run(
 
 
 @ray.remote(max_retries=0)  # counted by the caller, who knows the time, too
-def _run_task(plan: bytes, task: str) -> str:
+def _run_task(plan: bytes, task: str) -> Any:
     return _opened(plan).run_task(task)
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=2)
 def _opened(plan: bytes) -> Any:
     """Made once in every process, not once for every task."""
     return pickle.loads(plan)
@@ -82,11 +83,13 @@ class _Execution:
         threads: int,
         retries: int,
         timeout: float,
-        on_task: Optional[Callable[[str, str], Any]],
+        on_task: Optional[Callable[[str, Any], Any]],
         report: Optional[Callable[[int, int], Any]],
     ) -> None:
         self._plan = plan.with_threads(threads)
-        self._pickled = ray.cloudpickle.dumps(self._plan)
+        pickled = ray.cloudpickle.dumps(self._plan)
+        # A large one, once for each machine; a small one with every task: nobody need fetch it.
+        self._pickled = ray.put(pickled) if len(pickled) > _MOST_BYTES_WITH_A_TASK else pickled
         self._threads = threads
         self._retries = retries
         self._timeout = timeout
@@ -144,7 +147,7 @@ class _Execution:
         reference = _run_task.options(**resources).remote(self._pickled, name)
         self._running[reference] = _Attempt(name, time.monotonic())
 
-    def _end(self, name: str, outcome: str) -> None:
+    def _end(self, name: str, outcome: Any) -> None:
         self._done.add(name)
         if self._on_task is not None:
             self._on_task(name, outcome)
