@@ -63,9 +63,6 @@ class _Round:
         self.centroids = centroids
         self.threads = threads
 
-    def _with(self, threads: int) -> _Round:
-        return type(self)(self.file, self.centroids, threads)
-
     @property
     def tasks(self) -> list[_Task]:
         # Row numbers, and sums and means of the clusters; tiles of rows.
@@ -74,7 +71,7 @@ class _Round:
         return [_Task(str(number), (), self.file.memory_limit or needed) for number in range(self.file.blocks)]
 
     def with_threads(self, threads: int) -> _Round:
-        return self._with(threads)
+        return _Round(self.file, self.centroids, threads)
 
     def is_done(self, name: str) -> bool:
         return False
@@ -108,7 +105,7 @@ class _SplitRound(_Round):
         self.splits = splits
         self.iteration = iteration
 
-    def _with(self, threads: int) -> _Round:
+    def with_threads(self, threads: int) -> _Round:
         return _SplitRound(self.file, self.centroids, self.moved, self.splits, self.iteration, threads)
 
     def run_task(self, name: str) -> Any:
