@@ -16,6 +16,7 @@ from nearwise.cluster._seconds import seconds
 
 _SECONDS_BETWEEN_COUNTS = 1.0  # of the cluster's CPUs
 _MOST_BYTES_WITH_A_TASK = 64 << 10
+_TASKS_FOR_A_PLACE = 2  # one that runs, one that waits: Ray begins it at once, while we are still told of the first
 
 
 class _Attempt(NamedTuple):
@@ -127,17 +128,19 @@ class _Execution:
                 ray.cancel(reference, force=True)  # Ctrl-C must not leave processes at work behind
 
     def _begin_ready(self) -> None:
-        """Begins as many tasks as there is room for: what is begun then runs, and its time is its own."""
+        """Begins as many tasks as there is room for, and some that wait their turn."""
         now = time.monotonic()
         if now - self._counted > _SECONDS_BETWEEN_COUNTS:
             self._capacity = sum(int(node.cpus // self._threads) for node in nodes())
             self._counted = now
         waiting = []
         for name in self._waiting:  # in an order in which they can run: one look is enough
-            if len(self._running) >= self._capacity or not self._done.issuperset(self._tasks[name].after):
+            full = len(self._running) >= _TASKS_FOR_A_PLACE * self._capacity
+            if full or not self._done.issuperset(self._tasks[name].after):
                 waiting.append(name)
             elif self._plan.is_done(name):
-                self._end(name, self._plan.run_task(name))  # it says so, and does nothing
+                # Asked how, it does nothing but say so; that takes as long as a short task, for hundreds not needed.
+                self._end(name, self._plan.run_task(name) if self._on_task is not None else "done before")
             else:
                 self._begin(name)
         self._waiting = waiting
@@ -164,6 +167,9 @@ class _Execution:
                 raise error.cause from None
             except ray.exceptions.RayError as error:
                 self._again(attempt.task, f"{type(error).__name__}: {error}")
+        now = time.monotonic()
+        for reference in list(self._running)[self._capacity :]:  # time runs for those that can
+            self._running[reference] = self._running[reference]._replace(begun=now)
         for reference, attempt in list(self._running.items()):
             if time.monotonic() - attempt.begun > self._timeout:
                 del self._running[reference]
