@@ -12,6 +12,7 @@
 #include "cli/files.h"
 #include "cli/index_arguments.h"
 #include "cli/index_file.h"
+#include "cli/plan_report.h"
 #include "cli/progress_bar.h"
 #include "cli/result_file.h"
 #include "cli/session.h"
@@ -183,10 +184,13 @@ void add_build(CLI::App& app, Session& session) {
   CLI::Option* const train_only =
       command->add_flag("--train-only", arguments->train_only,
                         "Leave the index without rows: for nearwise add, and parts that are merged");
-  add_path(*command, "--work", arguments->work,
-           "Build over files in this folder, for an index beyond --memory; stopped at any moment, the same "
-           "command goes on")
-      ->excludes(train_only);
+  CLI::Option* const work =
+      add_path(
+          *command, "--work", arguments->work,
+          "Build over files in this folder, for an index beyond --memory; stopped at any moment, the same "
+          "command goes on")
+          ->excludes(train_only);
+  add_keep_work(*command, arguments->keep_work, work);
   command->callback([&session, arguments, check] {
     check();
     session.run = [&session, arguments] {

@@ -97,29 +97,22 @@ ExitCode run_remove(Session& session, const ChangeArguments& arguments) {
   return ExitCode::ok;
 }
 
+// From files to a file: rows take no memory.
 ExitCode run_merge(Session& session, const ChangeArguments& arguments) {
   check_index_output(arguments.output);
   const Provenance run = describe_run(session);
   const Context context = open_silent_context(arguments.machine);
-  Ivf index = open_index(context, arguments.index);
-  const std::size_t before = index.size();
-  for (const std::string& other : arguments.others) {
-    session.interrupt->check();
-    const Ivf more = open_index(context, other);
-    ProgressBar bar(choose_progress_style(session.quiet), "merge", "rows", more.size());
-    const Context own = context.with_progress(bar.callback());
-    const Interrupt::Protection protection = session.interrupt->protect([&own] { own.cancel(); });
-    try {
-      index.merge(own, more);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::invalid_argument) throw;
-      refuse(fmt::format("'{}' into '{}': {}", other, arguments.index.string(), error.what()));
-    }
-  }
-  const Interrupt::Protection protection = session.interrupt->protect();
-  record_run(run, index);
-  save(index, arguments.output);
-  const std::size_t merged = index.size() - before;
+  std::vector<std::filesystem::path> files = {arguments.index};
+  files.insert(files.end(), arguments.others.begin(), arguments.others.end());
+  std::uint64_t rows = 0;
+  for (const std::filesystem::path& file : files) rows += count_index_rows(file);
+  const std::uint64_t merged = rows - count_index_rows(arguments.index);
+  ProgressBar bar(choose_progress_style(session.quiet), "merge", "rows", rows);
+  const Context own = context.with_progress(bar.callback());
+  const Interrupt::Protection protection = session.interrupt->protect([&own] { own.cancel(); });
+  merge_ivf_files(own, files, arguments.output, run);
+  bar.finish();
+  const Ivf index = open_index(context, arguments.output);
   Json json = describe_index(index, arguments.output);
   json["merged"] = merged;
   tell_of_index(session, json, index, arguments.output, fmt::format("{} merged", merged));

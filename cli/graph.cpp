@@ -8,6 +8,7 @@
 #include "cli/graph_arguments.h"
 #include "cli/graph_report.h"
 #include "cli/graph_uses.h"
+#include "cli/plan_report.h"
 #include "cli/progress_bar.h"
 #include "cli/result_file.h"
 #include "cli/session.h"
@@ -98,9 +99,11 @@ void add_build_of_graph(CLI::App& app, Session& session) {
                   "The recall is measured on a sample of rows; a round is told as it ends.");
   add_graph_options(*command, *arguments);
   add_path(*command, "-o,--output", arguments->output, "Where the graph goes: .nw")->required();
-  add_path(*command, "--work", arguments->work,
-           "Build over files in this folder, for vectors beyond --memory; stopped at any moment, the same "
-           "command goes on");
+  CLI::Option* const work = add_path(
+      *command, "--work", arguments->work,
+      "Build over files in this folder, for vectors beyond --memory; stopped at any moment, the same "
+      "command goes on");
+  add_keep_work(*command, arguments->keep_work, work);
   command->callback([&session, arguments] {
     session.run = [&session, arguments] { return run_build(session, *arguments); };
   });

@@ -15,6 +15,7 @@ struct GraphBuildArguments {
   std::filesystem::path base;
   std::filesystem::path output;
   std::filesystem::path work;  // empty: in memory
+  bool keep_work = false;
   std::size_t degree = 10;
   std::string metric = "sqeuclidean";
   double recall = 0.95;

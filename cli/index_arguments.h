@@ -17,6 +17,7 @@ struct IndexBuildArguments {
   std::filesystem::path base;
   std::filesystem::path output;
   std::filesystem::path work;  // empty: in memory
+  bool keep_work = false;
   std::string codec = "pq";
   std::string metric = "sqeuclidean";
   std::size_t lists = 0;

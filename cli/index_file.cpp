@@ -22,6 +22,15 @@ void require_index_suffix(const std::filesystem::path& path) {
                                                          path.string(), path.extension().string()));
 }
 
+ContainerInfo inspect_index(const std::filesystem::path& path) {
+  require_index_suffix(path);
+  ContainerInfo info = inspect(path);
+  if (info.kind != "ivf")
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("'{}': an index expected, the file holds {}", path.string(), info.kind));
+  return info;
+}
+
 Id parse_id(const std::string& line, std::size_t number, const std::filesystem::path& path) {
   Id id = 0;
   const auto end = std::from_chars(line.data(), line.data() + line.size(), id);
@@ -69,12 +78,14 @@ Context open_silent_context(const MachineArguments& arguments, std::uint64_t see
 }
 
 Ivf open_index(const Context& context, const std::filesystem::path& path) {
-  require_index_suffix(path);
-  const std::string kind = inspect(path).kind;
-  if (kind != "ivf")
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("'{}': an index expected, the file holds {}", path.string(), kind));
+  inspect_index(path);
   return load_ivf(context, path);
+}
+
+std::uint64_t count_index_rows(const std::filesystem::path& path) {
+  const ContainerInfo info = inspect_index(path);
+  const auto ids = std::ranges::find(info.sections, "ids", &SectionInfo::name);
+  return ids == info.sections.end() ? 0 : ids->rows;
 }
 
 void check_index_output(const std::filesystem::path& output) {

@@ -25,6 +25,9 @@ Context open_silent_context(const MachineArguments& arguments, std::uint64_t see
 // A .nw file of another kind, or of another suffix, is Error(invalid_argument).
 Ivf open_index(const Context& context, const std::filesystem::path& path);
 
+// Of such a file, without reading them.
+std::uint64_t count_index_rows(const std::filesystem::path& path);
+
 // Throws before the work what would fail after it. The output may be the index itself: it is replaced when it is complete.
 void check_index_output(const std::filesystem::path& output);
 

@@ -54,11 +54,11 @@ ExitCode run_planned_build(Session& session, const GraphBuildArguments& argument
   ProgressBar bar(choose_progress_style(session.quiet), "graph build", "ms of the plan", 0);
   const Context context = open_context(arguments.machine, bar, arguments.seed);
   const Plan plan = make_plan("graph build", context, arguments);
-  plan.check_disk();
   TaskLog log(session, bar);
   run_tasks(session, plan, context, log);
   bar.finish();
   session.interrupt->check();
+  const std::string left = remove_work(plan, arguments.work, arguments.keep_work);
   const GraphReport report = plan.report();
   if (session.json) {
     Json rounds = Json::array();
@@ -83,8 +83,8 @@ ExitCode run_planned_build(Session& session, const GraphBuildArguments& argument
   }
   if (log.done_before() != 0)
     remark(session, fmt::format("{} tasks had been done before", log.done_before()));
-  remark(session, fmt::format("wrote {}: {}, {:.3g} s; {} is no longer needed", arguments.output.string(),
-                              sentence(report.recall), seconds_since(start), arguments.work.string()));
+  remark(session, fmt::format("wrote {}: {}, {:.3g} s; {}", arguments.output.string(),
+                              sentence(report.recall), seconds_since(start), left));
   if (!report.reached)
     remark(session, fmt::format("the recall of {} that was asked for was NOT reached", arguments.recall));
   return ExitCode::ok;

@@ -63,11 +63,11 @@ ExitCode run_planned_build(Session& session, const IndexBuildArguments& argument
   ProgressBar bar(choose_progress_style(session.quiet), "build", "ms of the plan", 0);
   const Context context = open_context(arguments.machine, bar, arguments.seed);
   const Plan plan = make_plan("build", context, arguments);
-  plan.check_disk();
   TaskLog log(session, bar);
   run_tasks(session, plan, context, log);
   bar.finish();
   session.interrupt->check();
+  const std::string left = remove_work(plan, arguments.work, arguments.keep_work);
   const Ivf index = open_index(context, arguments.output);
   Json json = describe_index(index, arguments.output);
   json.update({{"seed", arguments.seed},
@@ -79,8 +79,7 @@ ExitCode run_planned_build(Session& session, const IndexBuildArguments& argument
   if (log.done_before() != 0)
     remark(session, fmt::format("{} tasks had been done before", log.done_before()));
   tell_of_index(session, json, index, arguments.output,
-                fmt::format("{} bytes a row, {:.3g} s; {} is no longer needed", index.code_bytes(),
-                            seconds_since(start), arguments.work.string()));
+                fmt::format("{} bytes a row, {:.3g} s; {}", index.code_bytes(), seconds_since(start), left));
   return ExitCode::ok;
 }
 

@@ -101,9 +101,23 @@ void TaskLog::note(const PlannedTask& task, TaskOutcome outcome) {
 void run_tasks(Session& session, const Plan& plan, const Context& context, TaskLog& log) {
   const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
   blame_data([&] {
+    if (!plan.is_done(plan.tasks().back().name)) plan.check_disk();
     plan.run(context, [&](const PlannedTask& task, TaskOutcome outcome) { log.note(task, outcome); });
     return 0;
   });
+}
+
+void add_keep_work(CLI::App& command, bool& keep_work, CLI::Option* work) {
+  command
+      .add_flag("--keep-work", keep_work,
+                "Leave the files of the work folder where they are when the result is there")
+      ->needs(work);
+}
+
+std::string remove_work(const Plan& plan, const std::filesystem::path& work, bool keep) {
+  if (keep) return fmt::format("{} is no longer needed", work.string());
+  plan.remove_work();
+  return fmt::format("the files of {} are removed", work.string());
 }
 
 }  // namespace nearwise::cli

@@ -1,8 +1,11 @@
 // How plans and their tasks are told.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
+#include <string>
 
 #include "cli/progress_bar.h"
 #include "cli/session.h"
@@ -34,7 +37,12 @@ class TaskLog {
   std::size_t counts_[3] = {};  // by TaskOutcome
 };
 
-// Runs all tasks, or those that are left, until done or interrupted.
+// Runs all tasks, or those that are left, until done or interrupted. Refuses early where there is not room enough on the disk.
 void run_tasks(Session& session, const Plan& plan, const Context& context, TaskLog& log);
+
+// --keep-work, beside --work.
+void add_keep_work(CLI::App& command, bool& keep_work, CLI::Option* work);
+// Empties the work folder of a plan whose result is published, or not, and says what is left.
+std::string remove_work(const Plan& plan, const std::filesystem::path& work, bool keep);
 
 }  // namespace nearwise::cli

@@ -33,6 +33,7 @@ PUBLIC_HEADERS = {
     "device_memory": "ops",
     "ivf": "index",
     "kmeans": "cluster",
+    "kmeans_parts": "cluster",
     "knn_graph": "graph",
     "graph_export": "graph",
     "graph_structure": "graph",

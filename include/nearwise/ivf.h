@@ -133,8 +133,11 @@ class Ivf {
 // In the container of docs/format.md, as storage.h has it: atomic, checked, the same bytes for the same index.
 void save(const Ivf& index, const std::filesystem::path& path);
 // The file of what merging the others into the first, in their order, would make, put together list by list: rows take no
-// memory, so that parts make an index larger than it. All have the same quantizers; what was measured is the first's.
-void merge_ivf_files(std::span<const std::filesystem::path> files, const std::filesystem::path& output);
+// memory, so that parts make an index larger than it. All have the same quantizers; what was measured is the first's, and
+// so is what it came from, with `provenance` added. The output may be one of the files. progress counts rows.
+void merge_ivf_files(const Context& context, std::span<const std::filesystem::path> files,
+                     const std::filesystem::path& output,
+                     const std::map<std::string, std::string>& provenance = {});
 // Maps the file: its rows are read as searches need them, and copied list by list where they change. Every checksum is
 // verified first, and the structure apart from them. The file must stay as it is while the index lives.
 Ivf load_ivf(const Context& context, const std::filesystem::path& path);

@@ -10,6 +10,7 @@
 #include "nearwise/graph_structure.h"
 #include "nearwise/ivf.h"
 #include "nearwise/kmeans.h"
+#include "nearwise/kmeans_parts.h"
 #include "nearwise/knn_graph.h"
 #include "nearwise/machine.h"
 #include "nearwise/matrix.h"

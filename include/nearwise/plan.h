@@ -74,6 +74,10 @@ class Plan {
   // All tasks in order. on_task is called after each. Throws Error(cannot_create) while somebody else is at work in the folder.
   void run(const Context& context,
            const std::function<void(const PlannedTask&, TaskOutcome)>& on_task = {}) const;
+  // Removes what the tasks have left in the work folder, which takes about as much disk as the vectors, and returns its bytes.
+  // The record of what was done stays, by which run() knows that nothing is left to do. Does nothing before the result is
+  // published; stopped at any moment, the next call goes on. Throws as run() does where somebody is at work.
+  std::uint64_t remove_work() const;
   // Throws Error(cannot_create) where the disks of the work folder and the output have no room for what will be written
   // beside what is there already.
   void check_disk() const;

@@ -20,6 +20,7 @@
 
 #include "nearwise/context.h"
 #include "nearwise/exact.h"
+#include "nearwise/kmeans.h"
 #include "nearwise/knn_graph.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
@@ -37,6 +38,7 @@ void bind_graph_export(nb::module_& module);
 void bind_graph_structure(nb::module_& module);
 void bind_ivf(nb::module_& module);
 void bind_kmeans(nb::module_& module);
+void bind_kmeans_parts(nb::module_& module);
 void bind_knn_graph(nb::module_& module);
 void bind_machine(nb::module_& module);
 void bind_matrix(nb::module_& module);
@@ -154,6 +156,9 @@ KnnGraph to_knn_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const 
 
 // Of a search that looks at every pair.
 double multiplications(const RowsView& queries, const RowsView& base);
+
+// "plus_plus" or "random"
+Seeding parse_seeding(const std::string& text);
 
 // "refuse" or "pad"
 ShortRows parse_short_rows(const std::string& text);

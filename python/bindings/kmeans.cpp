@@ -16,13 +16,6 @@ namespace {
 // centroids, sizes, errors and whether it converged
 using NumpyKMeans = std::tuple<NumpyMatrix<float>, NumpyVector<std::int64_t>, NumpyVector<double>, bool>;
 
-Seeding parse_seeding(const std::string& text) {
-  if (text == "plus_plus") return Seeding::plus_plus;
-  if (text == "random") return Seeding::random;
-  throw Error(ErrorCode::invalid_argument,
-              "seeding: expected one of plus_plus, random, given '" + text + "'");
-}
-
 // initial: None, or an array whose type initial_type names.
 NumpyKMeans train(nb::handle rows, const std::string& rows_type, std::uint64_t clusters, bool hierarchical,
                   const std::string& metric, std::uint64_t iterations, double tolerance,
@@ -72,6 +65,13 @@ NumpyNeighbors assign_arrays(nb::handle rows, const std::string& rows_type, nb::
 }
 
 }  // namespace
+
+Seeding parse_seeding(const std::string& text) {
+  if (text == "plus_plus") return Seeding::plus_plus;
+  if (text == "random") return Seeding::random;
+  throw Error(ErrorCode::invalid_argument,
+              "seeding: expected one of plus_plus, random, given '" + text + "'");
+}
 
 void bind_kmeans(nb::module_& module) {
   module.def("train_kmeans", train, nb::arg("rows"), nb::arg("rows_type"), nb::arg("clusters"),

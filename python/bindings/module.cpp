@@ -11,6 +11,7 @@ NB_MODULE(_core, module) {
   bind_exact(module);
   bind_ivf(module);
   bind_kmeans(module);
+  bind_kmeans_parts(module);
   bind_knn_graph(module);
   bind_smoothest_path(module);
   bind_graph_structure(module);

@@ -106,6 +106,7 @@ void bind_plan(nb::module_& module) {
           "is_done", [](const Planned& self, const std::string& task) { return self.plan().is_done(task); },
           nb::arg("task"))
       .def("check_disk", [](const Planned& self) { self.plan().check_disk(); })
+      .def("remove_work", [](const Planned& self) { return self.plan().remove_work(); })
       .def("memory_bytes", [](const Planned& self) { return self.plan().memory_bytes(); })
       .def("disk_bytes", [](const Planned& self) { return self.plan().disk_bytes(); })
       .def("seconds", [](const Planned& self) { return self.plan().seconds(); });

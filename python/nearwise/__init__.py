@@ -17,6 +17,7 @@ from nearwise._graph_uses import RowGroups, SmoothestPath
 from nearwise._ivf import IvfFlat, IvfLsq, IvfPq, load_ivf
 from nearwise._ivf_index import Ivf, MeasuredRecall
 from nearwise._kmeans import KMeans, assign, train_hierarchical_kmeans, train_kmeans
+from nearwise._kmeans_parts import ClusterSums, move_centroids, seed_kmeans, sum_clusters
 from nearwise._knn_graph import (
     GraphRound,
     KnnGraph,
@@ -43,6 +44,7 @@ __version__ = _version()
 
 __all__ = [
     "AdditiveQuantizer",
+    "ClusterSums",
     "ContainerInfo",
     "Error",
     "Exact",
@@ -81,13 +83,16 @@ __all__ = [
     "measure_recall",
     "merge_knn_graphs",
     "merge_neighbors",
+    "move_centroids",
     "plan_graph",
     "plan_index",
     "range_search",
     "read_neighbors",
     "read_vectors",
     "save",
+    "seed_kmeans",
     "select_k",
+    "sum_clusters",
     "train_hierarchical_kmeans",
     "train_kmeans",
     "verify",

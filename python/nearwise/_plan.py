@@ -91,6 +91,13 @@ class Plan:
         with reporting(progress, "plan") as report:
             self._core.run(report)
 
+    def remove_work(self) -> int:
+        """Removes what the tasks have left in the work folder, and returns its bytes; nothing before the result is published.
+
+        The record of what was done stays: `run` then knows that nothing is left to do.
+        """
+        return self._core.remove_work()
+
     def load(self) -> Union[KnnGraph, Ivf]:
         """What was published: the graph in memory, or the index, mapped."""
         output = self._arguments["output"]
@@ -147,7 +154,7 @@ def plan_graph(
     vectors : path
         Of a file that `nearwise.read_vectors` reads.
     work : path
-        A folder for the files between tasks, made where there is none. It can be removed when the graph is there.
+        A folder for the files between tasks, made where there is none. `Plan.remove_work` empties it when the graph is there.
     output : path
         Where the graph goes: .nw, for `nearwise.load_knn_graph`.
     degree, metric, recall, seed, threads, isa

@@ -41,6 +41,11 @@ def test_tasks_by_name_give_the_bytes_of_a_run(path):
     done = {task.name: again.run_task(task.name) for task in again.tasks}
     assert done["train-0"] == "done" and done["finish"] == "done" and done["train-1"] == "not needed"
     assert again.run_task("finish") == "done before" and again.is_done("finish")
+    assert again.is_done("train-1")
+    assert again.remove_work() > 0 and again.remove_work() == 0
+    assert not again.is_done("train-0") and not again.is_done("train-1")
+    again.run()
+    assert again.run_task("finish") == "done before"
     assert (path.parent / "single.nw").read_bytes() == (path.parent / "whole.nw").read_bytes()
 
 

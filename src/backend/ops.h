@@ -193,7 +193,8 @@ struct CentroidMeansArgs {
   // sqeuclidean: means. inner_product: sums scaled to length 1. cosine: the same of rows scaled to length 1.
   Metric metric = Metric::sqeuclidean;
   // Out. Without members, or where their sum is zero and should have a length, a centroid stays as it is.
-  MatrixView<float> means;           // [clusters, dim]
+  MatrixView<float> means;       // [clusters, dim]
+  MatrixView<double> sums = {};  // [clusters, dim] that the means are taken of, or empty if nobody wants them
   std::span<std::uint32_t> members;  // [rows] row numbers by cluster, ascending in each
   std::span<std::uint64_t> ends;     // [clusters] where the members of each end
   std::span<double> errors;          // [clusters]

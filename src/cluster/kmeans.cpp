@@ -7,6 +7,7 @@
 #include "cluster/balance.h"
 #include "cluster/centroid_search.h"
 #include "cluster/hierarchy.h"
+#include "cluster/kmeans_arguments.h"
 #include "cluster/mini_batch.h"
 #include "cluster/training.h"
 #include "core/checked.h"
@@ -29,8 +30,10 @@ void check_balance(const char* operation, double balance) {
           operation, balance);
 }
 
-void check_arguments(const Context& context, const RowsView& rows, std::size_t clusters,
-                     const KMeansOptions& options) {
+}  // namespace
+
+void cluster::check_arguments(const Context& context, const RowsView& rows, std::size_t clusters,
+                              const KMeansOptions& options) {
   check_rows("train_kmeans", context, rows, rows);
   require(rows.place().kind == DeviceKind::cpu, "train_kmeans: rows must be on the host, given rows on {}",
           name(rows.place()));
@@ -70,11 +73,9 @@ void check_arguments(const Context& context, const RowsView& rows, std::size_t c
   require(initial.place().kind == DeviceKind::cpu, "train_kmeans: the initial centroids must be on the host");
 }
 
-}  // namespace
-
 KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                     const KMeansOptions& options) {
-  check_arguments(context, rows, clusters, options);
+  cluster::check_arguments(context, rows, clusters, options);
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   context.state().cancel.check();
   const bool batches = has_batches(rows, options);
@@ -95,7 +96,7 @@ KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
 
 KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                                  const KMeansOptions& options) {
-  check_arguments(context, rows, clusters, options);
+  cluster::check_arguments(context, rows, clusters, options);
   require(options.initial.rows() == 0, "train_hierarchical_kmeans: it takes no initial centroids");
   require(options.balance == 0, "train_hierarchical_kmeans: the balance must be 0, given {}: parts are apart",
           options.balance);

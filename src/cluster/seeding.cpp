@@ -16,6 +16,7 @@
 #include "cluster/row_values.h"
 #include "cluster/training.h"
 #include "core/checked.h"
+#include "ops/finite_rows.h"
 
 namespace nearwise::cluster {
 namespace {
@@ -186,6 +187,17 @@ void seed_randomly(const RowsView& rows, Metric metric, std::uint64_t seed, std:
 }
 
 }  // namespace
+
+void check_sample(const char* operation, const Context& context, const RowsView& rows, std::size_t clusters,
+                  const KMeansOptions& options) {
+  const bool random_rows = options.seeding == Seeding::random;
+  const std::size_t count = random_rows ? clusters : Sample::size(rows, clusters);
+  const Random random = random_stream(context.seed(), random_rows ? Draw::seeds : Draw::sample);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t row = draw_from_part(random, rows.rows(), count, i);
+    check_finite(operation, context, rows.slice(row, 1), row);
+  }
+}
 
 std::uint64_t seeding_bytes(const Context& context, const RowsView& rows, std::size_t clusters,
                             const KMeansOptions& options) {

@@ -1,10 +1,14 @@
-// Rows by cluster, and the cut of large clusters: what every backend must do alike for its sums to have the same bits.
+// Rows by cluster, the cut of large clusters, and centroids of sums: what every backend must do alike for its sums to have the same bits.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+
+#include "core/distance.h"
+#include "nearwise/types.h"
 
 namespace nearwise {
 
@@ -21,6 +25,23 @@ inline void sort_by_cluster(std::span<const std::uint32_t> nearest, std::span<st
   for (std::size_t c = 1; c < ends.size(); ++c) ends[c] += ends[c - 1];
   for (std::size_t row = 0; row < nearest.size(); ++row)
     members[ends[nearest[row]]++] = static_cast<std::uint32_t>(row);
+}
+
+// The centroid of a cluster from the sum of its members: their mean, or for spherical metrics the sum scaled to length 1.
+// Without members, or where the sum is zero and should have a length, it stays where it is.
+inline void centroid_from_sum(std::span<const double> sum, std::uint64_t size, Metric metric,
+                              std::span<const float> before, std::span<float> centroid) {
+  double divisor = static_cast<double>(size);
+  if (metric != Metric::sqeuclidean) {
+    double lanes[distance_lanes] = {};
+    for (std::size_t i = 0; i < sum.size(); ++i) lanes[i % distance_lanes] += sum[i] * sum[i];
+    divisor = std::sqrt(sum_of_lanes(lanes));
+  }
+  if (size == 0 || divisor == 0) {
+    std::ranges::copy(before, centroid.begin());
+    return;
+  }
+  for (std::size_t i = 0; i < sum.size(); ++i) centroid[i] = static_cast<float>(sum[i] / divisor);
 }
 
 }  // namespace nearwise

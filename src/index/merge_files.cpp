@@ -1,13 +1,16 @@
 // Index files put together without their rows in memory: list by list, from mapped parts to where they stay.
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "backend/context_state.h"
 #include "core/check.h"
 #include "core/checked.h"
+#include "core/progress.h"
 #include "index/ivf_container.h"
 #include "io/container_writer.h"
 #include "nearwise/ivf.h"
@@ -42,6 +45,8 @@ class Part {
     if (next_id == metadata_.end() || !next_id->is_number_unsigned())
       fail(ErrorCode::corrupt, "{}: metadata: a whole number 'next_id' expected", source());
     next_id_ = next_id->get<std::uint64_t>();
+    if (metadata_.contains("provenance") && !metadata_["provenance"].is_object())
+      fail(ErrorCode::corrupt, "{}: metadata: an object 'provenance' expected", source());
   }
 
   const std::string& source() const { return reader_.source(); }
@@ -72,21 +77,27 @@ class Part {
 };
 
 // The lists of all parts in turn.
-void append_lists(ContainerWriter& writer, const std::vector<Part>& parts, const char* name) {
+void append_lists(const Context& context, ContainerWriter& writer, const std::vector<Part>& parts,
+                  const char* name, ProgressMeter& progress) {
   std::vector<std::uint64_t> begins(parts.size(), 0);
-  for (std::size_t list = 0; list < parts.front().lists(); ++list)
+  for (std::size_t list = 0; list < parts.front().lists(); ++list) {
+    context.state().cancel.check();
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const SectionView section = parts[i].section(name);
       const std::uint64_t row_bytes = section.info().columns * section.info().element_bytes;
       const std::uint64_t bytes = parts[i].size(list) * row_bytes;
       writer.append(section.bytes(begins[i], bytes));
       begins[i] += bytes;
+      progress.add(parts[i].size(list));
     }
+  }
 }
 
 }  // namespace
 
-void merge_ivf_files(std::span<const std::filesystem::path> files, const std::filesystem::path& output) {
+void merge_ivf_files(const Context& context, std::span<const std::filesystem::path> files,
+                     const std::filesystem::path& output,
+                     const std::map<std::string, std::string>& provenance) {
   require(!files.empty(), "merge_ivf_files: at least 1 file expected, given 0");
   std::vector<Part> parts;
   std::uint64_t rows = 0;
@@ -105,19 +116,24 @@ void merge_ivf_files(std::span<const std::filesystem::path> files, const std::fi
   for (const Part& part : parts)
     for (std::size_t list = 0; list < sizes.size(); ++list) sizes[list] += part.size(list);
 
+  const Context::State& state = context.state();
+  state.cancel.check();
+  ProgressMeter progress(state.options.progress, state.clock, "merge", 2 * rows);  // ids, then codes
   ContainerWriter writer(output, std::string(index::container_kind));
   Json metadata = parts.front().metadata();
   metadata["next_id"] = next_id;
+  for (const auto& [key, text] : provenance) metadata["provenance"][key] = text;
   writer.write_metadata(metadata);
   for (const char* const name : shared_sections)
     if (parts.front().has(name)) writer.write_section(name, parts.front().section(name).rows<float>());
   writer.write_section("list_sizes", MatrixView<const std::uint64_t>(sizes.data(), sizes.size(), 1));
   writer.begin_section("ids", container::ElementOf<Id>::value);
-  append_lists(writer, parts, "ids");
+  append_lists(context, writer, parts, "ids", progress);
   writer.begin_section("codes", container::Element::u8,
                        {.columns = parts.front().section("codes").info().columns});
-  append_lists(writer, parts, "codes");
+  append_lists(context, writer, parts, "codes", progress);
   writer.commit();
+  progress.finish();
 }
 
 }  // namespace nearwise

@@ -85,4 +85,21 @@ void Plan::run(const Context& context,
   progress.finish();
 }
 
+std::uint64_t Plan::remove_work() const {
+  const FileLock lock(lock_in(state_->folder), FileLock::Mode::exclusive);
+  // Asked of records and of the published file alone: files that are gone already do not matter.
+  if (Ledger(*state_).status(state_->tasks.back()) != Ledger::Status::done) return 0;
+  std::uint64_t removed = 0;
+  for (const Task& task : state_->tasks) {
+    if (task.output == state_->output) continue;
+    std::error_code error;
+    const std::uint64_t bytes = std::filesystem::file_size(task.output, error);
+    if (error) continue;  // not needed, or removed before
+    if (!std::filesystem::remove(task.output, error) && error)
+      fail_file(ErrorCode::io, "remove", task.output, error.value());
+    removed += bytes;
+  }
+  return removed;
+}
+
 }  // namespace nearwise

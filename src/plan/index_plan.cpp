@@ -120,7 +120,7 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
         [block](const Context& own, const plan::IndexWork& of) { plan::add_block(own, of, block); });
   }
   add(plan::gather_name, added, plan::cost(index_bytes, index_bytes, count * costs.gathered / 2, 0),
-      [](const Context&, const plan::IndexWork& of) { plan::gather_blocks(of); });
+      [](const Context& own, const plan::IndexWork& of) { plan::gather_blocks(own, of); });
   add(plan::finish_index_name, {plan::gather_name},
       plan::cost(index_bytes + rows.rows() * row_bytes, index_bytes,
                  count * (costs.gathered / 2 + costs.pair * static_cast<double>(options.measure.queries)),

@@ -33,10 +33,10 @@ void add_block(const Context& context, const IndexWork& work, std::size_t block)
   save(index, work.file_of(add_name(block)));
 }
 
-void gather_blocks(const IndexWork& work) {
+void gather_blocks(const Context& context, const IndexWork& work) {
   std::vector<std::filesystem::path> parts;
   for (std::size_t block = 0; block < work.blocks(); ++block) parts.push_back(work.file_of(add_name(block)));
-  merge_ivf_files(parts, work.file_of(gather_name));
+  merge_ivf_files(context, parts, work.file_of(gather_name));
 }
 
 void finish_index(const Context& context, const IndexWork& work) {

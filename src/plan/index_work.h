@@ -34,7 +34,7 @@ inline constexpr const char* finish_index_name = "finish";
 
 void train_index(const Context& context, const IndexWork& work);
 void add_block(const Context& context, const IndexWork& work, std::size_t block);
-void gather_blocks(const IndexWork& work);
+void gather_blocks(const Context& context, const IndexWork& work);
 void finish_index(const Context& context, const IndexWork& work);
 
 }  // namespace nearwise::plan

@@ -52,7 +52,14 @@ const Task& Ledger::find(std::string_view name) const {
 bool Ledger::is_known_needless(const Task& task) const {
   if (!task.needed) return false;
   if (is_known_needless(find(task.decided_by))) return true;
-  return is_recorded(task.decided_by) && !task.needed();
+  if (!is_recorded(task.decided_by)) return false;
+  try {
+    return !task.needed();
+  } catch (const Error& error) {
+    // What has decided it was lost, or removed with the rest of the work: it will be asked again.
+    if (error.code() == ErrorCode::not_found) return false;
+    throw;
+  }
 }
 
 std::uint64_t Ledger::inputs_of(const Task& task) const {

@@ -222,6 +222,11 @@ def test_parts_are_merged(nearwise, files, tmp_path):
     merged = nearwise("merge", "part0.nw", "part1.nw", "part2.nw", "-o", "merged.nw", "--json").json
     assert (merged["merged"], merged["rows"]) == (700, ROWS)
     assert content(nearwise, tmp_path, "merged.nw") == content(nearwise, tmp_path, "whole.nw")
+    metadata = nearwise("info", "merged.nw", "--json").json["files"][0]["metadata"]
+    assert "merge part0.nw part1.nw part2.nw" in metadata["provenance.command"]
+    # Into the first itself.
+    nearwise("merge", "part0.nw", "part1.nw", "part2.nw", "-o", "part0.nw", "--memory", "1MiB")
+    assert content(nearwise, tmp_path, "part0.nw") == content(nearwise, tmp_path, "whole.nw")
 
 
 @pytest.mark.parametrize("suffix", [".nw", ".bin", ".ivecs", ".ibin", ".npy"])

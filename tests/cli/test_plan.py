@@ -38,7 +38,7 @@ def test_plan_is_told(nearwise, tmp_path):
 
 def test_build_and_again(nearwise, tmp_path):
     make_base(tmp_path, 24_000)
-    first = nearwise(*build("graph.nw", "work"), "--json").json
+    first = nearwise(*build("graph.nw", "work"), "--keep-work", "--json").json
     assert first["reached"] and first["recall"]["low"] >= 0.95 and first["tasks"]["done_before"] == 0
     assert first["memory_peak_bytes"] <= 40 << 20
     nearwise("verify", "graph.nw")
@@ -47,9 +47,21 @@ def test_build_and_again(nearwise, tmp_path):
     assert written <= nearwise("plan", "graph", "base.fbin", "--memory", MEMORY, "--json").json["disk_bytes"]
     evaluated = nearwise("graph", "eval", "graph.nw", "base.fbin", "--seed", 5, "--json").json
     assert evaluated["recall"]["high"] >= 0.95
-    again = nearwise(*build("graph.nw", "work"), "--json").json
-    assert again["tasks"] == {"done": 0, "done_before": 1, "not_needed": 0}
-    assert again["recall"] == first["recall"]
+    whole = (tmp_path / "graph.nw").read_bytes()
+    (tmp_path / "work" / "notes.txt").write_text("not of the plan")
+    # As if somebody had been killed while he removed the files.
+    next(path for path in (tmp_path / "work").iterdir() if path.suffix == ".nw").unlink()
+    for _ in range(2):
+        again = nearwise(*build("graph.nw", "work"), "--json").json
+        assert again["tasks"] == {"done": 0, "done_before": 1, "not_needed": 0}
+        assert again["recall"] == first["recall"]
+        assert not [path for path in (tmp_path / "work").iterdir() if path.suffix == ".nw"]
+    assert (tmp_path / "work" / "notes.txt").exists() and (tmp_path / "graph.nw").read_bytes() == whole
+    # Without the result it is made again.
+    (tmp_path / "graph.nw").unlink()
+    result = nearwise(*build("graph.nw", "work"))
+    assert "the files of work are removed" in result.err and (tmp_path / "graph.nw").read_bytes() == whole
+    assert "--work" in nearwise("graph", "build", "base.fbin", "-o", "x.nw", "--keep-work", expect=2).err
 
 
 @pytest.mark.parametrize("arguments, code, words", [
@@ -123,6 +135,7 @@ def test_plan_of_an_index_is_told_and_done(nearwise, tmp_path):
     before = (tmp_path / "index.nw").read_bytes()
     again = nearwise("build", "base.fbin", "-o", "index.nw", "--work", "work", *options, "--json").json
     assert again["tasks"]["done"] == 0 and (tmp_path / "index.nw").read_bytes() == before
+    assert sorted(path.name for path in (tmp_path / "work").iterdir() if path.suffix == ".nw") == []
     # Without the folder, in memory: the same answers.
     nearwise("build", "base.fbin", "-o", "other.nw", *options)
     for index in ("index", "other"):

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -74,14 +75,24 @@ TEST(IvfFile, PartsArePutTogetherAsTheirMergeIsWritten) {
       save(part, files.back());
     }
     save(merged, folder / "merged.nw");
-    merge_ivf_files(files, folder / "parts.nw");
+    merge_ivf_files(Context::cpu(), files, folder / "parts.nw");
     EXPECT_EQ(testing_io::read_all(folder / "parts.nw"), testing_io::read_all(folder / "merged.nw"));
+    std::map<std::string, std::string> provenance = merged.provenance();
+    provenance["command"] = "merge";
+    merged.set_provenance(provenance);
+    save(merged, folder / "merged.nw");
+    merge_ivf_files(Context::cpu(), files, folder / "parts.nw", {{"command", "merge"}});
+    EXPECT_EQ(testing_io::read_all(folder / "parts.nw"), testing_io::read_all(folder / "merged.nw"));
+    const Context cancelled = Context::cpu();
+    cancelled.cancel();
+    EXPECT_EQ(support::error_of([&] { merge_ivf_files(cancelled, files, folder / "no.nw"); }).code(),
+              ErrorCode::cancelled);
     save(is_product ? Ivf(flat_index()) : Ivf(product_index()), folder / "other.nw");
     files.push_back(folder / "other.nw");
-    EXPECT_EQ(support::error_of([&] { merge_ivf_files(files, folder / "no.nw"); }).code(),
+    EXPECT_EQ(support::error_of([&] { merge_ivf_files(Context::cpu(), files, folder / "no.nw"); }).code(),
               ErrorCode::invalid_argument);
   }
-  EXPECT_EQ(support::error_of([&] { merge_ivf_files({}, folder / "no.nw"); }).code(),
+  EXPECT_EQ(support::error_of([&] { merge_ivf_files(Context::cpu(), {}, folder / "no.nw"); }).code(),
             ErrorCode::invalid_argument);
 }
 
@@ -235,7 +246,7 @@ TEST(IvfFile, HostileFilesAreHarmless) {
       };
       const std::array<std::filesystem::path, 2> parts = {folder / "index.nw", folder / "bad.nw"};
       refused += is_refused(search) ? 1 : 0;
-      not_merged += is_refused([&] { merge_ivf_files(parts, folder / "merged.nw"); }) ? 1 : 0;
+      not_merged += is_refused([&] { merge_ivf_files(Context::cpu(), parts, folder / "merged.nw"); }) ? 1 : 0;
     }
     EXPECT_GT(refused, 20U);
     EXPECT_GT(not_merged, 20U);

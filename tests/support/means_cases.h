@@ -17,6 +17,7 @@ namespace nearwise::support {
 // Everything that centroid_means writes.
 struct Means {
   std::vector<float> means;
+  std::vector<double> sums;
   std::vector<std::uint32_t> members;
   std::vector<std::uint64_t> ends;
   std::vector<double> errors;
@@ -56,7 +57,8 @@ inline Means means_of(const Context& context, const MeansCase& made) {
   const Rows data(generate(made.kind, made.rows, made.dim, made.seed), made.type, made.layout);
   const Rows points(generate(Kind::normal, made.clusters, made.dim, made.seed + 1), ElementType::f32);
   const std::vector<std::uint32_t> nearest = uneven_assignment(made);
-  Means found = {std::vector<float>(made.clusters * made.dim, -7), std::vector<std::uint32_t>(made.rows),
+  Means found = {std::vector<float>(made.clusters * made.dim, -7),
+                 std::vector<double>(made.clusters * made.dim, -7), std::vector<std::uint32_t>(made.rows),
                  std::vector<std::uint64_t>(made.clusters), std::vector<double>(made.clusters, -7)};
   const auto stream = open_stream(context);
   dispatch(&Ops::centroid_means, "centroid_means", *stream,
@@ -66,6 +68,7 @@ inline Means means_of(const Context& context, const MeansCase& made) {
                .centroids = {reinterpret_cast<const float*>(points.view().data()), made.clusters, made.dim},
                .metric = made.metric,
                .means = {found.means.data(), made.clusters, made.dim},
+               .sums = {found.sums.data(), made.clusters, made.dim},
                .members = found.members,
                .ends = found.ends,
                .errors = found.errors});

@@ -42,7 +42,7 @@ class ExactReplica(Replica):
     def search(self, queries: np.ndarray, first: int, last: int, k: int) -> nearwise.Neighbors:
         found = _some(self._prepared.knn, queries, first, last, k, short_rows="pad")
         np.add(found.ids, self._first, out=found.ids, where=found.ids >= 0)  # numbered through all parts
-        return found
+        return _narrowed(found)
 
 
 class IvfReplica(Replica):
@@ -57,7 +57,14 @@ class IvfReplica(Replica):
         )
 
     def search(self, queries: np.ndarray, first: int, last: int, k: int, probes: int) -> nearwise.Neighbors:
-        return _some(self._index.search, queries, first, last, k, probes=probes)
+        return _narrowed(_some(self._index.search, queries, first, last, k, probes=probes))
+
+
+def _narrowed(found: nearwise.Neighbors) -> nearwise.Neighbors:
+    """Ids in 32 bits where they fit: a third less to send. Who joins the answers makes them 64 again."""
+    if found.ids.size and found.ids.max() > np.iinfo(np.int32).max:
+        return found
+    return found._replace(ids=found.ids.astype(np.int32))
 
 
 def _some(search: Any, queries: np.ndarray, first: int, last: int, k: int, **options: Any) -> nearwise.Neighbors:

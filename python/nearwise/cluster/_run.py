@@ -15,6 +15,8 @@ from nearwise.cluster._seconds import seconds
 
 
 _SECONDS_BETWEEN_COUNTS = 1.0  # of the cluster's CPUs
+_MOST_BYTES_WITH_A_TASK = 64 << 10
+_TASKS_FOR_A_PLACE = 2  # one that runs, one that waits: Ray begins it at once, while we are still told of the first
 
 
 class _Attempt(NamedTuple):
@@ -65,11 +67,11 @@ def run(
 
 
 @ray.remote(max_retries=0)  # counted by the caller, who knows the time, too
-def _run_task(plan: bytes, task: str) -> str:
+def _run_task(plan: bytes, task: str) -> Any:
     return _opened(plan).run_task(task)
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=2)
 def _opened(plan: bytes) -> Any:
     """Made once in every process, not once for every task."""
     return pickle.loads(plan)
@@ -82,11 +84,13 @@ class _Execution:
         threads: int,
         retries: int,
         timeout: float,
-        on_task: Optional[Callable[[str, str], Any]],
+        on_task: Optional[Callable[[str, Any], Any]],
         report: Optional[Callable[[int, int], Any]],
     ) -> None:
         self._plan = plan.with_threads(threads)
-        self._pickled = ray.cloudpickle.dumps(self._plan)
+        pickled = ray.cloudpickle.dumps(self._plan)
+        # A large one, once for each machine; a small one with every task: nobody need fetch it.
+        self._pickled = ray.put(pickled) if len(pickled) > _MOST_BYTES_WITH_A_TASK else pickled
         self._threads = threads
         self._retries = retries
         self._timeout = timeout
@@ -124,17 +128,19 @@ class _Execution:
                 ray.cancel(reference, force=True)  # Ctrl-C must not leave processes at work behind
 
     def _begin_ready(self) -> None:
-        """Begins as many tasks as there is room for: what is begun then runs, and its time is its own."""
+        """Begins as many tasks as there is room for, and some that wait their turn."""
         now = time.monotonic()
         if now - self._counted > _SECONDS_BETWEEN_COUNTS:
             self._capacity = sum(int(node.cpus // self._threads) for node in nodes())
             self._counted = now
         waiting = []
         for name in self._waiting:  # in an order in which they can run: one look is enough
-            if len(self._running) >= self._capacity or not self._done.issuperset(self._tasks[name].after):
+            full = len(self._running) >= _TASKS_FOR_A_PLACE * self._capacity
+            if full or not self._done.issuperset(self._tasks[name].after):
                 waiting.append(name)
             elif self._plan.is_done(name):
-                self._end(name, self._plan.run_task(name))  # it says so, and does nothing
+                # Asked how, it does nothing but say so; that takes as long as a short task, for hundreds not needed.
+                self._end(name, self._plan.run_task(name) if self._on_task is not None else "done before")
             else:
                 self._begin(name)
         self._waiting = waiting
@@ -144,7 +150,7 @@ class _Execution:
         reference = _run_task.options(**resources).remote(self._pickled, name)
         self._running[reference] = _Attempt(name, time.monotonic())
 
-    def _end(self, name: str, outcome: str) -> None:
+    def _end(self, name: str, outcome: Any) -> None:
         self._done.add(name)
         if self._on_task is not None:
             self._on_task(name, outcome)
@@ -161,6 +167,9 @@ class _Execution:
                 raise error.cause from None
             except ray.exceptions.RayError as error:
                 self._again(attempt.task, f"{type(error).__name__}: {error}")
+        now = time.monotonic()
+        for reference in list(self._running)[self._capacity :]:  # time runs for those that can
+            self._running[reference] = self._running[reference]._replace(begun=now)
         for reference, attempt in list(self._running.items()):
             if time.monotonic() - attempt.begun > self._timeout:
                 del self._running[reference]

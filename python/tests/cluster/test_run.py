@@ -1,4 +1,4 @@
-"""Tasks of a plan on several nodes: each done once, in order, whoever dies."""
+"""Tasks of plans and of k-means on several nodes: each done once, in order, whoever dies."""
 
 import os
 import signal
@@ -12,6 +12,7 @@ import nearwise
 import nearwise.cluster
 import numpy as np
 import pytest
+from nearwise.cluster import _kmeans
 from ray import cloudpickle
 from ray_nodes import ray, wait_for
 
@@ -187,3 +188,95 @@ def test_a_graph_built_while_a_worker_and_a_node_die(cluster, tmp_path):
     finish()
     assert sorted(ended) == sorted(task.name for task in plan("cluster").tasks)
     assert (tmp_path / "cluster" / "graph.nw").read_bytes() == (tmp_path / "alone" / "graph.nw").read_bytes()
+
+
+class Local:
+    """What `run` does, in this process and in the opposite order."""
+
+    def __call__(self, work, on_task):
+        for task in reversed(work.tasks):
+            on_task(task.name, work.run_task(task.name))
+
+
+class Deadly:
+    """A round of k-means whose third block kills the process that takes it first."""
+
+    def __init__(self, work, mark):
+        self.work, self.mark, self.tasks = work, mark, work.tasks
+
+    def with_threads(self, threads):
+        return self
+
+    def is_done(self, name):
+        return False
+
+    def run_task(self, name):
+        if name == "2" and not self.mark.exists():
+            self.mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.work.run_task(name)
+
+
+def assert_same_training(found, expected):
+    for name in ("centroids", "sizes", "errors"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), name)
+    assert found.converged == expected.converged
+
+
+@pytest.fixture
+def kmeans_file(tmp_path):
+    random = np.random.default_rng(6)
+    rows = random.standard_normal((20, 24))[random.integers(20, size=9_000)] + random.standard_normal((9_000, 24)) / 4
+    nearwise.write_vectors(tmp_path / "rows.fbin", rows.astype(np.float32))
+    return tmp_path / "rows.fbin"
+
+
+def test_kmeans_by_blocks(cluster, kmeans_file, tmp_path, metric="cosine"):
+    rows = nearwise.read_vectors(kmeans_file)
+    # All at one place: most clusters are empty at first, and are split.
+    options = {"metric": metric, "iterations": 5, "tolerance": 0, "initial": rows[[7] * 12]}
+    one_block = nearwise.cluster.train_kmeans(kmeans_file, 12, threads=4, **options)
+    assert_same_training(one_block, nearwise.train_kmeans(rows, 12, **options))
+    reports = []
+    found = nearwise.cluster.train_kmeans(
+        kmeans_file, 12, block_rows=1000, threads=4, progress=lambda *pair: reports.append(pair), **options
+    )
+    assert reports[0] == (1, 45) and reports[-1] == (45, 45)
+    assert found.sizes.min() > 0 and found.sizes.sum() == 9_000
+
+    file = _kmeans._File(str(kmeans_file), *rows.shape, 1000, metric, 0, 0)
+    start = nearwise.seed_kmeans(rows, 12, metric=metric, initial=options["initial"])
+    assert_same_training(_kmeans.Training(file, Local()).run(start, 5, 0), found)
+
+    def deadly(work, on_task):
+        nearwise.cluster.run(Deadly(work, tmp_path / type(work).__name__), threads=4, on_task=on_task)
+
+    assert_same_training(_kmeans.Training(file, deadly).run(start, 5, 0), found)
+    assert (tmp_path / "_Round").exists() and (tmp_path / "_SplitRound").exists()
+
+
+def test_kmeans_seeds_and_refuses_as_in_one_process(cluster, kmeans_file, tmp_path):
+    rows = nearwise.read_vectors(kmeans_file)
+    options = {"iterations": 3, "seed": 4}
+    found = nearwise.cluster.train_kmeans(kmeans_file, 30, threads=4, memory_limit="64MiB", **options)
+    assert_same_training(found, nearwise.train_kmeans(rows, 30, **options))
+    broken = rows.copy()
+    broken[8123, 3] = np.inf
+    nearwise.write_vectors(tmp_path / "broken.fbin", broken)
+    with pytest.raises(ValueError, match="row 8123 holds NaN or infinity"):
+        nearwise.cluster.train_kmeans(tmp_path / "broken.fbin", 3, block_rows=2000, threads=4, initial=rows[:3])
+    with pytest.raises(ValueError, match="clusters"):
+        nearwise.cluster.train_kmeans(kmeans_file, 9_001)
+
+
+def test_sums_of_blocks_are_added_in_one_order():
+    values = np.random.default_rng(3).standard_normal(13) * 10.0 ** np.arange(13)
+    totals = set()
+    for seed in range(20):
+        total = _kmeans.Total()
+        for number in np.random.default_rng(seed).permutation(13):
+            total.add(int(number), values[number])
+        totals.add(total.take())
+    a = values
+    pairs = [a[i] + a[i + 1] for i in range(0, 12, 2)]
+    assert totals == {((pairs[0] + pairs[1]) + (pairs[2] + pairs[3])) + ((pairs[4] + pairs[5]) + a[12])}

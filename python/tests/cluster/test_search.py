@@ -11,6 +11,7 @@ import nearwise
 import nearwise.cluster
 import numpy as np
 import pytest
+from nearwise.cluster import _replica
 from ray_nodes import ray, wait_for
 from samples import assert_same, random_rows
 
@@ -83,6 +84,14 @@ def test_inverted_files_are_the_whole(cluster, index, index_files, queries):
         reports = []
         search.search(queries, 1, progress=lambda done, total: reports.append((done, total)))
         assert reports[-1] == (3000, 3000) and [done for done, _ in reports] == sorted(done for done, _ in reports)
+
+
+def test_ids_are_sent_in_32_bits_where_they_fit():
+    for largest, dtype in ((2**31 - 1, np.int32), (2**31, np.int64)):
+        given = nearwise.Neighbors(np.array([[0, largest, -1]]), np.array([[0, 1, np.inf]], np.float32))
+        sent = _replica._narrowed(given)
+        assert sent.ids.dtype == dtype
+        assert_same(nearwise.merge_neighbors([sent], 3), given)
 
 
 def test_replicas_are_on_different_nodes(cluster, index_files):

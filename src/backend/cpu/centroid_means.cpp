@@ -2,7 +2,7 @@
 // rows, and needs no accumulator but its own. Clusters of many rows are cut into pieces of a fixed number of them, whose
 // sums are added in order: the cut does not depend on the threads.
 #include <algorithm>
-#include <cmath>
+#include <span>
 #include <vector>
 
 #include "backend/cpu/kernels/sum_rows.h"
@@ -10,7 +10,6 @@
 #include "backend/cpu/stream.h"
 #include "core/checked.h"
 #include "core/cluster_members.h"
-#include "core/distance.h"
 
 namespace nearwise::cpu {
 namespace {
@@ -115,18 +114,9 @@ class Means {
   }
 
   void write_mean(std::size_t cluster, std::size_t size, const double* sums) const {
-    double divisor = static_cast<double>(size);
-    if (args_.metric != Metric::sqeuclidean) {
-      double lanes[distance_lanes] = {};
-      for (std::size_t i = 0; i < padded_dim_; ++i) lanes[i % distance_lanes] += sums[i] * sums[i];
-      divisor = std::sqrt(sum_of_lanes(lanes));
-    }
-    const auto mean = args_.means.row(cluster);
-    if (divisor == 0) {
-      std::ranges::copy(args_.centroids.row(cluster), mean.begin());
-      return;
-    }
-    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] = static_cast<float>(sums[i] / divisor);
+    const std::span<const double> sum(sums, args_.rows.dim());
+    if (args_.sums.rows() != 0) std::ranges::copy(sum, args_.sums.row(cluster).begin());
+    centroid_from_sum(sum, size, args_.metric, args_.centroids.row(cluster), args_.means.row(cluster));
   }
 
   CpuStream& cpu_;

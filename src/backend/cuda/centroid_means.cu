@@ -2,8 +2,8 @@
 // by the cut that the CPU has, hence the same bits. The host sorts row numbers, gathers rows and divides: that is little
 // beside reading all rows, and they lie there.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
+#include <span>
 
 #include "backend/cuda/device_buffer.h"
 #include "backend/cuda/device_scope.h"
@@ -15,7 +15,6 @@
 #include "backend/cuda/working_memory.h"
 #include "core/checked.h"
 #include "core/cluster_members.h"
-#include "core/distance.h"
 
 namespace nearwise::gpu {
 namespace {
@@ -184,20 +183,10 @@ class Means {
 
   // From cluster_sums_, which are zero where there are no members.
   void write_mean(std::size_t cluster, std::size_t size) {
-    const auto mean = args_.means.row(cluster);
+    const std::span<const double> sum(cluster_sums_.data(), shape_.dim);
     args_.errors[cluster] = size == 0 ? 0 : cluster_sums_[shape_.dim];
-    double divisor = static_cast<double>(size);
-    if (size != 0 && args_.metric != Metric::sqeuclidean) {
-      double lanes[distance_lanes] = {};
-      for (std::size_t i = 0; i < shape_.dim; ++i)
-        lanes[i % distance_lanes] += cluster_sums_[i] * cluster_sums_[i];
-      divisor = std::sqrt(sum_of_lanes(lanes));
-    }
-    if (divisor == 0) {
-      std::ranges::copy(args_.centroids.row(cluster), mean.begin());
-      return;
-    }
-    for (std::size_t i = 0; i < shape_.dim; ++i) mean[i] = static_cast<float>(cluster_sums_[i] / divisor);
+    if (args_.sums.rows() != 0) std::ranges::copy(sum, args_.sums.row(cluster).begin());
+    centroid_from_sum(sum, size, args_.metric, args_.centroids.row(cluster), args_.means.row(cluster));
   }
 
   const CudaStream& stream_;
