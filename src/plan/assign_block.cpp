@@ -22,6 +22,11 @@ void assign_block(const Context& context, const GraphWork& work, std::size_t pas
   MemoryBudget& budget = *context.state().budget;
   Buffer<std::uint32_t> cells(budget, rows.rows() * overlap);
   CellSearch(context, work, trained.centroids).find(rows, trained.rule, cells.span());
+  // From here on by their places in the order of groups.
+  std::vector<std::uint32_t> place_of(trained.centroids.rows());
+  for (std::uint32_t place = 0; place < place_of.size(); ++place) place_of[trained.order(place, 0)] = place;
+  for (std::uint32_t& cell : cells.span())
+    if (cell != no_row) cell = place_of[cell];
   // By cell, and in each by row.
   std::vector<std::uint64_t> ends(trained.centroids.rows() + 1, 0);
   for (const std::uint32_t cell : cells.span())

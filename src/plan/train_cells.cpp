@@ -60,8 +60,8 @@ void train_cells(const Context& context, const GraphWork& work, std::size_t pass
                          {"foreseen_recall", chosen.foreseen}});
   writer.write_section("group_ends",
                        MatrixView<const std::uint64_t>(groups.ends.data(), groups.ends.size(), 1));
-  writer.begin_section("centroids", container::Element::f32, {.columns = centroids.cols()});
-  for (const std::uint32_t cell : groups.order) writer.append(std::as_bytes(centroids.row(cell)));
+  writer.write_section("order", MatrixView<const std::uint32_t>(groups.order.data(), groups.order.size(), 1));
+  writer.write_section("centroids", MatrixView<const float>(centroids));
   writer.commit();
 }
 
