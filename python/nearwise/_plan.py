@@ -172,8 +172,8 @@ def plan_graph(
     >>> nearwise.write_vectors(path, np.random.default_rng(1).random((1000, 4), dtype=np.float32))
     >>> plan = nearwise.plan_graph(path, os.path.join(folder, "work"), os.path.join(folder, "graph.nw"), memory_limit="64MiB")
     >>> [task.name for task in plan.tasks if not task.if_needed]
-    ['train-0', 'assign-0-0000', 'build-0-0000', 'merge-0-0000', 'measure-0', 'finish']
-    >>> plan.run_task("train-0"), plan.run_task("train-0")
+    ['sample', 'train-0', 'assign-0-0000', 'build-0-0000', 'merge-0-0000', 'measure-0', 'finish']
+    >>> plan.run_task("sample"), plan.run_task("sample")
     ('done', 'done before')
     >>> plan.run()
     >>> plan.load().reached

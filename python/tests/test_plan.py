@@ -77,6 +77,6 @@ def test_refusals(path):
     with pytest.raises(nearwise.Error) as error:
         nearwise.plan_graph(path, path.parent / "a", path.parent / "a.nw", memory_limit="1MiB")
     assert error.value.code == "out_of_memory"
-    plan.run_task("train-0")
+    plan.run_task("sample")
     with pytest.raises(ValueError, match="another plan"):
         plan_in(path, "work", degree=3).run()

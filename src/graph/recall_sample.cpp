@@ -27,20 +27,31 @@ RecallSample::RecallSample(const Context& context, const RowsView& rows, std::si
       metric_(metric),
       degree_(std::min(degree, rows.rows() - 1)),
       sample_(context, rows.slice(0, among), std::min(count, among),
-              random_stream(context.seed(), Draw::recall)),
-      limits_(sample_.view().rows()) {
+              random_stream(context.seed(), Draw::recall)) {
+  exact_.limits.resize(sample_.view().rows());
   const Neighbors nearest = knn(context, sample_.view(), rows, degree_ + 1, {.metric = metric});
-  nearest_.reserve(limits_.size() * degree_);
-  for (std::size_t i = 0; i < limits_.size(); ++i) {
+  exact_.nearest.reserve(size() * degree_);
+  for (std::size_t i = 0; i < size(); ++i) {
     // Without the row itself, wherever it stands; among many duplicates it may not be there at all.
     std::size_t kept = 0;
     for (std::size_t rank = 0; kept < degree_; ++rank) {
       if (nearest.ids(i, rank) == static_cast<Id>(sample_.number(i))) continue;
-      nearest_.push_back(nearest.ids(i, rank));
-      limits_[i] = sort_key(metric, nearest.distances(i, rank));
+      exact_.nearest.push_back(nearest.ids(i, rank));
+      exact_.limits[i] = sort_key(metric, nearest.distances(i, rank));
       ++kept;
     }
   }
+}
+
+RecallSample::RecallSample(const Context& context, const RowsView& rows, std::size_t degree, Metric metric,
+                           std::size_t count, Exact exact)
+    : context_(context),
+      rows_(rows),
+      metric_(metric),
+      degree_(std::min(degree, rows.rows() - 1)),
+      sample_(context, rows, std::min(count, rows.rows()), random_stream(context.seed(), Draw::recall)),
+      exact_(std::move(exact)) {
+  NEARWISE_ASSERT(size() == sample_.view().rows() && exact_.nearest.size() == size() * degree_);
 }
 
 std::uint64_t RecallSample::bytes(const RowsView& rows, std::size_t degree, std::size_t count) {
@@ -59,7 +70,7 @@ std::size_t RecallSample::found(std::size_t index, std::vector<Id> ids) const {
   const double norm = sum_of_squares(own);
   const auto counted = std::ranges::count_if(ids, [&](Id id) {
     row_to_double(rows_, static_cast<std::size_t>(id), other.data());
-    return sort_key(metric_, plain_distance(metric_, own, norm, other)) <= limits_[index];
+    return sort_key(metric_, plain_distance(metric_, own, norm, other)) <= exact_.limits[index];
   });
   return std::min(static_cast<std::size_t>(counted), degree_);
 }
@@ -72,9 +83,8 @@ RecallEstimate RecallSample::estimate(
 RecallEstimate RecallSample::foresee(
     const std::function<bool(std::uint32_t row, std::uint32_t other)>& met) const {
   return estimate_by_index([&](std::size_t index) {
-    const auto nearest = std::span(nearest_).subspan(index * degree_, degree_);
     std::vector<Id> found;
-    std::ranges::copy_if(nearest, std::back_inserter(found),
+    std::ranges::copy_if(nearest(index), std::back_inserter(found),
                          [&](Id id) { return met(sample_.number(index), static_cast<std::uint32_t>(id)); });
     return found;
   });
@@ -82,12 +92,16 @@ RecallEstimate RecallSample::foresee(
 
 RecallEstimate RecallSample::estimate_by_index(
     const std::function<std::vector<Id>(std::size_t index)>& neighbors) const {
-  std::vector<std::size_t> counts(limits_.size());
+  std::vector<std::size_t> counts(size());
   context_.state().threads->for_each(divide_up(counts.size(), task_rows), [&](std::size_t task) {
     const DefaultFloatEnvironment environment;
     for (std::size_t i = task * task_rows; i < std::min(counts.size(), (task + 1) * task_rows); ++i)
       counts[i] = found(i, neighbors(i));
   });
+  return estimate_of(counts);
+}
+
+RecallEstimate RecallSample::estimate_of(std::span<const std::size_t> counts) const {
   // In whole numbers: the mean is rounded once.
   std::uint64_t sum = 0;
   std::uint64_t squares = 0;

@@ -1,5 +1,6 @@
-// build: the members of a group's cells meet, and then the neighbours of their neighbours until a sample of them shows the
-// recall; batch by batch. What is written may be of rows that are in several batches and groups: merge takes the best.
+// build: the members of a group's cells meet, and then, where cells alone are not enough for the recall, the neighbours of
+// their neighbours until a sample of them shows it; batch by batch. What is written may be of rows that are in several batches
+// and groups: merge takes the best.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,24 +9,34 @@
 #include <vector>
 
 #include "backend/context_state.h"
+#include "core/checked.h"
 #include "graph/recall_sample.h"
 #include "io/container_writer.h"
 #include "plan/graph_work.h"
 #include "plan/group_rows.h"
+#include "plan/trained_cells.h"
 
 namespace nearwise::plan {
 namespace {
 
 // Neighbours in other groups may be missed: of what may be missing, so much is left to them.
 constexpr double share_left_to_groups = 0.7;
+// Rows that a thread gathers at a time.
+constexpr std::size_t task_rows = 4096;
 
 Buffer<std::byte> gather(const Context& context, const GraphWork& work, const GroupRows& group) {
   const VectorFile file = work.open();
   const std::size_t row_bytes = work.shape.row_bytes();
   Buffer<std::byte> gathered(*context.state().budget, group.rows().size() * row_bytes);
-  // In the order of the file, which is read once from front to back.
-  for (const std::uint32_t place : group.by_row())
-    std::memcpy(gathered.data() + place * row_bytes, file.rows().row(group.rows()[place]), row_bytes);
+  // In the order of the file, which is read from front to back by every thread: where pages come from a disk, as many are waited
+  // for at a time.
+  const auto by_row = group.by_row();
+  context.state().threads->for_each(divide_up(by_row.size(), task_rows), [&](std::size_t task) {
+    context.state().cancel.check();
+    const std::size_t first = task * task_rows;
+    for (const std::uint32_t place : by_row.subspan(first, std::min(task_rows, by_row.size() - first)))
+      std::memcpy(gathered.data() + place * row_bytes, file.rows().row(group.rows()[place]), row_bytes);
+  });
   return gathered;
 }
 
@@ -70,6 +81,7 @@ void write(ContainerWriter& writer, std::size_t batch, const GroupRows& group, c
 
 void build_group(const Context& context, const GraphWork& work, std::size_t pass, std::size_t group) {
   const KnnGraphOptions options = work.graph_options();
+  const bool is_enough = TrainedCells(work, pass).is_enough;
   GroupRows batches(context, work, pass, group);
   ContainerWriter writer(work.file_of(build_name(pass, group)), "graph_group");
   std::size_t count = 0;
@@ -81,7 +93,7 @@ void build_group(const Context& context, const GraphWork& work, std::size_t pass
                              rows.rows() * options.degree * (sizeof(Id) + sizeof(float)));
     graph::Builder builder(context, rows, options, work.shape.tuning);
     builder.join(batches.pieces());
-    ascend(context, rows, work, batches.nearest_rows(), builder);
+    if (!is_enough) ascend(context, rows, work, batches.nearest_rows(), builder);
     write(writer, count, batches, builder.finish());
   }
   writer.write_metadata({{"batches", count}});

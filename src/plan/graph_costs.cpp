@@ -10,16 +10,22 @@
 namespace nearwise::plan {
 namespace {
 
-// Groups in which a row is, on average: a guess; 4.8 was seen on the synthetic set (docs/scale.md).
-double copies(const GraphShape& shape) { return shape.groups == 1 ? 1 : 3; }
+double as_double(std::size_t number) { return static_cast<double>(number); }
+std::uint64_t as_bytes(double bytes) { return static_cast<std::uint64_t>(std::ceil(bytes)); }
+
+// Groups in which a row is, and cells, on average: guesses, before a sample has told (docs/scale.md has what was seen).
+double copies(const GraphShape& shape) { return shape.groups == 1 ? 1 : 2.5; }
+double usual_overlap(const GraphShape& shape) { return std::min(4.0, as_double(shape.overlap)); }
+// Beyond some thousands an inverted file is asked, of whose lists a row looks at some.
+double searched_cells(const GraphShape& shape) {
+  return std::min(as_double(shape.cells),
+                  as_double(shape.searched_cells) + 40 * std::sqrt(as_double(shape.cells)));
+}
 // A pair of a cell takes so many times as long as one of exact search (graph/builder.cpp).
 constexpr double cell_pair = 2;
 // Iterations of k-means, and one assignment.
 constexpr double training_rounds = 5;
 constexpr std::uint64_t file_bytes = 8192;
-
-double as_double(std::size_t number) { return static_cast<double>(number); }
-std::uint64_t as_bytes(double bytes) { return static_cast<std::uint64_t>(std::ceil(bytes)); }
 
 }  // namespace
 
@@ -43,15 +49,25 @@ GraphCosts measure_costs(const Context& context, const RowsView& rows, Metric me
           .merged = 1e-7 / context.threads()};
 }
 
-PlannedTask cost_of_train(const GraphShape& shape, const GraphCosts& costs) {
+PlannedTask cost_of_sample(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
+  PlannedTask task;
+  task.read_bytes = shape.rows * shape.row_bytes();
+  task.written_bytes = shape.measured_rows * (degree * sizeof(Id) + sizeof(float)) + 3 * file_bytes;
+  task.seconds = costs.pair * as_double(shape.rows) * as_double(shape.measured_rows);
+  return task;
+}
+
+PlannedTask cost_of_train(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
   const double centroids =
       shape.cells <= 256 ? as_double(shape.cells) : 2 * std::sqrt(as_double(shape.cells));
-  const double weighed = std::min(as_double(shape.sampled_rows), 65'536.0) * as_double(shape.cells);
+  const std::size_t foreseen = shape.measured_rows * (degree + 1);
+  const std::size_t weighed = std::min(shape.sampled_rows, GraphShape::weighed_rows);
   PlannedTask task;
-  task.read_bytes = shape.sampled_rows * shape.row_bytes();
+  task.read_bytes = (shape.sampled_rows + foreseen) * shape.row_bytes();
   task.written_bytes = shape.cells * shape.dim * sizeof(float) + file_bytes;
-  task.seconds = costs.gathered * as_double(shape.sampled_rows) +
-                 costs.pair * (training_rounds * as_double(shape.sampled_rows) * centroids + weighed);
+  task.seconds = costs.gathered * as_double(shape.sampled_rows + foreseen) +
+                 costs.pair * (training_rounds * as_double(shape.sampled_rows) * centroids +
+                               as_double(foreseen + weighed) * searched_cells(shape));
   return task;
 }
 
@@ -60,20 +76,18 @@ PlannedTask cost_of_assign(const GraphShape& shape, const GraphCosts& costs, std
   PlannedTask task;
   task.read_bytes = rows * shape.row_bytes() + shape.cells * shape.dim * sizeof(float);
   task.written_bytes = rows * shape.overlap * 2 * sizeof(std::uint32_t) + 4 * file_bytes;
-  // Beyond some thousands an inverted file is asked, of whose lists a row looks at some.
-  const double searched = std::min(as_double(shape.cells), 4096 + 40 * std::sqrt(as_double(shape.cells)));
-  task.seconds = costs.pair * as_double(rows) * searched;
+  task.seconds = costs.pair * as_double(rows) * searched_cells(shape);
   return task;
 }
 
 PlannedTask cost_of_build(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
   const double rows = copies(shape) * as_double(shape.rows) / as_double(shape.groups);
-  const double members = as_double(shape.rows * shape.overlap) / as_double(shape.groups);
-  const double cell_rows = as_double(shape.rows * shape.overlap) / as_double(shape.cells);
+  const double members = as_double(shape.rows) * usual_overlap(shape) / as_double(shape.groups);
+  const double cell_rows = as_double(shape.rows) * usual_overlap(shape) / as_double(shape.cells);
   PlannedTask task;
   task.read_bytes = as_bytes(rows * as_double(shape.row_bytes()) + members * 8);
   task.written_bytes = as_bytes(rows * as_double(4 + degree * 8)) + 4 * file_bytes;
-  task.seconds = costs.gathered * rows + costs.pair * (cell_pair * members * cell_rows + rows * 1000);
+  task.seconds = costs.gathered * rows + costs.pair * cell_pair * members * cell_rows;
   return task;
 }
 
@@ -87,11 +101,12 @@ PlannedTask cost_of_merge(const GraphShape& shape, const GraphCosts& costs, std:
   return task;
 }
 
-PlannedTask cost_of_measure(const GraphShape& shape, const GraphCosts& costs) {
+PlannedTask cost_of_measure(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
+  const std::size_t looked_at = shape.measured_rows * (degree + 1);
   PlannedTask task;
-  task.read_bytes = shape.rows * shape.row_bytes();
+  task.read_bytes = looked_at * shape.row_bytes();
   task.written_bytes = 2 * file_bytes;
-  task.seconds = costs.pair * as_double(shape.rows) * as_double(shape.measured_rows);
+  task.seconds = costs.gathered * as_double(looked_at);
   return task;
 }
 

@@ -16,12 +16,13 @@ struct GraphCosts {
 GraphCosts measure_costs(const Context& context, const RowsView& rows, Metric metric);
 
 // Bytes and seconds of each kind of task; names and order are the caller's.
-PlannedTask cost_of_train(const GraphShape& shape, const GraphCosts& costs);
+PlannedTask cost_of_sample(const GraphShape& shape, const GraphCosts& costs, std::size_t degree);
+PlannedTask cost_of_train(const GraphShape& shape, const GraphCosts& costs, std::size_t degree);
 PlannedTask cost_of_assign(const GraphShape& shape, const GraphCosts& costs, std::size_t block);
 PlannedTask cost_of_build(const GraphShape& shape, const GraphCosts& costs, std::size_t degree);
 PlannedTask cost_of_merge(const GraphShape& shape, const GraphCosts& costs, std::size_t degree,
                           std::size_t block);
-PlannedTask cost_of_measure(const GraphShape& shape, const GraphCosts& costs);
+PlannedTask cost_of_measure(const GraphShape& shape, const GraphCosts& costs, std::size_t degree);
 PlannedTask cost_of_finish(const GraphShape& shape, const GraphCosts& costs, std::size_t degree);
 
 }  // namespace nearwise::plan

@@ -18,7 +18,7 @@ namespace plan {
 namespace {
 
 // Another number, where other work is done for the same options.
-constexpr int version_of_work = 1;
+constexpr int version_of_work = 2;
 
 void check(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
   require(context.place().kind == DeviceKind::cpu, "plan_graph: a context on the host expected, given {}",
@@ -53,7 +53,6 @@ class Tasks {
     if (pass_ != 0) {
       task.planned.if_needed = true;
       task.decided_by = measure_name(pass_ - 1);
-      if (task.planned.after.empty()) task.planned.after.push_back(task.decided_by);
       task.needed = [work = work_, pass = pass_] { return !reached(*work, pass - 1); };
     }
     state_.tasks.push_back(std::move(task));
@@ -77,14 +76,24 @@ void add_pass(Tasks& tasks, const Context& context, const GraphWork& work, const
   const GraphShape& shape = work.shape;
   const std::size_t degree = work.options.degree;
   tasks.begin_pass(pass);
-  tasks.add(train_name(pass), {}, train_memory(context, shape, work.options.metric),
-            cost_of_train(shape, costs),
+  const auto merged = [&](std::size_t of) {
+    return names(shape.blocks, [&](std::size_t block) { return merge_name(of, block); });
+  };
+  std::vector<std::string> before;
+  if (pass != 0) {
+    before = merged(pass - 1);
+    before.insert(before.begin(), measure_name(pass - 1));
+  }
+  before.emplace_back(sample_name);
+  tasks.add(train_name(pass), std::move(before), train_memory(context, shape, work.options),
+            cost_of_train(shape, costs, degree),
             [pass](const Context& own, const GraphWork& of) { train_cells(own, of, pass); });
   for (std::size_t block = 0; block < shape.blocks; ++block)
     tasks.add(assign_name(pass, block), {train_name(pass)}, assign_memory(shape),
               cost_of_assign(shape, costs, block),
               [pass, block](const Context& own, const GraphWork& of) { assign_block(own, of, pass, block); });
-  const auto assigned = names(shape.blocks, [&](std::size_t block) { return assign_name(pass, block); });
+  auto assigned = names(shape.blocks, [&](std::size_t block) { return assign_name(pass, block); });
+  assigned.push_back(train_name(pass));
   const std::uint64_t memory_of_build = build_memory(context, shape, work.options);
   for (std::size_t group = 0; group < shape.groups; ++group)
     tasks.add(build_name(pass, group), assigned, memory_of_build, cost_of_build(shape, costs, degree),
@@ -97,9 +106,10 @@ void add_pass(Tasks& tasks, const Context& context, const GraphWork& work, const
               cost_of_merge(shape, costs, degree, block),
               [pass, block](const Context& own, const GraphWork& of) { merge_block(own, of, pass, block); });
   }
-  tasks.add(measure_name(pass),
-            names(shape.blocks, [&](std::size_t block) { return merge_name(pass, block); }),
-            measure_memory(shape, work.options), cost_of_measure(shape, costs),
+  std::vector<std::string> measured = merged(pass);
+  measured.emplace_back(sample_name);
+  tasks.add(measure_name(pass), std::move(measured), measure_memory(shape, work.options),
+            cost_of_measure(shape, costs, degree),
             [pass](const Context& own, const GraphWork& of) { measure_graph(own, of, pass); });
 }
 
@@ -126,42 +136,45 @@ VectorFile GraphWork::open() const {
   return file;
 }
 
+Plan plan_of(const Context& context, const GraphWork& given) {
+  const auto work = std::make_shared<const GraphWork>(given);
+  const GraphShape& shape = work->shape;
+  const GraphPlanOptions& options = work->options;
+  auto state = std::make_unique<Plan::State>();
+  state->folder = work->files.work;
+  state->output = work->files.output;
+  state->memory_limit = context.memory_limit();
+  state->seed = context.seed();
+  state->identity = {
+      {"kind", "graph"},          {"version", version_of_work},
+      {"rows", shape.rows},       {"dim", shape.dim},
+      {"type", name(shape.type)}, {"checksum", fmt::format("{:016x}", input_checksum(work->files.vectors))},
+      {"degree", options.degree}, {"metric", name(options.metric)},
+      {"recall", options.recall}, {"memory_limit", context.memory_limit()},
+      {"seed", context.seed()}};
+  const GraphCosts costs = measure_costs(context, work->open().rows(), options.metric);
+  Tasks tasks(*state, work);
+  tasks.add(sample_name, {}, sample_memory(shape, options), cost_of_sample(shape, costs, options.degree),
+            take_sample);
+  std::vector<std::string> measured;
+  for (std::size_t pass = 0; pass < GraphWork::passes; ++pass) {
+    add_pass(tasks, context, *work, costs, pass);
+    measured.push_back(measure_name(pass));
+  }
+  tasks.begin_pass(0);
+  tasks.add(finish_name, measured, 0, cost_of_finish(shape, costs, options.degree), publish_graph);
+  state->tasks.back().output = work->files.output;
+  return Plan(std::move(state));
+}
+
 }  // namespace plan
 
 Plan plan_graph(const Context& context, const PlanFiles& files, const GraphPlanOptions& options) {
   require(!files.work.empty() && !files.output.empty(), "plan_graph: a work folder and an output expected");
   const VectorFile file = VectorFile::open(files.vectors);
-  const RowsView rows = file.rows();
-  plan::check(context, rows, options);
-  auto work = std::make_shared<plan::GraphWork>();
-  work->files = files;
-  work->options = options;
-  work->shape = plan::shape_of(context, rows, options);
-
-  auto state = std::make_unique<Plan::State>();
-  state->folder = files.work;
-  state->output = files.output;
-  state->memory_limit = context.memory_limit();
-  state->seed = context.seed();
-  state->identity = {
-      {"kind", "graph"},           {"version", plan::version_of_work},
-      {"rows", rows.rows()},       {"dim", rows.dim()},
-      {"type", name(rows.type())}, {"checksum", fmt::format("{:016x}", plan::input_checksum(files.vectors))},
-      {"degree", options.degree},  {"metric", name(options.metric)},
-      {"recall", options.recall},  {"memory_limit", context.memory_limit()},
-      {"seed", context.seed()}};
-  const plan::GraphCosts costs = plan::measure_costs(context, rows, options.metric);
-  plan::Tasks tasks(*state, work);
-  std::vector<std::string> measured;
-  for (std::size_t pass = 0; pass < plan::GraphWork::passes; ++pass) {
-    plan::add_pass(tasks, context, *work, costs, pass);
-    measured.push_back(plan::measure_name(pass));
-  }
-  tasks.begin_pass(0);
-  tasks.add(plan::finish_name, measured, 0, plan::cost_of_finish(work->shape, costs, options.degree),
-            [](const Context& own, const plan::GraphWork& of) { plan::publish_graph(own, of); });
-  state->tasks.back().output = files.output;
-  return Plan(std::move(state));
+  plan::check(context, file.rows(), options);
+  return plan::plan_of(
+      context, {.files = files, .options = options, .shape = plan::shape_of(context, file.rows(), options)});
 }
 
 GraphReport Plan::report() const {

@@ -15,12 +15,11 @@ namespace {
 
 // Rows that a centroid is trained on, as in memory; fewer where they would take more than a sixth of the limit.
 constexpr std::size_t rows_per_cell = 32;
-// Groups that a row's cells lie in, on average: decides how many groups there are. Where it is more, batches are cut.
-constexpr double copies = 2.5;
+// Groups that a row's cells lie in, on average, at the most: decides how many groups are planned. Where it is less some stay
+// empty, where it is more batches are cut.
+constexpr double most_copies = 4;
 // Of the memory limit: the rest is for what is not counted on the budget.
 constexpr double share_of_limit = 0.94;
-constexpr std::size_t tile_rows = std::size_t{1} << 16;
-constexpr std::size_t most_weighing_rows = 65'536;
 constexpr std::size_t least_block_rows = 1024;
 constexpr std::size_t most_block_rows = std::size_t{1} << 20;
 constexpr std::size_t usual_blocks = 32;
@@ -44,7 +43,7 @@ std::uint64_t batch_memory(const Context& context, const GraphShape& shape, cons
 // The rows of a batch by the limit alone: the same on every machine, at any number of threads. Whether it will do on this one is
 // looked at afterwards.
 std::size_t batch_by_limit(const GraphShape& shape, const GraphPlanOptions& options, std::uint64_t limit) {
-  constexpr std::uint64_t padding = 256;
+  constexpr std::uint64_t padding = 128;  // of packed rows, and numbers beside each
   const std::uint64_t taken = std::min(shape.tuning.list, 2 * shape.tuning.sample);
   const std::uint64_t of_row = shape.row_bytes() + sizeof(std::uint64_t) +
                                2 * shape.overlap * sizeof(std::uint32_t) + shape.dim * sizeof(float) +
@@ -55,28 +54,41 @@ std::size_t batch_by_limit(const GraphShape& shape, const GraphPlanOptions& opti
   return limit <= fixed ? 0 : (limit - fixed) / of_row;
 }
 
+// Of CellSearch: centroids, copied where there is an index, and packed, a tile of rows, and their answers.
+std::uint64_t cell_search_memory(const GraphShape& shape, std::size_t rows) {
+  const std::size_t tile = std::min(GraphShape::tile_rows, rows);
+  return 2 * shape.cells * shape.dim * sizeof(float) + tile * shape.overlap * (sizeof(Id) + sizeof(float)) +
+         (shape.cells + tile) * (shape.dim * sizeof(float) + 1024) + search_bytes;
+}
+
 }  // namespace
 
-std::uint64_t train_memory(const Context& context, const GraphShape& shape, Metric metric) {
-  const RowsView sample = shaped(shape, shape.sampled_rows);
-  const std::uint64_t centroids = shape.cells * shape.dim * sizeof(float);
-  const KMeansOptions options = {.metric = metric_of_cells(metric)};
-  // In two levels: the second has the rows of one part beside those of all, at most.
-  const auto first_level = static_cast<std::size_t>(std::sqrt(static_cast<double>(shape.cells)));
-  return 2 * graph::RowSample::bytes(sample, shape.sampled_rows) + 2 * centroids +
-         cluster::training_bytes(context, sample, std::max<std::size_t>(1, first_level), options) +
-         std::min(shape.sampled_rows, most_weighing_rows) *
-             (shape.row_bytes() + shape.dim * sizeof(float) + 1024 +
-              shape.overlap * (sizeof(Id) + sizeof(float))) +
+std::uint64_t sample_memory(const GraphShape& shape, const GraphPlanOptions& options) {
+  return measure_memory(shape, options) + shape.measured_rows * (shape.dim * sizeof(float) + 1024) +
          search_bytes;
 }
 
+std::uint64_t train_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options) {
+  const RowsView sample = shaped(shape, shape.sampled_rows);
+  // In two levels: the second has the rows of one part beside those of all, at most.
+  const auto first_level = static_cast<std::size_t>(std::sqrt(static_cast<double>(shape.cells)));
+  const std::uint64_t training =
+      graph::RowSample::bytes(sample, shape.sampled_rows) +
+      cluster::training_bytes(context, sample, std::max<std::size_t>(1, first_level),
+                              {.metric = metric_of_cells(options.metric)});
+  const std::size_t foreseen =
+      std::min(GraphShape::foreseen_rows, shape.measured_rows) * (options.degree + 1);
+  const std::size_t weighed = std::min(shape.sampled_rows, GraphShape::weighed_rows);
+  const std::uint64_t choosing =
+      measure_memory(shape, options) +
+      std::max(foreseen, weighed) * (shape.row_bytes() + shape.overlap * sizeof(std::uint32_t));
+  return graph::RowSample::bytes(sample, shape.sampled_rows) + shape.cells * shape.dim * sizeof(float) +
+         std::max(training, choosing + cell_search_memory(shape, std::max(foreseen, weighed)));
+}
+
 std::uint64_t assign_memory(const GraphShape& shape) {
-  const std::size_t tile = std::min(tile_rows, shape.block_rows);
-  const std::uint64_t centroids = shape.cells * shape.dim * sizeof(float);
-  return 4 * shape.block_rows * shape.overlap * sizeof(std::uint32_t) + 2 * centroids +
-         shape.cells * sizeof(std::uint64_t) + tile * shape.overlap * (sizeof(Id) + sizeof(float)) +
-         (shape.cells + tile) * (shape.dim * sizeof(float) + 1024) + search_bytes;
+  return 4 * shape.block_rows * shape.overlap * sizeof(std::uint32_t) + shape.cells * sizeof(std::uint64_t) +
+         cell_search_memory(shape, shape.block_rows);
 }
 
 std::uint64_t build_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options) {
@@ -89,7 +101,7 @@ std::uint64_t merge_memory(const GraphShape& shape, const GraphPlanOptions& opti
 
 std::uint64_t measure_memory(const GraphShape& shape, const GraphPlanOptions& options) {
   return graph::RecallSample::bytes(shaped(shape, shape.rows), options.degree, shape.measured_rows) +
-         shape.measured_rows * (shape.dim * sizeof(float) + 1024) + search_bytes;
+         shape.measured_rows * options.degree * sizeof(Id);
 }
 
 GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
@@ -114,16 +126,16 @@ GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPla
 
   shape.tuning.overlap = 0;
   shape.batch_rows = std::max(2 * graph::most_cell_rows, batch_by_limit(shape, options, limit));
-  const std::uint64_t least = std::max({train_memory(context, shape, options.metric), assign_memory(shape),
-                                        measure_memory(shape, options), merge_memory(shape, options),
-                                        build_memory(context, shape, options)});
+  const std::uint64_t least =
+      std::max({sample_memory(shape, options), train_memory(context, shape, options), assign_memory(shape),
+                merge_memory(shape, options), build_memory(context, shape, options)});
   if (least > limit)
     fail(ErrorCode::out_of_memory, "plan_graph: the memory limit of {} bytes is too small, {} would do",
          context.memory_limit(),
          static_cast<std::uint64_t>(std::ceil(static_cast<double>(least) / share_of_limit)));
   if (shape.rows > shape.batch_rows)
     shape.groups = std::min(
-        shape.cells, static_cast<std::size_t>(std::ceil(copies * static_cast<double>(shape.rows) /
+        shape.cells, static_cast<std::size_t>(std::ceil(most_copies * static_cast<double>(shape.rows) /
                                                         (0.9 * static_cast<double>(shape.batch_rows)))));
   return shape;
 }

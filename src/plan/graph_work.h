@@ -1,13 +1,14 @@
 // The tasks of a graph by overlapping partitions: sizes they share, the files between them, and the work of each.
 //
-//   train    sample of the rows                  -> cells: centroids, gathered in groups
+//   sample   some rows, all vectors              -> their neighbours by exact search
+//   train    other rows, the sample              -> cells: centroids in groups, and which of them rows are in
 //   assign   a block of rows, the cells          -> their rows by group and cell
 //   build    a group: its rows of all blocks     -> neighbours that they found in each other
 //   merge    a block: what all groups found      -> its rows' best neighbours so far
-//   measure  a sample of rows, all blocks        -> the recall, and whether another pass is needed
+//   measure  the sample, all blocks              -> the recall, and whether another pass is needed
 //   finish   all blocks                          -> the graph
 //
-// All but the last are made once in every pass, which has cells of its own. Work takes nothing but files and this, and gives
+// All but the first and the last are made once in every pass, which has cells of its own. Work takes nothing but files and this, and gives
 // the same bytes at any number of threads.
 #pragma once
 
@@ -15,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string>
 
 #include "graph/builder.h"
@@ -28,7 +28,7 @@ struct GraphShape {
   std::size_t rows = 0;
   std::size_t dim = 0;
   ElementType type = ElementType::f32;
-  std::size_t overlap = 1;       // cells that a row is in
+  std::size_t overlap = 1;       // cells that a row is in, at the most: train chooses
   std::size_t cells = 1;         // of a pass
   std::size_t sampled_rows = 0;  // that they are trained on
   std::size_t groups = 1;        // of cells
@@ -36,7 +36,16 @@ struct GraphShape {
   std::size_t block_rows = 0;
   std::size_t blocks = 1;
   std::size_t measured_rows = 0;
+  std::size_t searched_cells =
+      4096;  // up to here they are compared one by one; of more an inverted file is made
   graph::Tuning tuning;
+
+  // Rows whose cells are searched at a time.
+  static constexpr std::size_t tile_rows = std::size_t{1} << 16;
+  // Of the sample, whose neighbours' cells are searched at a time.
+  static constexpr std::size_t foreseen_rows = 1024;
+  // By which the sizes of groups are told.
+  static constexpr std::size_t weighed_rows = std::size_t{1} << 16;
 
   std::size_t row_bytes() const { return dim * element_size(type); }
   std::size_t first_row(std::size_t block) const { return block * block_rows; }
@@ -47,7 +56,8 @@ struct GraphShape {
 GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPlanOptions& options);
 
 // Bytes on the budget.
-std::uint64_t train_memory(const Context& context, const GraphShape& shape, Metric metric);
+std::uint64_t sample_memory(const GraphShape& shape, const GraphPlanOptions& options);
+std::uint64_t train_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options);
 std::uint64_t assign_memory(const GraphShape& shape);
 std::uint64_t build_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options);
 std::uint64_t merge_memory(const GraphShape& shape, const GraphPlanOptions& options);
@@ -68,6 +78,10 @@ struct GraphWork {
   }
 };
 
+// Its tasks. A shape other than shape_of() is for tests.
+Plan plan_of(const Context& context, const GraphWork& work);
+
+inline constexpr const char* sample_name = "sample";
 std::string train_name(std::size_t pass);
 std::string assign_name(std::size_t pass, std::size_t block);
 std::string build_name(std::size_t pass, std::size_t group);
@@ -75,6 +89,7 @@ std::string merge_name(std::size_t pass, std::size_t block);
 std::string measure_name(std::size_t pass);
 inline constexpr const char* finish_name = "finish";
 
+void take_sample(const Context& context, const GraphWork& work);
 void train_cells(const Context& context, const GraphWork& work, std::size_t pass);
 void assign_block(const Context& context, const GraphWork& work, std::size_t pass, std::size_t block);
 void build_group(const Context& context, const GraphWork& work, std::size_t pass, std::size_t group);
@@ -89,16 +104,6 @@ bool reached(const GraphWork& work, std::size_t pass);
 // Cells are trained and searched by squared distances where a graph has distances.
 inline Metric metric_of_cells(Metric metric) {
   return metric == Metric::euclidean ? Metric::sqeuclidean : metric;
-}
-
-// How many of a row's nearest cells, by their distances, it goes to: cells that are much farther than the nearest hold none of
-// its neighbours. A row in the middle of its cell is in that alone.
-inline std::size_t near_cells(Metric metric, std::span<const float> distances) {
-  constexpr float reach = 3;  // of squared distances, or 1 - cos; chosen, not tuned
-  if (metric == Metric::inner_product) return distances.size();
-  std::size_t count = 1;
-  while (count < distances.size() && distances[count] <= reach * distances[0]) ++count;
-  return count;
 }
 
 // Numbers in files have 32 bits: those of rows, none, and of cells, whose highest bit says that it is the row's nearest.

@@ -9,12 +9,12 @@ namespace {
 
 // Steps towards the longest axis: it need not be found exactly.
 constexpr int axis_steps = 4;
-// Of the cells, a half has at least so many, whatever their mass: bounds the depth.
+// Of the cells, a part has at least one in so many, whatever their mass: bounds the depth.
 constexpr std::size_t least_part = 8;
 
 class Bisection {
  public:
-  Bisection(MatrixView<const float> centroids, std::span<const std::uint32_t> mass)
+  Bisection(MatrixView<const float> centroids, std::span<const double> mass)
       : centroids_(centroids),
         mass_(mass),
         mean_(centroids.cols()),
@@ -22,19 +22,37 @@ class Bisection {
         next_(centroids.cols()),
         along_(centroids.rows()) {}
 
+  // Appends the sizes of the groups.
+  void cut(std::span<std::uint32_t> cells, std::size_t groups, std::vector<std::uint64_t>& sizes) {
+    if (groups == 1) {
+      sizes.push_back(cells.size());
+      return;
+    }
+    sort(cells);
+    const std::size_t left = groups / 2;
+    const std::size_t part = part_by_mass(cells, static_cast<double>(left) / static_cast<double>(groups));
+    cut(cells.first(part), left, sizes);
+    cut(cells.subspan(part), groups - left, sizes);
+  }
+
   void order(std::span<std::uint32_t> cells) {
-    if (cells.size() <= 2) return;
-    if (!find_axis(cells)) return;  // all in one place
-    for (const std::uint32_t cell : cells) along_[cell] = product(cell);
-    std::ranges::sort(cells, [&](std::uint32_t left, std::uint32_t right) {
-      return along_[left] != along_[right] ? along_[left] < along_[right] : left < right;
-    });
-    const std::size_t half = half_by_mass(cells);
+    if (cells.size() <= 2 || !sort(cells)) return;
+    const std::size_t half = part_by_mass(cells, 0.5);
     order(cells.first(half));
     order(cells.subspan(half));
   }
 
  private:
+  // Along the longest axis. False: all are in one place.
+  bool sort(std::span<std::uint32_t> cells) {
+    if (cells.size() < 2 || !find_axis(cells)) return false;
+    for (const std::uint32_t cell : cells) along_[cell] = product(cell);
+    std::ranges::sort(cells, [&](std::uint32_t left, std::uint32_t right) {
+      return along_[left] != along_[right] ? along_[left] < along_[right] : left < right;
+    });
+    return true;
+  }
+
   // Of the cell's place from the mean, with the axis.
   double product(std::uint32_t cell) const {
     double sum = 0;
@@ -73,18 +91,20 @@ class Bisection {
     return true;
   }
 
-  std::size_t half_by_mass(std::span<const std::uint32_t> cells) const {
-    std::uint64_t all = 0;
+  std::size_t part_by_mass(std::span<const std::uint32_t> cells, double share) const {
+    if (cells.size() < 2) return cells.size();
+    double all = 0;
     for (const std::uint32_t cell : cells) all += mass_[cell];
-    std::uint64_t before = 0;
-    std::size_t half = 0;
-    while (half < cells.size() && 2 * (before + mass_[cells[half]]) <= all) before += mass_[cells[half++]];
+    double before = 0;
+    std::size_t part = 0;
+    while (part < cells.size() && before + mass_[cells[part]] / 2 <= share * all)
+      before += mass_[cells[part++]];
     const std::size_t least = std::max<std::size_t>(1, cells.size() / least_part);
-    return std::clamp(half, least, cells.size() - least);
+    return std::clamp(part, least, cells.size() - least);
   }
 
   const MatrixView<const float> centroids_;
-  const std::span<const std::uint32_t> mass_;
+  const std::span<const double> mass_;
   std::vector<double> mean_;
   std::vector<double> axis_;
   std::vector<double> next_;
@@ -93,27 +113,22 @@ class Bisection {
 
 }  // namespace
 
-std::vector<std::uint32_t> order_cells(MatrixView<const float> centroids,
-                                       std::span<const std::uint32_t> mass) {
-  std::vector<std::uint32_t> order(centroids.rows());
-  std::iota(order.begin(), order.end(), 0U);
-  Bisection(centroids, mass).order(order);
-  return order;
+CellGroups cut_cells(MatrixView<const float> centroids, std::span<const double> mass, std::size_t groups) {
+  CellGroups cut;
+  cut.order.resize(centroids.rows());
+  std::iota(cut.order.begin(), cut.order.end(), 0U);
+  Bisection(centroids, mass).cut(cut.order, groups, cut.ends);
+  std::partial_sum(cut.ends.begin(), cut.ends.end(), cut.ends.begin());
+  return cut;
 }
 
-std::vector<std::uint64_t> cut_order(std::span<const std::uint32_t> order,
-                                     std::span<const std::uint32_t> mass, std::size_t groups) {
-  std::uint64_t all = 0;
-  for (const std::uint32_t cell : order) all += mass[cell];
-  std::vector<std::uint64_t> ends;
-  std::uint64_t sum = 0;
-  std::size_t cell = 0;
-  for (std::size_t group = 1; group < groups; ++group) {
-    while (cell < order.size() && sum * groups < all * group) sum += mass[order[cell++]];
-    ends.push_back(cell);
+void order_cells(MatrixView<const float> centroids, std::span<const double> mass, CellGroups& groups) {
+  Bisection bisection(centroids, mass);
+  std::uint64_t begin = 0;
+  for (const std::uint64_t end : groups.ends) {
+    bisection.order(std::span(groups.order).subspan(begin, end - begin));
+    begin = end;
   }
-  ends.push_back(order.size());
-  return ends;
 }
 
 }  // namespace nearwise::plan

@@ -1,4 +1,4 @@
-// Cells in an order in which near ones are together, so that any part of it shares few rows with the rest.
+// Cells in an order in which near ones are together, cut in groups that share few rows.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,16 @@
 
 namespace nearwise::plan {
 
-// Halved again and again across their longest axis, by mass. mass [cells]: the members that each will have, or in proportion.
-std::vector<std::uint32_t> order_cells(MatrixView<const float> centroids,
-                                       std::span<const std::uint32_t> mass);
+struct CellGroups {
+  std::vector<std::uint32_t> order;  // cells, group by group
+  std::vector<std::uint64_t> ends;   // of groups, in the order; some may be empty
+};
 
-// Where each of `groups` parts of like mass ends, in the order. Some may be empty.
-std::vector<std::uint64_t> cut_order(std::span<const std::uint32_t> order,
-                                     std::span<const std::uint32_t> mass, std::size_t groups);
+// Cut in two across the longest axis, by mass, again and again until there are so many groups. mass [cells]: the rows that
+// each will have, or in proportion.
+CellGroups cut_cells(MatrixView<const float> centroids, std::span<const double> mass, std::size_t groups);
+
+// The same inside every group down to single cells, so that parts of a group share few rows too.
+void order_cells(MatrixView<const float> centroids, std::span<const double> mass, CellGroups& groups);
 
 }  // namespace nearwise::plan

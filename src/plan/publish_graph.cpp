@@ -5,9 +5,9 @@
 
 #include "core/check.h"
 #include "graph/metadata.h"
-#include "graph/recall_sample.h"
 #include "io/container_reader.h"
 #include "io/container_writer.h"
+#include "plan/exact_sample.h"
 #include "plan/found_rows.h"
 #include "plan/graph_work.h"
 
@@ -23,8 +23,7 @@ RecallEstimate measure(const Context& context, const GraphWork& work,
                        const std::vector<MergedBlock>& blocks) {
   if (work.shape.rows == 1) return {.value = 1, .low = 1, .high = 1, .rows = 1};
   const VectorFile file = work.open();
-  const graph::RecallSample sample(context, file.rows(), work.options.degree, work.options.metric,
-                                   work.shape.measured_rows);
+  const graph::RecallSample sample = taken_sample(context, work, file.rows());
   return sample.estimate([&](std::uint32_t row) {
     const MergedBlock& block = blocks[row / work.shape.block_rows];
     std::vector<Id> ids;

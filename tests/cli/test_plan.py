@@ -24,11 +24,11 @@ def build(output, work):
 def test_plan_is_told(nearwise, tmp_path):
     make_base(tmp_path, 24_000)
     table = nearwise("plan", "graph", "base.fbin", "--memory", MEMORY).out
-    for stage in ("train", "assign", "build", "merge", "measure", "finish", "all"):
+    for stage in ("sample", "train", "assign", "build", "merge", "measure", "finish", "all"):
         assert f"\n{stage} " in table
     told = nearwise("plan", "graph", "base.fbin", "--memory", MEMORY, "--json").json
     names = [task["name"] for task in told["tasks"]]
-    assert len(set(names)) == len(names) and names[0] == "train-0" and names[-1] == "finish"
+    assert len(set(names)) == len(names) and names[0] == "sample" and names[-1] == "finish"
     for task in told["tasks"]:
         assert set(task["after"]) <= set(names[: names.index(task["name"])])
         assert task["memory_bytes"] <= told["memory_bytes"] <= 40 << 20

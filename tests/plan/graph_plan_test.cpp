@@ -144,7 +144,8 @@ TEST_F(GraphPlan, GoesOnWhereItWasStopped) {
   EXPECT_EQ(result("stopped"), expected);
 
   // What was lost or damaged is made again, and nothing else.
-  for (const char* lost : {"train-0", "assign-0-0003", "build-0-0001", "merge-0-0000", "measure-0"}) {
+  for (const char* lost :
+       {"sample", "train-0", "assign-0-0003", "build-0-0001", "merge-0-0000", "measure-0"}) {
     const fs::path file = folder / "stopped" / (std::string(lost) + ".nw");
     const auto before = read_all(file);
     if (std::string(lost) == "train-0")
@@ -246,11 +247,11 @@ TEST_F(GraphPlan, Refusals) {
   EXPECT_ERROR(plan.run_task(context(), "cook"), invalid_argument, "no task 'cook'");
   EXPECT_ERROR(plan.run_task(context(), "build-0-0000"), invalid_argument, "after 'assign-0-0000'");
   EXPECT_ERROR(plan.run_task(context(), "train-1"), invalid_argument, "after 'measure-0'");
-  EXPECT_ERROR(plan.run_task(context(2, 8), "train-0"), invalid_argument, "seed 7");
-  EXPECT_ERROR(plan.run_task(Context::cpu({.memory_limit = 1 << 20, .seed = 7}), "train-0"), invalid_argument,
+  EXPECT_ERROR(plan.run_task(context(2, 8), "sample"), invalid_argument, "seed 7");
+  EXPECT_ERROR(plan.run_task(Context::cpu({.memory_limit = 1 << 20, .seed = 7}), "sample"), invalid_argument,
                "bytes of memory");
   EXPECT_ERROR(plan.report(), not_found, "work.nw");
-  plan.run_task(context(), "train-0");
+  plan.run_task(context(), "sample");
   EXPECT_ERROR(this->plan("work", {.degree = 9}).run(context()), invalid_argument, "work of another plan");
   {
     const plan::FileLock lock(folder / "work/lock", plan::FileLock::Mode::exclusive);

@@ -33,45 +33,52 @@ bool is_whole(std::vector<std::uint32_t> order) {
 
 TEST(OrderCells, CloudsStayTogether) {
   const Matrix<float> centroids = clouds(8);
-  const std::vector<std::uint32_t> mass(centroids.rows(), 1);
-  const std::vector<std::uint32_t> order = order_cells(centroids, mass);
-  EXPECT_TRUE(is_whole(order));
-  std::size_t changes = 0;
-  for (std::size_t i = 1; i < order.size(); ++i) changes += order[i] % 8 != order[i - 1] % 8 ? 1 : 0;
-  // Mixed, there would be some 350.
-  EXPECT_LE(changes, 30U);
+  const std::vector<double> mass(centroids.rows(), 1);
+  for (const std::size_t groups : {1, 8}) {
+    CellGroups cut = cut_cells(centroids, mass, groups);
+    order_cells(centroids, mass, cut);
+    EXPECT_TRUE(is_whole(cut.order));
+    std::size_t changes = 0;
+    for (std::size_t i = 1; i < cut.order.size(); ++i)
+      changes += cut.order[i] % 8 != cut.order[i - 1] % 8 ? 1 : 0;
+    // Mixed, there would be some 350.
+    EXPECT_LE(changes, 30U);
+  }
 }
 
 TEST(OrderCells, GroupsHaveLikeMass) {
   const Matrix<float> centroids = clouds(4);
-  std::vector<std::uint32_t> mass(centroids.rows());
+  std::vector<double> mass(centroids.rows());
   for (std::size_t cell = 0; cell < mass.size(); ++cell) mass[cell] = cell % 4 == 0 ? 10 : 1;
-  const std::vector<std::uint32_t> order = order_cells(centroids, mass);
-  const std::vector<std::uint64_t> ends = cut_order(order, mass, 5);
-  ASSERT_EQ(ends.size(), 5U);
-  EXPECT_EQ(ends.back(), order.size());
+  const CellGroups cut = cut_cells(centroids, mass, 5);
+  ASSERT_EQ(cut.ends.size(), 5U);
+  EXPECT_EQ(cut.ends.back(), cut.order.size());
   std::uint64_t begin = 0;
-  for (const std::uint64_t end : ends) {
+  for (const std::uint64_t end : cut.ends) {
     ASSERT_LE(begin, end);
-    std::uint64_t sum = 0;
-    for (std::uint64_t i = begin; i < end; ++i) sum += mass[order[i]];
-    EXPECT_NEAR(static_cast<double>(sum), 650.0 / 5, 10);
+    double sum = 0;
+    for (std::uint64_t i = begin; i < end; ++i) sum += mass[cut.order[i]];
+    EXPECT_NEAR(sum, 650.0 / 5, 15);
     begin = end;
   }
 }
 
-TEST(OrderCells, CellsInOnePlaceAndHeavyOnes) {
+TEST(OrderCells, CellsInOnePlaceHeavyOnesAndFew) {
   Matrix<float> same(100, 2);
   std::fill_n(same.data(), 200, 1.5F);
-  std::vector<std::uint32_t> mass(100, 1);
-  EXPECT_TRUE(is_whole(order_cells(same, mass)));
-  const Matrix<float> centroids = clouds(2);
-  mass[17] = 1'000'000;
-  const std::vector<std::uint32_t> order = order_cells(centroids, mass);
-  EXPECT_TRUE(is_whole(order));
-  const std::vector<std::uint64_t> ends = cut_order(order, mass, 3);
-  EXPECT_TRUE(std::ranges::is_sorted(ends));
-  EXPECT_EQ(ends.back(), 100U);
+  std::vector<double> mass(100, 1);
+  const Matrix<float> apart = clouds(2);
+  for (const std::size_t groups : {1, 3, 100, 130}) {
+    CellGroups cut = cut_cells(same, mass, groups);
+    order_cells(same, mass, cut);
+    EXPECT_TRUE(is_whole(cut.order));
+    mass[17] = 1e6;
+    cut = cut_cells(apart, mass, groups);
+    EXPECT_TRUE(is_whole(cut.order));
+    EXPECT_TRUE(std::ranges::is_sorted(cut.ends));
+    EXPECT_EQ(cut.ends.size(), groups);
+    EXPECT_EQ(cut.ends.back(), 100U);
+  }
 }
 
 }  // namespace
