@@ -16,6 +16,10 @@ namespace nearwise::plan {
 namespace {
 
 constexpr std::size_t task_rows = 1024;
+// Of what may be missing in the whole, so much may in a pair. Half of a pair's neighbours are known before it meets, those of
+// the whole mostly are not: with all of it, 0.95 in every merge of the synthetic set (128 dimensions, 62,500 rows a shard,
+// 2026-11-16) was 0.965 in the whole of 4 shards and 0.956 in that of 8.
+constexpr double share_left_to_pairs = 0.7;
 
 std::uint64_t result_bytes(const RowsView& rows, const GraphWork& work) {
   return rows.rows() * work.options.degree * (sizeof(Id) + sizeof(float));
@@ -105,7 +109,11 @@ std::uint64_t write_side(const Context& context, const Pair& pair, bool is_left,
 
 }  // namespace
 
-KnnGraphOptions shard_options(const GraphWork& work) { return work.graph_options(); }
+KnnGraphOptions shard_options(const GraphWork& work) {
+  KnnGraphOptions options = work.graph_options();
+  options.recall = 1 - share_left_to_pairs * (1 - options.recall);
+  return options;
+}
 graph::Tuning shard_tuning(const GraphPlanOptions& options) {
   return graph::usual_tuning(options.degree, options.recall);
 }
