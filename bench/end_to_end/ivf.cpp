@@ -1,8 +1,8 @@
-// An inverted file with product codes: time to build, and recall against time of a search.
+// An inverted file of codes: time to build, and recall against time of a search.
 //
-//   ivf --base FILE --queries FILE [--truth FILE] [--rows N] [--metric M] [--lists L] [--code-bytes B] [--bits 4|8]
-//       [--index FILE] [--probes P,...] [--candidates C,...] [--k K] [--batch Q] [--threads T] [--isa NAME]
-//       [--repeat R]
+//   ivf --base FILE --queries FILE [--truth FILE] [--rows N] [--metric M] [--lists L] [--codec pq|lsq]
+//       [--code-bytes B] [--bits 4|8] [--index FILE] [--probes P,...] [--candidates C,...] [--k K] [--batch Q]
+//       [--threads T] [--isa NAME] [--repeat R]
 //
 // Candidates 0: answers as the codes have them, without a second look at the rows. recall is the share of the true k that is
 // among the k reported. Searches go in batches of Q queries (0: all at once; 1 gives latencies). Output: one JSON object for
@@ -51,17 +51,24 @@ Ivf index_of(const Context& context, RowsView base, Metric metric, const bench::
   if (!file.empty() && std::filesystem::exists(file)) return load_ivf(context, file);
   std::optional<Ivf> index;
   const double train_seconds = bench::seconds([&] {
-    index.emplace(IvfPq::train(context, base,
-                               {.metric = metric,
-                                .lists = options.number("lists", 0),
-                                .code_bytes = options.number("code-bytes", 16),
-                                .bits = static_cast<unsigned>(options.number("bits", 8))}));
+    const std::size_t lists = options.number("lists", 0);
+    const std::size_t code_bytes = options.number("code-bytes", 16);
+    if (options.text("codec", "pq") == "lsq")
+      index.emplace(
+          IvfLsq::train(context, base, {.metric = metric, .lists = lists, .code_bytes = code_bytes}));
+    else
+      index.emplace(IvfPq::train(context, base,
+                                 {.metric = metric,
+                                  .lists = lists,
+                                  .code_bytes = code_bytes,
+                                  .bits = static_cast<unsigned>(options.number("bits", 8))}));
   });
   const double add_seconds = bench::seconds([&] { index->add(context, base); });
   fmt::print("{}\n", nlohmann::json{{"version", version()},
                                     {"rows", base.rows()},
                                     {"dim", base.dim()},
                                     {"lists", index->lists()},
+                                    {"codec", index->codec()},
                                     {"code_bytes", index->code_bytes()},
                                     {"threads", context.threads()},
                                     {"isa", context.isa()},
@@ -140,8 +147,8 @@ int main(int argc, char** argv) {
   try {
     run({argc,
          argv,
-         {"base", "queries", "truth", "rows", "metric", "lists", "code-bytes", "bits", "index", "probes",
-          "candidates", "k", "batch", "threads", "isa", "repeat"}});
+         {"base", "queries", "truth", "rows", "metric", "lists", "codec", "code-bytes", "bits", "index",
+          "probes", "candidates", "k", "batch", "threads", "isa", "repeat"}});
     return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "ivf: {}\n", error.what());

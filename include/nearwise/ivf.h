@@ -188,7 +188,7 @@ struct IvfLsqOptions {
   std::size_t encode_iterations = 16;  // of the search for the code of a row that is added
 };
 
-// Additive codes (additive_quantizer.h) of what centroids leave over. It is searched on the CPU.
+// Additive codes (additive_quantizer.h) of what centroids leave over.
 class IvfLsq : public Ivf {
  public:
   static IvfLsq train(const Context& context, RowsView rows, const IvfLsqOptions& options = {});

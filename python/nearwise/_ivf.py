@@ -196,7 +196,7 @@ class IvfLsq(Ivf):
 
     It loses less than an `IvfPq` of as many bytes. A code is found by a search, some fifty microseconds per row and thread
     with 8 bytes for 128 elements. Distances are those from what the codes stand for, unless a search is given the `rows` for
-    a second look. It is searched on the CPU.
+    a second look.
 
     Examples
     --------

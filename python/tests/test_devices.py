@@ -123,6 +123,16 @@ class TestHostArrays:
             for here, there in zip(*answers):
                 assert_same(there, here)
 
+    def test_inverted_files_of_additive_codes(self):
+        rows, queries = positive_rows(1, 260, 4, np.float32), positive_rows(2, 7, 4, np.float32)
+        options = {"lists": 4, "iterations": 1, "code_bytes": 1, "rounds": 1, "train_iterations": 1, "encode_iterations": 1}
+        answers = []
+        for device in ("cpu", "cuda:0"):
+            index = nearwise.IvfLsq.train(rows, **options, device=device, seed=4)
+            index.add(rows[:60])
+            answers.append(index.search(queries, 5, probes=2))
+        assert_same(*answers)
+
     def test_product_quantizers_and_rotations(self):
         rows = positive_rows(1, 60, 8, np.float32)
         for train in (nearwise.ProductQuantizer.train, nearwise.OptimizedProductQuantizer.train):

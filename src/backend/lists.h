@@ -38,7 +38,21 @@ struct ListCodec {
   bool is_product() const { return !part_begins.empty(); }
   bool is_additive() const { return !additive_words.empty(); }
   bool holds_rows() const { return !is_product() && !is_additive(); }
-  std::size_t parts() const { return part_begins.size() - 1; }
+
+  // Of codes. A part of an additive code is one codebook, whose codewords have all elements of a row.
+  std::size_t parts() const { return is_additive() ? code_bytes : part_begins.size() - 1; }
+  std::size_t part_begin(std::size_t part) const { return is_additive() ? 0 : part_begins[part]; }
+  std::size_t part_size(std::size_t part) const {
+    return is_additive() ? dim : part_begins[part + 1] - part_begins[part];
+  }
+  // Where its codewords, [2^bits, part_size], begin among all.
+  std::size_t words_begin(std::size_t part) const {
+    return (is_additive() ? part * dim : part_begins[part]) << bits;
+  }
+  std::span<const float> all_words() const { return is_additive() ? additive_words : codebooks; }
+  std::span<const float> words_of(std::size_t part) const {
+    return all_words().subspan(words_begin(part), part_size(part) << bits);
+  }
 };
 
 // The codeword of a part that a code names.
@@ -48,15 +62,24 @@ std::size_t word_of(const std::byte* code, std::size_t part) {
   const auto both = static_cast<std::size_t>(code[part / 2]);
   return part % 2 == 0 ? both & 15U : both >> 4U;
 }
+inline std::size_t word_of(const ListCodec& codec, const std::byte* code, std::size_t part) {
+  return codec.bits == 8 ? word_of<8>(code, part) : word_of<4>(code, part);
+}
 
-// The codebooks of product codes in the form that tables are made of. An index has it made once, not every search.
+// Writes what the codes of rows [first, first + count) of a list stand for, as codec.type, one after the other.
+void decode_rows(const ListCodec& codec, const ListView& view, std::size_t list, std::size_t first,
+                 std::size_t count, std::byte* out);
+
+// The codebooks of codes in the form that tables are made of. An index has it made once, not every search.
 class ProductWords {
  public:
   // centre: as in ListSearchArgs.
   ProductWords(MemoryBudget& budget, const ListCodec& codec, std::span<const float> centre);
-  static std::uint64_t bytes(std::size_t dim);
+  // At the most; codebooks: of additive codes, or 0.
+  static std::uint64_t bytes(std::size_t dim, std::size_t codebooks);
 
-  std::span<const float> columns() const { return columns_.span(); }  // every part transposed, [dims, 2^bits]
+  // Every part transposed, [its elements, 2^bits]; they begin where the codec's words_begin() says.
+  std::span<const float> columns() const { return columns_.span(); }
   std::span<const float> half_squares() const { return half_squares_.span(); }  // |r|^2 / 2, [parts, 2^bits]
   // No shorter than any: codewords of all parts together, centroids with the centre subtracted and as they are.
   double longest_codewords() const { return longest_codewords_; }
@@ -71,28 +94,34 @@ class ProductWords {
   double longest_given_centroid_ = 0;
 };
 
-// The number of a row of product codes that all its scores share, whatever the query: half the square of its length with the
+// The number of a row of codes that all its scores share, whatever the query: half the square of its length with the
 // centre subtracted (euclidean metrics), or its length (cosine), of the sum of centroid and codewords. In f64, rounded once.
 class RowTerms {
  public:
   // Of an index: there are none for inner_product, nor for rows that are kept as they are.
   static bool are_needed(const ListCodec& codec, Metric metric) {
-    return codec.is_product() && metric != Metric::inner_product;
+    return !codec.holds_rows() && metric != Metric::inner_product;
   }
 
   RowTerms(MemoryBudget& budget, const ListCodec& codec, const ProductWords& words, Metric metric,
            std::span<const float> centre);
   void begin_list(std::size_t list);
   // out: [rows], those of the list that was begun.
-  void fill(const std::byte* codes, std::size_t rows, float* out) const;
+  void fill(const std::byte* codes, std::size_t rows, float* out);
 
  private:
+  template <unsigned bits>
+  double half_square_of_product(const std::byte* code) const;
+  double half_square_of_sum(const std::byte* code);
+
   const ListCodec& codec_;
   const ProductWords& words_;
   const Metric metric_;
   const std::span<const float> centre_;
-  Buffer<double> tables_;  // [parts, 2^bits]
-  double start_ = 0;       // half the square of the centroid
+  Buffer<double> tables_;    // of product codes, [parts, 2^bits]
+  double start_ = 0;         // half the square of the centroid
+  Buffer<double> centroid_;  // of additive codes, [dim] with the centre subtracted
+  Buffer<double> sum_;       // [dim]
 };
 
 // The length whose square is about `squares`, rounded up past what the sum and the root may have rounded off.
@@ -133,7 +162,8 @@ struct ListSearchShape {
   std::size_t candidates = 0;
   std::size_t probes = 0;
   std::size_t lists = 0;
-  std::size_t rows = 0;  // in all lists
+  std::size_t rows = 0;       // in all lists
+  std::size_t codebooks = 0;  // of additive codes
 };
 
 }  // namespace nearwise

@@ -275,8 +275,7 @@ struct AdditiveCodesArgs {
   std::size_t rounds = 1;      // of a descent through all codes, at most
   std::size_t perturbed = 0;   // codes that a perturbation changes, at most as many as there are
   std::uint64_t seed = 0;
-  bool refine = false;                // whether the codes are given, and made no worse
-  MatrixView<std::uint8_t> codes;     // [rows, codebooks] in and out
+  MatrixView<std::uint8_t> codes;     // [rows, codebooks] out
   ProgressMeter* progress = nullptr;  // counts rows
 };
 

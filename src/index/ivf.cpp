@@ -30,7 +30,7 @@ bool equal(MatrixView<const float> left, MatrixView<const float> right) {
 }  // namespace
 
 Ivf::Ivf(std::unique_ptr<State> state) : state_(std::move(state)) {
-  if (state_->quantizer) state_->words.emplace(*state_->budget, state_->codec(), state_->centre);
+  if (state_->has_codes()) state_->words.emplace(*state_->budget, state_->codec(), state_->centre);
   if (RowTerms::are_needed(state_->codec(), state_->metric))
     state_->terms = std::make_unique<index::KeptTerms>(state_->budget, state_->rows.lists());
 }
@@ -41,9 +41,9 @@ void Ivf::State::encode(const Context& context, const Matrix<float>& left,
     std::memcpy(codes.data(), encoded.data(), codes.rows() * codes.cols());
     return;
   }
-  quantize::encode_additive_rows(
-      "add", context, left.view(), {centroids.cols(), codes.cols(), additive_words},
-      {.iterations = additive_iterations}, quantize::AdditiveStart::greedy, codes, nullptr);
+  quantize::encode_additive_rows("add", context, left.view(),
+                                 {centroids.cols(), codes.cols(), additive_words},
+                                 {.iterations = additive_iterations}, codes, nullptr);
 }
 
 Ivf::Ivf(Ivf&&) noexcept = default;

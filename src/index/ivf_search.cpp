@@ -20,9 +20,6 @@ void check_search(const Context& context, const Ivf& index, const RowsView& quer
   check_rows("search", context, queries, index.centroids());
   require(queries.place().kind == DeviceKind::cpu, "search: queries must be on the host, given queries on {}",
           name(queries.place()));
-  if (index.codec() == "lsq" && context.state().place.kind != DeviceKind::cpu)
-    fail(ErrorCode::unsupported, "search: lists of additive codes are searched on the cpu, given {}",
-         name(context.state().place));
   require(options.probes <= index.lists(), "search: probes of at most {} lists expected, given {}",
           index.lists(), options.probes);
   if (options.rows.rows() == 0) return;
@@ -61,7 +58,8 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
                                .candidates = std::min(candidates, std::max<std::size_t>(size(), 1)),
                                .probes = probes,
                                .lists = lists(),
-                               .rows = size()});
+                               .rows = size(),
+                               .codebooks = codec.is_additive() ? codec.parts() : 0});
   const bool keeps_terms =
       state.terms && caller.place.kind == DeviceKind::cpu && state.terms->reserve(size());
   const std::uint64_t result_bytes = checked_multiply(

@@ -10,6 +10,7 @@
 #include "nearwise/additive_quantizer.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
+#include "quantize/decoding.h"
 
 namespace nearwise::quantize {
 
@@ -20,29 +21,16 @@ namespace nearwise::quantize {
 std::uint64_t additive_encode_bytes(const char* operation, const Context& context,
                                     const AdditiveCodebooks& codebooks);
 
-enum class AdditiveStart : std::uint8_t {
-  greedy,  // the codes of a residual quantizer
-  given,   // the codes as they are
-};
-
 // Rows are finite. `codes`: [rows, codebooks].
 void encode_additive_rows(const char* operation, const Context& context, const RowsView& rows,
                           const AdditiveCodebooks& codebooks, const AdditiveEncodeOptions& options,
-                          AdditiveStart start, const MatrixView<std::uint8_t>& codes,
-                          ProgressMeter* progress);
+                          const MatrixView<std::uint8_t>& codes, ProgressMeter* progress);
 
-void decode_additive_codes(const Context& context, const AdditiveCodebooks& codebooks,
-                           const MatrixView<const std::uint8_t>& codes, const MatrixView<float>& rows,
-                           ProgressMeter* progress);
+// Refers to the codewords.
+Decoder decoder_of(const AdditiveCodebooks& codebooks);
 
 // out [codes]: the squared lengths of what codes stand for, in f64, rounded once; the largest number for longer ones.
 void additive_norms(const Context& context, const AdditiveCodebooks& codebooks,
                     const MatrixView<const std::uint8_t>& codes, std::span<float> out);
-
-std::uint64_t additive_error_bytes(const RowsView& rows);
-
-// The sum of the squared distances of rows from what their codes stand for, in f64 and a fixed order.
-double additive_error(const Context& context, const RowsView& rows, const AdditiveCodebooks& codebooks,
-                      const MatrixView<const std::uint8_t>& codes);
 
 }  // namespace nearwise::quantize

@@ -21,8 +21,6 @@
 namespace nearwise {
 namespace {
 
-// Rows whose error is summed at a time: their codes are kept.
-constexpr std::size_t tile_rows = 65536;
 constexpr std::size_t norm_task_rows = 8192;
 
 constexpr const char* encode_name = "AdditiveQuantizer::encode";
@@ -159,8 +157,7 @@ Matrix<std::uint8_t> AdditiveQuantizer::encode(const Context& context, RowsView 
   Matrix<std::uint8_t> codes(rows.rows(), code_bytes());
   ProgressMeter progress(state.options.progress, state.clock, encode_name, rows.rows());
   const MatrixView<std::uint8_t> words(codes.data(), rows.rows(), codebooks(), code_bytes());
-  quantize::encode_additive_rows(encode_name, context, rows, books, options, quantize::AdditiveStart::greedy,
-                                 words, &progress);
+  quantize::encode_additive_rows(encode_name, context, rows, books, options, words, &progress);
   Buffer<float> lengths(*state.budget, rows.rows());
   quantize::additive_norms(context, books, words, lengths.span());
   state.threads->for_each(divide_up(rows.rows(), norm_task_rows), [&](std::size_t task) {
@@ -173,18 +170,8 @@ Matrix<std::uint8_t> AdditiveQuantizer::encode(const Context& context, RowsView 
 }
 
 Matrix<float> AdditiveQuantizer::decode(const Context& context, MatrixView<const std::uint8_t> codes) const {
-  quantize::check_codes(decode_name, codes, code_bytes());
-  const Context::State& state = context.state();
-  state.cancel.check();
-  const std::uint64_t result_bytes =
-      buffer_bytes(checked_multiply(codes.rows(), dim_, decode_name), sizeof(float));
-  check_memory(decode_name, context, result_bytes);
-  const Reservation reservation(*state.budget, result_bytes);
-  Matrix<float> rows(codes.rows(), dim_);
-  ProgressMeter progress(state.options.progress, state.clock, decode_name, codes.rows());
-  quantize::decode_additive_codes(context, codebooks_of(*this), codes, rows.view(), &progress);
-  progress.finish();
-  return rows;
+  return quantize::decode_as(decode_name, context, quantize::decoder_of(codebooks_of(*this)), code_bytes(),
+                             codes);
 }
 
 Neighbors AdditiveQuantizer::search(const Context& context, RowsView queries,
@@ -210,29 +197,18 @@ double AdditiveQuantizer::error(const Context& context, RowsView rows,
                                 const AdditiveEncodeOptions& options) const {
   check_dim(error_name, context, rows, dim_);
   check_encoding(error_name, options);
-  require(rows.rows() >= 1, "{}: there must be at least 1 row, given 0", error_name);
-  const Context::State& state = context.state();
-  state.cancel.check();
-  const DefaultFloatEnvironment environment;  // tiles are added up on this thread
   const AdditiveCodebooks books = codebooks_of(*this);
-  const std::size_t tile = std::min(tile_rows, rows.rows());
-  check_memory(error_name, context,
-               buffer_bytes(tile * codebooks(), 1) +
-                   std::max(quantize::additive_encode_bytes(error_name, context, books),
-                            quantize::additive_error_bytes(rows.slice(0, tile))));
-  check_finite(error_name, context, rows);
-  Buffer<std::uint8_t> codes(*state.budget, tile * codebooks());
-  ProgressMeter progress(state.options.progress, state.clock, error_name, rows.rows());
-  double sum = 0;
-  for (std::size_t first = 0; first < rows.rows(); first += tile_rows) {
-    const RowsView part = rows.slice(first, std::min(tile_rows, rows.rows() - first));
-    const MatrixView<std::uint8_t> part_codes(codes.data(), part.rows(), codebooks());
-    quantize::encode_additive_rows(error_name, context, part, books, options, quantize::AdditiveStart::greedy,
-                                   part_codes, &progress);
-    sum += quantize::additive_error(context, part, books, part_codes);
-  }
-  progress.finish();
-  return sum / static_cast<double>(rows.rows());
+  return quantize::mean_error(error_name, context, rows,
+                              {.code_bytes = codebooks(),
+                               .bytes = quantize::additive_encode_bytes(error_name, context, books),
+                               .encode =
+                                   [&](const RowsView& part, std::size_t first,
+                                       const MatrixView<std::uint8_t>& codes, ProgressMeter* progress) {
+                                     check_finite(error_name, context, part, first);
+                                     quantize::encode_additive_rows(error_name, context, part, books, options,
+                                                                    codes, progress);
+                                   }},
+                              quantize::decoder_of(books));
 }
 
 }  // namespace nearwise

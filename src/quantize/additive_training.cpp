@@ -81,7 +81,7 @@ class AdditiveAlternation {
   std::size_t rows() const { return centred_.view().rows(); }
   AdditiveCodebooks codebooks() const { return {dim(), training_.codebooks, words_}; }
   MatrixView<std::uint8_t> codes() { return {codes_.data(), rows(), training_.codebooks}; }
-  double error() { return additive_error(context_, centred_.view(), codebooks(), codes()); }
+  double error() { return coding_error(context_, centred_.view(), decoder_of(codebooks()), codes()); }
 
   // A residual quantizer: each codebook is a k-means of what those before it leave over.
   void start() {
@@ -122,7 +122,7 @@ class AdditiveAlternation {
       keep_if_better();
       add_noise(round, deviations);
       encode_additive_rows(training_.operation, context_, centred_.view(), codebooks(),
-                           {.iterations = training_.iterations}, AdditiveStart::greedy, codes(), &progress_);
+                           {.iterations = training_.iterations}, codes(), &progress_);
     }
     squares.fit(centred_.view(), codes(), words_);
     keep_if_better();
@@ -178,7 +178,7 @@ std::vector<float> train_norms(const Context& context, const RowsView& rows, con
   Buffer<std::uint8_t> codes(budget, rows.rows() * training.codebooks);
   const MatrixView<std::uint8_t> view(codes.data(), rows.rows(), training.codebooks);
   encode_additive_rows(training.operation, context, rows, codebooks, {.iterations = training.iterations},
-                       AdditiveStart::greedy, view, &progress);
+                       view, &progress);
   Buffer<float> norms(budget, rows.rows());
   additive_norms(context, codebooks, view, norms.span());
   ProgressMeter silent(no_callback, context.state().clock, training.operation, 0);
@@ -206,12 +206,13 @@ std::uint64_t additive_training_bytes(const Context& context, const RowsView& ro
       buffer_bytes(checked_multiply(rows.rows(), rows.dim(), training.operation), sizeof(float)) +
       std::max(cluster::training_bytes(context, floats, words, start_options),
                dispatch(&Ops::part_codes_bytes, training.operation, *stream, as_one_part(rows.dim(), {})));
-  const std::uint64_t alternating = training.rounds == 0
-                                        ? 0
-                                        : AdditiveLeastSquares::bytes(training.codebooks, rows.dim()) +
-                                              std::max(encoding, additive_error_bytes(rows));
-  const std::uint64_t alternation = word_bytes(rows, training) + CentredRows::bytes(rows) + codes +
-                                    std::max({starting, alternating, additive_error_bytes(rows)});
+  const std::uint64_t alternating =
+      training.rounds == 0 ? 0
+                           : AdditiveLeastSquares::bytes(training.codebooks, rows.dim()) +
+                                 std::max(encoding, coding_error_bytes(context, rows.rows(), rows.dim()));
+  const std::uint64_t alternation =
+      word_bytes(rows, training) + CentredRows::bytes(rows) + codes +
+      std::max({starting, alternating, coding_error_bytes(context, rows.rows(), rows.dim())});
   const std::uint64_t norms =
       codes + std::max(encoding, buffer_bytes(rows.rows(), sizeof(float)) +
                                      cluster::training_bytes(context, like_norms(rows), words, norm_options));

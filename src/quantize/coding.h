@@ -1,4 +1,4 @@
-// Codes of rows and rows of codes, without argument checks and with progress of the caller's.
+// Product codes of rows and rows of codes, without argument checks and with progress of the caller's.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 #include "core/progress.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
+#include "quantize/decoding.h"
 
 namespace nearwise::quantize {
 
@@ -20,14 +21,7 @@ std::uint64_t encode_bytes(const char* operation, const Context& context, const 
 void encode_rows(const char* operation, const Context& context, const RowsView& rows, std::size_t first_row,
                  const Codebooks& codebooks, const MatrixView<std::uint8_t>& codes, ProgressMeter* progress);
 
-void decode_codes(const Context& context, const Codebooks& codebooks,
-                  const MatrixView<const std::uint8_t>& codes, const MatrixView<float>& rows,
-                  ProgressMeter* progress);
-
-std::uint64_t coding_error_bytes(const Context& context, const RowsView& rows, const Codebooks& codebooks);
-
-// The sum of the squared distances of rows from what their codes stand for, in f64 and a fixed order.
-double coding_error(const Context& context, const RowsView& rows, const Codebooks& codebooks,
-                    const MatrixView<const std::uint8_t>& codes);
+// Refers to the codewords.
+Decoder decoder_of(const Codebooks& codebooks);
 
 }  // namespace nearwise::quantize

@@ -151,7 +151,8 @@ Matrix<float> OptimizedProductQuantizer::decode(const Context& context,
   for (std::size_t first = 0; first < codes.rows(); first += tile_rows) {
     const std::size_t count = std::min(tile_rows, codes.rows() - first);
     const MatrixView<float> part(decoded.data(), count, dim);
-    quantize::decode_codes(context, codebooks_of(quantizer), codes.slice(first, count), part, nullptr);
+    quantize::decode_codes(context, quantize::decoder_of(codebooks_of(quantizer)), codes.slice(first, count),
+                           part, nullptr);
     quantize::rotate_rows(decode_name, context, part, axes_of(rotation), Direction::backward,
                           rows.view().slice(first, count), &progress);
   }
@@ -199,7 +200,7 @@ double OptimizedProductQuantizer::error(const Context& context, RowsView rows) c
   const DefaultFloatEnvironment environment;
   const Codebooks codebooks = codebooks_of(quantizer);
   const std::size_t tile = std::min(tile_rows, rows.rows());
-  const std::uint64_t error_bytes = quantize::coding_error_bytes(context, rows.slice(0, tile), codebooks);
+  const std::uint64_t error_bytes = quantize::coding_error_bytes(context, tile, quantizer.dim());
   check_memory(error_name, context,
                buffer_bytes(tile * quantizer.code_bytes(), 1) +
                    tile_bytes(error_name, context, rows, *this, error_bytes));
@@ -209,7 +210,7 @@ double OptimizedProductQuantizer::error(const Context& context, RowsView rows) c
   for_each_rotated_tile(error_name, context, rows, rotation, [&](std::size_t first, const RowsView& rotated) {
     const MatrixView<std::uint8_t> part(codes.data(), rotated.rows(), quantizer.code_bytes());
     quantize::encode_rows(error_name, context, rotated, first, codebooks, part, &progress);
-    sum += quantize::coding_error(context, rotated, codebooks, part);
+    sum += quantize::coding_error(context, rotated, quantize::decoder_of(codebooks), part);
   });
   progress.finish();
   return sum / static_cast<double>(rows.rows());

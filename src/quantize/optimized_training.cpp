@@ -104,13 +104,13 @@ class Alternation {
     OptimizedCodebooks fitted{std::move(matrix), train_codebooks(context_, rotated(), training, progress_),
                               0};
     encode_rows(training_.operation, context_, rotated(), 0, codebooks_of(fitted), codes(), nullptr);
-    fitted.error = coding_error(context_, rotated(), codebooks_of(fitted), codes());
+    fitted.error = coding_error(context_, rotated(), decoder_of(codebooks_of(fitted)), codes());
     return fitted;
   }
 
   // The rotation that brings rows, around their mean, closest to what their codes stand for: an orthogonal Procrustes problem.
   std::vector<float> next_rotation(const OptimizedCodebooks& current) {
-    decode_codes(context_, codebooks_of(current), codes(), rotated(), nullptr);
+    decode_codes(context_, decoder_of(codebooks_of(current)), codes(), rotated(), nullptr);
     Buffer<double> products(budget(), dim() * dim());
     const auto stream = open_stream(context_);
     dispatch(&Ops::cross_products, training_.operation, *stream,
@@ -212,12 +212,13 @@ std::uint64_t optimized_training_bytes(const Context& context, const RowsView& r
   const std::uint64_t kept = candidate_bytes(shape) + CentredRows::bytes(rows) +
                              buffer_bytes(elements, sizeof(float)) +
                              buffer_bytes(rows.rows() * shape.code_bytes(), 1);
-  return kept + std::max({training_bytes(context, rotated, training.codebooks),
-                          rotate_bytes(training.operation, context, axes, Direction::forward),
-                          encode_bytes(training.operation, context, shape),
-                          coding_error_bytes(context, rotated, shape), principal_axes_bytes(rows.dim()),
-                          buffer_bytes(rows.dim() * rows.dim(), sizeof(double)) +
-                              nearest_orthogonal_bytes(rows.dim())});
+  return kept +
+         std::max(
+             {training_bytes(context, rotated, training.codebooks),
+              rotate_bytes(training.operation, context, axes, Direction::forward),
+              encode_bytes(training.operation, context, shape),
+              coding_error_bytes(context, rows.rows(), rows.dim()), principal_axes_bytes(rows.dim()),
+              buffer_bytes(rows.dim() * rows.dim(), sizeof(double)) + nearest_orthogonal_bytes(rows.dim())});
 }
 
 OptimizedCodebooks train_optimized_codebooks(const Context& context, const RowsView& rows,

@@ -19,9 +19,6 @@
 namespace nearwise {
 namespace {
 
-// Rows whose error is summed at a time: their codes are kept.
-constexpr std::size_t tile_rows = 65536;
-
 constexpr const char* encode_name = "ProductQuantizer::encode";
 constexpr const char* decode_name = "ProductQuantizer::decode";
 constexpr const char* tables_name = "ProductQuantizer::tables";
@@ -106,18 +103,8 @@ Matrix<std::uint8_t> ProductQuantizer::encode(const Context& context, RowsView r
 }
 
 Matrix<float> ProductQuantizer::decode(const Context& context, MatrixView<const std::uint8_t> codes) const {
-  quantize::check_codes(decode_name, codes, code_bytes());
-  const Context::State& state = context.state();
-  state.cancel.check();
-  const std::uint64_t result_bytes =
-      buffer_bytes(checked_multiply(codes.rows(), dim_, decode_name), sizeof(float));
-  check_memory(decode_name, context, result_bytes);
-  const Reservation reservation(*state.budget, result_bytes);
-  Matrix<float> rows(codes.rows(), dim_);
-  ProgressMeter progress(state.options.progress, state.clock, decode_name, codes.rows());
-  quantize::decode_codes(context, codebooks_of(*this), codes, rows.view(), &progress);
-  progress.finish();
-  return rows;
+  return quantize::decode_as(decode_name, context, quantize::decoder_of(codebooks_of(*this)), code_bytes(),
+                             codes);
 }
 
 Matrix<float> ProductQuantizer::tables(const Context& context, RowsView queries, Metric metric) const {
@@ -148,29 +135,19 @@ Matrix<float> ProductQuantizer::tables(const Context& context, RowsView queries,
 
 double ProductQuantizer::error(const Context& context, RowsView rows) const {
   check_dim(error_name, context, rows, dim_);
-  require(rows.rows() >= 1, "{}: there must be at least 1 row, given 0", error_name);
   require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, given rows on {}", error_name,
           name(rows.place()));
-  const Context::State& state = context.state();
-  state.cancel.check();
-  const DefaultFloatEnvironment environment;  // tiles are added up on this thread
   const Codebooks codebooks = codebooks_of(*this);
-  const std::size_t tile = std::min(tile_rows, rows.rows());
-  check_memory(error_name, context,
-               buffer_bytes(tile * code_bytes(), 1) +
-                   std::max(quantize::encode_bytes(error_name, context, codebooks),
-                            quantize::coding_error_bytes(context, rows.slice(0, tile), codebooks)));
-  Buffer<std::uint8_t> codes(*state.budget, tile * code_bytes());
-  ProgressMeter progress(state.options.progress, state.clock, error_name, rows.rows());
-  double sum = 0;
-  for (std::size_t first = 0; first < rows.rows(); first += tile_rows) {
-    const RowsView part = rows.slice(first, std::min(tile_rows, rows.rows() - first));
-    const MatrixView<std::uint8_t> part_codes(codes.data(), part.rows(), code_bytes());
-    quantize::encode_rows(error_name, context, part, first, codebooks, part_codes, &progress);
-    sum += quantize::coding_error(context, part, codebooks, part_codes);
-  }
-  progress.finish();
-  return sum / static_cast<double>(rows.rows());
+  return quantize::mean_error(error_name, context, rows,
+                              {.code_bytes = code_bytes(),
+                               .bytes = quantize::encode_bytes(error_name, context, codebooks),
+                               .encode =
+                                   [&](const RowsView& part, std::size_t first,
+                                       const MatrixView<std::uint8_t>& codes, ProgressMeter* progress) {
+                                     quantize::encode_rows(error_name, context, part, first, codebooks, codes,
+                                                           progress);
+                                   }},
+                              quantize::decoder_of(codebooks));
 }
 
 }  // namespace nearwise

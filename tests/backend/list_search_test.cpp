@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/distance.h"
 #include "support/list_cases.h"
 
 namespace nearwise {
@@ -46,6 +47,22 @@ TEST_P(ListSearchMetrics, ProductCodesOfEveryKind) {
              .dim = 24,
              .parts = 5,
              .bits = bits,
+             .seed = ++seed});
+  }
+}
+
+TEST_P(ListSearchMetrics, AdditiveCodesOfEveryKind) {
+  std::uint64_t seed = 250;
+  for (const Kind kind : support::every_kind) {
+    if (kind == Kind::largest) continue;
+    for (const std::size_t parts : {1UL, 4UL})
+      check({.kind = kind,
+             .metric = GetParam(),
+             .rows = 300,
+             .dim = 13,
+             .parts = parts,
+             .additive = true,
+             .centred = is_euclidean(GetParam()) && parts == 4,
              .seed = ++seed});
   }
 }

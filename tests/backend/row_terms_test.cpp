@@ -1,8 +1,9 @@
-// The numbers of rows of product codes that their scores share, against the decoded row in double precision.
+// The numbers of rows of codes that their scores share, against the decoded row in double precision.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "backend/lists.h"
@@ -16,16 +17,17 @@ struct Codes {
   static constexpr std::size_t dim = 11;
   static constexpr std::size_t rows = 70;
   const unsigned bits;
+  const bool additive;
   std::vector<std::size_t> begins = {0, 4, 5, 11};
   std::vector<float> books;
   std::vector<float> centroids;  // of two lists
   std::vector<float> centre;
   std::vector<std::uint8_t> codes;
 
-  explicit Codes(unsigned code_bits) : bits(code_bits) {
+  explicit Codes(unsigned code_bits, bool sums = false) : bits(code_bits), additive(sums) {
     const Random random(5, bits);
     const auto value = [&](std::uint64_t index) { return static_cast<float>(random.uniform(index)) - 0.3F; };
-    for (std::size_t i = 0; i < dim << bits; ++i) books.push_back(value(i));
+    for (std::size_t i = 0; i < (additive ? code_bytes() : 1) * dim << bits; ++i) books.push_back(value(i));
     for (std::size_t i = 0; i < 2 * dim; ++i) centroids.push_back(3 * value(100'000 + i));
     for (std::size_t i = 0; i < dim; ++i) centre.push_back(2 * value(200'000 + i));
     for (std::size_t i = 0; i < rows * code_bytes(); ++i)
@@ -38,17 +40,24 @@ struct Codes {
     return {.dim = dim,
             .type = ElementType::f32,
             .code_bytes = code_bytes(),
-            .part_begins = begins,
-            .codebooks = books,
+            .part_begins = additive ? std::span<const std::size_t>() : begins,
+            .codebooks = additive ? std::span<const float>() : books,
             .bits = bits,
-            .centroids = {centroids.data(), 2, dim}};
+            .centroids = {centroids.data(), 2, dim},
+            .additive_words = additive ? std::span<const float>(books) : std::span<const float>()};
+  }
+  std::vector<double> decoded(std::size_t list, std::size_t row) const {
+    const auto centroid = std::span(centroids).subspan(list * dim, dim);
+    const auto code = std::span(codes).subspan(row * code_bytes(), code_bytes());
+    return additive ? oracle::decode_additive(centroid, books, code)
+                    : oracle::decode_product(centroid, begins, books, bits, code);
   }
 };
 
 TEST(RowTerms, AreThoseOfTheDecodedRow) {
-  for (const unsigned bits : {4U, 8U})
+  for (const auto& [bits, additive] : {std::pair{4U, false}, {8U, false}, {8U, true}})
     for (const Metric metric : {Metric::sqeuclidean, Metric::euclidean, Metric::cosine}) {
-      const Codes made(bits);
+      const Codes made(bits, additive);
       const ListCodec codec = made.codec();
       ASSERT_TRUE(RowTerms::are_needed(codec, metric));
       const std::span<const float> centre =
@@ -61,9 +70,7 @@ TEST(RowTerms, AreThoseOfTheDecodedRow) {
         terms.begin_list(list);
         terms.fill(reinterpret_cast<const std::byte*>(made.codes.data()), Codes::rows, given.data());
         for (std::size_t row = 0; row < Codes::rows; ++row) {
-          const std::vector<double> decoded = oracle::decode_product(
-              std::span(made.centroids).subspan(list * Codes::dim, Codes::dim), made.begins, made.books, bits,
-              std::span(made.codes).subspan(row * made.code_bytes(), made.code_bytes()));
+          const std::vector<double> decoded = made.decoded(list, row);
           double squares = 0;
           for (std::size_t i = 0; i < Codes::dim; ++i) {
             const double shifted = decoded[i] - (centre.empty() ? 0 : static_cast<double>(centre[i]));
@@ -71,7 +78,8 @@ TEST(RowTerms, AreThoseOfTheDecodedRow) {
           }
           const double expected = metric == Metric::cosine ? std::sqrt(squares) : squares / 2;
           // A decoded row is rounded to f32 element by element, a term once.
-          EXPECT_NEAR(given[row], expected, 1e-6 * (1 + expected)) << bits << " " << list << " " << row;
+          EXPECT_NEAR(given[row], expected, 1e-6 * (1 + expected))
+              << bits << " " << additive << " " << list << " " << row;
         }
       }
     }
@@ -83,6 +91,7 @@ TEST(RowTerms, AreNotNeededForProductsAndRows) {
   ListCodec rows = made.codec();
   rows.part_begins = {};
   EXPECT_FALSE(RowTerms::are_needed(rows, Metric::sqeuclidean));
+  EXPECT_FALSE(RowTerms::are_needed(Codes(8, true).codec(), Metric::inner_product));
 }
 
 }  // namespace

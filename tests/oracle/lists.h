@@ -36,6 +36,18 @@ inline std::vector<double> decode_product(std::span<const float> centroid,
   return row;
 }
 
+// centroid and codewords, added up in f64 in this order and rounded to f32 once; words: [code bytes, 256, dim].
+inline std::vector<double> decode_additive(std::span<const float> centroid, std::span<const float> words,
+                                           std::span<const std::uint8_t> code) {
+  std::vector<double> row(centroid.begin(), centroid.end());
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    for (std::size_t book = 0; book < code.size(); ++book)
+      row[i] += words[(book * 256 + code[book]) * row.size() + i];
+    row[i] = static_cast<float>(row[i]);
+  }
+  return row;
+}
+
 // probes: the lists of this query. rows: by id, or empty; then the best `candidates` are compared again.
 inline std::vector<Candidate> search_lists(std::span<const double> query, std::span<const DecodedList> lists,
                                            std::span<const Id> probes, std::size_t k, std::size_t candidates,

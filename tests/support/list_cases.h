@@ -29,6 +29,7 @@ struct ListShape {
   std::size_t probes = 3;
   std::size_t parts = 0;  // 0: rows are kept as they are
   unsigned bits = 8;
+  bool additive = false;  // codes, of as many codebooks as parts and of 8 bits
   std::size_t k = 10;
   std::size_t candidates = 10;
   bool rerank = false;
@@ -52,7 +53,7 @@ class ListCase {
                                .query_layout = Layout::padded,
                                .seed = shape.seed})),
         random_(shape.seed, 77) {
-    for (std::size_t part = 0; part <= shape.parts && shape.parts != 0; ++part)
+    for (std::size_t part = 0; part <= shape.parts && shape.parts != 0 && !shape.additive; ++part)
       begins_.push_back(part * shape.dim / shape.parts);
     if (shape.parts != 0) make_books();
     for (std::size_t i = 0; shape.centred && i < shape.dim; ++i)
@@ -116,9 +117,10 @@ class ListCase {
             .type = shape_.parts == 0 ? shape_.type : ElementType::f32,
             .code_bytes = code_bytes(),
             .part_begins = begins_,
-            .codebooks = books_,
+            .codebooks = shape_.additive ? std::span<const float>() : books_,
             .bits = shape_.bits,
-            .centroids = {centroids_.data(), shape_.lists, shape_.dim}};
+            .centroids = {centroids_.data(), shape_.lists, shape_.dim},
+            .additive_words = shape_.additive ? std::span<const float>(books_) : std::span<const float>()};
   }
   Neighbors search_for(const Context& context, const RowsView& queries, const RowsView& rows = {},
                        std::span<const std::atomic<const float*>> terms = {}) const {
@@ -152,7 +154,8 @@ class ListCase {
                                     .candidates = shape_.candidates,
                                     .probes = shape_.probes,
                                     .lists = shape_.lists,
-                                    .rows = shape_.rows});
+                                    .rows = shape_.rows,
+                                    .codebooks = shape_.additive ? shape_.parts : 0});
   }
 
   ::testing::AssertionResult holds(const Neighbors& given) const {
@@ -187,7 +190,9 @@ class ListCase {
       return static_cast<float>(oracle::element(base.row(random_.below(3 * index, base.rows())), base.type(),
                                                 random_.below(3 * index + 1, base.dim())));
     };
-    for (std::size_t i = 0; i < shape_.dim << shape_.bits; ++i) books_.push_back(value(i));
+    const std::size_t summed = shape_.additive ? shape_.parts : 1;
+    for (std::size_t i = 0; i < summed * shape_.dim << shape_.bits; ++i)
+      books_.push_back(value(i) / static_cast<float>(summed));
     for (std::size_t i = 0; i < shape_.lists * shape_.dim; ++i)
       centroids_.push_back(value(1'000'000 + i) / 2);
   }
@@ -218,8 +223,9 @@ class ListCase {
       for (std::size_t i = 0; i < shape_.dim; ++i)
         values.push_back(oracle::element(RowsView(problem_.base).row(row), shape_.type, i));
     } else {
-      values = oracle::decode_product(std::span(centroids_).subspan(list * shape_.dim, shape_.dim), begins_,
-                                      books_, shape_.bits, code);
+      const auto centroid = std::span(centroids_).subspan(list * shape_.dim, shape_.dim);
+      values = shape_.additive ? oracle::decode_additive(centroid, books_, code)
+                               : oracle::decode_product(centroid, begins_, books_, shape_.bits, code);
     }
     decoded_[list].rows.insert(decoded_[list].rows.end(), values.begin(), values.end());
   }
@@ -240,11 +246,11 @@ class ListCase {
 
 inline std::string describe(const ListShape& shape) {
   return fmt::format(
-      "{} {} {}, {} rows, {} queries, d {}, {} of {} lists, {} parts of {} bits, k {} of {}, "
+      "{} {} {}, {} rows, {} queries, d {}, {} of {} lists, {} {} of {} bits, k {} of {}, "
       "rerank {}, centred {}, seed {}",
       name(shape.kind), name(shape.metric), name(shape.type), shape.rows, shape.queries, shape.dim,
-      shape.probes, shape.lists, shape.parts, shape.bits, shape.k, shape.candidates, shape.rerank,
-      shape.centred, shape.seed);
+      shape.probes, shape.lists, shape.parts, shape.additive ? "codebooks" : "parts", shape.bits, shape.k,
+      shape.candidates, shape.rerank, shape.centred, shape.seed);
 }
 
 }  // namespace nearwise::support

@@ -59,27 +59,32 @@ def graph_merge(session):
                   "time <= 0.6, recall lost <= 0.01, all reached", holds, {"reports": reports})
 
 
-def graph_same_bytes(session):
-    """n = 70,000: the same file for 1, 2, 3, 4 and 8 threads, by each of five seeds, and another for each seed."""
-    base = sift(session) / "base.u8bin"
-    program = session.build("release") / "cli" / "nearwise"
-    folder = Path(session.scratch)
-    rows = folder / "part.u8bin"
-    count = 70_000
+def first_rows(base, count, path):
+    """A file of the first rows of a .u8bin file, or of all there are."""
     with open(base, "rb") as file:
         given, dim = (int.from_bytes(file.read(4), "little") for _ in range(2))
         count = min(count, given)
-        rows.write_bytes(count.to_bytes(4, "little") + dim.to_bytes(4, "little") + file.read(count * dim))
+        path.write_bytes(count.to_bytes(4, "little") + dim.to_bytes(4, "little") + file.read(count * dim))
+    return path
+
+
+def graph_same_bytes(session):
+    """n = 50,000 (exact search is the faster way there) and 70,000 (cells): the same file for 1, 2, 3, 4 and 8 threads, by
+    each of five seeds."""
+    program = session.build("release") / "cli" / "nearwise"
+    folder = Path(session.scratch)
     digests = {}
-    for seed in SEEDS:
-        for threads in THREADS:
-            output = folder / "graph.ibin"
-            processes.run([program, "graph", "build", rows, "--degree", 10, "--seed", seed, "--threads", threads,
-                           "--output", folder / "graph.nw", "--quiet"])
-            processes.run([program, "convert", folder / "graph.nw", output, "--quiet"])
-            digests.setdefault(seed, set()).add(hashlib.sha256(output.read_bytes()).hexdigest())
+    for count in (50_000, 70_000):
+        rows = first_rows(sift(session) / "base.u8bin", count, folder / "part.u8bin")
+        for seed in SEEDS:
+            for threads in THREADS:
+                output = folder / "graph.ibin"
+                processes.run([program, "graph", "build", rows, "--degree", 10, "--seed", seed, "--threads", threads,
+                               "--output", folder / "graph.nw", "--quiet"])
+                processes.run([program, "convert", folder / "graph.nw", output, "--quiet"])
+                digests.setdefault((count, seed), set()).add(hashlib.sha256(output.read_bytes()).hexdigest())
     most = max(len(each) for each in digests.values())
-    return Result(most, "1 (different files per seed)", most == 1, {"seeds": len(digests)})
+    return Result(most, "1 (different files per size and seed)", most == 1, {"sizes_and_seeds": len(digests)})
 
 
 def graph_device_same_bytes(session):

@@ -51,11 +51,7 @@ class Batch {
   void encode(const RowsView& rows, const MatrixView<std::uint8_t>& codes) {
     count_ = rows.rows();
     load(rows);
-    if (args_.refine)
-      for (std::size_t row = 0; row < count_; ++row)
-        std::ranges::copy(codes.row(row), codes_.data() + row * books());
-    else
-      start();
+    start();
     std::copy_n(codes_.data(), count_ * books(), best_.data());
     evaluate(best_costs_);
     for (std::size_t iteration = 0; iteration < args_.iterations; ++iteration) {

@@ -24,12 +24,12 @@ constexpr double shortest_share = 0.25;
 constexpr double report_blur = 0x1p-20;  // as in ScoreBound
 constexpr double report_floor = 0x1p-140;
 
-// |score as computed - score in exact arithmetic|.
+// |score as computed - score in exact arithmetic|. row: no shorter than its codewords.
 double error_of(Metric metric, Products products, double dim, const ResidualLengths& longest,
-                const Lengths& query, ScoreForm form) {
+                const Lengths& query, const Lengths& row, ScoreForm form) {
   const double centroid = longest.centroid;
-  const double packed = longest.codewords.norm;
-  const double word = packed + longest.codewords.residual;
+  const double packed = row.norm;
+  const double word = packed + row.residual;
   // Shifting the query by the centre rounded every element once, packing lost the residual.
   const double query_error = query.residual + 1.001 * unit * (query.norm + query.residual);
   const double length = query.norm + query_error;
@@ -38,7 +38,7 @@ double error_of(Metric metric, Products products, double dim, const ResidualLeng
   const double operations = products == Products::f32 ? 2 * dim + 8 : dim + 16;
   double error = 2 * operations * unit * query.norm * packed;
   if (form == ScoreForm::packed)
-    error += query_error * packed + length * longest.codewords.residual;
+    error += query_error * packed + length * row.residual;
   else  // tables of what packing lost, of a query rounded to f32, and their sum
     error +=
         (4 * static_cast<double>(longest.operations) + 32) * unit * (length * word + query.norm * packed);
@@ -74,26 +74,29 @@ double product_error_of(double dim, const ResidualLengths& longest) {
 }  // namespace
 
 ListBound::ListBound(Metric metric, Products products, std::size_t dim, const ResidualLengths& lengths,
-                     std::span<const Lengths> queries, std::span<const double> squares)
-    : bound_(metric, products, dim), metric_(metric), residual_(true), longest_(lengths), squares_(squares) {
-  errors_.reserve(queries.size());
-  if (metric == Metric::cosine) {
-    const auto size = static_cast<double>(dim);
-    const double whole = lengths.centroid + lengths.codewords.norm + lengths.codewords.residual;
-    const double error = product_error_of(size, lengths);
-    // Of the square of a length, in f64: it matters most where the row is short.
-    const double square_error = (size + 16) * 4 * double_unit * whole * whole;
-    shortest_row_ = shortest_share * lengths.centroid;
-    product_error_ = error + std::sqrt(square_error);
-    const double of_score =
-        (error + square_error / shortest_row_) / shortest_row_ + 16 * unit + (size + 16) * 4 * double_unit;
-    errors_.assign(queries.size(), {of_score, of_score});
-    return;
-  }
-  for (const Lengths& query : queries)
-    errors_.push_back(
-        {error_of(metric, products, static_cast<double>(dim), lengths, query, ScoreForm::packed),
-         error_of(metric, products, static_cast<double>(dim), lengths, query, ScoreForm::corrected)});
+                     std::span<const double> squares)
+    : bound_(metric, products, dim),
+      metric_(metric),
+      products_(products),
+      dim_(static_cast<double>(dim)),
+      residual_(true),
+      longest_(lengths),
+      squares_(squares) {
+  if (metric != Metric::cosine) return;
+  const double whole = lengths.centroid + lengths.codewords.norm + lengths.codewords.residual;
+  // In f64: it matters most where the row is short.
+  square_error_ = (dim_ + 16) * 4 * double_unit * whole * whole;
+  shortest_row_ = shortest_share * lengths.centroid;
+}
+
+double ListBound::product_error() const {
+  return product_error_of(dim_, longest_) + std::sqrt(square_error_);
+}
+
+double ListBound::error(const Lengths& query, const Lengths& row, ScoreForm form) const {
+  if (metric_ != Metric::cosine) return error_of(metric_, products_, dim_, longest_, query, row, form);
+  return (product_error_of(dim_, longest_) + square_error_ / shortest_row_) / shortest_row_ + 16 * unit +
+         (dim_ + 16) * 4 * double_unit;
 }
 
 bool ListBound::holds_for(const Lengths& query, const Lengths& row) const {
@@ -106,7 +109,7 @@ bool ListBound::holds_for(const Lengths& query, const Lengths& row) const {
 double ListBound::limit_from_score(std::size_t query, const Lengths& lengths, const Lengths& row, float score,
                                    ScoreForm form) const {
   if (!residual_) return bound_.limit_from_score(lengths, row, score);
-  const double high = static_cast<double>(score) + errors_[query][static_cast<std::size_t>(form)];
+  const double high = static_cast<double>(score) + error(lengths, row, form);
   const double value = is_euclidean(metric_)       ? std::max(0.0, squares_[query] + 2 * high)
                        : metric_ == Metric::cosine ? std::max(0.0, 1 + high)
                                                    : high;
@@ -121,7 +124,7 @@ float ListBound::cutoff(std::size_t query, const Lengths& lengths, const Lengths
   const double exact = is_euclidean(metric_)       ? (limit - squares_[query]) / 2
                        : metric_ == Metric::cosine ? limit - 1
                                                    : limit;
-  const double score = exact + errors_[query][static_cast<std::size_t>(form)];
+  const double score = exact + error(lengths, row, form);
   if (score >= static_cast<double>(most)) return most;
   return std::nextafter(static_cast<float>(score), most);
 }

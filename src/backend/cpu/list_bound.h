@@ -7,19 +7,18 @@
 //     score = |c' + r|^2 / 2 - q'c' - q'r
 //
 // The last product is computed of packed vectors, as in every scan; the first term is a sum over tables of the list, the
-// second one number of query and list. All errors are absolute and bounded by the longest centroid and codewords of the
-// index: one number per query. docs/algorithms/inverted-file.md has the sum.
+// second one number of query and list. All errors are absolute and bounded by the longest centroid of the index and by the
+// codewords of the rows: `row` below has the length of r as it was packed, and of what packing lost of it, or more.
+// docs/algorithms/inverted-file.md has the sum.
 //
 // Of cosine, the score is -qy / |y| of a query of length 1. Its error is that of the product over the length, so that it is
-// one number only for rows that are no shorter than shortest_row(); shorter ones, which hardly any code stands for, have no
+// small only for rows that are no shorter than shortest_row(); shorter ones, which hardly any code stands for, have no
 // score. Only tables make such scores.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "backend/ops.h"
 #include "core/score_bound.h"
@@ -37,7 +36,7 @@ struct ResidualLengths {
 
 // Operations in f32 between a code and the sum of its tables' entries, at most.
 inline std::size_t table_operations(const ListCodec& codec) {
-  return codec.parts() + codec.dim / codec.parts() + 1;
+  return codec.parts() + (codec.is_additive() ? codec.dim : codec.dim / codec.parts()) + 1;
 }
 
 // How far a score of product codes was taken: as the scan computes it, or with what packing lost added back.
@@ -51,15 +50,13 @@ class ListBound {
       : bound_(metric, products, dim), metric_(metric) {}
   // Product codes. squares: |q'|^2 of every query, in f64; of cosine they are not looked at.
   ListBound(Metric metric, Products products, std::size_t dim, const ResidualLengths& lengths,
-            std::span<const Lengths> queries, std::span<const double> squares);
+            std::span<const double> squares);
 
-  // Of cosine. A row of any length whose product with the query, as tables have it, falls short of a limit times its length,
-  // as terms have it, by more than product_error() is beyond the limit.
+  // Of cosine. A row of any length whose product with the query, as tables have it, falls short of a limit times its length, as
+  // terms have it, by more than product_error() is beyond the limit.
   double shortest_row() const { return shortest_row_; }
-  double product_error() const { return product_error_; }
+  double product_error() const;
 
-  // Of product codes, the lengths of rows do not matter below.
-  bool depends_on_rows() const { return !residual_; }
   // Whether scores mean anything.
   bool holds_for(const Lengths& query, const Lengths& row) const;
   // As ScoreBound has them.
@@ -70,14 +67,17 @@ class ListBound {
                ScoreForm form = ScoreForm::packed) const;
 
  private:
+  double error(const Lengths& query, const Lengths& row, ScoreForm form) const;
+
   ScoreBound bound_;
   Metric metric_;
+  Products products_ = Products::f32;
+  double dim_ = 0;
   bool residual_ = false;
   ResidualLengths longest_;
   double shortest_row_ = 0;
-  double product_error_ = 0;
+  double square_error_ = 0;  // of the square of a row's length, for cosine
   std::span<const double> squares_;
-  std::vector<std::array<double, 2>> errors_;  // [queries] of a score in either form
 };
 
 }  // namespace nearwise::cpu

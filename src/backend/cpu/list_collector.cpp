@@ -37,8 +37,7 @@ void write(std::span<const Found> found, Metric metric, std::span<Id> ids, std::
 }  // namespace
 
 std::size_t ListCollector::bytes_per_query(std::size_t k) {
-  return list_capacity(k) * (sizeof(float) + sizeof(std::uint32_t)) + sizeof(State) + sizeof(float) +
-         k * sizeof(Answer);
+  return list_capacity(k) * (sizeof(float) + sizeof(std::uint32_t)) + sizeof(State) + k * sizeof(Answer);
 }
 
 std::uint64_t ListCollector::scratch_bytes(const ListSearchShape& shape) {
@@ -63,11 +62,7 @@ ListCollector::ListCollector(CpuStream& stream, std::span<const Lengths> lengths
       scores_(stream.budget(), lengths.size() * capacity_),
       rows_(stream.budget(), lengths.size() * capacity_),
       states_(stream.budget(), lengths.size()),
-      cutoffs_(stream.budget(), lengths.size()),
       answers_(stream.budget(), lengths.size() * k_) {
-  for (std::size_t query = 0; query < lengths.size(); ++query)
-    cutoffs_[query] =
-        bound_.holds_for(lengths[query], {}) ? std::numeric_limits<float>::max() : without_meaning;
   std::ranges::fill(states_.span(), State{{}, std::numeric_limits<double>::infinity(), 0, 0});
 }
 
@@ -77,24 +72,20 @@ Id ListCollector::id_of(std::uint32_t row) const {
 }
 
 float ListCollector::cutoff(std::size_t query, const Lengths& longest) {
-  if (!bound_.depends_on_rows()) return std::atomic_ref(cutoffs_[query]).load(std::memory_order_relaxed);
   if (!bound_.holds_for(lengths_[query], longest)) return without_meaning;
-  const std::lock_guard lock(mutexes_[query % mutexes_.size()]);
-  return cutoff_of(query, longest, states_[query].limit, form_);
+  return cutoff_of(query, longest, std::atomic_ref(states_[query].limit).load(std::memory_order_relaxed),
+                   form_);
 }
 
 void ListCollector::lower_limit(std::size_t query, double limit) {
   State& state = states_[query];
-  if (!(limit < state.limit)) return;
-  state.limit = limit;
-  if (bound_.depends_on_rows() || std::isnan(cutoffs_[query])) return;
-  std::atomic_ref(cutoffs_[query]).store(cutoff_of(query, {}, limit, form_), std::memory_order_relaxed);
+  if (limit < state.limit) std::atomic_ref(state.limit).store(limit, std::memory_order_relaxed);
 }
 
-void ListCollector::limit_score(std::size_t query, double score) {
+void ListCollector::limit_score(std::size_t query, const Lengths& longest, double score) {
   const std::lock_guard lock(mutexes_[query % mutexes_.size()]);
   const float above = std::nextafter(static_cast<float>(score), std::numeric_limits<float>::max());
-  lower_limit(query, limit_of(query, {}, above, form_));
+  lower_limit(query, limit_of(query, longest, above, form_));
 }
 
 void ListCollector::add(std::size_t query, const Lengths& longest, std::span<const float> scores,

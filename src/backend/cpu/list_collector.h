@@ -51,8 +51,8 @@ class ListCollector {
   void add(std::size_t query, const Lengths& longest, std::span<const float> scores,
            std::span<const std::uint32_t> rows);
   std::size_t wanted() const { return k_; }
-  // So many rows in the query's lists have scores up to `score`.
-  void limit_score(std::size_t query, double score);
+  // So many rows in the query's lists, no longer than `longest`, have scores up to `score`.
+  void limit_score(std::size_t query, const Lengths& longest, double score);
   // The rows of a list that are kept as they are, without scores: their distances are estimated.
   void estimate(std::size_t query, std::size_t list);
   // Rows whose scores mean nothing.
@@ -63,7 +63,7 @@ class ListCollector {
  private:
   struct State {
     Lengths longest;  // of the rows that may stand in the list
-    double limit;     // a row whose value exceeds it is no answer
+    double limit;     // a row whose value exceeds it is no answer; read without the mutex
     std::uint32_t count;
     std::uint32_t answers;
   };
@@ -113,11 +113,10 @@ class ListCollector {
   const ListBound& bound_;
   const ScoreForm form_;
   const std::optional<Correction> correction_;
-  Buffer<float> scores_;        // [queries, capacity]
-  Buffer<std::uint32_t> rows_;  // [queries, capacity]
-  Buffer<State> states_;        // [queries]
-  Buffer<float> cutoffs_;       // [queries] where they do not depend on the row; read without the mutex
-  Buffer<Answer> answers_;      // [queries, k] heaps, the worst on top
+  Buffer<float> scores_;                 // [queries, capacity]
+  Buffer<std::uint32_t> rows_;           // [queries, capacity]
+  Buffer<State> states_;                 // [queries]
+  Buffer<Answer> answers_;               // [queries, k] heaps, the worst on top
   std::array<std::mutex, 256> mutexes_;  // of every 256th query
 };
 

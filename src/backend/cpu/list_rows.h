@@ -1,4 +1,4 @@
-// Rows of inverted lists: where a numbered row is, and what its code stands for.
+// Rows of inverted lists: where a numbered row is, and sums over its code.
 #pragma once
 
 #include <cstddef>
@@ -32,11 +32,6 @@ class ListNumbers {
   std::vector<std::uint32_t> stretches_;  // the list of every 256th row, where find() begins; empty: few
 };
 
-using nearwise::word_of;
-inline std::size_t word_of(const ListCodec& codec, const std::byte* code, std::size_t part) {
-  return codec.bits == 8 ? word_of<8>(code, part) : word_of<4>(code, part);
-}
-
 // start and the entries that a code names in tables [parts, 2^bits], added up in two chains.
 template <unsigned bits>
 float sum_entries(const float* tables, std::size_t parts, const std::byte* code, float start) {
@@ -47,9 +42,5 @@ float sum_entries(const float* tables, std::size_t parts, const std::byte* code,
   }
   return sums[0] + sums[1];
 }
-
-// Writes rows [first, first + count) of a list as codec.type, one after the other.
-void decode_rows(const ListCodec& codec, const ListView& view, std::size_t list, std::size_t first,
-                 std::size_t count, std::byte* out);
 
 }  // namespace nearwise::cpu

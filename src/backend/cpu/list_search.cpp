@@ -157,7 +157,8 @@ class BlockScan {
     return group_size(scan) * (encoded_row_bytes(scan, shape.dim) + entries * 8 + 8) +
            most_block_rows * (shape.dim * element_size(shape.row_type) +
                               PackedRows::bytes_per_row(scan, RowsRole::base, shape.dim)) +
-           buffer_bytes(256 * shape.dim, sizeof(float)) + PackedRows::scratch_bytes(scan, shape.dim) + 1024;
+           buffer_bytes(256 * std::max(shape.dim, shape.codebooks), sizeof(float)) +
+           PackedRows::scratch_bytes(scan, shape.dim) + 1024;
   }
 
   void scan(const Block& block, const Probes::OfList& probes) {
@@ -167,7 +168,7 @@ class BlockScan {
     if (product_ != nullptr) {
       const float* const terms =
           args_.terms.empty() ? nullptr : args_.terms[block.list].load(std::memory_order_acquire);
-      product_->fill(list, block.list, block.first, block.rows, terms, tables_.span(), *copied_);
+      longest_ = product_->fill(list, block.list, block.first, block.rows, terms, tables_.span(), *copied_);
       scan_queries(*copied_, block.rows, probes);
       return;
     }
@@ -292,7 +293,8 @@ ListSearchCosts list_search_costs(const Stream& stream, const ListSearchShape& s
                              shape.probes * 2 * sizeof(std::uint32_t),
           .fixed_bytes = 4096 + static_cast<std::uint64_t>(cpu.threads().count()) * per_thread +
                          ListNumbers::bytes(shape.lists, shape.rows) + Probes::bytes(shape.lists, 0) +
-                         ProductWords::bytes(shape.dim) + ProductPanels::bytes(scan, shape.dim)};
+                         ProductWords::bytes(shape.dim, shape.codebooks) +
+                         ProductPanels::bytes(scan, shape.dim)};
 }
 
 void list_search(Stream& stream, const ListSearchArgs& args) {
@@ -321,9 +323,9 @@ void list_search(Stream& stream, const ListSearchArgs& args) {
     correction = {&*panels, &queries};
   }
   const Products products = products_of(packed.kernel.base_encoding);
-  const ListBound bound = panels ? ListBound(args.metric, products, packed.dim, panels->longest(),
-                                             packed.lengths.span(), residuals->squares.span())
-                                 : ListBound(args.metric, products, packed.dim);
+  const ListBound bound =
+      panels ? ListBound(args.metric, products, packed.dim, panels->longest(), residuals->squares.span())
+             : ListBound(args.metric, products, packed.dim);
   ListCollector found(cpu, packed.lengths.span(), args, numbers, bound, ScoreForm::packed, correction);
   const Probes probes(
       args, residuals ? std::span<const float>(residuals->offsets.span()) : std::span<const float>());

@@ -32,7 +32,8 @@ ProductPanels::ProductPanels(CpuStream& cpu, const ListCodec& codec, const Produ
       element_bytes_(encoded_sizes[static_cast<std::size_t>(scan.base_encoding)]),
       unit_bytes_(scan.base_unit_bytes),
       packed_(cpu.budget(), codec.codebooks.size() * element_bytes_),
-      packed_columns_(cpu.budget(), codec.codebooks.size()) {
+      packed_columns_(cpu.budget(), codec.codebooks.size()),
+      squares_(cpu.budget(), table_size(codec)) {
   encode_words(scan);
   longest_.centroid = words.longest_centroid();
   longest_.given_centroid = words.longest_given_centroid();
@@ -42,13 +43,14 @@ ProductPanels::ProductPanels(CpuStream& cpu, const ListCodec& codec, const Produ
 std::uint64_t ProductPanels::bytes(const ScanKernel& scan, std::size_t dim) {
   const std::size_t most_words = 256;
   return buffer_bytes(most_words * dim, encoded_sizes[static_cast<std::size_t>(scan.base_encoding)]) +
-         buffer_bytes(most_words * dim, sizeof(float));
+         2 * buffer_bytes(most_words * dim, sizeof(float));
 }
 
 void ProductPanels::encode_words(const ScanKernel& scan) {
   const std::size_t words = std::size_t{1} << codec_.bits;
   double norms = 0;
   double residuals = 0;
+  double lost_share = 0;
   std::size_t first = 0;  // element of the codebooks
   for (std::size_t part = 0; part < codec_.parts(); ++part) {
     const std::size_t length = codec_.part_begins[part + 1] - codec_.part_begins[part];
@@ -74,12 +76,16 @@ void ProductPanels::encode_words(const ScanKernel& scan) {
       }
       longest = std::max(longest, packed_squares);
       most_lost = std::max(most_lost, lost);
+      squares_[part * words + word] = static_cast<float>(packed_squares);
+      // Codewords that vanish when they are packed are worth no table of their own.
+      lost_share = std::max(lost_share, packed_squares > 0 ? lost / packed_squares : lost > 0 ? 1e30 : 0);
     }
     norms += longest;
     residuals += most_lost;
     first += length * words;
   }
   longest_.codewords = {length_bound(norms), length_bound(residuals)};
+  most_lost_ = length_bound(lost_share);
 }
 
 // Returns half the squared length of the centroid.
@@ -131,8 +137,22 @@ void ProductPanels::fill_corrections(const float* packed, const float* query, st
   }
 }
 
-void ProductPanels::fill(const ListView& view, std::size_t list, std::size_t first, std::size_t count,
-                         const float* terms, std::span<float> tables, PackedRows& out) const {
+Lengths ProductPanels::longest_of(const std::byte* codes, std::size_t count) const {
+  float most = 0;
+  for (std::size_t row = 0; row < count; ++row) {
+    const std::byte* const code = codes + row * codec_.code_bytes;
+    most = std::max(most, codec_.bits == 8 ? sum_entries<8>(squares_.data(), codec_.parts(), code, 0)
+                                           : sum_entries<4>(squares_.data(), codec_.parts(), code, 0));
+  }
+  // Squares and their sums were rounded.
+  const double norm =
+      length_bound(static_cast<double>(most) * (1 + 0x1p-20 * static_cast<double>(codec_.parts())) +
+                   0x1p-140 * static_cast<double>(codec_.parts()));
+  return {std::min(norm, longest_.codewords.norm), std::min(most_lost_ * norm, longest_.codewords.residual)};
+}
+
+Lengths ProductPanels::fill(const ListView& view, std::size_t list, std::size_t first, std::size_t count,
+                            const float* terms, std::span<float> tables, PackedRows& out) const {
   const std::byte* const codes = view.codes + first * codec_.code_bytes;
   const std::size_t part_bytes =
       codec_.dim % codec_.parts() == 0 ? codec_.dim / codec_.parts() * element_bytes_ : 0;
@@ -161,6 +181,7 @@ void ProductPanels::fill(const ListView& view, std::size_t list, std::size_t fir
   }
   // Nothing passes the empty places of the last panel, but they are read.
   std::fill(out.biases.data() + count, out.biases.data() + places, std::numeric_limits<float>::infinity());
+  return longest_of(codes, count);
 }
 
 template <unsigned bits>

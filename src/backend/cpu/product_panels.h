@@ -31,8 +31,9 @@ class ProductPanels {
 
   // Packs rows [first, first + count) of a list into the first panels of `out`, with the biases of their scores.
   // terms: of all rows of the list (RowTerms), which are those biases; or null. tables: [table_size] scratch.
-  void fill(const ListView& view, std::size_t list, std::size_t first, std::size_t count, const float* terms,
-            std::span<float> tables, PackedRows& out) const;
+  // Returns the most that their codewords measure.
+  Lengths fill(const ListView& view, std::size_t list, std::size_t first, std::size_t count,
+               const float* terms, std::span<float> tables, PackedRows& out) const;
 
  private:
   void encode_words(const ScanKernel& scan);
@@ -46,6 +47,7 @@ class ProductPanels {
   template <unsigned bits>
   void add_tables(const std::byte* codes, std::size_t count, std::span<const float> tables, float bias,
                   float* out) const;
+  Lengths longest_of(const std::byte* codes, std::size_t count) const;
   void copy_units(const std::byte* codes, std::size_t count, PackedRows& out) const;
 
   CpuStream& cpu_;
@@ -57,6 +59,8 @@ class ProductPanels {
   const std::size_t unit_bytes_;
   Buffer<std::byte> packed_;      // the codebooks, packed
   Buffer<float> packed_columns_;  // the same, every part transposed
+  Buffer<float> squares_;         // [parts, 2^bits] of the lengths of packed codewords
+  double most_lost_ = 0;          // of a packed codeword, as a share of its length
   ResidualLengths longest_;
 };
 

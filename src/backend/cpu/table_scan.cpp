@@ -42,6 +42,7 @@ TableScan::TableScan(CpuStream& cpu, const ListSearchArgs& args, const ProductWo
       with_bytes_(has_registers(cpu) && parts_ <= 256),
       with_terms_(RowTerms::are_needed(args.codec, args.metric)),
       longest_(1.001 * (words.longest_centroid() + words.longest_codewords())),
+      longest_words_{.norm = words.longest_codewords(), .residual = 0},
       query_(cpu.budget(), args.codec.dim),
       negated_(cpu.budget(), args.codec.dim),
       offsets_(cpu.budget(), args.probe_count()),
@@ -73,12 +74,11 @@ void TableScan::scan_query(std::size_t query, std::size_t first, std::size_t ste
 void TableScan::fill_tables() {
   std::ranges::fill(tables_.span(), 0.0F);
   for (std::size_t part = 0; part < parts_; ++part) {
-    const std::size_t begin = args_.codec.part_begins[part];
     float* const table = tables_.data() + part * table_words_;
-    kernels_.add_products({.columns = words_.columns().data() + begin * table_words_,
+    kernels_.add_products({.columns = words_.columns().data() + args_.codec.words_begin(part),
                            .start = table,
-                           .vector = negated_.data() + begin,
-                           .dim = args_.codec.part_begins[part + 1] - begin,
+                           .vector = negated_.data() + args_.codec.part_begin(part),
+                           .dim = args_.codec.part_size(part),
                            .words = table_words_,
                            .table = table});
   }
@@ -129,7 +129,7 @@ void TableScan::scan(std::size_t probe, std::size_t next) {
   const ListView& view = args_.lists[list];
   if (view.rows == 0) return;
   cpu_.context.cancel.check();
-  cutoff_ = found_.cutoff(index_, {});
+  cutoff_ = found_.cutoff(index_, longest_words_);
   if (std::isnan(cutoff_)) {
     found_.evaluate(index_, numbers_.first(list), view.rows);
     return;
@@ -181,6 +181,8 @@ void TableScan::fill_bytes(double widest) {
 // How often a row's term counts beside its entries, where they are compared with a limit: a row of cosine is within the
 // cutoff if -qc - qr <= cutoff * t.
 double TableScan::factor() const {
+  if (cutoff_ == std::numeric_limits<float>::max())
+    return args_.metric == Metric::cosine || !with_terms_ ? 0 : 1;
   return args_.metric == Metric::cosine ? -static_cast<double>(cutoff_) : with_terms_ ? 1 : 0;
 }
 
@@ -205,21 +207,43 @@ x86::CodeScanArgs TableScan::codes_of(const ListView& view, std::size_t first, c
 }
 
 // Without any limit, all rows would be candidates until there is one. The sum of a row's entries and term exceeds that of
-// their bytes by less than one for each, so the k-th sum bounds the k-th score. Not of cosine, whose scores are quotients.
+// their bytes by less than one for each, so the k-th sum bounds the k-th score.
 void TableScan::find_limit(const ListView& view) {
   const std::size_t rows = std::min(view.rows, most_first_rows) / block_rows * block_rows;
-  if (!with_bytes_ || args_.metric == Metric::cosine || rows < found_.wanted() || range_.widest < least_width)
-    return;
+  if (!with_bytes_ || rows < found_.wanted() || range_.widest < least_width) return;
   if (scale_ == 0) fill_bytes(range_.widest);
+  const bool cosine = args_.metric == Metric::cosine;
   for (std::size_t first = 0; first < rows; first += block_rows)
-    x86::sum_codes(codes_of(view, first, terms_of(view, first)), sums_.data() + first);
-  summed_ = rows;
-  const double kth = x86::kth_sum(sums_.data(), rows, found_.wanted());
-  if (kth >= 0xFFFF) return;  // or more
+    x86::sum_codes(codes_of(view, first, cosine ? nullptr : terms_of(view, first)), sums_.data() + first);
+  const double score =
+      cosine ? kth_quotient(view, rows) : most_of(x86::kth_sum(sums_.data(), rows, found_.wanted()));
+  summed_ = cosine ? 0 : rows;
+  if (!(score < std::numeric_limits<float>::max())) return;
+  found_.limit_score(index_, longest_words_, score);
+  cutoff_ = found_.cutoff(index_, longest_words_);
+}
+
+// The most that entries, term and what query and list add may amount to, where their bytes have this sum.
+double TableScan::most_of(std::uint16_t sum) const {
+  if (sum == 0xFFFF) return std::numeric_limits<double>::infinity();  // or more
   // What was cut off may have been rounded down before.
-  const double most = (kth + static_cast<double>(parts_ + 2)) * (1 + 0x1p-20) / scale_;
-  found_.limit_score(index_, offset_ + range_.least + factor() * least_term_ + most + blur());
-  cutoff_ = found_.cutoff(index_, {});
+  const double above = (sum + static_cast<double>(parts_ + 2)) * (1 + 0x1p-20) / scale_;
+  return offset_ + range_.least + factor() * least_term_ + above + blur();
+}
+
+// Of cosine, sums are of entries alone, and scores their quotients by the lengths of rows.
+double TableScan::kth_quotient(const ListView& view, std::size_t rows) {
+  std::vector<float> scores(rows);
+  for (std::size_t first = 0; first < rows; first += block_rows) {
+    const float* const terms = terms_of(view, first);
+    for (std::size_t i = 0; i < block_rows; ++i) {
+      const std::uint16_t sum = sums_[first + i % 2 * (block_rows / 2) + i / 2];
+      scores[first + i] = terms[i] >= bound_.shortest_row()
+                              ? static_cast<float>(most_of(sum) / static_cast<double>(terms[i]))
+                              : std::numeric_limits<float>::max();
+    }
+  }
+  return cpu_.candidate_list.kth_score(scores.data(), rows, found_.wanted());
 }
 
 // A row whose score is at most the cutoff has entries and a term whose sum exceeds the least by no more than `room`. What
@@ -261,7 +285,7 @@ void TableScan::scan_block(const ListView& view, std::size_t first, std::uint32_
   // Room for another block.
   if (count_ + block_rows <= std::size(scores_)) return;
   hand_over();
-  cutoff_ = found_.cutoff(index_, {});
+  cutoff_ = found_.cutoff(index_, longest_words_);
   set_threshold();
 }
 
@@ -283,7 +307,7 @@ void TableScan::score_row(const std::byte* code, float term, std::uint32_t numbe
 }
 
 void TableScan::hand_over() {
-  if (count_ != 0) found_.add(index_, {}, {scores_, count_}, {rows_, count_});
+  if (count_ != 0) found_.add(index_, longest_words_, {scores_, count_}, {rows_, count_});
   count_ = 0;
 }
 

@@ -1,4 +1,4 @@
-// Product codes in lists against one query, by sums of table entries: the list is read as it is.
+// Codes in lists against one query, by sums of table entries: the list is read as it is.
 #pragma once
 
 #include <cstddef>
@@ -43,6 +43,8 @@ class TableScan {
   void begin_list(std::size_t list);
   void fill_bytes(double widest);
   void find_limit(const ListView& view);
+  double most_of(std::uint16_t sum) const;
+  double kth_quotient(const ListView& view, std::size_t rows);
   void set_threshold();
   void scan_block(const ListView& view, std::size_t first, std::uint32_t first_number);
   // Puts it into the list of what is handed over, or has it evaluated.
@@ -67,10 +69,11 @@ class TableScan {
   const std::size_t table_words_;
   const bool with_bytes_;
   const bool with_terms_;
-  const double longest_;    // no row is longer, with the centre subtracted
-  Buffer<double> query_;    // q', or scaled to length 1
-  Buffer<float> negated_;   // the same in f32
-  Buffer<double> offsets_;  // [probes] of query and list
+  const double longest_;         // no row is longer, with the centre subtracted
+  const Lengths longest_words_;  // no codewords of a row are longer
+  Buffer<double> query_;         // q', or scaled to length 1
+  Buffer<float> negated_;        // the same in f32
+  Buffer<double> offsets_;       // [probes] of query and list
   Buffer<std::uint32_t> lists_;
   Buffer<float> tables_;  // [parts, words]
   Buffer<float> leasts_;  // [parts]

@@ -98,19 +98,14 @@ class Encoder {
       const std::size_t count = std::min(tiles_.tile_rows(), args_.rows.rows() - first);
       load(first, count);
       search(count);
-      copy_codes(args_.codes.row(first).data(), args_.codes.stride(), codes_.data(), words_.count(), count,
-                 cudaMemcpyDeviceToHost);
+      copy_rows(stream_.handle(), args_.codes.row(first).data(), args_.codes.stride(), codes_.data(),
+                words_.count(), words_.count(), count, cudaMemcpyDeviceToHost, operation);
       stream_.synchronize(operation);
       if (args_.progress != nullptr) args_.progress->add(count);
     }
   }
 
  private:
-  void copy_codes(std::uint8_t* to, std::size_t to_stride, const std::uint8_t* from, std::size_t from_stride,
-                  std::size_t count, cudaMemcpyKind kind) {
-    copy_rows(stream_.handle(), to, to_stride, from, from_stride, words_.count(), count, kind, operation);
-  }
-
   void load(std::size_t first, std::size_t count) {
     launch_additive_rows(stream_.handle(), {.rows = tiles_.load(first, count),
                                             .count = static_cast<std::uint32_t>(count),
@@ -127,9 +122,6 @@ class Encoder {
                         .shrinks = shrinks_.data(),
                         .count = static_cast<std::uint32_t>(count),
                         .out = own_.data()});
-    if (args_.refine)
-      copy_codes(codes_.data(), words_.count(), args_.codes.row(first).data(), args_.codes.stride(), count,
-                 cudaMemcpyHostToDevice);
   }
 
   // Between launches a search stands at the best codes: it goes on from those.
@@ -151,7 +143,7 @@ class Encoder {
                                                  args_.rounds, std::numeric_limits<std::uint32_t>::max())),
                                              .perturbed = static_cast<std::uint32_t>(args_.perturbed),
                                              .seed = args_.seed,
-                                             .starts = first == 0 && !args_.refine,
+                                             .starts = first == 0,
                                              .codes = codes_.data()});
       if (end != args_.iterations) stream_.synchronize(operation);
     }

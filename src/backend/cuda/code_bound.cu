@@ -46,17 +46,16 @@ CodeBound::CodeBound(const ListCodec& codec, Metric metric, std::span<const floa
   }
   centroid_ = margin * std::sqrt(centroid_);
   given_centroid_ = margin * std::sqrt(given_centroid_);
-  const std::size_t count = std::size_t{1} << codec.bits;
   for (std::size_t part = 0; part < codec.parts(); ++part) {
-    const std::size_t begin = codec.part_begins[part];
-    const std::size_t length = codec.part_begins[part + 1] - begin;
+    const std::span<const float> words = codec.words_of(part);
+    const std::size_t length = codec.part_size(part);
     double longest = 0;
-    for (std::size_t word = 0; word < count; ++word)
-      longest =
-          std::max(longest, square_of(codec.codebooks.subspan(begin * count + word * length, length), {}));
-    codewords_ += longest;
+    for (std::size_t begin = 0; begin < words.size(); begin += length)
+      longest = std::max(longest, square_of(words.subspan(begin, length), {}));
+    // Parts of a product code are at right angles; codewords of an additive one may all point in the same direction.
+    codewords_ += codec.is_additive() ? std::sqrt(longest) : longest;
   }
-  codewords_ = margin * std::sqrt(codewords_);
+  codewords_ = margin * (codec.is_additive() ? codewords_ : std::sqrt(codewords_));
 }
 
 bool CodeBound::holds_for(std::size_t query) const {

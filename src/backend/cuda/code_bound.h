@@ -1,6 +1,6 @@
-// What a score of a product code proves of the reported distance of what it stands for.
+// What a score of a code proves of the reported distance of what it stands for.
 //
-// A row y is the sum of its centroid c and codewords r, rounded to f32. With primes for what has the centre subtracted, half
+// A row y is the sum of its centroid c and codewords r, rounded to f32 once. With primes for what has the centre subtracted, half
 // the squared distance is, up to a constant of the query,
 //
 //     score = |y'|^2 / 2 - q'c' - q'r

@@ -1,4 +1,4 @@
-// Scores of product codes: tables of the query by a kernel of their own, and a scan that adds up their entries.
+// Scores of codes: tables of the query by a kernel of their own, and a scan that adds up their entries.
 #include <algorithm>
 #include <cmath>
 #include <optional>

@@ -1,4 +1,4 @@
-// The codewords of a product quantizer on the device.
+// The codewords of a product quantizer on the device, or of an additive one.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +26,17 @@ class CodebooksOnDevice {
              .begins = begins_.data(),
              .parts = static_cast<std::uint32_t>(begins.size() - 1),
              .dim = static_cast<std::uint32_t>(begins.back()),
+             .bits = bits};
+  }
+  // Of additive codes, [parts, 256, dim].
+  CodebooksOnDevice(const CudaStream& stream, std::span<const float> words, std::size_t dim,
+                    const char* operation)
+      : words_(stream, words.size(), operation) {
+    constexpr unsigned bits = 8;
+    copy_to_device(stream, words, words_.data(), operation);
+    view_ = {.words = words_.data(),
+             .parts = static_cast<std::uint32_t>(words.size() / dim >> bits),
+             .dim = static_cast<std::uint32_t>(dim),
              .bits = bits};
   }
   CodebooksOnDevice(const CudaStream& stream, const Codebooks& codebooks, const char* operation)

@@ -7,32 +7,9 @@
 #include "core/distance.h"
 
 namespace nearwise::gpu {
-namespace {
-
-std::size_t word_of(const ListCodec& codec, const std::byte* code, std::size_t part) {
-  if (codec.bits == 8) return static_cast<std::size_t>(code[part]);
-  const auto both = static_cast<std::size_t>(code[part / 2]);
-  return part % 2 == 0 ? both & 15U : both >> 4U;
-}
-
-}  // namespace
 
 void write_list_row(const ListSearchArgs& args, const ListTiles::Place& place, std::byte* out) {
-  const ListCodec& codec = args.codec;
-  const std::byte* const code = args.lists[place.list].codes + place.row * codec.code_bytes;
-  if (!codec.is_product()) {
-    std::memcpy(out, code, codec.code_bytes);
-    return;
-  }
-  auto* const row = reinterpret_cast<float*>(out);
-  const std::span<const float> centroid = codec.centroids.row(place.list);
-  for (std::size_t part = 0; part < codec.parts(); ++part) {
-    const std::size_t begin = codec.part_begins[part];
-    const std::size_t length = codec.part_begins[part + 1] - begin;
-    const float* const word =
-        codec.codebooks.data() + (begin << codec.bits) + word_of(codec, code, part) * length;
-    for (std::size_t i = 0; i < length; ++i) row[begin + i] = centroid[begin + i] + word[i];
-  }
+  decode_rows(args.codec, args.lists[place.list], place.list, place.row, 1, out);
 }
 
 PairEvaluator::Shape evaluated_shape(const ListSearchArgs& args) {

@@ -39,10 +39,10 @@ class ListScorer {
   virtual float cutoff(std::size_t query, double limit) const = 0;
 };
 
-// Product codes are scanned by tables; rows that are kept as they are, and all rows for cosine, whose scores are
+// Codes are scanned by tables; rows that are kept as they are, and all rows for cosine, whose scores are
 // quotients, as exact search has them.
 inline bool scans_codes(const ListCodec& codec, Metric metric) {
-  return codec.is_product() && metric != Metric::cosine;
+  return !codec.holds_rows() && metric != Metric::cosine;
 }
 
 // For tiles of so many rows. What they take of the budget, beside query_bytes.
@@ -56,11 +56,12 @@ struct ScorerShape {
   Metric metric = Metric::sqeuclidean;
   std::size_t code_bytes = 0;
   std::size_t query_element = 4;  // bytes
-  // Of product codes; 0: none.
+  // Of codes; 0: none.
   std::size_t parts = 0;
   unsigned bits = 8;
+  bool additive = false;
 
-  std::size_t book_size() const { return parts == 0 ? 0 : dim << bits; }
+  std::size_t book_size() const { return parts == 0 ? 0 : (additive ? parts * dim : dim) << bits; }
 };
 ScorerShape scorer_shape(const ListSearchArgs& args);
 std::uint64_t code_scorer_bytes(const ScorerShape& shape, std::size_t queries, std::size_t tile_rows);
@@ -68,7 +69,7 @@ std::uint64_t code_query_bytes(const ScorerShape& shape, std::size_t queries, st
 std::uint64_t row_scorer_bytes(const ScorerShape& shape, std::size_t queries, std::size_t tile_rows);
 std::uint64_t row_query_bytes(const ScorerShape& shape, std::size_t queries);
 
-// The codes of a tile on the device, and where they are product codes what decodes them.
+// The codes of a tile on the device, and what decodes them where they are not the rows.
 class TileCodes {
  public:
   TileCodes(const CudaStream& stream, const ListSearchArgs& args, std::size_t tile_rows);

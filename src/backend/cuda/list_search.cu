@@ -223,8 +223,9 @@ ListSearchCosts list_search_costs(const Stream&, const ListSearchShape& shape) {
                             .code_bytes = shape.dim * element_size(shape.row_type),
                             .query_element = element_size(shape.query_type)};
   ScorerShape codes = rows;
-  codes.code_bytes = shape.dim;
-  codes.parts = shape.dim;
+  codes.additive = shape.codebooks != 0;
+  codes.parts = codes.additive ? shape.codebooks : shape.dim;
+  codes.code_bytes = codes.parts;
   const bool may_be_codes = shape.row_type == ElementType::f32;
   const std::uint64_t scanning =
       std::max(least(rows, false), may_be_codes ? least(codes, shape.metric != Metric::cosine) : 0);

@@ -22,7 +22,7 @@ class RowScorer : public ListScorer {
         bound_(args.metric, products_of(encoding), args.codec.dim),
         lengths_(stream.budget(), args.queries.rows()),
         codes_(stream, args, tile_rows),
-        decoded_(stream, args.codec.is_product() ? tile_rows * args.codec.dim : 0, list_search_name),
+        decoded_(stream, args.codec.holds_rows() ? 0 : tile_rows * args.codec.dim, list_search_name),
         packed_(stream, tile_rows * width_, list_search_name),
         device_centre_(stream, centre_.size(), list_search_name),
         summary_(stream, 1, list_search_name) {
@@ -34,7 +34,7 @@ class RowScorer : public ListScorer {
     PackTask task = pack_task(Bias::half_square);
     task.rows = codes_.codes();
     task.stride_bytes = args_.codec.code_bytes;
-    if (args_.codec.is_product()) {
+    if (!args_.codec.holds_rows()) {
       launch_decode_rows(stream_.handle(), codes_.rows(), decoded_.data());
       task.rows = reinterpret_cast<const std::byte*>(decoded_.data());
       task.stride_bytes = args_.codec.dim * sizeof(float);

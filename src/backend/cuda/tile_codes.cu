@@ -16,6 +16,13 @@ std::size_t centroid_size(const ScorerShape& shape, std::size_t tile_rows) {
   return shape.parts == 0 ? 0 : most_pieces(tile_rows) * shape.dim;
 }
 
+CodebooksOnDevice books_of(const CudaStream& stream, const ListCodec& codec) {
+  if (codec.holds_rows()) return {};
+  return codec.is_additive()
+             ? CodebooksOnDevice(stream, codec.additive_words, codec.dim, list_search_name)
+             : CodebooksOnDevice(stream, codec.codebooks, codec.part_begins, codec.bits, list_search_name);
+}
+
 }  // namespace
 
 ScorerShape scorer_shape(const ListSearchArgs& args) {
@@ -23,8 +30,9 @@ ScorerShape scorer_shape(const ListSearchArgs& args) {
           .metric = args.metric,
           .code_bytes = args.codec.code_bytes,
           .query_element = element_size(args.queries.type()),
-          .parts = args.codec.is_product() ? args.codec.parts() : 0,
-          .bits = args.codec.bits};
+          .parts = args.codec.holds_rows() ? 0 : args.codec.parts(),
+          .bits = args.codec.bits,
+          .additive = args.codec.is_additive()};
 }
 
 TileCodes::TileCodes(const CudaStream& stream, const ListSearchArgs& args, std::size_t tile_rows)
@@ -36,9 +44,7 @@ TileCodes::TileCodes(const CudaStream& stream, const ListSearchArgs& args, std::
       codes_(stream, host_codes_.size(), list_search_name),
       lists_(stream, host_lists_.size(), list_search_name),
       centroids_(stream, host_centroids_.size(), list_search_name),
-      books_(args.codec.is_product() ? CodebooksOnDevice(stream, args.codec.codebooks, args.codec.part_begins,
-                                                         args.codec.bits, list_search_name)
-                                     : CodebooksOnDevice()) {}
+      books_(books_of(stream, args.codec)) {}
 
 std::uint64_t TileCodes::bytes(const ScorerShape& shape, std::size_t tile_rows) {
   const std::size_t pieces = most_pieces(tile_rows);
@@ -63,7 +69,7 @@ void TileCodes::load(const ListTiles& tiles, const ListTile& tile) {
     std::memset(to + piece.rows * code_bytes, 0, (filled - piece.rows) * code_bytes);
     std::fill_n(host_lists_.data() + piece.first_row / interleaved_rows, filled / interleaved_rows,
                 static_cast<std::uint32_t>(number));
-    if (args_.codec.is_product())
+    if (!args_.codec.holds_rows())
       std::ranges::copy(args_.codec.centroids.row(piece.list),
                         host_centroids_.data() + number * args_.codec.dim);
   });
@@ -74,7 +80,7 @@ void TileCodes::load(const ListTiles& tiles, const ListTile& tile) {
   };
   send(host_codes_, codes_, rows_ * code_bytes);
   send(host_lists_, lists_, rows_ / interleaved_rows);
-  send(host_centroids_, centroids_, args_.codec.is_product() ? pieces.size() * args_.codec.dim : 0);
+  send(host_centroids_, centroids_, args_.codec.holds_rows() ? 0 : pieces.size() * args_.codec.dim);
 }
 
 CodeRowsTask TileCodes::rows() const {

@@ -76,31 +76,6 @@ TEST_F(CudaAdditive, ManyIterationsAndRounds) {
                    quantizer.encode(Context::cuda(0, {.seed = 4}), rows, options)));
 }
 
-// Codes that are given, between bytes that are not theirs.
-TEST_F(CudaAdditive, RefinesCodes) {
-  constexpr std::size_t count = 9, dim = 6, codebooks = 2, stride = 5;
-  const Rows rows(support::generate(Kind::integers, count, dim, 7), ElementType::f32);
-  const AdditiveQuantizer quantizer = support::untrained_additive(Kind::integers, dim, codebooks, 8);
-  const auto refined = [&](const Context& context) {
-    std::vector<std::uint8_t> codes(count * stride);
-    const Random random(9);
-    for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(random.below(i, 256));
-    const auto stream = open_stream(context);
-    dispatch(&Ops::additive_codes, "additive_codes", *stream,
-             AdditiveCodesArgs{.rows = rows.view(),
-                               .codebooks = {dim, codebooks, quantizer.words()},
-                               .iterations = 2,
-                               .rounds = 1,
-                               .perturbed = 2,
-                               .seed = 3,
-                               .refine = true,
-                               .codes = {codes.data(), count, codebooks, stride},
-                               .progress = nullptr});
-    return codes;
-  };
-  EXPECT_EQ(refined(cpu()), refined(Context::cuda(0)));
-}
-
 // Codes of one word and of several, more bytes than tables fit into shared memory, and tiles where memory is short.
 TEST_F(CudaAdditive, CodeSumsInAnyMemory) {
   for (const auto& shape : {std::array<std::size_t, 3>{1, 1, 1}, {3, 70, 4}, {2, 600, 5}, {2, 33, 33}}) {

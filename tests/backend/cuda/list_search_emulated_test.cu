@@ -25,11 +25,22 @@ class CudaListFailures : public gpu::CudaTest, public testing::WithParamInterfac
                          .k = 2,
                          .candidates = 5,
                          .rerank = true}};
+  const ListCase additive_{{.kind = GetParam(),
+                            .rows = 40,
+                            .queries = 1,
+                            .dim = 2,
+                            .lists = 2,
+                            .probes = 2,
+                            .parts = 2,
+                            .additive = true,
+                            .k = 2,
+                            .candidates = 2}};
   const ListCase rows_{
       {.kind = GetParam(), .rows = 40, .queries = 2, .dim = 5, .lists = 3, .k = 2, .candidates = 2}};
 
   bool right_answer(const Context& context) const {
-    return codes_.holds(codes_.search(context)) && rows_.holds(rows_.search(context));
+    return codes_.holds(codes_.search(context)) && rows_.holds(rows_.search(context)) &&
+           additive_.holds(additive_.search(context));
   }
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, CudaListFailures, testing::Values(Kind::near_duplicates, Kind::identical),

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/cuda/cuda_test.h"
@@ -57,6 +58,19 @@ ListShape generated_shape(Metric metric, std::uint64_t number) {
   return shape;
 }
 
+// The same of additive codes. Tables have an entry for every codeword, and each of them is as long as a row: both are few.
+ListShape additive_shape(Metric metric, std::uint64_t number) {
+  constexpr std::array<std::size_t, 6> dims = {1, 2, 5, 8, 9, 33};
+  ListShape shape = generated_shape(metric, number + 500);
+  if (shape.kind == Kind::largest) shape.kind = Kind::normal;
+  const Random random = support::random_for(shape.seed, support::Purpose::shapes);
+  shape.dim = dims[random.below(20, dims.size())];
+  shape.parts = 1 + random.below(21, shape.dim < 9 ? 5 : 2);
+  shape.bits = 8;
+  shape.additive = true;
+  return shape;
+}
+
 class CudaListSearch : public gpu::CudaTest, public testing::WithParamInterface<Metric> {};
 INSTANTIATE_TEST_SUITE_P(Metrics, CudaListSearch, testing::ValuesIn(support::every_metric),
                          support::metric_name);
@@ -69,9 +83,17 @@ TEST_P(CudaListSearch, GeneratedShapes) {
   RecordProperty("generated_cases", cases);
 }
 
+TEST_P(CudaListSearch, GeneratedShapesOfAdditiveCodes) {
+  const Context context = Context::cuda(0);
+  constexpr int cases = 30;
+  for (std::uint64_t number = 0; number < cases && !HasFailure(); ++number)
+    if (gpu::is_due(number)) expect_definition(context, additive_shape(GetParam(), number));
+  RecordProperty("generated_cases", cases);
+}
+
 // In the least memory that the costs name: lists and queries in many tiles, lists cut into pieces.
 TEST_P(CudaListSearch, LittleMemory) {
-  for (const std::size_t parts : {0UL, 3UL}) {
+  for (const auto& [parts, additive] : {std::pair{0UL, false}, {3UL, false}, {2UL, true}}) {
     const ListShape shape = {.kind = Kind::near_duplicates,
                              .metric = GetParam(),
                              .rows = 900,
@@ -80,7 +102,8 @@ TEST_P(CudaListSearch, LittleMemory) {
                              .lists = 4,
                              .probes = 3,
                              .parts = parts,
-                             .bits = 4,
+                             .bits = additive ? 8U : 4U,
+                             .additive = additive,
                              .k = 9,
                              .candidates = parts == 0 ? 9UL : 30UL,
                              .rerank = parts != 0,
@@ -104,7 +127,7 @@ TEST_P(CudaListSearch, LittleMemory) {
 // Identical rows: scores prove nothing, and ids decide.
 TEST_P(CudaListSearch, MoreTiesThanRoom) {
   const Context context = Context::cuda(0);
-  for (const bool rerank : {false, true})
+  for (const auto& [rerank, additive] : {std::pair{false, false}, {true, false}, {false, true}})
     expect_definition(context, {.kind = Kind::identical,
                                 .metric = GetParam(),
                                 .rows = 120,
@@ -113,6 +136,7 @@ TEST_P(CudaListSearch, MoreTiesThanRoom) {
                                 .lists = 2,
                                 .probes = 2,
                                 .parts = 3,
+                                .additive = additive,
                                 .k = 20,
                                 .candidates = rerank ? 50UL : 20UL,
                                 .rerank = rerank,
@@ -135,6 +159,23 @@ TEST_F(CudaLists, LongCodesAndLists) {
                                 .k = 20,
                                 .candidates = 20,
                                 .seed = bits});
+}
+
+// Tables of as many codebooks as there can be go through shared memory in turns.
+TEST_F(CudaLists, MostCodebooks) {
+  for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product})
+    expect_definition(Context::cuda(0), {.kind = Kind::near_duplicates,
+                                         .metric = metric,
+                                         .rows = 300,
+                                         .queries = 2,
+                                         .dim = 4,
+                                         .lists = 2,
+                                         .probes = 2,
+                                         .parts = 32,
+                                         .additive = true,
+                                         .k = 5,
+                                         .candidates = 5,
+                                         .seed = 21});
 }
 
 TEST_F(CudaLists, SecondLookAtRowsOnTheDevice) {

@@ -146,6 +146,31 @@ TEST_P(CudaIvf, IsTheIndexOfTheCpu) {
   }
 }
 
+TEST_P(CudaIvf, OfAdditiveCodesIsTheIndexOfTheCpu) {
+  const support::Problem problem =
+      support::make_problem({.kind = Kind::exact_duplicates, .rows = 300, .queries = 5, .dim = 4, .seed = 2});
+  const Context context = Context::cuda(0, {.seed = 4});
+  const IvfLsq trained = IvfLsq::train(cpu(), problem.base,
+                                       {.metric = GetParam(),
+                                        .lists = 5,
+                                        .iterations = 1,
+                                        .code_bytes = 2,
+                                        .rounds = 1,
+                                        .train_iterations = 1,
+                                        .encode_iterations = 1});
+  Ivf expected = trained.empty_copy();
+  Ivf index = trained.empty_copy();
+  const RowsView added = RowsView(problem.base).slice(0, 50);
+  expected.add(cpu(), added);
+  index.add(context, added);
+  for (const bool again : {false, true}) {
+    const IvfSearchOptions options = {
+        .probes = 3, .rows = again ? added : RowsView(), .candidates = again ? 20UL : 0UL};
+    const auto answer = support::as_expected(expected.search(cpu(), problem.queries, 6, options));
+    EXPECT_TRUE(support::same(answer, index.search(context, problem.queries, 6, options)));
+  }
+}
+
 TEST_P(CudaIvf, SearchesInTheLeastMemoryThatIsNamed) {
   const support::Problem problem =
       support::make_problem({.rows = 400, .queries = 66, .dim = 6, .base_layout = Layout::dense, .seed = 3});

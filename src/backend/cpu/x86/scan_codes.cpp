@@ -42,6 +42,17 @@ HWY_INLINE void load(const std::byte* from, std::size_t stride, std::size_t rows
   }
 }
 
+// The same of 64 rows and whole columns: most blocks have them, and where the next code begins is no question.
+HWY_INLINE void load_rows(const std::byte* from, std::size_t stride, Columns& out) {
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < column_bytes; ++i, from += 4 * stride) {
+    const __m512i first = _mm512_castsi128_si512(load_code<true>(from, column_bytes));
+    const __m512i second = _mm512_inserti32x4(first, load_code<true>(from + stride, column_bytes), 1);
+    const __m512i third = _mm512_inserti32x4(second, load_code<true>(from + 2 * stride, column_bytes), 2);
+    out.of[i] = _mm512_inserti32x4(third, load_code<true>(from + 3 * stride, column_bytes), 3);
+  }
+}
+
 // 64 codes of as many bytes as are turned at a time: four rows to a register.
 HWY_INLINE void load_whole(const std::byte* from, Columns& out) {
 #pragma GCC unroll 16
@@ -203,6 +214,8 @@ HWY_INLINE Sums sums_of(const CodeScanArgs& args) {
     Columns columns;
     if (args.code_bytes == column_bytes && args.rows == block_rows)
       load_whole(args.codes, columns);
+    else if (valid == column_bytes && args.rows == block_rows)
+      load_rows(args.codes + first, args.code_bytes, columns);
     else if (valid == column_bytes)
       load<true>(args.codes + first, args.code_bytes, args.rows, valid, columns);
     else

@@ -1,7 +1,9 @@
 #include "backend/cuda/kernels/code_rows.h"
 
 #include "backend/cuda/gpu.h"
+#include "backend/cuda/warp/code_part.cuh"
 #include "backend/cuda/warp/code_word.cuh"
+#include "backend/cuda/warp/lane_network.cuh"
 
 namespace nearwise::gpu {
 namespace {
@@ -29,6 +31,12 @@ __global__ void interleave_codes(CodeRowsTask task, std::uint32_t words, std::ui
   out[number] = bits;
 }
 
+__device__ __forceinline__ double moved_square(float element, const float* centre, std::uint32_t i) {
+  const double moved =
+      static_cast<double>(element) - (centre != nullptr ? static_cast<double>(centre[i]) : 0.0);
+  return moved * moved;
+}
+
 // A thread per row: elements of a centroid are the same for a warp, codewords are anywhere.
 __global__ void half_squares(CodeRowsTask task, const float* centre, float* out) {
   const std::uint32_t row = blockIdx.x * threads + threadIdx.x;
@@ -37,16 +45,10 @@ __global__ void half_squares(CodeRowsTask task, const float* centre, float* out)
       task.centroids + std::size_t{task.lists[row / interleaved_rows]} * task.books.dim;
   double sum = 0;
   for (std::uint32_t part = 0; part < task.books.parts; ++part) {
-    const std::uint32_t begin = task.books.begins[part];
-    const std::uint32_t length = task.books.begins[part + 1] - begin;
-    const float* const word = task.books.words + (std::size_t{begin} << task.books.bits) +
-                              std::size_t{code_of(task, row, part)} * length;
-    for (std::uint32_t i = 0; i < length; ++i) {
-      const float element = centroid[begin + i] + word[i];
-      const double moved =
-          static_cast<double>(element) - (centre != nullptr ? static_cast<double>(centre[begin + i]) : 0.0);
-      sum += moved * moved;
-    }
+    const CodePart of = part_of(task.books, part);
+    const float* const word = of.words + std::size_t{code_of(task, row, part)} * of.length;
+    for (std::uint32_t i = 0; i < of.length; ++i)
+      sum += moved_square(centroid[of.begin + i] + word[i], centre, of.begin + i);
   }
   out[row] = static_cast<float>(sum / 2);
 }
@@ -57,14 +59,43 @@ __global__ void decode_rows(CodeRowsTask task, float* out) {
   if (number >= std::size_t{task.rows} * task.books.parts) return;
   const auto row = static_cast<std::uint32_t>(number / task.books.parts);
   const auto part = static_cast<std::uint32_t>(number % task.books.parts);
-  const std::uint32_t begin = task.books.begins[part];
-  const std::uint32_t length = task.books.begins[part + 1] - begin;
+  const CodePart of = part_of(task.books, part);
   const float* const centroid =
-      task.centroids + std::size_t{task.lists[row / interleaved_rows]} * task.books.dim + begin;
-  const float* const word = task.books.words + (std::size_t{begin} << task.books.bits) +
-                            std::size_t{code_of(task, row, part)} * length;
-  float* const to = out + std::size_t{row} * task.books.dim + begin;
-  for (std::uint32_t i = 0; i < length; ++i) to[i] = centroid[i] + word[i];
+      task.centroids + std::size_t{task.lists[row / interleaved_rows]} * task.books.dim + of.begin;
+  const float* const word = of.words + std::size_t{code_of(task, row, part)} * of.length;
+  float* const to = out + std::size_t{row} * task.books.dim + of.begin;
+  for (std::uint32_t i = 0; i < of.length; ++i) to[i] = centroid[i] + word[i];
+}
+
+// Element i of what an additive code stands for: the sum in f64 and the order of the codebooks, rounded once.
+__device__ __forceinline__ float element_of_sum(const CodeRowsTask& task, std::uint32_t row,
+                                                std::uint32_t i) {
+  double sum = task.centroids[std::size_t{task.lists[row / interleaved_rows]} * task.books.dim + i];
+  for (std::uint32_t part = 0; part < task.books.parts; ++part) {
+    const CodePart of = part_of(task.books, part);
+    sum += static_cast<double>(__ldg(of.words + std::size_t{code_of(task, row, part)} * of.length + i));
+  }
+  return static_cast<float>(sum);
+}
+
+// A warp per row: codewords are as long as rows, and lanes read them one element after another.
+__global__ void additive_half_squares(CodeRowsTask task, const float* centre, float* out) {
+  const std::uint32_t lane = threadIdx.x % warp_lanes;
+  const std::uint32_t row = (blockIdx.x * threads + threadIdx.x) / warp_lanes;
+  if (row >= task.rows) return;
+  double sum = 0;
+  for (std::uint32_t i = lane; i < task.books.dim; i += warp_lanes)
+    sum += moved_square(element_of_sum(task, row, i), centre, i);
+  for (int step = warp_lanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(whole_warp, sum, step);
+  if (lane == 0) out[row] = static_cast<float>(sum / 2);
+}
+
+// A thread per element.
+__global__ void decode_additive_rows(CodeRowsTask task, float* out) {
+  const std::size_t number = std::size_t{blockIdx.x} * threads + threadIdx.x;
+  if (number >= std::size_t{task.rows} * task.books.dim) return;
+  out[number] = element_of_sum(task, static_cast<std::uint32_t>(number / task.books.dim),
+                               static_cast<std::uint32_t>(number % task.books.dim));
 }
 
 dim3 blocks_for(std::size_t count) { return dim3(static_cast<unsigned>((count + threads - 1) / threads)); }
@@ -80,13 +111,19 @@ void launch_interleave_codes(cudaStream_t stream, const CodeRowsTask& task, std:
 
 void launch_half_squares(cudaStream_t stream, const CodeRowsTask& task, const float* centre, float* out) {
   if (task.rows == 0) return;
-  launch(half_squares, blocks_for(task.rows), dim3(threads), 0, stream, task, centre, out);
+  if (task.books.begins == nullptr)
+    launch(additive_half_squares, blocks_for(std::size_t{task.rows} * warp_lanes), dim3(threads), 0, stream,
+           task, centre, out);
+  else
+    launch(half_squares, blocks_for(task.rows), dim3(threads), 0, stream, task, centre, out);
 }
 
 void launch_decode_rows(cudaStream_t stream, const CodeRowsTask& task, float* out) {
   if (task.rows == 0) return;
-  launch(decode_rows, blocks_for(std::size_t{task.rows} * task.books.parts), dim3(threads), 0, stream, task,
-         out);
+  const bool additive = task.books.begins == nullptr;
+  launch(additive ? decode_additive_rows : decode_rows,
+         blocks_for(std::size_t{task.rows} * (additive ? task.books.dim : task.books.parts)), dim3(threads),
+         0, stream, task, out);
 }
 
 }  // namespace nearwise::gpu

@@ -1,4 +1,4 @@
-// Product codes of a tile of lists: interleaved as warps read them, measured, or decoded.
+// Codes of a tile of lists: interleaved as warps read them, measured, or decoded.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,10 +8,11 @@
 
 namespace nearwise::gpu {
 
-// All pointers are to device memory.
+// Of product codes, whose parts share a row between them, or of additive ones, whose parts have all of it. All pointers are
+// to device memory.
 struct DeviceCodebooks {
   const float* words = nullptr;           // part after part, each [2^bits, its elements]
-  const std::uint32_t* begins = nullptr;  // [parts + 1] elements
+  const std::uint32_t* begins = nullptr;  // [parts + 1] elements; null: additive
   std::uint32_t parts = 0;
   std::uint32_t dim = 0;
   unsigned bits = 8;  // or 4

@@ -1,6 +1,7 @@
 #include "backend/cuda/kernels/part_tables.h"
 
 #include "backend/cuda/gpu.h"
+#include "backend/cuda/warp/code_part.cuh"
 #include "core/distance.h"
 
 namespace nearwise::gpu {
@@ -14,17 +15,15 @@ __global__ void part_tables(PartTablesTask task) {
   const std::uint32_t number = blockIdx.x * threads + threadIdx.x;
   if (number >= task.books.parts << task.books.bits) return;
   const std::uint32_t part = number >> task.books.bits;
-  const std::uint32_t begin = task.books.begins[part];
-  const std::uint32_t length = task.books.begins[part + 1] - begin;
-  const float* const word = task.books.words + (std::size_t{begin} << task.books.bits) +
-                            std::size_t{number - (part << task.books.bits)} * length;
-  const float* const query = task.queries + blockIdx.y * std::size_t{task.books.dim} + begin;
+  const CodePart of = part_of(task.books, part);
+  const float* const word = of.words + std::size_t{number - (part << task.books.bits)} * of.length;
+  const float* const query = task.queries + blockIdx.y * std::size_t{task.books.dim} + of.begin;
   double sums[distance_lanes] = {};
-  for (std::uint32_t first = 0; first < length; first += distance_lanes) {
+  for (std::uint32_t first = 0; first < of.length; first += distance_lanes) {
 #pragma unroll
     for (std::uint32_t lane = 0; lane < distance_lanes; ++lane) {
       const std::uint32_t i = first + lane;
-      if (i >= length) continue;
+      if (i >= of.length) continue;
       const double x = query[i];
       const double y = word[i];
       if constexpr (entry == TableEntry::square)
@@ -32,7 +31,7 @@ __global__ void part_tables(PartTablesTask task) {
       else if constexpr (entry == TableEntry::product)
         sums[lane] += x * y;
       else
-        sums[lane] -= (task.centre != nullptr ? x - task.centre[begin + i] : x) * y;
+        sums[lane] -= (task.centre != nullptr ? x - task.centre[of.begin + i] : x) * y;
     }
   }
   task.tables[blockIdx.y * (std::size_t{task.books.parts} << task.books.bits) + number] =

@@ -1,4 +1,4 @@
-// Tables of queries: every part of a query against all codewords of that part.
+// Tables of queries: every part of a query, of additive codes all of it, against all codewords of that part.
 #pragma once
 
 #include <cuda_runtime_api.h>

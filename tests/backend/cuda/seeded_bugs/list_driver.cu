@@ -49,6 +49,24 @@ int main() {
                          .centred = metric == Metric::sqeuclidean,
                          .seed = parts}))
             return 0;
+  for (const Metric metric : support::every_metric)
+    for (const Kind kind : {Kind::normal, Kind::near_duplicates})
+      // Rows of more than a warp has lanes, and of fewer.
+      for (const std::size_t dim : {5UL, 35UL})
+        if (!is_right({.kind = kind,
+                       .metric = metric,
+                       .rows = 100,
+                       .queries = 2,
+                       .dim = dim,
+                       .lists = 3,
+                       .probes = 2,
+                       .parts = 3,
+                       .additive = true,
+                       .k = 4,
+                       .candidates = 4,
+                       .centred = metric == Metric::sqeuclidean,
+                       .seed = dim}))
+          return 0;
   std::printf("clean\n");
   return 0;
 }

@@ -1,0 +1,27 @@
+// The codewords that a part of a code names, of product codes and of additive ones.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cuda/gpu.h"
+#include "backend/cuda/kernels/code_rows.h"
+
+namespace nearwise::gpu {
+
+struct CodePart {
+  std::uint32_t begin = 0;  // element of a row
+  std::uint32_t length = 0;
+  const float* words = nullptr;  // [2^bits, length]
+};
+
+__device__ __forceinline__ CodePart part_of(const DeviceCodebooks& books, std::uint32_t part) {
+  if (books.begins == nullptr)
+    return {.length = books.dim, .words = books.words + (std::size_t{part} * books.dim << books.bits)};
+  const std::uint32_t begin = books.begins[part];
+  return {.begin = begin,
+          .length = books.begins[part + 1] - begin,
+          .words = books.words + (std::size_t{begin} << books.bits)};
+}
+
+}  // namespace nearwise::gpu
