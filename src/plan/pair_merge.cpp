@@ -1,4 +1,5 @@
 // build: the graph of a shard. merge: two shards get to know each other, and their rows keep the best of all so far.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -32,7 +33,7 @@ struct Pair {
 
   std::size_t left_rows() const { return work.shape.rows_of(shards.left); }
   std::size_t rows() const { return left_rows() + work.shape.rows_of(shards.right); }
-  // Rows of the file, and rows of the pair.
+  // The row of the file that is at this place.
   std::uint32_t in_file(Id row) const {
     const auto place = static_cast<std::size_t>(row);
     return static_cast<std::uint32_t>(place < left_rows()

@@ -78,28 +78,29 @@ class PairPlan : public ::testing::Test {
 // Few rows are searched exactly, so that the whole must be exact. Two shards would fit as one. Would catch: shards that never meet, numbers of the wrong
 // shard, the best of an older version, ties in the order of a shard.
 TEST_F(PairPlan, FewRowsGiveTheExactGraph) {
-  for (const ElementType type : {ElementType::f32, ElementType::u8})
-    for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
-      const support::Rows rows = make_file(support::Kind::integers, 7001, 6, type);
-      const Neighbors exact =
-          exact_knn_graph(Context::cpu({.threads = 2}), rows.view(), 7, {.metric = metric});
-      for (const std::size_t shards : {3, 4, 5, 6}) {
-        const GraphPlanOptions options = {.degree = 7, .metric = metric};
-        cut_into(shards, options);
+  constexpr std::size_t count_of_rows = 3001;
+  for (const ElementType type : {ElementType::f32, ElementType::u8}) {
+    const support::Rows rows = make_file(support::Kind::integers, count_of_rows, 6, type);
+    for (const std::size_t shards : {3, 4, 5, 6}) {
+      cut_into(shards, {.degree = 7});
+      for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
         const std::string name =
             std::to_string(shards) + std::string(nearwise::name(metric)) + std::string(nearwise::name(type));
-        const Plan plan = this->plan(name, options);
+        const Plan plan = this->plan(name, {.degree = 7, .metric = metric});
         EXPECT_EQ(count(plan, "merge-"), shards * (shards - 1) / 2);
         const Context own = context();
         plan.run(own);
         EXPECT_LE(own.memory_peak(), memory);
         const KnnGraph graph = load_knn_graph(folder / (name + ".nw"));  // checks the contract
+        const Neighbors exact =
+            exact_knn_graph(Context::cpu({.threads = 2}), rows.view(), 7, {.metric = metric});
         EXPECT_TRUE(support::same_bytes(graph.neighbors, exact)) << name;
         EXPECT_EQ(graph.report.recall.value, 1);
         ASSERT_EQ(graph.report.rounds.size(), 1U);
-        EXPECT_EQ(graph.report.rounds[0].updates, 7001U * 7);
+        EXPECT_EQ(graph.report.rounds[0].updates, count_of_rows * 7);
       }
     }
+  }
 }
 
 TEST_F(PairPlan, ManyRowsMeetInCells) {
@@ -119,7 +120,7 @@ TEST_F(PairPlan, ManyRowsMeetInCells) {
 
 // Would catch: outputs that go too early, are missed by nobody and made again, or stay.
 TEST_F(PairPlan, GoesOnAfterAnyTaskThoughOutputsGo) {
-  make_file(support::Kind::normal, 5200, 5);
+  make_file(support::Kind::normal, 2600, 5);
   cut_into(5);
   const Plan whole = plan("whole");
   std::uint64_t most = 0;
@@ -153,7 +154,7 @@ TEST_F(PairPlan, GoesOnAfterAnyTaskThoughOutputsGo) {
 
 // What is lost is made again, with all that went and is needed for it.
 TEST_F(PairPlan, LostOutputsAreMadeAgain) {
-  make_file(support::Kind::normal, 5200, 5);
+  make_file(support::Kind::normal, 2600, 5);
   cut_into(5);
   const Plan whole = plan("whole");
   whole.run(context());
