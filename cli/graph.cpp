@@ -13,6 +13,7 @@
 #include "cli/result_file.h"
 #include "cli/session.h"
 #include "nearwise/knn_graph.h"
+#include "nearwise/plan.h"
 #include "nearwise/vector_file.h"
 
 namespace nearwise::cli {
@@ -28,6 +29,8 @@ struct EvalArguments {
 
 ExitCode run_build(Session& session, const GraphBuildArguments& arguments) {
   if (!arguments.work.empty()) return run_planned_build(session, arguments);
+  if (!arguments.way.empty())
+    throw Error(ErrorCode::invalid_argument, "graph build: --way is for work over files, which needs --work");
   check_graph_arguments("graph build", arguments.recall, arguments.output);
   check_output("graph build", arguments.output, {arguments.base});
   const VectorFile base_file = open_vectors(arguments.base);
@@ -137,6 +140,8 @@ void add_graph_options(CLI::App& command, GraphBuildArguments& arguments) {
            "sqeuclidean, euclidean, inner_product (largest first) or cosine (sqeuclidean)");
   add_number(command, "--recall", arguments.recall,
              "The share of true neighbours that the graph must hold; 1: exact search (0.95)");
+  add_word(command, "--way", arguments.way, parse_graph_way,
+           "With --work: partitions (overlapping cells) or pairs (every two shards are merged) (partitions)");
   add_count(command, "--seed", arguments.seed, 0, "Of the random numbers (0)");
   add_machine_options(command, arguments.machine);
 }

@@ -19,11 +19,12 @@ struct GraphBuildArguments {
   std::size_t degree = 10;
   std::string metric = "sqeuclidean";
   double recall = 0.95;
+  std::string way;  // over files; empty: partitions
   std::size_t seed = 0;
   MachineArguments machine;
 };
 
-// base, --degree, --metric, --recall, --seed and those of the machine.
+// base, --degree, --metric, --recall, --way, --seed and those of the machine.
 void add_graph_options(CLI::App& command, GraphBuildArguments& arguments);
 
 // graph build with --work: what is done there already is not done again.

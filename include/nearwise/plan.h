@@ -3,7 +3,8 @@
 // A plan is made of a file of vectors, options, and the context's memory limit and seed: the same four give the same tasks
 // and, whoever runs them and however often he is killed, the same bytes. A task reads what earlier tasks left in the work
 // folder, writes one file under a temporary name, syncs and renames it, and records it in the folder's manifest
-// (docs/scale.md). Running a task again whose output is there and valid does nothing.
+// (docs/scale.md). Running a task again whose output is there and valid does nothing. Of a graph by pairs, outputs go when all tasks
+// that come after them are done: such a task is done too.
 //
 //   const Context context = Context::cpu({.memory_limit = 2ull << 30});
 //   const Plan plan = plan_graph(context, {.vectors = "base.fbin", .work = "work", .output = "graph.nw"});
@@ -60,12 +61,12 @@ class Plan {
   std::span<const PlannedTask> tasks() const;
   // Of the task that needs most.
   std::uint64_t memory_bytes() const;
-  // Of the work folder and the result, when all but the tasks that may not be needed are done.
+  // Of the work folder and the result, at the most, if tasks run in their order and those that may not be needed do not.
   std::uint64_t disk_bytes() const;
   // Of all tasks but those that may not be needed.
   double seconds() const;
 
-  // Whether its output is recorded and there, or it is known not to be needed.
+  // Whether its output is recorded and there, or was and has been removed, or it is known not to be needed.
   bool is_done(std::string_view task) const;
   // Throws Error(invalid_argument) where there is no such task, a task that it comes after has not run, the context has
   // another seed or less memory than the plan was made with, or the work folder belongs to another plan; Error(corrupt)
@@ -97,18 +98,30 @@ struct PlanFiles {
   std::filesystem::path output;  // .nw
 };
 
+enum class GraphWay : std::uint8_t {
+  partitions,  // overlapping cells: a fixed number of passes over the vectors
+  pairs,       // the graphs of every two shards are merged: as many passes as there are other shards
+};
+std::string_view name(GraphWay way);
+// Throws Error(invalid_argument) naming those that there are.
+GraphWay parse_graph_way(std::string_view text);
+
 struct GraphPlanOptions {
   std::size_t degree = 10;
   Metric metric = Metric::sqeuclidean;
   // As in KnnGraphOptions, but for 1, which is refused: exact search needs no plan.
   double recall = 0.95;
+  GraphWay way = GraphWay::partitions;
   // Free text on where the graph came from. The same text gives the same bytes.
   std::map<std::string, std::string> provenance = {};
 };
 
-// The graph by overlapping partitions: sampled k-means centroids, rows to their nearest cells block by block, the cells'
+// By overlapping partitions: sampled k-means centroids, rows to their nearest cells block by block, the cells'
 // members meet group by group of cells, each as large as the memory limit allows, what they found is merged by rows, and the recall
 // measured on 10,000 rows. Further passes with other cells follow where it is below what was asked for.
+//
+// By pairs (GGM, section 5 of GNND): the graphs of shards, consecutive rows of which twice as many fit in memory, then every
+// two of them merged in the rounds of a tournament. Each build and merge measures its own recall; there is one pass.
 //
 // The context must have a memory limit: Error(invalid_argument) without one, Error(out_of_memory) naming one that would do
 // where it is too small. Nothing is written here, and the disk is not looked at.

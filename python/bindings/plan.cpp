@@ -62,10 +62,14 @@ using Path = std::filesystem::path;
 using Texts = std::map<std::string, std::string>;
 
 Planned planned_graph(const Path& vectors, const Path& work, const Path& output, std::uint64_t degree,
-                      const std::string& metric, double recall, const Texts& provenance, std::uint64_t seed,
-                      int threads, std::uint64_t memory_limit, const std::string& isa) {
-  const GraphPlanOptions options = {
-      .degree = degree, .metric = parse_metric(metric), .recall = recall, .provenance = provenance};
+                      const std::string& metric, double recall, const std::string& way,
+                      const Texts& provenance, std::uint64_t seed, int threads, std::uint64_t memory_limit,
+                      const std::string& isa) {
+  const GraphPlanOptions options = {.degree = degree,
+                                    .metric = parse_metric(metric),
+                                    .recall = recall,
+                                    .way = parse_graph_way(way),
+                                    .provenance = provenance};
   return {seed, threads, memory_limit, isa, [&](const Context& own) {
             return plan_graph(own, {vectors, work, output}, options);
           }};
@@ -111,8 +115,8 @@ void bind_plan(nb::module_& module) {
       .def("disk_bytes", [](const Planned& self) { return self.plan().disk_bytes(); })
       .def("seconds", [](const Planned& self) { return self.plan().seconds(); });
   module.def("planned_graph", &planned_graph, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
-             nb::arg("degree"), nb::arg("metric"), nb::arg("recall"), nb::arg("provenance"), nb::arg("seed"),
-             nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"));
+             nb::arg("degree"), nb::arg("metric"), nb::arg("recall"), nb::arg("way"), nb::arg("provenance"),
+             nb::arg("seed"), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"));
   module.def("planned_index", &planned_index, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
              nb::arg("codec"), nb::arg("lists"), nb::arg("code_bytes"), nb::arg("bits"), nb::arg("metric"),
              nb::arg("iterations"), nb::arg("rows_per_list"), nb::arg("recall"), nb::arg("provenance"),

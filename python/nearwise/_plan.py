@@ -47,7 +47,7 @@ class Plan:
     memory_bytes : int
         Of the task that needs most.
     disk_bytes : int
-        Of the work folder and the result.
+        Of the work folder and the result, at the most, if tasks run in their order.
     seconds : float
     """
 
@@ -76,7 +76,7 @@ class Plan:
         self._core.check_disk()
 
     def is_done(self, task: str) -> bool:
-        """Whether its output is recorded and there, or it is known not to be needed."""
+        """Whether its output is recorded and there, or was and has been removed, or it is known not to be needed."""
         return self._core.is_done(_options.word(task, "task"))
 
     def run_task(self, task: str) -> TaskOutcome:
@@ -138,6 +138,7 @@ def plan_graph(
     *,
     metric: Metric = "sqeuclidean",
     recall: float = 0.95,
+    way: Literal["partitions", "pairs"] = "partitions",
     memory_limit: Union[int, str],
     seed: int = 0,
     threads: int = 0,
@@ -159,6 +160,9 @@ def plan_graph(
         Where the graph goes: .nw, for `nearwise.load_knn_graph`.
     degree, metric, recall, seed, threads, isa
         As in `nearwise.build_knn_graph`; a recall of 1 is refused.
+    way : str
+        "partitions": overlapping cells, a fixed number of passes over the vectors. "pairs": the graphs of every two shards of
+        the file are merged, which takes as many passes as there are other shards.
     memory_limit : int or str
         Bytes, or text such as "2GiB": every task keeps within it. Mapped files are not counted.
     provenance : mapping of strings
@@ -180,7 +184,7 @@ def plan_graph(
     True
     """
     common = _common(vectors, work, output, metric, recall, memory_limit, seed, threads, isa, provenance)
-    return Plan("graph", common | {"degree": _options.count(degree, "degree")})
+    return Plan("graph", common | {"degree": _options.count(degree, "degree"), "way": _options.word(way, "way")})
 
 
 def plan_index(

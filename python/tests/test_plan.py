@@ -9,6 +9,11 @@ import pytest
 import nearwise
 
 
+@pytest.fixture(params=["partitions", "pairs"])
+def way(request):
+    return request.param
+
+
 @pytest.fixture
 def path(tmp_path):
     rows = np.random.default_rng(3).standard_normal((24_000, 8)).astype(np.float32)
@@ -25,8 +30,8 @@ def run_in_process(plan, name):
     return plan.run_task(name)
 
 
-def test_tasks_by_name_give_the_bytes_of_a_run(path):
-    whole = plan_in(path, "whole", seed=4)
+def test_tasks_by_name_give_the_bytes_of_a_run(path, way):
+    whole = plan_in(path, "whole", seed=4, way=way)
     reports = []
     whole.run(progress=lambda done, total: reports.append((done, total)))
     assert reports and reports[-1][0] == reports[-1][1]
@@ -35,11 +40,15 @@ def test_tasks_by_name_give_the_bytes_of_a_run(path):
     assert graph.reached and graph.recall.low >= 0.95 and len(graph) == 24_000
     assert nearwise.measure_recall(nearwise.read_vectors(path), graph, sample=500, seed=8).high >= 0.95
 
-    again = pickle.loads(pickle.dumps(plan_in(path, "single", seed=4)))
+    again = pickle.loads(pickle.dumps(plan_in(path, "single", seed=4, way=way)))
     # Seconds are measured anew.
     assert [task[:5] for task in again.tasks] == [task[:5] for task in whole.tasks]
     done = {task.name: again.run_task(task.name) for task in again.tasks}
-    assert done["train-0"] == "done" and done["finish"] == "done" and done["train-1"] == "not needed"
+    if way == "partitions":
+        assert done["train-0"] == "done" and done["finish"] == "done" and done["train-1"] == "not needed"
+    else:
+        assert set(done.values()) == {"done"} and sum(name.startswith("build-") for name in done) >= 3
+        assert all(again.is_done(name) for name in done)  # though outputs have gone
     assert again.run_task("finish") == "done before" and again.is_done("finish")
     assert again.is_done("train-1")
     assert again.remove_work() > 0 and again.remove_work() == 0
@@ -49,10 +58,10 @@ def test_tasks_by_name_give_the_bytes_of_a_run(path):
     assert (path.parent / "single.nw").read_bytes() == (path.parent / "whole.nw").read_bytes()
 
 
-def test_several_processes_share_a_work_folder(path):
-    plan = plan_in(path, "whole")
+def test_several_processes_share_a_work_folder(path, way):
+    plan = plan_in(path, "whole", way=way)
     plan.run()
-    shared = plan_in(path, "shared", threads=1)
+    shared = plan_in(path, "shared", threads=1, way=way)
     left = list(shared.tasks)
     done = set()
     with multiprocessing.get_context("spawn").Pool(2) as pool:
@@ -62,6 +71,10 @@ def test_several_processes_share_a_work_folder(path):
             done.update(task.name for task in ready)
             left = [task for task in left if task.name not in done]
     assert (path.parent / "shared.nw").read_bytes() == (path.parent / "whole.nw").read_bytes()
+    # What goes in one process goes in several.
+    assert {file.name for file in (path.parent / "shared").glob("*.nw")} == {
+        file.name for file in (path.parent / "whole").glob("*.nw")
+    }
 
 
 def test_refusals(path):
@@ -72,6 +85,8 @@ def test_refusals(path):
         plan.run_task("assign-0-0000")
     with pytest.raises(ValueError, match="memory_limit"):
         nearwise.plan_graph(path, path.parent / "a", path.parent / "a.nw", memory_limit="much")
+    with pytest.raises(ValueError, match="way: expected one of partitions, pairs, given 'both'"):
+        plan_in(path, "work", way="both")
     with pytest.raises(ValueError, match="with a memory limit"):
         nearwise.plan_graph(path, path.parent / "a", path.parent / "a.nw", memory_limit=0)
     with pytest.raises(nearwise.Error) as error:

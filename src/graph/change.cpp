@@ -38,54 +38,39 @@ std::vector<std::uint32_t> numbers(std::size_t first, std::size_t count) {
   return rows;
 }
 
-// Two sides, and how they get to know each other. Graphs must outlive it.
-class Merge {
- public:
-  Merge(const char* operation, const Context& context, const RowsView& rows, const KnnGraph& left,
-        const KnnGraph& right, const KnnGraphOptions& options, const Tuning& tuning)
-      : operation_(operation),
-        context_(context),
-        rows_(rows),
-        left_(left),
-        right_(right),
-        options_(options),
-        tuning_(tuning),
-        left_is_small_(left.rows() <= right.rows()),
-        exact_((left_is_small_ ? right : left).report.method == GraphMethod::exact),
-        way_(choose_way(rows.rows(), std::min(left.rows(), right.rows()), exact_, options, tuning)) {}
+// What two graphs know; they must outlive it.
+Sides sides_of(const KnnGraph& left, const KnnGraph& right) {
+  const std::size_t left_rows = left.rows();
+  return {.left_rows = left_rows,
+          .known =
+              [&left, &right, left_rows](std::size_t row, std::vector<KnownNeighbor>& found) {
+                append_known(row < left_rows ? Part{left.neighbors, 0} : Part{right.neighbors, left_rows},
+                             row, found);
+              },
+          .exact = (left.rows() <= right.rows() ? right : left).report.method == GraphMethod::exact};
+}
 
-  std::uint64_t bytes() const { return bytes_of(way_, context_, rows_, options_, tuning_); }
-
-  KnnGraph merged() const {
-    const std::size_t left_rows = left_.rows();
-    const KnownNeighbors known = [&](std::size_t row, std::vector<KnownNeighbor>& found) {
-      append_known(row < left_rows ? Part{left_.neighbors, 0} : Part{right_.neighbors, left_rows}, row,
-                   found);
-    };
-    if (way_ == Way::exact) return exact_graph(context_, rows_, options_);
-    if (way_ == Way::meet) {
-      const std::vector<std::uint32_t> few =
-          left_is_small_ ? numbers(0, left_rows) : numbers(left_rows, right_.rows());
-      return meet_all(operation_, context_, rows_, {known, few, exact_}, options_, tuning_);
-    }
-    return ascend(operation_, context_, rows_, options_, tuning_,
-                  [&](Builder& builder) { builder.join_sides(left_rows, known); });
-  }
-
- private:
-  const char* const operation_;
-  const Context& context_;
-  const RowsView rows_;
-  const KnnGraph& left_;
-  const KnnGraph& right_;
-  const KnnGraphOptions& options_;
-  const Tuning& tuning_;
-  const bool left_is_small_;
-  const bool exact_;  // what the larger side knows of itself
-  const Way way_;
-};
+Way way_of(const RowsView& rows, const Sides& sides, const KnnGraphOptions& options, const Tuning& tuning) {
+  return choose_way(rows.rows(), std::min(sides.left_rows, rows.rows() - sides.left_rows), sides.exact,
+                    options, tuning);
+}
 
 }  // namespace
+
+KnnGraph merge_sides(const char* operation, const Context& context, const RowsView& rows, const Sides& sides,
+                     const KnnGraphOptions& options, const Tuning& tuning) {
+  const std::size_t left_rows = sides.left_rows;
+  const std::size_t right_rows = rows.rows() - left_rows;
+  const Way way = way_of(rows, sides, options, tuning);
+  if (way == Way::exact) return exact_graph(context, rows, options);
+  if (way == Way::meet) {
+    const std::vector<std::uint32_t> few =
+        left_rows <= right_rows ? numbers(0, left_rows) : numbers(left_rows, right_rows);
+    return meet_all(operation, context, rows, {sides.known, few, sides.exact}, options, tuning);
+  }
+  return ascend(operation, context, rows, options, tuning,
+                [&](Builder& builder) { builder.join_sides(left_rows, sides.known); });
+}
 
 KnnGraph merge(const Context& context, const RowsView& rows, const KnnGraph& left, const KnnGraph& right,
                const KnnGraphChangeOptions& options, const Tuning& tuning) {
@@ -102,11 +87,11 @@ KnnGraph merge(const Context& context, const RowsView& rows, const KnnGraph& lef
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
   check_finite(operation, context, rows);
-  const Merge merge(operation, context, rows, left, right, all, tuning);
-  check_memory(operation, context, merge.bytes());
+  const Sides sides = sides_of(left, right);
+  check_memory(operation, context, bytes_of(way_of(rows, sides, all, tuning), context, rows, all, tuning));
   check_graph(operation, "the left graph", context, rows.slice(0, left.rows()), left);
   check_graph(operation, "the right graph", context, rows.slice(left.rows(), right.rows()), right);
-  return merge.merged();
+  return merge_sides(operation, context, rows, sides, all, tuning);
 }
 
 KnnGraph add(const Context& context, const RowsView& rows, const KnnGraph& graph,
@@ -141,7 +126,7 @@ KnnGraph add(const Context& context, const RowsView& rows, const KnnGraph& graph
   silent.on_round = {};
   const KnnGraph other = build(context, newcomers, silent, building);
   const Reservation reservation(*context.state().budget, other_bytes);
-  return Merge(operation, context, rows, graph, other, all, tuning).merged();
+  return merge_sides(operation, context, rows, sides_of(graph, other), all, tuning);
 }
 
 }  // namespace graph

@@ -14,6 +14,15 @@ Tuning change_tuning(std::size_t degree, double recall);
 
 KnnGraph merge(const Context& context, const RowsView& rows, const KnnGraph& left, const KnnGraph& right,
                const KnnGraphChangeOptions& options, const Tuning& tuning);
+// Two sets of rows, one behind the other, each of which knows its own neighbours.
+struct Sides {
+  std::size_t left_rows = 0;
+  KnownNeighbors known;  // row numbers are those of both sets together
+  bool exact = false;    // what the larger set knows
+};
+// The graph of both; nothing is checked but the memory.
+KnnGraph merge_sides(const char* operation, const Context& context, const RowsView& rows, const Sides& sides,
+                     const KnnGraphOptions& options, const Tuning& tuning);
 // building: of the graph of the rows that are new.
 KnnGraph add(const Context& context, const RowsView& rows, const KnnGraph& graph,
              const KnnGraphChangeOptions& options, const Tuning& tuning, const Tuning& building);

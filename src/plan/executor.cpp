@@ -1,6 +1,7 @@
 // Runs the tasks of a plan in this process, one after the other: each uses all threads and all memory of the context.
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "backend/context_state.h"
 #include "core/check.h"
@@ -32,7 +33,8 @@ std::filesystem::path lock_in(const std::filesystem::path& folder) {
   return folder / "lock";
 }
 
-TaskOutcome run_in(Ledger& ledger, const Context& context, const Task& task) {
+// next: the task that will follow, whose input is read meanwhile.
+TaskOutcome run_in(Ledger& ledger, const Context& context, const Task& task, const Task* next = nullptr) {
   switch (ledger.status(task)) {
     case Ledger::Status::done: return TaskOutcome::done_before;
     case Ledger::Status::not_needed: return TaskOutcome::not_needed;
@@ -41,6 +43,15 @@ TaskOutcome run_in(Ledger& ledger, const Context& context, const Task& task) {
   ledger.require_inputs(task);
   context.state().cancel.check();
   const DefaultFloatEnvironment environment;
+  std::jthread reading;
+  if (next != nullptr && next->read_ahead)
+    reading = std::jthread([next] {
+      try {
+        next->read_ahead();
+      } catch (const Error&) {
+        // A file that cannot be read is named by the work itself.
+      }
+    });
   task.work(context.without_progress());
   ledger.record(task);
   return TaskOutcome::done;
@@ -57,7 +68,10 @@ TaskOutcome Plan::run_task(const Context& context, std::string_view task) const 
   check_context(*state_, context);
   const FileLock lock(lock_in(state_->folder), FileLock::Mode::shared);
   Ledger ledger(*state_);
-  return run_in(ledger, context, ledger.find(task));
+  const TaskOutcome outcome = run_in(ledger, context, ledger.find(task));
+  // Others have recorded theirs meanwhile, and whoever is the last removes.
+  if (outcome == TaskOutcome::done) Ledger(*state_).remove_passed_inputs(ledger.find(task));
+  return outcome;
 }
 
 void Plan::run(const Context& context,
@@ -77,8 +91,11 @@ void Plan::run(const Context& context,
   for (const Task& task : state_->tasks) total += task.planned.if_needed ? 0 : weight(task);
   const Context::State& state = context.state();
   ProgressMeter progress(state.options.progress, state.clock, "plan", total);
-  for (const Task& task : state_->tasks) {
-    const TaskOutcome outcome = run_in(ledger, context, task);
+  for (std::size_t i = 0; i < state_->tasks.size(); ++i) {
+    const Task& task = state_->tasks[i];
+    const TaskOutcome outcome =
+        run_in(ledger, context, task, i + 1 < state_->tasks.size() ? &state_->tasks[i + 1] : nullptr);
+    ledger.remove_passed_inputs(task);
     if (on_task) on_task(task.planned, outcome);
     if (!task.planned.if_needed) progress.add(weight(task));
   }

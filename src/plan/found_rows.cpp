@@ -7,18 +7,16 @@
 
 #include "core/check.h"
 #include "core/distance.h"
+#include "plan/pair_work.h"
 
 namespace nearwise::plan {
-namespace {
 
-std::uint64_t count_in(const ContainerReader& reader, const char* key) {
+std::uint64_t count_in(const ContainerReader& reader, const std::string& key) {
   const nlohmann::json metadata = reader.metadata();
   if (!metadata.contains(key) || !metadata.at(key).is_number_unsigned())
     fail(ErrorCode::corrupt, "{}: metadata: a whole number '{}' expected", reader.source(), key);
   return metadata.at(key).get<std::uint64_t>();
 }
-
-}  // namespace
 
 FoundRows::FoundRows(const GraphWork& work, std::size_t pass, std::size_t first_row, std::size_t count) {
   for (std::size_t group = 0; group < work.shape.groups; ++group) {
@@ -48,25 +46,49 @@ void FoundRows::append(std::uint32_t row, Metric metric, std::vector<NeighborEnt
     const auto found = std::ranges::lower_bound(run.rows, row);
     if (found == run.rows.end() || *found != row) continue;
     const auto at = static_cast<std::size_t>(found - run.rows.begin());
-    for (std::size_t i = 0; i < run.ids.cols(); ++i)
-      if (run.ids(at, i) != no_row)
-        entries.push_back(make_entry(sort_key(metric, run.distances(at, i)), run.ids(at, i), true));
+    append_entries(metric, run.ids.row(at), run.distances.row(at), true, entries);
   }
 }
 
-MergedBlock::MergedBlock(const GraphWork& work, std::size_t pass, std::size_t block)
-    : reader(ContainerReader::open(work.file_of(merge_name(pass, block)))),
-      ids(reader.section("ids").rows<std::uint32_t>()),
-      distances(reader.section("distances").rows<float>()),
-      updates(count_in(reader, "updates")) {
+void append_entries(Metric metric, std::span<const std::uint32_t> ids, std::span<const float> distances,
+                    bool fresh, std::vector<NeighborEntry>& entries) {
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] != no_row) entries.push_back(make_entry(sort_key(metric, distances[i]), ids[i], fresh));
+}
+
+std::uint64_t put_best(Metric metric, std::vector<NeighborEntry>& entries, std::span<std::uint32_t> ids,
+                       std::span<float> distances) {
+  std::ranges::sort(entries);
+  // One that was kept before is found again: it is the older that stays.
+  entries.erase(std::unique(entries.begin(), entries.end(),
+                            [](NeighborEntry a, NeighborEntry b) { return as_old(a) == as_old(b); }),
+                entries.end());
+  std::uint64_t fresh = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const bool real = i < entries.size();
+    ids[i] = real ? number_of(entries[i]) : no_row;
+    distances[i] = real ? distance_of_key(metric, key_of(entries[i])) + 0.0F : padding_distance(metric);
+    fresh += real && is_fresh(entries[i]) ? 1 : 0;
+  }
+  return fresh;
+}
+
+MergedBlock::MergedBlock(const GraphWork& work, std::size_t block, const std::string& task,
+                         const std::string& prefix)
+    : reader(ContainerReader::open(work.file_of(task))),
+      ids(reader.section(prefix + "ids").rows<std::uint32_t>()),
+      distances(reader.section(prefix + "distances").rows<float>()),
+      updates(count_in(reader, prefix + "updates")) {
   if (ids.rows() != work.shape.rows_of(block) || ids.cols() != work.options.degree)
     fail(ErrorCode::corrupt, "{}: [{}, {}] expected, [{}, {}] found", reader.source(),
          work.shape.rows_of(block), work.options.degree, ids.rows(), ids.cols());
 }
 
 std::vector<MergedBlock> merged_blocks(const GraphWork& work, std::size_t pass) {
+  if (work.options.way == GraphWay::pairs) return paired_shards(work);
   std::vector<MergedBlock> blocks;
-  for (std::size_t block = 0; block < work.shape.blocks; ++block) blocks.emplace_back(work, pass, block);
+  for (std::size_t block = 0; block < work.shape.blocks; ++block)
+    blocks.emplace_back(work, block, merge_name(pass, block));
   return blocks;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/neighbor_entry.h"
@@ -31,9 +32,21 @@ class FoundRows {
   std::vector<Run> runs_;
 };
 
+// A whole number in the metadata of a file. Throws Error(corrupt).
+std::uint64_t count_in(const ContainerReader& reader, const std::string& key);
+
+// Appends the neighbours that a row has in a file.
+void append_entries(Metric metric, std::span<const std::uint32_t> ids, std::span<const float> distances,
+                    bool fresh, std::vector<NeighborEntry>& entries);
+// Writes the best of these, each of which may be there twice, as a row of a file. Returns how many are fresh.
+std::uint64_t put_best(Metric metric, std::vector<NeighborEntry>& entries, std::span<std::uint32_t> ids,
+                       std::span<float> distances);
+
 // The rows of one block after a pass.
 struct MergedBlock {
-  MergedBlock(const GraphWork& work, std::size_t pass, std::size_t block);
+  // As a task has written them; prefix: of the names of its sections.
+  MergedBlock(const GraphWork& work, std::size_t block, const std::string& task,
+              const std::string& prefix = "");
 
   ContainerReader reader;
   MatrixView<const std::uint32_t> ids;
@@ -41,7 +54,7 @@ struct MergedBlock {
   std::uint64_t updates = 0;  // entries that are new in this pass
 };
 
-// Those of all blocks.
+// Those of all blocks, of shards if the graph is made by pairs.
 std::vector<MergedBlock> merged_blocks(const GraphWork& work, std::size_t pass);
 
 }  // namespace nearwise::plan

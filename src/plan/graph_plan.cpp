@@ -1,4 +1,4 @@
-// plan_graph: the tasks of a graph by overlapping partitions, and what the plan depends on.
+// plan_graph: what a plan depends on, and the tasks of a graph by overlapping partitions (pair_plan.cpp has the others).
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,8 +9,10 @@
 #include "graph/metadata.h"
 #include "io/container_reader.h"
 #include "plan/graph_costs.h"
+#include "plan/graph_tasks.h"
 #include "plan/graph_work.h"
 #include "plan/input_checksum.h"
+#include "plan/pair_work.h"
 #include "plan/plan_state.h"
 
 namespace nearwise {
@@ -33,45 +35,7 @@ void check(const Context& context, const RowsView& rows, const GraphPlanOptions&
           "plan_graph: the recall must be above 0 and below 1, given {}", options.recall);
 }
 
-// Adds tasks to a plan, with names, files and the pass they belong to.
-class Tasks {
- public:
-  Tasks(Plan::State& state, std::shared_ptr<const GraphWork> work) : state_(state), work_(std::move(work)) {}
-
-  void begin_pass(std::size_t pass) { pass_ = pass; }
-
-  template <typename Function>
-  void add(std::string name, std::vector<std::string> after, std::uint64_t memory, PlannedTask cost,
-           const Function& function) {
-    Task task;
-    task.output = work_->file_of(name);
-    task.planned = std::move(cost);
-    task.planned.name = std::move(name);
-    task.planned.after = std::move(after);
-    task.planned.memory_bytes = memory;
-    task.work = [work = work_, function](const Context& context) { function(context, *work); };
-    if (pass_ != 0) {
-      task.planned.if_needed = true;
-      task.decided_by = measure_name(pass_ - 1);
-      task.needed = [work = work_, pass = pass_] { return !reached(*work, pass - 1); };
-    }
-    state_.tasks.push_back(std::move(task));
-  }
-
- private:
-  Plan::State& state_;
-  std::shared_ptr<const GraphWork> work_;
-  std::size_t pass_ = 0;
-};
-
-template <typename Name>
-std::vector<std::string> names(std::size_t count, const Name& name) {
-  std::vector<std::string> all;
-  for (std::size_t i = 0; i < count; ++i) all.push_back(name(i));
-  return all;
-}
-
-void add_pass(Tasks& tasks, const Context& context, const GraphWork& work, const GraphCosts& costs,
+void add_pass(GraphTasks& tasks, const Context& context, const GraphWork& work, const GraphCosts& costs,
               std::size_t pass) {
   const GraphShape& shape = work.shape;
   const std::size_t degree = work.options.degree;
@@ -151,14 +115,17 @@ Plan plan_of(const Context& context, const GraphWork& given) {
       {"type", name(shape.type)}, {"checksum", fmt::format("{:016x}", input_checksum(work->files.vectors))},
       {"degree", options.degree}, {"metric", name(options.metric)},
       {"recall", options.recall}, {"memory_limit", context.memory_limit()},
-      {"seed", context.seed()}};
+      {"seed", context.seed()},   {"way", name(options.way)}};
   const GraphCosts costs = measure_costs(context, work->open().rows(), options.metric);
-  Tasks tasks(*state, work);
+  GraphTasks tasks(*state, work);
   tasks.add(sample_name, {}, sample_memory(shape, options), cost_of_sample(shape, costs, options.degree),
             take_sample);
   std::vector<std::string> measured;
-  for (std::size_t pass = 0; pass < GraphWork::passes; ++pass) {
-    add_pass(tasks, context, *work, costs, pass);
+  for (std::size_t pass = 0; pass < work->passes(); ++pass) {
+    if (options.way == GraphWay::pairs)
+      add_pairs(tasks, context, *work, costs);
+    else
+      add_pass(tasks, context, *work, costs, pass);
     measured.push_back(measure_name(pass));
   }
   tasks.begin_pass(0);
@@ -173,8 +140,9 @@ Plan plan_graph(const Context& context, const PlanFiles& files, const GraphPlanO
   require(!files.work.empty() && !files.output.empty(), "plan_graph: a work folder and an output expected");
   const VectorFile file = VectorFile::open(files.vectors);
   plan::check(context, file.rows(), options);
+  const auto shape = options.way == GraphWay::pairs ? plan::shape_of_pairs : plan::shape_of;
   return plan::plan_of(
-      context, {.files = files, .options = options, .shape = plan::shape_of(context, file.rows(), options)});
+      context, {.files = files, .options = options, .shape = shape(context, file.rows(), options)});
 }
 
 GraphReport Plan::report() const {

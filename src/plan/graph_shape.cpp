@@ -18,8 +18,6 @@ constexpr std::size_t rows_per_cell = 32;
 // Groups that a row's cells lie in, on average, at the most: decides how many groups are planned. Where it is less some stay
 // empty, where it is more batches are cut.
 constexpr double most_copies = 4;
-// Of the memory limit: the rest is for what is not counted on the budget.
-constexpr double share_of_limit = 0.94;
 constexpr std::size_t least_block_rows = 1024;
 constexpr std::size_t most_block_rows = std::size_t{1} << 20;
 constexpr std::size_t usual_blocks = 32;
@@ -104,6 +102,10 @@ std::uint64_t measure_memory(const GraphShape& shape, const GraphPlanOptions& op
          shape.measured_rows * options.degree * sizeof(Id);
 }
 
+std::size_t measured_rows_of(std::size_t rows) {
+  return std::min(rows, std::clamp<std::size_t>(rows / 20, 1000, most_measured_rows));
+}
+
 GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
   GraphShape shape;
   shape.rows = rows.rows();
@@ -113,8 +115,7 @@ GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPla
   shape.tuning.measured = std::min<std::size_t>(1000, shape.rows);
   shape.cells = std::max<std::size_t>(1, shape.rows * shape.tuning.overlap / shape.tuning.cell_rows);
   shape.overlap = std::min(shape.tuning.overlap, shape.cells);
-  shape.measured_rows =
-      std::min(shape.rows, std::clamp<std::size_t>(shape.rows / 20, 1000, most_measured_rows));
+  shape.measured_rows = measured_rows_of(shape.rows);
 
   const auto limit = static_cast<std::uint64_t>(share_of_limit * static_cast<double>(context.memory_limit()));
   const std::size_t affordable = limit / 6 / std::max<std::size_t>(1, shape.row_bytes());

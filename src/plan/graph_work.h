@@ -52,6 +52,12 @@ struct GraphShape {
   std::size_t rows_of(std::size_t block) const { return std::min(block_rows, rows - first_row(block)); }
 };
 
+// Of the memory limit: the rest is for what is not counted on the budget.
+inline constexpr double share_of_limit = 0.94;
+
+// Of the rows of a file: those on which the recall of the whole is measured.
+std::size_t measured_rows_of(std::size_t rows);
+
 // Throws Error(out_of_memory) where the limit is too small.
 GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPlanOptions& options);
 
@@ -68,7 +74,8 @@ struct GraphWork {
   GraphPlanOptions options;
   GraphShape shape;
 
-  static constexpr std::size_t passes = 3;
+  // At the most.
+  std::size_t passes() const { return options.way == GraphWay::pairs ? 1 : 3; }
 
   std::filesystem::path file_of(const std::string& task) const { return files.work / (task + ".nw"); }
   // Throws Error(invalid_argument) where the file has got another shape.

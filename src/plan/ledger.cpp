@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "io/container_layout.h"
+#include "io/file_calls.h"
 
 namespace nearwise::plan {
 namespace {
@@ -23,7 +24,11 @@ std::uint64_t to_number(const Json& text) {
 }  // namespace
 
 Ledger::Ledger(const Plan::State& state) : state_(state) {
-  for (const Task& task : state.tasks) tasks_.emplace(task.planned.name, &task);
+  for (const Task& task : state.tasks) {
+    for (const std::string& input : task.planned.after)
+      if (find(input).passing) readers_[&find(input)].push_back(&task);
+    tasks_.emplace(task.planned.name, &task);
+  }
   const Manifest manifest = state.manifest();
   for (const Json& record : manifest.read()) {
     try {
@@ -76,12 +81,30 @@ Ledger::Status Ledger::status(const Task& task) const {
   const auto found = records_.find(task.planned.name);
   if (found == records_.end() || found->second.inputs != inputs_of(task)) return Status::to_do;
   try {
-    return fingerprint_of(task.output) == found->second.output ? Status::done : Status::to_do;
+    if (fingerprint_of(task.output) == found->second.output) return Status::done;
   } catch (const Error& error) {
     // Lost or broken: it can be made again.
-    if (error.code() == ErrorCode::not_found || error.code() == ErrorCode::corrupt) return Status::to_do;
-    throw;
+    if (error.code() != ErrorCode::not_found && error.code() != ErrorCode::corrupt) throw;
   }
+  return is_passed(task) ? Status::done : Status::to_do;
+}
+
+// Where one of its readers is to be done again, it is too, and so on back to what is there.
+bool Ledger::is_passed(const Task& task) const {
+  if (!task.passing) return false;
+  if (passed_.contains(&task)) return true;
+  const auto readers = readers_.find(&task);
+  if (readers == readers_.end()) return false;
+  for (const Task* reader : readers->second)
+    if (status(*reader) != Status::done) return false;
+  passed_.insert(&task);
+  return true;
+}
+
+void Ledger::remove_passed_inputs(const Task& task) const {
+  for (const std::string& name : task.planned.after)
+    // What cannot be removed costs room, not data.
+    if (is_passed(find(name))) file_calls().unlink(find(name).output.c_str());
 }
 
 void Ledger::require_inputs(const Task& task) const {
@@ -95,6 +118,10 @@ void Ledger::record(const Task& task) {
   if (!begun_) manifest.append({{"plan", state_.identity}});
   begun_ = true;
   const Record record = {.inputs = inputs_of(task), .output = fingerprint_of(task.output)};
+  // What was made of other bytes is not done.
+  if (const auto before = records_.find(task.planned.name);
+      before != records_.end() && before->second.output != record.output)
+    passed_.clear();
   manifest.append(
       {{"task", task.planned.name}, {"inputs", to_text(record.inputs)}, {"output", to_text(record.output)}});
   records_.insert_or_assign(task.planned.name, record);

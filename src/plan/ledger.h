@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plan/plan_state.h"
 
@@ -16,12 +18,14 @@ class Ledger {
   explicit Ledger(const Plan::State& state);
 
   enum class Status : std::uint8_t { to_do, done, not_needed };
-  // Done: recorded, made of what its inputs are now, and its output is there.
+  // Done: recorded, made of what its inputs are now, and its output is there, or of a passing task and not needed any more.
   Status status(const Task& task) const;
   // Throws Error(invalid_argument) naming a task that has to run before.
   void require_inputs(const Task& task) const;
   // Writes down that the output is there.
   void record(const Task& task);
+  // Removes what nobody will read any more, now that this task is done.
+  void remove_passed_inputs(const Task& task) const;
 
   const Task& find(std::string_view name) const;
 
@@ -34,12 +38,16 @@ class Ledger {
   // Of what decides it nothing may be known yet.
   bool is_known_needless(const Task& task) const;
   bool is_recorded(std::string_view name) const { return records_.contains(name); }
+  // Whether all tasks are done that read the output of a passing one.
+  bool is_passed(const Task& task) const;
   // One number for what it was, or would be, made of.
   std::uint64_t inputs_of(const Task& task) const;
 
   const Plan::State& state_;
   std::map<std::string, const Task*, std::less<>> tasks_;
   std::map<std::string, Record, std::less<>> records_;
+  std::map<const Task*, std::vector<const Task*>> readers_;  // of passing tasks
+  mutable std::set<const Task*> passed_;                     // those that are known to be
   bool begun_ = false;
 };
 

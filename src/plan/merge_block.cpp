@@ -33,21 +33,9 @@ class MergingBlock {
 
   // The best of entries, each of which may be there twice.
   void put(std::size_t row, std::vector<NeighborEntry>& entries) {
-    std::ranges::sort(entries);
-    // One that was kept before is found again: it is the older that stays.
-    entries.erase(std::unique(entries.begin(), entries.end(),
-                              [](NeighborEntry a, NeighborEntry b) { return as_old(a) == as_old(b); }),
-                  entries.end());
     const std::size_t degree = work_.options.degree;
-    std::uint64_t fresh = 0;
-    for (std::size_t i = 0; i < degree; ++i) {
-      const bool real = i < entries.size();
-      ids_[row * degree + i] = real ? number_of(entries[i]) : no_row;
-      distances_[row * degree + i] = real ? distance_of_key(work_.options.metric, key_of(entries[i])) + 0.0F
-                                          : padding_distance(work_.options.metric);
-      fresh += real && is_fresh(entries[i]) ? 1 : 0;
-    }
-    updates_ += fresh;
+    updates_ += put_best(work_.options.metric, entries, ids_.span().subspan(row * degree, degree),
+                         distances_.span().subspan(row * degree, degree));
   }
 
   void merge(const FoundRows& found, const MergedBlock* before) {
@@ -58,10 +46,8 @@ class MergingBlock {
         entries.clear();
         found.append(static_cast<std::uint32_t>(first_row_ + row), work_.options.metric, entries);
         if (before != nullptr)
-          for (std::size_t i = 0; i < before->ids.cols(); ++i)
-            if (before->ids(row, i) != no_row)
-              entries.push_back(make_entry(sort_key(work_.options.metric, before->distances(row, i)),
-                                           before->ids(row, i), false));
+          append_entries(work_.options.metric, before->ids.row(row), before->distances.row(row), false,
+                         entries);
         put(row, entries);
       }
     });
@@ -129,7 +115,7 @@ void merge_block(const Context& context, const GraphWork& work, std::size_t pass
   MergingBlock merging(context, work, block);
   const FoundRows found(work, pass, work.shape.first_row(block), work.shape.rows_of(block));
   std::optional<MergedBlock> before;
-  if (pass != 0) before.emplace(work, pass - 1, block);
+  if (pass != 0) before.emplace(work, block, merge_name(pass - 1, block));
   merging.merge(found, before ? &*before : nullptr);
   merging.complete();
   merging.write(work.file_of(merge_name(pass, block)));

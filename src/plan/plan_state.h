@@ -21,6 +21,10 @@ struct Task {
   // Of tasks that may not be needed: whether this one is. Asked when `decided_by` is done.
   std::function<bool()> needed = {};
   std::string decided_by = {};
+  // Its output is removed when all tasks that come after it, of which there are some, are done.
+  bool passing = false;
+  // Asks the system for what the work will read of the input, so that it is there when the work begins.
+  std::function<void()> read_ahead = {};
 };
 
 // header_checksum of docs/format.md, which stands for every byte of a file. Throws Error(not_found | corrupt).

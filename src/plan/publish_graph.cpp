@@ -71,7 +71,7 @@ bool reached(const GraphWork& work, std::size_t pass) {
 
 void publish_graph(const Context& context, const GraphWork& work) {
   GraphReport report = {.method = GraphMethod::descent, .recall = {}, .reached = false, .rounds = {}};
-  for (std::size_t pass = 0; pass < GraphWork::passes && !report.reached; ++pass) {
+  for (std::size_t pass = 0; pass < work.passes() && !report.reached; ++pass) {
     report.rounds.push_back(measured_round(work, pass));
     report.recall = report.rounds.back().recall;
     report.reached = report.recall.low >= work.options.recall;

@@ -17,8 +17,11 @@ def make_base(folder, rows, dim=8):
                           np.random.default_rng(7).standard_normal((rows, dim)).astype(np.float32))
 
 
-def build(output, work):
-    return ["graph", "build", "base.fbin", "-o", output, "--work", work, "--memory", MEMORY, "--threads", "1"]
+def build(output, work, way="partitions"):
+    return ["graph", "build", "base.fbin", "-o", output, "--work", work, "--memory", MEMORY, "--threads", "1", "--way", way]
+
+
+WAYS = pytest.mark.parametrize("way", ["partitions", "pairs"])
 
 
 def test_plan_is_told(nearwise, tmp_path):
@@ -36,15 +39,30 @@ def test_plan_is_told(nearwise, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["base.fbin"]
 
 
-def test_build_and_again(nearwise, tmp_path):
+def test_plan_by_pairs_is_told(nearwise, tmp_path):
     make_base(tmp_path, 24_000)
-    first = nearwise(*build("graph.nw", "work"), "--keep-work", "--json").json
-    assert first["reached"] and first["recall"]["low"] >= 0.95 and first["tasks"]["done_before"] == 0
+    table = nearwise("plan", "graph", "base.fbin", "--memory", MEMORY, "--way", "pairs").out
+    for stage in ("sample", "build", "merge", "measure", "finish", "all"):
+        assert f"\n{stage} " in table
+    told = nearwise("plan", "graph", "base.fbin", "--memory", MEMORY, "--way", "pairs", "--json").json
+    shards = sum(task["name"].startswith("build-") for task in told["tasks"])
+    merges = [task for task in told["tasks"] if task["name"].startswith("merge-")]
+    assert shards >= 3 and len(merges) == shards * (shards - 1) // 2
+    # Every vector is read once with those of every other shard.
+    assert sum(task["read_bytes"] for task in merges) >= (shards - 1) * 24_000 * 8 * 4
+
+
+@WAYS
+def test_build_and_again(nearwise, tmp_path, way):
+    make_base(tmp_path, 24_000)
+    first = nearwise(*build("graph.nw", "work", way), "--keep-work", "--json").json
+    assert first["way"] == way and first["reached"] and first["recall"]["low"] >= 0.95 and first["tasks"]["done_before"] == 0
     assert first["memory_peak_bytes"] <= 40 << 20
     nearwise("verify", "graph.nw")
     # What the estimate of the disk was for.
     written = sum(path.stat().st_size for path in (tmp_path / "work").iterdir()) + (tmp_path / "graph.nw").stat().st_size
-    assert written <= nearwise("plan", "graph", "base.fbin", "--memory", MEMORY, "--json").json["disk_bytes"]
+    told = nearwise("plan", "graph", "base.fbin", "--memory", MEMORY, "--way", way, "--json").json
+    assert written <= told["disk_bytes"]
     evaluated = nearwise("graph", "eval", "graph.nw", "base.fbin", "--seed", 5, "--json").json
     assert evaluated["recall"]["high"] >= 0.95
     whole = (tmp_path / "graph.nw").read_bytes()
@@ -52,14 +70,14 @@ def test_build_and_again(nearwise, tmp_path):
     # As if somebody had been killed while he removed the files.
     next(path for path in (tmp_path / "work").iterdir() if path.suffix == ".nw").unlink()
     for _ in range(2):
-        again = nearwise(*build("graph.nw", "work"), "--json").json
+        again = nearwise(*build("graph.nw", "work", way), "--json").json
         assert again["tasks"] == {"done": 0, "done_before": 1, "not_needed": 0}
         assert again["recall"] == first["recall"]
         assert not [path for path in (tmp_path / "work").iterdir() if path.suffix == ".nw"]
     assert (tmp_path / "work" / "notes.txt").exists() and (tmp_path / "graph.nw").read_bytes() == whole
     # Without the result it is made again.
     (tmp_path / "graph.nw").unlink()
-    result = nearwise(*build("graph.nw", "work"))
+    result = nearwise(*build("graph.nw", "work", way))
     assert "the files of work are removed" in result.err and (tmp_path / "graph.nw").read_bytes() == whole
     assert "--work" in nearwise("graph", "build", "base.fbin", "-o", "x.nw", "--keep-work", expect=2).err
 
@@ -69,6 +87,8 @@ def test_build_and_again(nearwise, tmp_path):
     (["--work", "work", "--memory", "1MiB"], 71, "would do"),
     (["--work", "work", "--memory", MEMORY, "--recall", "1"], 2, "below 1"),
     (["--work", "base.fbin/work", "--memory", MEMORY], 73, "base.fbin"),
+    (["--work", "work", "--memory", MEMORY, "--way", "couples"], 2, "partitions, pairs"),
+    (["--way", "pairs"], 2, "needs --work"),
 ])
 def test_refusals(nearwise, tmp_path, arguments, code, words):
     make_base(tmp_path, 2000)
@@ -86,18 +106,19 @@ def records(work):
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
-def test_killed_at_random_moments(nearwise, start, tmp_path, blow):
+@pytest.mark.parametrize("blow, way", [(signal.SIGKILL, "partitions"), (signal.SIGINT, "partitions"),
+                                       (signal.SIGKILL, "pairs")])
+def test_killed_at_random_moments(nearwise, start, tmp_path, blow, way):
     make_base(tmp_path, 30_000)
     begun = time.monotonic()
-    nearwise(*build("whole.nw", "whole"))
+    nearwise(*build("whole.nw", "whole", way))
     seconds = time.monotonic() - begun
     chance = random.Random(11)
     work = tmp_path / "work"
     kills, moments = 0, []
     while kills < 6:
         before = records(work)
-        process = start(*build("graph.nw", "work"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = start(*build("graph.nw", "work", way), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(chance.uniform(0, seconds / 3))
         process.send_signal(blow)
         if process.wait(timeout=60) == 0:
@@ -108,7 +129,7 @@ def test_killed_at_random_moments(nearwise, start, tmp_path, blow):
     # Nothing that was recorded is lost.
     assert all(before <= after for before, after in moments)
     recorded = records(work)
-    told = nearwise(*build("graph.nw", "work"), "--json").json
+    told = nearwise(*build("graph.nw", "work", way), "--json").json
     assert (tmp_path / "graph.nw").read_bytes() == (tmp_path / "whole.nw").read_bytes()
     if told["tasks"]["done"]:
         # All that was recorded, but for the record of the plan itself, is not done again.

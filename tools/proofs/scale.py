@@ -21,6 +21,10 @@ QUICK_SIZES = (50_000, 100_000, 200_000)
 MEMORY = 2 << 30
 QUICK_MEMORY = 96 << 20
 RECALL = 0.95
+# Shards of one size, so many that their merges are most of the work: 4, 8 and 16 of them, or 3, 5 and 10.
+PAIR_SIZES = (250_000, 500_000, 1_000_000)
+QUICK_PAIR_SIZES = (25_000, 50_000, 100_000)
+PAIR_MEMORY = 372 << 20
 
 
 def sizes(session):
@@ -50,30 +54,39 @@ def base_of(session, rows):
     return path
 
 
-def command(session, base, output, work, limit):
+def command(session, base, output, work, limit, way="partitions"):
     program = session.build("release") / "cli" / "nearwise"
     return [program, "graph", "build", base, "-o", output, "--work", work, "--memory", limit, "--degree", 10,
-            "--recall", RECALL, "--json"]
+            "--recall", RECALL, "--way", way, "--json"]
 
 
 _builds = {}
 
 
-def built(session, rows):
+def built(session, rows, limit=None, way="partitions"):
     """A whole build of so many rows: what the program says, and what the kernel says of its memory. Made once."""
-    if rows not in _builds:
-        folder = Path(session.scratch) / f"build-{rows}"
+    limit = limit or memory(session)
+    key = rows, limit, way
+    if key not in _builds:
+        folder = Path(session.scratch) / f"build-{rows}-{limit}-{way}"
         folder.mkdir()
-        run = processes.run(command(session, base_of(session, rows), folder / "graph.nw", folder / "work", memory(session)),
+        run = processes.run(command(session, base_of(session, rows), folder / "graph.nw", folder / "work", limit, way),
                             sample_seconds=0.05)
         report = json.loads(run.output)
         disk = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        _builds[rows] = {"rows": rows, "seconds": round(run.seconds, 1), "disk_bytes": disk,
+        _builds[key] = {"rows": rows, "seconds": round(run.seconds, 1), "disk_bytes": disk,
                          "peak_anonymous_bytes": run.peak_anonymous_bytes, "samples": run.samples,
                          "budget_peak_bytes": report["memory_peak_bytes"], "recall": report["recall"],
                          "reached": report["reached"], "passes": len(report["rounds"])}
         shutil.rmtree(folder)
-    return _builds[rows]
+    return _builds[key]
+
+
+def exponent_of(reports):
+    """Of time by rows: least squares of logarithms."""
+    logs = [(math.log(report["rows"]), math.log(report["seconds"])) for report in reports]
+    mean_x, mean_y = (sum(column) / len(logs) for column in zip(*logs))
+    return sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs)
 
 
 def scale_memory(session):
@@ -87,11 +100,21 @@ def scale_memory(session):
 def scale_growth(session):
     """1M, 3M and 10M rows under one memory limit: the exponent of time by rows (least squares of logarithms)."""
     reports = [built(session, rows) for rows in sizes(session)]
-    logs = [(math.log(report["rows"]), math.log(report["seconds"])) for report in reports]
-    mean_x, mean_y = (sum(column) / len(logs) for column in zip(*logs))
-    exponent = sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs)
+    exponent = exponent_of(reports)
     holds = exponent <= 1.10 and all(report["reached"] for report in reports)
     return judged(session, round(exponent, 3), "<= 1.10, recall reached by all", holds, {"reports": reports})
+
+
+def scale_pairs(session):
+    """250k, 500k and 1M rows by pairs of 4, 8 and 16 shards: the exponent of time by rows, that of partitions beside it."""
+    rows_of_builds = QUICK_PAIR_SIZES if session.quick else PAIR_SIZES
+    limit = QUICK_MEMORY if session.quick else PAIR_MEMORY
+    reports = {way: [built(session, rows, limit, way) for rows in rows_of_builds] for way in ("pairs", "partitions")}
+    exponents = {way: round(exponent_of(of_way), 3) for way, of_way in reports.items()}
+    holds = all(report["reached"] and report["peak_anonymous_bytes"] <= 1.05 * limit
+                for of_way in reports.values() for report in of_way)
+    return Result(exponents["pairs"], "reported; recall reached by all, memory within 1.05 of the limit", holds,
+                  {"limit": limit, "exponent_of_partitions": exponents["partitions"], "reports": reports})
 
 
 def tasks_recorded(work):
@@ -137,4 +160,4 @@ def scale_kill(session):
                    "recorded_tasks_done_again": repeated, "moments": moments})
 
 
-FIGURES = (scale_memory, scale_growth, scale_kill, *scale_ray.FIGURES)
+FIGURES = (scale_memory, scale_growth, scale_pairs, scale_kill, *scale_ray.FIGURES)
