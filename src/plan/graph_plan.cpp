@@ -141,8 +141,8 @@ Plan plan_graph(const Context& context, const PlanFiles& files, const GraphPlanO
   const VectorFile file = VectorFile::open(files.vectors);
   plan::check(context, file.rows(), options);
   const auto shape = options.way == GraphWay::pairs ? plan::shape_of_pairs : plan::shape_of;
-  return plan::plan_of(
-      context, {.files = files, .options = options, .shape = shape(context, file.rows(), options)});
+  return plan::plan_of(context,
+                       {.files = files, .options = options, .shape = shape(context, file.rows(), options)});
 }
 
 GraphReport Plan::report() const {

@@ -8,8 +8,8 @@
 //   measure  the sample, all blocks              -> the recall, and whether another pass is needed
 //   finish   all blocks                          -> the graph
 //
-// All but the first and the last are made once in every pass, which has cells of its own. Work takes nothing but files and this, and gives
-// the same bytes at any number of threads.
+// All but the first and the last are made once in every pass, which has cells of its own. Work takes nothing but files and
+// this, and gives the same bytes at any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,8 @@ struct GraphShape {
   std::size_t block_rows = 0;
   std::size_t blocks = 1;
   std::size_t measured_rows = 0;
-  std::size_t searched_cells =
-      4096;  // up to here they are compared one by one; of more an inverted file is made
+  // Up to here cells are compared one by one; of more an inverted file is made.
+  std::size_t searched_cells = 4096;
   graph::Tuning tuning;
 
   // Rows whose cells are searched at a time.

@@ -37,8 +37,9 @@ std::uint64_t bytes_by_shape(const GraphShape& shape, const GraphPlanOptions& op
   // One after the other: centroids are trained, cells searched, and neighbourhoods drawn.
   const auto training = static_cast<std::uint64_t>(
       trained_share * static_cast<double>(rows * (2 * shape.row_bytes() + packed)));
-  const std::uint64_t searching = std::min(rows, GraphShape::tile_rows) * (tuning.overlap * (sizeof(Id) + sizeof(float)) +
-                                                               shape.dim * sizeof(float) + 1024);
+  const std::uint64_t searching =
+      std::min(rows, GraphShape::tile_rows) *
+      (tuning.overlap * (sizeof(Id) + sizeof(float)) + shape.dim * sizeof(float) + 1024);
   const std::uint64_t drawing = rows * (2 * taken * sizeof(std::uint32_t) + sizeof(std::uint64_t));
   return rows * of_row + std::max({training, searching, drawing}) + limit / 8 + search_bytes +
          graph::RecallSample::bytes(shaped(shape, shape.rows), options.degree, tuning.measured);
@@ -73,9 +74,9 @@ GraphShape cut(GraphShape shape, const GraphPlanOptions& options, std::uint64_t 
 std::uint64_t memory_of(const Context& context, const GraphShape& shape, const GraphPlanOptions& options) {
   const KnnGraphOptions graph = {
       .degree = options.degree, .metric = options.metric, .recall = options.recall};
-  std::uint64_t most =
-      std::max({sample_memory(shape, options), measure_memory(shape, options),
-               graph::Builder::bytes(context, shaped(shape, shape.block_rows), graph, shard_tuning(options))});
+  std::uint64_t most = std::max(
+      {sample_memory(shape, options), measure_memory(shape, options),
+       graph::Builder::bytes(context, shaped(shape, shape.block_rows), graph, shard_tuning(options))});
   const std::size_t rows = std::min(shape.rows, 2 * shape.block_rows);
   if (shape.blocks > 1)
     most = std::max(most, rows * shape.row_bytes() + graph::Builder::bytes(context, shaped(shape, rows),

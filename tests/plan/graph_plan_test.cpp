@@ -157,9 +157,9 @@ TEST_P(AnyGraphPlan, GoesOnWhereItWasStopped) {
 
   // What was lost or damaged is made again, and nothing else.
   const std::vector<std::string> some_tasks =
-      way() == GraphWay::pairs
-          ? std::vector<std::string>{"build-0000", "sample", "build-0001", "measure-0"}
-          : std::vector<std::string>{"train-0", "sample", "assign-0-0003", "build-0-0001", "merge-0-0000", "measure-0"};
+      way() == GraphWay::pairs ? std::vector<std::string>{"build-0000", "sample", "build-0001", "measure-0"}
+                               : std::vector<std::string>{"train-0",      "sample",       "assign-0-0003",
+                                                          "build-0-0001", "merge-0-0000", "measure-0"};
   for (const std::string& lost : some_tasks) {
     const fs::path file = folder / "stopped" / (lost + ".nw");
     const auto before = read_all(file);
