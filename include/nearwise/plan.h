@@ -66,7 +66,7 @@ class Plan {
   // Of all tasks but those that may not be needed.
   double seconds() const;
 
-  // Whether its output is recorded and there, or was and has been removed, or it is known not to be needed.
+  // Whether its output is recorded and there, or was and went because all that read it are done, or it is known not to be needed.
   bool is_done(std::string_view task) const;
   // Throws Error(invalid_argument) where there is no such task, a task that it comes after has not run, the context has
   // another seed or less memory than the plan was made with, or the work folder belongs to another plan; Error(corrupt)

@@ -50,9 +50,10 @@ def test_tasks_by_name_give_the_bytes_of_a_run(path, way):
         assert set(done.values()) == {"done"} and sum(name.startswith("build-") for name in done) >= 3
         assert all(again.is_done(name) for name in done)  # though outputs have gone
     assert again.run_task("finish") == "done before" and again.is_done("finish")
-    assert again.is_done("train-1")
+    first = "train-0" if way == "partitions" else "build-0000"
+    assert again.is_done(first)
     assert again.remove_work() > 0 and again.remove_work() == 0
-    assert not again.is_done("train-0") and not again.is_done("train-1")
+    assert not again.is_done(first)
     again.run()
     assert again.run_task("finish") == "done before"
     assert (path.parent / "single.nw").read_bytes() == (path.parent / "whole.nw").read_bytes()

@@ -20,11 +20,13 @@ constexpr std::array reaches = {1.1, 1.2, 1.3, 1.4, 1.5, 1.7, 2.0, 3.0};
 
 // What every rule would do for the sample.
 class Foresight {
+  static constexpr std::uint8_t never = 255;  // more cells than a row may be in
+
  public:
   Foresight(const GraphWork& work, const graph::RecallSample& sample)
       : most_(work.shape.overlap), sample_(sample) {
     for (std::size_t i = 0; i < reaches.size(); ++i) {
-      met_.emplace_back(sample.size() * sample.degree(), no_meeting);
+      met_.emplace_back(sample.size() * sample.degree(), never);
       cells_.emplace_back(sample.size());
     }
   }
@@ -38,7 +40,8 @@ class Foresight {
       };
       cells_[i][index] = cells_of(first).size();
       for (std::size_t j = 0; j < sample_.degree(); ++j)
-        met_[i][index * sample_.degree() + j] = meeting_overlap(cells_of(first), cells_of(first + 1 + j));
+        met_[i][index * sample_.degree() + j] = static_cast<std::uint8_t>(
+            std::min<std::size_t>(never, meeting_overlap(cells_of(first), cells_of(first + 1 + j))));
     }
   }
 
@@ -73,7 +76,7 @@ class Foresight {
     for (std::size_t i = 0; i < sample_.size(); ++i)
       counts[i] = static_cast<std::size_t>(
           std::ranges::count_if(std::span(met_[reach]).subspan(i * sample_.degree(), sample_.degree()),
-                                [&](std::size_t least) { return least <= overlap; }));
+                                [&](std::uint8_t least) { return least <= overlap; }));
     return sample_.estimate_of(counts);
   }
 
@@ -85,7 +88,7 @@ class Foresight {
 
   const std::size_t most_;
   const graph::RecallSample& sample_;
-  std::vector<std::vector<std::size_t>> met_;    // [reaches][sample, degree] with how many cells; 0: known
+  std::vector<std::vector<std::uint8_t>> met_;   // [reaches][sample, degree] with how many cells; 0: known
   std::vector<std::vector<std::size_t>> cells_;  // [reaches][sample] of the row
 };
 

@@ -70,7 +70,7 @@ TaskOutcome Plan::run_task(const Context& context, std::string_view task) const 
   Ledger ledger(*state_);
   const TaskOutcome outcome = run_in(ledger, context, ledger.find(task));
   // Others have recorded theirs meanwhile, and whoever is the last removes.
-  if (outcome == TaskOutcome::done) Ledger(*state_).remove_passed_inputs(ledger.find(task));
+  if (outcome != TaskOutcome::not_needed) Ledger(*state_).remove_passed_inputs(ledger.find(task));
   return outcome;
 }
 

@@ -18,6 +18,23 @@ std::uint64_t count_in(const ContainerReader& reader, const std::string& key) {
   return metadata.at(key).get<std::uint64_t>();
 }
 
+namespace {
+
+// Lists of so many rows that name rows of the file.
+void check_lists(const ContainerReader& reader, const MatrixView<const std::uint32_t>& ids,
+                 const MatrixView<const float>& distances, std::size_t rows, const GraphWork& work) {
+  for (const auto& [found_rows, found_cols] :
+       {std::pair(ids.rows(), ids.cols()), std::pair(distances.rows(), distances.cols())})
+    if (found_rows != rows || found_cols != work.options.degree)
+      fail(ErrorCode::corrupt, "{}: [{}, {}] expected, [{}, {}] found", reader.source(), rows,
+           work.options.degree, found_rows, found_cols);
+  const std::span<const std::uint32_t> all(ids.data(), rows * work.options.degree);
+  if (std::ranges::any_of(all, [&](std::uint32_t id) { return id >= work.shape.rows && id != no_row; }))
+    fail(ErrorCode::corrupt, "{}: a neighbour that is no row", reader.source());
+}
+
+}  // namespace
+
 FoundRows::FoundRows(const GraphWork& work, std::size_t pass, std::size_t first_row, std::size_t count) {
   for (std::size_t group = 0; group < work.shape.groups; ++group) {
     readers_.push_back(ContainerReader::open(work.file_of(build_name(pass, group))));
@@ -34,9 +51,12 @@ FoundRows::FoundRows(const GraphWork& work, std::size_t pass, std::size_t first_
       const auto first = static_cast<std::size_t>(begin - all.begin());
       const auto of_block = static_cast<std::size_t>(end - begin);
       if (of_block == 0) continue;
+      const auto ids = section("ids").rows<std::uint32_t>();
+      const auto distances = section("distances").rows<float>();
+      check_lists(reader, ids, distances, rows.rows(), work);
       runs_.push_back({.rows = all.subspan(first, of_block),
-                       .ids = section("ids").rows<std::uint32_t>(first, of_block),
-                       .distances = section("distances").rows<float>(first, of_block)});
+                       .ids = ids.slice(first, of_block),
+                       .distances = distances.slice(first, of_block)});
     }
   }
 }
@@ -79,9 +99,7 @@ MergedBlock::MergedBlock(const GraphWork& work, std::size_t block, const std::st
       ids(reader.section(prefix + "ids").rows<std::uint32_t>()),
       distances(reader.section(prefix + "distances").rows<float>()),
       updates(count_in(reader, prefix + "updates")) {
-  if (ids.rows() != work.shape.rows_of(block) || ids.cols() != work.options.degree)
-    fail(ErrorCode::corrupt, "{}: [{}, {}] expected, [{}, {}] found", reader.source(),
-         work.shape.rows_of(block), work.options.degree, ids.rows(), ids.cols());
+  check_lists(reader, ids, distances, work.shape.rows_of(block), work);
 }
 
 std::vector<MergedBlock> merged_blocks(const GraphWork& work, std::size_t pass) {

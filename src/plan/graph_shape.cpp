@@ -77,8 +77,10 @@ std::uint64_t train_memory(const Context& context, const GraphShape& shape, cons
   const std::size_t foreseen =
       std::min(GraphShape::foreseen_rows, shape.measured_rows) * (options.degree + 1);
   const std::size_t weighed = std::min(shape.sampled_rows, GraphShape::weighed_rows);
+  // What every one of 8 reaches would do for each neighbour of the sample, and a number for each of its rows.
+  const std::uint64_t foresight = 8 * shape.measured_rows * (options.degree + sizeof(std::size_t));
   const std::uint64_t choosing =
-      measure_memory(shape, options) +
+      measure_memory(shape, options) + foresight +
       std::max(foreseen, weighed) * (shape.row_bytes() + shape.overlap * sizeof(std::uint32_t));
   return graph::RowSample::bytes(sample, shape.sampled_rows) + shape.cells * shape.dim * sizeof(float) +
          std::max(training, choosing + cell_search_memory(shape, std::max(foreseen, weighed)));

@@ -31,9 +31,18 @@ GroupRows::GroupRows(const Context& context, const GraphWork& work, std::size_t 
     const auto ends = reader.section("group_ends").rows<std::uint64_t>();
     if (group >= ends.rows()) fail(ErrorCode::corrupt, "{}: group {} is missing", reader.source(), group);
     const std::uint64_t begin = group == 0 ? 0 : ends(group - 1, 0);
-    const std::uint64_t count = ends(group, 0) - begin;
+    const std::uint64_t end = ends(group, 0);
+    const std::uint64_t all = reader.section("rows").rows<std::uint32_t>().rows();
+    if (begin > end || end > all || all > work.shape.rows_of(block) * work.shape.overlap ||
+        reader.section("cells").rows<std::uint32_t>().rows() != all)
+      fail(ErrorCode::corrupt, "{}: rows {} to {} of {} expected in group {}", reader.source(), begin, end,
+           all, group);
+    const std::uint64_t count = end - begin;
     const auto rows = reader.section("rows").rows<std::uint32_t>(begin, count);
     const auto cells = reader.section("cells").rows<std::uint32_t>(begin, count);
+    if (std::any_of(rows.data(), rows.data() + count,
+                    [&](std::uint32_t row) { return row >= work.shape.rows; }))
+      fail(ErrorCode::corrupt, "{}: a number that is no row", reader.source());
     members += count;
     parts_.push_back({std::move(reader), {rows.data(), count}, {cells.data(), count}});
   }

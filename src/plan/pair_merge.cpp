@@ -66,9 +66,13 @@ Neighbors find(const Context& context, const Pair& pair, const RowsView& rows) {
     const MergedBlock& own = is_left ? left : right;
     const std::size_t place = is_left ? row : row - left_rows;
     const std::size_t first_row = work.shape.first_row(is_left ? pair.shards.left : pair.shards.right);
-    for (std::size_t i = 0; i < own.ids.cols() && own.ids(place, i) != no_row; ++i)
-      found.push_back({static_cast<std::uint32_t>(own.ids(place, i) - first_row + (is_left ? 0 : left_rows)),
-                       own.distances(place, i)});
+    for (std::size_t i = 0; i < own.ids.cols() && own.ids(place, i) != no_row; ++i) {
+      const std::size_t other = own.ids(place, i) - first_row;
+      if (other >= own.ids.rows())
+        fail(ErrorCode::corrupt, "{}: a neighbour of another shard", own.reader.source());
+      found.push_back(
+          {static_cast<std::uint32_t>(other + (is_left ? 0 : left_rows)), own.distances(place, i)});
+    }
   };
   const MergedBlock& larger = left_rows <= rows.rows() - left_rows ? right : left;
   const graph::Sides sides = {

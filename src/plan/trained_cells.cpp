@@ -1,6 +1,9 @@
 #include "plan/trained_cells.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
 
 #include "core/check.h"
 
@@ -23,6 +26,18 @@ TrainedCells::TrainedCells(const GraphWork& work, std::size_t pass)
       order.rows() != work.shape.cells || ends_of_groups.rows() != work.shape.groups)
     fail(ErrorCode::corrupt, "{}: {} cells in {} groups expected, {} in {} found", reader.source(),
          work.shape.cells, work.shape.groups, centroids.rows(), ends_of_groups.rows());
+  // Numbers that others are found by.
+  std::vector<bool> seen(order.rows());
+  for (std::size_t place = 0; place < order.rows(); ++place) {
+    const std::uint32_t cell = order(place, 0);
+    if (cell >= seen.size() || seen[cell])
+      fail(ErrorCode::corrupt, "{}: cell {} is at no place of its own", reader.source(), cell);
+    seen[cell] = true;
+  }
+  const std::span<const std::uint64_t> ends(ends_of_groups.data(), ends_of_groups.rows());
+  if (centroids.cols() != work.shape.dim || order.cols() != 1 || ends_of_groups.cols() != 1 ||
+      !std::ranges::is_sorted(ends) || ends.back() != order.rows())
+    fail(ErrorCode::corrupt, "{}: groups that are not all cells", reader.source());
 }
 
 }  // namespace nearwise::plan

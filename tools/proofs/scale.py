@@ -57,7 +57,7 @@ def base_of(session, rows):
 def command(session, base, output, work, limit, way="partitions"):
     program = session.build("release") / "cli" / "nearwise"
     return [program, "graph", "build", base, "-o", output, "--work", work, "--memory", limit, "--degree", 10,
-            "--recall", RECALL, "--way", way, "--json"]
+            "--recall", RECALL, "--way", way, "--keep-work", "--json"]
 
 
 _builds = {}

@@ -168,7 +168,7 @@ class _Execution:
             except ray.exceptions.RayError as error:
                 self._again(attempt.task, f"{type(error).__name__}: {error}")
         now = time.monotonic()
-        for reference in list(self._running)[self._capacity :]:  # time runs for those that can
+        for reference in list(self._running)[max(1, self._capacity) :]:  # time runs for those that can
             self._running[reference] = self._running[reference]._replace(begun=now)
         for reference, attempt in list(self._running.items()):
             if time.monotonic() - attempt.begun > self._timeout:
