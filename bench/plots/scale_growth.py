@@ -4,8 +4,7 @@
     tools/prove scale --only scale_growth > growth.jsonl
     python bench/plots/scale_growth.py growth.jsonl --output docs/pictures/scale_growth.svg
 
-Of each file every figure with reports of builds becomes a line, with its exponent by least squares: a way of building that has
-a figure of its own is drawn beside the others. Needs nothing but Python's own library.
+Every figure and way of building becomes a line, with its exponent. Needs nothing but Python's own library.
 """
 import argparse
 import json
@@ -17,20 +16,15 @@ WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT = 420, 280, 60, 20, 50, 20
 
 
 def reports_of(path):
-    """{figure: [(rows, seconds)]}"""
+    """{what was measured: [(rows, seconds)]}"""
     found = {}
     for line in Path(path).read_text().splitlines():
         fields = json.loads(line)
-        reports = fields.get("details", {}).get("reports", [])
-        if reports:
-            found[fields["figure"]] = sorted((report["rows"], report["seconds"]) for report in reports)
+        details = fields.get("details", {})
+        for way, exponent in details.get("exponents", {}).items():
+            name = f"{fields['figure']}, {way}: n^{exponent:.2f}"
+            found[name] = sorted((report["rows"], report["seconds"]) for report in details["reports"][way])
     return found
-
-
-def exponent(points):
-    logs = [(math.log(rows), math.log(seconds)) for rows, seconds in points]
-    mean_x, mean_y = (sum(column) / len(logs) for column in zip(*logs))
-    return sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs)
 
 
 def short(number):
@@ -72,8 +66,7 @@ def drawing(series):
         for rows, seconds in points:
             x, y = place(rows, seconds)
             parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{color}"/>', text(x - 6, y - 6, f"{seconds:g}", "end")]
-        words = f"{name}: n^{exponent(points):.2f}" if len(points) > 1 else name
-        parts.append(text(LEFT, TOP + HEIGHT + 50 + 16 * i, f"&#9632; {words}", "start", color))
+        parts.append(text(LEFT, TOP + HEIGHT + 50 + 16 * i, f"&#9632; {name}", "start", color))
     return "\n".join(parts + ["</svg>"]) + "\n"
 
 

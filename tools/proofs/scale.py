@@ -63,9 +63,8 @@ def command(session, base, output, work, limit, way="partitions"):
 _builds = {}
 
 
-def built(session, rows, limit=None, way="partitions"):
+def built(session, rows, limit, way="partitions"):
     """A whole build of so many rows: what the program says, and what the kernel says of its memory. Made once."""
-    limit = limit or memory(session)
     key = rows, limit, way
     if key not in _builds:
         folder = Path(session.scratch) / f"build-{rows}-{limit}-{way}"
@@ -75,11 +74,17 @@ def built(session, rows, limit=None, way="partitions"):
         report = json.loads(run.output)
         disk = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         _builds[key] = {"rows": rows, "seconds": round(run.seconds, 1), "disk_bytes": disk,
-                         "peak_anonymous_bytes": run.peak_anonymous_bytes, "samples": run.samples,
-                         "budget_peak_bytes": report["memory_peak_bytes"], "recall": report["recall"],
-                         "reached": report["reached"], "passes": len(report["rounds"])}
+                        "peak_anonymous_bytes": run.peak_anonymous_bytes, "samples": run.samples,
+                        "budget_peak_bytes": report["memory_peak_bytes"], "recall": report["recall"],
+                        "reached": report["reached"], "passes": len(report["rounds"])}
         shutil.rmtree(folder)
     return _builds[key]
+
+
+def growth(session, sizes_of_builds, limit, ways):
+    """Builds by ways, and the exponents of their time by rows: what bench/plots/scale_growth.py draws."""
+    reports = {way: [built(session, rows, limit, way) for rows in sizes_of_builds] for way in ways}
+    return {"reports": reports, "exponents": {way: round(exponent_of(of_way), 3) for way, of_way in reports.items()}}
 
 
 def exponent_of(reports):
@@ -91,7 +96,7 @@ def exponent_of(reports):
 
 def scale_memory(session):
     """The largest set (10M x 128, 5 GB), degree 10, --memory 2GiB: resident memory, page cache aside, by the limit."""
-    report = built(session, sizes(session)[-1])
+    report = built(session, sizes(session)[-1], memory(session))
     share = report["peak_anonymous_bytes"] / memory(session)
     holds = share <= 1.05 and report["reached"] and report["recall"]["low"] >= RECALL
     return Result(round(share, 3), "<= 1.05, recall of 0.95 reached on 10,000 rows", holds, report)
@@ -99,23 +104,21 @@ def scale_memory(session):
 
 def scale_growth(session):
     """1M, 3M and 10M rows under one memory limit: the exponent of time by rows (least squares of logarithms)."""
-    reports = [built(session, rows) for rows in sizes(session)]
-    exponent = exponent_of(reports)
-    holds = exponent <= 1.10 and all(report["reached"] for report in reports)
-    return judged(session, round(exponent, 3), "<= 1.10, recall reached by all", holds, {"reports": reports})
+    grown = growth(session, sizes(session), memory(session), ("partitions",))
+    exponent = grown["exponents"]["partitions"]
+    holds = exponent <= 1.10 and all(report["reached"] for report in grown["reports"]["partitions"])
+    return judged(session, exponent, "<= 1.10, recall reached by all", holds, grown)
 
 
 def scale_pairs(session):
     """250k, 500k and 1M rows by pairs of 4, 8 and 16 shards: the exponent of time by rows, that of partitions beside it."""
     rows_of_builds = QUICK_PAIR_SIZES if session.quick else PAIR_SIZES
     limit = QUICK_MEMORY if session.quick else PAIR_MEMORY
-    reports = {way: [built(session, rows, limit, way) for rows in rows_of_builds] for way in ("pairs", "partitions")}
-    exponents = {way: round(exponent_of(of_way), 3) for way, of_way in reports.items()}
-    # The memory of partitions is the matter of scale_memory; here it is told only.
-    holds = (all(report["reached"] for of_way in reports.values() for report in of_way) and
-             all(report["peak_anonymous_bytes"] <= 1.05 * limit for report in reports["pairs"]))
-    return Result(exponents["pairs"], "reported; recall reached by all, memory of pairs within 1.05 of the limit", holds,
-                  {"limit": limit, "exponent_of_partitions": exponents["partitions"], "reports": reports})
+    grown = growth(session, rows_of_builds, limit, ("pairs", "partitions"))
+    holds = all(report["reached"] and report["peak_anonymous_bytes"] <= 1.05 * limit
+                for of_way in grown["reports"].values() for report in of_way)
+    return Result(grown["exponents"]["pairs"], "reported; recall reached by all, memory within 1.05 of the limit", holds,
+                  {"limit": limit} | grown)
 
 
 def tasks_recorded(work):
