@@ -22,12 +22,6 @@ constexpr std::size_t least_block_rows = 1024;
 constexpr std::size_t most_block_rows = std::size_t{1} << 20;
 constexpr std::size_t usual_blocks = 32;
 constexpr std::size_t most_measured_rows = 10'000;
-// A search needs so much beside its answers to be worth its while.
-constexpr std::uint64_t search_bytes = std::uint64_t{8} << 20;
-
-RowsView shaped(const GraphShape& shape, std::size_t rows) {
-  return {nullptr, shape.type, rows, shape.dim, shape.row_bytes()};
-}
 
 std::uint64_t batch_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options,
                            std::size_t rows) {

@@ -52,6 +52,14 @@ struct GraphShape {
   std::size_t rows_of(std::size_t block) const { return std::min(block_rows, rows - first_row(block)); }
 };
 
+// So many rows like those of the file, for sums of memory: there is no data behind them.
+inline RowsView shaped(const GraphShape& shape, std::size_t rows) {
+  return {nullptr, shape.type, rows, shape.dim, shape.row_bytes()};
+}
+
+// A search needs so much beside its answers to be worth its while.
+inline constexpr std::uint64_t search_bytes = std::uint64_t{8} << 20;
+
 // Of the memory limit: the rest is for what is not counted on the budget.
 inline constexpr double share_of_limit = 0.94;
 
