@@ -42,8 +42,10 @@ struct GraphShape {
 
   // Rows whose cells are searched at a time.
   static constexpr std::size_t tile_rows = std::size_t{1} << 16;
-  // Of the sample, whose neighbours' cells are searched at a time.
-  static constexpr std::size_t foreseen_rows = 1024;
+  // Of the sample, whose neighbours' cells are searched at a time: with them no more than a tile.
+  static std::size_t foreseen_rows(std::size_t degree) {
+    return std::clamp<std::size_t>(tile_rows / (degree + 1), 1, 1024);
+  }
   // By which the sizes of groups are told.
   static constexpr std::size_t weighed_rows = std::size_t{1} << 16;
 
