@@ -76,7 +76,7 @@ Matrix<float> seed_kmeans(const Context& context, RowsView rows, std::size_t clu
                                  .seeding = options.seeding,
                                  .initial = options.initial,
                                  .batch_rows = std::max<std::size_t>(clusters, 1)};
-  cluster::check_arguments(context, rows, clusters, seeding);
+  cluster::check_arguments("seed_kmeans", context, rows, clusters, seeding);
   const DefaultFloatEnvironment environment;
   const Context::State& state = context.state();
   state.cancel.check();

@@ -173,8 +173,16 @@ TEST(KMeansPartsArguments, AreNamed) {
   EXPECT_NE(message([&] { sum({broken, 1000}); }).find("row 1017 holds NaN or infinity"), std::string::npos);
   EXPECT_NE(message([&] { seed_kmeans(Context::cpu(), broken, 3); }).find("row 17 holds NaN or infinity"),
             std::string::npos);
-  EXPECT_NE(message([&] { seed_kmeans(Context::cpu(), data, 51); }).find("at most as many clusters as rows"),
+  EXPECT_NE(message([&] {
+              seed_kmeans(Context::cpu(), data, 51);
+            }).find("seed_kmeans: there must be at most as many clusters as rows"),
             std::string::npos);
+  for (const KMeansOptions& options :
+       {KMeansOptions{.metric = Metric::euclidean}, KMeansOptions{.initial = data.view().slice(0, 2)}})
+    EXPECT_TRUE(message([&] { seed_kmeans(Context::cpu(), data, 3, options); }).starts_with("seed_kmeans: "));
+  EXPECT_TRUE(message([&] {
+                train_hierarchical_kmeans(Context::cpu(), data, 51);
+              }).starts_with("train_hierarchical_kmeans: "));
   EXPECT_NE(message([&] {
               sum_clusters(Context::cpu({.memory_limit = 1000}), {data}, centroids);
             }).find("sum_clusters: the memory limit of 1000 bytes is too small"),
