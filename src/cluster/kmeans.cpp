@@ -126,7 +126,8 @@ Neighbors assign_balanced(const Context& context, const RowsView& rows, const Ro
                                             .most_centroids = centroids.rows(),
                                             .centroid_type = centroids.type(),
                                             .metric = options.metric,
-                                            .distances = true};
+                                            .distances = true,
+                                            .once = true};
   check_memory("assign", context,
                result_bytes + scratch_bytes +
                    std::max(CentroidSearch::least_bytes(context, args),
@@ -169,7 +170,8 @@ Neighbors assign(const Context& context, RowsView rows, RowsView centroids, cons
                                             .most_centroids = centroids.rows(),
                                             .centroid_type = centroids.type(),
                                             .metric = options.metric,
-                                            .distances = true};
+                                            .distances = true,
+                                            .once = true};
   const std::uint64_t result_bytes =
       checked_multiply(rows.rows(), sizeof(Id) + sizeof(float) + sizeof(std::uint32_t), "assign");
   // A search also cuts the centroids into blocks, where memory is short.

@@ -22,7 +22,7 @@ using cluster::CentroidSearch;
 using cluster::CentroidSearchArgs;
 
 CentroidSearchArgs search_args(const KMeansBlock& block, std::size_t clusters) {
-  return {.rows = block.rows, .most_centroids = clusters, .metric = block.metric};
+  return {.rows = block.rows, .most_centroids = clusters, .metric = block.metric, .once = true};
 }
 
 void check_block(const char* operation, const Context& context, const KMeansBlock& block,

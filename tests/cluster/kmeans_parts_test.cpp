@@ -150,6 +150,19 @@ TEST_P(KMeansParts, TheSameBytesByThreadsInLittleMemory) {
   }
 }
 
+// Rows are searched in tiles of 65536, which are not kept: a block is looked at once.
+TEST(KMeansPartsMemory, IsThatOfATileWhateverTheRows) {
+  constexpr std::size_t tile = 65536;
+  const Rows data(support::generate(Kind::normal, 4 * tile, 16, 1), ElementType::f32);
+  const Matrix<float> centroids = seed_kmeans(Context::cpu(), data, 3);
+  const auto peak = [&](std::size_t rows) {
+    const Context context = Context::cpu({.threads = 1});
+    sum_clusters(context, {data.view().slice(0, rows)}, centroids);
+    return context.memory_peak();
+  };
+  EXPECT_LE(peak(4 * tile), peak(tile) + 3 * tile * 2 * sizeof(std::uint32_t) + 4096);
+}
+
 TEST(KMeansPartsArguments, AreNamed) {
   const Rows data(support::generate(Kind::normal, 50, 4, 1), ElementType::f32);
   const Matrix<float> centroids = seed_kmeans(Context::cpu(), data, 3);
