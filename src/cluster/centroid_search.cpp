@@ -52,7 +52,7 @@ CentroidSearch::CentroidSearch(const Context& context, const CentroidSearchArgs&
   tile_ = std::min<std::size_t>(std::max<std::size_t>(1, granules) * granule,
                                 std::max<std::size_t>(1, args.rows.rows()));
   const std::uint64_t tiles = divide_up(args.rows.rows(), tile_);
-  keep_ = (tiles * round_up(tile_, granule)) * row_bytes + tiles * tile_overhead <= spare;
+  keep_ = !args.once && (tiles * round_up(tile_, granule)) * row_bytes + tiles * tile_overhead <= spare;
 }
 
 std::unique_ptr<PreparedRows> CentroidSearch::prepare(const RowsView& rows, RowsRole role,

@@ -21,6 +21,7 @@ struct CentroidSearchArgs {
   ElementType centroid_type = ElementType::f32;
   Metric metric = Metric::sqeuclidean;
   bool distances = false;  // will be wanted
+  bool once = false;       // nearest() will be called once: what was prepared for it need not be kept
 };
 
 class CentroidSearch {

@@ -32,50 +32,51 @@ void check_balance(const char* operation, double balance) {
 
 }  // namespace
 
-void cluster::check_arguments(const Context& context, const RowsView& rows, std::size_t clusters,
-                              const KMeansOptions& options) {
-  check_rows("train_kmeans", context, rows, rows);
-  require(rows.place().kind == DeviceKind::cpu, "train_kmeans: rows must be on the host, given rows on {}",
+void cluster::check_arguments(const char* operation, const Context& context, const RowsView& rows,
+                              std::size_t clusters, const KMeansOptions& options) {
+  check_rows(operation, context, rows, rows);
+  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, given rows on {}", operation,
           name(rows.place()));
-  require(clusters >= 1, "train_kmeans: there must be at least 1 cluster, given 0");
+  require(clusters >= 1, "{}: there must be at least 1 cluster, given 0", operation);
   require(clusters <= rows.rows(),
-          "train_kmeans: there must be at most as many clusters as rows, given {} clusters and {} rows",
+          "{}: there must be at most as many clusters as rows, given {} clusters and {} rows", operation,
           clusters, rows.rows());
   const std::size_t looked_at = has_batches(rows, options) ? options.batch_rows : rows.rows();
-  require(
-      looked_at <= most_shard_rows,
-      "train_kmeans: rows of an iteration must be at most {}, given {}: ask for batch_rows, or take a sample",
-      most_shard_rows, looked_at);
+  require(looked_at <= most_shard_rows,
+          "{}: rows of an iteration must be at most {}, given {}: ask for batch_rows, or take a sample",
+          operation, most_shard_rows, looked_at);
   if (has_batches(rows, options)) {
     require(options.batch_rows >= clusters,
-            "train_kmeans: batch_rows must be at least as many as clusters, given {} rows for {} clusters",
+            "{}: batch_rows must be at least as many as clusters, given {} rows for {} clusters", operation,
             options.batch_rows, clusters);
     require(options.balance == 0 && options.least_rows == 1,
-            "train_kmeans: with batch_rows, balance must be 0 and least_rows 1, given {} and {}",
+            "{}: with batch_rows, balance must be 0 and least_rows 1, given {} and {}", operation,
             options.balance, options.least_rows);
   }
   require(options.metric != Metric::euclidean,
-          "train_kmeans: the metric must be sqeuclidean, inner_product or cosine, given euclidean (squared "
-          "distances are what k-means makes small)");
-  require(options.iterations >= 1, "train_kmeans: there must be at least 1 iteration, given 0");
-  require(options.tolerance >= 0, "train_kmeans: the tolerance must not be negative, given {}",
+          "{}: the metric must be sqeuclidean, inner_product or cosine, given euclidean (squared distances "
+          "are what k-means makes small)",
+          operation);
+  require(options.iterations >= 1, "{}: there must be at least 1 iteration, given 0", operation);
+  require(options.tolerance >= 0, "{}: the tolerance must not be negative, given {}", operation,
           options.tolerance);
   require(options.least_rows >= 1 && options.least_rows <= rows.rows() / clusters,
-          "train_kmeans: least_rows must be 1 to {} for {} rows in {} clusters, given {}",
+          "{}: least_rows must be 1 to {} for {} rows in {} clusters, given {}", operation,
           rows.rows() / clusters, rows.rows(), clusters, options.least_rows);
-  check_balance("train_kmeans", options.balance);
+  check_balance(operation, options.balance);
   const RowsView& initial = options.initial;
   if (initial.rows() == 0) return;
   require(initial.rows() == clusters && initial.dim() == rows.dim(),
-          "train_kmeans: the initial centroids must be [{}, {}], given [{}, {}]", clusters, rows.dim(),
+          "{}: the initial centroids must be [{}, {}], given [{}, {}]", operation, clusters, rows.dim(),
           initial.rows(), initial.dim());
-  check_rows("train_kmeans", context, initial, initial);
-  require(initial.place().kind == DeviceKind::cpu, "train_kmeans: the initial centroids must be on the host");
+  check_rows(operation, context, initial, initial);
+  require(initial.place().kind == DeviceKind::cpu, "{}: the initial centroids must be on the host",
+          operation);
 }
 
 KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                     const KMeansOptions& options) {
-  cluster::check_arguments(context, rows, clusters, options);
+  cluster::check_arguments("train_kmeans", context, rows, clusters, options);
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   context.state().cancel.check();
   const bool batches = has_batches(rows, options);
@@ -96,7 +97,7 @@ KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
 
 KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                                  const KMeansOptions& options) {
-  cluster::check_arguments(context, rows, clusters, options);
+  cluster::check_arguments("train_hierarchical_kmeans", context, rows, clusters, options);
   require(options.initial.rows() == 0, "train_hierarchical_kmeans: it takes no initial centroids");
   require(options.balance == 0, "train_hierarchical_kmeans: the balance must be 0, given {}: parts are apart",
           options.balance);
@@ -104,7 +105,7 @@ KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::siz
           options.batch_rows);
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
-  check_finite("train_kmeans", context, rows);
+  check_finite("train_hierarchical_kmeans", context, rows);
   return cluster::train_hierarchy(context, rows, clusters, options);
 }
 
@@ -125,7 +126,8 @@ Neighbors assign_balanced(const Context& context, const RowsView& rows, const Ro
                                             .most_centroids = centroids.rows(),
                                             .centroid_type = centroids.type(),
                                             .metric = options.metric,
-                                            .distances = true};
+                                            .distances = true,
+                                            .once = true};
   check_memory("assign", context,
                result_bytes + scratch_bytes +
                    std::max(CentroidSearch::least_bytes(context, args),
@@ -168,7 +170,8 @@ Neighbors assign(const Context& context, RowsView rows, RowsView centroids, cons
                                             .most_centroids = centroids.rows(),
                                             .centroid_type = centroids.type(),
                                             .metric = options.metric,
-                                            .distances = true};
+                                            .distances = true,
+                                            .once = true};
   const std::uint64_t result_bytes =
       checked_multiply(rows.rows(), sizeof(Id) + sizeof(float) + sizeof(std::uint32_t), "assign");
   // A search also cuts the centroids into blocks, where memory is short.

@@ -9,8 +9,8 @@
 
 namespace nearwise::cluster {
 
-// Throws Error(invalid_argument); whether rows are finite is not looked at.
-void check_arguments(const Context& context, const RowsView& rows, std::size_t clusters,
-                     const KMeansOptions& options);
+// Throws Error(invalid_argument) that names the operation; whether rows are finite is not looked at.
+void check_arguments(const char* operation, const Context& context, const RowsView& rows,
+                     std::size_t clusters, const KMeansOptions& options);
 
 }  // namespace nearwise::cluster

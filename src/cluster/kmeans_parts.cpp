@@ -22,7 +22,7 @@ using cluster::CentroidSearch;
 using cluster::CentroidSearchArgs;
 
 CentroidSearchArgs search_args(const KMeansBlock& block, std::size_t clusters) {
-  return {.rows = block.rows, .most_centroids = clusters, .metric = block.metric};
+  return {.rows = block.rows, .most_centroids = clusters, .metric = block.metric, .once = true};
 }
 
 void check_block(const char* operation, const Context& context, const KMeansBlock& block,
@@ -76,7 +76,7 @@ Matrix<float> seed_kmeans(const Context& context, RowsView rows, std::size_t clu
                                  .seeding = options.seeding,
                                  .initial = options.initial,
                                  .batch_rows = std::max<std::size_t>(clusters, 1)};
-  cluster::check_arguments(context, rows, clusters, seeding);
+  cluster::check_arguments("seed_kmeans", context, rows, clusters, seeding);
   const DefaultFloatEnvironment environment;
   const Context::State& state = context.state();
   state.cancel.check();

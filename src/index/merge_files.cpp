@@ -76,19 +76,40 @@ class Part {
   std::uint64_t next_id_ = 0;
 };
 
+// A row is in several sections: each of them moves it on by its share of the row's bytes.
+class RowsWritten {
+ public:
+  RowsWritten(ProgressMeter& progress, std::uint64_t row_bytes)
+      : progress_(progress), row_bytes_(row_bytes) {}
+
+  void add(std::uint64_t bytes) {
+    const std::uint64_t before = bytes_ / row_bytes_;
+    bytes_ += bytes;
+    progress_.add(bytes_ / row_bytes_ - before);
+  }
+
+ private:
+  ProgressMeter& progress_;
+  const std::uint64_t row_bytes_;
+  std::uint64_t bytes_ = 0;
+};
+
+std::uint64_t row_bytes_of(const SectionView& section) {
+  return section.info().columns * section.info().element_bytes;
+}
+
 // The lists of all parts in turn.
 void append_lists(const Context& context, ContainerWriter& writer, const std::vector<Part>& parts,
-                  const char* name, ProgressMeter& progress) {
+                  const char* name, RowsWritten& written) {
   std::vector<std::uint64_t> begins(parts.size(), 0);
   for (std::size_t list = 0; list < parts.front().lists(); ++list) {
     context.state().cancel.check();
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const SectionView section = parts[i].section(name);
-      const std::uint64_t row_bytes = section.info().columns * section.info().element_bytes;
-      const std::uint64_t bytes = parts[i].size(list) * row_bytes;
+      const std::uint64_t bytes = parts[i].size(list) * row_bytes_of(section);
       writer.append(section.bytes(begins[i], bytes));
       begins[i] += bytes;
-      progress.add(parts[i].size(list));
+      written.add(bytes);
     }
   }
 }
@@ -118,7 +139,9 @@ void merge_ivf_files(const Context& context, std::span<const std::filesystem::pa
 
   const Context::State& state = context.state();
   state.cancel.check();
-  ProgressMeter progress(state.options.progress, state.clock, "merge", 2 * rows);  // ids, then codes
+  ProgressMeter progress(state.options.progress, state.clock, "merge", rows);
+  RowsWritten written(
+      progress, row_bytes_of(parts.front().section("ids")) + row_bytes_of(parts.front().section("codes")));
   ContainerWriter writer(output, std::string(index::container_kind));
   Json metadata = parts.front().metadata();
   metadata["next_id"] = next_id;
@@ -128,10 +151,10 @@ void merge_ivf_files(const Context& context, std::span<const std::filesystem::pa
     if (parts.front().has(name)) writer.write_section(name, parts.front().section(name).rows<float>());
   writer.write_section("list_sizes", MatrixView<const std::uint64_t>(sizes.data(), sizes.size(), 1));
   writer.begin_section("ids", container::ElementOf<Id>::value);
-  append_lists(context, writer, parts, "ids", progress);
+  append_lists(context, writer, parts, "ids", written);
   writer.begin_section("codes", container::Element::u8,
                        {.columns = parts.front().section("codes").info().columns});
-  append_lists(context, writer, parts, "codes", progress);
+  append_lists(context, writer, parts, "codes", written);
   writer.commit();
   progress.finish();
 }

@@ -4,14 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "backend/context_state.h"
-#include "core/checked.h"
 #include "graph/recall_sample.h"
 #include "io/container_writer.h"
+#include "plan/gather_rows.h"
 #include "plan/graph_work.h"
 #include "plan/group_rows.h"
 #include "plan/trained_cells.h"
@@ -21,24 +20,6 @@ namespace {
 
 // Neighbours in other groups may be missed: of what may be missing, so much is left to them.
 constexpr double share_left_to_groups = 0.7;
-// Rows that a thread gathers at a time.
-constexpr std::size_t task_rows = 4096;
-
-Buffer<std::byte> gather(const Context& context, const GraphWork& work, const GroupRows& group) {
-  const VectorFile file = work.open();
-  const std::size_t row_bytes = work.shape.row_bytes();
-  Buffer<std::byte> gathered(*context.state().budget, group.rows().size() * row_bytes);
-  // In the order of the file, which is read from front to back by every thread: where pages come from a disk, as many are waited
-  // for at a time.
-  const auto by_row = group.by_row();
-  context.state().threads->for_each(divide_up(by_row.size(), task_rows), [&](std::size_t task) {
-    context.state().cancel.check();
-    const std::size_t first = task * task_rows;
-    for (const std::uint32_t place : by_row.subspan(first, std::min(task_rows, by_row.size() - first)))
-      std::memcpy(gathered.data() + place * row_bytes, file.rows().row(group.rows()[place]), row_bytes);
-  });
-  return gathered;
-}
 
 // Rounds of descent while they bring something and the recall is not there.
 void ascend(const Context& context, const RowsView& rows, const GraphWork& work, std::size_t nearest_rows,
@@ -86,7 +67,10 @@ void build_group(const Context& context, const GraphWork& work, std::size_t pass
   ContainerWriter writer(work.file_of(build_name(pass, group)), "graph_group");
   std::size_t count = 0;
   for (; batches.next(); ++count) {
-    const Buffer<std::byte> gathered = gather(context, work, batches);
+    const Buffer<std::byte> gathered =
+        gather_rows(context, work, batches.rows().size(), [&, by_row = batches.by_row()](std::size_t i) {
+          return PlacedRow{.row = batches.rows()[by_row[i]], .place = by_row[i]};
+        });
     const RowsView rows(gathered.data(), work.shape.type, batches.rows().size(), work.shape.dim,
                         work.shape.row_bytes());
     const Reservation result(*context.state().budget,

@@ -96,7 +96,7 @@ void note_cells(const Context& context, const GraphWork& work, const RowsView& r
                 const graph::RecallSample& sample, const CellSearch& search, Foresight& foresight) {
   const std::size_t row_bytes = work.shape.row_bytes();
   const std::size_t of_row = sample.degree() + 1;  // itself first
-  const std::size_t most = std::min(GraphShape::foreseen_rows, sample.size());
+  const std::size_t most = std::min(GraphShape::foreseen_rows(work.options.degree), sample.size());
   Buffer<std::byte> gathered(*context.state().budget, most * of_row * row_bytes);
   for (std::size_t first = 0; first < sample.size(); first += most) {
     context.state().cancel.check();

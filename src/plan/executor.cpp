@@ -1,6 +1,8 @@
 // Runs the tasks of a plan in this process, one after the other: each uses all threads and all memory of the context.
 #include <algorithm>
 #include <cmath>
+#include <exception>
+#include <stop_token>
 #include <thread>
 
 #include "backend/context_state.h"
@@ -33,6 +35,31 @@ std::filesystem::path lock_in(const std::filesystem::path& folder) {
   return folder / "lock";
 }
 
+// Reads ahead beside the work on the task before, and no longer than that takes.
+class ReadAhead {
+ public:
+  explicit ReadAhead(const Task* task) {
+    if (task == nullptr || !task->read_ahead) return;
+    thread_ = std::jthread([this, task](const std::stop_token& stop) {
+      try {
+        task->read_ahead(stop);
+      } catch (...) {
+        failure_ = std::current_exception();
+      }
+    });
+  }
+
+  // Throws what it has thrown. Without this call (the work has failed) that is of no interest.
+  void finish() {
+    thread_ = {};  // stops and joins
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  std::exception_ptr failure_;
+  std::jthread thread_;
+};
+
 // next: the task that will follow, whose input is read meanwhile.
 TaskOutcome run_in(Ledger& ledger, const Context& context, const Task& task, const Task* next = nullptr) {
   switch (ledger.status(task)) {
@@ -43,18 +70,17 @@ TaskOutcome run_in(Ledger& ledger, const Context& context, const Task& task, con
   ledger.require_inputs(task);
   context.state().cancel.check();
   const DefaultFloatEnvironment environment;
-  std::jthread reading;
-  if (next != nullptr && next->read_ahead)
-    reading = std::jthread([next] {
-      try {
-        next->read_ahead();
-      } catch (const Error&) {
-        // A file that cannot be read is named by the work itself.
-      }
-    });
+  ReadAhead reading(next);
   task.work(context.without_progress());
   ledger.record(task);
+  reading.finish();
   return TaskOutcome::done;
+}
+
+// By whatever name: through a link, or with a way back in it.
+bool is_output(const Plan::State& state, const std::filesystem::path& file) {
+  std::error_code missing;
+  return file == state.output || std::filesystem::equivalent(file, state.output, missing);
 }
 
 }  // namespace
@@ -67,10 +93,17 @@ bool Plan::is_done(std::string_view task) const {
 TaskOutcome Plan::run_task(const Context& context, std::string_view task) const {
   check_context(*state_, context);
   const FileLock lock(lock_in(state_->folder), FileLock::Mode::shared);
-  Ledger ledger(*state_);
-  const TaskOutcome outcome = run_in(ledger, context, ledger.find(task));
+  const Task& wanted = state_->graph->find(task);
+  TaskOutcome outcome = TaskOutcome::done_before;
+  try {
+    Ledger ledger(*state_);
+    outcome = run_in(ledger, context, wanted);
+  } catch (const Error& error) {
+    // A worker that was given up may still be at work on it: where it was faster, what both read, or wrote, may be gone.
+    if (error.code() != ErrorCode::not_found || Ledger(*state_).status(wanted) != Ledger::Status::done) throw;
+  }
   // Others have recorded theirs meanwhile, and whoever is the last removes.
-  if (outcome != TaskOutcome::not_needed) Ledger(*state_).remove_passed_inputs(ledger.find(task));
+  if (outcome != TaskOutcome::not_needed) Ledger(*state_).remove_passed(wanted);
   return outcome;
 }
 
@@ -95,7 +128,7 @@ void Plan::run(const Context& context,
     const Task& task = state_->tasks[i];
     const TaskOutcome outcome =
         run_in(ledger, context, task, i + 1 < state_->tasks.size() ? &state_->tasks[i + 1] : nullptr);
-    ledger.remove_passed_inputs(task);
+    ledger.remove_passed(task);
     if (on_task) on_task(task.planned, outcome);
     if (!task.planned.if_needed) progress.add(weight(task));
   }
@@ -103,13 +136,15 @@ void Plan::run(const Context& context,
 }
 
 std::uint64_t Plan::remove_work() const {
+  // A folder is not made to have nothing removed from it.
+  std::error_code error;
+  if (!std::filesystem::exists(state_->folder, error) && !error) return 0;
   const FileLock lock(lock_in(state_->folder), FileLock::Mode::exclusive);
   // Asked of records and of the published file alone: files that are gone already do not matter.
   if (Ledger(*state_).status(state_->tasks.back()) != Ledger::Status::done) return 0;
   std::uint64_t removed = 0;
   for (const Task& task : state_->tasks) {
-    if (task.output == state_->output) continue;
-    std::error_code error;
+    if (is_output(*state_, task.output)) continue;
     const std::uint64_t bytes = std::filesystem::file_size(task.output, error);
     if (error) continue;  // not needed, or removed before
     if (!std::filesystem::remove(task.output, error) && error)

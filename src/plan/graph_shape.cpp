@@ -22,12 +22,6 @@ constexpr std::size_t least_block_rows = 1024;
 constexpr std::size_t most_block_rows = std::size_t{1} << 20;
 constexpr std::size_t usual_blocks = 32;
 constexpr std::size_t most_measured_rows = 10'000;
-// A search needs so much beside its answers to be worth its while.
-constexpr std::uint64_t search_bytes = std::uint64_t{8} << 20;
-
-RowsView shaped(const GraphShape& shape, std::size_t rows) {
-  return {nullptr, shape.type, rows, shape.dim, shape.row_bytes()};
-}
 
 std::uint64_t batch_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options,
                            std::size_t rows) {
@@ -52,9 +46,8 @@ std::size_t batch_by_limit(const GraphShape& shape, const GraphPlanOptions& opti
   return limit <= fixed ? 0 : (limit - fixed) / of_row;
 }
 
-// Of CellSearch: centroids, copied where there is an index, and packed, a tile of rows, and their answers.
-std::uint64_t cell_search_memory(const GraphShape& shape, std::size_t rows) {
-  const std::size_t tile = std::min(GraphShape::tile_rows, rows);
+// Of CellSearch: centroids, copied where there is an index, and packed, the rows of a search, and their answers.
+std::uint64_t cell_search_memory(const GraphShape& shape, std::size_t tile) {
   return 2 * shape.cells * shape.dim * sizeof(float) + tile * shape.overlap * (sizeof(Id) + sizeof(float)) +
          (shape.cells + tile) * (shape.dim * sizeof(float) + 1024) + search_bytes;
 }
@@ -75,7 +68,7 @@ std::uint64_t train_memory(const Context& context, const GraphShape& shape, cons
       cluster::training_bytes(context, sample, std::max<std::size_t>(1, first_level),
                               {.metric = metric_of_cells(options.metric)});
   const std::size_t foreseen =
-      std::min(GraphShape::foreseen_rows, shape.measured_rows) * (options.degree + 1);
+      std::min(GraphShape::foreseen_rows(options.degree), shape.measured_rows) * (options.degree + 1);
   const std::size_t weighed = std::min(shape.sampled_rows, GraphShape::weighed_rows);
   // What every one of 8 reaches would do for each neighbour of the sample, and a number for each of its rows.
   const std::uint64_t foresight = 8 * shape.measured_rows * (options.degree + sizeof(std::size_t));
@@ -83,12 +76,14 @@ std::uint64_t train_memory(const Context& context, const GraphShape& shape, cons
       measure_memory(shape, options) + foresight +
       std::max(foreseen, weighed) * (shape.row_bytes() + shape.overlap * sizeof(std::uint32_t));
   return graph::RowSample::bytes(sample, shape.sampled_rows) + shape.cells * shape.dim * sizeof(float) +
-         std::max(training, choosing + cell_search_memory(shape, std::max(foreseen, weighed)));
+         std::max(training,
+                  choosing + cell_search_memory(
+                                 shape, std::max(foreseen, std::min(GraphShape::tile_rows, weighed))));
 }
 
 std::uint64_t assign_memory(const GraphShape& shape) {
   return 4 * shape.block_rows * shape.overlap * sizeof(std::uint32_t) + shape.cells * sizeof(std::uint64_t) +
-         cell_search_memory(shape, shape.block_rows);
+         cell_search_memory(shape, std::min(GraphShape::tile_rows, shape.block_rows));
 }
 
 std::uint64_t build_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options) {

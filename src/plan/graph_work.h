@@ -42,8 +42,10 @@ struct GraphShape {
 
   // Rows whose cells are searched at a time.
   static constexpr std::size_t tile_rows = std::size_t{1} << 16;
-  // Of the sample, whose neighbours' cells are searched at a time.
-  static constexpr std::size_t foreseen_rows = 1024;
+  // Of the sample, whose neighbours' cells are searched at a time: with them no more than a tile.
+  static std::size_t foreseen_rows(std::size_t degree) {
+    return std::clamp<std::size_t>(tile_rows / (degree + 1), 1, 1024);
+  }
   // By which the sizes of groups are told.
   static constexpr std::size_t weighed_rows = std::size_t{1} << 16;
 
@@ -51,6 +53,14 @@ struct GraphShape {
   std::size_t first_row(std::size_t block) const { return block * block_rows; }
   std::size_t rows_of(std::size_t block) const { return std::min(block_rows, rows - first_row(block)); }
 };
+
+// So many rows like those of the file, for sums of memory: there is no data behind them.
+inline RowsView shaped(const GraphShape& shape, std::size_t rows) {
+  return {nullptr, shape.type, rows, shape.dim, shape.row_bytes()};
+}
+
+// A search needs so much beside its answers to be worth its while.
+inline constexpr std::uint64_t search_bytes = std::uint64_t{8} << 20;
 
 // Of the memory limit: the rest is for what is not counted on the budget.
 inline constexpr double share_of_limit = 0.94;

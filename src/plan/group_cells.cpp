@@ -35,11 +35,14 @@ class Refinement {
       for_each_group(row, no_row, [&](std::uint32_t group) { sizes_[group] += 1; });
   }
 
-  void run() {
+  void run(const CancelFlag& cancel) {
     const std::size_t cells = group_of_.size();
     for (int round = 0; round < rounds; ++round) {
       std::size_t moved = 0;
-      for (std::uint32_t cell = 0; cell < cells; ++cell) moved += move(cell) ? 1 : 0;
+      for (std::uint32_t cell = 0; cell < cells; ++cell) {
+        cancel.check();
+        moved += move(cell) ? 1 : 0;
+      }
       if (moved <= cells / few_moves) break;
     }
   }
@@ -122,8 +125,8 @@ std::span<const std::uint32_t> WeighedRows::of(std::size_t row) const {
   return all.first(static_cast<std::size_t>(std::ranges::find(all, no_row) - all.begin()));
 }
 
-CellGroups group_cells(MatrixView<const float> centroids, const WeighedRows& rows, double most_share,
-                       std::size_t most_groups) {
+CellGroups group_cells(const CancelFlag& cancel, MatrixView<const float> centroids, const WeighedRows& rows,
+                       double most_share, std::size_t most_groups) {
   std::vector<double> mass(centroids.rows(),
                            1);  // no cell is without any, or all of them would be in one group
   for (const std::uint32_t cell : rows.cells)
@@ -136,15 +139,15 @@ CellGroups group_cells(MatrixView<const float> centroids, const WeighedRows& row
   std::size_t count = groups_for(static_cast<double>(rows.size()));
   CellGroups groups;
   for (int attempt = 0; attempt < tries; ++attempt) {
-    Refinement refinement(rows, cut_cells(centroids, mass, count), most_rows);
-    refinement.run();
+    Refinement refinement(rows, cut_cells(cancel, centroids, mass, count), most_rows);
+    refinement.run(cancel);
     groups = refinement.groups();
     const auto sizes = refinement.sizes();
     if (*std::ranges::max_element(sizes) <= most_rows || count == most_groups) break;
     const double all_rows = std::accumulate(sizes.begin(), sizes.end(), 0.0);
     count = std::min(most_groups, std::max(count + 1, groups_for(all_rows / usual_fill)));
   }
-  order_cells(centroids, mass, groups);
+  order_cells(cancel, centroids, mass, groups);
   groups.ends.resize(most_groups, groups.order.size());
   return groups;
 }

@@ -22,7 +22,7 @@ struct WeighedRows {
 // As few groups as have no more than a share of the rows each, a row counting once in a group, whatever its cells there; no
 // more than `most_groups`, which may have larger ones. Cells that have rows in common are together where there is room. Ends of
 // `most_groups` groups: those behind are empty.
-CellGroups group_cells(MatrixView<const float> centroids, const WeighedRows& rows, double most_share,
-                       std::size_t most_groups);
+CellGroups group_cells(const CancelFlag& cancel, MatrixView<const float> centroids, const WeighedRows& rows,
+                       double most_share, std::size_t most_groups);
 
 }  // namespace nearwise::plan

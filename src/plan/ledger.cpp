@@ -1,6 +1,7 @@
 #include "plan/ledger.h"
 
 #include <charconv>
+#include <span>
 #include <vector>
 
 #include "core/check.h"
@@ -24,11 +25,6 @@ std::uint64_t to_number(const Json& text) {
 }  // namespace
 
 Ledger::Ledger(const Plan::State& state) : state_(state) {
-  for (const Task& task : state.tasks) {
-    for (const std::string& input : task.planned.after)
-      if (find(input).passing) readers_[&find(input)].push_back(&task);
-    tasks_.emplace(task.planned.name, &task);
-  }
   const Manifest manifest = state.manifest();
   for (const Json& record : manifest.read()) {
     try {
@@ -46,12 +42,6 @@ Ledger::Ledger(const Plan::State& state) : state_(state) {
       fail(ErrorCode::corrupt, "{}: {}", manifest.path().native(), error.what());
     }
   }
-}
-
-const Task& Ledger::find(std::string_view name) const {
-  const auto found = tasks_.find(name);
-  require(found != tasks_.end(), "plan: there is no task '{}'", name);
-  return *found->second;
 }
 
 bool Ledger::is_known_needless(const Task& task) const {
@@ -93,18 +83,21 @@ Ledger::Status Ledger::status(const Task& task) const {
 bool Ledger::is_passed(const Task& task) const {
   if (!task.passing) return false;
   if (passed_.contains(&task)) return true;
-  const auto readers = readers_.find(&task);
-  if (readers == readers_.end()) return false;
-  for (const Task* reader : readers->second)
+  const std::span<const Task* const> readers = state_.graph->readers(task);
+  if (readers.empty()) return false;
+  for (const Task* reader : readers)
     if (status(*reader) != Status::done) return false;
   passed_.insert(&task);
   return true;
 }
 
-void Ledger::remove_passed_inputs(const Task& task) const {
-  for (const std::string& name : task.planned.after)
-    // What cannot be removed costs room, not data.
-    if (is_passed(find(name))) file_calls().unlink(find(name).output.c_str());
+void Ledger::remove_passed(const Task& task) const {
+  // What cannot be removed costs room, not data.
+  const auto remove = [this](const Task& passed) {
+    if (is_passed(passed)) file_calls().unlink(passed.output.c_str());
+  };
+  for (const std::string& name : task.planned.after) remove(find(name));
+  remove(task);
 }
 
 void Ledger::require_inputs(const Task& task) const {

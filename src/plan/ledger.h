@@ -6,7 +6,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "plan/plan_state.h"
 
@@ -24,10 +23,11 @@ class Ledger {
   void require_inputs(const Task& task) const;
   // Writes down that the output is there.
   void record(const Task& task);
-  // Removes what nobody will read any more, now that this task is done.
-  void remove_passed_inputs(const Task& task) const;
+  // Removes what nobody will read any more, now that this task is done: its inputs, and its output where others have read that
+  // of another attempt at it.
+  void remove_passed(const Task& task) const;
 
-  const Task& find(std::string_view name) const;
+  const Task& find(std::string_view name) const { return state_.graph->find(name); }
 
  private:
   struct Record {
@@ -44,10 +44,8 @@ class Ledger {
   std::uint64_t inputs_of(const Task& task) const;
 
   const Plan::State& state_;
-  std::map<std::string, const Task*, std::less<>> tasks_;
   std::map<std::string, Record, std::less<>> records_;
-  std::map<const Task*, std::vector<const Task*>> readers_;  // of passing tasks
-  mutable std::set<const Task*> passed_;                     // those that are known to be
+  mutable std::set<const Task*> passed_;  // those that are known to be
   bool begun_ = false;
 };
 

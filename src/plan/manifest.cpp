@@ -41,8 +41,10 @@ std::optional<std::string> text_of(const std::filesystem::path& path) {
   return text;
 }
 
+enum class Records : std::uint8_t { parsed, counted };  // by whose checksums the file is known to be whole
+
 Json parse_line(std::string_view line, std::uint64_t& checksum, const std::filesystem::path& path,
-                std::size_t number) {
+                std::size_t number, Records wanted) {
   const auto broken = [&](const char* what) {
     fail(ErrorCode::corrupt, "{}: line {}: {}", path.native(), number, what);
   };
@@ -52,19 +54,20 @@ Json parse_line(std::string_view line, std::uint64_t& checksum, const std::files
   const std::string_view text = line.substr(0, line.size() - checksum_digits - 1);
   checksum = checksum_after(checksum, text);
   if (digits != to_digits(checksum)) broken("the checksum does not fit");
+  if (wanted == Records::counted) return {};
   Json record = Json::parse(text, nullptr, false);
   if (!record.is_object()) broken("expected a JSON object");
   return record;
 }
 
-Content content_of(const std::filesystem::path& path) {
+Content content_of(const std::filesystem::path& path, Records wanted) {
   Content content;
   const std::optional<std::string> text = text_of(path);
   if (!text) return content;
   std::size_t begin = 0;
   for (std::size_t end = text->find('\n'); end != std::string::npos; end = text->find('\n', begin)) {
     content.records.push_back(parse_line(std::string_view(*text).substr(begin, end - begin), content.checksum,
-                                         path, content.records.size() + 1));
+                                         path, content.records.size() + 1, wanted));
     begin = end + 1;
   }
   content.lines = text->substr(0, begin);
@@ -93,11 +96,11 @@ void append_line(const std::filesystem::path& path, std::string_view line) {
 
 }  // namespace
 
-std::vector<Json> Manifest::read() const { return content_of(path_).records; }
+std::vector<Json> Manifest::read() const { return content_of(path_, Records::parsed).records; }
 
 void Manifest::append(const Json& record) const {
   const FileLock lock(std::filesystem::path(path_) += ".lock", FileLock::Mode::wait);
-  const Content content = content_of(path_);
+  const Content content = content_of(path_, Records::counted);
   const std::string text = record.dump();
   const std::string line = fmt::format("{}\t{}\n", text, to_digits(checksum_after(content.checksum, text)));
   if (!content.lines.empty() && !content.torn) return append_line(path_, line);

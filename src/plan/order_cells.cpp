@@ -14,8 +14,9 @@ constexpr std::size_t least_part = 8;
 
 class Bisection {
  public:
-  Bisection(MatrixView<const float> centroids, std::span<const double> mass)
-      : centroids_(centroids),
+  Bisection(const CancelFlag& cancel, MatrixView<const float> centroids, std::span<const double> mass)
+      : cancel_(cancel),
+        centroids_(centroids),
         mass_(mass),
         mean_(centroids.cols()),
         axis_(centroids.cols()),
@@ -46,6 +47,7 @@ class Bisection {
   // Along the longest axis. False: all are in one place.
   bool sort(std::span<std::uint32_t> cells) {
     if (cells.size() < 2 || !find_axis(cells)) return false;
+    cancel_.check();
     for (const std::uint32_t cell : cells) along_[cell] = product(cell);
     std::ranges::sort(cells, [&](std::uint32_t left, std::uint32_t right) {
       return along_[left] != along_[right] ? along_[left] < along_[right] : left < right;
@@ -79,6 +81,7 @@ class Bisection {
     }
     if (farthest == 0) return false;
     for (int step = 0; step < axis_steps; ++step) {
+      cancel_.check();
       std::ranges::fill(next_, 0.0);
       for (const std::uint32_t cell : cells) {
         const double weight = product(cell);
@@ -103,6 +106,7 @@ class Bisection {
     return std::clamp(part, least, cells.size() - least);
   }
 
+  const CancelFlag& cancel_;
   const MatrixView<const float> centroids_;
   const std::span<const double> mass_;
   std::vector<double> mean_;
@@ -113,17 +117,19 @@ class Bisection {
 
 }  // namespace
 
-CellGroups cut_cells(MatrixView<const float> centroids, std::span<const double> mass, std::size_t groups) {
+CellGroups cut_cells(const CancelFlag& cancel, MatrixView<const float> centroids,
+                     std::span<const double> mass, std::size_t groups) {
   CellGroups cut;
   cut.order.resize(centroids.rows());
   std::iota(cut.order.begin(), cut.order.end(), 0U);
-  Bisection(centroids, mass).cut(cut.order, groups, cut.ends);
+  Bisection(cancel, centroids, mass).cut(cut.order, groups, cut.ends);
   std::partial_sum(cut.ends.begin(), cut.ends.end(), cut.ends.begin());
   return cut;
 }
 
-void order_cells(MatrixView<const float> centroids, std::span<const double> mass, CellGroups& groups) {
-  Bisection bisection(centroids, mass);
+void order_cells(const CancelFlag& cancel, MatrixView<const float> centroids, std::span<const double> mass,
+                 CellGroups& groups) {
+  Bisection bisection(cancel, centroids, mass);
   std::uint64_t begin = 0;
   for (const std::uint64_t end : groups.ends) {
     bisection.order(std::span(groups.order).subspan(begin, end - begin));

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/progress.h"
 #include "nearwise/matrix.h"
 
 namespace nearwise::plan {
@@ -15,10 +16,12 @@ struct CellGroups {
 };
 
 // Cut in two across the longest axis, by mass, again and again until there are so many groups. mass [cells]: the rows that
-// each will have, or in proportion.
-CellGroups cut_cells(MatrixView<const float> centroids, std::span<const double> mass, std::size_t groups);
+// each will have, or in proportion. Throws Error(cancelled), as all of these do: they take seconds for millions of cells.
+CellGroups cut_cells(const CancelFlag& cancel, MatrixView<const float> centroids,
+                     std::span<const double> mass, std::size_t groups);
 
 // The same inside every group down to single cells, so that parts of a group share few rows too.
-void order_cells(MatrixView<const float> centroids, std::span<const double> mass, CellGroups& groups);
+void order_cells(const CancelFlag& cancel, MatrixView<const float> centroids, std::span<const double> mass,
+                 CellGroups& groups);
 
 }  // namespace nearwise::plan

@@ -17,11 +17,11 @@ ShardVersion version_before(const GraphWork& work, std::size_t shard, std::size_
   return {merge_pair_name(*last), last->left == shard ? "left_" : "right_"};
 }
 
-void ask_for_pair(const GraphWork& work, const Pairing& pairing) {
+void ask_for_pair(const GraphWork& work, const Pairing& pairing, const std::stop_token& stop) {
   const VectorFile file = work.open();
   for (const std::size_t shard : {pairing.left, pairing.right}) {
     const RowsView rows = file.rows().slice(work.shape.first_row(shard), work.shape.rows_of(shard));
-    ask_for(rows.row(0), (rows.rows() - 1) * rows.stride_bytes() + work.shape.row_bytes());
+    ask_for(rows.row(0), (rows.rows() - 1) * rows.stride_bytes() + work.shape.row_bytes(), stop);
   }
 }
 

@@ -1,7 +1,6 @@
 // build: the graph of a shard. merge: two shards get to know each other, and their rows keep the best of all so far.
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "graph/change.h"
 #include "io/container_writer.h"
 #include "ops/finite_rows.h"
+#include "plan/gather_rows.h"
 #include "plan/pair_work.h"
 
 namespace nearwise::plan {
@@ -41,19 +41,6 @@ struct Pair {
                                           : work.shape.first_row(shards.right) + place - left_rows());
   }
 };
-
-Buffer<std::byte> gather(const Context& context, const Pair& pair) {
-  const VectorFile file = pair.work.open();
-  const std::size_t row_bytes = pair.work.shape.row_bytes();
-  Buffer<std::byte> gathered(*context.state().budget, pair.rows() * row_bytes);
-  context.state().threads->for_each(divide_up(pair.rows(), task_rows), [&](std::size_t task) {
-    context.state().cancel.check();
-    for (std::size_t row = task * task_rows; row < std::min(pair.rows(), (task + 1) * task_rows); ++row)
-      std::memcpy(gathered.data() + row * row_bytes, file.rows().row(pair.in_file(static_cast<Id>(row))),
-                  row_bytes);
-  });
-  return gathered;
-}
 
 // The graph of both, from what each knows of itself.
 Neighbors find(const Context& context, const Pair& pair, const RowsView& rows) {
@@ -162,7 +149,9 @@ void merge_pair(const Context& context, const GraphWork& work, std::size_t round
   Neighbors found;
   Reservation reservation;
   {
-    const Buffer<std::byte> gathered = gather(context, pair);
+    const Buffer<std::byte> gathered = gather_rows(context, work, pair.rows(), [&](std::size_t place) {
+      return PlacedRow{.row = pair.in_file(static_cast<Id>(place)), .place = place};
+    });
     const RowsView rows(gathered.data(), work.shape.type, pair.rows(), work.shape.dim,
                         work.shape.row_bytes());
     found = find(context, pair, rows);

@@ -86,7 +86,9 @@ void add_pairs(GraphTasks& tasks, const Context& context, const GraphWork& work,
           [round, pairing](const Context& own, const GraphWork& of) { merge_pair(own, of, round, pairing); });
       // The result is made of the last ones.
       task.passing = std::ranges::find(last, task.planned.name) == last.end();
-      task.read_ahead = [of = tasks.work(), pairing] { ask_for_pair(*of, pairing); };
+      task.read_ahead = [of = tasks.work(), pairing](const std::stop_token& stop) {
+        ask_for_pair(*of, pairing, stop);
+      };
     }
   std::vector<std::string> measured = last;
   measured.emplace_back(sample_name);

@@ -16,12 +16,6 @@ constexpr std::size_t most_shards = 128;
 constexpr std::size_t least_shard_rows = 256;
 // Of all rows, those that centroids are trained on (graph/cells.cpp).
 constexpr double trained_share = 0.13;
-// A search needs so much beside its answers to be worth its while.
-constexpr std::uint64_t search_bytes = std::uint64_t{8} << 20;
-
-RowsView shaped(const GraphShape& shape, std::size_t rows) {
-  return {nullptr, shape.type, rows, shape.dim, shape.row_bytes()};
-}
 
 // Of a build or a merge of so many rows, at the most: by the shape alone, the same on every machine at any number of threads.
 // Whether it will do on this one is looked at afterwards.

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ std::string merge_pair_name(const Pairing& pairing);
 
 void build_shard(const Context& context, const GraphWork& work, std::size_t shard);
 // The vectors of both will be read soon.
-void ask_for_pair(const GraphWork& work, const Pairing& pairing);
+void ask_for_pair(const GraphWork& work, const Pairing& pairing, const std::stop_token& stop);
 void merge_pair(const Context& context, const GraphWork& work, std::size_t round, const Pairing& pairing);
 
 // The task whose output has the best neighbours of a shard's rows before a round, and the sections' prefix there.

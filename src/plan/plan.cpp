@@ -69,6 +69,7 @@ GraphWay parse_graph_way(std::string_view text) {
 
 Plan::Plan(std::unique_ptr<State> state) : state_(std::move(state)) {
   for (const plan::Task& task : state_->tasks) state_->planned.push_back(task.planned);
+  state_->graph.emplace(state_->tasks);
 }
 Plan::Plan(Plan&&) noexcept = default;
 Plan& Plan::operator=(Plan&&) noexcept = default;

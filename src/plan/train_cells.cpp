@@ -37,7 +37,7 @@ CellGroups group(const Context& context, const GraphWork& work, const RowsView& 
   Buffer<std::uint32_t> cells(*context.state().budget, some.view().rows() * rule.overlap);
   search.find(some.view(), rule, cells.span());
   return group_cells(
-      centroids, {cells.span(), rule.overlap},
+      context.state().cancel, centroids, {cells.span(), rule.overlap},
       share_of_batch * static_cast<double>(work.shape.batch_rows) / static_cast<double>(work.shape.rows),
       work.shape.groups);
 }

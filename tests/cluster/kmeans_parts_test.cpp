@@ -150,6 +150,19 @@ TEST_P(KMeansParts, TheSameBytesByThreadsInLittleMemory) {
   }
 }
 
+// Rows are searched in tiles of 65536, which are not kept: a block is looked at once.
+TEST(KMeansPartsMemory, IsThatOfATileWhateverTheRows) {
+  constexpr std::size_t tile = 65536;
+  const Rows data(support::generate(Kind::normal, 4 * tile, 16, 1), ElementType::f32);
+  const Matrix<float> centroids = seed_kmeans(Context::cpu(), data, 3);
+  const auto peak = [&](std::size_t rows) {
+    const Context context = Context::cpu({.threads = 1});
+    sum_clusters(context, {data.view().slice(0, rows)}, centroids);
+    return context.memory_peak();
+  };
+  EXPECT_LE(peak(4 * tile), peak(tile) + 3 * tile * 2 * sizeof(std::uint32_t) + 4096);
+}
+
 TEST(KMeansPartsArguments, AreNamed) {
   const Rows data(support::generate(Kind::normal, 50, 4, 1), ElementType::f32);
   const Matrix<float> centroids = seed_kmeans(Context::cpu(), data, 3);
@@ -173,8 +186,16 @@ TEST(KMeansPartsArguments, AreNamed) {
   EXPECT_NE(message([&] { sum({broken, 1000}); }).find("row 1017 holds NaN or infinity"), std::string::npos);
   EXPECT_NE(message([&] { seed_kmeans(Context::cpu(), broken, 3); }).find("row 17 holds NaN or infinity"),
             std::string::npos);
-  EXPECT_NE(message([&] { seed_kmeans(Context::cpu(), data, 51); }).find("at most as many clusters as rows"),
+  EXPECT_NE(message([&] {
+              seed_kmeans(Context::cpu(), data, 51);
+            }).find("seed_kmeans: there must be at most as many clusters as rows"),
             std::string::npos);
+  for (const KMeansOptions& options :
+       {KMeansOptions{.metric = Metric::euclidean}, KMeansOptions{.initial = data.view().slice(0, 2)}})
+    EXPECT_TRUE(message([&] { seed_kmeans(Context::cpu(), data, 3, options); }).starts_with("seed_kmeans: "));
+  EXPECT_TRUE(message([&] {
+                train_hierarchical_kmeans(Context::cpu(), data, 51);
+              }).starts_with("train_hierarchical_kmeans: "));
   EXPECT_NE(message([&] {
               sum_clusters(Context::cpu({.memory_limit = 1000}), {data}, centroids);
             }).find("sum_clusters: the memory limit of 1000 bytes is too small"),

@@ -1,6 +1,7 @@
 // What a change or a search of an inverted file tells of itself, and that one which stops half-way leaves nothing behind.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <optional>
@@ -96,6 +97,21 @@ TEST(IvfProgressThreads, EveryOperationCountsItsOwnRows) {
     index.search(reports.context(threads), many, 1, {.probes = 1});
     reports.expect_only("search", 20'000);
   }
+}
+
+// Every row once, though its id and its code are written one after the other.
+TEST(IvfProgressThreads, MergedFilesCountTheirRows) {
+  const testing_io::TemporaryFolder folder;
+  IvfPq index = trained();
+  index.add(Context::cpu({.threads = 1}), problem().base);
+  save(index, folder / "part.nw");
+  const std::vector<std::filesystem::path> files(3, folder / "part.nw");
+  Reports reports;
+  merge_ivf_files(reports.context(1), files, folder / "merged.nw");
+  reports.expect_only("merge", 3 * base_rows);
+  // Ids are 8 bytes of 11.
+  const auto ids = std::ranges::lower_bound(reports.all, 3 * base_rows * 8 / 11, {}, &Progress::done);
+  EXPECT_EQ(ids - reports.all.begin(), 12 * 3 - 1);
 }
 
 // Cancelled by its own first report: at that moment some lists are done and others are not.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,6 +40,11 @@ TEST(ReadAhead, ReadsWhatIsAskedFor) {
   const MappedFile file(folder / "file");
   const std::size_t pages = bytes / static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   if (resident_pages(file) > pages / 8) GTEST_SKIP() << "files of this folder are always in memory";
+  std::stop_source stopped;
+  stopped.request_stop();
+  ask_for(file.bytes().data(), bytes, stopped.get_token());
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_LE(resident_pages(file), pages / 8);
   // From within a page to within another, in the second half.
   ask_for(file.bytes().data() + bytes / 2 + 100, bytes / 2 - 200);
   for (int i = 0; i < 500 && resident_pages(file) < pages / 2; ++i)

@@ -111,6 +111,19 @@ TEST_P(AnyGraphPlan, EveryTaskKeepsItsEstimateOfMemory) {
   }
 }
 
+// The neighbours of 1024 rows of the sample would be more than a tile of searched rows.
+TEST_F(GraphPlan, TrainingKeepsItsEstimateOfMemoryAtALargeDegree) {
+  make_file(rows_of(support::Kind::normal, 24'000, 8));
+  memory = std::uint64_t{256} << 20;
+  const Plan plan = this->plan("work", {.degree = 200});
+  for (const char* const name : {"sample", "train-0"}) {
+    const Context own = context();
+    EXPECT_EQ(plan.run_task(own, name), TaskOutcome::done);
+    const auto task = std::ranges::find(plan.tasks(), name, &PlannedTask::name);
+    EXPECT_LE(own.memory_peak(), task->memory_bytes) << name;
+  }
+}
+
 TEST_P(AnyGraphPlan, SameBytesByAnyExecutor) {
   make_file(rows_of(support::Kind::integers, 40'000, 8));
   EXPECT_GE(parts_of(plan("whole")), 3);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/random.h"
+#include "io/expect_error.h"
 #include "plan/graph_work.h"
 
 namespace nearwise::plan {
@@ -64,19 +65,19 @@ TEST(GroupCells, CellsWithRowsInCommonAreTogether) {
     for (int row = 0; row < 20; ++row) cells.insert(cells.end(), {cell, (cell + pairs) % (2 * pairs)});
   }
   const WeighedRows rows = {cells, 2};
-  const std::vector<double> sizes = counted(rows, group_cells(centroids, rows, 0.25, 20));
+  const std::vector<double> sizes = counted(rows, group_cells(CancelFlag(), centroids, rows, 0.25, 20));
   EXPECT_LE(*std::ranges::max_element(sizes), 0.25 * static_cast<double>(rows.size()));
   // Cut by place alone, almost every row is in two groups.
   EXPECT_LE(std::accumulate(sizes.begin(), sizes.end(), 0.0), 1.1 * static_cast<double>(rows.size()));
   const std::vector<double> mass(2 * pairs, 1);
-  const std::vector<double> by_place = counted(rows, cut_cells(centroids, mass, 4));
+  const std::vector<double> by_place = counted(rows, cut_cells(CancelFlag(), centroids, mass, 4));
   EXPECT_GE(std::accumulate(by_place.begin(), by_place.end(), 0.0), 1.5 * static_cast<double>(rows.size()));
 }
 
 TEST(GroupCells, FewAndSmallEnough) {
   const Line line(200, 20'000);
   for (const double share : {1.0, 0.5, 0.26, 0.1, 0.04}) {
-    const CellGroups groups = group_cells(line.centroids, line.rows(), share, 60);
+    const CellGroups groups = group_cells(CancelFlag(), line.centroids, line.rows(), share, 60);
     ASSERT_EQ(groups.ends.size(), 60U);
     EXPECT_EQ(groups.ends.back(), 200U);
     std::vector<std::uint32_t> sorted = groups.order;
@@ -92,10 +93,20 @@ TEST(GroupCells, FewAndSmallEnough) {
 
 TEST(GroupCells, MoreThanThereMayBe) {
   const Line line(50, 5000);
-  const CellGroups groups = group_cells(line.centroids, line.rows(), 0.01, 4);
+  const CellGroups groups = group_cells(CancelFlag(), line.centroids, line.rows(), 0.01, 4);
   const std::vector<double> sizes = counted(line.rows(), groups);
   ASSERT_EQ(sizes.size(), 4U);
   for (const double size : sizes) EXPECT_NEAR(size, 1300, 300);
+}
+
+// Also where nothing but the moves of cells takes time: all of them are in one place.
+TEST(GroupCells, IsCancelled) {
+  Line line(50, 5000);
+  CancelFlag cancel;
+  cancel.set();
+  EXPECT_ERROR(group_cells(cancel, line.centroids, line.rows(), 0.1, 20), cancelled, "cancelled");
+  std::fill_n(line.centroids.data(), 100, 1.0F);
+  EXPECT_ERROR(group_cells(cancel, line.centroids, line.rows(), 1, 20), cancelled, "cancelled");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/random.h"
+#include "io/expect_error.h"
 
 namespace nearwise::plan {
 namespace {
@@ -35,8 +36,8 @@ TEST(OrderCells, CloudsStayTogether) {
   const Matrix<float> centroids = clouds(8);
   const std::vector<double> mass(centroids.rows(), 1);
   for (const std::size_t groups : {1, 8}) {
-    CellGroups cut = cut_cells(centroids, mass, groups);
-    order_cells(centroids, mass, cut);
+    CellGroups cut = cut_cells(CancelFlag(), centroids, mass, groups);
+    order_cells(CancelFlag(), centroids, mass, cut);
     EXPECT_TRUE(is_whole(cut.order));
     std::size_t changes = 0;
     for (std::size_t i = 1; i < cut.order.size(); ++i)
@@ -50,7 +51,7 @@ TEST(OrderCells, GroupsHaveLikeMass) {
   const Matrix<float> centroids = clouds(4);
   std::vector<double> mass(centroids.rows());
   for (std::size_t cell = 0; cell < mass.size(); ++cell) mass[cell] = cell % 4 == 0 ? 10 : 1;
-  const CellGroups cut = cut_cells(centroids, mass, 5);
+  const CellGroups cut = cut_cells(CancelFlag(), centroids, mass, 5);
   ASSERT_EQ(cut.ends.size(), 5U);
   EXPECT_EQ(cut.ends.back(), cut.order.size());
   std::uint64_t begin = 0;
@@ -69,16 +70,26 @@ TEST(OrderCells, CellsInOnePlaceHeavyOnesAndFew) {
   std::vector<double> mass(100, 1);
   const Matrix<float> apart = clouds(2);
   for (const std::size_t groups : {1, 3, 100, 130}) {
-    CellGroups cut = cut_cells(same, mass, groups);
-    order_cells(same, mass, cut);
+    CellGroups cut = cut_cells(CancelFlag(), same, mass, groups);
+    order_cells(CancelFlag(), same, mass, cut);
     EXPECT_TRUE(is_whole(cut.order));
     mass[17] = 1e6;
-    cut = cut_cells(apart, mass, groups);
+    cut = cut_cells(CancelFlag(), apart, mass, groups);
     EXPECT_TRUE(is_whole(cut.order));
     EXPECT_TRUE(std::ranges::is_sorted(cut.ends));
     EXPECT_EQ(cut.ends.size(), groups);
     EXPECT_EQ(cut.ends.back(), 100U);
   }
+}
+
+TEST(OrderCells, IsCancelled) {
+  const Matrix<float> centroids = clouds(2);
+  const std::vector<double> mass(100, 1);
+  CancelFlag cancel;
+  CellGroups cut = cut_cells(cancel, centroids, mass, 3);
+  cancel.set();
+  EXPECT_ERROR(cut_cells(cancel, centroids, mass, 3), cancelled, "cancelled");
+  EXPECT_ERROR(order_cells(cancel, centroids, mass, cut), cancelled, "cancelled");
 }
 
 }  // namespace

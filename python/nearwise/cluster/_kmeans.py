@@ -26,6 +26,7 @@ from nearwise.cluster._run import run
 _LEAST_BLOCK_ROWS = 2**18
 _BLOCK_ROWS_PER_CLUSTER = 64
 _MOST_BLOCK_ROWS = 2**32 - 1
+_TILE_ROWS = 2**16  # that are searched at a time, at the most
 
 
 class _Task(NamedTuple):
@@ -64,11 +65,17 @@ class _Round:
         self.threads = threads
 
     @property
-    def tasks(self) -> list[_Task]:
-        # Row numbers, and sums and means of the clusters; tiles of rows.
+    def memory_limit(self) -> int:
+        """Of each task, which keeps to it: what Ray is asked for is what is taken."""
+        # Row numbers, sums and means of the clusters and what they are searched in, a tile of rows, and buffers of threads.
         clusters, dim = self.centroids.shape
-        needed = self.file.block_rows * 8 + clusters * (dim * 24 + 64) + (64 << 20)
-        return [_Task(str(number), (), self.file.memory_limit or needed) for number in range(self.file.blocks)]
+        rows = min(self.file.block_rows, self.file.rows)
+        tile = min(rows, _TILE_ROWS) * (dim * 8 + 256)
+        return self.file.memory_limit or rows * 8 + clusters * (dim * 24 + 256) + tile + (64 << 20)
+
+    @property
+    def tasks(self) -> list[_Task]:
+        return [_Task(str(number), (), self.memory_limit) for number in range(self.file.blocks)]
 
     def with_threads(self, threads: int) -> _Round:
         return _Round(self.file, self.centroids, threads)
@@ -84,7 +91,7 @@ class _Round:
             metric=self.file.metric,
             first_row=first,
             threads=self.threads,
-            memory_limit=self.file.memory_limit,
+            memory_limit=self.memory_limit,
         )
 
 
@@ -120,7 +127,7 @@ class _SplitRound(_Round):
             first_row=first,
             seed=self.file.seed,
             threads=self.threads,
-            memory_limit=self.file.memory_limit,
+            memory_limit=self.memory_limit,
         )
 
 

@@ -19,6 +19,7 @@ class Node(NamedTuple):
 
     id: str
     cpus: float
+    memory: float  # bytes that tasks may ask for
 
 
 def nodes() -> list[Node]:
@@ -26,5 +27,9 @@ def nodes() -> list[Node]:
     if not ray.is_initialized():
         # Never started here: left alone, Ray would listen at the machine's outer address.
         raise Error('cluster: not connected to a cluster; call ray.init(address="auto") first', "device")
-    alive = [Node(node["NodeID"], node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
+    alive = [
+        Node(node["NodeID"], node["Resources"].get("CPU", 0), node["Resources"].get("memory", 0))
+        for node in ray.nodes()
+        if node["Alive"]
+    ]
     return sorted(node for node in alive if node.cpus > 0)

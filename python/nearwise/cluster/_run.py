@@ -5,23 +5,23 @@ from __future__ import annotations
 import functools
 import pickle
 import time
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Iterator, NamedTuple, Optional
 
 from nearwise import _options
 from nearwise._error import Error
 from nearwise._progress import ProgressArgument, reporting
-from nearwise.cluster._ray import nodes, ray
+from nearwise.cluster._ray import Node, nodes, ray
 from nearwise.cluster._seconds import seconds
 
 
-_SECONDS_BETWEEN_COUNTS = 1.0  # of the cluster's CPUs
+_SECONDS_BETWEEN_COUNTS = 1.0  # of the cluster's CPUs and memory
 _MOST_BYTES_WITH_A_TASK = 64 << 10
 _TASKS_FOR_A_PLACE = 2  # one that runs, one that waits: Ray begins it at once, while we are still told of the first
 
 
 class _Attempt(NamedTuple):
     task: str
-    begun: float
+    begun: Optional[float] = None  # None: it waits for a machine with room
 
 
 def run(
@@ -66,9 +66,10 @@ def run(
         ).run()
 
 
-@ray.remote(max_retries=0)  # counted by the caller, who knows the time, too
-def _run_task(plan: bytes, task: str) -> Any:
-    return _opened(plan).run_task(task)
+@ray.remote(max_retries=0, num_returns="streaming")  # counted by the caller, who knows the time, too
+def _run_task(plan: bytes, task: str) -> Iterator[Any]:
+    yield None  # it has begun: Ray does not tell
+    yield _opened(plan).run_task(task)
 
 
 @functools.lru_cache(maxsize=2)
@@ -101,28 +102,24 @@ class _Execution:
         self._done: set[str] = set()
         self._running: dict[Any, _Attempt] = {}
         self._failures: dict[str, int] = {}
-        self._capacity = 0
+        self._nodes: list[Node] = []
         self._counted = 0.0
+        self._worked = 0.0  # when a task was last known to run
 
     def run(self) -> None:
         last = next(reversed(self._tasks))
         if self._plan.is_done(last):  # what the result was made of may be gone
             self._end(last, self._plan.run_task(last))
             return
-        worked = time.monotonic()
+        self._worked = time.monotonic()
         try:
             while len(self._done) < len(self._tasks):
                 self._begin_ready()
                 if self._running:
                     self._receive()
-                    worked = time.monotonic()
-                elif time.monotonic() - worked < self._timeout:
+                elif self._waiting:
                     time.sleep(0.2)  # a machine may come
-                else:
-                    raise Error(
-                        f"run: no machine of the cluster has had {self._threads} CPUs for a task since {self._timeout:g} s",
-                        "device",
-                    )
+                self._require_room()
         finally:
             for reference in self._running:
                 ray.cancel(reference, force=True)  # Ctrl-C must not leave processes at work behind
@@ -131,12 +128,11 @@ class _Execution:
         """Begins as many tasks as there is room for, and some that wait their turn."""
         now = time.monotonic()
         if now - self._counted > _SECONDS_BETWEEN_COUNTS:
-            self._capacity = sum(int(node.cpus // self._threads) for node in nodes())
+            self._nodes = nodes()
             self._counted = now
         waiting = []
         for name in self._waiting:  # in an order in which they can run: one look is enough
-            full = len(self._running) >= _TASKS_FOR_A_PLACE * self._capacity
-            if full or not self._done.issuperset(self._tasks[name].after):
+            if not self._done.issuperset(self._tasks[name].after) or self._is_full(name):
                 waiting.append(name)
             elif self._plan.is_done(name):
                 # Asked how, it does nothing but say so; that takes as long as a short task, for hundreds not needed.
@@ -145,10 +141,33 @@ class _Execution:
                 self._begin(name)
         self._waiting = waiting
 
+    def _is_full(self, name: str) -> bool:
+        """Whether as many are begun as the cluster's CPUs are for, or its memory for tasks that take as much of it."""
+        memory = max(1, self._tasks[name].memory_bytes)
+        by_cpus = [int(node.cpus // self._threads) for node in self._nodes]
+        if len(self._running) >= _TASKS_FOR_A_PLACE * sum(by_cpus):
+            return True
+        places = sum(min(cpus, int(node.memory // memory)) for cpus, node in zip(by_cpus, self._nodes))
+        alike = sum(self._tasks[attempt.task].memory_bytes >= memory for attempt in self._running.values())
+        return alike >= _TASKS_FOR_A_PLACE * places
+
+    def _require_room(self) -> None:
+        """Raises where no task has run for too long: those that wait need not have their own time for it."""
+        now = time.monotonic()
+        if any(attempt.begun is not None for attempt in self._running.values()):
+            self._worked = now
+        elif now - self._worked > self._timeout and len(self._done) < len(self._tasks):
+            waits = [*(attempt.task for attempt in self._running.values()), *self._waiting][0]
+            raise Error(
+                f"run: no machine of the cluster has had {self._threads} CPUs and "
+                f"{self._tasks[waits].memory_bytes} bytes of memory for {waits} since {self._timeout:g} s",
+                "device",
+            )
+
     def _begin(self, name: str) -> None:
         resources = {"num_cpus": self._threads, "memory": self._tasks[name].memory_bytes}
         reference = _run_task.options(**resources).remote(self._pickled, name)
-        self._running[reference] = _Attempt(name, time.monotonic())
+        self._running[reference] = _Attempt(name)
 
     def _end(self, name: str, outcome: Any) -> None:
         self._done.add(name)
@@ -159,19 +178,23 @@ class _Execution:
 
     def _receive(self) -> None:
         ready, _ = ray.wait(list(self._running), timeout=min(1.0, self._timeout / 4))
+        now = time.monotonic()
         for reference in ready:
+            self._worked = now
             attempt = self._running.pop(reference)
             try:
-                self._end(attempt.task, ray.get(reference))
+                told = ray.get(next(reference))
             except ray.exceptions.RayTaskError as error:
                 raise error.cause from None
             except ray.exceptions.RayError as error:
                 self._again(attempt.task, f"{type(error).__name__}: {error}")
-        now = time.monotonic()
-        for reference in list(self._running)[max(1, self._capacity) :]:  # time runs for those that can
-            self._running[reference] = self._running[reference]._replace(begun=now)
-        for reference, attempt in list(self._running.items()):
-            if time.monotonic() - attempt.begun > self._timeout:
+                continue
+            if attempt.begun is None:
+                self._running[reference] = attempt._replace(begun=now)
+            else:
+                self._end(attempt.task, told)
+        for reference, attempt in list(self._running.items()):  # time runs for those that do
+            if attempt.begun is not None and now - attempt.begun > self._timeout:
                 del self._running[reference]
                 ray.cancel(reference, force=True)
                 self._again(attempt.task, f"not done within {self._timeout:g} s")

@@ -162,9 +162,47 @@ def test_a_task_that_takes_too_long(cluster, tmp_path):
 
 def test_no_room_in_the_cluster(cluster, tmp_path):
     began = time.monotonic()
-    with pytest.raises(nearwise.Error, match="no machine of the cluster has had 9 CPUs for a task since 1 s"):
+    with pytest.raises(nearwise.Error, match="no machine of the cluster has had 9 CPUs and .* for leaf0 since 1 s"):
         nearwise.cluster.run(FilePlan(tmp_path, 2), threads=9, timeout=1)
     assert time.monotonic() - began < 10
+
+
+def bytes_of_nodes(share):
+    """A part of the memory of a node, such as two tasks cannot both have at one."""
+    return int(share * min(node["Resources"]["memory"] for node in ray.nodes() if node["Resources"].get("CPU")))
+
+
+def test_a_task_without_memory_anywhere_is_named(cluster, tmp_path):
+    plan = FilePlan(tmp_path, 2)
+    plan.tasks = [task._replace(memory_bytes=bytes_of_nodes(100)) for task in plan.tasks]
+    with pytest.raises(nearwise.Error, match=r"has had 1 CPUs and \d+ bytes of memory for leaf0 since 1 s"):
+        nearwise.cluster.run(plan, timeout=1)
+    assert not plan.begun()
+
+
+def test_waiting_for_memory_is_not_taking_too_long(cluster, tmp_path):
+    """Of eight tasks three run at a time, each at its node, though CPUs are there for all: the last wait longer than they may take."""
+    plan = FilePlan(tmp_path, 8, seconds=1.5)
+    plan.tasks = [task._replace(memory_bytes=bytes_of_nodes(0.6)) for task in plan.tasks]
+    nearwise.cluster.run(plan, timeout=3, retries=0)
+    assert plan.result() == sum(range(8)) and len(plan.begun()) == len(plan.tasks)
+
+
+def test_those_that_wait_for_memory_do_not_keep_another_from_its_timeout(cluster, tmp_path):
+    class Hanging(FilePlan):
+        def run_task(self, name):
+            if name == "leaf3":  # begun after those that wait
+                time.sleep(60)
+            return super().run_task(name)
+
+    plan = Hanging(tmp_path, 4)
+    plan.tasks = [
+        task._replace(memory_bytes=bytes_of_nodes(0.01 if task.name == "leaf3" else 100)) for task in plan.tasks
+    ]
+    began = time.monotonic()
+    with pytest.raises(nearwise.Error, match="leaf3 failed 1 times, the last time: not done within 3 s"):
+        nearwise.cluster.run(plan, threads=8, timeout=3, retries=0)  # one at a time on each node
+    assert time.monotonic() - began < 20
 
 
 def test_a_graph_built_while_a_worker_and_a_node_die(cluster, tmp_path):
@@ -253,6 +291,25 @@ def test_kmeans_by_blocks(cluster, kmeans_file, tmp_path, metric="cosine"):
 
     assert_same_training(_kmeans.Training(file, deadly).run(start, 5, 0), found)
     assert (tmp_path / "_Round").exists() and (tmp_path / "_SplitRound").exists()
+
+
+@pytest.mark.parametrize("rows, dim, clusters", [(70_000, 100, 5), (300, 5_000, 40), (3_000, 2, 2_900), (1, 1, 1)])
+def test_rounds_of_kmeans_keep_to_the_memory_they_ask_for(tmp_path, monkeypatch, rows, dim, clusters):
+    nearwise.write_vectors(tmp_path / "rows.fbin", np.random.default_rng(1).standard_normal((rows, dim), np.float32))
+    limits = []
+    for name in ("sum_clusters", "draw_split_rows"):
+        work = getattr(_kmeans, name)
+        monkeypatch.setattr(
+            _kmeans,
+            name,
+            lambda *given, work=work, **options: (limits.append(options["memory_limit"]), work(*given, **options))[1],
+        )
+    centroids = nearwise.read_vectors(tmp_path / "rows.fbin")[:clusters]
+    file = _kmeans._File(str(tmp_path / "rows.fbin"), rows, dim, 2**18, "sqeuclidean", 0, 0)
+    for work in (_kmeans._Round(file, centroids), _kmeans._SplitRound(file, centroids, centroids, [(0, 0)], 1)):
+        (task,) = work.tasks
+        work.run_task(task.name)
+        assert limits.pop() == task.memory_bytes
 
 
 def test_kmeans_seeds_and_refuses_as_in_one_process(cluster, kmeans_file, tmp_path):
