@@ -90,7 +90,7 @@ void list_search_direct(CpuStream& cpu, const ListSearchArgs& args) {
       found.estimate(query, static_cast<std::size_t>(list));
     }
   });
-  cpu.threads().for_each(queries, [&](std::size_t query) { found.finish(query); });
+  cpu.threads().for_each(queries, [&](std::size_t query) { found.finish(query, query + 1); });
 }
 
 }  // namespace nearwise::cpu
