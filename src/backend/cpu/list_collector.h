@@ -29,8 +29,8 @@ namespace nearwise::cpu {
 
 class ListCollector {
  public:
-  // Entries of a query's list.
-  static std::size_t list_capacity(std::size_t k) { return 2 * k + 128; }
+  // Entries of a query's list. Longer ones are cleaned up less often, but lower the limit later, so that more rows pass.
+  static std::size_t list_capacity(std::size_t k) { return 2 * k + 64; }
   static std::size_t bytes_per_query(std::size_t k);
   // What each thread needs while it evaluates.
   static std::uint64_t scratch_bytes(const ListSearchShape& shape);
