@@ -106,11 +106,12 @@ void ListCollector::make_room(std::size_t query) {
   // A list that stays more than three quarters full would be cleaned up again and again for little.
   if (states_[query].count <= capacity_ / 4 * 3) return;
   CodeEvaluator evaluator(stream_, args_, numbers_);
-  evaluator.begin(query);
   evaluate_list(query, evaluator);
 }
 
 void ListCollector::evaluate_list(std::size_t query, CodeEvaluator& evaluator) {
+  if (states_[query].count == 0) return;
+  evaluator.begin(query);
   evaluate_rows(query, evaluator, list(query).rows, states_[query].count);
   states_[query].count = 0;
 }
@@ -293,7 +294,6 @@ void ListCollector::finish(std::size_t first, std::size_t end) {
   CodeEvaluator evaluator(stream_, args_, numbers_);
   const bool looks_again = args_.rows.rows() != 0;
   for (std::size_t query = first; query < end; ++query) {
-    evaluator.begin(query);
     drop_excluded(query);
     if (looks_again) {
       list_candidates(query, evaluator);

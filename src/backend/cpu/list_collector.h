@@ -84,10 +84,10 @@ class ListCollector {
   void lower_limit(std::size_t query, double limit);
   void make_room(std::size_t query);
   void drop_excluded(std::size_t query);
-  // evaluator: with the query begun.
   void evaluate_list(std::size_t query, CodeEvaluator& evaluator);
-  // Offers rows[0 .. count) to the query's answers.
-  void evaluate_rows(std::size_t query, CodeEvaluator& evaluator, const std::uint32_t* rows, std::size_t count);
+  // Offers rows[0 .. count) to the query's answers. evaluator: with the query begun.
+  void evaluate_rows(std::size_t query, CodeEvaluator& evaluator, const std::uint32_t* rows,
+                     std::size_t count);
   // By key, then by id.
   bool is_better(const Answer& left, const Answer& right) const;
   void offer(std::size_t query, Answer answer);

@@ -32,6 +32,9 @@ class ListNumbers {
   std::vector<std::uint32_t> stretches_;  // the list of every 256th row, where find() begins; empty: few
 };
 
+// The square of a vector's length, added up in chains that do not wait for each other.
+double squares_of(std::span<const double> vector);
+
 // start and the entries that a code names in tables [parts, 2^bits], added up in four chains that do not wait for each other.
 template <unsigned bits>
 float sum_entries(const float* tables, std::size_t parts, const std::byte* code, float start) {

@@ -179,17 +179,16 @@ class BlockScan {
   void pack(const ListView& list, const Block& block) {
     const std::byte* const rows = list.codes + block.first * row_bytes_;
     const bool decodes = !args_.codec.holds_rows();
-    const PrepareArgs prepare = {.rows = {decodes ? decoded_.data() : rows, args_.codec.type, block.rows,
-                                          args_.codec.dim, row_bytes_},
-                                 .role = RowsRole::base,
-                                 .against = args_.queries.type(),
-                                 .metric = args_.metric,
-                                 .centre = args_.centre};
+    const PrepareArgs prepare = {
+        .rows = {decodes ? decoded_.data() : rows, args_.codec.type, block.rows, args_.codec.dim, row_bytes_},
+        .role = RowsRole::base,
+        .against = args_.queries.type(),
+        .metric = args_.metric,
+        .centre = args_.centre};
     PanelPacker packer(cpu_, prepare, packed_);
     for (std::size_t first = 0; first < block.rows; first += packed_.width) {
       const std::size_t count = std::min(packed_.width, block.rows - first);
-      if (decodes)
-        decode_rows(args_.codec, list, block.list, block.first + first, count, decoded_.data());
+      if (decodes) decode_rows(args_.codec, list, block.list, block.first + first, count, decoded_.data());
       packer.pack(first / packed_.width, decodes ? 0 : first, count);
     }
     longest_ = packer.longest();

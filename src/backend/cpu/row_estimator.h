@@ -47,8 +47,9 @@ class RowEstimator {
   const RowsView& base_;
   const Metric metric_;
   RowEstimateKernels::Function float_function_;
-  RowEstimateKernels::Function integer_function_ = nullptr;  // for queries of whole numbers; null: there is none
-  RowEstimateKernels::Function function_ = nullptr;          // of the query at hand
+  RowEstimateKernels::Function integer_function_ =
+      nullptr;                                       // for queries of whole numbers; null: there is none
+  RowEstimateKernels::Function function_ = nullptr;  // of the query at hand
   Buffer<float> query_;
   Buffer<std::int16_t> integer_query_;
   double query_squares_ = 0;

@@ -65,8 +65,7 @@ HWY_INLINE void distances_of(const RowDistanceArgs& args, std::size_t first) {
     for (std::size_t v = 0; v < vectors; ++v) sums[r].part[v] = norms[r].part[v] = hn::Zero(dd);
   }
   for (std::size_t i = 0; i < whole; i += distance_lanes)
-    for (std::size_t r = 0; r < size; ++r)
-      add_eight<T, form>(args.query + i, row[r] + i, sums[r], norms[r]);
+    for (std::size_t r = 0; r < size; ++r) add_eight<T, form>(args.query + i, row[r] + i, sums[r], norms[r]);
   if (rest != 0) {
     // Zeros in the unused lanes add +0.0, which changes no sum.
     double query_tail[distance_lanes];
