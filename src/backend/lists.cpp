@@ -11,16 +11,19 @@ namespace nearwise {
 namespace {
 
 // dims: of every part, or 0 if they differ or are unusual.
-template <std::size_t dims>
+template <std::size_t dims, unsigned bits>
 void decode_product(const ListCodec& codec, const float* __restrict centroid, const std::byte* code,
                     float* __restrict out) {
   const float* __restrict book = codec.codebooks.data();
-  for (std::size_t part = 0; part < codec.parts(); ++part) {
-    const std::size_t begin = codec.part_begins[part];
-    const std::size_t length = dims != 0 ? dims : codec.part_begins[part + 1] - begin;
-    const float* const word = book + word_of(codec, code, part) * length;
-    for (std::size_t i = 0; i < length; ++i) out[begin + i] = centroid[begin + i] + word[i];
-    book += length << codec.bits;
+  const std::size_t* const begins = codec.part_begins.data();
+  const std::size_t parts = codec.parts();
+  for (std::size_t part = 0; part < parts; ++part) {
+    const std::size_t length = dims != 0 ? dims : begins[part + 1] - begins[part];
+    const float* const word = book + word_of<bits>(code, part) * length;
+    for (std::size_t i = 0; i < length; ++i) out[i] = centroid[i] + word[i];
+    book += length << bits;
+    centroid += length;
+    out += length;
   }
 }
 
@@ -37,15 +40,16 @@ void decode_additive(const ListCodec& codec, const float* centroid, const std::b
 
 using Decode = void (*)(const ListCodec&, const float*, const std::byte*, float*);
 
+template <unsigned bits>
 Decode decoder_of(const ListCodec& codec) {
-  if (codec.dim % codec.parts() != 0) return decode_product<0>;
+  if (codec.dim % codec.parts() != 0) return decode_product<0, bits>;
   switch (codec.dim / codec.parts()) {
-    case 1: return decode_product<1>;
-    case 2: return decode_product<2>;
-    case 4: return decode_product<4>;
-    case 8: return decode_product<8>;
-    case 16: return decode_product<16>;
-    default: return decode_product<0>;
+    case 1: return decode_product<1, bits>;
+    case 2: return decode_product<2, bits>;
+    case 4: return decode_product<4, bits>;
+    case 8: return decode_product<8, bits>;
+    case 16: return decode_product<16, bits>;
+    default: return decode_product<0, bits>;
   }
 }
 
@@ -186,7 +190,7 @@ void decode_rows(const ListCodec& codec, const ListView& view, std::size_t list,
                       reinterpret_cast<float*>(out) + i * codec.dim);
     return;
   }
-  const Decode decode = decoder_of(codec);
+  const Decode decode = codec.bits == 8 ? decoder_of<8>(codec) : decoder_of<4>(codec);
   for (std::size_t i = 0; i < count; ++i)
     decode(codec, centroid, codes + i * codec.code_bytes, reinterpret_cast<float*>(out) + i * codec.dim);
 }

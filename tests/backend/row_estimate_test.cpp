@@ -141,6 +141,47 @@ TEST_P(RowEstimateTest, IntegersAreExact) {
       }
 }
 
+// Rows that are listed have the sums that they have in a row, in any order, a row more than once, and no others are written.
+TEST_P(RowEstimateTest, ListedRowsHaveTheirOwnSums) {
+  const std::uint32_t rows[] = {7, 0, 3, 3, 8, 1};
+  for (const ElementType type : {ElementType::f32, ElementType::u8})
+    for (const std::size_t dim : {5UL, 16UL, 33UL, 200UL}) {
+      const Rows base(support::generate(Kind::integers, row_count, dim, dim), type, Layout::unaligned);
+      const std::vector<float> query(dim, 3);
+      const std::vector<std::int16_t> integer_query(dim, 3);
+      const RowsView view = base;
+      const auto index = static_cast<std::size_t>(type);
+      std::vector functions = {kernels().difference[index], kernels().product[index],
+                               kernels().product_and_norm[index]};
+      if (type == ElementType::u8) functions.push_back(kernels().integer_difference[index]);
+      for (const RowEstimateKernels::Function function : functions)
+        for (std::size_t count = 1; count <= std::size(rows); ++count) {
+          SCOPED_TRACE(fmt::format("{} dim {} rows {}", name(type), dim, count));
+          RowEstimateArgs args = {.query = query.data(),
+                                  .integer_query = integer_query.data(),
+                                  .base = view.row(0),
+                                  .stride_bytes = view.stride_bytes(),
+                                  .dim = dim,
+                                  .count = row_count};
+          Estimates all;
+          args.sums = all.sums.data();
+          args.others = all.others.data();
+          function(args);
+          Estimates listed;
+          args.rows = rows;
+          args.count = count;
+          args.sums = listed.sums.data();
+          args.others = listed.others.data();
+          function(args);
+          for (std::size_t i = 0; i < row_count; ++i) {
+            EXPECT_EQ(listed.sums[i], i < count ? all.sums[rows[i]] : -7);
+            EXPECT_EQ(listed.others[i], i < count ? all.others[rows[i]] : -7);
+          }
+          if (HasFailure()) return;
+        }
+    }
+}
+
 // A sum that holds NaN or infinity, or overflows, is not finite: whoever reads it must see that it proves nothing.
 TEST_P(RowEstimateTest, WhatIsNotFiniteShows) {
   constexpr float infinity = std::numeric_limits<float>::infinity();

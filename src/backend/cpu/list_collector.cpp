@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/cpu/kernels/prefetch.h"
+#include "backend/cpu/list_second_look.h"
 #include "backend/cpu/row_estimator.h"
 #include "backend/cpu/row_evaluator.h"
 #include "core/convert.h"
@@ -17,23 +18,6 @@ namespace {
 
 constexpr float without_meaning = std::numeric_limits<float>::quiet_NaN();
 
-// A neighbour as it is reported, and its order.
-struct Found {
-  float key;
-  Id id;
-  friend bool operator<(const Found& left, const Found& right) {
-    return left.key < right.key || (left.key == right.key && left.id < right.id);
-  }
-};
-
-void write(std::span<const Found> found, Metric metric, std::span<Id> ids, std::span<float> distances) {
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const bool there = i < found.size();
-    ids[i] = there ? found[i].id : no_id;
-    distances[i] = there ? distance_of_key(metric, found[i].key) : padding_distance(metric);
-  }
-}
-
 }  // namespace
 
 std::size_t ListCollector::bytes_per_query(std::size_t k) {
@@ -41,9 +25,10 @@ std::size_t ListCollector::bytes_per_query(std::size_t k) {
 }
 
 std::uint64_t ListCollector::scratch_bytes(const ListSearchShape& shape) {
-  return RowEvaluator::bytes(shape.dim) + RowEstimator::bytes(shape.dim) +
-         buffer_bytes(RowEvaluator::batch * shape.dim, element_size(shape.row_type)) +
-         list_capacity(shape.candidates) * (sizeof(float) + 4 * sizeof(std::uint32_t) + 2 * sizeof(Found)) +
+  // One evaluator for lists that are full, and one for queries that are finished.
+  return 2 * CodeEvaluator::bytes(shape.dim, shape.row_type) + RowEvaluator::bytes(shape.dim) +
+         RowEstimator::bytes(shape.dim) + SecondLook::bytes(shape.dim, shape.candidates) +
+         list_capacity(shape.candidates) * (sizeof(float) + 4 * sizeof(std::uint32_t) + sizeof(FoundRow)) +
          258 * shape.dim * sizeof(float);
 }
 
@@ -119,11 +104,15 @@ void ListCollector::drop_excluded(std::size_t query) {
 void ListCollector::make_room(std::size_t query) {
   drop_excluded(query);
   // A list that stays more than three quarters full would be cleaned up again and again for little.
-  if (states_[query].count > capacity_ / 4 * 3) evaluate_list(query);
+  if (states_[query].count <= capacity_ / 4 * 3) return;
+  CodeEvaluator evaluator(stream_, args_, numbers_);
+  evaluate_list(query, evaluator);
 }
 
-void ListCollector::evaluate_list(std::size_t query) {
-  evaluate_rows(query, list(query).rows, states_[query].count);
+void ListCollector::evaluate_list(std::size_t query, CodeEvaluator& evaluator) {
+  if (states_[query].count == 0) return;
+  evaluator.begin(query);
+  evaluate_rows(query, evaluator, list(query).rows, states_[query].count);
   states_[query].count = 0;
 }
 
@@ -136,20 +125,12 @@ void ListCollector::offer(std::size_t query, Answer answer) {
                [&](const Answer& left, const Answer& right) { return is_better(left, right); });
 }
 
-void ListCollector::evaluate_rows(std::size_t query, const std::uint32_t* rows, std::size_t count) {
-  const std::size_t row_bytes = args_.codec.dim * element_size(args_.codec.type);
-  Buffer<std::byte> decoded(stream_.budget(), RowEvaluator::batch * row_bytes);
-  const RowsView view(decoded.data(), args_.codec.type, RowEvaluator::batch, args_.codec.dim, row_bytes);
-  const RowEvaluator evaluator(stream_, args_.queries, query, view, args_.metric);
-  float keys[RowEvaluator::batch];
-  for (std::size_t begin = 0; begin < count; begin += RowEvaluator::batch) {
-    const std::size_t batch = std::min(RowEvaluator::batch, count - begin);
-    for (std::size_t i = 0; i < batch; ++i) {
-      const ListNumbers::Place place = numbers_.find(rows[begin + i]);
-      decode_rows(args_.codec, args_.lists[place.list], place.list, place.row, 1,
-                  decoded.data() + i * row_bytes);
-    }
-    evaluator.evaluate(nullptr, 0, batch, keys);
+void ListCollector::evaluate_rows(std::size_t query, CodeEvaluator& evaluator, const std::uint32_t* rows,
+                                  std::size_t count) {
+  float keys[CodeEvaluator::batch];
+  for (std::size_t begin = 0; begin < count; begin += CodeEvaluator::batch) {
+    const std::size_t batch = std::min(CodeEvaluator::batch, count - begin);
+    evaluator.evaluate(rows + begin, batch, keys);
     for (std::size_t i = 0; i < batch; ++i) offer(query, {keys[i], rows[begin + i]});
   }
   if (states_[query].answers == k_) lower_limit(query, bound_.limit_from_key(answers_[query * k_].key));
@@ -157,12 +138,14 @@ void ListCollector::evaluate_rows(std::size_t query, const std::uint32_t* rows, 
 
 void ListCollector::evaluate(std::size_t query, std::uint32_t first_row, std::size_t count) {
   const std::lock_guard lock(mutexes_[query % mutexes_.size()]);
-  std::uint32_t rows[RowEvaluator::batch];
-  for (std::size_t i = 0; i < count; i += RowEvaluator::batch) {
+  CodeEvaluator evaluator(stream_, args_, numbers_);
+  evaluator.begin(query);
+  std::uint32_t rows[CodeEvaluator::batch];
+  for (std::size_t i = 0; i < count; i += CodeEvaluator::batch) {
     stream_.context.cancel.check();
-    const std::size_t batch = std::min(RowEvaluator::batch, count - i);
+    const std::size_t batch = std::min(CodeEvaluator::batch, count - i);
     for (std::size_t j = 0; j < batch; ++j) rows[j] = first_row + static_cast<std::uint32_t>(i + j);
-    evaluate_rows(query, rows, batch);
+    evaluate_rows(query, evaluator, rows, batch);
   }
 }
 
@@ -255,7 +238,7 @@ void ListCollector::correct_scores(std::size_t query) {
     entries.scores[i] += correction_->panels->sum_of(tables, code_at(places[i]));
 }
 
-std::vector<std::uint32_t> ListCollector::settle(std::size_t query) {
+void ListCollector::settle(std::size_t query, CodeEvaluator& evaluator) {
   // Fewer evaluations than this cost no more than the tables of a correction.
   constexpr std::size_t few = 12;
   State& state = states_[query];
@@ -266,68 +249,66 @@ std::vector<std::uint32_t> ListCollector::settle(std::size_t query) {
     correct_scores(query);
     narrow(query, k_ - best.size(), ScoreForm::corrected, best);
   }
-  evaluate_list(query);
+  evaluate_list(query, evaluator);
   const auto evaluated = answers(query);
   std::ranges::sort(evaluated,
                     [&](const Answer& left, const Answer& right) { return is_better(left, right); });
   for (std::size_t i = 0; best.size() < k_ && i < evaluated.size(); ++i) best.push_back(evaluated[i].row);
-  return best;
+  std::ranges::copy(best, list(query).rows);
+  state.count = static_cast<std::uint32_t>(best.size());
 }
 
-void ListCollector::write_nearest(std::size_t query, std::span<const std::uint32_t> ids) {
-  const RowsView& rows = args_.rows;
-  const std::size_t row_bytes = std::min<std::size_t>(rows.dim() * element_size(rows.type()), 512);
-  for (const std::uint32_t id : ids) prefetch(reinterpret_cast<std::uintptr_t>(rows.row(id)), row_bytes);
-  const RowEstimator estimator(stream_, args_.queries, query, rows, args_.metric);
-  struct Estimate {
-    double lowest;
-    std::uint32_t id;
-  };
-  std::vector<Estimate> estimates(ids.size());
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    RowEstimator::Batch one;
-    estimator.estimate(ids[i], 1, one);
-    estimates[i] = {estimator.lowest(one, 0), ids[i]};
+void ListCollector::list_candidates(std::size_t query, CodeEvaluator& evaluator) {
+  State& state = states_[query];
+  std::uint32_t* const rows = list(query).rows;
+  if (state.answers == 0) {
+    settle(query, evaluator);
+  } else {
+    evaluate_list(query, evaluator);
+    std::ranges::transform(answers(query), rows, [](const Answer& answer) { return answer.row; });
+    state.count = state.answers;
   }
-  const std::size_t count = std::min(args_.k, ids.size());
-  // Those that look best are evaluated first; hardly any of the others can be better then.
-  std::nth_element(estimates.begin(), estimates.begin() + static_cast<std::ptrdiff_t>(count), estimates.end(),
-                   [](const Estimate& left, const Estimate& right) { return left.lowest < right.lowest; });
-  const RowEvaluator evaluator(stream_, args_.queries, query, rows, args_.metric);
-  std::vector<Found> found(count);
-  std::size_t evaluated = 0;
-  double limit = std::numeric_limits<double>::infinity();
-  for (const Estimate& estimate : estimates) {
-    if (estimate.lowest > limit) continue;
-    float key;
-    evaluator.evaluate(&estimate.id, 0, 1, &key);
-    offer_answer(found.data(), evaluated, count, Found{key, static_cast<Id>(estimate.id)});
-    if (evaluated == count) limit = bound_.limit_from_key(found[0].key);
-  }
-  std::sort_heap(found.begin(), found.end());
-  write(found, args_.metric, args_.ids.row(query), args_.distances.row(query));
-}
-
-void ListCollector::finish(std::size_t query) {
-  drop_excluded(query);
-  if (args_.rows.rows() != 0) {
-    std::vector<std::uint32_t> rows;
-    if (states_[query].answers == 0) {
-      rows = settle(query);
-    } else {
-      evaluate_list(query);
-      for (const Answer& answer : answers(query)) rows.push_back(answer.row);
+  // Ids lie anywhere: some are asked for before the first is needed.
+  constexpr std::size_t batch = 64;
+  const Id* ids[batch];
+  for (std::size_t begin = 0; begin < state.count; begin += batch) {
+    const std::size_t count = std::min(batch, state.count - begin);
+    for (std::size_t i = 0; i < count; ++i) {
+      const ListNumbers::Place place = numbers_.find(rows[begin + i]);
+      ids[i] = args_.lists[place.list].ids + place.row;
+      prefetch(reinterpret_cast<std::uintptr_t>(ids[i]), sizeof(Id));
     }
-    for (std::uint32_t& row : rows) row = static_cast<std::uint32_t>(id_of(row));
-    write_nearest(query, rows);
-    return;
+    for (std::size_t i = 0; i < count; ++i) rows[begin + i] = static_cast<std::uint32_t>(*ids[i]);
   }
-  evaluate_list(query);
-  std::vector<Found> found;
+}
+
+void ListCollector::write_answers(std::size_t query) {
+  std::vector<FoundRow> found;
   found.reserve(states_[query].answers);
   for (const Answer& answer : answers(query)) found.push_back({answer.key, id_of(answer.row)});
   std::sort(found.begin(), found.end());
-  write(found, args_.metric, args_.ids.row(query), args_.distances.row(query));
+  write_found(found, args_, query);
+}
+
+void ListCollector::finish(std::size_t first, std::size_t end) {
+  CodeEvaluator evaluator(stream_, args_, numbers_);
+  const bool looks_again = args_.rows.rows() != 0;
+  for (std::size_t query = first; query < end; ++query) {
+    drop_excluded(query);
+    if (looks_again) {
+      list_candidates(query, evaluator);
+    } else {
+      evaluate_list(query, evaluator);
+      write_answers(query);
+    }
+  }
+  if (!looks_again) return;
+  SecondLook look(stream_, args_, bound_);
+  const auto ids = [&](std::size_t query) {
+    return query == end ? std::span<const std::uint32_t>()
+                        : std::span<const std::uint32_t>(list(query).rows, states_[query].count);
+  };
+  for (std::size_t query = first; query < end; ++query) look.write_nearest(query, ids(query), ids(query + 1));
 }
 
 }  // namespace nearwise::cpu

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backend/cpu/answers.h"
+#include "backend/cpu/code_evaluator.h"
 #include "backend/cpu/list_bound.h"
 #include "backend/cpu/list_rows.h"
 #include "backend/cpu/prepared_rows.h"
@@ -28,8 +29,8 @@ namespace nearwise::cpu {
 
 class ListCollector {
  public:
-  // Entries of a query's list.
-  static std::size_t list_capacity(std::size_t k) { return 2 * k + 128; }
+  // Entries of a query's list. Longer ones are cleaned up less often, but lower the limit later, so that more rows pass.
+  static std::size_t list_capacity(std::size_t k) { return 2 * k + 64; }
   static std::size_t bytes_per_query(std::size_t k);
   // What each thread needs while it evaluates.
   static std::uint64_t scratch_bytes(const ListSearchShape& shape);
@@ -57,8 +58,8 @@ class ListCollector {
   void estimate(std::size_t query, std::size_t list);
   // Rows whose scores mean nothing.
   void evaluate(std::size_t query, std::uint32_t first_row, std::size_t count);
-  // Writes the query's answers. All have been added.
-  void finish(std::size_t query);
+  // Writes the answers of queries [first, end). All have been added.
+  void finish(std::size_t first, std::size_t end);
 
  private:
   struct State {
@@ -83,20 +84,22 @@ class ListCollector {
   void lower_limit(std::size_t query, double limit);
   void make_room(std::size_t query);
   void drop_excluded(std::size_t query);
-  void evaluate_list(std::size_t query);
-  // Offers rows[0 .. count) to the query's answers.
-  void evaluate_rows(std::size_t query, const std::uint32_t* rows, std::size_t count);
+  void evaluate_list(std::size_t query, CodeEvaluator& evaluator);
+  // Offers rows[0 .. count) to the query's answers. evaluator: with the query begun.
+  void evaluate_rows(std::size_t query, CodeEvaluator& evaluator, const std::uint32_t* rows,
+                     std::size_t count);
   // By key, then by id.
   bool is_better(const Answer& left, const Answer& right) const;
   void offer(std::size_t query, Answer answer);
-  // The rows of the k best in the list, found with as few evaluations as will do. The list is all there is.
-  std::vector<std::uint32_t> settle(std::size_t query);
+  // The list becomes the rows of the k best in it, found with as few evaluations as will do. It is all there is.
+  void settle(std::size_t query, CodeEvaluator& evaluator);
   // Appends rows that are surely among the best `wanted` of the list to `out`, drops those that surely are not, and keeps
   // the others.
   void narrow(std::size_t query, std::size_t wanted, ScoreForm form, std::vector<std::uint32_t>& out);
   void correct_scores(std::size_t query);
-  // Of the rows with these ids, the best args.k by the distance from the row itself.
-  void write_nearest(std::size_t query, std::span<const std::uint32_t> ids);
+  void write_answers(std::size_t query);
+  // The list becomes the ids of the query's candidates.
+  void list_candidates(std::size_t query, CodeEvaluator& evaluator);
   float cutoff_of(std::size_t query, const Lengths& longest, double limit, ScoreForm form) const {
     return bound_.cutoff(query, lengths_[query], longest, limit, form);
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backend/cpu/list_collector.h"
+#include "backend/cpu/list_rows.h"
 #include "backend/cpu/table_scan.h"
 #include "core/convert.h"
 
@@ -23,10 +24,8 @@ struct DirectQueries {
     std::vector<double> query(args.codec.dim);
     for (std::size_t index = 0; index < lengths.size(); ++index) {
       row_to_double(args.queries, index, query.data());
-      for (std::size_t i = 0; i < query.size(); ++i) {
-        const double value = query[i] - (args.centre.empty() ? 0 : static_cast<double>(args.centre[i]));
-        squares[index] += value * value;
-      }
+      for (std::size_t i = 0; i < args.centre.size(); ++i) query[i] -= args.centre[i];
+      squares[index] = squares_of(query);
       // Of cosine, queries are scaled to length 1.
       lengths[index] = {.norm = args.metric == Metric::cosine ? 1 : length_bound(squares[index]),
                         .residual = 0};
@@ -90,7 +89,7 @@ void list_search_direct(CpuStream& cpu, const ListSearchArgs& args) {
       found.estimate(query, static_cast<std::size_t>(list));
     }
   });
-  cpu.threads().for_each(queries, [&](std::size_t query) { found.finish(query); });
+  cpu.threads().for_each(queries, [&](std::size_t query) { found.finish(query, query + 1); });
 }
 
 }  // namespace nearwise::cpu

@@ -1,6 +1,8 @@
 #include "backend/cpu/list_rows.h"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 
 namespace nearwise::cpu {
 
@@ -29,6 +31,12 @@ ListNumbers::Place ListNumbers::find(std::uint32_t number) const {
   std::size_t list = stretches_[number >> stretch_bits];
   while (firsts_[list + 1] <= number) ++list;
   return {list, number - firsts_[list]};
+}
+
+double squares_of(std::span<const double> vector) {
+  double sums[8] = {};
+  for (std::size_t i = 0; i < vector.size(); ++i) sums[i % std::size(sums)] += vector[i] * vector[i];
+  return std::accumulate(std::begin(sums), std::end(sums), 0.0);
 }
 
 }  // namespace nearwise::cpu

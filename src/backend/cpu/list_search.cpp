@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -137,16 +136,15 @@ class BlockScan {
         stride_(capacity_ + store_slack),
         panels_(cpu.budget(), group_size(scan) * encoded_row_bytes(scan, args.codec.dim)),
         decoded_(cpu.budget(),
-                 !args.codec.holds_rows() && panels == nullptr ? most_block_rows * row_bytes_ : 0),
+                 !args.codec.holds_rows() && panels == nullptr ? scan.base_width * row_bytes_ : 0),
         tables_(cpu.budget(), panels == nullptr ? 0 : ProductPanels::table_size(args.codec)),
+        packed_(cpu.budget(), scan, RowsRole::base, most_block_rows, args.codec.dim),
         scores_(cpu.budget(), group_size(scan) * stride_),
         rows_(cpu.budget(), group_size(scan) * stride_),
         counts_(cpu.budget(), group_size(scan)),
         cutoffs_(cpu.budget(), group_size(scan)) {
-    if (panels == nullptr) return;
-    copied_ =
-        std::make_unique<PackedRows>(cpu.budget(), scan, RowsRole::base, most_block_rows, args.codec.dim);
-    std::memset(copied_->panel(0), 0, copied_->panel_count() * copied_->panel_bytes());
+    // What lies behind the last part of a row is not copied with its codewords.
+    if (panels != nullptr) std::memset(packed_.panel(0), 0, packed_.panel_count() * packed_.panel_bytes());
   }
 
   static std::size_t group_size(const ScanKernel& scan) {
@@ -155,8 +153,9 @@ class BlockScan {
   static std::uint64_t bytes(const ScanKernel& scan, const ListSearchShape& shape) {
     const std::size_t entries = scan_spare + scan.base_width + store_slack;
     return group_size(scan) * (encoded_row_bytes(scan, shape.dim) + entries * 8 + 8) +
-           most_block_rows * (shape.dim * element_size(shape.row_type) +
-                              PackedRows::bytes_per_row(scan, RowsRole::base, shape.dim)) +
+           scan.base_width * shape.dim * element_size(shape.row_type) +
+           round_up(most_block_rows, scan.base_width) *
+               PackedRows::bytes_per_row(scan, RowsRole::base, shape.dim) +
            buffer_bytes(256 * std::max(shape.dim, shape.codebooks), sizeof(float)) +
            PackedRows::scratch_bytes(scan, shape.dim) + 1024;
   }
@@ -168,38 +167,43 @@ class BlockScan {
     if (product_ != nullptr) {
       const float* const terms =
           args_.terms.empty() ? nullptr : args_.terms[block.list].load(std::memory_order_acquire);
-      longest_ = product_->fill(list, block.list, block.first, block.rows, terms, tables_.span(), *copied_);
-      scan_queries(*copied_, block.rows, probes);
-      return;
+      longest_ = product_->fill(list, block.list, block.first, block.rows, terms, tables_.span(), packed_);
+    } else {
+      pack(list, block);
     }
-    const std::byte* rows = list.codes + block.first * row_bytes_;
-    if (!args_.codec.holds_rows()) {
-      decode_rows(args_.codec, list, block.list, block.first, block.rows, decoded_.data());
-      rows = decoded_.data();
-    }
-    const PrepareArgs prepare = {.rows = {rows, args_.codec.type, block.rows, args_.codec.dim, row_bytes_},
-                                 .role = RowsRole::base,
-                                 .against = args_.queries.type(),
-                                 .metric = args_.metric,
-                                 .centre = args_.centre};
-    PackedRows packed(cpu_.budget(), scan_, RowsRole::base, block.rows, args_.codec.dim);
-    PanelPacker packer(cpu_, prepare, packed);
-    for (std::size_t panel = 0; panel < packed.panel_count(); ++panel) packer.pack(panel);
-    longest_ = packer.longest();
-    scan_queries(packed, block.rows, probes);
+    scan_queries(block.rows, probes);
   }
 
  private:
-  void scan_queries(const PackedRows& packed, std::size_t rows, const Probes::OfList& probes) {
+  // Rows are decoded a panel at a time: they stay in the first cache until they are packed.
+  void pack(const ListView& list, const Block& block) {
+    const std::byte* const rows = list.codes + block.first * row_bytes_;
+    const bool decodes = !args_.codec.holds_rows();
+    const PrepareArgs prepare = {
+        .rows = {decodes ? decoded_.data() : rows, args_.codec.type, block.rows, args_.codec.dim, row_bytes_},
+        .role = RowsRole::base,
+        .against = args_.queries.type(),
+        .metric = args_.metric,
+        .centre = args_.centre};
+    PanelPacker packer(cpu_, prepare, packed_);
+    for (std::size_t first = 0; first < block.rows; first += packed_.width) {
+      const std::size_t count = std::min(packed_.width, block.rows - first);
+      if (decodes) decode_rows(args_.codec, list, block.list, block.first + first, count, decoded_.data());
+      packer.pack(first / packed_.width, decodes ? 0 : first, count);
+    }
+    longest_ = packer.longest();
+  }
+
+  void scan_queries(std::size_t rows, const Probes::OfList& probes) {
     const std::size_t size = group_size(scan_);
     for (std::size_t first = 0; first < probes.queries.size(); first += size) {
       const std::size_t count = std::min(size, probes.queries.size() - first);
       group_ = {probes.queries.subspan(first, count), probes.offsets.subspan(first, count)};
-      scan_group(packed, rows);
+      scan_group(rows);
     }
   }
 
-  void scan_group(const PackedRows& packed, std::size_t rows) {
+  void scan_group(std::size_t rows) {
     const std::span<const std::uint32_t> queries = group_.queries;
     queries_.gather(queries, panels_.data());
     const std::size_t places = round_up(queries.size(), scan_.query_width);
@@ -215,14 +219,14 @@ class BlockScan {
         {.query_panels = panels_.data(),
          .query_panel_count = places / scan_.query_width,
          .first_query = 0,
-         .base_panels = packed.panel(0),
-         .biases = integers ? nullptr : packed.biases.data(),
-         .integer_biases = integers ? packed.integer_biases.data() : nullptr,
-         .half_biases = integers ? packed.half_biases.data() : nullptr,
-         .base_panel_count = divide_up(rows, packed.width),
+         .base_panels = packed_.panel(0),
+         .biases = integers ? nullptr : packed_.biases.data(),
+         .integer_biases = integers ? packed_.integer_biases.data() : nullptr,
+         .half_biases = integers ? packed_.half_biases.data() : nullptr,
+         .base_panel_count = divide_up(rows, packed_.width),
          .first_row = first_row_,
          .end_row = first_row_ + static_cast<std::uint32_t>(rows),
-         .row_bytes = packed.row_bytes,
+         .row_bytes = packed_.row_bytes,
          .lists = {scores_.data(), rows_.data(), counts_.data(), cutoffs_.data(), stride_, capacity_},
          .make_room = [](void* owner, std::size_t query) { static_cast<BlockScan*>(owner)->flush(query); },
          .owner = this});
@@ -261,9 +265,9 @@ class BlockScan {
   const std::size_t capacity_;
   const std::size_t stride_;
   Buffer<std::byte> panels_;   // of a group of queries
-  Buffer<std::byte> decoded_;  // rows of a block
+  Buffer<std::byte> decoded_;  // rows of a panel
   Buffer<float> tables_;       // of a list
-  std::unique_ptr<PackedRows> copied_;
+  PackedRows packed_;          // of a block
   // Lists of a group.
   Buffer<float> scores_;
   Buffer<std::uint32_t> rows_;
@@ -346,8 +350,7 @@ void list_search(Stream& stream, const ListSearchArgs& args) {
   });
   cpu.threads().for_each(divide_up(packed.rows, task_queries), [&](std::size_t task) {
     cpu.context.cancel.check();
-    const std::size_t end = std::min(packed.rows, (task + 1) * task_queries);
-    for (std::size_t query = task * task_queries; query < end; ++query) found.finish(query);
+    found.finish(task * task_queries, std::min(packed.rows, (task + 1) * task_queries));
   });
 }
 

@@ -63,12 +63,15 @@ PanelPacker::PanelPacker(CpuStream& cpu, const PrepareArgs& args, PackedRows& ou
       measured_(cpu.budget(), out.width) {}
 
 std::size_t PanelPacker::pack(std::size_t index) {
+  const std::size_t first = index * out_.width;
+  return pack(index, first, std::min(out_.width, out_.rows - first));
+}
+
+std::size_t PanelPacker::pack(std::size_t index, std::size_t first_row, std::size_t count) {
   const bool queries = out_.role == RowsRole::queries;
   const bool integers = is_integer(encoding_);
-  const std::size_t first = index * out_.width;
-  const std::size_t count = std::min(out_.width, out_.rows - first);
   const std::size_t good =
-      pack_({.rows = args_.rows.row(first),
+      pack_({.rows = args_.rows.row(first_row),
              .stride_bytes = args_.rows.stride_bytes(),
              .count = count,
              .dim = out_.dim,
@@ -81,7 +84,8 @@ std::size_t PanelPacker::pack(std::size_t index) {
              .panel = out_.panel(index),
              .packed = measured_.data(),
              .scratch = scratch_.data()});
-  if (good != count) return first + good;
+  if (good != count) return first_row + good;
+  const std::size_t first = index * out_.width;
   // Lengths that are measured in f32 may come out too short by this.
   const double norm_margin = 1 + static_cast<double>(out_.dim) * 0x1p-24;
   for (std::size_t r = 0; r < count; ++r) {
@@ -95,7 +99,7 @@ std::size_t PanelPacker::pack(std::size_t index) {
       out_.biases[first + r] = is_euclidean(args_.metric) ? static_cast<float>(row.norm * row.norm / 2) : 0;
   }
   if (queries) return good_panel;
-  // Nothing passes the empty places of the last panel, but they are read.
+  // Nothing passes the empty places of a panel, but they are read.
   for (std::size_t r = count; r < out_.width; ++r) {
     if (integers)
       out_.integer_biases[first + r] = std::numeric_limits<std::int32_t>::max();

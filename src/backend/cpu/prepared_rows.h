@@ -64,6 +64,8 @@ class PanelPacker {
 
   // The number of the first row with a non-finite element, or good_panel.
   std::size_t pack(std::size_t index);
+  // The same of panel `index` with rows [first_row, first_row + count) of those that are to be packed.
+  std::size_t pack(std::size_t index, std::size_t first_row, std::size_t count);
   // Of all rows packed so far.
   const Lengths& longest() const { return longest_; }
 

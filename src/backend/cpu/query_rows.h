@@ -18,12 +18,13 @@ class QueryRows {
  public:
   QueryRows(CpuStream& cpu, const PackedRows& packed)
       : packed_(packed), units_(packed.row_bytes / 4), values_(cpu.budget(), packed.rows * units_) {
-    for (std::size_t query = 0; query < packed.rows; ++query) {
-      const std::byte* const panel = packed.panel(query / packed.width);
-      for (std::size_t unit = 0; unit < units_; ++unit)
-        std::memcpy(&values_[query * units_ + unit], panel + (unit * packed.width + query % packed.width) * 4,
-                    4);
-    }
+    cpu.threads().for_each(packed.panel_count(), [&](std::size_t index) {
+      const std::byte* const panel = packed.panel(index);
+      const std::size_t first = index * packed.width;
+      for (std::size_t i = 0; i < std::min(packed.width, packed.rows - first); ++i)
+        for (std::size_t unit = 0; unit < units_; ++unit)
+          std::memcpy(&values_[(first + i) * units_ + unit], panel + (unit * packed.width + i) * 4, 4);
+    });
   }
   static std::uint64_t bytes_per_query(const ScanKernel& scan, std::size_t dim) {
     return encoded_row_bytes(scan, dim);

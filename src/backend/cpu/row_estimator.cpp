@@ -1,7 +1,9 @@
 #include "backend/cpu/row_estimator.h"
 
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <numeric>
 
 #include "backend/cpu/choose_scan.h"
 #include "core/check.h"
@@ -19,35 +21,45 @@ bool is_ordinary(double squares) { return squares >= least_squares && squares <=
 
 }  // namespace
 
-RowEstimator::RowEstimator(const CpuStream& stream, const RowsView& queries, std::size_t query,
-                           const RowsView& base, Metric metric)
-    : base_(base),
+RowEstimator::RowEstimator(const CpuStream& stream, const RowsView& queries, const RowsView& base,
+                           Metric metric)
+    : queries_(queries),
+      base_(base),
       metric_(metric),
       query_(stream.budget(), queries.dim()),
       integer_query_(stream.budget(), queries.dim()) {
-  bool whole = queries.dim() <= most_integer_dim / 2;  // a query of numbers like those of u8 and i8 rows
-  visit_element_type(queries.type(), [&](auto tag) {
-    for (std::size_t i = 0; i < queries.dim(); ++i) {
-      query_[i] = element<decltype(tag)>(queries.row(query), i);
-      query_squares_ += static_cast<double>(query_[i]) * query_[i];
-      whole = whole && query_[i] == std::floor(query_[i]) && query_[i] >= -128 && query_[i] <= 255;
-      integer_query_[i] = whole ? static_cast<std::int16_t>(query_[i]) : std::int16_t{0};
-    }
-  });
   const auto type = static_cast<std::size_t>(base.type());
   const RowEstimateKernels& kernels = stream.row_estimate;
-  function_ = metric == Metric::cosine          ? kernels.product_and_norm[type]
-              : metric == Metric::inner_product ? kernels.product[type]
-                                                : kernels.difference[type];
+  float_function_ = metric == Metric::cosine          ? kernels.product_and_norm[type]
+                    : metric == Metric::inner_product ? kernels.product[type]
+                                                      : kernels.difference[type];
   const bool integers = base.type() == ElementType::u8 || base.type() == ElementType::i8;
-  if (whole && integers && metric != Metric::cosine)
-    function_ =
+  if (integers && metric != Metric::cosine && queries.dim() <= most_integer_dim / 2)
+    integer_function_ =
         metric == Metric::inner_product ? kernels.integer_product[type] : kernels.integer_difference[type];
   // A difference, a square and the additions round, each by 2^-24; twice that covers the sums of what may be lost being
   // rounded themselves.
   const auto dim = static_cast<double>(queries.dim());
   error_ = (dim + 8) * 0x1p-23;
   underflow_ = (dim + 8) * 0x1p-126;
+}
+
+void RowEstimator::begin(std::size_t query) {
+  visit_element_type(queries_.type(), [&](auto tag) {
+    const std::byte* const row = queries_.row(query);
+    for (std::size_t i = 0; i < queries_.dim(); ++i) query_[i] = element<decltype(tag)>(row, i);
+  });
+  // In several chains, of which none waits for another. Only cosine looks at it.
+  double squares[8] = {};
+  for (std::size_t i = 0; i < query_.size() && metric_ == Metric::cosine; ++i)
+    squares[i % std::size(squares)] += static_cast<double>(query_[i]) * query_[i];
+  query_squares_ = std::accumulate(std::begin(squares), std::end(squares), 0.0);
+  bool whole = integer_function_ != nullptr;  // a query of numbers like those of u8 and i8 rows
+  for (std::size_t i = 0; i < query_.size() && whole; ++i) {
+    whole = query_[i] == std::floor(query_[i]) && query_[i] >= -128 && query_[i] <= 255;
+    integer_query_[i] = whole ? static_cast<std::int16_t>(query_[i]) : std::int16_t{0};
+  }
+  function_ = whole ? integer_function_ : float_function_;
 }
 
 void RowEstimator::estimate(std::size_t first, std::size_t count, Batch& out) const {
@@ -58,6 +70,20 @@ void RowEstimator::estimate(std::size_t first, std::size_t count, Batch& out) co
              .base = base_.row(first),
              .stride_bytes = base_.stride_bytes(),
              .dim = base_.dim(),
+             .count = count,
+             .sums = out.sums,
+             .others = out.others});
+}
+
+void RowEstimator::estimate(const std::uint32_t* rows, std::size_t count, Batch& out) const {
+  NEARWISE_ASSERT(count <= batch);
+  out.count = count;
+  function_({.query = query_.data(),
+             .integer_query = integer_query_.data(),
+             .base = base_.row(0),
+             .stride_bytes = base_.stride_bytes(),
+             .dim = base_.dim(),
+             .rows = rows,
              .count = count,
              .sums = out.sums,
              .others = out.others});

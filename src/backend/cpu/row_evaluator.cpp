@@ -10,10 +10,9 @@
 
 namespace nearwise::cpu {
 
-RowEvaluator::RowEvaluator(const CpuStream& stream, const RowsView& queries, std::size_t query,
-                           const RowsView& base, Metric metric)
-    : base_(base), metric_(metric), query_(stream.budget(), queries.dim()) {
-  row_to_double(queries, query, query_.data());
+RowEvaluator::RowEvaluator(const CpuStream& stream, const RowsView& queries, const RowsView& base,
+                           Metric metric)
+    : queries_(queries), base_(base), metric_(metric), query_(stream.budget(), queries.dim()) {
   const auto type = static_cast<std::size_t>(base.type());
   switch (metric) {
     case Metric::sqeuclidean:
@@ -22,16 +21,21 @@ RowEvaluator::RowEvaluator(const CpuStream& stream, const RowsView& queries, std
     case Metric::cosine: break;
   }
   function_ = stream.row_distance.product_and_norm[type];
+  query_function_ = stream.row_distance.product_and_norm[static_cast<std::size_t>(queries.type())];
+}
+
+void RowEvaluator::begin(std::size_t query) {
+  row_to_double(queries_, query, query_.data());
+  if (query_function_ == nullptr) return;
   double unused = 0;
-  const auto query_function = stream.row_distance.product_and_norm[static_cast<std::size_t>(queries.type())];
-  query_function({.query = query_.data(),
-                  .base = queries.row(query),
-                  .stride_bytes = 0,
-                  .dim = queries.dim(),
-                  .rows = nullptr,
-                  .count = 1,
-                  .sums = &unused,
-                  .norms = &query_norm_});
+  query_function_({.query = query_.data(),
+                   .base = queries_.row(query),
+                   .stride_bytes = 0,
+                   .dim = queries_.dim(),
+                   .rows = nullptr,
+                   .count = 1,
+                   .sums = &unused,
+                   .norms = &query_norm_});
 }
 
 void RowEvaluator::evaluate(const std::uint32_t* rows, std::size_t first, std::size_t count,

@@ -18,14 +18,23 @@ class RowEvaluator {
   static std::size_t bytes(std::size_t dim) { return buffer_bytes(dim, sizeof(double)); }
 
   RowEvaluator(const CpuStream& stream, const RowsView& queries, std::size_t query, const RowsView& base,
-               Metric metric);
+               Metric metric)
+      : RowEvaluator(stream, queries, base, metric) {
+    begin(query);
+  }
+  // For any of the queries, to be begun.
+  RowEvaluator(const CpuStream& stream, const RowsView& queries, const RowsView& base, Metric metric);
+  void begin(std::size_t query);
+
   // keys [count] of the rows listed (or first + 0 ... if rows is null).
   void evaluate(const std::uint32_t* rows, std::size_t first, std::size_t count, float* keys) const;
 
  private:
+  const RowsView& queries_;
   const RowsView& base_;
   const Metric metric_;
   RowDistanceKernels::Function function_;
+  RowDistanceKernels::Function query_function_ = nullptr;  // of cosine
   Buffer<double> query_;
   double query_norm_ = 0;
 };

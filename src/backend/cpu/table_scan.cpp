@@ -57,13 +57,12 @@ void TableScan::scan_query(std::size_t query, std::size_t first, std::size_t ste
   const std::size_t probes = args_.probe_count();
   for (std::size_t row = 0; row < fetched_rows; row += block_rows) fetch(first, row);
   row_to_double(args_.queries, query, query_.data());
-  double squares = 0;
-  for (std::size_t i = 0; i < query_.size(); ++i) {
-    if (!args_.centre.empty()) query_[i] -= args_.centre[i];
-    squares += query_[i] * query_[i];
+  for (std::size_t i = 0; i < args_.centre.size(); ++i) query_[i] -= args_.centre[i];
+  if (args_.metric == Metric::cosine) {
+    const double length = std::sqrt(squares_of(query_.span()));
+    if (length > 0)
+      for (double& value : query_.span()) value /= length;
   }
-  if (args_.metric == Metric::cosine && squares > 0)
-    for (double& value : query_.span()) value /= std::sqrt(squares);
   for (std::size_t i = 0; i < query_.size(); ++i) negated_[i] = -static_cast<float>(query_[i]);
   fill_tables();
   fill_offsets();

@@ -43,6 +43,8 @@ struct RowEstimateArgs {
   const std::byte* base = nullptr;
   std::size_t stride_bytes = 0;
   std::size_t dim = 0;
+  // [count] row numbers; null: rows 0 to count - 1, and those behind them are asked for.
+  const std::uint32_t* rows = nullptr;
   std::size_t count = 0;
   float* sums = nullptr;    // [count]
   float* others = nullptr;  // [count] product: sums of absolute products; product_and_norm: the rows' squares

@@ -29,28 +29,37 @@ template <typename T>
 HWY_INLINE double shift_row(const T* row, const float* centre, std::size_t dim, float* out) {
   const FloatTag df;
   const DoubleTag dd;
+  // Two chains of additions hide the latency of each.
   auto squares = hn::Zero(dd);
+  auto other_squares = hn::Zero(dd);
   auto poison = hn::Zero(df);  // x * 0 is NaN for a NaN or infinite x, and stays NaN
-  const auto step = [&](const T* from, const float* middle, float* to) {
+  auto other_poison = hn::Zero(df);
+  const auto step = [&](const T* from, const float* middle, float* to, auto& sums, auto& poisons) {
     auto x = load_float(df, from);
-    poison = hn::Add(poison, hn::Mul(x, hn::Zero(df)));
+    poisons = hn::MulAdd(x, hn::Zero(df), poisons);
     if (middle != nullptr) x = hn::Sub(x, hn::LoadU(df, middle));
     hn::StoreU(x, df, to);
     const auto wide = hn::PromoteTo(dd, x);
-    squares = hn::MulAdd(wide, wide, squares);
+    sums = hn::MulAdd(wide, wide, sums);
   };
+  const auto middle = [&](std::size_t i) { return centre != nullptr ? centre + i : nullptr; };
   std::size_t i = 0;
-  for (; i + lanes <= dim; i += lanes) step(row + i, centre != nullptr ? centre + i : nullptr, out + i);
+  for (; i + 2 * lanes <= dim; i += 2 * lanes) {
+    step(row + i, middle(i), out + i, squares, poison);
+    step(row + i + lanes, middle(i + lanes), out + i + lanes, other_squares, other_poison);
+  }
+  for (; i + lanes <= dim; i += lanes) step(row + i, middle(i), out + i, squares, poison);
   if (i < dim) {
     T row_tail[lanes];
     float centre_tail[lanes];
     float out_tail[lanes];
     if (centre != nullptr) load_tail(centre + i, dim - i, centre_tail);
-    step(load_tail(row + i, dim - i, row_tail), centre != nullptr ? centre_tail : nullptr, out_tail);
+    step(load_tail(row + i, dim - i, row_tail), centre != nullptr ? centre_tail : nullptr, out_tail, squares,
+         poison);
     std::memcpy(out + i, out_tail, (dim - i) * sizeof(float));
   }
-  const double sum = hn::GetLane(hn::SumOfLanes(dd, squares));
-  const float poisoned = hn::GetLane(hn::SumOfLanes(df, poison));
+  const double sum = hn::GetLane(hn::SumOfLanes(dd, hn::Add(squares, other_squares)));
+  const float poisoned = hn::GetLane(hn::SumOfLanes(df, hn::Add(poison, other_poison)));
   return std::isnan(poisoned) ? std::nan("") : sum;
 }
 
@@ -112,13 +121,15 @@ HWY_INLINE PackedRow encode_bf16(const T* HWY_RESTRICT row, const PackArgs& args
   const double lost_sum = hn::GetLane(hn::SumOfLanes(df, lost));
   double square_sum = hn::GetLane(hn::SumOfLanes(df, squares));
   if (args.precise) {
-    square_sum = 0;
+    // In chains that do not wait for each other.
+    double sums[8] = {};
     for (std::size_t j = 0; j < args.dim; ++j) {
       const std::uint32_t bits = static_cast<std::uint32_t>(out[j]) << 16;
       float value;
       std::memcpy(&value, &bits, sizeof(value));
-      square_sum += static_cast<double>(value) * value;
+      sums[j % 8] += static_cast<double>(value) * value;
     }
+    square_sum = ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
   }
   return {.norm = std::sqrt(square_sum),
           .residual = std::sqrt(lost_sum * (1 + dim * 0x1p-23) + dim * 0x1p-149) * (1 + 0x1p-20)};

@@ -7,8 +7,9 @@
 namespace nearwise::cpu {
 
 [[gnu::always_inline]] inline void prefetch(std::uintptr_t address, std::size_t bytes) {
-  for (std::size_t offset = 0; offset < bytes; offset += 64)
-    __builtin_prefetch(reinterpret_cast<const void*>(address + offset));
+  // Every line that holds some of them: rows begin anywhere.
+  for (std::uintptr_t line = address & ~std::uintptr_t{63}; line < address + bytes; line += 64)
+    __builtin_prefetch(reinterpret_cast<const void*>(line));
 }
 
 // Rows that are read one after the other: the hardware alone fetches them too late where there is little to compute.

@@ -47,29 +47,45 @@ HWY_INLINE void add_eight(const double* query, const T* row, Lanes& sums, Lanes&
   }
 }
 
-template <typename T, Form form>
-void row_distance(const RowDistanceArgs& args) noexcept {
+// Rows at once. Each is a chain of additions, and several hide the latency of each other, as long as they fit into registers.
+constexpr std::size_t group = vectors == 1 ? 4 : vectors == 2 ? 2 : 1;
+
+// Rows [first, first + size).
+template <typename T, Form form, std::size_t size>
+HWY_INLINE void distances_of(const RowDistanceArgs& args, std::size_t first) {
   const Tag dd;
   const std::size_t whole = args.dim / distance_lanes * distance_lanes;
   const std::size_t rest = args.dim - whole;
-  // Zeros in the unused lanes add +0.0, which changes no sum.
-  double query_tail[distance_lanes];
-  load_tail(args.query + whole, rest, query_tail);
-  for (std::size_t index = 0; index < args.count; ++index) {
-    const std::size_t number = args.rows != nullptr ? args.rows[index] : index;
-    const T* const row = reinterpret_cast<const T*>(args.base + number * args.stride_bytes);
-    Lanes sums;
-    Lanes norms;
-    for (std::size_t v = 0; v < vectors; ++v) sums.part[v] = norms.part[v] = hn::Zero(dd);
-    for (std::size_t i = 0; i < whole; i += distance_lanes)
-      add_eight<T, form>(args.query + i, row + i, sums, norms);
-    if (rest != 0) {
-      T row_tail[distance_lanes];
-      add_eight<T, form>(query_tail, load_tail(row + whole, rest, row_tail), sums, norms);
-    }
-    args.sums[index] = sums.sum();
-    if constexpr (form == Form::product_and_norm) args.norms[index] = norms.sum();
+  const T* row[size];
+  Lanes sums[size];
+  Lanes norms[size];
+  for (std::size_t r = 0; r < size; ++r) {
+    const std::size_t number = args.rows != nullptr ? args.rows[first + r] : first + r;
+    row[r] = reinterpret_cast<const T*>(args.base + number * args.stride_bytes);
+    for (std::size_t v = 0; v < vectors; ++v) sums[r].part[v] = norms[r].part[v] = hn::Zero(dd);
   }
+  for (std::size_t i = 0; i < whole; i += distance_lanes)
+    for (std::size_t r = 0; r < size; ++r) add_eight<T, form>(args.query + i, row[r] + i, sums[r], norms[r]);
+  if (rest != 0) {
+    // Zeros in the unused lanes add +0.0, which changes no sum.
+    double query_tail[distance_lanes];
+    load_tail(args.query + whole, rest, query_tail);
+    for (std::size_t r = 0; r < size; ++r) {
+      T row_tail[distance_lanes];
+      add_eight<T, form>(query_tail, load_tail(row[r] + whole, rest, row_tail), sums[r], norms[r]);
+    }
+  }
+  for (std::size_t r = 0; r < size; ++r) {
+    args.sums[first + r] = sums[r].sum();
+    if constexpr (form == Form::product_and_norm) args.norms[first + r] = norms[r].sum();
+  }
+}
+
+template <typename T, Form form>
+void row_distance(const RowDistanceArgs& args) noexcept {
+  std::size_t first = 0;
+  for (; first + group <= args.count; first += group) distances_of<T, form, group>(args, first);
+  for (; first < args.count; ++first) distances_of<T, form, 1>(args, first);
 }
 
 template <Form form>

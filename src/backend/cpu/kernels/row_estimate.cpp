@@ -48,6 +48,15 @@ HWY_INLINE void add_vector(const float* query, const T* row, Sums& sums) {
   }
 }
 
+// The index-th row to estimate. Rows that are listed lie anywhere: what is behind one is of no use.
+template <typename T>
+HWY_INLINE const T* row_at(const RowEstimateArgs& args, std::size_t index) {
+  const std::size_t number = args.rows != nullptr ? args.rows[index] : index;
+  const T* const row = reinterpret_cast<const T*>(args.base + number * args.stride_bytes);
+  if (args.rows == nullptr) prefetch_ahead(row, args.dim * sizeof(T));
+  return row;
+}
+
 template <typename T, Form form>
 void row_estimate(const RowEstimateArgs& args) noexcept {
   const Tag df;
@@ -56,8 +65,7 @@ void row_estimate(const RowEstimateArgs& args) noexcept {
   float query_tail[lanes];
   load_tail(args.query + whole, rest, query_tail);
   for (std::size_t index = 0; index < args.count; ++index) {
-    const T* const row = reinterpret_cast<const T*>(args.base + index * args.stride_bytes);
-    prefetch_ahead(row, args.dim * sizeof(T));
+    const T* const row = row_at<T>(args, index);
     // Four chains of additions hide the latency of each.
     Sums a, b, c, d;
     std::size_t i = 0;
@@ -91,7 +99,7 @@ HWY_INLINE void put_integer(const RowEstimateArgs& args, std::size_t index, std:
 template <typename T, Form form>
 void integer_estimate(const RowEstimateArgs& args) noexcept {
   for (std::size_t index = 0; index < args.count; ++index) {
-    const T* const row = reinterpret_cast<const T*>(args.base + index * args.stride_bytes);
+    const T* const row = row_at<T>(args, index);
     std::int32_t sum = 0;
     for (std::size_t i = 0; i < args.dim; ++i) {
       const std::int32_t difference = args.integer_query[i] - row[i];
@@ -148,10 +156,7 @@ HWY_INLINE void integer_group(const RowEstimateArgs& args, std::size_t first) {
   const std::size_t last = args.count - 1;
   const T* row[group];
   IntegerSums sums[group];
-  for (std::size_t r = 0; r < group; ++r) {
-    row[r] = reinterpret_cast<const T*>(args.base + std::min(first + r, last) * args.stride_bytes);
-    prefetch_ahead(row[r], args.dim * sizeof(T));
-  }
+  for (std::size_t r = 0; r < group; ++r) row[r] = row_at<T>(args, std::min(first + r, last));
   std::size_t i = 0;
   for (; i + step <= args.dim; i += step) {
     const auto query = hn::LoadU(ShortTag(), args.integer_query + i);
