@@ -52,7 +52,7 @@ ExitCode run_plan_graph(Session& session, const GraphBuildArguments& arguments) 
 ExitCode run_planned_build(Session& session, const GraphBuildArguments& arguments) {
   check_output("graph build", arguments.output, {arguments.base});
   const Clock::time_point start = Clock::now();
-  ProgressBar bar(choose_progress_style(session.quiet), "graph build", "ms of the plan", 0);
+  ProgressBar bar(choose_progress_style(session.quiet), "graph build");
   const Context context = open_context(arguments.machine, bar, arguments.seed);
   const Plan plan = make_plan("graph build", context, arguments);
   TaskLog log(session, bar);

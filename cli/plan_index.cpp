@@ -60,7 +60,7 @@ ExitCode run_planned_build(Session& session, const IndexBuildArguments& argument
   check_index_output(arguments.output);
   check_output("build", arguments.output, {arguments.base});
   const Clock::time_point start = Clock::now();
-  ProgressBar bar(choose_progress_style(session.quiet), "build", "ms of the plan", 0);
+  ProgressBar bar(choose_progress_style(session.quiet), "build");
   const Context context = open_context(arguments.machine, bar, arguments.seed);
   const Plan plan = make_plan("build", context, arguments);
   TaskLog log(session, bar);

@@ -59,9 +59,10 @@ void ProgressBar::update(std::uint64_t done, std::uint64_t total) {
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const double fraction = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
   const int percent = static_cast<int>(std::floor(fraction * 100));
+  const std::string rate =
+      unit_.empty() ? "" : fmt::format("{} {}/s  ", format_count(fraction * units_ / elapsed), unit_);
   const std::string numbers =
-      fmt::format("{:3} %  {} {}/s  {} left", percent, format_count(fraction * units_ / elapsed), unit_,
-                  format_duration(elapsed / fraction - elapsed));
+      fmt::format("{:3} %  {}{} left", percent, rate, format_duration(elapsed / fraction - elapsed));
   if (style_ == ProgressStyle::lines) {
     next_ = now + line_interval;
     write_stderr(fmt::format("nearwise: {} {}\n", operation_, numbers));

@@ -24,8 +24,8 @@ ProgressStyle choose_progress_style(bool quiet);
 
 class ProgressBar {
  public:
-  // The rate is given in `unit`s per second, of which the whole work has `units`.
-  ProgressBar(ProgressStyle style, std::string operation, std::string unit, std::uint64_t units);
+  // The rate is given in `unit`s per second, of which the whole work has `units`; there is none without a unit.
+  ProgressBar(ProgressStyle style, std::string operation, std::string unit = {}, std::uint64_t units = 0);
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
   ~ProgressBar() { finish(); }
