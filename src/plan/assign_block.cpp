@@ -7,6 +7,7 @@
 #include "ops/finite_rows.h"
 #include "plan/cell_search.h"
 #include "plan/graph_work.h"
+#include "plan/group_vectors.h"
 #include "plan/trained_cells.h"
 
 namespace nearwise::plan {
@@ -21,7 +22,8 @@ void assign_block(const Context& context, const GraphWork& work, std::size_t pas
   const std::size_t overlap = trained.rule.overlap;
   MemoryBudget& budget = *context.state().budget;
   Buffer<std::uint32_t> cells(budget, rows.rows() * overlap);
-  CellSearch(context, work, trained.centroids).find(rows, trained.rule, cells.span());
+  CellSearch(context, trained.centroids, trained.regions, metric_of_cells(work.options.metric))
+      .find(rows, trained.rule, cells.span());
   // From here on by their places in the order of groups.
   std::vector<std::uint32_t> place_of(trained.centroids.rows());
   for (std::uint32_t place = 0; place < place_of.size(); ++place) place_of[trained.order(place, 0)] = place;
@@ -50,6 +52,7 @@ void assign_block(const Context& context, const GraphWork& work, std::size_t pas
                        MatrixView<const std::uint64_t>(group_ends.data(), group_ends.size(), 1));
   writer.write_section("rows", MatrixView<const std::uint32_t>(sorted_rows.data(), sorted_rows.size(), 1));
   writer.write_section("cells", MatrixView<const std::uint32_t>(sorted_cells.data(), sorted_cells.size(), 1));
+  if (work.shape.groups > 1) write_vectors(context, rows, first_row, sorted_rows.span(), group_ends, writer);
   writer.commit();
 }
 

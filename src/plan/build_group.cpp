@@ -10,7 +10,6 @@
 #include "backend/context_state.h"
 #include "graph/recall_sample.h"
 #include "io/container_writer.h"
-#include "plan/gather_rows.h"
 #include "plan/graph_work.h"
 #include "plan/group_rows.h"
 #include "plan/trained_cells.h"
@@ -67,10 +66,7 @@ void build_group(const Context& context, const GraphWork& work, std::size_t pass
   ContainerWriter writer(work.file_of(build_name(pass, group)), "graph_group");
   std::size_t count = 0;
   for (; batches.next(); ++count) {
-    const Buffer<std::byte> gathered =
-        gather_rows(context, work, batches.rows().size(), [&, by_row = batches.by_row()](std::size_t i) {
-          return PlacedRow{.row = batches.rows()[by_row[i]], .place = by_row[i]};
-        });
+    const Buffer<std::byte> gathered = batches.gather();
     const RowsView rows(gathered.data(), work.shape.type, batches.rows().size(), work.shape.dim,
                         work.shape.row_bytes());
     const Reservation result(*context.state().budget,

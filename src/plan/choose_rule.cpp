@@ -16,7 +16,8 @@ namespace {
 constexpr double margin = 0.05;
 // Each with any number of cells. On the synthetic set (1M x 128) a recall of 0.955 takes 2.1 cells per row with a reach of 1.4,
 // and 2.9 without one that matters.
-constexpr std::array reaches = {1.1, 1.2, 1.3, 1.4, 1.5, 1.7, 2.0, 3.0};
+constexpr std::array<double, CellRule::reaches> reaches = {1.1, 1.2,  1.3, 1.4,  1.5, 1.6,
+                                                           1.7, 1.85, 2.0, 2.25, 2.5, 3.0};
 
 // What every rule would do for the sample.
 class Foresight {

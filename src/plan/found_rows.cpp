@@ -51,12 +51,15 @@ FoundRows::FoundRows(const GraphWork& work, std::size_t pass, std::size_t first_
       const auto first = static_cast<std::size_t>(begin - all.begin());
       const auto of_block = static_cast<std::size_t>(end - begin);
       if (of_block == 0) continue;
-      const auto ids = section("ids").rows<std::uint32_t>();
-      const auto distances = section("distances").rows<float>();
-      check_lists(reader, ids, distances, rows.rows(), work);
-      runs_.push_back({.rows = all.subspan(first, of_block),
-                       .ids = ids.slice(first, of_block),
-                       .distances = distances.slice(first, of_block)});
+      for (const char* const name : {"ids", "distances"})
+        if (section(name).info().rows != all.size())
+          fail(ErrorCode::corrupt, "{}: {} lists expected, {} found", reader.source(), all.size(),
+               section(name).info().rows);
+      // No more than the block's part is read, and verified: all blocks look at all groups.
+      const auto ids = section("ids").rows<std::uint32_t>(first, of_block);
+      const auto distances = section("distances").rows<float>(first, of_block);
+      check_lists(reader, ids, distances, of_block, work);
+      runs_.push_back({.rows = all.subspan(first, of_block), .ids = ids, .distances = distances});
     }
   }
 }

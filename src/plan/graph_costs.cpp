@@ -6,6 +6,7 @@
 #include "core/progress.h"
 #include "graph/row_sample.h"
 #include "nearwise/exact.h"
+#include "plan/cell_regions.h"
 
 namespace nearwise::plan {
 namespace {
@@ -16,10 +17,11 @@ std::uint64_t as_bytes(double bytes) { return static_cast<std::uint64_t>(std::ce
 // Groups in which a row is, and cells, on average: guesses, before a sample has told (docs/scale.md has what was seen).
 double copies(const GraphShape& shape) { return shape.groups == 1 ? 1 : 2.5; }
 double usual_overlap(const GraphShape& shape) { return std::min(4.0, as_double(shape.overlap)); }
-// Beyond some thousands an inverted file is asked, of whose lists a row looks at some.
+// Beyond some thousands, regions and the cells near one, each of which is near some.
+constexpr double usual_regions_of_cell = 8;
 double searched_cells(const GraphShape& shape) {
-  return std::min(as_double(shape.cells),
-                  as_double(shape.searched_cells) + 40 * std::sqrt(as_double(shape.cells)));
+  if (!shape.has_regions()) return as_double(shape.cells);
+  return (1 + usual_regions_of_cell) * as_double(Regions::most_regions(shape.cells));
 }
 // A pair of a cell takes so many times as long as one of exact search (graph/builder.cpp).
 constexpr double cell_pair = 2;
@@ -76,6 +78,9 @@ PlannedTask cost_of_assign(const GraphShape& shape, const GraphCosts& costs, std
   PlannedTask task;
   task.read_bytes = rows * shape.row_bytes() + shape.cells * shape.dim * sizeof(float);
   task.written_bytes = rows * shape.overlap * 2 * sizeof(std::uint32_t) + 4 * file_bytes;
+  if (shape.groups > 1)
+    task.written_bytes +=
+        as_bytes(copies(shape) * as_double(rows * (shape.row_bytes() + sizeof(std::uint32_t))));
   task.seconds = costs.pair * as_double(rows) * searched_cells(shape);
   return task;
 }

@@ -11,6 +11,7 @@
 #include "plan/graph_costs.h"
 #include "plan/graph_tasks.h"
 #include "plan/graph_work.h"
+#include "plan/group_rows.h"
 #include "plan/input_checksum.h"
 #include "plan/pair_work.h"
 #include "plan/plan_state.h"
@@ -20,7 +21,7 @@ namespace plan {
 namespace {
 
 // Another number, where other work is done for the same options.
-constexpr int version_of_work = 2;
+constexpr int version_of_work = 3;
 
 void check(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
   require(context.place().kind == DeviceKind::cpu, "plan_graph: a context on the host expected, given {}",
@@ -52,16 +53,24 @@ void add_pass(GraphTasks& tasks, const Context& context, const GraphWork& work, 
   tasks.add(train_name(pass), std::move(before), train_memory(context, shape, work.options),
             cost_of_train(shape, costs, degree),
             [pass](const Context& own, const GraphWork& of) { train_cells(own, of, pass); });
-  for (std::size_t block = 0; block < shape.blocks; ++block)
-    tasks.add(assign_name(pass, block), {train_name(pass)}, assign_memory(shape),
-              cost_of_assign(shape, costs, block),
-              [pass, block](const Context& own, const GraphWork& of) { assign_block(own, of, pass, block); });
+  for (std::size_t block = 0; block < shape.blocks; ++block) {
+    // Where there are groups it has vectors, too: room that is not needed any more when all are built.
+    tasks
+        .add(assign_name(pass, block), {train_name(pass)}, assign_memory(shape),
+             cost_of_assign(shape, costs, block),
+             [pass, block](const Context& own, const GraphWork& of) { assign_block(own, of, pass, block); })
+        .passing = shape.groups > 1;
+  }
   auto assigned = names(shape.blocks, [&](std::size_t block) { return assign_name(pass, block); });
   assigned.push_back(train_name(pass));
   const std::uint64_t memory_of_build = build_memory(context, shape, work.options);
   for (std::size_t group = 0; group < shape.groups; ++group)
-    tasks.add(build_name(pass, group), assigned, memory_of_build, cost_of_build(shape, costs, degree),
-              [pass, group](const Context& own, const GraphWork& of) { build_group(own, of, pass, group); });
+    tasks
+        .add(build_name(pass, group), assigned, memory_of_build, cost_of_build(shape, costs, degree),
+             [pass, group](const Context& own, const GraphWork& of) { build_group(own, of, pass, group); })
+        .read_ahead = [of = tasks.work(), pass, group](const std::stop_token& stop) {
+      ask_for_group(*of, pass, group, stop);
+    };
   const auto built = names(shape.groups, [&](std::size_t group) { return build_name(pass, group); });
   for (std::size_t block = 0; block < shape.blocks; ++block) {
     std::vector<std::string> after = built;

@@ -8,6 +8,7 @@
 #include "graph/cells.h"
 #include "graph/row_sample.h"
 #include "ops/memory_limit.h"
+#include "plan/cell_search.h"
 #include "plan/graph_work.h"
 
 namespace nearwise::plan {
@@ -19,8 +20,10 @@ constexpr std::size_t rows_per_cell = 32;
 // empty, where it is more batches are cut.
 constexpr double most_copies = 4;
 constexpr std::size_t least_block_rows = 1024;
+// A task of fewer rows takes hundredths of a second: less than a cluster needs to begin it.
+constexpr std::size_t few_block_rows = std::size_t{1} << 16;
 constexpr std::size_t most_block_rows = std::size_t{1} << 20;
-constexpr std::size_t usual_blocks = 32;
+constexpr std::size_t usual_blocks = 8;
 constexpr std::size_t most_measured_rows = 10'000;
 
 std::uint64_t batch_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options,
@@ -46,10 +49,9 @@ std::size_t batch_by_limit(const GraphShape& shape, const GraphPlanOptions& opti
   return limit <= fixed ? 0 : (limit - fixed) / of_row;
 }
 
-// Of CellSearch: centroids, copied where there is an index, and packed, the rows of a search, and their answers.
-std::uint64_t cell_search_memory(const GraphShape& shape, std::size_t tile) {
-  return 2 * shape.cells * shape.dim * sizeof(float) + tile * shape.overlap * (sizeof(Id) + sizeof(float)) +
-         (shape.cells + tile) * (shape.dim * sizeof(float) + 1024) + search_bytes;
+std::uint64_t cell_search_memory(const GraphShape& shape, std::size_t rows) {
+  return shape.cells * shape.dim * sizeof(float) +
+         CellSearch::bytes(shaped(shape, rows), shape.cells, shape.has_regions(), shape.overlap);
 }
 
 }  // namespace
@@ -70,15 +72,16 @@ std::uint64_t train_memory(const Context& context, const GraphShape& shape, cons
   const std::size_t foreseen =
       std::min(GraphShape::foreseen_rows(options.degree), shape.measured_rows) * (options.degree + 1);
   const std::size_t weighed = std::min(shape.sampled_rows, GraphShape::weighed_rows);
-  // What every one of 8 reaches would do for each neighbour of the sample, and a number for each of its rows.
-  const std::uint64_t foresight = 8 * shape.measured_rows * (options.degree + sizeof(std::size_t));
+  // What every reach would do for each neighbour of the sample, and a number for each of its rows.
+  const std::uint64_t foresight =
+      CellRule::reaches * shape.measured_rows * (options.degree + sizeof(std::size_t));
   const std::uint64_t choosing =
       measure_memory(shape, options) + foresight +
-      std::max(foreseen, weighed) * (shape.row_bytes() + shape.overlap * sizeof(std::uint32_t));
+      std::max(foreseen, weighed) * (shape.row_bytes() + shape.overlap * (sizeof(Id) + sizeof(float)));
+  const std::uint64_t regions =
+      shape.has_regions() ? Regions::bytes(context, shape.cells, shape.dim, shape.overlap) : 0;
   return graph::RowSample::bytes(sample, shape.sampled_rows) + shape.cells * shape.dim * sizeof(float) +
-         std::max(training,
-                  choosing + cell_search_memory(
-                                 shape, std::max(foreseen, std::min(GraphShape::tile_rows, weighed))));
+         std::max({training, regions, choosing + cell_search_memory(shape, std::max(foreseen, weighed))});
 }
 
 std::uint64_t assign_memory(const GraphShape& shape) {
@@ -118,7 +121,8 @@ GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPla
   const std::size_t affordable = limit / 6 / std::max<std::size_t>(1, shape.row_bytes());
   shape.sampled_rows =
       std::min(shape.rows, std::max(shape.cells, std::min(shape.cells * rows_per_cell, affordable)));
-  shape.block_rows = std::clamp(divide_up(shape.rows, usual_blocks), least_block_rows, most_block_rows);
+  shape.block_rows = std::clamp(divide_up(shape.rows, usual_blocks), few_block_rows, most_block_rows);
+  shape.block_rows = std::min(shape.block_rows, shape.rows);
   while (assign_memory(shape) > limit && shape.block_rows / 2 >= least_block_rows) shape.block_rows /= 2;
   shape.blocks = divide_up(shape.rows, shape.block_rows);
 

@@ -36,8 +36,8 @@ struct GraphShape {
   std::size_t block_rows = 0;
   std::size_t blocks = 1;
   std::size_t measured_rows = 0;
-  // Up to here cells are compared one by one; of more an inverted file is made.
-  std::size_t searched_cells = 4096;
+  // Up to here rows are compared with all cells; of more, with those of regions.
+  std::size_t compared_cells = 4096;
   graph::Tuning tuning;
 
   // Rows whose cells are searched at a time.
@@ -49,6 +49,7 @@ struct GraphShape {
   // By which the sizes of groups are told.
   static constexpr std::size_t weighed_rows = std::size_t{1} << 16;
 
+  bool has_regions() const { return cells > compared_cells; }
   std::size_t row_bytes() const { return dim * element_size(type); }
   std::size_t first_row(std::size_t block) const { return block * block_rows; }
   std::size_t rows_of(std::size_t block) const { return std::min(block_rows, rows - first_row(block)); }

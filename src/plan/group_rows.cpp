@@ -1,12 +1,15 @@
 #include "plan/group_rows.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cstring>
 
 #include "backend/context_state.h"
 #include "core/check.h"
 #include "core/checked.h"
 #include "graph/cells.h"
+#include "io/read_ahead.h"
+#include "plan/gather_rows.h"
+#include "plan/group_vectors.h"
 
 namespace nearwise::plan {
 namespace {
@@ -23,8 +26,33 @@ void clear(std::span<std::uint64_t> bits, std::uint32_t row) {
 
 }  // namespace
 
+void ask_for_group(const GraphWork& work, std::size_t pass, std::size_t group, const std::stop_token& stop) {
+  for (std::size_t block = 0; block < work.shape.blocks && !stop.stop_requested(); ++block) {
+    const auto file = work.file_of(assign_name(pass, block));
+    if (!std::filesystem::exists(file)) continue;  // the last of them may be in the making
+    const ContainerReader reader = ContainerReader::open(file);
+    const auto ask = [&](const char* name, const char* ends_name) {
+      const auto ends = reader.section(ends_name).rows<std::uint64_t>();
+      const container::Section& section = reader.section(name).info();
+      if (group >= ends.rows() || section.rows == 0) return;  // whoever reads it says so
+      const std::uint64_t row_bytes = section.bytes / section.rows;
+      const std::uint64_t begin = std::min(section.rows, group == 0 ? 0 : ends(group - 1, 0));
+      const std::uint64_t end = std::clamp(ends(group, 0), begin, section.rows);
+      ask_for(reader.unverified_bytes(section).data() + begin * row_bytes, (end - begin) * row_bytes, stop);
+    };
+    ask("rows", "group_ends");
+    ask("cells", "group_ends");
+    if (work.shape.groups == 1) continue;
+    ask("vector_rows", "vector_ends");
+    ask("vectors", "vector_ends");
+  }
+}
+
 GroupRows::GroupRows(const Context& context, const GraphWork& work, std::size_t pass, std::size_t group)
-    : context_(context), most_rows_(std::min(work.shape.batch_rows, work.shape.rows)) {
+    : context_(context),
+      work_(work),
+      group_(group),
+      most_rows_(std::min(work.shape.batch_rows, work.shape.rows)) {
   std::uint64_t members = 0;
   for (std::size_t block = 0; block < work.shape.blocks; ++block) {
     ContainerReader reader = ContainerReader::open(work.file_of(assign_name(pass, block)));
@@ -32,9 +60,10 @@ GroupRows::GroupRows(const Context& context, const GraphWork& work, std::size_t 
     if (group >= ends.rows()) fail(ErrorCode::corrupt, "{}: group {} is missing", reader.source(), group);
     const std::uint64_t begin = group == 0 ? 0 : ends(group - 1, 0);
     const std::uint64_t end = ends(group, 0);
-    const std::uint64_t all = reader.section("rows").rows<std::uint32_t>().rows();
+    // Of the sections no more is read, and verified, than the group's part: all groups look at all blocks.
+    const std::uint64_t all = reader.section("rows").info().rows;
     if (begin > end || end > all || all > work.shape.rows_of(block) * work.shape.overlap ||
-        reader.section("cells").rows<std::uint32_t>().rows() != all)
+        reader.section("cells").info().rows != all)
       fail(ErrorCode::corrupt, "{}: rows {} to {} of {} expected in group {}", reader.source(), begin, end,
            all, group);
     const std::uint64_t count = end - begin;
@@ -98,6 +127,34 @@ bool GroupRows::next() {
   return true;
 }
 
+Buffer<std::byte> GroupRows::gather() const {
+  const auto by_row = this->by_row();
+  if (work_.shape.groups == 1)
+    return gather_rows(context_, work_, by_row.size(), [&](std::size_t i) -> PlacedRow {
+      return {.row = rows()[by_row[i]], .place = by_row[i]};
+    });
+  const std::size_t row_bytes = work_.shape.row_bytes();
+  Buffer<std::byte> gathered(*context_.state().budget, by_row.size() * row_bytes);
+  // Block by block: both have their rows in ascending order, and a batch may have some of the group's only.
+  context_.state().threads->for_each(parts_.size(), [&](std::size_t block) {
+    context_.state().cancel.check();
+    const GroupVectors own(work_, parts_[block].reader, group_);
+    const auto row_at = [&](std::uint32_t place) { return std::size_t{rows_[place]}; };
+    const std::size_t first = work_.shape.first_row(block);
+    auto place = std::ranges::lower_bound(by_row, first, {}, row_at);
+    const auto end = std::ranges::lower_bound(by_row, first + work_.shape.rows_of(block), {}, row_at);
+    for (std::size_t i = 0; i < own.rows.size() && place != end; ++i) {
+      if (own.rows[i] != rows_[*place]) continue;
+      std::memcpy(gathered.data() + *place * row_bytes, own.vectors + i * row_bytes, row_bytes);
+      ++place;
+    }
+    if (place != end)
+      fail(ErrorCode::corrupt, "{}: row {} of group {} has no vector", parts_[block].reader.source(),
+           rows_[*place], group_);
+  });
+  return gathered;
+}
+
 // Rows get their places, and members become places.
 void GroupRows::number_rows() {
   const std::span<std::uint32_t> members = members_.span().first(ends_.back());
@@ -113,14 +170,17 @@ void GroupRows::number_rows() {
   for (const std::uint32_t row : members) take(row);
   NEARWISE_ASSERT(place == count_);
 
-  const std::span<std::uint32_t> by_row = by_row_.span().first(count_);
-  std::iota(by_row.begin(), by_row.end(), 0U);
-  std::ranges::sort(by_row, {}, [&](std::uint32_t at) { return rows_[at]; });
+  // Rows, and their places in the lower half.
+  Buffer<std::uint64_t> placed(*context_.state().budget, count_);
+  for (std::uint32_t at = 0; at < count_; ++at) placed[at] = std::uint64_t{rows_[at]} << 32 | at;
+  std::ranges::sort(placed.span());
+  std::ranges::transform(placed.span(), by_row_.data(),
+                         [](std::uint64_t both) { return static_cast<std::uint32_t>(both); });
   context_.state().threads->for_each(divide_up(members.size(), task_members), [&](std::size_t task) {
     context_.state().cancel.check();
     for (std::size_t i = task * task_members; i < std::min(members.size(), (task + 1) * task_members); ++i)
-      members[i] =
-          *std::ranges::lower_bound(by_row, members[i], {}, [&](std::uint32_t at) { return rows_[at]; });
+      members[i] = static_cast<std::uint32_t>(
+          *std::ranges::lower_bound(placed.span(), std::uint64_t{members[i]} << 32));
   });
 }
 

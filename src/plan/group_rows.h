@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "backend/groups.h"
@@ -17,8 +18,12 @@
 
 namespace nearwise::plan {
 
+// Asks the system for what GroupRows will read.
+void ask_for_group(const GraphWork& work, std::size_t pass, std::size_t group, const std::stop_token& stop);
+
 class GroupRows {
  public:
+  // The work must outlive it.
   GroupRows(const Context& context, const GraphWork& work, std::size_t pass, std::size_t group);
 
   // Makes the next batch; false where there is none.
@@ -28,6 +33,8 @@ class GroupRows {
   std::span<const std::uint32_t> rows() const { return rows_.span().first(count_); }
   // Those at the first places, whose nearest cell is here.
   std::size_t nearest_rows() const { return nearest_rows_; }
+  // [rows, row_bytes] the vectors at the places of the batch. Throws Error(corrupt).
+  Buffer<std::byte> gather() const;
   // Places in the order of their rows' numbers.
   std::span<const std::uint32_t> by_row() const { return by_row_.span().first(count_); }
   Groups pieces() const { return {members_.span().first(ends_.empty() ? 0 : ends_.back()), ends_, fresh_}; }
@@ -47,6 +54,8 @@ class GroupRows {
   void number_rows();
 
   const Context context_;
+  const GraphWork& work_;
+  const std::size_t group_;
   const std::size_t most_rows_;
   std::vector<Part> parts_;
   Buffer<std::uint64_t> seen_;  // a bit for every row of the file

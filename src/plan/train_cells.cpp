@@ -49,7 +49,11 @@ void train_cells(const Context& context, const GraphWork& work, std::size_t pass
   const graph::RowSample sample(context, file.rows(), work.shape.sampled_rows,
                                 graph::random_stream(context.seed(), graph::Draw::cell_rows, pass));
   const Matrix<float> centroids = train(context, work, sample.view());
-  const CellSearch search(context, work, centroids);
+  const Metric metric = metric_of_cells(work.options.metric);
+  const Regions regions = work.shape.has_regions()
+                              ? Regions::make(context, centroids, sample.view(), work.shape.overlap, metric)
+                              : Regions{.centres = Matrix<float>(0, work.shape.dim), .ends = {}, .cells = {}};
+  const CellSearch search(context, centroids, regions.view(), metric);
   const ChosenRule chosen = choose_rule(context, work, pass, search);
   const CellGroups groups = group(context, work, sample.view(), centroids, search, chosen.rule);
 
@@ -62,6 +66,9 @@ void train_cells(const Context& context, const GraphWork& work, std::size_t pass
                        MatrixView<const std::uint64_t>(groups.ends.data(), groups.ends.size(), 1));
   writer.write_section("order", MatrixView<const std::uint32_t>(groups.order.data(), groups.order.size(), 1));
   writer.write_section("centroids", MatrixView<const float>(centroids));
+  writer.write_section("regions", regions.view().centres);
+  writer.write_section("region_ends", regions.view().ends);
+  writer.write_section("region_cells", regions.view().cells);
   writer.commit();
 }
 

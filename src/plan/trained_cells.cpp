@@ -8,10 +8,32 @@
 #include "core/check.h"
 
 namespace nearwise::plan {
+namespace {
+
+void check_regions(const GraphWork& work, const ContainerReader& reader, const RegionsView& regions) {
+  const std::size_t most = work.shape.has_regions() ? Regions::most_regions(work.shape.cells) : 0;
+  const std::span<const std::uint64_t> ends(regions.ends.data(), regions.ends.rows());
+  if (regions.size() > most || (most != 0 && regions.size() == 0) ||
+      regions.centres.cols() != work.shape.dim || ends.size() != regions.size() || regions.ends.cols() != 1 ||
+      regions.cells.cols() != 1 || (ends.empty() ? 0 : ends.back()) != regions.cells.rows())
+    fail(ErrorCode::corrupt, "{}: {} regions with {} cells, at most {} regions expected", reader.source(),
+         regions.size(), regions.cells.rows(), most);
+  for (std::size_t region = 0; region < ends.size(); ++region)
+    if (ends[region] <= (region == 0 ? 0 : ends[region - 1]) ||
+        regions.cells_of(region).size() > Regions::most_near(work.shape.cells))
+      fail(ErrorCode::corrupt, "{}: region {} ends at cell {}", reader.source(), region, ends[region]);
+  if (std::any_of(regions.cells.data(), regions.cells.data() + regions.cells.rows(),
+                  [&](std::uint32_t cell) { return cell >= work.shape.cells; }))
+    fail(ErrorCode::corrupt, "{}: a region has a number that is no cell", reader.source());
+}
+
+}  // namespace
 
 TrainedCells::TrainedCells(const GraphWork& work, std::size_t pass)
     : reader(ContainerReader::open(work.file_of(train_name(pass)))),
       centroids(reader.section("centroids").rows<float>()),
+      regions{reader.section("regions").rows<float>(), reader.section("region_ends").rows<std::uint64_t>(),
+              reader.section("region_cells").rows<std::uint32_t>()},
       order(reader.section("order").rows<std::uint32_t>()),
       ends_of_groups(reader.section("group_ends").rows<std::uint64_t>()) {
   try {
@@ -34,6 +56,7 @@ TrainedCells::TrainedCells(const GraphWork& work, std::size_t pass)
       fail(ErrorCode::corrupt, "{}: cell {} is at no place of its own", reader.source(), cell);
     seen[cell] = true;
   }
+  check_regions(work, reader, regions);
   const std::span<const std::uint64_t> ends(ends_of_groups.data(), ends_of_groups.rows());
   if (centroids.cols() != work.shape.dim || order.cols() != 1 || ends_of_groups.cols() != 1 ||
       !std::ranges::is_sorted(ends) || ends.back() != order.rows())

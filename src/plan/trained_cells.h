@@ -15,7 +15,8 @@ struct TrainedCells {
   TrainedCells(const GraphWork& work, std::size_t pass);
 
   ContainerReader reader;
-  MatrixView<const float> centroids;               // as they were when the rule was chosen
+  MatrixView<const float> centroids;  // as they were when the rule was chosen
+  RegionsView regions;
   MatrixView<const std::uint32_t> order;           // [cells, 1] group by group
   MatrixView<const std::uint64_t> ends_of_groups;  // [groups, 1] in the order
   CellRule rule;

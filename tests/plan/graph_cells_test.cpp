@@ -1,4 +1,4 @@
-// The cells of a plan: as few of a row as are foreseen to be enough, found one by one or by an inverted file.
+// The cells of a plan: as few of a row as are foreseen to be enough, found among all or among those near a region.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,13 +44,13 @@ class GraphCells : public ::testing::Test {
   }
 
   static double cells_per_row(const GraphWork& work) {
-    std::uint64_t members = 0;
-    for (std::size_t block = 0; block < work.shape.blocks; ++block)
-      members += ContainerReader::open(work.file_of(assign_name(0, block)))
-                     .section("rows")
-                     .rows<std::uint32_t>()
-                     .rows();
-    return static_cast<double>(members) / static_cast<double>(work.shape.rows);
+    const TrainedCells trained(work, 0);
+    const VectorFile file = work.open();
+    std::vector<std::uint32_t> cells(work.shape.rows * trained.rule.overlap);
+    CellSearch(context(), trained.centroids, trained.regions, metric_of_cells(work.options.metric))
+        .find(file.rows(), trained.rule, cells);
+    return static_cast<double>(cells.size() - static_cast<std::size_t>(std::ranges::count(cells, no_row))) /
+           static_cast<double>(work.shape.rows);
   }
 
   const TemporaryFolder folder;
@@ -76,45 +76,57 @@ TEST_F(GraphCells, NoMoreThanTheRecallTakes) {
   EXPECT_LT(before, 0.8 * static_cast<double>(work("any").shape.overlap));
 }
 
-TEST_F(GraphCells, AnInvertedFileFindsThem) {
+TEST_F(GraphCells, RegionsFindThem) {
   const support::Rows rows(support::generate(support::Kind::normal, 40'000, 8, 3), ElementType::f32);
-  make_file(rows);
   const Matrix<float> centroids = [&] {
     Matrix<float> some(400, 8);
     for (std::size_t i = 0; i < 400; ++i) std::memcpy(some.row(i).data(), rows.view().row(i * 100), 32);
     return some;
   }();
-  GraphWork own = work("work");
   const Context context = this->context();
   constexpr std::size_t overlap = 4;
+  const Metric metric = Metric::sqeuclidean;
   const RowsView some = rows.view().slice(0, 5000);
-  std::vector<std::uint32_t> exact(5000 * overlap);
-  std::vector<std::uint32_t> found(5000 * overlap);
-  own.shape.searched_cells = 400;
-  CellSearch(context, own, centroids).find(some, {.overlap = overlap, .reach = 3}, exact);
-  own.shape.searched_cells = 50;
-  CellSearch(context, own, centroids).find(some, {.overlap = overlap, .reach = 3}, found);
-  const Neighbors nearest = knn(context, some, centroids, 1);
+  const Regions regions = Regions::make(context, centroids, rows.view().slice(5000, 3000), overlap, metric);
+  ASSERT_GT(regions.centres.rows(), 10U);
+  const Neighbors exact = CellSearch(context, centroids, {}, metric).nearest(some, overlap);
+  const Neighbors found = CellSearch(context, centroids, regions.view(), metric).nearest(some, overlap);
+  const Neighbors expected = knn(context, some, centroids, overlap);
   std::size_t same = 0;
-  std::size_t all = 0;
   for (std::size_t row = 0; row < 5000; ++row) {
-    EXPECT_EQ(exact[row * overlap], static_cast<std::uint32_t>(nearest.ids(row, 0)));
-    const auto of_row = std::span(found).subspan(row * overlap, overlap);
-    EXPECT_NE(of_row[0], no_row);
+    EXPECT_TRUE(std::ranges::equal(exact.ids.row(row), expected.ids.row(row)));
+    for (const Id cell : exact.ids.row(row))
+      same += std::ranges::count(found.ids.row(row), cell) != 0 ? 1 : 0;
+    // Those that are found are at their distances, in the order of them.
+    EXPECT_TRUE(std::ranges::is_sorted(found.distances.row(row)));
     for (std::size_t i = 0; i < overlap; ++i) {
-      const std::uint32_t cell = exact[row * overlap + i];
-      all += cell != no_row ? 1 : 0;
-      same += cell != no_row && std::ranges::find(of_row, cell) != of_row.end() ? 1 : 0;
+      if (found.ids(row, i) != expected.ids(row, i)) continue;
+      EXPECT_EQ(found.distances(row, i), expected.distances(row, i));
     }
   }
-  EXPECT_NE(exact, found);  // or there was no inverted file
-  EXPECT_GT(static_cast<double>(same), 0.85 * static_cast<double>(all));
+  EXPECT_LT(same, 5000 * overlap);  // or rows looked at all cells
+  EXPECT_GT(static_cast<double>(same), 0.94 * 5000 * overlap);
 }
 
-TEST_F(GraphCells, PlansWithAnInvertedFileReachTheRecall) {
+TEST_F(GraphCells, EveryRegionHasCells) {
+  // Cells that are all the same: but one region is nobody's nearest.
+  Matrix<float> centroids(300, 4);
+  std::fill_n(centroids.data(), 1200, 0.5F);
+  const support::Rows rows(support::generate(support::Kind::normal, 1000, 4, 3), ElementType::f32);
+  const Regions regions = Regions::make(context(), centroids, rows.view(), 3, Metric::sqeuclidean);
+  ASSERT_GE(regions.centres.rows(), 1U);
+  for (std::size_t region = 0; region < regions.centres.rows(); ++region)
+    EXPECT_FALSE(regions.view().cells_of(region).empty());
+  std::vector<std::uint32_t> cells(3000);
+  CellSearch(context(), centroids, regions.view(), Metric::sqeuclidean)
+      .find(rows.view(), {.overlap = 3, .reach = 2}, cells);
+  for (const std::uint32_t cell : cells) EXPECT_LT(cell, 300U);
+}
+
+TEST_F(GraphCells, PlansWithRegionsReachTheRecall) {
   make_file(support::Rows(support::generate(support::Kind::normal, 40'000, 8, 3), ElementType::f32));
   GraphWork own = work("work");
-  own.shape.searched_cells = 50;
+  own.shape.compared_cells = 50;
   ASSERT_GT(own.shape.cells, 100U);
   const Plan plan = plan_of(context(), own);
   for (const PlannedTask& task : plan.tasks()) {
