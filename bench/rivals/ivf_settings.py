@@ -10,7 +10,7 @@ import numpy
 from ivf_libraries import build
 
 # Of a library the fastest settings of the first pass, which are tried with all queries.
-NEAR = 3
+NEAR = 5
 # Steps of the grid that some queries may have found too few.
 MORE_STEPS = 3
 

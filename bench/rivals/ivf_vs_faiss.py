@@ -22,8 +22,8 @@ from ivf_settings import Settings, recall, time_one_by_one
 
 import nearwise
 
-# Of all libraries the fastest settings that reach a target; so many are tried one query at a time.
-FINALISTS = 3
+# Of all libraries the fastest settings that reach a target; so many are timed again.
+FINALISTS = 5
 
 
 class Data:
@@ -109,15 +109,17 @@ def latency(options, data):
     for target in options.targets:
         chosen = {}
         for name, found in settings.fastest(target).items():
-            trials = []
-            for threads in sorted({1, options.threads}):
-                for setting in found[:FINALISTS]:
-                    library = settings.library(setting)
-                    library.use_threads(threads)
-                    queries = library.queries
-                    few = time_one_by_one(library, queries[:200], setting)
-                    trials.append((few["p50_us"], threads, setting, library))
-            _, threads, setting, library = min(trials, key=lambda trial: trial[0])
+            # One look is noisy here, too: twice in turn, and the better counts.
+            trials = {}
+            for _ in range(2):
+                for threads in sorted({1, options.threads}):
+                    for number, setting in enumerate(found[:FINALISTS]):
+                        library = settings.library(setting)
+                        library.use_threads(threads)
+                        few = time_one_by_one(library, library.queries[:200], setting)["p50_us"]
+                        trials[threads, number] = min(few, trials.get((threads, number), few))
+            threads, number = min(trials, key=trials.get)
+            setting, library = found[number], settings.library(found[number])
             library.use_threads(threads)
             chosen[name] = setting | {"threads": threads} | time_one_by_one(library, library.queries[:2000], setting)
         rivals = [each for name, each in chosen.items() if name != "nearwise"]
@@ -147,7 +149,7 @@ def main():
     parser.add_argument("--rivals", nargs="*", choices=RIVALS, default=list(RIVALS))
     parser.add_argument("--iterations", type=int, default=10)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
     faiss.omp_set_num_threads(options.threads)
     data = Data(options)
