@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from nearwise.cluster._sharded import Place, Sharded
 
 _MOST_BLOCK_QUERIES = 8192
-_LEAST_BLOCK_QUERIES = 1024  # the more queries at once, the less time each of them takes; from here on hardly less
 _BLOCKS_AHEAD = 2  # for each replica: one to work at, one that waits, so that none is idle while answers are joined
 
 
@@ -45,9 +44,8 @@ class Batch:
         self._count = len(queries)
         replicas = max(1, *(len(sharded.living(shard)) for shard in range(sharded.shards)))
         self._ahead = _BLOCKS_AHEAD * replicas
-        # Two blocks for each replica, unless they are small: the answers of one are sent while the other is searched.
-        shared = min(_MOST_BLOCK_QUERIES, -(-self._count // (_BLOCKS_AHEAD * replicas)))
-        self._size = block_queries or max(shared, min(_LEAST_BLOCK_QUERIES, -(-self._count // replicas)), 1)
+        # One for each replica: the more queries at once, the less time each of them takes, as every list is unpacked once for all.
+        self._size = block_queries or max(1, min(_MOST_BLOCK_QUERIES, -(-self._count // replicas)))
         self._queries = ray.put(queries)  # once for each machine, whatever the number of blocks
         self._pending: dict[Any, _Call] = {}
         self._answers: dict[int, dict[int, Neighbors]] = {}  # of blocks that are not complete, by part

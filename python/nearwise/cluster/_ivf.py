@@ -67,8 +67,8 @@ class ShardedIvf(Sharded):
         probes : int
             Lists to look at. 0: the number that the first file's index has.
         block_queries : int
-            Queries that are sent at once; what a process that dies has lost is at most a few such blocks. 0: two for
-            each replica, of 1024 to 8192 queries.
+            Queries that are sent at once; what a process that dies has lost is at most a few such blocks. 0: one for
+            each replica, but at most 8192 queries.
         queries, k, progress
             As in `nearwise.Ivf.search`. There is no second look in the vectors themselves.
         """
