@@ -29,7 +29,7 @@ def placed(missing: list[Place], at: dict[Place, str], machines: list[Node]) -> 
     """Where to start replicas, beside those that are `at` some machine: not where a sibling is, if there is a choice, and
     where there are fewest for each CPU.
 
-    >>> found = placed([Place(0, 0), Place(0, 1), Place(1, 0)], {Place(1, 1): "b"}, [Node("a", 2), Node("b", 2)])
+    >>> found = placed([Place(0, 0), Place(0, 1), Place(1, 0)], {Place(1, 1): "b"}, [Node("a", 2, 0), Node("b", 2, 0)])
     >>> [node.id for node in found.values()]
     ['a', 'b', 'a']
     """
