@@ -35,14 +35,14 @@ def ray_search(session):
     return result
 
 
-def planned(session, what):
-    size = ["--rows", 30_000, "--memory", "64MiB", "--repeat", 1] if session.quick else []
+def planned(session, what, *full_size):
+    size = ["--rows", 30_000, "--memory", "64MiB", "--repeat", 1] if session.quick else full_size
     return on_cluster(session, "plan.py", what, "--base", sift(session) / "base.u8bin", *size)
 
 
 def ray_overhead(session):
-    """A graph of 200,000 rows of SIFT, its tasks by two Ray workers: time over that of a pool of two processes."""
-    report = planned(session, "overhead")
+    """A graph of SIFT 1M in 256 MiB, its tasks by two Ray workers: time over that of a pool of two processes."""
+    report = planned(session, "overhead", "--rows", 1_000_000, "--memory", "256MiB", "--repeat", 2)
     result = judged(session, round(report["overhead"], 4), "<= 0.05, all files identical", report["overhead"] <= 0.05,
                     {"report": report})
     result.holds = result.holds and report["identical"]
@@ -50,7 +50,7 @@ def ray_overhead(session):
 
 
 def ray_kills(session):
-    """The same on three nodes, while a worker and then a node are killed: whether the file is that of one process."""
+    """A graph of 200,000 rows on three nodes, while a worker and then a node are killed: whether the file is that of one process."""
     report = planned(session, "kills")
     return Result(report["identical"], "true, a worker and a node killed",
                   report["identical"] and report["killed"] == ["worker", "node"], {"report": report})
