@@ -76,7 +76,7 @@ class Plan:
         self._core.check_disk()
 
     def is_done(self, task: str) -> bool:
-        """Whether its output is recorded and there, or was and went when all that read it were done, or it is known not to be needed."""
+        """Whether its output is recorded and there (or went when all that read it were done), or it is not needed."""
         return self._core.is_done(_options.word(task, "task"))
 
     def run_task(self, task: str) -> TaskOutcome:

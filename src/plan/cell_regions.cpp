@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t iterations = 4;
 // As small as rows can still be compared with all of them. Of well-separated clusters large ones have unions, whose means are all
-// alike: then one of them is nearest for half of the rows.
+// alike, so that one of them may be nearest for very many rows.
 constexpr std::size_t cells_of_region = 32;
 constexpr std::size_t many_regions = 4096;
 // Rows by which it is told how many regions a cell has to be near, and the share of their cells that is found then.

@@ -1,7 +1,8 @@
 // Where there are many cells: regions of them, so that a row is compared with those near its region and no others.
 //
 // Rows of one region are compared with the same cells, which is exact search of many rows among few. In an inverted file of the
-// cells every row looks at lists of its own; for 40,000 cells that took twice as long.
+// cells every row looks at lists of its own, and every task would make it again: 10M rows among 40,000 cells took 53 s that way and
+// 40 s this way, vectors written besides.
 #pragma once
 
 #include <cstddef>

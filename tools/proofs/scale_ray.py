@@ -50,7 +50,7 @@ def ray_overhead(session):
 
 
 def ray_kills(session):
-    """A graph of 200,000 rows on three nodes, while a worker and then a node are killed: whether the file is that of one process."""
+    """A graph of 200,000 rows on three nodes, a worker and then a node killed: whether it is that of one process."""
     report = planned(session, "kills")
     return Result(report["identical"], "true, a worker and a node killed",
                   report["identical"] and report["killed"] == ["worker", "node"], {"report": report})
