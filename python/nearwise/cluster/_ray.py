@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 try:
     import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 except ImportError as error:
     raise ImportError("nearwise.cluster needs Ray: pip install nearwise[ray]") from error
 
 from nearwise._error import Error
 
-__all__ = ["Node", "nodes", "ray"]
+__all__ = ["Node", "nodes", "on", "ray"]
 
 
 class Node(NamedTuple):
@@ -33,3 +34,12 @@ def nodes() -> list[Node]:
         if node["Alive"]
     ]
     return sorted(node for node in alive if node.cpus > 0)
+
+
+def on(node_id: str) -> Any:
+    """For `options(scheduling_strategy=...)`: that machine, or where it is dead or others keep it busy, another.
+
+    Ray asks the machine itself, which knows what it has left. Left to choose, it sends tasks that wait from one machine to
+    the next and back, and what has just become free is known elsewhere a tenth of a second later.
+    """
+    return NodeAffinitySchedulingStrategy(node_id, soft=True, _spill_on_unavailable=True)

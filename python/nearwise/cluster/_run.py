@@ -10,17 +10,18 @@ from typing import Any, Callable, Iterator, NamedTuple, Optional
 from nearwise import _options
 from nearwise._error import Error
 from nearwise._progress import ProgressArgument, reporting
-from nearwise.cluster._ray import Node, nodes, ray
+from nearwise.cluster._ray import Node, nodes, on, ray
+from nearwise.cluster._room import Room
 from nearwise.cluster._seconds import seconds
 
 
 _SECONDS_BETWEEN_COUNTS = 1.0  # of the cluster's CPUs and memory
 _MOST_BYTES_WITH_A_TASK = 64 << 10
-_TASKS_FOR_A_PLACE = 2  # one that runs, one that waits: Ray begins it at once, while we are still told of the first
 
 
 class _Attempt(NamedTuple):
     task: str
+    node: str
     begun: Optional[float] = None  # None: it waits for a machine with room
 
 
@@ -99,6 +100,7 @@ class _Execution:
         self._report = report
         self._tasks = {task.name: task for task in self._plan.tasks}
         self._waiting = list(self._tasks)
+        self._ready: list[str] = []  # those to do, whose inputs are there
         self._done: set[str] = set()
         self._running: dict[Any, _Attempt] = {}
         self._failures: dict[str, int] = {}
@@ -117,7 +119,7 @@ class _Execution:
                 self._begin_ready()
                 if self._running:
                     self._receive()
-                elif self._waiting:
+                elif self._ready:
                     time.sleep(0.2)  # a machine may come
                 self._require_room()
         finally:
@@ -125,31 +127,36 @@ class _Execution:
                 ray.cancel(reference, force=True)  # Ctrl-C must not leave processes at work behind
 
     def _begin_ready(self) -> None:
-        """Begins as many tasks as there is room for, and some that wait their turn."""
-        now = time.monotonic()
-        if now - self._counted > _SECONDS_BETWEEN_COUNTS:
-            self._nodes = nodes()
-            self._counted = now
+        """Begins as many tasks as there is room for."""
         waiting = []
         for name in self._waiting:  # in an order in which they can run: one look is enough
-            if not self._done.issuperset(self._tasks[name].after) or self._is_full(name):
+            if not self._done.issuperset(self._tasks[name].after):
                 waiting.append(name)
             elif self._plan.is_done(name):
                 # Asked how, it does nothing but say so; that takes as long as a short task, for hundreds not needed.
                 self._end(name, self._plan.run_task(name) if self._on_task is not None else "done before")
             else:
-                self._begin(name)
+                self._ready.append(name)
         self._waiting = waiting
+        room = self._room()
+        ready, self._ready = self._ready, []
+        for name in ready:
+            node = room.take(self._threads, self._tasks[name].memory_bytes)
+            if node is None:
+                self._ready.append(name)
+            else:
+                self._begin(name, node)
 
-    def _is_full(self, name: str) -> bool:
-        """Whether as many are begun as the cluster's CPUs are for, or its memory for tasks that take as much of it."""
-        memory = max(1, self._tasks[name].memory_bytes)
-        by_cpus = [int(node.cpus // self._threads) for node in self._nodes]
-        if len(self._running) >= _TASKS_FOR_A_PLACE * sum(by_cpus):
-            return True
-        places = sum(min(cpus, int(node.memory // memory)) for cpus, node in zip(by_cpus, self._nodes))
-        alike = sum(self._tasks[attempt.task].memory_bytes >= memory for attempt in self._running.values())
-        return alike >= _TASKS_FOR_A_PLACE * places
+    def _room(self) -> Room:
+        """What our tasks leave of the cluster. What those of others take is Ray's to know."""
+        now = time.monotonic()
+        if now - self._counted > _SECONDS_BETWEEN_COUNTS:
+            self._nodes = nodes()
+            self._counted = now
+        room = Room(self._nodes)
+        for attempt in self._running.values():
+            room.take_at(attempt.node, self._threads, self._tasks[attempt.task].memory_bytes)
+        return room
 
     def _require_room(self) -> None:
         """Raises where no task has run for too long: those that wait need not have their own time for it."""
@@ -157,17 +164,17 @@ class _Execution:
         if any(attempt.begun is not None for attempt in self._running.values()):
             self._worked = now
         elif now - self._worked > self._timeout and len(self._done) < len(self._tasks):
-            waits = [*(attempt.task for attempt in self._running.values()), *self._waiting][0]
+            waits = [*(attempt.task for attempt in self._running.values()), *self._ready, *self._waiting][0]
             raise Error(
                 f"run: no machine of the cluster has had {self._threads} CPUs and "
                 f"{self._tasks[waits].memory_bytes} bytes of memory for {waits} since {self._timeout:g} s",
                 "device",
             )
 
-    def _begin(self, name: str) -> None:
-        resources = {"num_cpus": self._threads, "memory": self._tasks[name].memory_bytes}
-        reference = _run_task.options(**resources).remote(self._pickled, name)
-        self._running[reference] = _Attempt(name)
+    def _begin(self, name: str, node: str) -> None:
+        options = {"num_cpus": self._threads, "memory": self._tasks[name].memory_bytes, "scheduling_strategy": on(node)}
+        reference = _run_task.options(**options).remote(self._pickled, name)
+        self._running[reference] = _Attempt(name, node)
 
     def _end(self, name: str, outcome: Any) -> None:
         self._done.add(name)

@@ -6,8 +6,6 @@ import time
 from collections import Counter
 from typing import Any, NamedTuple
 
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
 from nearwise import _options
 from nearwise._device_array import DeviceArray
 from nearwise._error import Error
@@ -15,7 +13,7 @@ from nearwise._neighbors import Neighbors
 from nearwise._progress import ProgressArgument, reporting
 from nearwise._rows import _Bfloat16Bits, as_rows
 from nearwise.cluster import _batch
-from nearwise.cluster._ray import Node, nodes, ray
+from nearwise.cluster._ray import Node, nodes, on, ray
 from nearwise.cluster._replica import Description, Replica
 from nearwise.cluster._seconds import seconds
 
@@ -156,15 +154,14 @@ class Sharded:
         return self._descriptions[0]
 
     def _started(self, node: Node) -> Any:
-        # Soft: where the machine is full or has died meanwhile, another will do. Never restarted by Ray: the caller knows
-        # better, it has siblings.
+        # Never restarted by Ray: the caller knows better, it has siblings.
         return (
             ray.remote(self._kind)
             .options(
                 num_cpus=self._threads,
                 max_restarts=0,
                 max_task_retries=0,
-                scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=True),
+                scheduling_strategy=on(node.id),
             )
             .remote()
         )

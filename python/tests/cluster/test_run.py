@@ -13,6 +13,8 @@ import nearwise.cluster
 import numpy as np
 import pytest
 from nearwise.cluster import _kmeans
+from nearwise.cluster._ray import Node
+from nearwise.cluster._room import Room
 from ray import cloudpickle
 from ray_nodes import ray, wait_for
 
@@ -178,6 +180,28 @@ def test_a_task_without_memory_anywhere_is_named(cluster, tmp_path):
     with pytest.raises(nearwise.Error, match=r"has had 1 CPUs and \d+ bytes of memory for leaf0 since 1 s"):
         nearwise.cluster.run(plan, timeout=1)
     assert not plan.begun()
+
+
+def test_what_is_done_needs_no_room(cluster, tmp_path):
+    """The cluster of the day before may have had larger machines."""
+    plan = FilePlan(tmp_path, 4)
+    plan.run_task("leaf1")
+    plan.tasks = [
+        task._replace(memory_bytes=bytes_of_nodes(100)) if task.name == "leaf1" else task for task in plan.tasks
+    ]
+    nearwise.cluster.run(plan, timeout=3, retries=0)
+    assert plan.result() == sum(range(4))
+
+
+def test_a_place_is_at_the_machine_with_most_room():
+    room = Room([Node("small", 2, 100), Node("large", 4, 50)])
+    assert [room.take(1, 10) for _ in range(6)] == ["large", "large", "small", "large", "small", "large"]
+    assert room.take(1, 10) is None  # no CPUs
+    room = Room([Node("small", 2, 100), Node("large", 4, 50)])
+    assert [room.take(1, 60) for _ in range(2)] == ["small", None]  # no memory for another
+    room.take_at("large", 4, 0)
+    room.take_at("dead", 4, 0)  # of no interest
+    assert [room.take(1, 10) for _ in range(2)] == ["small", None]
 
 
 def test_waiting_for_memory_is_not_taking_too_long(cluster, tmp_path):
