@@ -167,11 +167,11 @@ def test_values_that_are_no_numbers(nearwise, small, tmp_path):
 
 
 def test_ctrl_c_leaves_nothing(start, tmp_path):
-    rows = np.random.default_rng(1).standard_normal((40_000, 64), dtype=np.float32)
+    rows = np.random.default_rng(1).standard_normal((120_000, 64), dtype=np.float32)
     formats.write_vectors(tmp_path / "base.fbin", rows)
     process = start("kmeans", "base.fbin", "--clusters", "10000", "--iterations", "10000", "--tolerance", "0",
                     "--threads", "1", "-o", "centroids.fbin")
-    time.sleep(1.5)
+    time.sleep(1)
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 130
     assert [path.name for path in tmp_path.iterdir()] == ["base.fbin"]
