@@ -43,6 +43,8 @@ class Joiner {
         scan_(rows.scan),
         metric_(rows.args().metric),
         degree_(rows.args().degree),
+        fetched_bytes_(
+            std::min<std::size_t>(rows.args().rows.dim() * element_size(rows.args().rows.type()), 512)),
         // Fresh and other members fill up a panel each.
         base_places_(round_up(most_members, scan_.base_width) + scan_.base_width),
         capacity_(capacity_of(degree_, scan_)),
@@ -57,6 +59,7 @@ class Joiner {
         locals_(cpu.budget(), query_places(scan_) * stride_),
         counts_(cpu.budget(), query_places(scan_)),
         cutoffs_(cpu.budget(), query_places(scan_)),
+        known_(cpu.budget(), degree_),
         query_values_(cpu.budget(), rows.args().rows.dim()) {}
 
   static std::uint64_t bytes_per_member(const ScanKernel& scan, std::size_t dim) {
@@ -66,7 +69,7 @@ class Joiner {
     return 2 * scan.base_width * bytes_per_member(scan, dim) +
            query_places(scan) *
                (encoded_row_bytes(scan, dim) + (capacity_of(degree, scan) + store_slack) * 8 + 8) +
-           dim * sizeof(double) + 1024;
+           dim * sizeof(double) + degree * sizeof(std::uint32_t) + 1024;
   }
 
   void join(std::span<const std::uint32_t> members, std::size_t fresh, bool apart) {
@@ -227,6 +230,8 @@ class Joiner {
     const NeighborEntry worst = entries.back();
     std::uint32_t found[batch];
     std::size_t count = 0;
+    // Numbers alone, one after the other: many are compared at a time.
+    std::ranges::transform(entries, known_.data(), [](NeighborEntry entry) { return number_of(entry); });
     for (std::size_t j = 0; j < counts_[i]; ++j) {
       const std::uint32_t place = places_[locals_[i * stride_ + j]];
       if (place == no_place || place == query) continue;
@@ -235,8 +240,8 @@ class Joiner {
         rows_.insert(query, make_entry(key, place, true));
         continue;
       }
-      if (std::ranges::any_of(entries, [&](NeighborEntry entry) { return number_of(entry) == place; }))
-        continue;
+      if (knows(place)) continue;
+      prefetch(reinterpret_cast<std::uintptr_t>(rows_.args().rows.row(rows_.row_at(place))), fetched_bytes_);
       found[count++] = place;
       if (count == batch) {
         evaluate(query, {found, count});
@@ -247,6 +252,12 @@ class Joiner {
     counts_[i] = 0;
     if (entries.back() != worst) rows_.lower_cutoff(query);
     cutoffs_[i] = std::min(cutoffs_[i], rows_.cutoff(query));
+  }
+
+  bool knows(std::uint32_t place) const {
+    std::uint32_t same = 0;
+    for (std::size_t i = 0; i < degree_; ++i) same |= known_[i] == place ? 1U : 0U;
+    return same != 0;
   }
 
   void evaluate(std::uint32_t query, std::span<const std::uint32_t> found) {
@@ -284,6 +295,7 @@ class Joiner {
   const ScanKernel& scan_;
   const Metric metric_;
   const std::size_t degree_;
+  const std::size_t fetched_bytes_;  // of a row, before it is evaluated
   const std::size_t base_places_;
   const std::size_t capacity_;
   const std::size_t stride_;
@@ -300,6 +312,7 @@ class Joiner {
   Buffer<std::uint32_t> locals_;
   Buffer<std::uint32_t> counts_;
   Buffer<float> cutoffs_;
+  Buffer<std::uint32_t> known_;  // [degree] of the list that is being offered to
   Buffer<double> query_values_;
 };
 

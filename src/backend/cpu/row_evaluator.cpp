@@ -12,7 +12,8 @@ namespace nearwise::cpu {
 
 RowEvaluator::RowEvaluator(const CpuStream& stream, const RowsView& queries, const RowsView& base,
                            Metric metric)
-    : queries_(queries), base_(base), metric_(metric), query_(stream.budget(), queries.dim()) {
+    : queries_(queries), base_(base), metric_(metric) {
+  if (queries.dim() > small_dim) large_query_ = Buffer<double>(stream.budget(), queries.dim());
   const auto type = static_cast<std::size_t>(base.type());
   switch (metric) {
     case Metric::sqeuclidean:
@@ -25,10 +26,10 @@ RowEvaluator::RowEvaluator(const CpuStream& stream, const RowsView& queries, con
 }
 
 void RowEvaluator::begin(std::size_t query) {
-  row_to_double(queries_, query, query_.data());
+  row_to_double(queries_, query, this->query());
   if (query_function_ == nullptr) return;
   double unused = 0;
-  query_function_({.query = query_.data(),
+  query_function_({.query = this->query(),
                    .base = queries_.row(query),
                    .stride_bytes = 0,
                    .dim = queries_.dim(),
@@ -49,7 +50,7 @@ void RowEvaluator::evaluate(const std::uint32_t* rows, std::size_t first, std::s
     for (std::size_t i = 0; i < count; ++i)
       prefetch(reinterpret_cast<std::uintptr_t>(base_.row(rows[i])), row_bytes);
   }
-  function_({.query = query_.data(),
+  function_({.query = query(),
              .base = base_.row(first),
              .stride_bytes = base_.stride_bytes(),
              .dim = base_.dim(),

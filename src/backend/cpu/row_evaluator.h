@@ -35,7 +35,13 @@ class RowEvaluator {
   const Metric metric_;
   RowDistanceKernels::Function function_;
   RowDistanceKernels::Function query_function_ = nullptr;  // of cosine
-  Buffer<double> query_;
+  double* query() { return large_query_.size() != 0 ? large_query_.data() : small_query_; }
+  const double* query() const { return large_query_.size() != 0 ? large_query_.data() : small_query_; }
+
+  // Most queries are short, and evaluators of some rows each live shorter than an allocation takes.
+  static constexpr std::size_t small_dim = 512;
+  double small_query_[small_dim];
+  Buffer<double> large_query_;
   double query_norm_ = 0;
 };
 
