@@ -19,7 +19,7 @@ constexpr std::size_t cells_of_region = 32;
 constexpr std::size_t many_regions = 4096;
 // Rows by which it is told how many regions a cell has to be near, and the share of their cells that is found then.
 constexpr std::size_t most_asked = 2048;
-constexpr double share_found = 0.97;
+constexpr double share_found = 0.985;
 
 // The least number of its nearest regions that a cell is near, with which a share of the sample's cells is found.
 // nearest: of cells, [cells, most]; region_of and exact: of the sample, [rows, 1] regions and [rows, overlap] cells.

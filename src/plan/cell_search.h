@@ -19,7 +19,7 @@ struct CellRule {
   // Cells that are so many times as far as the nearest (squared distances, or 1 - cos) hold few of its neighbours: a row in the
   // middle of its cell is in that alone. Products have no such limit.
   double reach = 1;
-  static constexpr std::size_t reaches = 12;  // that are tried
+  static constexpr std::size_t reaches = 18;  // that are tried
 
   // Of nearest cells at these distances: the first so many.
   std::size_t count(Metric metric, std::span<const float> distances) const;

@@ -12,12 +12,10 @@
 namespace nearwise::plan {
 namespace {
 
-// What may be missing is not used up: so much of it is for cells that are cut, and those that an inverted file does not find.
-constexpr double margin = 0.05;
 // Each with any number of cells. On the synthetic set (1M x 128) a recall of 0.955 takes 2.1 cells per row with a reach of 1.4,
 // and 2.9 without one that matters.
-constexpr std::array<double, CellRule::reaches> reaches = {1.1, 1.2,  1.3, 1.4,  1.5, 1.6,
-                                                           1.7, 1.85, 2.0, 2.25, 2.5, 3.0};
+constexpr std::array<double, CellRule::reaches> reaches = {1.1,  1.15, 1.2, 1.25, 1.3, 1.35, 1.4,  1.45, 1.5,
+                                                           1.55, 1.6,  1.7, 1.8,  1.9, 2.0,  2.25, 2.5,  3.0};
 
 // What every rule would do for the sample.
 class Foresight {
@@ -51,7 +49,7 @@ class Foresight {
   }
 
   ChosenRule choose(double recall) const {
-    const double wanted = 1 - (1 - margin) * (1 - recall);
+    const double wanted = 1 - (1 - share_for_cuts) * (1 - recall);
     ChosenRule chosen = {.rule = {.overlap = most_, .reach = reaches.back()}};
     chosen.foreseen = foresee(reaches.size() - 1, most_).value;
     std::size_t fewest = 0;

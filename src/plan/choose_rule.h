@@ -22,6 +22,9 @@ struct ChosenRule {
   double foreseen = 0;     // recall
 };
 
+// Of what may be missing, so much is for cells that are cut, and those that regions do not find: it is not used up.
+inline constexpr double share_for_cuts = 0.05;
+
 // The rule with the fewest cells per row that gets the sample to the recall, with what earlier passes have found; the one with
 // most where none does.
 ChosenRule choose_rule(const Context& context, const GraphWork& work, std::size_t pass,

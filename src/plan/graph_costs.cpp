@@ -16,16 +16,19 @@ std::uint64_t as_bytes(double bytes) { return static_cast<std::uint64_t>(std::ce
 
 // Groups in which a row is, and cells, on average: guesses, before a sample has told (docs/scale.md has what was seen).
 double copies(const GraphShape& shape) { return shape.groups == 1 ? 1 : 2.5; }
-double usual_overlap(const GraphShape& shape) { return std::min(4.0, as_double(shape.overlap)); }
+double usual_overlap(const GraphShape& shape) { return std::min(3.0, as_double(shape.overlap)); }
+std::size_t usual_cells(const GraphShape& shape) { return std::min(2 * shape.least_cells, shape.cells); }
 // Beyond some thousands, regions and the cells near one, each of which is near some.
 constexpr double usual_regions_of_cell = 8;
 double searched_cells(const GraphShape& shape) {
-  if (!shape.has_regions()) return as_double(shape.cells);
-  return (1 + usual_regions_of_cell) * as_double(Regions::most_regions(shape.cells));
+  const std::size_t cells = usual_cells(shape);
+  if (!shape.has_regions(cells)) return as_double(cells);
+  return (1 + usual_regions_of_cell) * as_double(Regions::most_regions(cells));
 }
 // A pair of a cell takes so many times as long as one of exact search (graph/builder.cpp).
 constexpr double cell_pair = 2;
-// Iterations of k-means, and one assignment.
+// Numbers of cells that are tried; for each, iterations of k-means, and one assignment.
+constexpr double usual_trials = 2;
 constexpr double training_rounds = 5;
 constexpr std::uint64_t file_bytes = 8192;
 
@@ -60,16 +63,18 @@ PlannedTask cost_of_sample(const GraphShape& shape, const GraphCosts& costs, std
 }
 
 PlannedTask cost_of_train(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
+  const std::size_t cells = usual_cells(shape);
   const double centroids =
-      shape.cells <= 256 ? as_double(shape.cells) : 2 * std::sqrt(as_double(shape.cells));
+      cells <= GraphShape::flat_cells ? as_double(cells) : 2 * std::sqrt(as_double(cells));
   const std::size_t foreseen = shape.measured_rows * (degree + 1);
   const std::size_t weighed = std::min(shape.sampled_rows, GraphShape::weighed_rows);
   PlannedTask task;
   task.read_bytes = (shape.sampled_rows + foreseen) * shape.row_bytes();
   task.written_bytes = shape.cells * shape.dim * sizeof(float) + file_bytes;
   task.seconds = costs.gathered * as_double(shape.sampled_rows + foreseen) +
-                 costs.pair * (training_rounds * as_double(shape.sampled_rows) * centroids +
-                               as_double(foreseen + weighed) * searched_cells(shape));
+                 usual_trials * costs.pair *
+                     (training_rounds * as_double(shape.sampled_rows) * centroids +
+                      as_double(foreseen + weighed) * searched_cells(shape));
   return task;
 }
 
@@ -88,7 +93,7 @@ PlannedTask cost_of_assign(const GraphShape& shape, const GraphCosts& costs, std
 PlannedTask cost_of_build(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
   const double rows = copies(shape) * as_double(shape.rows) / as_double(shape.groups);
   const double members = as_double(shape.rows) * usual_overlap(shape) / as_double(shape.groups);
-  const double cell_rows = as_double(shape.rows) * usual_overlap(shape) / as_double(shape.cells);
+  const double cell_rows = as_double(shape.rows) * usual_overlap(shape) / as_double(usual_cells(shape));
   PlannedTask task;
   task.read_bytes = as_bytes(rows * as_double(shape.row_bytes()) + members * 8);
   task.written_bytes = as_bytes(rows * as_double(4 + degree * 8)) + 4 * file_bytes;

@@ -14,8 +14,8 @@
 namespace nearwise::plan {
 namespace {
 
-// Rows that a centroid is trained on, as in memory; fewer where they would take more than a sixth of the limit.
-constexpr std::size_t rows_per_cell = 32;
+// Of the largest cells that are tried, where every row is in one: there are larger ones, and hardly any may have to be cut.
+constexpr std::size_t most_mean_rows = graph::most_cell_rows / 8;
 // Groups that a row's cells lie in, on average, at the most: decides how many groups are planned. Where it is less some stay
 // empty, where it is more batches are cut.
 constexpr double most_copies = 4;
@@ -26,13 +26,18 @@ constexpr std::size_t most_block_rows = std::size_t{1} << 20;
 constexpr std::size_t usual_blocks = 8;
 constexpr std::size_t most_measured_rows = 10'000;
 
+// Of a group: which rows it has, and how many of them come before 64 of all.
+std::uint64_t bits_of_rows(const GraphShape& shape) {
+  return (shape.rows / 64 + 1) * (sizeof(std::uint64_t) + sizeof(std::uint32_t));
+}
+
 std::uint64_t batch_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options,
                            std::size_t rows) {
   const KnnGraphOptions graph = {
       .degree = options.degree, .metric = options.metric, .recall = options.recall};
-  // The rows, their numbers, their cells' members, and one bit for every row of the file.
+  // The rows, their numbers, their cells' members, and bits for every row of the file.
   return rows * (shape.row_bytes() + sizeof(std::uint64_t) + 2 * shape.overlap * sizeof(std::uint32_t)) +
-         shape.rows / 8 + graph::Builder::bytes(context, shaped(shape, rows), graph, shape.tuning);
+         bits_of_rows(shape) + graph::Builder::bytes(context, shaped(shape, rows), graph, shape.tuning);
 }
 
 // The rows of a batch by the limit alone: the same on every machine, at any number of threads. Whether it will do on this one is
@@ -45,13 +50,17 @@ std::size_t batch_by_limit(const GraphShape& shape, const GraphPlanOptions& opti
                                padding + (shape.tuning.list + 1) * sizeof(NeighborEntry) +
                                options.degree * (sizeof(Id) + sizeof(float)) +
                                2 * taken * sizeof(std::uint32_t) + sizeof(std::uint64_t);
-  const std::uint64_t fixed = limit / 8 + search_bytes + shape.rows / 8;
+  const std::uint64_t fixed = limit / 8 + search_bytes + bits_of_rows(shape);
   return limit <= fixed ? 0 : (limit - fixed) / of_row;
 }
 
 std::uint64_t cell_search_memory(const GraphShape& shape, std::size_t rows) {
-  return shape.cells * shape.dim * sizeof(float) +
-         CellSearch::bytes(shaped(shape, rows), shape.cells, shape.has_regions(), shape.overlap);
+  const RowsView searched = shaped(shape, rows);
+  const std::size_t compared = std::min(shape.cells, shape.compared_cells);
+  const std::uint64_t search =
+      std::max(CellSearch::bytes(searched, compared, false, shape.overlap),
+               CellSearch::bytes(searched, shape.cells, shape.has_regions(shape.cells), shape.overlap));
+  return shape.cells * shape.dim * sizeof(float) + search;
 }
 
 }  // namespace
@@ -64,11 +73,11 @@ std::uint64_t sample_memory(const GraphShape& shape, const GraphPlanOptions& opt
 std::uint64_t train_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options) {
   const RowsView sample = shaped(shape, shape.sampled_rows);
   // In two levels: the second has the rows of one part beside those of all, at most.
-  const auto first_level = static_cast<std::size_t>(std::sqrt(static_cast<double>(shape.cells)));
+  const auto first_level = std::max(std::min(shape.cells, GraphShape::flat_cells),
+                                    static_cast<std::size_t>(std::sqrt(static_cast<double>(shape.cells))));
   const std::uint64_t training =
       graph::RowSample::bytes(sample, shape.sampled_rows) +
-      cluster::training_bytes(context, sample, std::max<std::size_t>(1, first_level),
-                              {.metric = metric_of_cells(options.metric)});
+      cluster::training_bytes(context, sample, first_level, {.metric = metric_of_cells(options.metric)});
   const std::size_t foreseen =
       std::min(GraphShape::foreseen_rows(options.degree), shape.measured_rows) * (options.degree + 1);
   const std::size_t weighed = std::min(shape.sampled_rows, GraphShape::weighed_rows);
@@ -79,8 +88,12 @@ std::uint64_t train_memory(const Context& context, const GraphShape& shape, cons
       measure_memory(shape, options) + foresight +
       std::max(foreseen, weighed) * (shape.row_bytes() + shape.overlap * (sizeof(Id) + sizeof(float)));
   const std::uint64_t regions =
-      shape.has_regions() ? Regions::bytes(context, shape.cells, shape.dim, shape.overlap) : 0;
-  return graph::RowSample::bytes(sample, shape.sampled_rows) + shape.cells * shape.dim * sizeof(float) +
+      shape.has_regions(shape.cells) ? Regions::bytes(context, shape.cells, shape.dim, shape.overlap) : 0;
+  // The best so far is there beside those that are tried, and the rows that weigh them.
+  const std::uint64_t best = shape.cells * shape.dim * sizeof(float) +
+                             weighed * (shape.row_bytes() + shape.overlap * sizeof(std::uint32_t));
+  return graph::RowSample::bytes(sample, shape.sampled_rows) + best +
+         shape.cells * shape.dim * sizeof(float) +
          std::max({training, regions, choosing + cell_search_memory(shape, std::max(foreseen, weighed))});
 }
 
@@ -115,12 +128,16 @@ GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPla
   shape.tuning.measured = std::min<std::size_t>(1000, shape.rows);
   shape.cells = std::max<std::size_t>(1, shape.rows * shape.tuning.overlap / shape.tuning.cell_rows);
   shape.overlap = std::min(shape.tuning.overlap, shape.cells);
+  shape.least_cells = shape.cells;
+  while (shape.least_cells / 2 >= 4 * shape.overlap && shape.rows / (shape.least_cells / 2) <= most_mean_rows)
+    shape.least_cells /= 2;
   shape.measured_rows = measured_rows_of(shape.rows);
 
   const auto limit = static_cast<std::uint64_t>(share_of_limit * static_cast<double>(context.memory_limit()));
+  // Fewer where they would take more than a sixth of the limit.
   const std::size_t affordable = limit / 6 / std::max<std::size_t>(1, shape.row_bytes());
-  shape.sampled_rows =
-      std::min(shape.rows, std::max(shape.cells, std::min(shape.cells * rows_per_cell, affordable)));
+  shape.sampled_rows = std::min(
+      shape.rows, std::max(shape.cells, std::min(shape.cells * GraphShape::rows_per_cell, affordable)));
   shape.block_rows = std::clamp(divide_up(shape.rows, usual_blocks), few_block_rows, most_block_rows);
   shape.block_rows = std::min(shape.block_rows, shape.rows);
   while (assign_memory(shape) > limit && shape.block_rows / 2 >= least_block_rows) shape.block_rows /= 2;

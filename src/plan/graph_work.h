@@ -28,8 +28,9 @@ struct GraphShape {
   std::size_t rows = 0;
   std::size_t dim = 0;
   ElementType type = ElementType::f32;
-  std::size_t overlap = 1;       // cells that a row is in, at the most: train chooses
-  std::size_t cells = 1;         // of a pass
+  std::size_t overlap = 1;      // cells that a row is in, at the most: train chooses
+  std::size_t least_cells = 1;  // of a pass, and at the most: train chooses
+  std::size_t cells = 1;
   std::size_t sampled_rows = 0;  // that they are trained on
   std::size_t groups = 1;        // of cells
   std::size_t batch_rows = 0;    // of a group, the most that are in memory at a time
@@ -40,6 +41,11 @@ struct GraphShape {
   std::size_t compared_cells = 4096;
   graph::Tuning tuning;
 
+  // So many cells are trained at once; more in two levels, where dense parts get as many cells as they have rows for: seeds are
+  // far from each other, and a dense cluster would get one.
+  static constexpr std::size_t flat_cells = 32;
+  // Rows that a centroid is trained on: with 32, as in memory, rows cost 2 % less, and training takes twice as long.
+  static constexpr std::size_t rows_per_cell = 16;
   // Rows whose cells are searched at a time.
   static constexpr std::size_t tile_rows = std::size_t{1} << 16;
   // Of the sample, whose neighbours' cells are searched at a time: with them no more than a tile.
@@ -49,7 +55,7 @@ struct GraphShape {
   // By which the sizes of groups are told.
   static constexpr std::size_t weighed_rows = std::size_t{1} << 16;
 
-  bool has_regions() const { return cells > compared_cells; }
+  bool has_regions(std::size_t of_cells) const { return of_cells > compared_cells; }
   std::size_t row_bytes() const { return dim * element_size(type); }
   std::size_t first_row(std::size_t block) const { return block * block_rows; }
   std::size_t rows_of(std::size_t block) const { return std::min(block_rows, rows - first_row(block)); }

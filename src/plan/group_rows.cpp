@@ -1,6 +1,7 @@
 #include "plan/group_rows.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "backend/context_state.h"
@@ -82,6 +83,7 @@ GroupRows::GroupRows(const Context& context, const GraphWork& work, std::size_t 
   rows_ = Buffer<std::uint32_t>(budget, rows);
   by_row_ = Buffer<std::uint32_t>(budget, rows);
   members_ = Buffer<std::uint32_t>(budget, most_members);
+  before_ = Buffer<std::uint32_t>(budget, seen_.size());
   std::ranges::fill(seen_.span(), std::uint64_t{0});
   read_piece();
 }
@@ -170,18 +172,24 @@ void GroupRows::number_rows() {
   for (const std::uint32_t row : members) take(row);
   NEARWISE_ASSERT(place == count_);
 
-  // Rows, and their places in the lower half.
-  Buffer<std::uint64_t> placed(*context_.state().budget, count_);
-  for (std::uint32_t at = 0; at < count_; ++at) placed[at] = std::uint64_t{rows_[at]} << 32 | at;
-  std::ranges::sort(placed.span());
-  std::ranges::transform(placed.span(), by_row_.data(),
-                         [](std::uint64_t both) { return static_cast<std::uint32_t>(both); });
+  // How many of the rows come before one: by the bits before it.
+  for (const std::uint32_t row : rows()) set(seen_.span(), row);
+  std::uint32_t before = 0;
+  for (std::size_t word = 0; word < seen_.size(); ++word) {
+    before_[word] = before;
+    before += static_cast<std::uint32_t>(std::popcount(seen_[word]));
+  }
+  const auto rank = [&](std::uint32_t row) {
+    const std::uint64_t lower = (std::uint64_t{1} << row % 64) - 1;
+    return before_[row / 64] + static_cast<std::uint32_t>(std::popcount(seen_[row / 64] & lower));
+  };
+  for (std::uint32_t at = 0; at < count_; ++at) by_row_[rank(rows_[at])] = at;
   context_.state().threads->for_each(divide_up(members.size(), task_members), [&](std::size_t task) {
     context_.state().cancel.check();
     for (std::size_t i = task * task_members; i < std::min(members.size(), (task + 1) * task_members); ++i)
-      members[i] = static_cast<std::uint32_t>(
-          *std::ranges::lower_bound(placed.span(), std::uint64_t{members[i]} << 32));
+      members[i] = by_row_[rank(members[i])];
   });
+  for (const std::uint32_t row : rows()) clear(seen_.span(), row);
 }
 
 }  // namespace nearwise::plan

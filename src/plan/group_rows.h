@@ -58,7 +58,8 @@ class GroupRows {
   const std::size_t group_;
   const std::size_t most_rows_;
   std::vector<Part> parts_;
-  Buffer<std::uint64_t> seen_;  // a bit for every row of the file
+  Buffer<std::uint64_t> seen_;    // a bit for every row of the file
+  Buffer<std::uint32_t> before_;  // [words of seen_] rows of the batch before those of a word
   Buffer<std::uint32_t> rows_;
   Buffer<std::uint32_t> by_row_;
   Buffer<std::uint32_t> members_;  // rows of the file first, then places

@@ -10,8 +10,9 @@
 namespace nearwise::plan {
 namespace {
 
-void check_regions(const GraphWork& work, const ContainerReader& reader, const RegionsView& regions) {
-  const std::size_t most = work.shape.has_regions() ? Regions::most_regions(work.shape.cells) : 0;
+void check_regions(const GraphWork& work, const ContainerReader& reader, std::size_t cells,
+                   const RegionsView& regions) {
+  const std::size_t most = work.shape.has_regions(cells) ? Regions::most_regions(cells) : 0;
   const std::span<const std::uint64_t> ends(regions.ends.data(), regions.ends.rows());
   if (regions.size() > most || (most != 0 && regions.size() == 0) ||
       regions.centres.cols() != work.shape.dim || ends.size() != regions.size() || regions.ends.cols() != 1 ||
@@ -20,10 +21,10 @@ void check_regions(const GraphWork& work, const ContainerReader& reader, const R
          regions.size(), regions.cells.rows(), most);
   for (std::size_t region = 0; region < ends.size(); ++region)
     if (ends[region] <= (region == 0 ? 0 : ends[region - 1]) ||
-        regions.cells_of(region).size() > Regions::most_near(work.shape.cells))
+        regions.cells_of(region).size() > Regions::most_near(cells))
       fail(ErrorCode::corrupt, "{}: region {} ends at cell {}", reader.source(), region, ends[region]);
   if (std::any_of(regions.cells.data(), regions.cells.data() + regions.cells.rows(),
-                  [&](std::uint32_t cell) { return cell >= work.shape.cells; }))
+                  [&](std::uint32_t cell) { return cell >= cells; }))
     fail(ErrorCode::corrupt, "{}: a region has a number that is no cell", reader.source());
 }
 
@@ -44,10 +45,12 @@ TrainedCells::TrainedCells(const GraphWork& work, std::size_t pass)
   } catch (const nlohmann::json::exception& error) {
     fail(ErrorCode::corrupt, "{}: metadata: {}", reader.source(), error.what());
   }
-  if (rule.overlap < 1 || rule.overlap > work.shape.overlap || centroids.rows() != work.shape.cells ||
-      order.rows() != work.shape.cells || ends_of_groups.rows() != work.shape.groups)
-    fail(ErrorCode::corrupt, "{}: {} cells in {} groups expected, {} in {} found", reader.source(),
-         work.shape.cells, work.shape.groups, centroids.rows(), ends_of_groups.rows());
+  if (rule.overlap < 1 || rule.overlap > work.shape.overlap || centroids.rows() < work.shape.least_cells ||
+      centroids.rows() > work.shape.cells || order.rows() != centroids.rows() ||
+      ends_of_groups.rows() != work.shape.groups)
+    fail(ErrorCode::corrupt, "{}: {} to {} cells in {} groups expected, {} in {} found", reader.source(),
+         work.shape.least_cells, work.shape.cells, work.shape.groups, centroids.rows(),
+         ends_of_groups.rows());
   // Numbers that others are found by.
   std::vector<bool> seen(order.rows());
   for (std::size_t place = 0; place < order.rows(); ++place) {
@@ -56,7 +59,7 @@ TrainedCells::TrainedCells(const GraphWork& work, std::size_t pass)
       fail(ErrorCode::corrupt, "{}: cell {} is at no place of its own", reader.source(), cell);
     seen[cell] = true;
   }
-  check_regions(work, reader, regions);
+  check_regions(work, reader, centroids.rows(), regions);
   const std::span<const std::uint64_t> ends(ends_of_groups.data(), ends_of_groups.rows());
   if (centroids.cols() != work.shape.dim || order.cols() != 1 || ends_of_groups.cols() != 1 ||
       !std::ranges::is_sorted(ends) || ends.back() != order.rows())

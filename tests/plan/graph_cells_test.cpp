@@ -140,6 +140,38 @@ TEST_F(GraphCells, PlansWithRegionsReachTheRecall) {
   EXPECT_NEAR(plan.report().recall.value, foreseen(own, 0), 0.002);
 }
 
+TEST_F(GraphCells, AsManyAsCostLeast) {
+  make_file(support::Rows(support::generate(support::Kind::normal, 40'000, 8, 3), ElementType::f32));
+  // A copy of a row costs as much as thousands of pairs, and small cells need many copies.
+  const GraphWork free = work("free");
+  GraphWork small = work("small");
+  ASSERT_LT(free.shape.least_cells, small.shape.cells);
+  small.shape.least_cells = small.shape.cells;
+  for (const GraphWork& own : {free, small}) {
+    const Plan plan = plan_of(context(), own);
+    plan.run_task(context(), sample_name);
+    plan.run_task(context(), train_name(0));
+    EXPECT_TRUE(TrainedCells(own, 0).is_enough);
+  }
+  EXPECT_EQ(TrainedCells(small, 0).centroids.rows(), small.shape.cells);
+  EXPECT_LT(TrainedCells(free, 0).centroids.rows(), small.shape.cells);
+  EXPECT_LT(cells_per_row(free), cells_per_row(small));
+}
+
+TEST_F(GraphCells, DenseClusterIsParted) {
+  // Three quarters of the rows are so near each other that, seeded by distances, one cell would have them all: more than may meet.
+  constexpr std::size_t rows = 20'000;
+  support::Values values = support::generate(support::Kind::normal, rows, 12, 3);
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t i = 0; i < 12; ++i)
+      values(row, i) = row % 4 == 0 ? values(row, i) : values(row, i) / 100;
+  make_file(support::Rows(values, ElementType::f32));
+  const Plan plan = plan_of(context(), work("work", {.recall = 0.9}));
+  plan.run(context());
+  EXPECT_TRUE(plan.report().reached);
+  EXPECT_EQ(plan.report().rounds.size(), 1U);
+}
+
 TEST_F(GraphCells, ManyIdenticalRowsTakeSeconds) {
   support::Values values = support::generate(support::Kind::normal, 60'000, 16, 3);
   for (std::size_t row = 0; row < 60'000; row += 3)
