@@ -48,7 +48,8 @@ void weigh(const GraphWork& work, Trial& trial) {
   std::vector<std::size_t> members(trial.cells.centroids.rows());
   for (const std::uint32_t cell : trial.cells.weighed.span())
     if (cell != no_row) ++members[cell];
-  const auto rows = static_cast<double>(trial.cells.weighed.size() / trial.cells.chosen.rule.overlap);
+  const std::size_t weighing = trial.cells.weighed.size() / trial.cells.chosen.rule.overlap;
+  const auto rows = static_cast<double>(weighing);
   const double rows_of_each = static_cast<double>(work.shape.rows) / rows;
   for (const std::size_t weighed : members) {
     if (weighed == 0) continue;

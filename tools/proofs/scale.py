@@ -14,12 +14,16 @@ from pathlib import Path
 from . import processes, scale_ray
 from .exact import judged
 from .figures import Result
+from .ivf import sift
 
 DIM = 128
 SIZES = (1_000_000, 3_000_000, 10_000_000)
 QUICK_SIZES = (50_000, 100_000, 200_000)
 MEMORY = 2 << 30
 QUICK_MEMORY = 96 << 20
+SIFT_SIZES = (500_000, 1_000_000, 1_500_000)
+QUICK_SIFT_SIZES = (10_000, 20_000)
+SIFT_MEMORY = 256 << 20
 RECALL = 0.95
 # Shards of one size, so many that their merges are most of the work: 4, 8 and 16 of them, or 3, 5 and 10.
 PAIR_SIZES = (250_000, 500_000, 1_000_000)
@@ -41,14 +45,25 @@ def base_of(session, rows):
     tag = f"scale-{largest}"
     folder = session.data(f"synthetic-{tag}", "--set", "synthetic", "--n", str(largest), "--dim", str(DIM), "--tag", tag,
                           "--no-gt")
-    if rows == largest:
-        return folder / "base.fbin"
-    path = Path(session.scratch) / f"{rows}.fbin"
+    return folder / "base.fbin" if rows == largest else beginning_of(session, folder / "base.fbin", rows, 4)
+
+
+def sift_base_of(session, rows):
+    """Descriptors of the first pictures."""
+    if session.quick:
+        return beginning_of(session, sift(session) / "base.u8bin", rows, 1)
+    largest = SIFT_SIZES[-1]
+    folder = session.data(f"sift-{largest}", "--set", "sift", "--n", str(largest), "--tag", str(largest), "--no-gt")
+    return beginning_of(session, folder / "base.u8bin", rows, 1)
+
+
+def beginning_of(session, base, rows, element_bytes):
+    path = Path(session.scratch) / f"{rows}{base.suffix}"
     if not path.exists():
-        with open(folder / "base.fbin", "rb") as source, open(path, "wb") as target:
+        with open(base, "rb") as source, open(path, "wb") as target:
             source.seek(8)
             target.write(rows.to_bytes(4, "little") + DIM.to_bytes(4, "little"))
-            left = rows * DIM * 4
+            left = rows * DIM * element_bytes
             while left:
                 left -= target.write(source.read(min(left, 1 << 24)))
     return path
@@ -63,13 +78,13 @@ def command(session, base, output, work, limit, way="partitions"):
 _builds = {}
 
 
-def built(session, rows, limit, way="partitions"):
+def built(session, rows, limit, way="partitions", base=base_of):
     """A whole build of so many rows: what the program says, and what the kernel says of its memory. Made once."""
-    key = rows, limit, way
+    key = rows, limit, way, base
     if key not in _builds:
-        folder = Path(session.scratch) / f"build-{rows}-{limit}-{way}"
+        folder = Path(session.scratch) / f"build-{len(_builds)}"
         folder.mkdir()
-        run = processes.run(command(session, base_of(session, rows), folder / "graph.nw", folder / "work", limit, way),
+        run = processes.run(command(session, base(session, rows), folder / "graph.nw", folder / "work", limit, way),
                             sample_seconds=0.05)
         report = json.loads(run.output)
         disk = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -81,9 +96,9 @@ def built(session, rows, limit, way="partitions"):
     return _builds[key]
 
 
-def growth(session, sizes_of_builds, limit, ways):
+def growth(session, sizes_of_builds, limit, ways, base=base_of):
     """Builds by ways, and the exponents of their time by rows: what bench/plots/scale_growth.py draws."""
-    reports = {way: [built(session, rows, limit, way) for rows in sizes_of_builds] for way in ways}
+    reports = {way: [built(session, rows, limit, way, base) for rows in sizes_of_builds] for way in ways}
     return {"reports": reports, "exponents": {way: round(exponent_of(of_way), 3) for way, of_way in reports.items()}}
 
 
@@ -94,17 +109,35 @@ def exponent_of(reports):
     return sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs)
 
 
-def scale_memory(session):
-    """The largest set (10M x 128, 5 GB), degree 10, --memory 2GiB: resident memory, page cache aside, by the limit."""
-    report = built(session, sizes(session)[-1], memory(session))
-    share = report["peak_anonymous_bytes"] / memory(session)
+def within_memory(limit, report):
+    share = report["peak_anonymous_bytes"] / limit
     holds = share <= 1.05 and report["reached"] and report["recall"]["low"] >= RECALL
     return Result(round(share, 3), "<= 1.05, recall of 0.95 reached on 10,000 rows", holds, report)
+
+
+def scale_memory(session):
+    """The largest set (10M x 128, 5 GB), degree 10, --memory 2GiB: resident memory, page cache aside, by the limit."""
+    return within_memory(memory(session), built(session, sizes(session)[-1], memory(session)))
+
+
+def scale_memory_sift(session):
+    """1.5M descriptors of pictures, degree 10, --memory 2GiB: the same."""
+    rows = QUICK_SIFT_SIZES[-1] if session.quick else SIFT_SIZES[-1]
+    return within_memory(memory(session), built(session, rows, memory(session), base=sift_base_of))
 
 
 def scale_growth(session):
     """1M, 3M and 10M rows under one memory limit: the exponent of time by rows (least squares of logarithms)."""
     grown = growth(session, sizes(session), memory(session), ("partitions",))
+    exponent = grown["exponents"]["partitions"]
+    holds = exponent <= 1.10 and all(report["reached"] for report in grown["reports"]["partitions"])
+    return judged(session, exponent, "<= 1.10, recall reached by all", holds, grown)
+
+
+def scale_growth_sift(session):
+    """500,000, 1M and 1.5M descriptors of pictures in 256 MiB, none of them in one group: the exponent of time by rows."""
+    rows_of_builds = QUICK_SIFT_SIZES if session.quick else SIFT_SIZES
+    grown = growth(session, rows_of_builds, QUICK_MEMORY if session.quick else SIFT_MEMORY, ("partitions",), sift_base_of)
     exponent = grown["exponents"]["partitions"]
     holds = exponent <= 1.10 and all(report["reached"] for report in grown["reports"]["partitions"])
     return judged(session, exponent, "<= 1.10, recall reached by all", holds, grown)
@@ -164,4 +197,4 @@ def scale_kill(session):
                    "recorded_tasks_done_again": repeated, "moments": moments})
 
 
-FIGURES = (scale_memory, scale_growth, scale_pairs, scale_kill, *scale_ray.FIGURES)
+FIGURES = (scale_memory, scale_memory_sift, scale_growth, scale_growth_sift, scale_pairs, scale_kill, *scale_ray.FIGURES)
