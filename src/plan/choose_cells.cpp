@@ -23,11 +23,10 @@ constexpr auto whole_cell_rows = static_cast<double>(graph::most_cell_rows);
 
 struct Trial {
   ChosenCells cells;
-  double cost = 0;  // of a row, in pairs
-  double cut = 0;   // share of meetings that do not take place, about
-  double most_cut = 0;
+  double cost = 0;    // of a row, in pairs
+  bool whole = true;  // as good as all meetings take place
 
-  bool will_do() const { return cells.chosen.is_enough && cut <= most_cut; }
+  bool will_do() const { return cells.chosen.is_enough && whole; }
   bool is_better_than(const Trial& other) const {
     if (will_do() != other.will_do()) return will_do();
     return will_do() ? cost < other.cost : cells.chosen.foreseen > other.cells.chosen.foreseen;
@@ -51,14 +50,15 @@ void weigh(const GraphWork& work, Trial& trial) {
   const std::size_t weighing = trial.cells.weighed.size() / trial.cells.chosen.rule.overlap;
   const auto rows = static_cast<double>(weighing);
   const double rows_of_each = static_cast<double>(work.shape.rows) / rows;
+  double cut = 0;  // share of meetings that do not take place, about
   for (const std::size_t weighed : members) {
     if (weighed == 0) continue;
     const auto count = static_cast<double>(weighed);
     const double all = count * rows_of_each;
     trial.cost += count / rows * (pairs_of_copy + std::min(all, whole_cell_rows));
-    trial.cut += count / rows * std::max(0.0, 1 - whole_cell_rows / all);
+    cut += count / rows * std::max(0.0, 1 - whole_cell_rows / all);
   }
-  trial.most_cut = share_for_cuts * (1 - work.options.recall);
+  trial.whole = cut <= share_for_cuts * (1 - work.options.recall);
 }
 
 Trial make_trial(const Context& context, const GraphWork& work, std::size_t pass, const RowsView& sample,

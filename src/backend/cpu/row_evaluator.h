@@ -14,7 +14,7 @@ class RowEvaluator {
  public:
   static constexpr std::size_t batch = 64;  // rows at a time, at most
 
-  // Bytes on the budget while one lives.
+  // Bytes on the budget while one lives, at most.
   static std::size_t bytes(std::size_t dim) { return buffer_bytes(dim, sizeof(double)); }
 
   RowEvaluator(const CpuStream& stream, const RowsView& queries, std::size_t query, const RowsView& base,
