@@ -113,27 +113,34 @@ def measure_overhead(builds, options):
             "overhead": statistics.median(ratios) - 1, "identical": len(digests) == 1}
 
 
+def middle(plan, kind):
+    """The name of a task of that kind in the first pass."""
+    names = [task.name for task in plan.tasks if task.name.startswith(f"{kind}-0-")]
+    return names[len(names) // 2]
+
+
 def measure_kills(builds, _):
     _, expected = builds.timed(lambda plan: plan.run())
     nodes = Nodes(3, cpus=1)
     plan = builds.plan()
-    needed = sum(not task.if_needed for task in plan.tasks)
-    ended, killed = [], []
+    killed = []
+    with tempfile.TemporaryDirectory() as marks:
+        halting = Halting(plan, marks, before=middle(plan, "assign"), after=middle(plan, "build"))
 
-    def interfere():
-        wait_for(lambda: len(ended) >= needed // 3, seconds=600)
-        os.kill(nodes.busy("_run_task")[0], signal.SIGKILL)
-        killed.append("worker")
-        wait_for(lambda: len(ended) >= needed // 2, seconds=600)
-        nodes.kill(nodes.busy("_run_task")[1])
-        killed.append("node" if len(ended) < needed else "nothing: it was over")
+        def interfere():
+            process, _ = wait_for(lambda: halting.halted(halting.before), seconds=600)
+            os.kill(process, signal.SIGKILL)
+            killed.append("worker")
+            _, node = wait_for(lambda: halting.halted(halting.after), seconds=600)
+            nodes.kill(node)
+            killed.append("node")
 
-    thread = threading.Thread(target=interfere, daemon=True)
-    thread.start()
-    start = time.perf_counter()
-    nearwise.cluster.run(plan, on_task=lambda *end: ended.append(end))
-    seconds = time.perf_counter() - start
-    thread.join(60)
+        thread = threading.Thread(target=interfere, daemon=True)
+        thread.start()
+        start, ended = time.perf_counter(), []
+        nearwise.cluster.run(halting, on_task=lambda *end: ended.append(end))
+        seconds = time.perf_counter() - start
+        thread.join(60)
     nodes.end()
     return {"seconds": seconds, "killed": killed, "tasks": len(plan.tasks), "ended": len(ended),
             "identical": builds.digest() == expected}
@@ -149,8 +156,12 @@ def main():
 if __name__ == "__main__":
     # Here, and not above: the pool's processes import this file, and need nothing of Ray. The order matters, too: the
     # first sets the environment that Ray reads.
-    from ray_nodes import Nodes, wait_for
+    from ray_nodes import Nodes, ray, wait_for
 
+    import halting as halting_plans
     import nearwise.cluster
+
+    ray.cloudpickle.register_pickle_by_value(halting_plans)  # workers do not see its folder
+    Halting = halting_plans.Halting
 
     main()

@@ -11,7 +11,6 @@ import signal
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -66,13 +65,13 @@ def timed(call, *arguments):
 
 def kill_in_the_middle(search, ask):
     """Answers of `ask`, while a process dies after the first block."""
-    victim = search.process_ids()[0, 0]
-    begun = threading.Event()
-    killer = threading.Thread(target=lambda: begun.wait(60) and os.kill(victim, signal.SIGKILL))
-    killer.start()
-    found = ask(lambda done, total: begun.set())
-    killer.join()
-    return found
+    victims = [search.process_ids()[0, 0]]
+
+    def report(done, total):
+        if victims:
+            os.kill(victims.pop(), signal.SIGKILL)
+
+    return ask(report)
 
 
 def main():

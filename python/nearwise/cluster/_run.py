@@ -21,7 +21,7 @@ _MOST_BYTES_WITH_A_TASK = 64 << 10
 
 class _Attempt(NamedTuple):
     task: str
-    node: str
+    node: str  # where it shall run, and once it has begun, where it does
     begun: Optional[float] = None  # None: it waits for a machine with room
 
 
@@ -69,7 +69,7 @@ def run(
 
 @ray.remote(max_retries=0, num_returns="streaming")  # counted by the caller, who knows the time, too
 def _run_task(plan: bytes, task: str) -> Iterator[Any]:
-    yield None  # it has begun: Ray does not tell
+    yield ray.get_runtime_context().get_node_id()  # it has begun, and where: Ray does not tell
     yield _opened(plan).run_task(task)
 
 
@@ -197,14 +197,26 @@ class _Execution:
                 self._again(attempt.task, f"{type(error).__name__}: {error}")
                 continue
             if attempt.begun is None:
-                self._running[reference] = attempt._replace(begun=now)
+                self._running[reference] = attempt._replace(node=told, begun=now)
             else:
                 self._end(attempt.task, told)
-        for reference, attempt in list(self._running.items()):  # time runs for those that do
-            if attempt.begun is not None and now - attempt.begun > self._timeout:
-                del self._running[reference]
-                ray.cancel(reference, force=True)
-                self._again(attempt.task, f"not done within {self._timeout:g} s")
+        self._give_up_lost(now)
+
+    def _give_up_lost(self, now: float) -> None:
+        """Those that take too long, and those at machines known to be dead: Ray waits for a process that has outlived its node."""
+        alive = {node.id for node in self._nodes}
+        for reference, attempt in list(self._running.items()):
+            if attempt.begun is None:  # time runs for those that run
+                continue
+            if now - attempt.begun > self._timeout:
+                reason = f"not done within {self._timeout:g} s"
+            elif attempt.begun < self._counted and attempt.node not in alive:
+                reason = "its machine has died"
+            else:
+                continue
+            del self._running[reference]
+            ray.cancel(reference, force=True)
+            self._again(attempt.task, reason)
 
     def _again(self, task: str, reason: str) -> None:
         failures = self._failures[task] = self._failures.get(task, 0) + 1

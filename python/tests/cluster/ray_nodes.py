@@ -9,7 +9,6 @@ import shutil
 import signal
 import tempfile
 import time
-from pathlib import Path
 
 if os.environ.get("NEARWISE_ISOLATED") != "1":
     raise RuntimeError("Ray is started in a network of its own only: tools/isolated COMMAND")
@@ -52,29 +51,10 @@ class Nodes:
         return [node.node_id for node in self._nodes]
 
     def kill(self, node_id):
-        """As if a machine lost power: the node's process goes, and with it those it has started."""
+        """The node's own process, without which it is taken for dead. Those at a task may live on, with nobody to end them."""
         (node,) = (node for node in self._nodes if node.node_id == node_id)
         os.kill(raylet(node), signal.SIGKILL)
         self._nodes.remove(node)
-
-    def _node_of(self, process):
-        """The id of the node that has started a process; None: of none that lives."""
-        try:
-            status = Path(f"/proc/{process}/status").read_text()
-        except OSError:  # it has just ended
-            return None
-        parent = int(status.split("PPid:")[1].split()[0])
-        return next((node.node_id for node in self._nodes if raylet(node) == parent), None)
-
-    def busy(self, function):
-        """Waits for a process that runs the function, and returns its id and that of its node."""
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            for process in workers_at(function):
-                node = self._node_of(process)
-                if node is not None:
-                    return process, node
-        raise AssertionError(f"no worker was seen to run {function}")
 
     def repair(self):
         """As many nodes as at first, all of them seen."""
@@ -93,20 +73,10 @@ def raylet(node):
     return node.all_processes["raylet"][0].process.pid
 
 
-def workers_at(function):
-    """The ids of processes that run it: a worker is named after what it does."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if path.read_bytes().startswith(f"ray::{function}".encode()):
-                found.append(int(path.parent.name))
-        except OSError:  # it has just ended
-            pass
-    return found
-
-
 def wait_for(condition, seconds=30):
+    """Returns what the condition returns once that is true."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < deadline, f"not within {seconds} s"
         time.sleep(0.05)
+    return found

@@ -12,13 +12,15 @@ import nearwise
 import nearwise.cluster
 import numpy as np
 import pytest
+from halting import Halting
 from nearwise.cluster import _kmeans
 from nearwise.cluster._ray import Node
 from nearwise.cluster._room import Room
 from ray import cloudpickle
 from ray_nodes import ray, wait_for
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not see this folder
+for module in (__name__, Halting.__module__):
+    cloudpickle.register_pickle_by_value(sys.modules[module])  # workers do not see this folder
 
 
 class Task(NamedTuple):
@@ -240,15 +242,18 @@ def test_a_graph_built_while_a_worker_and_a_node_die(cluster, tmp_path):
         )
 
     plan("alone").run()
-    ended = []
-    finish = running(plan("cluster"), threads=4, on_task=lambda task, outcome: ended.append(task))
-    wait_for(lambda: len(ended) >= 10)  # while rows are assigned
-    os.kill(cluster.busy("_run_task")[0], signal.SIGKILL)
-    wait_for(lambda: len(ended) >= 33)
-    cluster.kill(cluster.busy("_run_task")[1])  # while cells are built
+    (tmp_path / "marks").mkdir()
+    halting = Halting(plan("cluster"), tmp_path / "marks", before="assign-0-0001", after="build-0-0002")
+    ended = {}
+    finish = running(halting, threads=4, on_task=ended.__setitem__)
+    process, _ = wait_for(lambda: halting.halted(halting.before))
+    os.kill(process, signal.SIGKILL)
+    _, node = wait_for(lambda: halting.halted(halting.after))
+    cluster.kill(node)
     assert "finish" not in ended
     finish()
-    assert sorted(ended) == sorted(task.name for task in plan("cluster").tasks)
+    assert sorted(ended) == sorted(task.name for task in halting.tasks)
+    assert ended[halting.before] == "done" and ended[halting.after] == "done before"
     assert (tmp_path / "cluster" / "graph.nw").read_bytes() == (tmp_path / "alone" / "graph.nw").read_bytes()
 
 

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import nearwise
@@ -105,19 +104,18 @@ def node_of(actor):
     return ray.get(actor.__ray_call__.remote(lambda _: ray.get_runtime_context().get_node_id()), timeout=60)
 
 
-def while_searching(search, ask, kill):
-    """Answers of `ask`, in the middle of which `kill` is called."""
-    begun = threading.Event()
+def while_searching(ask, kill):
+    """Answers of `ask`, during which `kill` is called: when the first block is complete, and others are on their way."""
+    killed = []
 
-    def killer():
-        begun.wait(60)
-        kill()
+    def report(done, total):
+        if not killed:
+            assert done < total
+            kill()
+            killed.append(True)
 
-    thread = threading.Thread(target=killer)
-    thread.start()
-    found = ask(lambda done, total: begun.set())
-    assert begun.is_set()
-    thread.join()
+    found = ask(report)
+    assert killed
     return found
 
 
@@ -131,7 +129,7 @@ def test_killed_processes_cost_no_answer(cluster, vector_file, vectors, queries)
             for victim in victims:
                 os.kill(ids[victim], signal.SIGKILL)
 
-        found = while_searching(search, lambda report: search.knn(queries, 100, block_queries=100, progress=report), kill)
+        found = while_searching(lambda report: search.knn(queries, 100, block_queries=100, progress=report), kill)
         assert_same(found, expected)
         assert sum(len(search.living(shard)) for shard in range(SHARDS)) == 2 * SHARDS - len(victims)
         assert search.restore() == len(victims)
@@ -144,12 +142,16 @@ def test_a_killed_node_costs_no_answer(cluster, index, index_files, queries):
     with nearwise.cluster.ShardedIvf(index_files, replicas=2) as search:
         node = node_of(search.living(0)[0][1])
         found = while_searching(
-            search,
             lambda report: search.search(queries, 100, probes=64, block_queries=100, progress=report),
             lambda: cluster.kill(node),
         )
         assert_same(found, expected)
-        assert 0 < sum(len(search.living(shard)) for shard in range(SHARDS)) < 2 * SHARDS
+
+        def noticed():  # a node's processes end some time after it
+            assert_same(search.search(queries, 100, probes=64), expected)
+            return sum(len(search.living(shard)) for shard in range(SHARDS)) < 2 * SHARDS
+
+        wait_for(noticed)
         cluster.repair()
         search.restore()
         for shard in range(SHARDS):
