@@ -3,9 +3,8 @@
 // and groups: merge takes the best.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstring>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "backend/context_state.h"
 #include "graph/recall_sample.h"
@@ -13,6 +12,7 @@
 #include "plan/graph_work.h"
 #include "plan/group_rows.h"
 #include "plan/trained_cells.h"
+#include "plan/write_rows.h"
 
 namespace nearwise::plan {
 namespace {
@@ -37,24 +37,29 @@ void ascend(const Context& context, const RowsView& rows, const GraphWork& work,
   }
 }
 
-void write(ContainerWriter& writer, std::size_t batch, const GroupRows& group, const Neighbors& found) {
+// In the order of rows.
+void write(const Context& context, ContainerWriter& writer, std::size_t batch, const GroupRows& group,
+           const Neighbors& found) {
   const std::size_t degree = found.ids.cols();
-  const auto in_order = [&](std::string_view name, container::Element element, std::size_t columns,
-                            const auto& append) {
+  const auto section = [&](std::string_view name, container::Element element, std::size_t columns,
+                           const auto& make) {
     writer.begin_section(fmt::format("{}_{}", name, batch), element, {.columns = columns});
-    for (const std::uint32_t place : group.by_row()) append(place);
+    write_rows(context, writer, group.rows().size(), columns * container::element_bytes(element),
+               [&](std::size_t i, std::byte* out) { make(group.by_row()[i], out); });
   };
-  in_order("rows", container::Element::u32, 1,
-           [&](std::uint32_t place) { writer.append(std::as_bytes(group.rows().subspan(place, 1))); });
-  std::vector<std::uint32_t> ids(degree);
-  in_order("ids", container::Element::u32, degree, [&](std::uint32_t place) {
-    std::ranges::transform(found.ids.row(place), ids.begin(), [&](Id id) {
-      return id == no_id ? no_row : group.rows()[static_cast<std::size_t>(id)];
-    });
-    writer.append(std::as_bytes(std::span(ids)));
+  section("rows", container::Element::u32, 1, [&](std::uint32_t place, std::byte* out) {
+    std::memcpy(out, &group.rows()[place], sizeof(std::uint32_t));
   });
-  in_order("distances", container::Element::f32, degree,
-           [&](std::uint32_t place) { writer.append(std::as_bytes(found.distances.row(place))); });
+  section("ids", container::Element::u32, degree, [&](std::uint32_t place, std::byte* out) {
+    for (const Id id : found.ids.row(place)) {
+      const std::uint32_t row = id == no_id ? no_row : group.rows()[static_cast<std::size_t>(id)];
+      std::memcpy(out, &row, sizeof(row));
+      out += sizeof(row);
+    }
+  });
+  section("distances", container::Element::f32, degree, [&](std::uint32_t place, std::byte* out) {
+    std::memcpy(out, found.distances.row(place).data(), degree * sizeof(float));
+  });
 }
 
 }  // namespace
@@ -74,7 +79,7 @@ void build_group(const Context& context, const GraphWork& work, std::size_t pass
     graph::Builder builder(context, rows, options, work.shape.tuning);
     builder.join(batches.pieces());
     if (!is_enough) ascend(context, rows, work, batches.nearest_rows(), builder);
-    write(writer, count, batches, builder.finish());
+    write(context, writer, count, batches, builder.finish());
   }
   writer.write_metadata({{"batches", count}});
   writer.commit();

@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::size_t iterations = 4;
 // As small as rows can still be compared with all of them. Of well-separated clusters large ones have unions, whose means are all
-// alike, so that one of them may be nearest for very many rows.
-constexpr std::size_t cells_of_region = 32;
-constexpr std::size_t many_regions = 4096;
+// alike, so that one of them may be nearest for very many rows: of 10,000 cells a row saw 3,100 with 312 regions, 1,800 with 1,250.
+constexpr std::size_t cells_of_region = 8;
+constexpr std::size_t many_regions = 2048;
 // Rows by which it is told how many regions a cell has to be near, and the share of their cells that is found then.
 constexpr std::size_t most_asked = 2048;
 constexpr double share_found = 0.985;

@@ -40,7 +40,7 @@ struct Regions {
   // At the most, of so many cells.
   static std::size_t most_regions(std::size_t cells);
   // Regions that a cell is near, and cells that are near a region.
-  static constexpr std::size_t most_of_cell = 16;
+  static constexpr std::size_t most_of_cell = 32;
   static std::size_t most_near(std::size_t cells);
   // Bytes on the budget while they are made, beside the sample.
   static std::uint64_t bytes(const Context& context, std::size_t cells, std::size_t dim, std::size_t overlap);

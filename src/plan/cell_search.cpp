@@ -8,6 +8,7 @@
 #include "backend/context_state.h"
 #include "core/checked.h"
 #include "nearwise/exact.h"
+#include "nearwise/kmeans.h"
 #include "plan/graph_work.h"
 
 namespace nearwise::plan {
@@ -79,7 +80,7 @@ void CellSearch::search(const RowsView& rows, std::size_t count, const Take& tak
   Buffer<std::uint32_t> numbers(budget, std::min(rows.rows(), tile_rows));
   for (std::size_t first = 0; first < rows.rows(); first += tile_rows) {
     const RowsView tile = rows.slice(first, std::min(tile_rows, rows.rows() - first));
-    const Neighbors nearest = has_regions ? knn(context_, tile, regions_.centres, 1, {.metric = metric_})
+    const Neighbors nearest = has_regions ? assign(context_, tile, regions_.centres, {.metric = metric_})
                                           : knn(context_, tile, centroids_, count, {.metric = metric_});
     if (has_regions) {
       std::transform(nearest.ids.data(), nearest.ids.data() + tile.rows(), region_of.data() + first,

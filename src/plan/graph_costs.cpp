@@ -18,12 +18,13 @@ std::uint64_t as_bytes(double bytes) { return static_cast<std::uint64_t>(std::ce
 double copies(const GraphShape& shape) { return shape.groups == 1 ? 1 : 2.5; }
 double usual_overlap(const GraphShape& shape) { return std::min(3.0, as_double(shape.overlap)); }
 std::size_t usual_cells(const GraphShape& shape) { return std::min(2 * shape.least_cells, shape.cells); }
-// Beyond some thousands, regions and the cells near one, each of which is near some.
-constexpr double usual_regions_of_cell = 8;
+// Beyond some thousands, regions and the cells near one: so many times as many as there are for each, seen by most rows.
+constexpr double usual_near = 80;
 double searched_cells(const GraphShape& shape) {
   const std::size_t cells = usual_cells(shape);
   if (!shape.has_regions(cells)) return as_double(cells);
-  return (1 + usual_regions_of_cell) * as_double(Regions::most_regions(cells));
+  const double regions = as_double(Regions::most_regions(cells));
+  return regions + std::min(as_double(cells), usual_near * as_double(cells) / regions);
 }
 // A pair of a cell takes so many times as long as one of exact search (graph/builder.cpp).
 constexpr double cell_pair = 2;

@@ -21,7 +21,7 @@ namespace plan {
 namespace {
 
 // Another number, where other work is done for the same options.
-constexpr int version_of_work = 4;
+constexpr int version_of_work = 5;
 
 void check(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
   require(context.place().kind == DeviceKind::cpu, "plan_graph: a context on the host expected, given {}",

@@ -10,6 +10,7 @@
 #include "ops/memory_limit.h"
 #include "plan/cell_search.h"
 #include "plan/graph_work.h"
+#include "plan/write_rows.h"
 
 namespace nearwise::plan {
 namespace {
@@ -37,7 +38,8 @@ std::uint64_t batch_memory(const Context& context, const GraphShape& shape, cons
       .degree = options.degree, .metric = options.metric, .recall = options.recall};
   // The rows, their numbers, their cells' members, and bits for every row of the file.
   return rows * (shape.row_bytes() + sizeof(std::uint64_t) + 2 * shape.overlap * sizeof(std::uint32_t)) +
-         bits_of_rows(shape) + graph::Builder::bytes(context, shaped(shape, rows), graph, shape.tuning);
+         bits_of_rows(shape) + writing_bytes +
+         graph::Builder::bytes(context, shaped(shape, rows), graph, shape.tuning);
 }
 
 // The rows of a batch by the limit alone: the same on every machine, at any number of threads. Whether it will do on this one is

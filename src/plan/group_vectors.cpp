@@ -1,10 +1,12 @@
 #include "plan/group_vectors.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "backend/context_state.h"
 #include "core/check.h"
+#include "plan/write_rows.h"
 
 namespace nearwise::plan {
 
@@ -28,10 +30,9 @@ void write_vectors(const Context& context, const RowsView& block, std::size_t fi
   writer.write_section("vector_rows", MatrixView<const std::uint32_t>(all.data(), all.size(), 1));
   const std::size_t row_bytes = block.dim() * element_size(block.type());
   writer.begin_section("vectors", container::Element::u8, {.columns = row_bytes});
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i % 4096 == 0) context.state().cancel.check();
-    writer.append({block.row(all[i] - first_row), row_bytes});
-  }
+  write_rows(context, writer, all.size(), row_bytes, [&](std::size_t i, std::byte* out) {
+    std::memcpy(out, block.row(all[i] - first_row), row_bytes);
+  });
 }
 
 GroupVectors::GroupVectors(const GraphWork& work, const ContainerReader& reader, std::size_t group) {
