@@ -7,6 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <vector>
 
 #include "io/container_reader.h"
 #include "io/failing_calls.h"
@@ -40,7 +41,8 @@ class WriteRows : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(WriteRows, AreThereInTheirOrder) {
-  const auto [count, row_bytes] = GetParam();
+  const std::size_t count = GetParam().count;
+  const std::size_t row_bytes = GetParam().row_bytes;
   {
     ContainerWriter file(folder / "rows.nw", "test");
     begin(file, row_bytes);
