@@ -17,6 +17,8 @@ constexpr std::size_t iterations = 4;
 // alike, so that one of them may be nearest for very many rows: of 10,000 cells a row saw 3,100 with 312 regions, 1,800 with 1,250.
 constexpr std::size_t cells_of_region = 8;
 constexpr std::size_t many_regions = 2048;
+// Of very many cells so many times the square root: then there are about as many regions as cells near one.
+constexpr std::size_t regions_of_root = 4;
 // Rows by which it is told how many regions a cell has to be near, and the share of their cells that is found then.
 constexpr std::size_t most_asked = 2048;
 constexpr double share_found = 0.985;
@@ -52,8 +54,8 @@ Matrix<float> with_cells(const Matrix<float>& centres, const Neighbors& nearest)
 }  // namespace
 
 std::size_t Regions::most_regions(std::size_t cells) {
-  const auto root = static_cast<std::size_t>(std::sqrt(static_cast<double>(cells)));
-  return std::max({std::size_t{1}, root, std::min(cells / cells_of_region, many_regions)});
+  const auto root = std::max<std::size_t>(1, static_cast<std::size_t>(std::sqrt(static_cast<double>(cells))));
+  return std::clamp(cells / cells_of_region, root, std::max(many_regions, regions_of_root * root));
 }
 
 std::size_t Regions::most_near(std::size_t cells) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "backend/context_state.h"
 #include "core/check.h"
@@ -70,11 +71,9 @@ GroupRows::GroupRows(const Context& context, const GraphWork& work, std::size_t 
     const std::uint64_t count = end - begin;
     const auto rows = reader.section("rows").rows<std::uint32_t>(begin, count);
     const auto cells = reader.section("cells").rows<std::uint32_t>(begin, count);
-    if (std::any_of(rows.data(), rows.data() + count,
-                    [&](std::uint32_t row) { return row >= work.shape.rows; }))
-      fail(ErrorCode::corrupt, "{}: a number that is no row", reader.source());
-    members += count;
     parts_.push_back({std::move(reader), {rows.data(), count}, {cells.data(), count}});
+    check_order(parts_.back(), work.shape.first_row(block), work.shape.rows_of(block));
+    members += count;
   }
   MemoryBudget& budget = *context.state().budget;
   const std::size_t most_members = std::min<std::uint64_t>(members, most_rows_ * work.shape.overlap);
@@ -86,6 +85,20 @@ GroupRows::GroupRows(const Context& context, const GraphWork& work, std::size_t 
   before_ = Buffer<std::uint32_t>(budget, seen_.size());
   std::ranges::fill(seen_.span(), std::uint64_t{0});
   read_piece();
+}
+
+// Rows of the block, by cell and in each by number: then none is there twice.
+void GroupRows::check_order(const Part& part, std::size_t first_row, std::size_t rows) {
+  for (std::size_t i = 0; i < part.rows.size(); ++i) {
+    if (part.rows[i] < first_row || part.rows[i] - first_row >= rows)
+      fail(ErrorCode::corrupt, "{}: {} is no row of the block", part.reader.source(), part.rows[i]);
+    const auto at = [&](std::size_t place) {
+      return std::pair(part.cells[place] & ~nearest_cell, part.rows[place]);
+    };
+    if (i != 0 && at(i - 1) >= at(i))
+      fail(ErrorCode::corrupt, "{}: row {} is not in the order of cells and rows", part.reader.source(),
+           part.rows[i]);
+  }
 }
 
 void GroupRows::read_piece() {
@@ -107,6 +120,9 @@ bool GroupRows::take_piece() {
       std::ranges::count_if(piece_, [&](std::uint32_t row) { return !test(seen_.span(), row); }));
   if (piece_.empty() || count_ + news > most_rows_) return false;
   const std::uint64_t begin = ends_.empty() ? 0 : ends_.back();
+  if (piece_.size() > members_.size() - begin)
+    fail(ErrorCode::corrupt, "{}: rows of group {} in more than {} cells", parts_.front().reader.source(),
+         group_, work_.shape.overlap);
   for (std::size_t i = 0; i < piece_.size(); ++i) {
     set(seen_.span(), piece_[i]);
     members_[begin + i] = piece_[i];

@@ -23,7 +23,7 @@ void ask_for_group(const GraphWork& work, std::size_t pass, std::size_t group, c
 
 class GroupRows {
  public:
-  // The work must outlive it.
+  // The work must outlive it. Throws Error(corrupt), as next does.
   GroupRows(const Context& context, const GraphWork& work, std::size_t pass, std::size_t group);
 
   // Makes the next batch; false where there is none.
@@ -48,6 +48,7 @@ class GroupRows {
     std::size_t next = 0;
   };
 
+  static void check_order(const Part& part, std::size_t first_row, std::size_t rows);
   // The next members of one cell, in the order of rows, the highest bit of `nearest_cell` in `nearest`. Empty: no more.
   void read_piece();
   bool take_piece();
