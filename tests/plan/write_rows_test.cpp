@@ -26,7 +26,7 @@ struct Case {
   std::size_t row_bytes;
 };
 
-class WriteRows : public ::testing::TestWithParam<Case> {
+class WriteRowsThreads : public ::testing::TestWithParam<Case> {
  protected:
   static void make(std::size_t row, std::byte* out, std::size_t bytes) {
     for (std::size_t i = 0; i < bytes; ++i) out[i] = static_cast<std::byte>((row * 31 + i * 7) % 251);
@@ -40,7 +40,7 @@ class WriteRows : public ::testing::TestWithParam<Case> {
   const Context context = Context::cpu({.threads = 3});
 };
 
-TEST_P(WriteRows, AreThereInTheirOrder) {
+TEST_P(WriteRowsThreads, AreThereInTheirOrder) {
   const std::size_t count = GetParam().count;
   const std::size_t row_bytes = GetParam().row_bytes;
   {
@@ -61,13 +61,13 @@ TEST_P(WriteRows, AreThereInTheirOrder) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, WriteRows,
+INSTANTIATE_TEST_SUITE_P(Sizes, WriteRowsThreads,
                          ::testing::Values(Case{0, 4}, Case{1, 4}, Case{700'000, 4}, Case{9001, 512},
                                            Case{5, writing_bytes + 1}));
 
-using WriteRowsFailures = WriteRows;
+using WriteRowsFailingThreads = WriteRowsThreads;
 
-TEST_F(WriteRowsFailures, OfMakingArrive) {
+TEST_F(WriteRowsFailingThreads, OfMakingArrive) {
   ContainerWriter file(folder / "rows.nw", "test");
   begin(file, 512);
   EXPECT_THROW(write_rows(context, file, 20'000, 512,
@@ -79,7 +79,7 @@ TEST_F(WriteRowsFailures, OfMakingArrive) {
   EXPECT_EQ(context.memory_used(), 0U);
 }
 
-TEST_F(WriteRowsFailures, OfWritingArrive) {
+TEST_F(WriteRowsFailingThreads, OfWritingArrive) {
   ContainerWriter file(folder / "rows.nw", "test");
   begin(file, 512);
   const FailingCalls full({.fail_call = 3, .error = ENOSPC});
