@@ -156,12 +156,9 @@ def main():
 if __name__ == "__main__":
     # Here, and not above: the pool's processes import this file, and need nothing of Ray. The order matters, too: the
     # first sets the environment that Ray reads.
-    from ray_nodes import Nodes, ray, wait_for
+    from ray_nodes import Nodes, wait_for
 
-    import halting as halting_plans
+    from halting import Halting
     import nearwise.cluster
-
-    ray.cloudpickle.register_pickle_by_value(halting_plans)  # workers do not see its folder
-    Halting = halting_plans.Halting
 
     main()

@@ -139,22 +139,23 @@ def scale_memory_sift(session):
     return within_memory(memory(session), built(session, rows, memory(session), base=sift_base_of))
 
 
-def scale_growth(session):
-    """1M, 3M and 10M rows under one memory limit: the exponent of time, medians of three, by rows (least squares of logarithms)."""
-    grown = growth(session, sizes(session), memory(session), ("partitions",), turns=turns(session))
+def judged_growth(session, sizes_of_builds, limit, base):
+    grown = growth(session, sizes_of_builds, limit, ("partitions",), base, turns(session))
     exponent = grown["exponents"]["partitions"]
     holds = exponent <= 1.10 and all(report["reached"] for report in grown["reports"]["partitions"])
     return judged(session, exponent, "<= 1.10, recall reached by all", holds, grown)
+
+
+def scale_growth(session):
+    """1M, 3M and 10M rows under one memory limit: the exponent of time, medians of three, by rows (least squares of logarithms)."""
+    return judged_growth(session, sizes(session), memory(session), base_of)
 
 
 def scale_growth_sift(session):
-    """500,000, 1M and 1.5M descriptors of pictures in 256 MiB, none of them in one group: the exponent of time by rows."""
-    rows_of_builds = QUICK_SIFT_SIZES if session.quick else SIFT_SIZES
-    limit = QUICK_MEMORY if session.quick else SIFT_MEMORY
-    grown = growth(session, rows_of_builds, limit, ("partitions",), sift_base_of, turns(session))
-    exponent = grown["exponents"]["partitions"]
-    holds = exponent <= 1.10 and all(report["reached"] for report in grown["reports"]["partitions"])
-    return judged(session, exponent, "<= 1.10, recall reached by all", holds, grown)
+    """500,000, 1M and 1.5M descriptors of pictures in 256 MiB, none of them in one group: the same."""
+    if session.quick:
+        return judged_growth(session, QUICK_SIFT_SIZES, QUICK_MEMORY, sift_base_of)
+    return judged_growth(session, SIFT_SIZES, SIFT_MEMORY, sift_base_of)
 
 
 def scale_pairs(session):

@@ -19,8 +19,7 @@ from nearwise.cluster._room import Room
 from ray import cloudpickle
 from ray_nodes import ray, wait_for
 
-for module in (__name__, Halting.__module__):
-    cloudpickle.register_pickle_by_value(sys.modules[module])  # workers do not see this folder
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not see this folder
 
 
 class Task(NamedTuple):
