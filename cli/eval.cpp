@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/files.h"
-#include "cli/recall.h"
-#include "cli/session.h"
-#include "cli/text.h"
+#include "cli/shared/files.h"
+#include "cli/shared/recall.h"
+#include "cli/shared/session.h"
+#include "cli/shared/text.h"
 
 namespace nearwise::cli {
 namespace {

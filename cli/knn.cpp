@@ -8,12 +8,12 @@
 #include <system_error>
 #include <utility>
 
-#include "cli/files.h"
-#include "cli/machine_options.h"
-#include "cli/progress_bar.h"
-#include "cli/result_file.h"
-#include "cli/session.h"
-#include "cli/text.h"
+#include "cli/shared/files.h"
+#include "cli/shared/machine_options.h"
+#include "cli/shared/progress_bar.h"
+#include "cli/shared/result_file.h"
+#include "cli/shared/session.h"
+#include "cli/shared/text.h"
 #include "nearwise/context.h"
 #include "nearwise/exact.h"
 #include "nearwise/vector_file.h"

@@ -1,5 +1,5 @@
 // The command `nearwise`: one subcommand per task. Every way out of the program goes through here, with an exit
-// code of cli/exit_code.h.
+// code of cli/shared/exit_code.h.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -9,9 +9,9 @@
 #include <exception>
 #include <string>
 
-#include "cli/exit_code.h"
-#include "cli/interrupt.h"
-#include "cli/session.h"
+#include "cli/shared/exit_code.h"
+#include "cli/shared/interrupt.h"
+#include "cli/shared/session.h"
 #include "nearwise/machine.h"
 
 namespace nearwise::cli {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/files.h"
-#include "cli/graph_arguments.h"
-#include "cli/graph_report.h"
-#include "cli/index_arguments.h"
+#include "cli/graph/graph_arguments.h"
+#include "cli/graph/graph_report.h"
+#include "cli/index/index_arguments.h"
 #include "cli/plan_report.h"
+#include "cli/shared/files.h"
 #include "nearwise/machine.h"
 #include "nearwise/plan.h"
 

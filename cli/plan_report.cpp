@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/text.h"
+#include "cli/shared/text.h"
 
 namespace nearwise::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <string>
 
-#include "cli/progress_bar.h"
-#include "cli/session.h"
+#include "cli/shared/progress_bar.h"
+#include "cli/shared/session.h"
 #include "nearwise/plan.h"
 
 namespace nearwise::cli {

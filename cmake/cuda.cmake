@@ -1,7 +1,7 @@
 # The CUDA backend. NEARWISE_CUDA says what its sources are compiled for:
 #   OFF             nothing: src/backend/cuda/absent.cpp stands in
 #   ON              GPUs, by nvcc
-#   emulated        the emulated device of the tests (tests/cuda_emulation), by clang++
+#   emulated        the emulated device of the tests (cuda_emulation), by clang++
 #   emulated-check  the same with every access of a kernel checked
 set(NEARWISE_CUDA OFF CACHE STRING "The CUDA backend: OFF, ON, emulated or emulated-check")
 set_property(CACHE NEARWISE_CUDA PROPERTY STRINGS OFF ON emulated emulated-check)
@@ -75,7 +75,7 @@ function(nearwise_cuda_target target)
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cu$")
   set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
-  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_include_directories(${target} SYSTEM PRIVATE ${NEARWISE_CUDA_INCLUDE})
   target_link_libraries(${target} PRIVATE nearwise_options)
   # Loops that a kernel asks to be unrolled and clang leaves; checked copies that would escape the checks.

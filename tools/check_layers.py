@@ -16,10 +16,26 @@ import repository
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 
 # The folders of src/, lowest first. A file includes its own layer or a lower one.
-LAYERS = {"core": 0, "io": 1, "backend": 2, "ops": 3, "cluster": 4, "quantize": 4, "index": 5, "graph": 5,
-          "shard": 6, "plan": 7}
-# The one pair of different folders in one layer that may meet: user, used.
+LAYERS = {"core": 0, "io": 1, "codes": 1, "backend": 2, "ops": 3, "cluster": 4, "quantize": 4, "index": 5, "graph": 5,
+          "search": 6, "shard": 7, "plan": 8}
+# Folders of one layer that may include one another: (including, included).
 ALLOWED_SIBLINGS = {("quantize", "cluster")}
+
+# Inside a folder: its subfolders, lowest first, those of one level side by side. A file includes its own subfolder and
+# lower ones. Headers at the top of the folder are for all of it; sources there may include any subfolder. Subfolders
+# of one level do not include each other, except those that are one unit.
+SUBLAYERS = {
+    "src/backend/cpu": (("kernels", "x86"), ("rows",), ("exact", "lists", "graph", "cluster", "codes", "select")),
+    "src/backend/cuda": (("tuning",), ("device",), ("kernels", "block", "warp"), ("rows",),
+                         ("exact", "lists", "graph", "cluster", "codes", "select")),
+    "src/io": (("files",), ("container", "vectors")),
+    "src/quantize": (("rotation",), ("product", "additive")),
+    "src/graph": (("build",), ("change", "use")),
+    "src/plan": (("engine",), ("tasks",), ("partition",), ("pairs",), ("graph", "index")),
+    "cli": (("shared",), ("index", "graph", "quantizer", "files")),
+}
+# Levels whose folders may include each other: what runs in the innermost loops of one device.
+UNITS = {("kernels", "x86"), ("kernels", "block", "warp")}
 
 # A public header has the layer of its implementation.
 PUBLIC_HEADERS = {
@@ -54,6 +70,9 @@ BACKENDS = (PurePosixPath("src/backend/cpu"), PurePosixPath("src/backend/cuda"))
 LEAVES = ("cli", "python", "examples")
 # Tests and benchmarks look into the library; nobody looks into them.
 OBSERVERS = ("tests", "bench")
+# The emulated device stands in for CUDA: one header of the CUDA backend includes it, and its tests use that header.
+EMULATION = PurePosixPath("cuda_emulation")
+EMULATED_CUDA = PurePosixPath("src/backend/cuda/device/gpu.h")
 
 
 class Restriction(NamedTuple):
@@ -68,7 +87,7 @@ RESTRICTED = (
     Restriction(re.compile(r"(oneapi/)?tbb/"), ("src/core/parallel_tbb.cpp",)),
     Restriction(re.compile(r"(\w*intrin|arm_neon|arm_sve|cpuid)\.h$"), ("src/backend/cpu/x86/", "tests/support/float_modes.h")),
     Restriction(re.compile(r"(cuda|cublas|curand|nccl|cub/|thrust/|cooperative_groups)"),
-                ("src/backend/cuda/", "tests/cuda_emulation/")),
+                ("src/backend/cuda/", "cuda_emulation/")),
     Restriction(re.compile(r"(cblas|lapacke?|openblas)"), ("src/backend/", "bench/")),
 )
 
@@ -91,7 +110,7 @@ HARDWARE = re.compile(
     r"|NEARWISE_(\w*_)?(CPU|CUDA|GPU|AVX|SSE|NEON|SVE|AMX|TBB|HWY|SIMD|ISA|THREADS)\w*)")
 # Highway's re-inclusion needs its own boilerplate; one header hides real CUDA from the emulated device.
 HARDWARE_ALLOWED = {"src/backend/cpu/kernels/": re.compile(r"(HWY_\w+|NEARWISE_\w+_(H_?|TOGGLE))$"),
-                    "src/backend/cuda/gpu.h": re.compile(""),
+                    "src/backend/cuda/device/gpu.h": re.compile(""),
                     # Flushes denormals in a test's thread; no portable call does.
                     "tests/support/float_modes.h": re.compile("__SSE2__")}
 
@@ -149,8 +168,29 @@ def judge_backend(user, used):
         if is_within(user, backend) and not is_within(used, backend):
             # It may implement a public header of its layer (machine.h).
             of_this_layer = is_public(used) and layer_folder(used) == "backend"
-            if used not in BACKEND_SEAM and not of_this_layer and layer_folder(used) != "core":
-                return f"{backend} sees core, backend.h and ops.h, nothing else"
+            if used not in BACKEND_SEAM and not of_this_layer and layer_folder(used) not in ("core", "codes"):
+                return f"{backend} sees core, codes, backend.h and ops.h, nothing else"
+    return None
+
+
+def judge_sublayers(user, used):
+    """Why one subfolder of a folder may not include another of the same folder, or None."""
+    for folder, levels in SUBLAYERS.items():
+        base = PurePosixPath(folder)
+        if not (is_within(user, base) and is_within(used, base)):
+            continue
+        inner, used_inner = (path.relative_to(base).parts for path in (user, used))
+        if len(inner) == 1 or len(used_inner) == 1 or inner[0] == used_inner[0]:
+            return None
+        level_of = {name: number for number, names in enumerate(levels) for name in names}
+        unknown = [name for name in (inner[0], used_inner[0]) if name not in level_of]
+        if unknown:
+            return f"{folder}/{unknown[0]} has no level in tools/check_layers.py"
+        level, used_level = level_of[inner[0]], level_of[used_inner[0]]
+        if used_level > level:
+            return f"{folder}/{inner[0]} includes {used_inner[0]}, which is above it"
+        if used_level == level and levels[level] not in UNITS:
+            return f"{folder}/{inner[0]} and {used_inner[0]} share a level and may not include each other"
     return None
 
 
@@ -159,10 +199,18 @@ def judge_own(user, used):
     area, used_area = user.parts[0], used.parts[0]
     if area in OBSERVERS:
         return "a leaf is no library" if used_area in LEAVES else None
+    if is_within(user, EMULATION):
+        if is_within(used, EMULATION) or used == EMULATED_CUDA or is_public(used):
+            return None
+        return f"{EMULATION} includes its own files, {EMULATED_CUDA.name} and public headers only"
+    if user == EMULATED_CUDA and is_within(used, EMULATION):
+        return None
     if area in LEAVES:
         own = PurePosixPath(*user.parts[:2]) if area == "examples" else PurePosixPath(area)
-        if is_public(used) or is_within(used, own):
+        if is_public(used):
             return None
+        if is_within(used, own):
+            return judge_sublayers(user, used)
         return f"{area} may include include/nearwise and its own files only"
     if used_area not in ("src", "include"):
         return f"the library includes {used_area}/"
@@ -172,7 +220,7 @@ def judge_own(user, used):
         return None
     if used == UMBRELLA:
         return "nearwise.h is for users; include what is needed"
-    return judge_backend(user, used) or judge_layers(user, used)
+    return judge_backend(user, used) or judge_layers(user, used) or judge_sublayers(user, used)
 
 
 def judge_foreign(user, name):

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/change.h"
+#include "graph/change/change.h"
 #include "harness/command_line.h"
 #include "harness/rows.h"
 #include "harness/timing.h"

@@ -85,7 +85,7 @@ class Plan {
   // Of the graph that was published.
   GraphReport report() const;
 
-  class State;  // src/plan/plan_state.h
+  class State;  // src/plan/engine/plan_state.h
   explicit Plan(std::unique_ptr<State> state);
 
  private:

@@ -58,7 +58,7 @@ struct JoinGroupsArgs {
 };
 
 // A round of descent: of every row some neighbours are drawn, and some rows whose neighbour it is, and offered to each
-// other's lists as a group. Which are drawn is defined by graph/neighborhoods.h.
+// other's lists as a group. Which are drawn is defined by graph/build/neighborhoods.h.
 struct JoinNeighborhoodsArgs {
   JoinState& state;
   std::size_t sample = 0;  // fresh neighbours of a row that are taken, and others, in either direction

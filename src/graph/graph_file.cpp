@@ -4,8 +4,8 @@
 
 #include "core/check.h"
 #include "graph/metadata.h"
-#include "io/container_reader.h"
-#include "io/container_writer.h"
+#include "io/container/container_reader.h"
+#include "io/container/container_writer.h"
 #include "nearwise/knn_graph.h"
 
 namespace nearwise {

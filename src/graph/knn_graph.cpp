@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/float_environment.h"
-#include "graph/ascent.h"
+#include "graph/build/nn_descent.h"
 #include "ops/finite_rows.h"
 
 namespace nearwise {

@@ -14,7 +14,7 @@
 #include "nearwise/kmeans.h"
 #include "ops/exact_search.h"
 #include "ops/finite_rows.h"
-#include "quantize/additive_coding.h"
+#include "quantize/additive/additive_coding.h"
 
 namespace nearwise {
 namespace {

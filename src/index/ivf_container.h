@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "io/container_reader.h"
+#include "io/container/container_reader.h"
 
 namespace nearwise::index {
 

@@ -12,9 +12,9 @@
 
 #include "backend/lists.h"
 #include "core/checked.h"
+#include "index/cached_norms.h"
 #include "index/inverted_lists.h"
-#include "index/kept_terms.h"
-#include "io/container_reader.h"
+#include "io/container/container_reader.h"
 #include "nearwise/ivf.h"
 #include "nearwise/product_quantizer.h"
 #include "ops/knn_plan.h"

@@ -12,7 +12,7 @@
 #include "core/checked.h"
 #include "core/progress.h"
 #include "index/ivf_container.h"
-#include "io/container_writer.h"
+#include "io/container/container_writer.h"
 #include "nearwise/ivf.h"
 #include "ops/knn_plan.h"
 

@@ -7,7 +7,7 @@
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
 #include "nearwise/product_quantizer.h"
-#include "quantize/train_codebooks.h"
+#include "quantize/product/train_codebooks.h"
 
 namespace nearwise::quantize {
 

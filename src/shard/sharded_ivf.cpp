@@ -5,7 +5,7 @@
 #include "core/checked.h"
 #include "nearwise/sharded.h"
 #include "ops/merge_neighbors.h"
-#include "ops/second_look.h"
+#include "ops/rerank.h"
 #include "shard/prepare.h"
 
 namespace nearwise {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/random.h"
-#include "io/container_writer.h"
+#include "io/container/container_writer.h"
 #include "nearwise/storage.h"
 #include "nearwise/vector_file.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "../io/reseal.h"
-#include "io/container_reader.h"
-#include "io/neighbors_container.h"
+#include "io/container/container_reader.h"
+#include "io/container/neighbors_container.h"
 #include "nearwise/error.h"
 
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "io/neighbors_file.h"
-#include "io/vector_layout.h"
+#include "io/vectors/neighbors_file.h"
+#include "io/vectors/vector_layout.h"
 #include "nearwise/error.h"
 
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "io/file_calls.h"
+#include "io/files/file_calls.h"
 
 namespace nearwise::testing_io {
 
-// While it lives, counts the calls of io/file_calls.h and disturbs those it is told to. One at a time.
+// While it lives, counts the calls of io/files/file_calls.h and disturbs those it is told to. One at a time.
 class FailingCalls {
  public:
   struct Plan {

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <span>
 
-#include "io/container_layout.h"
-#include "io/little_endian.h"
+#include "io/container/container_layout.h"
+#include "io/files/little_endian.h"
 
 namespace nearwise::testing_io {
 

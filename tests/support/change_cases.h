@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/change.h"
+#include "graph/change/change.h"
 #include "support/graph_cases.h"
 
 namespace nearwise::support {

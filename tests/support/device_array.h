@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "backend/cuda/error.h"
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/device/error.h"
+#include "backend/cuda/device/gpu.h"
 
 namespace nearwise::support {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "graph/builder.h"
+#include "graph/build/builder.h"
 #include "oracle/graph.h"
 #include "support/knn_cases.h"
 

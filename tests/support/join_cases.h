@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backend/dispatch.h"
-#include "graph/neighborhoods.h"
+#include "graph/build/neighborhoods.h"
 #include "ops/exact_search.h"
 #include "support/knn_cases.h"
 

@@ -9,9 +9,9 @@ KNOWN = {PurePosixPath(name) for name in """
     include/nearwise/types.h include/nearwise/error.h include/nearwise/context.h include/nearwise/exact.h
     include/nearwise/vector_file.h include/nearwise/storage.h include/nearwise/nearwise.h
     src/core/check.h src/core/parallel.h src/io/container.h src/backend/backend.h src/backend/ops.h
-    src/backend/context_state.h src/backend/cpu/knn.h src/backend/cpu/kernels/tile.h src/backend/cuda/gpu.h
-    src/ops/exact.h src/cluster/kmeans.h src/quantize/rotation.h src/index/ivf.h src/graph/knn_graph.h
-    src/shard/sharded.h src/plan/plan.h cli/command.h python/bindings/arrays.h examples/cpp/common.h
+    src/backend/context_state.h src/backend/cpu/knn.h src/backend/cpu/kernels/tile.h src/backend/cuda/device/gpu.h
+    src/ops/exact.h src/cluster/kmeans.h src/quantize/rotation/rotation.h src/index/ivf.h src/graph/knn_graph.h
+    src/shard/sharded.h src/plan/engine/plan.h cli/command.h python/bindings/arrays.h examples/cpp/common.h
     tests/oracle/knn.h bench/timing.h""".split()}
 
 
@@ -33,10 +33,10 @@ ALLOWED = [
     ("src/backend/cpu/kernels/tile.h",
      "#if defined(NEARWISE_CPU_KERNELS_TILE_H_) == defined(HWY_TARGET_TOGGLE)\n#endif"),
     ("src/backend/cpu/x86/tiles.cpp", "#include <immintrin.h>"),
-    ("src/backend/cuda/gpu.h", "#ifdef __CUDACC__\n#include <cuda_runtime.h>\n#endif"),
+    ("src/backend/cuda/device/gpu.h", "#ifdef __CUDACC__\n#include <cuda_runtime.h>\n#endif"),
     ("src/ops/exact.cpp", '#include "backend/backend.h"'),
-    ("src/quantize/rotation.cpp", '#include "cluster/kmeans.h"'),
-    ("src/plan/plan.cpp", '#include "shard/sharded.h"'),
+    ("src/quantize/rotation/rotation.cpp", '#include "cluster/kmeans.h"'),
+    ("src/plan/engine/plan.cpp", '#include "shard/sharded.h"'),
     ("include/nearwise/exact.h", '#include <vector>\n#include "nearwise/context.h"'),
     ("include/nearwise/nearwise.h", '#include "nearwise/exact.h"'),
     ("cli/main.cpp", '#include <CLI/CLI.hpp>\n#include "command.h"\n#include "nearwise/nearwise.h"'),
@@ -61,19 +61,19 @@ FORBIDDEN = [
     ("src/backend/context.cpp", '#include "ops/exact.h"', "layer 3"),
     ("src/backend/registry.cpp", '#include "backend/cpu/knn.h"', "private"),
     ("src/ops/exact.cpp", '#include "backend/cpu/knn.h"', "private"),
-    ("src/ops/exact.cpp", '#include "backend/cuda/gpu.h"', "private"),
+    ("src/ops/exact.cpp", '#include "backend/cuda/device/gpu.h"', "private"),
     ("src/backend/cuda/knn.cu", '#include "backend/cpu/knn.h"', "private"),
     ("src/backend/cpu/knn.cpp", '#include "backend/context_state.h"', "nothing else"),
     ("src/backend/cpu/knn.cpp", '#include "io/container.h"', "nothing else"),
     ("src/backend/cpu/knn.cpp", '#include "nearwise/vector_file.h"', "nothing else"),
     ("src/backend/cpu/knn.cpp", "#include <hwy/highway.h>", "kernels"),
-    ("tests/backend/kernels_test.cpp", "#include <hwy/targets.h>", "kernels"),
+    ("tests/backend/cpu/kernels/kernels_test.cpp", "#include <hwy/targets.h>", "kernels"),
     ("src/backend/cpu/knn.cpp", "#include <immintrin.h>", "x86"),
     ("src/ops/exact.cpp", "#include <cuda_runtime.h>", "cuda"),
-    ("src/cluster/kmeans.cpp", '#include "quantize/rotation.h"', "may not meet"),
+    ("src/cluster/kmeans.cpp", '#include "quantize/rotation/rotation.h"', "may not meet"),
     ("src/index/ivf.cpp", '#include "graph/knn_graph.h"', "may not meet"),
     ("src/graph/merge.cpp", '#include "index/ivf.h"', "may not meet"),
-    ("src/shard/sharded.cpp", '#include "plan/plan.h"', "layer 7"),
+    ("src/shard/sharded.cpp", '#include "plan/engine/plan.h"', "layer 7"),
     ("src/ops/exact.cpp", '#include "nearwise/nearwise.h"', "include what is needed"),
     ("src/ops/exact.cpp", '#include "../../tests/oracle/knn.h"', "tests"),
     ("src/misc/strings.cpp", "", "no layer"),

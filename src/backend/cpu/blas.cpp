@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "backend/cpu/choose_scan.h"
-#include "backend/cpu/scan_rates.h"
+#include "backend/cpu/rows/choose_scan.h"
+#include "backend/cpu/rows/scan_rates.h"
 #include "core/check.h"
 #include "core/random.h"
 #include "nearwise/machine.h"

@@ -1,10 +1,10 @@
 // The CUDA backend's table.
 #include "backend/backend.h"
 
-#include "backend/cuda/encoding.h"
-#include "backend/cuda/error.h"
+#include "backend/cuda/device/encoding.h"
+#include "backend/cuda/device/error.h"
+#include "backend/cuda/device/stream.h"
 #include "backend/cuda/operations.h"
-#include "backend/cuda/stream.h"
 #include "core/check.h"
 
 namespace nearwise {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "backend/backend.h"
-#include "backend/cuda/staging.h"
-#include "backend/cuda/stream.h"
+#include "backend/cuda/device/staging.h"
+#include "backend/cuda/device/stream.h"
 #include "nearwise/context.h"
 #include "support/error_of.h"
 

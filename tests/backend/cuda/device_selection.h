@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/row_selection.h"
+#include "backend/cuda/rows/row_selection.h"
 #include "support/device_array.h"
 #include "support/select_cases.h"
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels/kernels.h"
-#include "core/additive_words.h"
+#include "codes/additive_codewords.h"
 
 namespace nearwise::cpu {
 

@@ -1,7 +1,7 @@
 // Clean-up of candidate lists: the k-th smallest score by counting, and dropping what exceeds a cutoff.
 #include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/selection_key.h"
 #include "backend/cpu/kernels/targets.h"
-#include "backend/cpu/selection_key.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/kernels/candidate_list.cpp"

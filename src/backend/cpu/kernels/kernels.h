@@ -210,7 +210,7 @@ constexpr std::size_t encoded_row_bytes(const ScanKernel& kernel, std::size_t di
 
 const ScanKernel& f32_panels(InstructionSet set);
 
-// --- select_k.cpp: the loops of selection over values, images and keys (backend/cpu/selection_key.h) ---------------
+// --- select_k.cpp: the loops of selection over values, images and keys (backend/cpu/kernels/selection_key.h) ---------------
 
 // Values are tested in segments of this many; a scan goes on only where all survivors of a segment have room.
 inline constexpr std::size_t select_segment = 2048;

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <limits>
 
-#include "backend/cpu/selection_key.h"
+#include "backend/cpu/kernels/selection_key.h"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/device/gpu.h"
 #include "backend/cuda/warp/lane_network.cuh"
 
 namespace nearwise::gpu {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/device/gpu.h"
 #include "backend/cuda/tuning/join_groups.h"
 
 namespace nearwise::gpu {

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/device/gpu.h"
 #include "backend/cuda/warp/row_part.cuh"
 #include "backend/cuda/warp/selection_key.cuh"
 

@@ -1,7 +1,7 @@
 // The two best keys that a lane, and then its warp, has seen.
 #pragma once
 
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/device/gpu.h"
 #include "backend/cuda/warp/lane_network.cuh"
 #include "backend/cuda/warp/selection_key.cuh"
 

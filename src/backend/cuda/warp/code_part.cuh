@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cuda/gpu.h"
-#include "backend/cuda/kernels/code_rows.h"
+#include "backend/cuda/device/gpu.h"
+#include "backend/cuda/kernels/codes/code_rows.h"
 
 namespace nearwise::gpu {
 

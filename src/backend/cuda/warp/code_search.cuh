@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
-#include "backend/cuda/gpu.h"
-#include "backend/cuda/kernels/search_codes.h"
+#include "backend/cuda/device/gpu.h"
+#include "backend/cuda/kernels/codes/search_codes.h"
 #include "backend/cuda/warp/lane_network.cuh"
-#include "core/additive_draws.h"
-#include "core/additive_words.h"
+#include "codes/additive_codewords.h"
+#include "codes/additive_draws.h"
 
 namespace nearwise::gpu {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/device/gpu.h"
 
 namespace nearwise::gpu {
 

@@ -1,7 +1,7 @@
 // Sums of a reported distance by eight threads, each of which has one lane of them (core/distance.h).
 #pragma once
 
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/device/gpu.h"
 #include "core/distance.h"
 
 namespace nearwise::gpu {

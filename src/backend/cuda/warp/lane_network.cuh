@@ -8,7 +8,7 @@
 
 #include <bit>
 
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/device/gpu.h"
 
 namespace nearwise::gpu {
 

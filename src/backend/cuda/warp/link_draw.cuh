@@ -1,10 +1,10 @@
 // Some links of one kind, drawn by chance by a warp: those of the lowest random numbers of (row, other row), which is what
-// graph/neighborhoods.cpp draws.
+// graph/build/neighborhoods.cpp draws.
 #pragma once
 
 #include <cstdint>
 
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/device/gpu.h"
 #include "backend/cuda/warp/lane_network.cuh"
 #include "core/random.h"
 

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "backend/cuda/gpu.h"
+#include "backend/cuda/device/gpu.h"
 #include "backend/cuda/warp/lane_network.cuh"
 #include "core/neighbor_entry.h"
 

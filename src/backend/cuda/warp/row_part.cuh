@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cuda/gpu.h"
-#include "backend/cuda/selection_task.h"
+#include "backend/cuda/device/gpu.h"
+#include "backend/cuda/device/selection_task.h"
 
 namespace nearwise::gpu {
 

@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
-#include "backend/cuda/gpu.h"
-#include "backend/cuda/selection_task.h"
+#include "backend/cuda/device/gpu.h"
+#include "backend/cuda/device/selection_task.h"
 #include "backend/cuda/warp/row_part.cuh"
 
 namespace nearwise::gpu {

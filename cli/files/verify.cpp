@@ -1,0 +1,113 @@
+// nearwise verify: reads files from end to end and says whether they can be trusted.
+//
+// Containers are held against their checksums and their own structure; other files against their headers, their
+// length and what their values may be.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/shared/elements.h"
+#include "cli/shared/files.h"
+#include "cli/shared/progress_bar.h"
+#include "cli/shared/quantizer_file.h"
+#include "cli/shared/session.h"
+#include "nearwise/context.h"
+#include "nearwise/ivf.h"
+#include "nearwise/knn_graph.h"
+#include "nearwise/storage.h"
+#include "nearwise/vector_file.h"
+
+namespace nearwise::cli {
+namespace {
+
+constexpr std::size_t chunk_bytes = std::size_t{8} << 20;
+
+// Each returns what the file is, in a few words, or throws.
+std::string verify_container(const std::filesystem::path& path) {
+  const ContainerInfo info = inspect(path);
+  // Loading an index, a graph or a quantizer checks all checksums, and what they cannot tell.
+  if (info.kind == "ivf")
+    load_ivf(Context::cpu(), path);
+  else if (info.kind == "graph")
+    load_knn_graph(path);
+  else if (info.kind == "additive_quantizer" || info.kind == "product_quantizer")
+    Quantizer::open(path);
+  else
+    verify(path);
+  return fmt::format("container of {}, {} sections", info.kind, info.sections.size());
+}
+
+std::string verify_vectors(Session& session, const std::filesystem::path& path) {
+  VectorReader reader = read_vectors(path, chunk_bytes);
+  ProgressBar bar(choose_progress_style(session.quiet), "verify", "rows", reader.rows());
+  const Interrupt::Protection protection = session.interrupt->protect();
+  std::size_t done = 0;
+  for (RowsView rows = reader.next(); rows.rows() > 0; rows = reader.next()) {
+    session.interrupt->check();
+    require_finite(rows, done);
+    done += rows.rows();
+    bar.update(done, reader.rows());
+  }
+  return fmt::format("vectors, {} x {} {}", done, reader.dim(), name(reader.type()));
+}
+
+std::string verify_neighbors(const std::filesystem::path& path) {
+  const Neighbors neighbors = read_neighbor_file(path).neighbors;
+  for (std::size_t row = 0; row < neighbors.ids.rows(); ++row)
+    for (const Id id : neighbors.ids.row(row))
+      if (id < no_id) throw InvalidData(fmt::format("row {}: {} is not an id", row, id));
+  return fmt::format("neighbours, {} x {}", neighbors.ids.rows(), neighbors.ids.cols());
+}
+
+std::string verify_file(Session& session, const std::filesystem::path& path) {
+  if (is_container(path)) return verify_container(path);
+  return content_of(path) == Content::vectors ? verify_vectors(session, path) : verify_neighbors(path);
+}
+
+ExitCode run_verify(Session& session, const std::vector<std::string>& paths) {
+  Json files = Json::array();
+  std::size_t damaged = 0;
+  ExitCode worst = ExitCode::ok;
+  for (const std::string& path : paths) {
+    session.interrupt->check();
+    try {
+      const std::string what = verify_file(session, path);
+      if (session.json)
+        files.push_back({{"path", path}, {"ok", true}, {"what", what}});
+      else
+        print(fmt::format("{}: ok ({})\n", path, what));
+    } catch (const std::exception& exception) {
+      const Failure failure = describe(exception);
+      if (failure.exit_code == ExitCode::interrupted) throw;
+      if (failure.exit_code == ExitCode::data) ++damaged;
+      // Damage outranks a file that could not be looked at; among those, the first counts.
+      if (failure.exit_code == ExitCode::data || worst == ExitCode::ok) worst = failure.exit_code;
+      if (session.json)
+        files.push_back(
+            {{"path", path}, {"ok", false}, {"code", failure.code}, {"message", failure.message}});
+      else
+        print(fmt::format("{}: {}: {}\n", path,
+                          failure.exit_code == ExitCode::data ? "damaged" : "not verified", failure.message));
+    }
+  }
+  if (session.json) print(Json{{"files", files}, {"damaged", damaged}});
+  return worst;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Session& session) {
+  auto paths = std::make_shared<std::vector<std::string>>();
+  CLI::App* const command = add_command(
+      app, session, "verify", "Check files from end to end",
+      "  nearwise verify truth.nw base.fbin\n\n"
+      "Prints one line per file and exits with 65 if any is damaged. Checks every checksum of a .nw, and\n"
+      "of other files header, length, and that every value is a finite number or a possible id.");
+  command->add_option("files", *paths, "Files to check")->type_name("FILE")->required();
+  command->callback(
+      [&session, paths] { session.run = [&session, paths] { return run_verify(session, *paths); }; });
+}
+
+}  // namespace nearwise::cli

@@ -1,0 +1,139 @@
+#include "cli/shared/text.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "nearwise/error.h"
+
+namespace nearwise::cli {
+namespace {
+
+std::optional<std::uint64_t> unit_bytes(std::string_view unit) {
+  if (unit.empty() || unit == "b") return 1;
+  constexpr std::string_view prefixes = "kmgtpe";
+  const std::size_t power = prefixes.find(unit.front());
+  if (power == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = unit.substr(1);
+  std::uint64_t step = 0;
+  if (rest.empty() || rest == "b") step = 1000;
+  if (rest == "i" || rest == "ib") step = 1024;
+  if (step == 0) return std::nullopt;
+  std::uint64_t bytes = step;
+  for (std::size_t i = 0; i < power; ++i) bytes *= step;
+  return bytes;
+}
+
+}  // namespace
+
+std::uint64_t parse_bytes(std::string_view text) {
+  const auto refuse = [&]() -> Error {
+    return {ErrorCode::invalid_argument,
+            fmt::format("expected a size such as 2GiB, 500MB or 1073741824, given '{}'", text)};
+  };
+  const std::size_t number_end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const std::string_view number = text.substr(0, number_end);
+  std::string unit;
+  for (const char letter : text.substr(number_end)) {
+    if (letter == ' ' && unit.empty()) continue;
+    unit += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  const std::optional<std::uint64_t> scale = unit_bytes(unit);
+  if (!scale) throw refuse();
+
+  // Whole numbers stay exact; only a fraction goes through floating point.
+  std::uint64_t whole = 0;
+  const auto whole_end = std::from_chars(number.data(), number.data() + number.size(), whole);
+  if (whole_end.ec == std::errc() && whole_end.ptr == number.data() + number.size()) {
+    if (whole > std::numeric_limits<std::uint64_t>::max() / *scale) throw refuse();
+    return whole * *scale;
+  }
+  double fraction = 0;
+  const auto fraction_end = std::from_chars(number.data(), number.data() + number.size(), fraction);
+  if (fraction_end.ec != std::errc() || fraction_end.ptr != number.data() + number.size()) throw refuse();
+  const double bytes = std::floor(fraction * static_cast<double>(*scale));
+  if (bytes >= std::ldexp(1.0, 64)) throw refuse();
+  return static_cast<std::uint64_t>(bytes);
+}
+
+std::size_t parse_count(std::string_view text, std::size_t minimum) {
+  std::size_t count = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (end.ec != std::errc() || end.ptr != text.data() + text.size() || count < minimum)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("expected a whole number of at least {}, given '{}'", minimum, text));
+  return count;
+}
+
+double parse_number(std::string_view text) {
+  double number = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (end.ec != std::errc() || end.ptr != text.data() + text.size() || !std::isfinite(number) || number < 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("expected a number that is not negative, such as 0.001, given '{}'", text));
+  return number;
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  constexpr std::array units = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < units.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+std::string format_count(double count) {
+  constexpr std::array units = {"", " k", " M", " G", " T"};
+  std::size_t unit = 0;
+  while (count >= 1000 && unit + 1 < units.size()) {
+    count /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.3g}{}", count, units[unit]);
+}
+
+std::string format_duration(double seconds) {
+  const auto whole = static_cast<std::uint64_t>(std::lround(std::clamp(seconds, 0.0, 1e9)));
+  const std::uint64_t hours = whole / 3600;
+  const std::uint64_t minutes = whole / 60 % 60;
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60);
+  return fmt::format("{}:{:02}", minutes, whole % 60);
+}
+
+std::string format_utc(std::int64_t unix_seconds) {
+  const auto seconds = static_cast<time_t>(unix_seconds);
+  struct tm parts = {};
+  if (gmtime_r(&seconds, &parts) == nullptr)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} seconds are no time of any calendar", unix_seconds));
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+std::string quote(std::string_view argument) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%";
+  if (!argument.empty() && argument.find_first_not_of(plain) == std::string_view::npos)
+    return std::string(argument);
+  std::string quoted = "'";
+  for (const char letter : argument) {
+    if (letter == '\'')
+      quoted += "'\\''";
+    else
+      quoted += letter;
+  }
+  return quoted + "'";
+}
+
+}  // namespace nearwise::cli

@@ -1,0 +1,44 @@
+// What additive encoding needs of the codebooks, made once and shared by the threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/kernels/additive_codes.h"
+#include "backend/cpu/stream.h"
+#include "backend/ops.h"
+#include "codes/additive_codewords.h"
+#include "core/memory.h"
+
+namespace nearwise::cpu {
+
+// Codewords, and twice the products of all pairs from different codebooks.
+class AdditiveTables {
+ public:
+  AdditiveTables(CpuStream& cpu, const AdditiveCodebooks& codebooks);
+  static std::uint64_t bytes(const AdditiveCodebooks& codebooks);
+
+  std::size_t codebooks() const { return words_.count(); }
+  std::size_t width() const { return words_.width(); }
+  const AdditiveWords& words() const { return words_; }
+
+  // [candidates of `other`, candidates of `book`]
+  const std::int16_t* pairs(std::size_t book, std::size_t other) const {
+    const std::size_t slot = book * (codebooks() - 1) + (other < book ? other : other - 1);
+    return pairs_.data() + slot * additive_words * additive_words;
+  }
+
+  // Own entries of rows [count, width] for one codebook, [count, 256].
+  void fill_own(const AdditiveKernels& kernels, std::size_t book, const float* rows, std::size_t count,
+                std::int16_t* out) const;
+
+ private:
+  const float* columns(std::size_t book) const {
+    return words_.columns().data() + book * words_.dim() * additive_words;
+  }
+
+  const AdditiveWords words_;
+  Buffer<std::int16_t> pairs_;  // [codebooks, codebooks - 1, 256, 256]
+};
+
+}  // namespace nearwise::cpu

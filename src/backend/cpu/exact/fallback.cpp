@@ -1,0 +1,87 @@
+#include "backend/cpu/exact/fallback.h"
+
+#include <algorithm>
+
+#include "backend/cpu/rows/choose_scan.h"
+#include "backend/cpu/rows/finite_rows.h"
+#include "backend/cpu/rows/top_k.h"
+
+namespace nearwise::cpu {
+namespace {
+
+// What is looked at at a time: enough queries to make packing a row cheap beside its products, or, where memory is
+// limited, as few as still make sense.
+struct Batch {
+  std::size_t queries;
+  std::size_t rows;
+};
+Batch batch_for(const CpuStream& cpu) { return cpu.budget().limit() == 0 ? Batch{192, 512} : Batch{24, 128}; }
+
+void pack_all(CpuStream& cpu, const PrepareArgs& args, PackedRows& out) {
+  PanelPacker packer(cpu, args, out);
+  for (std::size_t index = 0; index < out.panel_count(); ++index) {
+    const std::size_t bad = packer.pack(index);
+    if (bad != PanelPacker::good_panel) refuse_row(args.role, args.first_row + bad);
+  }
+  out.longest = packer.longest();
+}
+
+}  // namespace
+
+std::uint64_t careful_part_bytes(const CpuStream& cpu, std::size_t dim, std::size_t k) {
+  const ScanKernel scan = careful_scan(cpu.set);
+  const auto [batch_queries, batch_rows] = batch_for(cpu);
+  return batch_queries * (PackedRows::bytes_per_row(scan, RowsRole::queries, dim) +
+                          TopK::bytes_per_query(k, scan.base_width, TopK::usual_spare(k))) +
+         batch_rows * PackedRows::bytes_per_row(scan, RowsRole::base, dim) +
+         2 * PackedRows::scratch_bytes(scan, dim) + 2048;
+}
+
+void scan_carefully(CpuStream& cpu, const KnnBlockArgs& args, Candidates& found, std::size_t first_query,
+                    std::size_t query_count, std::size_t first_row, std::size_t end_row) {
+  const ScanKernel kernel = careful_scan(cpu.set);
+  const std::size_t dim = args.base.dim();
+  const auto [batch_queries, batch_rows] = batch_for(cpu);
+  for (std::size_t done = 0; done < query_count; done += batch_queries) {
+    const std::size_t first = first_query + done;
+    const RowsView rows = found.query_rows().slice(first, std::min(batch_queries, query_count - done));
+    PackedRows queries(cpu.budget(), kernel, RowsRole::queries, rows.rows(), dim);
+    pack_all(cpu, {.rows = rows, .role = RowsRole::queries, .metric = found.metric(), .centre = args.centre},
+             queries);
+    const auto part = found.start_again(queries, rows);
+    for (std::size_t query = 0; query < rows.rows(); ++query)
+      part->lower_limit(query, found.limit(first + query));
+    for (std::size_t row = first_row; row < end_row; row += batch_rows) {
+      cpu.context.cancel.check();
+      const std::size_t count = std::min(batch_rows, end_row - row);
+      PackedRows block(cpu.budget(), kernel, RowsRole::base, count, dim);
+      pack_all(cpu,
+               {.rows = args.base.slice(row, count),
+                .role = RowsRole::base,
+                .metric = found.metric(),
+                .centre = args.centre,
+                .first_row = row},
+               block);
+      part->begin_block(args.base, block.longest);
+      kernel.scan({.query_panels = queries.panel(0),
+                   .query_panel_count = queries.panel_count(),
+                   .first_query = 0,
+                   .base_panels = block.panel(0),
+                   .biases = block.biases.data(),
+                   .base_panel_count = block.panel_count(),
+                   .first_row = static_cast<std::uint32_t>(row),
+                   .end_row = static_cast<std::uint32_t>(row + count),
+                   .row_bytes = block.row_bytes,
+                   .lists = part->lists(),
+                   .make_room = Candidates::make_room_of,
+                   .owner = part.get()});
+      for (std::size_t query = 0; query < rows.rows(); ++query)
+        if (!part->scores_hold(query)) part->evaluate_range(query, row, count);
+    }
+    // Queries without meaningful scores in the whole block are the caller's.
+    for (std::size_t query = 0; query < rows.rows(); ++query)
+      if (found.scores_hold(first + query)) found.take(first + query, part->evaluate_rest(query));
+  }
+}
+
+}  // namespace nearwise::cpu

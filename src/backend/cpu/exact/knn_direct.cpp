@@ -1,0 +1,133 @@
+// Few queries: every row is read once, its distance estimated, and evaluated as it is reported where the estimate leaves
+// it a chance. Nothing is packed.
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
+
+#include "backend/cpu/operations.h"
+#include "backend/cpu/rows/answers.h"
+#include "backend/cpu/rows/finite_rows.h"
+#include "backend/cpu/rows/row_estimator.h"
+#include "backend/cpu/rows/row_evaluator.h"
+#include "backend/cpu/stream.h"
+#include "core/progress.h"
+#include "core/score_bound.h"
+
+namespace nearwise::cpu {
+namespace {
+
+// Rows between two reports to the progress meter.
+constexpr std::size_t step_rows = 16384;
+// Rows among which those that look best are evaluated first: else most of them would be, one after the other, while the limit
+// comes down. A multiple of RowEstimator::batch.
+constexpr std::size_t most_first_rows = 1024;
+
+// One query's search over the whole base.
+class DirectSearch {
+ public:
+  DirectSearch(CpuStream& cpu, const KnnDirectArgs& args, std::size_t query, Answer* heap, std::size_t k)
+      : args_(args),
+        cancel_(cpu.context.cancel),
+        estimator_(cpu, args.queries, query, args.base, args.metric),
+        evaluator_(cpu, args.queries, query, args.base, args.metric),
+        bound_(args.metric, Products::f32, args.base.dim()),
+        kernels_(cpu.candidate_list),
+        heap_(heap),
+        k_(k) {}
+
+  // Looks at rows [0, count) before all others; at most most_first_rows.
+  void begin(std::size_t count) {
+    float lowest[most_first_rows];
+    RowEstimator::Batch estimates;
+    for (std::size_t first = 0; first < count; first += RowEstimator::batch) {
+      cancel_.check();
+      const std::size_t rows = std::min(RowEstimator::batch, count - first);
+      estimator_.estimate(first, rows, estimates);
+      for (std::size_t i = 0; i < rows; ++i)
+        lowest[first + i] = std::nextafter(static_cast<float>(estimator_.lowest(estimates, i)),
+                                           -std::numeric_limits<float>::infinity());
+    }
+    if (count <= k_) {
+      for (std::size_t row = 0; row < count; ++row) evaluate(row);
+      return;
+    }
+    const float kth = kernels_.kth_score(lowest, count, k_);
+    for (std::size_t row = 0; row < count; ++row)
+      if (lowest[row] <= kth) evaluate(row);
+    for (std::size_t row = 0; row < count; ++row)
+      if (lowest[row] > kth && lowest[row] <= limit_) evaluate(row);
+  }
+
+  // Looks at rows [first, first + count), at most a batch.
+  void scan(std::size_t first, std::size_t count) {
+    RowEstimator::Batch estimates;
+    estimator_.estimate(first, count, estimates);
+    if (estimator_.all_exceed(estimates, limit_)) return;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (estimator_.lowest(estimates, i) > limit_) continue;
+      evaluate(first + i);
+    }
+  }
+
+  std::span<const Answer> finish() {
+    std::sort_heap(heap_, heap_ + count_);
+    return {heap_, count_};
+  }
+
+ private:
+  void evaluate(std::size_t row) {
+    if (++evaluated_ % RowEvaluator::batch == 0) cancel_.check();
+    float key;
+    evaluator_.evaluate(nullptr, row, 1, &key);
+    // Huge but finite elements may be reported as infinite too: look at the row itself.
+    if (!std::isfinite(key) && !is_finite_row(args_.base, row)) [[unlikely]]
+      refuse_row(RowsRole::base, static_cast<std::size_t>(args_.id_offset) + row);
+    offer_answer(heap_, count_, k_, {key, static_cast<std::uint32_t>(row)});
+    if (count_ == k_) limit_ = bound_.limit_from_key(heap_[0].key);
+  }
+
+  const KnnDirectArgs& args_;
+  const CancelFlag& cancel_;
+  const RowEstimator estimator_;
+  const RowEvaluator evaluator_;
+  const ScoreBound bound_;
+  const CandidateListKernels& kernels_;
+  Answer* const heap_;  // [k] the worst answer on top
+  const std::size_t k_;
+  std::size_t count_ = 0;
+  std::size_t evaluated_ = 0;
+  double limit_ = std::numeric_limits<double>::infinity();  // a row whose value exceeds it is no answer
+};
+
+}  // namespace
+
+void knn_direct(Stream& stream, const KnnDirectArgs& args) {
+  CpuStream& cpu = cpu_stream(stream);
+  const std::size_t rows = args.base.rows();
+  const std::size_t queries = args.queries.rows();
+  const std::size_t k = std::min(args.k, rows);
+  for (std::size_t query = 0; query < queries; ++query)
+    if (!is_finite_row(args.queries, query)) refuse_row(RowsRole::queries, query);
+  Buffer<Answer> heaps(cpu.budget(), queries * k);
+  std::deque<DirectSearch> searches;
+  for (std::size_t query = 0; query < queries; ++query)
+    searches.emplace_back(cpu, args, query, heaps.data() + query * k, k);
+
+  const std::size_t first_rows = std::min(rows, most_first_rows);
+  for (DirectSearch& search : searches) search.begin(first_rows);
+  // A batch of rows is read once and stays in the first-level cache for the other queries.
+  for (std::size_t first = first_rows; first < rows; first += RowEstimator::batch) {
+    cpu.context.cancel.check();
+    if (args.progress != nullptr && first != 0 && first % step_rows == 0)
+      args.progress->add(step_rows * queries);
+    const std::size_t count = std::min(RowEstimator::batch, rows - first);
+    for (DirectSearch& search : searches) search.scan(first, count);
+  }
+  if (args.progress != nullptr && rows != 0) args.progress->add(((rows - 1) % step_rows + 1) * queries);
+  for (std::size_t query = 0; query < queries; ++query)
+    write_answers(searches[query].finish(), args.metric, args.id_offset, args.ids.row(query),
+                  args.distances.row(query));
+}
+
+}  // namespace nearwise::cpu

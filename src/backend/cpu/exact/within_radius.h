@@ -1,0 +1,35 @@
+// All rows within a radius, for every query.
+#pragma once
+
+#include <vector>
+
+#include "backend/cpu/rows/candidates.h"
+
+namespace nearwise::cpu {
+
+class WithinRadius : public Candidates {
+ public:
+  WithinRadius(CpuStream& stream, const PackedRows& queries, const RowsView& query_rows, float radius,
+               Metric metric);
+  ~WithinRadius() override;
+
+  static std::size_t bytes_per_query(std::size_t base_width);
+
+  std::unique_ptr<Candidates> start_again(const PackedRows& queries,
+                                          const RowsView& query_rows) const override;
+  std::span<const Answer> evaluate_rest(std::size_t query) override;
+  // The answers of a query in order. Ends the query.
+  std::span<const Answer> finish(std::size_t query);
+
+ private:
+  // Answers are counted on the budget as they grow: nobody knows beforehand how many there will be.
+  void offer(std::size_t query, Answer answer) override;
+  void tighten_by_scores(std::size_t) override {}
+  void tighten_by_answers(std::size_t) override {}
+
+  MemoryBudget& budget_;
+  const float radius_key_;
+  std::vector<std::vector<Answer>> answers_;  // [queries]
+};
+
+}  // namespace nearwise::cpu

@@ -1,0 +1,67 @@
+// Product codes as panels that a scan reads: codewords are packed once, a row is put together by copying them.
+//
+// The centroid of the list is left out (list_bound.h): it is the same for all rows of a list.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "backend/cpu/lists/list_bound.h"
+#include "backend/cpu/rows/prepared_rows.h"
+#include "backend/ops.h"
+
+namespace nearwise::cpu {
+
+class ProductPanels {
+ public:
+  ProductPanels(CpuStream& cpu, const ListCodec& codec, const ProductWords& words, const ScanKernel& scan,
+                Metric metric, std::span<const float> centre);
+  static std::uint64_t bytes(const ScanKernel& scan, std::size_t dim);
+  // What each thread needs.
+  static std::size_t table_size(const ListCodec& codec) { return codec.parts() << codec.bits; }
+
+  const ResidualLengths& longest() const { return longest_; }
+
+  // What the packing of query and codewords changed in their products, for every codeword: added over a code to a score, it
+  // makes up for that. packed, query: [dim], the latter with the centre subtracted; tables: [table_size] out.
+  void fill_corrections(const float* packed, const float* query, std::span<float> tables) const;
+  // The sum of a code's entries.
+  float sum_of(std::span<const float> tables, const std::byte* code) const;
+
+  // Packs rows [first, first + count) of a list into the first panels of `out`, with the biases of their scores.
+  // terms: of all rows of the list (RowTerms), which are those biases; or null. tables: [table_size] scratch.
+  // Returns the most that their codewords measure.
+  Lengths fill(const ListView& view, std::size_t list, std::size_t first, std::size_t count,
+               const float* terms, std::span<float> tables, PackedRows& out) const;
+
+ private:
+  void encode_words(const ScanKernel& scan);
+  float fill_tables(std::size_t list, std::span<float> tables) const;
+  template <std::size_t bytes, unsigned bits>
+  void copy_parts(const std::byte* codes, std::size_t count, PackedRows& out) const;
+  template <std::size_t bytes>
+  void copy_parts(const std::byte* codes, std::size_t count, PackedRows& out) const {
+    codec_.bits == 8 ? copy_parts<bytes, 8>(codes, count, out) : copy_parts<bytes, 4>(codes, count, out);
+  }
+  template <unsigned bits>
+  void add_tables(const std::byte* codes, std::size_t count, std::span<const float> tables, float bias,
+                  float* out) const;
+  Lengths longest_of(const std::byte* codes, std::size_t count) const;
+  void copy_units(const std::byte* codes, std::size_t count, PackedRows& out) const;
+
+  CpuStream& cpu_;
+  const ListCodec codec_;
+  const ProductWords& words_;
+  const Metric metric_;
+  const std::span<const float> centre_;
+  const std::size_t element_bytes_;  // of a packed element
+  const std::size_t unit_bytes_;
+  Buffer<std::byte> packed_;      // the codebooks, packed
+  Buffer<float> packed_columns_;  // the same, every part transposed
+  Buffer<float> squares_;         // [parts, 2^bits] of the lengths of packed codewords
+  double most_lost_ = 0;          // of a packed codeword, as a share of its length
+  ResidualLengths longest_;
+};
+
+}  // namespace nearwise::cpu

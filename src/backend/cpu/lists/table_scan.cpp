@@ -1,0 +1,313 @@
+#include "backend/cpu/lists/table_scan.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "backend/cpu/kernels/prefetch.h"
+#include "backend/cpu/x86/scans.h"
+#include "core/convert.h"
+#include "core/distance.h"
+
+namespace nearwise::cpu {
+namespace {
+
+// Rows of a list among which a first limit is looked for.
+constexpr std::size_t most_first_rows = 2048;
+// Tables no wider than this have no bytes worth the name.
+constexpr double least_width = 1e-30;
+// Bytes are made anew where less than this of their range is left to tell rows apart.
+constexpr double least_range = 80;
+// Rows that are asked for before they are needed. A list is short, and the hardware learns of the next one too late.
+constexpr std::size_t fetched_rows = 512;
+
+}  // namespace
+
+bool TableScan::has_registers(const CpuStream& cpu) {
+  return cpu.set.extension != Extension::none && x86::features().byte_tables;
+}
+
+TableScan::TableScan(CpuStream& cpu, const ListSearchArgs& args, const ProductWords& words,
+                     const ListNumbers& numbers, const ListBound& bound, ListCollector& found)
+    : cpu_(cpu),
+      args_(args),
+      words_(words),
+      numbers_(numbers),
+      bound_(bound),
+      found_(found),
+      kernels_(part_sums_kernels(cpu.set)),
+      parts_(args.codec.parts()),
+      table_words_(std::size_t{1} << args.codec.bits),
+      with_bytes_(has_registers(cpu) && parts_ <= 256),
+      with_terms_(RowTerms::are_needed(args.codec, args.metric)),
+      longest_(1.001 * (words.longest_centroid() + words.longest_codewords())),
+      longest_words_{.norm = words.longest_codewords(), .residual = 0},
+      query_(cpu.budget(), args.codec.dim),
+      negated_(cpu.budget(), args.codec.dim),
+      offsets_(cpu.budget(), args.probe_count()),
+      lists_(cpu.budget(), args.probe_count()),
+      tables_(cpu.budget(), parts_ * table_words_),
+      leasts_(cpu.budget(), parts_),
+      bytes_(cpu.budget(), with_bytes_ ? parts_ * table_words_ : 0),
+      sums_(cpu.budget(), with_bytes_ ? most_first_rows : 0) {}
+
+void TableScan::scan_query(std::size_t query, std::size_t first, std::size_t step) {
+  index_ = query;
+  const std::size_t probes = args_.probe_count();
+  for (std::size_t row = 0; row < fetched_rows; row += block_rows) fetch(first, row);
+  row_to_double(args_.queries, query, query_.data());
+  for (std::size_t i = 0; i < args_.centre.size(); ++i) query_[i] -= args_.centre[i];
+  if (args_.metric == Metric::cosine) {
+    const double length = std::sqrt(squares_of(query_.span()));
+    if (length > 0)
+      for (double& value : query_.span()) value /= length;
+  }
+  for (std::size_t i = 0; i < query_.size(); ++i) negated_[i] = -static_cast<float>(query_[i]);
+  fill_tables();
+  fill_offsets();
+  // The nearest lists first: their rows set a limit to the others.
+  for (std::size_t probe = first; probe < probes; probe += step) scan(probe, probe + step);
+}
+
+void TableScan::fill_tables() {
+  std::ranges::fill(tables_.span(), 0.0F);
+  for (std::size_t part = 0; part < parts_; ++part) {
+    float* const table = tables_.data() + part * table_words_;
+    kernels_.add_products({.columns = words_.columns().data() + args_.codec.words_begin(part),
+                           .start = table,
+                           .vector = negated_.data() + args_.codec.part_begin(part),
+                           .dim = args_.codec.part_size(part),
+                           .words = table_words_,
+                           .table = table});
+  }
+  scale_ = 0;
+  if (with_bytes_) range_ = x86::measure_tables(tables_.data(), parts_, table_words_, leasts_.data());
+}
+
+// -q'c' is q' times the centre less q'c.
+void TableScan::fill_offsets() {
+  double with_centre = 0;
+  for (std::size_t i = 0; i < args_.centre.size(); ++i) with_centre += query_[i] * args_.centre[i];
+  const std::size_t probes = lists_.size();
+  const Id* const probed = args_.probes.data() + index_ * probes;
+  for (std::size_t i = 0; i < probes; ++i)
+    lists_[i] = probed[i] == no_id ? 0 : static_cast<std::uint32_t>(probed[i]);
+  const RowsView centroids = args_.codec.centroids;
+  cpu_.row_distance.product[static_cast<std::size_t>(ElementType::f32)](
+      {.query = query_.data(),
+       .base = centroids.data(),
+       .stride_bytes = centroids.stride_bytes(),
+       .dim = query_.size(),
+       .rows = lists_.data(),
+       .count = probes,
+       .sums = offsets_.data()});
+  for (double& offset : offsets_.span()) offset = with_centre - offset;
+}
+
+void TableScan::fetch(std::size_t probe, std::size_t first) const {
+  if (probe >= args_.probe_count()) return;
+  const Id list = args_.probes[index_ * args_.probe_count() + probe];
+  if (list == no_id) return;
+  const ListView& view = args_.lists[static_cast<std::size_t>(list)];
+  if (first >= view.rows) return;
+  const std::size_t rows = std::min(block_rows, view.rows - first);
+  prefetch(reinterpret_cast<std::uintptr_t>(view.codes + first * args_.codec.code_bytes),
+           rows * args_.codec.code_bytes);
+  if (args_.terms.empty()) return;
+  const float* const terms = args_.terms[static_cast<std::size_t>(list)].load(std::memory_order_acquire);
+  if (terms == nullptr) return;
+  prefetch(reinterpret_cast<std::uintptr_t>(terms + first), rows * sizeof(float));
+  if (first == 0) prefetch(reinterpret_cast<std::uintptr_t>(terms + view.rows), sizeof(float));
+}
+
+void TableScan::scan(std::size_t probe, std::size_t next) {
+  const Id id = args_.probes[index_ * args_.probe_count() + probe];
+  if (id == no_id) return;
+  const auto list = static_cast<std::size_t>(id);
+  const ListView& view = args_.lists[list];
+  if (view.rows == 0) return;
+  cpu_.context.cancel.check();
+  cutoff_ = found_.cutoff(index_, longest_words_);
+  if (std::isnan(cutoff_)) {
+    found_.evaluate(index_, numbers_.first(list), view.rows);
+    return;
+  }
+  offset_ = static_cast<float>(offsets_[probe]);
+  begin_list(list);
+  if (cutoff_ == std::numeric_limits<float>::max()) find_limit(view);
+  set_threshold();
+  std::size_t first = 0;
+  for (; first < view.rows && pass_ != Pass::none; first += block_rows) {
+    const std::size_t ahead = first + fetched_rows;
+    if (ahead < view.rows)
+      fetch(probe, ahead);
+    else
+      fetch(next, (ahead - view.rows) / block_rows * block_rows);
+    scan_block(view, first, numbers_.first(list));
+  }
+  hand_over();
+}
+
+void TableScan::begin_list(std::size_t list) {
+  summed_ = 0;
+  terms_ = nullptr;
+  least_term_ = 0;
+  if (!with_terms_) return;
+  if (!args_.terms.empty()) terms_ = args_.terms[list].load(std::memory_order_acquire);
+  if (terms_ != nullptr) {
+    least_term_ = terms_[args_.lists[list].rows];
+    return;
+  }
+  if (!own_terms_) own_terms_.emplace(cpu_.budget(), args_.codec, words_, args_.metric, args_.centre);
+  own_terms_->begin_list(list);
+}
+
+const float* TableScan::terms_of(const ListView& view, std::size_t first) {
+  if (!with_terms_) return nullptr;
+  if (terms_ != nullptr) return terms_ + first;
+  own_terms_->fill(view.codes + first * args_.codec.code_bytes, std::min(block_rows, view.rows - first),
+                   block_terms_);
+  return block_terms_;
+}
+
+void TableScan::fill_bytes(double widest) {
+  scale_ = static_cast<float>(255 / widest);
+  summed_ = 0;
+  x86::fill_byte_tables(tables_.data(), leasts_.data(), parts_, table_words_, scale_, bytes_.data());
+}
+
+// How often a row's term counts beside its entries, where they are compared with a limit: a row of cosine is within the
+// cutoff if -qc - qr <= cutoff * t.
+double TableScan::factor() const {
+  if (cutoff_ == std::numeric_limits<float>::max())
+    return args_.metric == Metric::cosine || !with_terms_ ? 0 : 1;
+  return args_.metric == Metric::cosine ? -static_cast<double>(cutoff_) : with_terms_ ? 1 : 0;
+}
+
+// All that f32 may have rounded in a score: twice the parts' roundings, and more.
+double TableScan::blur() const {
+  const double term = args_.metric == Metric::cosine ? longest_ : longest_ * longest_ / 2;
+  return static_cast<double>(parts_ + 8) * 0x1p-22 *
+         (range_.magnitude + std::abs(static_cast<double>(offset_)) + std::abs(factor()) * term);
+}
+
+x86::CodeScanArgs TableScan::codes_of(const ListView& view, std::size_t first, const float* terms) const {
+  return {.codes = view.codes + first * args_.codec.code_bytes,
+          .code_bytes = args_.codec.code_bytes,
+          .rows = std::min(block_rows, view.rows - first),
+          .tables = bytes_.data(),
+          .parts = parts_,
+          .bits = args_.codec.bits,
+          .terms = terms,
+          .least_term = least_term_,
+          .term_scale = static_cast<float>(factor() * scale_),
+          .threshold = threshold_};
+}
+
+// Without any limit, all rows would be candidates until there is one. The sum of a row's entries and term exceeds that of
+// their bytes by less than one for each, so the k-th sum bounds the k-th score.
+void TableScan::find_limit(const ListView& view) {
+  const std::size_t rows = std::min(view.rows, most_first_rows) / block_rows * block_rows;
+  if (!with_bytes_ || rows < found_.wanted() || range_.widest < least_width) return;
+  if (scale_ == 0) fill_bytes(range_.widest);
+  const bool cosine = args_.metric == Metric::cosine;
+  for (std::size_t first = 0; first < rows; first += block_rows)
+    x86::sum_codes(codes_of(view, first, cosine ? nullptr : terms_of(view, first)), sums_.data() + first);
+  const double score =
+      cosine ? kth_quotient(view, rows) : most_of(x86::kth_sum(sums_.data(), rows, found_.wanted()));
+  summed_ = cosine ? 0 : rows;
+  if (!(score < std::numeric_limits<float>::max())) return;
+  found_.limit_score(index_, longest_words_, score);
+  cutoff_ = found_.cutoff(index_, longest_words_);
+}
+
+// The most that entries, term and what query and list add may amount to, where their bytes have this sum.
+double TableScan::most_of(std::uint16_t sum) const {
+  if (sum == 0xFFFF) return std::numeric_limits<double>::infinity();  // or more
+  // What was cut off may have been rounded down before.
+  const double above = (sum + static_cast<double>(parts_ + 2)) * (1 + 0x1p-20) / scale_;
+  return offset_ + range_.least + factor() * least_term_ + above + blur();
+}
+
+// Of cosine, sums are of entries alone, and scores their quotients by the lengths of rows.
+double TableScan::kth_quotient(const ListView& view, std::size_t rows) {
+  std::vector<float> scores(rows);
+  for (std::size_t first = 0; first < rows; first += block_rows) {
+    const float* const terms = terms_of(view, first);
+    for (std::size_t i = 0; i < block_rows; ++i) {
+      const std::uint16_t sum = sums_[first + i % 2 * (block_rows / 2) + i / 2];
+      scores[first + i] = terms[i] >= bound_.shortest_row()
+                              ? static_cast<float>(most_of(sum) / static_cast<double>(terms[i]))
+                              : std::numeric_limits<float>::max();
+    }
+  }
+  return cpu_.candidate_list.kth_score(scores.data(), rows, found_.wanted());
+}
+
+// A row whose score is at most the cutoff has entries and a term whose sum exceeds the least by no more than `room`. What
+// stands for them is cut off, so that its sum is at most room * scale, but for the roundings of f32: those of the score in
+// blur(), those of the bytes in what is added in the end.
+void TableScan::set_threshold() {
+  pass_ = Pass::all;
+  if (!with_bytes_ || cutoff_ == std::numeric_limits<float>::max() || factor() < 0) return;
+  const double most = args_.metric == Metric::cosine ? bound_.product_error() : static_cast<double>(cutoff_);
+  const double room = most - offset_ - range_.least - factor() * least_term_ + blur();
+  if (room < 0) {
+    pass_ = Pass::none;
+    return;
+  }
+  if (scale_ == 0 || room * scale_ < least_range) {
+    const double widest = std::min<double>(range_.widest, room);
+    if (widest < least_width) return;
+    fill_bytes(widest);
+  }
+  const double threshold = room * scale_ * (1 + 0x1p-20) + 2;
+  if (threshold >= 0xFFFF) return;
+  threshold_ = static_cast<std::uint16_t>(threshold);
+  pass_ = Pass::some;
+}
+
+void TableScan::scan_block(const ListView& view, std::size_t first, std::uint32_t first_number) {
+  const std::size_t rows = std::min(block_rows, view.rows - first);
+  const std::byte* const codes = view.codes + first * args_.codec.code_bytes;
+  const float* const terms = terms_of(view, first);
+  std::uint64_t passed = rows == block_rows ? ~std::uint64_t{0} : (std::uint64_t{1} << rows) - 1;
+  if (pass_ == Pass::some)
+    passed = first < summed_ ? x86::rows_within(sums_.data() + first, threshold_)
+                             : x86::scan_codes(codes_of(view, first, terms));
+  for (; passed != 0; passed &= passed - 1) {
+    const auto row = static_cast<std::size_t>(std::countr_zero(passed));
+    score_row(codes + row * args_.codec.code_bytes, terms == nullptr ? 0 : terms[row],
+              first_number + static_cast<std::uint32_t>(first + row));
+  }
+  // Room for another block.
+  if (count_ + block_rows <= std::size(scores_)) return;
+  hand_over();
+  cutoff_ = found_.cutoff(index_, longest_words_);
+  set_threshold();
+}
+
+void TableScan::score_row(const std::byte* code, float term, std::uint32_t number) {
+  // The large numbers come last: few additions round them.
+  const float sum = args_.codec.bits == 8 ? sum_entries<8>(tables_.data(), parts_, code, 0)
+                                          : sum_entries<4>(tables_.data(), parts_, code, 0);
+  float score = sum + (offset_ + term);
+  if (args_.metric == Metric::cosine) {
+    if (!(term >= bound_.shortest_row())) {
+      found_.evaluate(index_, number, 1);
+      return;
+    }
+    score = (sum + offset_) / term;
+  }
+  if (!(score <= cutoff_)) return;
+  scores_[count_] = score;
+  rows_[count_++] = number;
+}
+
+void TableScan::hand_over() {
+  if (count_ != 0) found_.add(index_, longest_words_, {scores_, count_}, {rows_, count_});
+  count_ = 0;
+}
+
+}  // namespace nearwise::cpu

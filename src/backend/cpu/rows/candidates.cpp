@@ -1,0 +1,108 @@
+#include "backend/cpu/rows/candidates.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace nearwise::cpu {
+namespace {
+
+// A cutoff that nothing passes. Not -infinity: an overflowing score is that too.
+constexpr float never = std::numeric_limits<float>::quiet_NaN();
+
+// Entries past a list's capacity that a vector store may overwrite (16 floats of AVX-512).
+constexpr std::size_t store_slack = 16;
+
+}  // namespace
+
+std::size_t Candidates::bytes_per_query(std::size_t spare, std::size_t base_width) {
+  return (spare + base_width + store_slack) * (sizeof(float) + sizeof(std::uint32_t)) +
+         2 * sizeof(std::uint32_t) + sizeof(float) + sizeof(double);
+}
+
+Candidates::Candidates(CpuStream& stream, const PackedRows& packed, const RowsView& query_rows, Metric metric,
+                       std::size_t spare)
+    : stream_(stream),
+      query_rows_(query_rows),
+      queries_(packed),
+      metric_(metric),
+      base_width_(packed.kernel.base_width),
+      capacity_(spare + base_width_),
+      stride_(capacity_ + store_slack),
+      bound_(metric, products_of(packed.kernel.base_encoding), packed.dim),
+      scores_(stream.budget(), queries() * stride_),
+      rows_(stream.budget(), queries() * stride_),
+      counts_(stream.budget(), queries()),
+      evaluated_(stream.budget(), queries()),
+      cutoffs_(stream.budget(), packed.panel_count() * packed.width),
+      limits_(stream.budget(), queries()) {
+  std::ranges::fill(counts_.span(), 0U);
+  std::ranges::fill(evaluated_.span(), 0U);
+  std::ranges::fill(limits_.span(), std::numeric_limits<double>::infinity());
+  std::ranges::fill(cutoffs_.span(), never);  // stays so for the empty places of the last panel
+}
+
+CandidateLists Candidates::lists() {
+  return {scores_.data(), rows_.data(), counts_.data(), cutoffs_.data(), stride_, capacity_};
+}
+
+bool Candidates::scores_hold(std::size_t query) const {
+  return ScoreBound::holds_for(queries_.lengths[query], block_);
+}
+
+void Candidates::set_cutoff(std::size_t query) {
+  cutoffs_[query] =
+      scores_hold(query) ? bound_.cutoff(queries_.lengths[query], block_, limits_[query]) : never;
+}
+
+void Candidates::begin_block(const RowsView& base, const Lengths& longest) {
+  base_ = base;
+  block_ = longest;
+  // Blocks whose scores mean nothing put nothing into the lists.
+  if (ScoreBound::holds_for({}, longest)) list_ = longer(list_, longest);
+  for (std::size_t query = 0; query < queries(); ++query) set_cutoff(query);
+}
+
+void Candidates::lower_limit(std::size_t query, double limit) {
+  if (limit >= limits_[query]) return;
+  limits_[query] = limit;
+  set_cutoff(query);
+}
+
+void Candidates::drop_excluded(std::size_t query) {
+  tighten_by_scores(query);
+  const float cutoff = bound_.cutoff(queries_.lengths[query], list_, limits_[query]);
+  counts_[query] = static_cast<std::uint32_t>(stream_.candidate_list.keep_at_most(
+      scores_.data() + query * stride_, rows_.data() + query * stride_, counts_[query], cutoff));
+}
+
+void Candidates::evaluate_candidates(std::size_t query) {
+  evaluate_list(query, [&](const Answer& answer) { offer(query, answer); });
+  tighten_by_answers(query);
+}
+
+void Candidates::make_room(std::size_t query) {
+  drop_excluded(query);
+  // A list that stays more than three quarters full would be cleaned up again and again for little.
+  if (counts_[query] + base_width_ <= capacity_ && counts_[query] <= capacity_ / 4 * 3) return;
+  evaluated_[query] += counts_[query];
+  evaluate_candidates(query);
+}
+
+void Candidates::evaluate_range(std::size_t query, std::size_t first, std::size_t count) {
+  const RowEvaluator evaluator(stream_, query_rows_, query, base_, metric_);
+  float keys[RowEvaluator::batch];
+  for (std::size_t i = 0; i < count; i += RowEvaluator::batch) {
+    stream_.context.cancel.check();
+    const std::size_t part = std::min(RowEvaluator::batch, count - i);
+    evaluator.evaluate(nullptr, first + i, part, keys);
+    for (std::size_t j = 0; j < part; ++j) offer(query, {keys[j], static_cast<std::uint32_t>(first + i + j)});
+  }
+  tighten_by_answers(query);
+}
+
+void Candidates::take(std::size_t query, std::span<const Answer> answers) {
+  for (const Answer& answer : answers) offer(query, answer);
+  tighten_by_answers(query);
+}
+
+}  // namespace nearwise::cpu

@@ -1,0 +1,64 @@
+#include "backend/cpu/rows/scan_rates.h"
+
+#include "backend/cpu/rows/choose_scan.h"
+#include "core/memory.h"
+#include "nearwise/machine.h"
+
+namespace nearwise::cpu {
+
+double scan_gflops(const ScanKernel& kernel) {
+  constexpr std::size_t dim = 256;
+  constexpr std::size_t queries = 384;  // whole panels of any kernel, as are the base rows
+  constexpr std::size_t rows = 1024;
+  constexpr int repetitions = 7;
+  const std::size_t row_bytes = encoded_row_bytes(kernel, dim);
+  MemoryBudget budget;
+  // Zeros: the arithmetic takes the same time whatever the numbers, unless they are denormal.
+  Buffer<std::byte> query_panels(budget, queries * row_bytes);
+  Buffer<std::byte> base_panels(budget, rows * row_bytes);
+  Buffer<float> biases(budget, rows);
+  Buffer<std::int32_t> integer_biases(budget, rows);
+  Buffer<float> cutoffs(budget, queries);
+  std::ranges::fill(query_panels.span(), std::byte{0});
+  std::ranges::fill(base_panels.span(), std::byte{0});
+  std::ranges::fill(biases.span(), 1.0F);
+  std::ranges::fill(integer_biases.span(), 2);
+  std::ranges::fill(cutoffs.span(), -1.0F);  // nothing passes
+  const double seconds = fastest_seconds(repetitions, [&] {
+    kernel.scan({.query_panels = query_panels.data(),
+                 .query_panel_count = queries / kernel.query_width,
+                 .first_query = 0,
+                 .base_panels = base_panels.data(),
+                 .biases = biases.data(),
+                 .integer_biases = integer_biases.data(),
+                 .half_biases = integer_biases.data(),
+                 .base_panel_count = rows / kernel.base_width,
+                 .first_row = 0,
+                 .end_row = static_cast<std::uint32_t>(rows),
+                 .row_bytes = row_bytes,
+                 .lists = {.cutoffs = cutoffs.data()},
+                 .make_room = nullptr,
+                 .owner = nullptr});
+  });
+  return 2.0 * dim * queries * rows / seconds * 1e-9;
+}
+
+}  // namespace nearwise::cpu
+
+namespace nearwise {
+
+std::vector<ScanInfo> measure_scans(const std::string& isa) {
+  const cpu::InstructionSet set = cpu::choose_instruction_set(isa);
+  std::vector<ScanInfo> scans;
+  for (const ElementType type : {ElementType::f32, ElementType::u8, ElementType::i8}) {
+    const cpu::ScanKernel kernel = cpu::choose_scan(set, Metric::sqeuclidean, type, type, 256);
+    scans.push_back({.rows = type,
+                     .multiplied_as = is_integer(kernel.base_encoding)              ? "integers"
+                                      : kernel.base_encoding == cpu::Encoding::bf16 ? "bf16"
+                                                                                    : "f32",
+                     .gflops = cpu::scan_gflops(kernel)});
+  }
+  return scans;
+}
+
+}  // namespace nearwise

@@ -1,0 +1,65 @@
+// The running best k of every query.
+#pragma once
+
+#include <vector>
+
+#include "backend/cpu/kernels/key_sorter.h"
+#include "backend/cpu/rows/candidates.h"
+
+namespace nearwise::cpu {
+
+// Sorts many answers by their keys in vectors. Not shared by threads.
+class AnswerSorter {
+ public:
+  AnswerSorter(MemoryBudget& budget, std::size_t most) : keys_(budget, most) {}
+
+  void clear() {
+    count_ = 0;
+    negative_zeros_.clear();
+  }
+  void add(const Answer& answer);
+  // The k best in order.
+  void sort_into(Answer* answers, std::size_t k);
+
+ private:
+  KeySorter sorter_;
+  Buffer<std::int64_t> keys_;
+  std::size_t count_ = 0;
+  std::vector<std::uint32_t> negative_zeros_;  // rows: zeros tie whatever their sign, but keep it
+};
+
+class TopK : public Candidates {
+ public:
+  // spare: entries of a candidate list
+  TopK(CpuStream& stream, const PackedRows& queries, const RowsView& query_rows, std::size_t k, Metric metric,
+       std::size_t spare);
+
+  static std::size_t bytes_per_query(std::size_t k, std::size_t base_width, std::size_t spare);
+
+  // Twice k halves a list at every clean-up; small k get enough room to make clean-ups rare, but every entry costs as
+  // much as scanning hundreds of rows. For the nearest row alone a few entries will do: the cutoff soon follows it.
+  static std::size_t usual_spare(std::size_t k) { return k == 1 ? 8 : k + std::max<std::size_t>(k, 48); }
+
+  // The k best of a query in order, fewer if the base has fewer rows. Ends the query.
+  std::span<const Answer> finish(std::size_t query, AnswerSorter& sorter);
+
+  // Entries that the sorter of one thread needs.
+  std::size_t sorter_size() const { return list_capacity(); }
+
+  std::unique_ptr<Candidates> start_again(const PackedRows& queries,
+                                          const RowsView& query_rows) const override;
+  std::span<const Answer> evaluate_rest(std::size_t query) override;
+
+ private:
+  void offer(std::size_t query, Answer answer) override {
+    offer_answer(answers_.data() + query * k_, answer_counts_[query], k_, answer);
+  }
+  void tighten_by_scores(std::size_t query) override;
+  void tighten_by_answers(std::size_t query) override;
+
+  const std::size_t k_;
+  Buffer<Answer> answers_;               // [queries, k] heaps, the worst answer on top
+  Buffer<std::uint32_t> answer_counts_;  // [queries]
+};
+
+}  // namespace nearwise::cpu

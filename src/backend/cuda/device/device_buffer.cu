@@ -1,0 +1,26 @@
+#include "backend/cuda/device/device_buffer.h"
+
+#include "backend/cuda/device/device_scope.h"
+#include "core/checked.h"
+
+namespace nearwise::gpu {
+namespace {
+
+constexpr std::size_t granule_bytes = 256;  // CUDA's own alignment
+
+}  // namespace
+
+std::size_t device_bytes(std::size_t size, std::size_t element_bytes) {
+  const std::size_t bytes = checked_multiply(size, element_bytes, "device memory", ErrorCode::out_of_memory);
+  return checked_add(bytes, granule_bytes - 1, "device memory", ErrorCode::out_of_memory) / granule_bytes *
+         granule_bytes;
+}
+
+void* allocate_on_stream(const StreamHandle& stream, std::size_t bytes, const char* operation) {
+  const DeviceScope scope(stream.ordinal);
+  void* data = nullptr;
+  check(cudaMallocFromPoolAsync(&data, bytes, stream.pool, stream.stream), operation);
+  return data;
+}
+
+}  // namespace nearwise::gpu

@@ -1,0 +1,77 @@
+// Device memory in the order of a stream, counted on the context's budget.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "backend/cuda/device/stream.h"
+#include "core/memory.h"
+
+namespace nearwise::gpu {
+
+// What an allocation of `size` elements takes from the budget.
+std::size_t device_bytes(std::size_t size, std::size_t element_bytes);
+
+// Throws Error(out_of_memory) where the device has no more.
+void* allocate_on_stream(const StreamHandle& stream, std::size_t bytes, const char* operation);
+
+// Uninitialised memory for `size` elements, usable by what is queued on the stream from now on. Freed in the order of
+// the same stream: other streams that use it must have been waited for.
+template <typename T>
+class DeviceBuffer {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  DeviceBuffer() = default;
+  DeviceBuffer(const CudaStream& stream, std::size_t size, const char* operation)
+      : reservation_(stream.budget(), device_bytes(size, sizeof(T))),
+        stream_(stream.shared()),
+        data_(size == 0
+                  ? nullptr
+                  : static_cast<T*>(allocate_on_stream(*stream_, device_bytes(size, sizeof(T)), operation))),
+        size_(size) {}
+  DeviceBuffer(DeviceBuffer&& other) noexcept
+      : reservation_(std::move(other.reservation_)),
+        stream_(std::move(other.stream_)),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)) {}
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    std::swap(reservation_, other.reservation_);
+    std::swap(stream_, other.stream_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~DeviceBuffer() {
+    if (data_ != nullptr) ignore(cudaFreeAsync(data_, stream_->stream));
+  }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  Reservation reservation_;
+  std::shared_ptr<const StreamHandle> stream_;
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// In the order of the stream. Pageable host memory may be changed when the call returns.
+template <typename T>
+void copy_to_device(const CudaStream& stream, std::span<const T> from, T* to, const char* operation) {
+  check(cudaMemcpyAsync(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice, stream.handle()),
+        operation);
+}
+
+// Complete after CudaStream::synchronize.
+template <typename T>
+void copy_to_host(const CudaStream& stream, const T* from, std::span<T> to, const char* operation) {
+  check(cudaMemcpyAsync(to.data(), from, to.size_bytes(), cudaMemcpyDeviceToHost, stream.handle()),
+        operation);
+}
+
+}  // namespace nearwise::gpu

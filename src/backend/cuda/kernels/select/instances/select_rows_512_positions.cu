@@ -1,0 +1,7 @@
+#include "backend/cuda/kernels/select/select_rows.cuh"
+
+namespace nearwise::gpu {
+
+template void launch_select_rows<Ties::positions, 512>(cudaStream_t stream, const SelectionTask& task);
+
+}  // namespace nearwise::gpu

@@ -1,7 +1,0 @@
-#include "backend/cuda/kernels/select_rows.cuh"
-
-namespace nearwise::gpu {
-
-template void launch_select_rows<Ties::wide_ids, 512>(cudaStream_t stream, const SelectionTask& task);
-
-}  // namespace nearwise::gpu

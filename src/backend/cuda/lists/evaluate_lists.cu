@@ -1,0 +1,159 @@
+// Every row in the lists of a query is evaluated, so many at a time, and joins the best so far: distance, then id.
+#include <algorithm>
+#include <memory>
+
+#include "backend/cuda/device/working_memory.h"
+#include "backend/cuda/lists/list_answers.h"
+#include "backend/cuda/lists/list_finish.h"
+#include "backend/cuda/rows/row_selection.h"
+#include "backend/cuda/tuning/exact_search.h"
+#include "core/checked.h"
+
+namespace nearwise::gpu {
+namespace {
+
+constexpr std::size_t most_pairs = 65536;
+constexpr std::size_t least_pairs = 64;
+
+std::uint64_t bytes_of(const FinishShape& shape, std::size_t pairs) {
+  const std::size_t columns = shape.candidates + pairs;
+  return PairEvaluator::bytes(shape.evaluated, {1, pairs}) +
+         ListAnswers::bytes(1, shape.candidates, shape.taken) + device_bytes(columns, sizeof(float)) +
+         device_bytes(columns, sizeof(Id)) + device_bytes(shape.candidates, sizeof(float)) +
+         device_bytes(shape.candidates, sizeof(Id)) +
+         device_bytes(RowSelection(1, columns, shape.candidates).workspace_bytes(), 1) +
+         buffer_bytes(pairs, sizeof(Id)) + buffer_bytes(pairs, sizeof(ListTiles::Place)) +
+         buffer_bytes(pairs, sizeof(std::uint64_t)) + buffer_bytes(shape.candidates, sizeof(float)) +
+         buffer_bytes(shape.candidates, sizeof(Id));
+}
+
+class ListEvaluation {
+ public:
+  ListEvaluation(const CudaStream& stream, const ListSearchArgs& args, const ListTiles& tiles,
+                 const FinishShape& shape, std::size_t pairs)
+      : stream_(stream),
+        args_(args),
+        tiles_(tiles),
+        shape_(shape),
+        most_pairs_(pairs),
+        selection_(1, shape.candidates + pairs, shape.candidates),
+        evaluator_(stream, args.queries, args.metric, shape.evaluated, {1, pairs}, list_search_name),
+        answers_(stream, args, evaluator_, 1),
+        keys_(stream, shape.candidates + pairs, list_search_name),
+        ids_(stream, shape.candidates + pairs, list_search_name),
+        best_keys_(stream, shape.candidates, list_search_name),
+        best_ids_(stream, shape.candidates, list_search_name),
+        workspace_(stream, selection_.workspace_bytes(), list_search_name),
+        host_ids_(stream.budget(), pairs),
+        places_(stream.budget(), pairs),
+        slots_(stream.budget(), pairs),
+        host_best_keys_(stream.budget(), shape.candidates),
+        host_best_ids_(stream.budget(), shape.candidates) {}
+  ListEvaluation(const ListEvaluation&) = delete;
+  ListEvaluation& operator=(const ListEvaluation&) = delete;
+
+  void run(std::size_t query) {
+    evaluator_.load_queries(query, 1);
+    clear(best_keys_.data(), shape_.candidates * sizeof(float));
+    clear(best_ids_.data(), shape_.candidates * sizeof(Id));
+    pairs_ = 0;
+    for (const ListTile& tile : tiles_.tiles())
+      tiles_.for_each_piece(query, tile, [&](std::size_t number, std::size_t) {
+        const ListPiece& piece = tiles_.pieces(tile)[number];
+        for (std::size_t i = 0; i < piece.rows; ++i) {
+          places_[pairs_] = {piece.list, piece.first + i};
+          host_ids_[pairs_] = args_.lists[piece.list].ids[piece.first + i];
+          slots_[pairs_] = shape_.candidates + pairs_;
+          if (++pairs_ == most_pairs_) join();
+        }
+      });
+    join();
+    copy_to_host(stream_, best_keys_.data(), host_best_keys_.span(), list_search_name);
+    copy_to_host(stream_, best_ids_.data(), host_best_ids_.span(), list_search_name);
+    stream_.synchronize(list_search_name);
+    constexpr bool certain = true;
+    answers_.write(query, host_best_keys_.span(), host_best_ids_.span(), {&certain, 1});
+  }
+
+ private:
+  // Entries without a row: behind all others.
+  void clear(void* memory, std::size_t bytes) {
+    static_assert(no_id == -1);
+    check(cudaMemsetAsync(memory, 0xFF, bytes, stream_.handle()), list_search_name);
+  }
+
+  template <typename T>
+  void copy_best(const DeviceBuffer<T>& from, DeviceBuffer<T>& to) {
+    check(cudaMemcpyAsync(to.data(), from.data(), shape_.candidates * sizeof(T), cudaMemcpyDeviceToDevice,
+                          stream_.handle()),
+          list_search_name);
+  }
+
+  // The pairs so far stand beside the best, and the best of both are kept.
+  void join() {
+    if (pairs_ == 0) return;
+    stream_.context.cancel.check();
+    clear(keys_.data(), keys_.size() * sizeof(float));
+    clear(ids_.data(), ids_.size() * sizeof(Id));
+    copy_best(best_keys_, keys_);
+    copy_best(best_ids_, ids_);
+    copy_to_device(stream_, std::span<const Id>(host_ids_.data(), pairs_), ids_.data() + shape_.candidates,
+                   list_search_name);
+    evaluator_.evaluate(args_.codec.type, {slots_.data(), pairs_}, keys_.size(), keys_.data(),
+                        [&](std::size_t pair, std::byte* out) { write_list_row(args_, places_[pair], out); });
+    selection_.run(stream_.handle(), Ties::wide_ids,
+                   {.values = keys_.data(),
+                    .value_stride = keys_.size(),
+                    .wide_ids = ids_.data(),
+                    .id_stride = keys_.size(),
+                    .rows = 1,
+                    .cols = static_cast<std::uint32_t>(keys_.size()),
+                    .k = static_cast<std::uint32_t>(shape_.candidates),
+                    .best = best_keys_.data(),
+                    .ids = best_ids_.data(),
+                    .best_stride = shape_.candidates},
+                   workspace_.data());
+    pairs_ = 0;
+  }
+
+  const CudaStream& stream_;
+  const ListSearchArgs& args_;
+  const ListTiles& tiles_;
+  const FinishShape shape_;
+  const std::size_t most_pairs_;
+  const RowSelection selection_;
+  PairEvaluator evaluator_;
+  ListAnswers answers_;
+  DeviceBuffer<float> keys_;  // [candidates + pairs] the best so far, then those that join them
+  DeviceBuffer<Id> ids_;
+  DeviceBuffer<float> best_keys_;  // [candidates]
+  DeviceBuffer<Id> best_ids_;
+  DeviceBuffer<std::byte> workspace_;
+  Buffer<Id> host_ids_;
+  Buffer<ListTiles::Place> places_;
+  Buffer<std::uint64_t> slots_;
+  Buffer<float> host_best_keys_;
+  Buffer<Id> host_best_ids_;
+  std::size_t pairs_ = 0;
+};
+
+}  // namespace
+
+std::uint64_t evaluate_lists_bytes(const FinishShape& shape) { return bytes_of(shape, least_pairs); }
+
+void evaluate_lists(const CudaStream& stream, const ListSearchArgs& args, const ListTiles& tiles,
+                    const FinishShape& shape, std::span<const std::uint32_t> queries) {
+  if (queries.empty()) return;
+  std::size_t rows = 0;
+  for (const std::uint32_t query : queries) rows = std::max(rows, tiles.rows_of(query));
+  const auto evaluation = with_working_memory(
+      stream, bytes_of(shape, least_pairs), tuning::good_working_bytes, 0, [&](std::uint64_t bytes) {
+        std::size_t pairs = std::clamp(rows, least_pairs, most_pairs);
+        while (pairs > least_pairs && bytes_of(shape, pairs) > bytes)
+          pairs = std::max(least_pairs, pairs / 2);
+        return std::make_unique<ListEvaluation>(stream, args, tiles, shape, pairs);
+      });
+  for (const std::uint32_t query : queries) evaluation->run(query);
+}
+
+}  // namespace nearwise::gpu

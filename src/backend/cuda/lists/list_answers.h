@@ -1,0 +1,55 @@
+// Candidates of a search in lists become its answers: written as they are, or after a second look at the rows themselves.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "backend/cuda/device/device_buffer.h"
+#include "backend/cuda/lists/list_tiles.h"
+#include "backend/cuda/rows/pair_evaluator.h"
+#include "backend/cuda/rows/row_selection.h"
+#include "backend/ops.h"
+#include "core/memory.h"
+
+namespace nearwise::gpu {
+
+// What a code stands for, as codec.type.
+void write_list_row(const ListSearchArgs& args, const ListTiles::Place& place, std::byte* out);
+
+// Of the evaluations of a search.
+PairEvaluator::Shape evaluated_shape(const ListSearchArgs& args);
+
+class ListAnswers {
+ public:
+  static std::uint64_t bytes(std::size_t queries, std::size_t candidates, std::size_t taken);
+
+  // For so many queries at a time, which the evaluator has loaded.
+  ListAnswers(const CudaStream& stream, const ListSearchArgs& args, PairEvaluator& evaluator,
+              std::size_t queries);
+
+  // keys and ids [count, candidates], best first, then no_id; queries that are not `certain` are passed over.
+  void write(std::size_t first_query, std::span<const float> keys, std::span<const Id> ids,
+             std::span<const bool> certain);
+
+ private:
+  void look_again(std::size_t first_query, std::span<const Id> ids, std::span<const bool> certain);
+  void write_row(std::size_t query, std::span<const float> keys, std::span<const Id> ids);
+
+  const CudaStream& stream_;
+  const ListSearchArgs& args_;
+  PairEvaluator& evaluator_;
+  const std::size_t taken_;  // of the candidates, by the second look
+  const RowSelection selection_;
+  DeviceBuffer<float> keys_;  // [queries, candidates]
+  DeviceBuffer<Id> ids_;
+  DeviceBuffer<float> best_keys_;  // [queries, taken]
+  DeviceBuffer<Id> best_ids_;
+  DeviceBuffer<std::byte> workspace_;
+  Buffer<std::uint64_t> slots_;
+  Buffer<std::uint32_t> numbers_;
+  Buffer<float> host_keys_;
+  Buffer<Id> host_ids_;
+};
+
+}  // namespace nearwise::gpu

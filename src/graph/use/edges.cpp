@@ -1,0 +1,41 @@
+#include "graph/use/edges.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/check.h"
+
+namespace nearwise::graph {
+
+void check_edges(std::string_view operation, const KnnGraph& graph) {
+  const Matrix<Id>& ids = graph.neighbors.ids;
+  const Matrix<float>& distances = graph.neighbors.distances;
+  require(distances.rows() == ids.rows() && distances.cols() == ids.cols(),
+          "{}: ids and distances of one shape expected, given [{}, {}] and [{}, {}]", operation, ids.rows(),
+          ids.cols(), distances.rows(), distances.cols());
+  constexpr std::size_t most_rows = std::numeric_limits<std::int32_t>::max();
+  require(ids.rows() <= most_rows, "{}: at most {} rows expected, given {}", operation, most_rows,
+          ids.rows());
+  const auto rows = static_cast<Id>(ids.rows());
+  for (std::size_t row = 0; row < ids.rows(); ++row)
+    for (std::size_t i = 0; i < ids.cols(); ++i) {
+      const Id id = ids(row, i);
+      require(id >= no_id && id < rows, "{}: neighbours from 0 to {} expected, given {} of row {}", operation,
+              rows - 1, id, row);
+      require(!std::isnan(distances(row, i)), "{}: distances that are numbers expected, given NaN of row {}",
+              operation, row);
+    }
+}
+
+UndirectedEdges::UndirectedEdges(const KnnGraph& graph) : graph_(graph), first_(graph.rows() + 2) {
+  // Counts stand two places behind their row, so that filling moves every start to where the next row begins.
+  for_each_edge(graph, [&](std::uint32_t, std::uint32_t to, float) { ++first_[to + 2]; });
+  for (std::size_t row = 2; row < first_.size(); ++row) first_[row] += first_[row - 1];
+  incoming_.resize(first_.back());
+  for_each_edge(graph, [&](std::uint32_t from, std::uint32_t to, float key) {
+    incoming_[first_[to + 1]++] = {.row = from, .key = key};
+  });
+  first_.pop_back();
+}
+
+}  // namespace nearwise::graph

@@ -1,0 +1,70 @@
+#include "nearwise/graph_structure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "core/check.h"
+#include "graph/use/disjoint_sets.h"
+#include "graph/use/edges.h"
+
+namespace nearwise {
+namespace {
+
+// Groups of rows that edges with keys of at most `most` connect, if they have at least `least_rows` members.
+RowGroups groups_by_edges(const KnnGraph& graph, float most, std::size_t least_rows) {
+  graph::DisjointSets sets(graph.rows());
+  graph::for_each_edge(graph, [&](std::uint32_t row, std::uint32_t neighbor, float key) {
+    if (key <= most) sets.unite(row, neighbor);
+  });
+  // Counted at the lowest row of every set, which comes before the others and gives them their number.
+  RowGroups groups = {.labels = std::vector<Id>(graph.rows(), 0), .sizes = {}};
+  for (std::uint32_t row = 0; row < graph.rows(); ++row) ++groups.labels[sets.lowest(row)];
+  for (std::uint32_t row = 0; row < graph.rows(); ++row) {
+    const std::uint32_t lowest = sets.lowest(row);
+    if (lowest != row) {
+      groups.labels[row] = groups.labels[lowest];
+    } else if (const auto members = static_cast<std::size_t>(groups.labels[row]); members >= least_rows) {
+      groups.labels[row] = static_cast<Id>(groups.sizes.size());
+      groups.sizes.push_back(members);
+    } else {
+      groups.labels[row] = no_id;
+    }
+  }
+  return groups;
+}
+
+}  // namespace
+
+RowGroups connected_components(const KnnGraph& graph) {
+  graph::check_edges("connected_components", graph);
+  return groups_by_edges(graph, std::numeric_limits<float>::infinity(), 1);
+}
+
+RowGroups near_duplicates(const KnnGraph& graph, float distance) {
+  require(!std::isnan(distance), "near_duplicates: a distance that is a number expected, given NaN");
+  graph::check_edges("near_duplicates", graph);
+  return groups_by_edges(graph, sort_key(graph.metric, distance), 2);
+}
+
+RangeNeighbors mutual_neighbors(const KnnGraph& graph) {
+  graph::check_edges("mutual_neighbors", graph);
+  RangeNeighbors mutual;
+  mutual.offsets.reserve(graph.rows() + 1);
+  mutual.offsets.push_back(0);
+  for (std::size_t row = 0; row < graph.rows(); ++row) {
+    for (std::size_t i = 0; i < graph.degree(); ++i) {
+      const Id id = graph.neighbors.ids(row, i);
+      if (id == no_id) continue;
+      const std::span<const Id> theirs = graph.neighbors.ids.row(static_cast<std::size_t>(id));
+      if (std::ranges::find(theirs, static_cast<Id>(row)) == theirs.end()) continue;
+      mutual.ids.push_back(id);
+      mutual.distances.push_back(graph.neighbors.distances(row, i));
+    }
+    mutual.offsets.push_back(mutual.ids.size());
+  }
+  return mutual;
+}
+
+}  // namespace nearwise

@@ -1,0 +1,114 @@
+// smoothest_path in three steps: how wide a step must be allowed, how many such steps lead there, and by which rows.
+#include "nearwise/smoothest_path.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <string_view>
+#include <utility>
+
+#include "core/check.h"
+#include "graph/use/edges.h"
+
+namespace nearwise {
+namespace {
+
+using Row = std::uint32_t;
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr Row unreached = std::numeric_limits<Row>::max();
+
+// The least key that steps must be allowed to have for `to` to be reached; none where nothing will do. As water rises:
+// everything below the level is flooded at once, and what stands above waits in a heap for the level to get there.
+std::optional<float> least_level(const graph::UndirectedEdges& edges, std::size_t rows, Row from, Row to) {
+  std::vector<float> lowest(rows,
+                            std::nanf(""));  // by which a row waits to be entered; NaN: it does not wait
+  std::vector<char> flooded(rows, 0);
+  using Shore = std::pair<float, Row>;
+  std::priority_queue<Shore, std::vector<Shore>, std::greater<>> shores;
+  std::vector<Row> rising;
+  float level = -infinity;
+  shores.emplace(level, from);
+  while (!shores.empty()) {
+    const auto [key, entry] = shores.top();
+    shores.pop();
+    if (flooded[entry] != 0) continue;
+    level = std::max(level, key);
+    flooded[entry] = 1;
+    rising.push_back(entry);
+    while (!rising.empty()) {
+      const Row row = rising.back();
+      rising.pop_back();
+      edges.visit(row, [&](Row other, float other_key) {
+        if (flooded[other] != 0) return;
+        if (other_key <= level) {
+          flooded[other] = 1;
+          rising.push_back(other);
+        } else if (!(other_key >= lowest[other])) {
+          lowest[other] = other_key;
+          shores.emplace(other_key, other);
+        }
+      });
+    }
+    if (flooded[to] != 0) return level;
+  }
+  return std::nullopt;
+}
+
+// Steps of at most `level` from every row to `to`, as far as those with fewer than `from` has.
+std::vector<Row> steps_to(const graph::UndirectedEdges& edges, std::size_t rows, Row from, Row to,
+                          float level) {
+  std::vector<Row> steps(rows, unreached);
+  std::vector<Row> front = {to};
+  steps[to] = 0;
+  for (Row next = 1; steps[from] == unreached; ++next) {
+    std::vector<Row> found;
+    for (const Row row : front)
+      edges.visit(row, [&](Row other, float key) {
+        if (key > level || steps[other] != unreached) return;
+        steps[other] = next;
+        found.push_back(other);
+      });
+    NEARWISE_ASSERT(!found.empty());  // the level was chosen so that there is a path
+    front = std::move(found);
+  }
+  return steps;
+}
+
+Row checked_row(std::string_view name, const KnnGraph& graph, Id row) {
+  require(row >= 0 && static_cast<std::size_t>(row) < graph.rows(),
+          "smoothest_path: {} must be a row from 0 to {}, given {}", name, static_cast<Id>(graph.rows()) - 1,
+          row);
+  return static_cast<Row>(row);
+}
+
+}  // namespace
+
+std::optional<SmoothestPath> smoothest_path(const KnnGraph& graph, Id start, Id end) {
+  graph::check_edges("smoothest_path", graph);
+  Row row = checked_row("start", graph, start);
+  const Row last = checked_row("end", graph, end);
+  SmoothestPath path = {.rows = {start}, .distances = {}, .widest = std::nullopt};
+  if (row == last) return path;
+
+  const graph::UndirectedEdges edges(graph);
+  const std::optional<float> level = least_level(edges, graph.rows(), row, last);
+  if (!level) return std::nullopt;
+  const std::vector<Row> steps = steps_to(edges, graph.rows(), row, last, *level);
+  while (row != last) {
+    // The two directions of an edge may differ in a graph of others; the shorter one counts.
+    std::pair<Row, float> best = {unreached, infinity};
+    edges.visit(row, [&](Row other, float key) {
+      if (key <= *level && steps[other] + 1 == steps[row]) best = std::min(best, {other, key});
+    });
+    row = best.first;
+    path.rows.push_back(static_cast<Id>(row));
+    path.distances.push_back(distance_of_key(graph.metric, best.second));
+  }
+  path.widest = distance_of_key(graph.metric, *level);
+  return path;
+}
+
+}  // namespace nearwise

@@ -1,0 +1,241 @@
+#include "io/files/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <utility>
+
+#include "io/files/file_calls.h"
+#include "io/files/file_error.h"
+
+namespace nearwise {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t buffer_capacity = std::size_t{256} << 10;
+constexpr std::string_view temporary_suffix = ".tmp";
+constexpr std::size_t random_digits = 16;
+
+// What the names of all temporaries for this target begin with.
+std::string temporary_prefix(const fs::path& target) {
+  std::string name = target.filename().native();
+  // The longest name a file system takes is 255 bytes, and ours is longer than the target's.
+  if (name.size() > 200)
+    name = fmt::format("{}~{:016x}", name.substr(0, 160), XXH3_64bits(name.data(), name.size()));
+  return "." + name + ".";
+}
+
+fs::path temporary_name(const fs::path& target) {
+  std::uint64_t random = 0;
+  // Without entropy the names would only collide more often, and O_EXCL catches that.
+  if (getentropy(&random, sizeof(random)) != 0) random = static_cast<std::uint64_t>(std::clock());
+  return target.parent_path() /
+         fmt::format("{}{}.{:016x}{}", temporary_prefix(target), getpid(), random, temporary_suffix);
+}
+
+// The process in the name of a temporary of this prefix; 0 for any other name.
+pid_t process_of(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix) || !name.ends_with(temporary_suffix)) return 0;
+  if (name.size() < prefix.size() + temporary_suffix.size()) return 0;
+  name.remove_prefix(prefix.size());
+  name.remove_suffix(temporary_suffix.size());
+  pid_t process = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), process);
+  if (error != std::errc() || process <= 0) return 0;
+  const std::string_view rest(end, static_cast<std::size_t>(name.data() + name.size() - end));
+  const bool ours = rest.size() == 1 + random_digits && rest.front() == '.' &&
+                    rest.find_first_not_of("0123456789abcdef", 1) == std::string_view::npos;
+  return ours ? process : 0;
+}
+
+void remove_if_abandoned(const fs::path& temporary) {
+  const FileCalls& calls = file_calls();
+  const int file = calls.open(temporary.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
+  if (file == -1) return;
+  // A process of another container or machine has a number that means nothing here; its lock does.
+  if (calls.flock(file, LOCK_EX | LOCK_NB) == 0) calls.unlink(temporary.c_str());
+  calls.close(file);
+}
+
+// Where a chain of symbolic links ends, whether or not something is there.
+fs::path follow_links(fs::path path) {
+  constexpr int most_links = 40;
+  for (int i = 0; i < most_links; ++i) {
+    std::error_code error;
+    const fs::path next = fs::read_symlink(path, error);
+    if (error) return path;
+    path = next.is_absolute() ? next : path.parent_path() / next;
+  }
+  fail_file(ErrorCode::cannot_create, "create", path, ELOOP);
+}
+
+}  // namespace
+
+void sweep_stale_temporaries(const fs::path& target) noexcept {
+  try {
+    const std::string prefix = temporary_prefix(target);
+    for (const fs::directory_entry& entry : fs::directory_iterator(target.parent_path())) {
+      const pid_t process = process_of(entry.path().filename().native(), prefix);
+      if (process != 0 && kill(process, 0) == -1 && errno == ESRCH) remove_if_abandoned(entry.path());
+    }
+  } catch (const std::exception&) {
+    // A folder that cannot be listed can still be written to.
+  }
+}
+
+AtomicFile::AtomicFile(const fs::path& path) : AtomicFile(path, State::open) {
+  std::error_code error;
+  target_ = fs::absolute(path, error);  // a later chdir() must not move the target
+  if (error) fail_file(ErrorCode::cannot_create, "create", path, error.value());
+  target_ = follow_links(target_);
+  if (!target_.has_filename()) fail_file(ErrorCode::cannot_create, "create", path, EISDIR);
+
+  struct stat status {};
+  if (stat(target_.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) fail_file(ErrorCode::cannot_create, "create", path, EISDIR);
+    // Renaming over a device or pipe would destroy it.
+    if (!S_ISREG(status.st_mode))
+      fail(ErrorCode::cannot_create, "create {}: expected a regular file or nothing, found a device or pipe",
+           path.native());
+    replaces_ = true;
+    kept_mode_ = status.st_mode & 0777;
+  } else if (errno != ENOENT) {
+    // A name too long, a folder without access: say so now, not after hours of writing.
+    fail_file(ErrorCode::cannot_create, "create", path, errno);
+  }
+
+  buffer_ = std::make_unique_for_overwrite<std::byte[]>(buffer_capacity);
+  const fs::path folder = target_.parent_path();
+  folder_ = retry_interrupted(
+      [&] { return file_calls().open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); });
+  if (folder_ == -1) discard_and_fail("create", errno);
+  sweep_stale_temporaries(target_);
+  create_temporary();
+}
+
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::create_temporary() {
+  constexpr int attempts = 100;
+  for (int i = 0; i < attempts; ++i) {
+    fs::path candidate = temporary_name(target_);
+    // A replacement stays private until it gets the permissions of what it replaces.
+    const mode_t mode = replaces_ ? kept_mode_ & 0600 : 0666;
+    file_ = retry_interrupted(
+        [&] { return file_calls().open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode); });
+    if (file_ != -1) {
+      temporary_ = std::move(candidate);
+      break;
+    }
+    if (errno != EEXIST || i + 1 == attempts) discard_and_fail("create", errno);
+  }
+  // Tells sweepers that the writer lives. Where the file system has no locks, its process number still does.
+  file_calls().flock(file_, LOCK_EX | LOCK_NB);
+}
+
+void AtomicFile::require_open() const {
+  if (state_ == State::committed)
+    fail(ErrorCode::invalid_argument, "write {}: the file is already complete", path_.native());
+  if (state_ == State::discarded)
+    fail(ErrorCode::io, "write {}: an earlier failure has discarded this output", path_.native());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  require_open();
+  if (bytes.size() > buffer_capacity - buffered_) flush();
+  if (bytes.size() > buffer_capacity) {
+    write_through(bytes);
+  } else if (!bytes.empty()) {
+    std::memcpy(buffer_.get() + buffered_, bytes.data(), bytes.size());
+    buffered_ += bytes.size();
+  }
+  size_ += bytes.size();
+}
+
+void AtomicFile::write_zeros(std::size_t bytes) {
+  constexpr std::array<std::byte, 4096> zeros{};
+  while (bytes != 0) {
+    const std::size_t piece = std::min(bytes, zeros.size());
+    write({zeros.data(), piece});
+    bytes -= piece;
+  }
+}
+
+void AtomicFile::flush() {
+  write_through({buffer_.get(), buffered_});
+  buffered_ = 0;
+}
+
+void AtomicFile::write_through(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written =
+        retry_interrupted([&] { return file_calls().write(file_, bytes.data(), bytes.size()); });
+    if (written <= 0) discard_and_fail("write", written == 0 ? ENOSPC : errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void AtomicFile::overwrite(std::uint64_t offset, std::span<const std::byte> bytes) {
+  require_open();
+  NEARWISE_ASSERT(offset <= size_ && bytes.size() <= size_ - offset);
+  flush();
+  while (!bytes.empty()) {
+    const ssize_t written = retry_interrupted(
+        [&] { return file_calls().pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+    if (written <= 0) discard_and_fail("write", written == 0 ? ENOSPC : errno);
+    offset += static_cast<std::uint64_t>(written);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void AtomicFile::close_file() {
+  // Whatever close() answers, the descriptor is gone. Interrupted is no failure: the data is already synced.
+  if (file_calls().close(std::exchange(file_, -1)) == -1 && errno != EINTR) discard_and_fail("close", errno);
+}
+
+void AtomicFile::commit() {
+  require_open();
+  flush();
+  if (replaces_ && retry_interrupted([&] { return file_calls().fchmod(file_, kept_mode_); }) == -1)
+    discard_and_fail("keep the permissions of", errno);
+  if (retry_interrupted([&] { return file_calls().fsync(file_); }) == -1) discard_and_fail("sync", errno);
+  close_file();
+  if (file_calls().rename(temporary_.c_str(), target_.c_str()) == -1) discard_and_fail("rename to", errno);
+  temporary_.clear();
+  state_ = State::committed;
+  const int synced = retry_interrupted([&] { return file_calls().fsync(folder_); });
+  const int error = errno;
+  discard();
+  // Some file systems (network, user space) cannot sync a folder and say so with EINVAL.
+  if (synced == -1 && error != EINVAL)
+    fail(ErrorCode::io, "sync the folder of {}: {}; the new file is in place but may not survive a power cut",
+         path_.native(), std::generic_category().message(error));
+}
+
+void AtomicFile::discard() noexcept {
+  const FileCalls& calls = file_calls();
+  if (file_ != -1) calls.close(std::exchange(file_, -1));
+  if (!temporary_.empty()) calls.unlink(temporary_.c_str());
+  temporary_.clear();
+  if (folder_ != -1) calls.close(std::exchange(folder_, -1));
+  if (state_ == State::open) state_ = State::discarded;
+}
+
+void AtomicFile::discard_and_fail(const char* attempt, int error) {
+  const ErrorCode code = temporary_.empty() ? ErrorCode::cannot_create : ErrorCode::io;
+  discard();
+  fail_file(code, attempt, path_, error);
+}
+
+}  // namespace nearwise

@@ -1,0 +1,38 @@
+#include "io/files/file_calls.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+
+namespace nearwise {
+namespace {
+
+constexpr FileCalls system_calls = {
+    .open = [](const char* path, int flags, mode_t mode) { return ::open(path, flags, mode); },
+    .write = ::write,
+    .pwrite = ::pwrite,
+    .fchmod = ::fchmod,
+    .flock = ::flock,
+    .fsync = ::fsync,
+    .close = ::close,
+    .rename = std::rename,
+    .unlink = ::unlink,
+};
+
+std::atomic<const FileCalls*> calls_in_use{&system_calls};
+
+}  // namespace
+
+const FileCalls& file_calls() { return *calls_in_use.load(std::memory_order_acquire); }
+
+const FileCalls& system_file_calls() { return system_calls; }
+
+void replace_file_calls(const FileCalls* calls) {
+  calls_in_use.store(calls != nullptr ? calls : &system_calls, std::memory_order_release);
+}
+
+}  // namespace nearwise

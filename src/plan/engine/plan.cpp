@@ -1,0 +1,119 @@
+// Plans: sums over their tasks, and the disk they need.
+#include "nearwise/plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/check.h"
+#include "io/container/container_reader.h"
+#include "io/files/little_endian.h"
+#include "plan/engine/plan_state.h"
+
+namespace nearwise {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The folder itself, or the nearest above it that is there.
+fs::path existing_folder(fs::path folder) {
+  folder = fs::absolute(folder);
+  while (!fs::exists(folder) && folder.has_relative_path()) folder = folder.parent_path();
+  return folder;
+}
+
+// The most that outputs take at a time, those beside the result, if tasks run in their order.
+std::uint64_t folder_bytes(const Plan::State& state) {
+  std::map<std::string, std::size_t, std::less<>> readers;
+  std::map<std::string, const plan::Task*, std::less<>> passing;
+  for (const plan::Task& task : state.tasks) {
+    if (task.passing) passing.emplace(task.planned.name, &task);
+    for (const std::string& input : task.planned.after) ++readers[input];
+  }
+  std::uint64_t sum = 0;
+  std::uint64_t most = 0;
+  for (const plan::Task& task : state.tasks) {
+    if (task.planned.if_needed || task.output == state.output) continue;
+    sum += task.planned.written_bytes;
+    most = std::max(most, sum);
+    for (const std::string& input : task.planned.after)
+      if (const auto found = passing.find(input); --readers[input] == 0 && found != passing.end())
+        sum -= found->second->planned.written_bytes;
+  }
+  return most;
+}
+
+std::uint64_t bytes_there(const fs::path& file) {
+  std::error_code missing;
+  const std::uint64_t bytes = fs::file_size(file, missing);
+  return missing ? 0 : bytes;
+}
+
+}  // namespace
+
+std::string_view name(TaskOutcome outcome) {
+  switch (outcome) {
+    case TaskOutcome::done: return "done";
+    case TaskOutcome::done_before: return "done before";
+    case TaskOutcome::not_needed: break;
+  }
+  return "not needed";
+}
+
+std::string_view name(GraphWay way) { return way == GraphWay::pairs ? "pairs" : "partitions"; }
+
+GraphWay parse_graph_way(std::string_view text) {
+  for (const GraphWay way : {GraphWay::partitions, GraphWay::pairs})
+    if (name(way) == text) return way;
+  fail(ErrorCode::invalid_argument, "way: expected one of partitions, pairs, given '{}'", text);
+}
+
+Plan::Plan(std::unique_ptr<State> state) : state_(std::move(state)) {
+  for (const plan::Task& task : state_->tasks) state_->planned.push_back(task.planned);
+  state_->graph.emplace(state_->tasks);
+}
+Plan::Plan(Plan&&) noexcept = default;
+Plan& Plan::operator=(Plan&&) noexcept = default;
+Plan::~Plan() = default;
+
+std::span<const PlannedTask> Plan::tasks() const { return state_->planned; }
+
+std::uint64_t Plan::memory_bytes() const {
+  std::uint64_t most = 0;
+  for (const PlannedTask& task : tasks()) most = std::max(most, task.memory_bytes);
+  return most;
+}
+
+std::uint64_t Plan::disk_bytes() const { return folder_bytes(*state_) + tasks().back().written_bytes; }
+
+double Plan::seconds() const {
+  double sum = 0;
+  for (const PlannedTask& task : tasks()) sum += task.if_needed ? 0 : task.seconds;
+  return sum;
+}
+
+void Plan::check_disk() const {
+  // Two folders on one disk are looked at one after the other: what is missing shows in the larger.
+  std::uint64_t in_folder = folder_bytes(*state_);
+  for (const plan::Task& task : state_->tasks)
+    if (!task.planned.if_needed && task.output != state_->output)
+      in_folder -= std::min({in_folder, task.planned.written_bytes, bytes_there(task.output)});
+  const std::uint64_t of_output = tasks().back().written_bytes;
+  const fs::path work = existing_folder(state_->folder);
+  const fs::path target = existing_folder(fs::absolute(state_->output).parent_path());
+  const auto check = [](const fs::path& folder, std::uint64_t needed) {
+    const std::uint64_t available = fs::space(folder).available;
+    if (needed > available)
+      fail(ErrorCode::cannot_create, "plan: {} bytes of disk are needed in {}, {} are free", needed,
+           folder.native(), available);
+  };
+  check(work, in_folder);
+  check(target, of_output);
+}
+
+std::uint64_t plan::fingerprint_of(const fs::path& container) {
+  const ContainerReader reader = ContainerReader::open(container);
+  const auto header = container::encode(reader.header());
+  return load<std::uint64_t>(header.data() + container::header_checksum_offset);
+}
+
+}  // namespace nearwise

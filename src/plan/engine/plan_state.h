@@ -1,0 +1,38 @@
+// What a Plan handle holds: its tasks, each with the work behind it, and the folder they share.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "nearwise/plan.h"
+#include "plan/engine/manifest.h"
+#include "plan/engine/task.h"
+
+namespace nearwise::plan {
+
+// header_checksum of docs/format.md, which stands for every byte of a file. Throws Error(not_found | corrupt).
+std::uint64_t fingerprint_of(const std::filesystem::path& container);
+
+}  // namespace nearwise::plan
+
+namespace nearwise {
+
+class Plan::State {
+ public:
+  nlohmann::json identity;  // of the plan: input, options, memory limit, seed
+  std::filesystem::path folder;
+  std::filesystem::path output;
+  std::uint64_t memory_limit = 0;
+  std::uint64_t seed = 0;
+  std::vector<plan::Task> tasks;
+  // Of `tasks`, made by the handle:
+  std::vector<PlannedTask> planned;
+  std::optional<plan::TaskGraph> graph;
+
+  plan::Manifest manifest() const { return plan::Manifest(folder / "manifest"); }
+};
+
+}  // namespace nearwise

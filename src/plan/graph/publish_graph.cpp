@@ -1,0 +1,102 @@
+// measure: the recall of what the blocks hold after a pass. finish: the graph of all blocks under its own name.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/check.h"
+#include "graph/metadata.h"
+#include "io/container/container_reader.h"
+#include "io/container/container_writer.h"
+#include "plan/pairs/pair_work.h"
+#include "plan/partition/exact_sample.h"
+#include "plan/tasks/graph_work.h"
+#include "plan/tasks/partial_neighbors.h"
+
+namespace nearwise::plan {
+namespace {
+
+// Rows that are written at a time.
+constexpr std::size_t written_rows = 1024;
+
+Id to_id(std::uint32_t row) { return row == no_row ? no_id : Id{row}; }
+
+RecallEstimate measure(const Context& context, const GraphWork& work,
+                       const std::vector<MergedBlock>& blocks) {
+  if (work.shape.rows == 1) return {.value = 1, .low = 1, .high = 1, .rows = 1};
+  const VectorFile file = work.open();
+  const graph::RecallSample sample = taken_sample(context, work, file.rows());
+  return sample.estimate([&](std::uint32_t row) {
+    const MergedBlock& block = blocks[row / work.shape.block_rows];
+    std::vector<Id> ids;
+    for (const std::uint32_t id : block.ids.row(row % work.shape.block_rows)) ids.push_back(to_id(id));
+    return ids;
+  });
+}
+
+void write_ids(ContainerWriter& writer, const MatrixView<const std::uint32_t>& ids) {
+  std::vector<Id> wide(std::min(written_rows, ids.rows()) * ids.cols());
+  for (std::size_t first = 0; first < ids.rows(); first += written_rows) {
+    const std::size_t count = std::min(written_rows, ids.rows() - first) * ids.cols();
+    std::transform(ids.row(first).data(), ids.row(first).data() + count, wide.begin(), to_id);
+    writer.append(std::as_bytes(std::span(wide).first(count)));
+  }
+}
+
+// All vectors' best neighbours after a pass, in blocks or shards.
+std::vector<MergedBlock> all_neighbors(const GraphWork& work, std::size_t pass) {
+  return work.options.way == GraphWay::pairs ? paired_shards(work) : merged_blocks(work, pass);
+}
+
+}  // namespace
+
+void measure_graph(const Context& context, const GraphWork& work, std::size_t pass) {
+  const std::vector<MergedBlock> blocks = all_neighbors(work, pass);
+  std::uint64_t updates = 0;
+  for (const MergedBlock& block : blocks) updates += block.updates;
+  const RecallEstimate recall = measure(context, work, blocks);
+  ContainerWriter writer(work.file_of(measure_name(pass)), "graph_recall");
+  writer.write_metadata({{"updates", updates}, {"recall", graph::encode(recall)}});
+  writer.commit();
+}
+
+GraphRound measured_round(const GraphWork& work, std::size_t pass) {
+  const ContainerReader reader = ContainerReader::open(work.file_of(measure_name(pass)));
+  const nlohmann::json metadata = reader.metadata();
+  try {
+    return {.round = pass,
+            .updates = metadata.at("updates").get<std::uint64_t>(),
+            .recall = graph::decode_recall(metadata.at("recall"))};
+  } catch (const std::exception& error) {
+    fail(ErrorCode::corrupt, "{}: metadata: {}", reader.source(), error.what());
+  }
+}
+
+bool reached(const GraphWork& work, std::size_t pass) {
+  return measured_round(work, pass).recall.low >= work.options.recall;
+}
+
+void publish_graph(const Context& context, const GraphWork& work) {
+  GraphReport report = {.method = GraphMethod::descent, .recall = {}, .reached = false, .rounds = {}};
+  for (std::size_t pass = 0; pass < work.passes() && !report.reached; ++pass) {
+    report.rounds.push_back(measured_round(work, pass));
+    report.recall = report.rounds.back().recall;
+    report.reached = report.recall.low >= work.options.recall;
+  }
+  const std::vector<MergedBlock> blocks = all_neighbors(work, report.rounds.size() - 1);
+  ContainerWriter writer(work.files.output, std::string(graph::container_kind));
+  writer.write_metadata(graph::encode_metadata(work.options.metric, report, work.options.provenance));
+  writer.begin_section("ids", container::Element::i64, {.columns = work.options.degree});
+  for (const MergedBlock& block : blocks) {
+    context.state().cancel.check();
+    write_ids(writer, block.ids);
+  }
+  writer.begin_section("distances", container::Element::f32, {.columns = work.options.degree});
+  for (const MergedBlock& block : blocks) {
+    context.state().cancel.check();
+    writer.append(
+        std::as_bytes(std::span(block.distances.data(), block.distances.rows() * work.options.degree)));
+  }
+  writer.commit();
+}
+
+}  // namespace nearwise::plan

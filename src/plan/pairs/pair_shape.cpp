@@ -1,0 +1,106 @@
+// How a file is cut into shards of which two, their graphs and the work on them keep within the memory limit.
+#include <algorithm>
+#include <bit>
+
+#include "core/check.h"
+#include "core/checked.h"
+#include "core/neighbor_entry.h"
+#include "graph/build/recall_sample.h"
+#include "plan/pairs/pair_work.h"
+
+namespace nearwise::plan {
+namespace {
+
+// Merges grow with the square of their number: 8128 of 128.
+constexpr std::size_t most_shards = 128;
+constexpr std::size_t least_shard_rows = 256;
+// Of all rows, those that centroids are trained on (graph/build/cells.cpp).
+constexpr double trained_share = 0.13;
+
+// Of a build or a merge of so many rows, at the most: by the shape alone, the same on every machine at any number of threads.
+// Whether it will do on this one is looked at afterwards.
+std::uint64_t bytes_by_shape(const GraphShape& shape, const GraphPlanOptions& options, std::size_t rows,
+                             std::uint64_t limit) {
+  constexpr std::uint64_t padding = 256;               // of packed rows, and numbers beside each
+  const graph::Tuning tuning = shard_tuning(options);  // larger than that of pairs
+  const std::uint64_t packed = shape.dim * sizeof(float) + padding;
+  const std::uint64_t taken = std::min(tuning.list, 2 * tuning.sample);
+  const std::uint64_t of_row = shape.row_bytes() + packed + (tuning.list + 1) * sizeof(NeighborEntry) +
+                               options.degree * (sizeof(Id) + sizeof(float)) +
+                               2 * tuning.overlap * sizeof(std::uint32_t);
+  // One after the other: centroids are trained, cells searched, and neighbourhoods drawn.
+  const auto training = static_cast<std::uint64_t>(
+      trained_share * static_cast<double>(rows * (2 * shape.row_bytes() + packed)));
+  const std::uint64_t searching =
+      std::min(rows, GraphShape::tile_rows) *
+      (tuning.overlap * (sizeof(Id) + sizeof(float)) + shape.dim * sizeof(float) + 1024);
+  const std::uint64_t drawing = rows * (2 * taken * sizeof(std::uint32_t) + sizeof(std::uint64_t));
+  return rows * of_row + std::max({training, searching, drawing}) + limit / 8 + search_bytes +
+         graph::RecallSample::bytes(shaped(shape, shape.rows), options.degree, tuning.measured);
+}
+
+// The most rows of a build or a merge.
+std::size_t rows_by_limit(const GraphShape& shape, const GraphPlanOptions& options, std::uint64_t limit) {
+  std::size_t rows = 0;
+  for (std::size_t step = std::bit_ceil(shape.rows); step != 0; step /= 2)
+    if (rows + step <= shape.rows && bytes_by_shape(shape, options, rows + step, limit) <= limit)
+      rows += step;
+  return rows;
+}
+
+// No blocks: there would be too many, or too small ones.
+GraphShape cut(GraphShape shape, const GraphPlanOptions& options, std::uint64_t limit) {
+  const std::size_t most_rows = rows_by_limit(shape, options, limit);
+  shape.blocks = 0;
+  if (shape.rows <= most_rows) {
+    shape.block_rows = shape.rows;
+    shape.blocks = 1;
+  } else if (most_rows / 2 >= std::max(least_shard_rows, options.degree + 1)) {
+    // Of like size: fewer rows are not fewer merges.
+    shape.block_rows = divide_up(shape.rows, divide_up(shape.rows, most_rows / 2));
+    const std::size_t shards = divide_up(shape.rows, shape.block_rows);
+    if (shards <= most_shards) shape.blocks = shards;
+  }
+  return shape;
+}
+
+// Of the task that takes most on this machine.
+std::uint64_t memory_of(const Context& context, const GraphShape& shape, const GraphPlanOptions& options) {
+  const KnnGraphOptions graph = {
+      .degree = options.degree, .metric = options.metric, .recall = options.recall};
+  std::uint64_t most = std::max(
+      {sample_memory(shape, options), measure_memory(shape, options),
+       graph::Builder::bytes(context, shaped(shape, shape.block_rows), graph, shard_tuning(options))});
+  const std::size_t rows = std::min(shape.rows, 2 * shape.block_rows);
+  if (shape.blocks > 1)
+    most = std::max(most, rows * shape.row_bytes() + graph::Builder::bytes(context, shaped(shape, rows),
+                                                                           graph, pair_tuning(options)));
+  return most;
+}
+
+std::uint64_t share_of(std::uint64_t limit) {
+  return static_cast<std::uint64_t>(share_of_limit * static_cast<double>(limit));
+}
+
+}  // namespace
+
+GraphShape shape_of_pairs(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
+  GraphShape all;
+  all.rows = rows.rows();
+  all.dim = rows.dim();
+  all.type = rows.type();
+  all.measured_rows = measured_rows_of(all.rows);
+  const auto cut_within = [&](std::uint64_t limit) {
+    GraphShape shape = cut(all, options, share_of(limit));
+    if (shape.blocks != 0 && memory_of(context, shape, options) > share_of(limit)) shape.blocks = 0;
+    return shape;
+  };
+  GraphShape shape = cut_within(context.memory_limit());
+  if (shape.blocks != 0) return shape;
+  std::uint64_t enough = context.memory_limit();
+  while (cut_within(enough).blocks == 0) enough += std::max<std::uint64_t>(enough / 8, 1 << 20);
+  fail(ErrorCode::out_of_memory, "plan_graph: the memory limit of {} bytes is too small, {} would do",
+       context.memory_limit(), enough);
+}
+
+}  // namespace nearwise::plan

@@ -1,0 +1,133 @@
+#include "plan/partition/graph_costs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/progress.h"
+#include "graph/build/row_sample.h"
+#include "nearwise/exact.h"
+#include "plan/partition/cell_regions.h"
+
+namespace nearwise::plan {
+namespace {
+
+double as_double(std::size_t number) { return static_cast<double>(number); }
+std::uint64_t as_bytes(double bytes) { return static_cast<std::uint64_t>(std::ceil(bytes)); }
+
+// Groups in which a row is, and cells, on average: guesses, before a sample has told (docs/scale.md has what was seen).
+double copies(const GraphShape& shape) { return shape.groups == 1 ? 1 : 2.5; }
+double usual_overlap(const GraphShape& shape) { return std::min(3.0, as_double(shape.overlap)); }
+std::size_t usual_cells(const GraphShape& shape) { return std::min(2 * shape.least_cells, shape.cells); }
+// Beyond some thousands, regions and the cells near one: so many times as many as there are for each, seen by most rows.
+constexpr double usual_near = 80;
+double searched_cells(const GraphShape& shape) {
+  const std::size_t cells = usual_cells(shape);
+  if (!shape.has_regions(cells)) return as_double(cells);
+  const double regions = as_double(Regions::most_regions(cells));
+  return regions + std::min(as_double(cells), usual_near * as_double(cells) / regions);
+}
+// A pair of a cell takes so many times as long as one of exact search (graph/build/builder.cpp).
+constexpr double cell_pair = 2;
+// Numbers of cells that are tried; for each, iterations of k-means, and one assignment.
+constexpr double usual_trials = 2;
+constexpr double training_rounds = 5;
+constexpr std::uint64_t file_bytes = 8192;
+
+}  // namespace
+
+GraphCosts measure_costs(const Context& context, const RowsView& rows, Metric metric) {
+  constexpr std::size_t most_rows = 8192;
+  constexpr std::size_t most_queries = 512;
+  const Context silent = context.without_progress();
+  const std::size_t count = std::min(rows.rows(), most_rows);
+  const graph::RowSample sample(silent, rows, count, Random(0));
+  const RowsView queries = sample.view().slice(0, std::min(count, most_queries));
+  const std::size_t k = std::min<std::size_t>(8, count);
+  double best = 0;
+  for (int i = 0; i < 3; ++i) {
+    const double start = machine_clock();
+    static_cast<void>(knn(silent, queries, sample.view(), k, {.metric = metric}));
+    const double seconds = machine_clock() - start;
+    best = i == 0 ? seconds : std::min(best, seconds);
+  }
+  return {.pair = best / (as_double(count) * as_double(queries.rows())),
+          .gathered = 2e-7 + 1e-9 * as_double(rows.dim() * element_size(rows.type())),
+          .merged = 1e-7 / context.threads()};
+}
+
+PlannedTask cost_of_sample(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
+  PlannedTask task;
+  task.read_bytes = shape.rows * shape.row_bytes();
+  task.written_bytes = shape.measured_rows * (degree * sizeof(Id) + sizeof(float)) + 3 * file_bytes;
+  task.seconds = costs.pair * as_double(shape.rows) * as_double(shape.measured_rows);
+  return task;
+}
+
+PlannedTask cost_of_train(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
+  const std::size_t cells = usual_cells(shape);
+  const double centroids =
+      cells <= GraphShape::flat_cells ? as_double(cells) : 2 * std::sqrt(as_double(cells));
+  const std::size_t foreseen = shape.measured_rows * (degree + 1);
+  const std::size_t weighed = std::min(shape.sampled_rows, GraphShape::weighed_rows);
+  PlannedTask task;
+  task.read_bytes = (shape.sampled_rows + foreseen) * shape.row_bytes();
+  task.written_bytes = shape.cells * shape.dim * sizeof(float) + file_bytes;
+  task.seconds = costs.gathered * as_double(shape.sampled_rows + foreseen) +
+                 usual_trials * costs.pair *
+                     (training_rounds * as_double(shape.sampled_rows) * centroids +
+                      as_double(foreseen + weighed) * searched_cells(shape));
+  return task;
+}
+
+PlannedTask cost_of_assign(const GraphShape& shape, const GraphCosts& costs, std::size_t block) {
+  const std::size_t rows = shape.rows_of(block);
+  PlannedTask task;
+  task.read_bytes = rows * shape.row_bytes() + shape.cells * shape.dim * sizeof(float);
+  task.written_bytes = rows * shape.overlap * 2 * sizeof(std::uint32_t) + 4 * file_bytes;
+  if (shape.groups > 1)
+    task.written_bytes +=
+        as_bytes(copies(shape) * as_double(rows * (shape.row_bytes() + sizeof(std::uint32_t))));
+  task.seconds = costs.pair * as_double(rows) * searched_cells(shape);
+  return task;
+}
+
+PlannedTask cost_of_build(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
+  const double rows = copies(shape) * as_double(shape.rows) / as_double(shape.groups);
+  const double members = as_double(shape.rows) * usual_overlap(shape) / as_double(shape.groups);
+  const double cell_rows = as_double(shape.rows) * usual_overlap(shape) / as_double(usual_cells(shape));
+  PlannedTask task;
+  task.read_bytes = as_bytes(rows * as_double(shape.row_bytes()) + members * 8);
+  task.written_bytes = as_bytes(rows * as_double(4 + degree * 8)) + 4 * file_bytes;
+  task.seconds = costs.gathered * rows + costs.pair * cell_pair * members * cell_rows;
+  return task;
+}
+
+PlannedTask cost_of_merge(const GraphShape& shape, const GraphCosts& costs, std::size_t degree,
+                          std::size_t block) {
+  const double entries = as_double(shape.rows_of(block) * degree);
+  PlannedTask task;
+  task.read_bytes = as_bytes(copies(shape) * entries * 8);
+  task.written_bytes = as_bytes(entries * 8) + 3 * file_bytes;
+  task.seconds = copies(shape) * entries * costs.merged;
+  return task;
+}
+
+PlannedTask cost_of_measure(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
+  const std::size_t looked_at = shape.measured_rows * (degree + 1);
+  PlannedTask task;
+  task.read_bytes = looked_at * shape.row_bytes();
+  task.written_bytes = 2 * file_bytes;
+  task.seconds = costs.gathered * as_double(looked_at);
+  return task;
+}
+
+PlannedTask cost_of_finish(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
+  const double entries = as_double(shape.rows * degree);
+  PlannedTask task;
+  task.read_bytes = as_bytes(entries * 8);
+  task.written_bytes = as_bytes(entries * 12) + 4 * file_bytes;
+  task.seconds = entries * costs.merged / 4;
+  return task;
+}
+
+}  // namespace nearwise::plan

@@ -1,0 +1,60 @@
+// Tasks of a graph as they are added to its plan.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/engine/plan_state.h"
+#include "plan/tasks/graph_work.h"
+
+namespace nearwise::plan {
+
+// Adds tasks to a plan, with names, files and the pass they belong to.
+class GraphTasks {
+ public:
+  GraphTasks(Plan::State& state, std::shared_ptr<const GraphWork> work)
+      : state_(state), work_(std::move(work)) {}
+
+  const std::shared_ptr<const GraphWork>& work() const { return work_; }
+
+  void begin_pass(std::size_t pass) { pass_ = pass; }
+
+  // For what only some tasks have; valid until the next one.
+  template <typename Function>
+  Task& add(std::string name, std::vector<std::string> after, std::uint64_t memory, PlannedTask cost,
+            const Function& function) {
+    Task task;
+    task.output = work_->file_of(name);
+    task.planned = std::move(cost);
+    task.planned.name = std::move(name);
+    task.planned.after = std::move(after);
+    task.planned.memory_bytes = memory;
+    task.work = [work = work_, function](const Context& context) { function(context, *work); };
+    if (pass_ != 0) {
+      task.planned.if_needed = true;
+      task.decided_by = measure_name(pass_ - 1);
+      if (task.planned.after.empty()) task.planned.after.push_back(task.decided_by);
+      task.needed = [work = work_, pass = pass_] { return !reached(*work, pass - 1); };
+    }
+    state_.tasks.push_back(std::move(task));
+    return state_.tasks.back();
+  }
+
+ private:
+  Plan::State& state_;
+  std::shared_ptr<const GraphWork> work_;
+  std::size_t pass_ = 0;
+};
+
+template <typename Name>
+std::vector<std::string> names(std::size_t count, const Name& name) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < count; ++i) all.push_back(name(i));
+  return all;
+}
+
+}  // namespace nearwise::plan

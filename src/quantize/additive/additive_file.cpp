@@ -1,0 +1,45 @@
+// Additive quantizers in containers (docs/format.md, kind "additive_quantizer").
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "io/container/container_reader.h"
+#include "io/container/container_writer.h"
+#include "io/container/metadata.h"
+#include "nearwise/additive_quantizer.h"
+
+namespace nearwise {
+namespace {
+
+constexpr std::string_view kind = "additive_quantizer";
+
+}  // namespace
+
+void save(const AdditiveQuantizer& quantizer, const std::filesystem::path& path,
+          const std::map<std::string, std::string>& provenance) {
+  ContainerWriter writer(path, std::string(kind));
+  writer.write_metadata({{"provenance", provenance}});
+  writer.write_section("words", MatrixView<const float>(quantizer.words().data(),
+                                                        quantizer.codebooks() * AdditiveQuantizer::centroids,
+                                                        quantizer.dim()));
+  writer.write_section("norms",
+                       MatrixView<const float>(quantizer.norms().data(), quantizer.norms().size(), 1));
+  writer.commit();
+}
+
+AdditiveQuantizer load_additive_quantizer(const std::filesystem::path& path) {
+  const ContainerReader reader = ContainerReader::open(path);
+  reader.expect(kind, {"metadata", "words", "norms"});
+  reader.verify();
+  static_cast<void>(read_provenance(reader.metadata(), reader.source()));
+  const auto words = reader.section("words").rows<float>();
+  const auto norms = reader.section("norms").rows<float>();
+  try {
+    return AdditiveQuantizer::from_codebooks(words.cols(), {words.data(), words.rows() * words.cols()},
+                                             {norms.data(), norms.rows() * norms.cols()});
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument) throw;
+    fail(ErrorCode::corrupt, "{}: {}", reader.source(), error.what());
+  }
+}
+
+}  // namespace nearwise

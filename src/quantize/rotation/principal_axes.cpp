@@ -1,0 +1,95 @@
+#include "quantize/rotation/principal_axes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "backend/dispatch.h"
+#include "core/checked.h"
+#include "core/convert.h"
+#include "quantize/rotation/lapack.h"
+
+namespace nearwise::quantize {
+namespace {
+
+// Rows of a task and of a partial sum: sums are cut alike whatever the threads.
+constexpr std::size_t task_rows = 4096;
+
+std::vector<float> mean_of(const Context& context, const RowsView& rows) {
+  const Context::State& state = context.state();
+  const std::size_t dim = rows.dim();
+  const std::size_t tasks = divide_up(rows.rows(), task_rows);
+  Buffer<double> sums(*state.budget, tasks * dim);
+  std::fill_n(sums.data(), sums.size(), 0.0);
+  state.threads->for_each(tasks, [&](std::size_t task) {
+    state.cancel.check();
+    double* const own = sums.data() + task * dim;
+    visit_element_type(rows.type(), [&](auto tag) {
+      for (std::size_t row = task * task_rows; row < std::min(rows.rows(), (task + 1) * task_rows); ++row)
+        for (std::size_t i = 0; i < dim; ++i)
+          own[i] += static_cast<double>(element<decltype(tag)>(rows.row(row), i));
+    });
+  });
+  std::vector<float> mean(dim);
+  for (std::size_t i = 0; i < dim; ++i) {
+    double sum = 0;
+    for (std::size_t task = 0; task < tasks; ++task) sum += sums[task * dim + i];
+    mean[i] = static_cast<float>(sum / static_cast<double>(rows.rows()));
+  }
+  return mean;
+}
+
+// LAPACK leaves the sign open.
+void fix_sign(std::span<double> axis) {
+  const auto largest = std::ranges::max_element(axis, {}, [](double element) { return std::abs(element); });
+  if (*largest >= 0) return;
+  for (double& element : axis) element = -element;
+}
+
+}  // namespace
+
+std::uint64_t CentredRows::bytes(const RowsView& rows) {
+  return buffer_bytes(checked_multiply(rows.rows(), rows.dim(), "centred rows"), sizeof(float)) +
+         buffer_bytes(divide_up(rows.rows(), task_rows) * rows.dim(), sizeof(double));
+}
+
+CentredRows::CentredRows(const Context& context, const RowsView& rows)
+    : rows_(rows.rows()),
+      mean_(mean_of(context, rows)),
+      values_(*context.state().budget, rows.rows() * rows.dim()) {
+  const Context::State& state = context.state();
+  state.threads->for_each(divide_up(rows_, task_rows), [&](std::size_t task) {
+    state.cancel.check();
+    visit_element_type(rows.type(), [&](auto tag) {
+      for (std::size_t row = task * task_rows; row < std::min(rows_, (task + 1) * task_rows); ++row)
+        for (std::size_t i = 0; i < mean_.size(); ++i)
+          values_[row * mean_.size() + i] = element<decltype(tag)>(rows.row(row), i) - mean_[i];
+    });
+  });
+}
+
+std::uint64_t principal_axes_bytes(std::size_t dim) {
+  return 2 * buffer_bytes(dim * dim, sizeof(double)) + eigenvectors_bytes(dim);
+}
+
+PrincipalAxes principal_axes(const Context& context, const MatrixView<const float>& centred) {
+  MemoryBudget& budget = *context.state().budget;
+  const std::size_t dim = centred.cols();
+  Buffer<double> products(budget, dim * dim);
+  const auto stream = open_stream(context);
+  dispatch(&Ops::cross_products, "pca", *stream,
+           CrossProductsArgs{centred, centred, {products.data(), dim, dim}});
+  std::vector<double> rising(dim);
+  eigenvectors(budget, products.span(), rising);
+  PrincipalAxes found{Buffer<double>(budget, dim * dim), std::vector<double>(dim)};
+  for (std::size_t i = 0; i < dim; ++i) {
+    const auto axis = found.axes.span().subspan(i * dim, dim);
+    std::ranges::copy(products.span().subspan((dim - 1 - i) * dim, dim), axis.begin());
+    fix_sign(axis);
+    // Rounding makes eigenvalues of rows in a plane slightly negative.
+    found.variances[i] = std::max(0.0, rising[dim - 1 - i]) / static_cast<double>(centred.rows());
+  }
+  return found;
+}
+
+}  // namespace nearwise::quantize

@@ -1,0 +1,180 @@
+// What runs tasks, whatever they do: here they write a few bytes. Who reads ahead, who works on the same, and what is removed.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "io/container/container_reader.h"
+#include "io/container/container_writer.h"
+#include "io/expect_error.h"
+#include "io/temporary_folder.h"
+#include "plan/engine/plan_state.h"
+
+namespace nearwise {
+namespace {
+
+using testing_io::TemporaryFolder;
+namespace fs = std::filesystem;
+
+void write(const fs::path& path, const std::string& text) {
+  ContainerWriter writer(path, "test");
+  writer.write_metadata({{"text", text}});
+  writer.commit();
+}
+
+Context context() { return Context::cpu({.threads = 2, .seed = 7}); }
+
+class ExecutorThreads : public ::testing::Test {
+ protected:
+  plan::Task task(const std::string& name, std::vector<std::string> after = {}) const {
+    plan::Task task;
+    task.planned.name = name;
+    task.planned.after = std::move(after);
+    task.output = work / (name + ".nw");
+    task.work = [name, output = task.output](const Context&) { write(output, name); };
+    return task;
+  }
+  // The last one publishes.
+  Plan plan(std::vector<plan::Task> tasks) const {
+    auto state = std::make_unique<Plan::State>();
+    state->identity = {{"kind", "test"}};
+    state->folder = work;
+    state->output = tasks.back().output;
+    state->seed = 7;
+    state->tasks = std::move(tasks);
+    return Plan(std::move(state));
+  }
+
+  const TemporaryFolder folder;
+  const fs::path work = folder / "work";
+};
+
+// Would end the whole process, if a thread let it out.
+TEST_F(ExecutorThreads, WhatReadingAheadThrowsArrives) {
+  plan::Task second = task("second", {"first"});
+  second.read_ahead = [](const std::stop_token&) { throw std::runtime_error("no more memory"); };
+  const Plan plan = this->plan({task("first"), second});
+  EXPECT_THROW(plan.run(context()), std::runtime_error);
+  // What was done stays done.
+  EXPECT_TRUE(plan.is_done("first"));
+  plan.run(context());
+  EXPECT_TRUE(plan.is_done("second"));
+}
+
+TEST_F(ExecutorThreads, ReadingAheadEndsWithTheWork) {
+  using namespace std::chrono_literals;
+  for (const bool fails : {false, true}) {
+    std::atomic<bool> begun = false;
+    std::atomic<bool> stopped = false;
+    plan::Task first = task(fails ? "first_fails" : "first");
+    first.work = [&, write = first.work](const Context& own) {
+      while (!begun) std::this_thread::sleep_for(1ms);
+      if (fails) throw Error(ErrorCode::cancelled, "stopped");
+      write(own);
+    };
+    plan::Task second = task(fails ? "second_fails" : "second", {first.planned.name});
+    second.read_ahead = [&](const std::stop_token& stop) {
+      begun = true;
+      for (int i = 0; i < 20'000 && !stop.stop_requested(); ++i) std::this_thread::sleep_for(1ms);
+      stopped = stop.stop_requested();
+    };
+    const Plan plan = this->plan({first, second});
+    if (fails)
+      EXPECT_ERROR(plan.run(context()), cancelled, "stopped");
+    else
+      plan.run(context());
+    EXPECT_TRUE(stopped);
+  }
+}
+
+// A worker that was given up goes on, and is overtaken while it works: what it reads is gone.
+TEST_F(ExecutorThreads, TwoAttemptsAtOneTask) {
+  for (const bool reads_late : {true, false}) {
+    fs::remove_all(work);
+    plan::Task passing = task("passing");
+    passing.passing = true;
+    plan::Task slow = task("slow", {"passing"});
+    slow.passing = true;
+    const std::vector<plan::Task> tasks = {passing, slow, task("last", {"slow"})};
+    const Plan other = plan(tasks);
+    other.run_task(context(), "passing");
+
+    std::vector<plan::Task> overtaken = tasks;
+    overtaken[1].work = [&](const Context& own) {
+      EXPECT_EQ(other.run_task(own, "slow"), TaskOutcome::done);
+      EXPECT_EQ(other.run_task(own, "last"), TaskOutcome::done);
+      EXPECT_FALSE(fs::exists(passing.output));
+      EXPECT_FALSE(fs::exists(slow.output));
+      if (reads_late) ContainerReader::open(passing.output);
+      slow.work(own);
+    };
+    const TaskOutcome outcome = plan(overtaken).run_task(context(), "slow");
+    EXPECT_EQ(outcome, reads_late ? TaskOutcome::done_before : TaskOutcome::done);
+    // Nor does it leave what nobody will read.
+    EXPECT_FALSE(fs::exists(slow.output));
+    EXPECT_TRUE(other.is_done("slow"));
+    EXPECT_EQ(other.run_task(context(), "last"), TaskOutcome::done_before);
+  }
+}
+
+TEST_F(ExecutorThreads, WhatIsMissingIsSaidWhereNobodyHasDoneTheTask) {
+  plan::Task first = task("first");
+  first.work = [this](const Context&) { ContainerReader::open(folder / "vectors"); };
+  EXPECT_ERROR(plan({first}).run_task(context(), "first"), not_found, "vectors");
+}
+
+TEST_F(ExecutorThreads, TasksOfOnePlanAtOnce) {
+  std::vector<plan::Task> tasks;
+  std::vector<std::string> names;
+  for (int i = 0; i < 12; ++i) {
+    names.push_back("part-" + std::to_string(i));
+    tasks.push_back(task(names.back()));
+    tasks.back().passing = true;
+  }
+  tasks.push_back(task("last", names));
+  const Plan plan = this->plan(tasks);
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 4; ++thread)
+    threads.emplace_back([&, thread] {
+      // Every task is wanted by two of them.
+      for (std::size_t i = 0; i < names.size(); ++i)
+        if (i % 4 == static_cast<std::size_t>(thread) || i % 4 == static_cast<std::size_t>(thread + 1) % 4)
+          plan.run_task(context(), names[i]);
+    });
+  threads.clear();
+  EXPECT_EQ(plan.run_task(context(), "last"), TaskOutcome::done);
+  for (const std::string& name : names) {
+    EXPECT_TRUE(plan.is_done(name));
+    EXPECT_FALSE(fs::exists(work / (name + ".nw"))) << name;
+  }
+}
+
+TEST_F(ExecutorThreads, TheResultStaysWhateverItIsCalled) {
+  const std::vector<fs::path> names = {work / "first.nw", work / ".." / "work" / "first.nw",
+                                       folder / "link" / "first.nw"};
+  fs::create_directory_symlink(work, folder / "link");
+  for (const fs::path& output : names) {
+    fs::remove_all(work);
+    plan::Task last = task("last", {"second"});
+    last.output = output;
+    last.work = [output](const Context&) { write(output, "last"); };
+    const Plan plan = this->plan({task("first"), task("second", {"first"}), last});
+    // Nothing is made of nothing.
+    EXPECT_EQ(plan.remove_work(), 0U);
+    EXPECT_FALSE(fs::exists(work));
+    plan.run(context());
+    EXPECT_GT(plan.remove_work(), 0U);
+    EXPECT_FALSE(fs::exists(work / "second.nw"));
+    EXPECT_EQ(ContainerReader::open(work / "first.nw").metadata().at("text"), "last") << output;
+  }
+}
+
+}  // namespace
+}  // namespace nearwise
