@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backend/groups.h"
-#include "backend/lists.h"
+#include "backend/list_search.h"
 #include "nearwise/matrix.h"
 #include "nearwise/types.h"
 

@@ -12,6 +12,7 @@
 #include "cluster/training.h"
 #include "core/checked.h"
 #include "core/float_environment.h"
+#include "ops/check_rows.h"
 #include "ops/exact_knn.h"
 #include "ops/finite_rows.h"
 #include "ops/memory_limit.h"

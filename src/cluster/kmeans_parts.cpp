@@ -11,7 +11,7 @@
 #include "core/checked.h"
 #include "core/cluster_members.h"
 #include "core/float_environment.h"
-#include "ops/exact_search.h"
+#include "ops/check_rows.h"
 #include "ops/finite_rows.h"
 #include "ops/memory_limit.h"
 

@@ -11,7 +11,7 @@
 #include "graph/contract.h"
 #include "nearwise/exact.h"
 #include "nearwise/knn_graph.h"
-#include "ops/exact_search.h"
+#include "ops/check_rows.h"
 
 namespace nearwise {
 namespace {

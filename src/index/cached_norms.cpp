@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codes/code_norms.h"
 #include "nearwise/error.h"
 
 namespace nearwise::index {

@@ -13,7 +13,10 @@
 #include <span>
 #include <vector>
 
-#include "backend/lists.h"
+#include "backend/list_search.h"
+#include "codes/code_norms.h"
+#include "codes/codeword_tables.h"
+#include "codes/list_codec.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "nearwise/types.h"

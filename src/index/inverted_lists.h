@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "backend/lists.h"
+#include "codes/list_codec.h"
 #include "core/memory.h"
 #include "nearwise/types.h"
 

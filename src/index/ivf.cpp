@@ -7,12 +7,13 @@
 #include <unordered_set>
 
 #include "backend/context_state.h"
+#include "codes/code_norms.h"
 #include "core/checked.h"
 #include "core/float_environment.h"
 #include "index/ivf_state.h"
 #include "index/residuals.h"
 #include "nearwise/kmeans.h"
-#include "ops/exact_search.h"
+#include "ops/check_rows.h"
 #include "ops/finite_rows.h"
 #include "quantize/additive/additive_coding.h"
 

@@ -15,7 +15,7 @@
 #include "core/random.h"
 #include "index/ivf_state.h"
 #include "nearwise/exact.h"
-#include "ops/exact_search.h"
+#include "ops/check_rows.h"
 #include "ops/merge_neighbors.h"
 
 namespace nearwise {

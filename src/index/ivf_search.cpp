@@ -6,7 +6,7 @@
 #include "core/float_environment.h"
 #include "index/ivf_state.h"
 #include "nearwise/exact.h"
-#include "ops/exact_search.h"
+#include "ops/check_rows.h"
 
 namespace nearwise {
 namespace {

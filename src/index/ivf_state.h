@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/lists.h"
+#include "codes/codeword_tables.h"
+#include "codes/list_codec.h"
 #include "core/checked.h"
 #include "index/cached_norms.h"
 #include "index/inverted_lists.h"

@@ -15,6 +15,7 @@
 #include "nearwise/additive_quantizer.h"
 #include "nearwise/kmeans.h"
 #include "nearwise/machine.h"
+#include "ops/check_rows.h"
 #include "ops/exact_search.h"
 #include "ops/finite_rows.h"
 #include "quantize/training_rows.h"

@@ -5,6 +5,7 @@
 #include "core/checked.h"
 #include "core/distance.h"
 #include "core/float_environment.h"
+#include "ops/check_rows.h"
 #include "ops/exact_knn.h"
 #include "ops/merge_neighbors.h"
 

@@ -1,6 +1,7 @@
 // exact_knn_graph: every row's nearest other rows, by a self join where that is possible.
 #include "core/checked.h"
 #include "core/float_environment.h"
+#include "ops/check_rows.h"
 #include "ops/exact_knn.h"
 
 namespace nearwise {

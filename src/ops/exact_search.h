@@ -16,9 +16,6 @@
 
 namespace nearwise {
 
-// Throws Error(invalid_argument) in the name of `operation` unless the two can be compared.
-void check_rows(const char* operation, const Context& context, const RowsView& queries, const RowsView& base);
-
 // A point in the middle of the data, for metrics that do not change when queries and base are shifted; else empty.
 std::vector<float> centre_of(Stream& stream, const RowsView& base, Metric metric);
 

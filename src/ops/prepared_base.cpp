@@ -4,6 +4,7 @@
 
 #include "core/checked.h"
 #include "core/float_environment.h"
+#include "ops/check_rows.h"
 #include "ops/exact_knn.h"
 #include "ops/range_search.h"
 

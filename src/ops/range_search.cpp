@@ -6,6 +6,7 @@
 #include "core/checked.h"
 #include "core/distance.h"
 #include "core/float_environment.h"
+#include "ops/check_rows.h"
 #include "ops/range_search.h"
 
 namespace nearwise {

@@ -1,7 +1,7 @@
 #include "quantize/quantizer_shape.h"
 
 #include "core/checked.h"
-#include "ops/exact_search.h"
+#include "ops/check_rows.h"
 #include "ops/knn_plan.h"
 #include "quantize/training_rows.h"
 

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "backend/dispatch.h"
+#include "codes/code_norms.h"
+#include "codes/codeword_tables.h"
 #include "oracle/lists.h"
 #include "support/knn_cases.h"
 

@@ -7,7 +7,7 @@
 #include "core/distance.h"
 #include "graph/build/recall_sample.h"
 #include "nearwise/exact.h"
-#include "ops/exact_search.h"
+#include "ops/check_rows.h"
 #include "ops/memory_limit.h"
 
 namespace nearwise::graph {

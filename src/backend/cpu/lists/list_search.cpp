@@ -13,6 +13,7 @@
 #include "backend/cpu/operations.h"
 #include "backend/cpu/rows/choose_scan.h"
 #include "backend/cpu/rows/prepared_rows.h"
+#include "codes/codeword_tables.h"
 #include "core/checked.h"
 #include "core/convert.h"
 

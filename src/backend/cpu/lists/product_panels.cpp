@@ -8,6 +8,7 @@
 
 #include "backend/cpu/kernels/part_sums.h"
 #include "backend/cpu/lists/list_rows.h"
+#include "codes/codeword_tables.h"
 #include "core/distance.h"
 
 namespace nearwise::cpu {

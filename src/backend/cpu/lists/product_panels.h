@@ -10,6 +10,8 @@
 #include "backend/cpu/lists/list_bound.h"
 #include "backend/cpu/rows/prepared_rows.h"
 #include "backend/ops.h"
+#include "codes/code_norms.h"
+#include "codes/codeword_tables.h"
 
 namespace nearwise::cpu {
 

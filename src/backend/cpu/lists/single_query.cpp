@@ -6,6 +6,7 @@
 #include "backend/cpu/lists/list_collector.h"
 #include "backend/cpu/lists/list_rows.h"
 #include "backend/cpu/lists/table_scan.h"
+#include "codes/codeword_tables.h"
 #include "core/convert.h"
 
 namespace nearwise::cpu {

@@ -6,6 +6,7 @@
 
 #include "backend/cpu/stream.h"
 #include "backend/ops.h"
+#include "codes/codeword_tables.h"
 
 namespace nearwise::cpu {
 

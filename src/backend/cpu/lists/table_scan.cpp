@@ -7,6 +7,8 @@
 
 #include "backend/cpu/kernels/prefetch.h"
 #include "backend/cpu/x86/scans.h"
+#include "codes/code_norms.h"
+#include "codes/codeword_tables.h"
 #include "core/convert.h"
 #include "core/distance.h"
 

@@ -9,6 +9,8 @@
 #include "backend/cpu/lists/list_bound.h"
 #include "backend/cpu/lists/list_collector.h"
 #include "backend/cpu/x86/scan_codes.h"
+#include "codes/code_norms.h"
+#include "codes/codeword_tables.h"
 
 namespace nearwise::cpu {
 

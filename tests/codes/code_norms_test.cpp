@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "backend/lists.h"
+#include "codes/code_norms.h"
+#include "codes/codeword_tables.h"
+#include "codes/list_codec.h"
 #include "core/random.h"
 #include "oracle/lists.h"
 

@@ -1,0 +1,54 @@
+// Arguments and memory of a search in inverted lists.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "codes/list_codec.h"
+#include "nearwise/matrix.h"
+#include "nearwise/types.h"
+
+namespace nearwise {
+
+// The best k rows of the lists that each query probes, by their reported distance from what their codes stand for and then by
+// id. With `rows`, the best `candidates` so found are looked at again: of these the best k by the distance from the row
+// itself.
+struct ListSearchArgs {
+  RowsView queries;
+  std::span<const Id> probes;  // [queries, probe count] lists; no_id: none
+  std::span<const ListView> lists;
+  const ListCodec& codec;
+  Metric metric = Metric::sqeuclidean;
+  std::span<const float> centre;  // as in PrepareArgs
+  // [lists] the RowTerms of every row and then their least; null where they are not kept. Empty: none are.
+  std::span<const std::atomic<const float*>> terms = {};
+  std::size_t k = 0;
+  std::size_t candidates = 0;  // at least k
+  RowsView rows;               // by id; empty: none
+  MatrixView<Id> ids;          // [queries, k] out, short rows padded
+  MatrixView<float> distances;
+
+  std::size_t probe_count() const { return queries.rows() == 0 ? 0 : probes.size() / queries.rows(); }
+};
+
+// Bytes on the context's budget.
+struct ListSearchCosts {
+  std::uint64_t bytes_per_query = 0;
+  std::uint64_t fixed_bytes = 0;
+};
+
+struct ListSearchShape {
+  std::size_t dim = 0;
+  Metric metric = Metric::sqeuclidean;
+  ElementType query_type = ElementType::f32;
+  ElementType row_type = ElementType::f32;
+  std::size_t candidates = 0;
+  std::size_t probes = 0;
+  std::size_t lists = 0;
+  std::size_t rows = 0;       // in all lists
+  std::size_t codebooks = 0;  // of additive codes
+};
+
+}  // namespace nearwise
