@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backend/dispatch.h"
 #include "cluster/centroid_search.h"
 #include "cluster/kmeans_arguments.h"
 #include "cluster/row_values.h"
@@ -11,8 +12,10 @@
 #include "core/checked.h"
 #include "core/cluster_members.h"
 #include "core/float_environment.h"
+#include "core/progress.h"
 #include "ops/check_rows.h"
 #include "ops/finite_rows.h"
+#include "ops/knn_plan.h"
 #include "ops/memory_limit.h"
 
 namespace nearwise {

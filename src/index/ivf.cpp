@@ -10,11 +10,13 @@
 #include "codes/code_norms.h"
 #include "core/checked.h"
 #include "core/float_environment.h"
+#include "core/progress.h"
 #include "index/ivf_state.h"
 #include "index/residuals.h"
 #include "nearwise/kmeans.h"
 #include "ops/check_rows.h"
 #include "ops/finite_rows.h"
+#include "ops/knn_plan.h"
 #include "quantize/additive/additive_coding.h"
 
 namespace nearwise {

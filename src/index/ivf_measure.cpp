@@ -11,6 +11,7 @@
 #include "core/checked.h"
 #include "core/distance.h"
 #include "core/float_environment.h"
+#include "core/progress.h"
 #include "core/proportion_interval.h"
 #include "core/random.h"
 #include "index/ivf_state.h"

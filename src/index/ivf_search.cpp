@@ -4,9 +4,11 @@
 #include "backend/dispatch.h"
 #include "core/checked.h"
 #include "core/float_environment.h"
+#include "core/progress.h"
 #include "index/ivf_state.h"
 #include "nearwise/exact.h"
 #include "ops/check_rows.h"
+#include "ops/knn_plan.h"
 
 namespace nearwise {
 namespace {

@@ -8,6 +8,7 @@
 #include "backend/dispatch.h"
 #include "core/checked.h"
 #include "core/float_environment.h"
+#include "core/progress.h"
 #include "ops/check_rows.h"
 #include "ops/finite_rows.h"
 #include "ops/knn_plan.h"
