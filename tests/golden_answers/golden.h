@@ -1,0 +1,36 @@
+// Golden answers: the digests of answers and saved files, compared with those that were recorded (digests.txt).
+//
+// A name that begins with `platform.` marks bits that depend on the LAPACK or the mathematical library of the machine.
+// All other answers are the same on every instruction set, device and number of threads.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "golden_answers/digest.h"
+#include "nearwise/context.h"
+
+namespace nearwise::golden {
+
+// The CPU, or the device that NEARWISE_GOLDEN_DEVICE names ("cuda:0").
+Context context(ContextOptions options = {.threads = 2, .seed = 7});
+
+// Contexts that must give the same answers: with 1, 2 and 3 threads, and with every instruction set of this machine (on a
+// CUDA device with everything that exact search can multiply).
+std::vector<Context> every_context();
+
+// Fails where the digest of what `fill` adds is not the recorded one. Where NEARWISE_RECORD_DIGESTS names a file, it
+// appends the name and the digest to that file instead and skips the test.
+void expect(const std::string& name, const std::function<void(Digest&)>& fill);
+
+// The same of one answer.
+template <typename T>
+void expect_answer(const std::string& name, const T& answer) {
+  expect(name, [&](Digest& digest) { digest.add(answer); });
+}
+
+// Of a saved container: NAME.sections without its metadata, and NAME.bytes.
+void expect_container(const std::string& name, const std::filesystem::path& path);
+
+}  // namespace nearwise::golden

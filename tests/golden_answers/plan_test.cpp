@@ -1,0 +1,109 @@
+// Plans, run to their end: the file they publish.
+#include "nearwise/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "golden_answers/data.h"
+#include "golden_answers/golden.h"
+#include "io/temporary_folder.h"
+#include "nearwise/vector_file.h"
+
+namespace nearwise::golden {
+namespace {
+
+using testing_io::TemporaryFolder;
+
+// Groups of cells, shards, or blocks of rows.
+std::ptrdiff_t parts_of(const Plan& plan) {
+  return std::ranges::count_if(plan.tasks(), [](const PlannedTask& task) {
+    return !task.if_needed && (task.name.starts_with("build-") || task.name.starts_with("add-"));
+  });
+}
+
+class GoldenPlan : public ::testing::Test {
+ protected:
+  void write_rows(std::size_t rows, std::size_t dim, ElementType type = ElementType::f32) {
+    vectors = folder / (std::string(name(type)) + ".npy");
+    VectorWriter writer(vectors, type, dim);
+    writer.append(make_rows(rows, dim, 81, type));
+    writer.commit();
+  }
+  // least_parts: with fewer the test is about nothing.
+  template <typename Make>
+  void expect_plan(const std::string& name, std::uint64_t megabytes, std::ptrdiff_t least_parts,
+                   const Make& make) {
+    const Context limited = context({.threads = 2, .memory_limit = megabytes << 20, .seed = 7});
+    const PlanFiles files = {vectors, folder / (name + ".work"), folder / (name + ".nw")};
+    const auto run = [&] {
+      if (std::filesystem::exists(files.output)) return;
+      const Plan plan = make(limited, files);
+      EXPECT_GE(parts_of(plan), least_parts) << name;
+      plan.run(limited);
+    };
+    expect(name + ".sections", [&](Digest& digest) {
+      run();
+      digest.add_sections(files.output);
+    });
+    expect(name + ".bytes", [&](Digest& digest) {
+      run();
+      digest.add_file(files.output);
+    });
+  }
+  void expect_graph(const std::string& name, std::uint64_t megabytes, const GraphPlanOptions& options) {
+    expect_plan(name, megabytes, 2, [&](const Context& limited, const PlanFiles& files) {
+      return plan_graph(limited, files, options);
+    });
+  }
+  void expect_index(const std::string& name, std::uint64_t megabytes, const IndexPlanOptions& options,
+                    std::ptrdiff_t least_blocks = 2) {
+    expect_plan(name, megabytes, least_blocks, [&](const Context& limited, const PlanFiles& files) {
+      return plan_index(limited, files, options);
+    });
+  }
+
+  const TemporaryFolder folder;
+  std::filesystem::path vectors;
+};
+
+TEST_F(GoldenPlan, GraphByPartitions) {
+  write_rows(40'000, 8);
+  expect_graph("plan_graph.partitions", 32, {.degree = 6, .recall = 0.9, .provenance = {{"rows", "made"}}});
+  write_rows(40'000, 8, ElementType::u8);
+  expect_graph("plan_graph.partitions.u8.cosine", 32, {.degree = 6, .metric = Metric::cosine, .recall = 0.9});
+}
+
+TEST_F(GoldenPlan, GraphByPairs) {
+  write_rows(8'000, 8);
+  expect_graph("plan_graph.pairs", 16, {.degree = 6, .recall = 0.9, .way = GraphWay::pairs});
+  write_rows(8'000, 8, ElementType::i8);
+  expect_graph("plan_graph.pairs.i8.inner_product", 16,
+               {.degree = 6, .metric = Metric::inner_product, .recall = 0.9, .way = GraphWay::pairs});
+}
+
+TEST_F(GoldenPlan, Index) {
+  write_rows(50'000, 8);
+  const MeasureOptions measure = {.recall = 0.8, .queries = 100};
+  expect_index("plan_index.flat", 19,
+               {.training = IvfFlatOptions{.metric = Metric::cosine, .lists = 40},
+                .measure = measure,
+                .provenance = {{"rows", "made"}}});
+  expect_index(
+      "plan_index.pq.8_bits", 20,
+      {.training = IvfPqOptions{.lists = 40, .rows_per_list = 40, .code_bytes = 4}, .measure = measure});
+  expect_index("plan_index.pq.4_bits", 19,
+               {.training = IvfPqOptions{.lists = 40, .rows_per_list = 40, .code_bytes = 4, .bits = 4},
+                .measure = measure});
+  // Training takes so much memory that one block holds all rows.
+  expect_index(
+      "plan_index.lsq.residual", 24,
+      {.training =
+           IvfLsqOptions{
+               .lists = 40, .rows_per_list = 40, .code_bytes = 2, .rounds = 0, .encode_iterations = 1},
+       .measure = measure},
+      1);
+}
+
+}  // namespace
+}  // namespace nearwise::golden
