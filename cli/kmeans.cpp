@@ -77,9 +77,9 @@ KMeans train(const Context& context, const KMeansArguments& arguments, RowsView 
                               .tolerance = arguments.tolerance,
                               .seeding = arguments.seeding == "random" ? Seeding::random : Seeding::plus_plus,
                               .initial = initial,
-                              .least_rows = arguments.least_rows,
+                              .min_cluster_size = arguments.least_rows,
                               .balance = arguments.balance,
-                              .batch_rows = arguments.batch_rows};
+                              .batch_size = arguments.batch_rows};
   return blame_data([&] {
     return arguments.hierarchical ? train_hierarchical_kmeans(context, base, arguments.clusters, options)
                                   : train_kmeans(context, base, arguments.clusters, options);

@@ -32,7 +32,7 @@ Plan make_plan(const std::string& command, const Context& context, const GraphBu
       .degree = arguments.degree,
       .metric = parse_metric(arguments.metric),
       .recall = arguments.recall,
-      .way = arguments.way.empty() ? GraphWay::partitions : parse_graph_way(arguments.way),
+      .method = arguments.way.empty() ? GraphPlanMethod::partitions : parse_graph_plan_method(arguments.way),
       .provenance = {{"version", "nearwise " + version()}, {"base", described}}};
   return plan_graph(context, {.vectors = arguments.base, .work = arguments.work, .output = arguments.output},
                     options);
@@ -68,7 +68,7 @@ ExitCode run_planned_build(Session& session, const GraphBuildArguments& argument
           {{"round", round.round}, {"updates", round.updates}, {"recall", to_json(round.recall)}});
     print(Json{{"degree", arguments.degree},
                {"metric", arguments.metric},
-               {"way", arguments.way.empty() ? name(GraphWay::partitions) : arguments.way},
+               {"way", arguments.way.empty() ? name(GraphPlanMethod::partitions) : arguments.way},
                {"method", name(report.method)},
                {"recall", to_json(report.recall)},
                {"recall_wanted", arguments.recall},

@@ -2,10 +2,10 @@
 //
 //   graph_change [--rows N] [--dim D] [--data uniform|normal|clusters|offset] [--base FILE] [--type T] [--metric M]
 //                [--degree K] [--percent R,...] [--threads T] [--isa NAME] [--seed S] [--added N,...] [--removed N,...]
-//                [--merge 0] [--whole 0] [--overlap O,... --cell-rows C,... --list L,...]
+//                [--merge 0] [--whole 0] [--overlap O,... --partition-rows C,... --list L,...]
 //
 // Percent: recalls asked for. Halves are the rows of even and odd numbers, added rows the last ones, removed ones spread
-// evenly. --whole 0: without the build of all rows to compare with. --overlap, --cell-rows, --list: merges with such cells and lists. Output:
+// evenly. --whole 0: without the build of all rows to compare with. --overlap, --partition-rows, --list: merges with such cells and lists. Output:
 // one JSON object per change; `measured` is the recall on a second sample, drawn by another seed.
 #include <fmt/format.h>
 
@@ -132,20 +132,22 @@ void run_merges(const bench::Options& options, const Bench& bench, const Halves&
   const Timed left = bench.build(halves.rows.slice(0, halves.left), recall);
   bench.print("left half", recall, halves.rows.slice(0, halves.left), left);
   const Timed right = bench.build(halves.rows.slice(halves.left, halves.rows.rows() - halves.left), recall);
-  const graph::Tuning usual = graph::change_tuning(bench.degree(), recall);
-  const std::vector<std::size_t> overlaps = options.numbers("overlap", std::to_string(usual.overlap));
-  const std::vector<std::size_t> cell_rows = options.numbers("cell-rows", std::to_string(usual.cell_rows));
-  const std::vector<std::size_t> lists = options.numbers("list", std::to_string(usual.list));
+  const graph::Tuning defaults = graph::change_tuning(bench.degree(), recall);
+  const std::vector<std::size_t> overlaps = options.numbers("overlap", std::to_string(defaults.overlap));
+  const std::vector<std::size_t> partition_rows =
+      options.numbers("partition-rows", std::to_string(defaults.partition_rows));
+  const std::vector<std::size_t> lists = options.numbers("list", std::to_string(defaults.list));
   for (std::size_t i = 0; i < overlaps.size(); ++i) {
-    graph::Tuning tuning = usual;
+    graph::Tuning tuning = defaults;
     tuning.overlap = overlaps[i];
-    tuning.cell_rows = cell_rows.at(std::min(i, cell_rows.size() - 1));
+    tuning.partition_rows = partition_rows.at(std::min(i, partition_rows.size() - 1));
     tuning.list = lists.at(std::min(i, lists.size() - 1));
     const Timed merged = timed([&] {
       return graph::merge(bench.context(), halves.rows, left.graph, right.graph, {.recall = recall}, tuning);
     });
-    bench.print("merged", recall, halves.rows, merged,
-                {{"overlap", tuning.overlap}, {"cell_rows", tuning.cell_rows}, {"list", tuning.list}});
+    bench.print(
+        "merged", recall, halves.rows, merged,
+        {{"overlap", tuning.overlap}, {"partition_rows", tuning.partition_rows}, {"list", tuning.list}});
   }
 }
 
@@ -183,7 +185,7 @@ int main(int count, char** arguments) try {
   const bench::Options options(
       count, arguments,
       {"rows", "dim", "data", "base", "type", "metric", "degree", "percent", "threads", "isa", "seed",
-       "queries", "added", "removed", "whole", "overlap", "cell-rows", "list", "merge"});
+       "queries", "added", "removed", "whole", "overlap", "partition-rows", "list", "merge"});
   const Halves halves = load_halves(options, parse_element_type(options.text("type", "f32")));
   const Bench bench(options, halves.rows);
   for (const std::size_t percent : options.numbers("percent", "95,99")) {

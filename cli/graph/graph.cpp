@@ -140,7 +140,7 @@ void add_graph_options(CLI::App& command, GraphBuildArguments& arguments) {
            "sqeuclidean, euclidean, inner_product (largest first) or cosine (sqeuclidean)");
   add_number(command, "--recall", arguments.recall,
              "The share of true neighbours that the graph must hold; 1: exact search (0.95)");
-  add_word(command, "--way", arguments.way, parse_graph_way,
+  add_word(command, "--way", arguments.way, parse_graph_plan_method,
            "With --work: partitions (overlapping cells) or pairs (every two shards are merged) (partitions)");
   add_count(command, "--seed", arguments.seed, 0, "Of the random numbers (0)");
   add_machine_options(command, arguments.machine);

@@ -40,14 +40,14 @@ struct KMeansOptions {
   RowsView initial = {};
   // Between iterations a cluster of fewer rows is given up, and its centroid moved to a row of the cluster with the largest
   // error. 1: only empty clusters, which never raises the error.
-  std::size_t least_rows = 1;
+  std::size_t min_cluster_size = 1;
   // At least 1: no cluster has more than this many times rows / clusters, in whole numbers, but no less than lets all rows
   // in. Rows that find theirs full go to the nearest that has room, in every iteration. 0: as many as are nearest.
   double balance = 0;
   // Mini-batches, for files far beyond memory: every iteration looks at about so many rows, in short blocks from all over the
   // rows, and moves each centroid towards the mean of those it is given, the less the more it has been given before. Working
   // memory then depends on the batch, not on the rows. 0, or no fewer than there are: all rows, in every iteration.
-  std::size_t batch_rows = 0;
+  std::size_t batch_size = 0;
 };
 
 struct KMeans {
@@ -68,7 +68,7 @@ KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
 
 // For very many clusters: about sqrt(clusters) of them first, each of which is then cut into its share, by the number of its
 // rows, with the same options. Takes about 2 / sqrt(clusters) of the time, at a somewhat larger error. `errors` has one
-// entry, the sum over all parts; `initial` must be empty, `balance` and `batch_rows` 0.
+// entry, the sum over all parts; `initial` must be empty, `balance` and `batch_size` 0.
 KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                                  const KMeansOptions& options = {});
 

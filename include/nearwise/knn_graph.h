@@ -1,6 +1,6 @@
 // The graph of every row's nearest other rows, built without comparing all pairs, at a recall that is measured.
 //
-// Rows are gathered in overlapping k-means cells, whose members meet, and then meet the neighbours of their neighbours
+// Rows are gathered in overlapping k-means partitions, whose members meet, and then meet the neighbours of their neighbours
 // (NN-Descent) until a sample of rows, compared with exact search, shows the recall that was asked for. Where searching
 // exactly is faster, or nothing else gets there, the graph is exact. docs/algorithms/knn-graph.md has the whole.
 //
@@ -35,12 +35,12 @@ struct RecallEstimate {
 };
 
 enum class GraphMethod : std::uint8_t {
-  exact,    // all pairs
-  descent,  // cells, and neighbours of neighbours
+  exact,       // all pairs
+  nn_descent,  // partitions, then neighbours of neighbours
 };
 std::string_view name(GraphMethod method);
 
-// One pass over the rows: 0 is their cells, or the first step of a change, the others are rounds of descent.
+// One pass over the rows: 0 is their partitions, or the first step of a change, the others are rounds of descent.
 struct GraphRound {
   std::size_t round = 0;
   std::uint64_t updates = 0;  // entries of all lists that are new since the round before

@@ -98,27 +98,27 @@ struct PlanFiles {
   std::filesystem::path output;  // .nw
 };
 
-enum class GraphWay : std::uint8_t {
-  partitions,  // overlapping cells: a fixed number of passes over the vectors
+enum class GraphPlanMethod : std::uint8_t {
+  partitions,  // overlapping partitions: a fixed number of passes over the vectors
   pairs,       // the graphs of every two shards are merged: as many passes as there are other shards
 };
-std::string_view name(GraphWay way);
+std::string_view name(GraphPlanMethod method);
 // Throws Error(invalid_argument) naming those that there are.
-GraphWay parse_graph_way(std::string_view text);
+GraphPlanMethod parse_graph_plan_method(std::string_view text);
 
 struct GraphPlanOptions {
   std::size_t degree = 10;
   Metric metric = Metric::sqeuclidean;
   // As in KnnGraphOptions, but for 1, which is refused: exact search needs no plan.
   double recall = 0.95;
-  GraphWay way = GraphWay::partitions;
+  GraphPlanMethod method = GraphPlanMethod::partitions;
   // Free text on where the graph came from. The same text gives the same bytes.
   std::map<std::string, std::string> provenance = {};
 };
 
-// By overlapping partitions: sampled k-means centroids, rows to their nearest cells block by block, the cells'
-// members meet group by group of cells, each as large as the memory limit allows, what they found is merged by rows, and the recall
-// measured on 10,000 rows. Further passes with other cells follow where it is below what was asked for.
+// By overlapping partitions: sampled k-means centroids, rows to their nearest partitions block by block, the partitions'
+// members meet group by group of partitions, each as large as the memory limit allows, what they found is merged by rows, and the recall
+// measured on 10,000 rows. Further passes with other partitions follow where it is below what was asked for.
 //
 // By pairs (GGM, section 5 of GNND): the graphs of shards, consecutive rows of which twice as many fit in memory, then every
 // two of them merged in the rounds of a tournament. Each build and merge measures its own recall; there is one pass.

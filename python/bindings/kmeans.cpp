@@ -27,9 +27,9 @@ NumpyKMeans train(nb::handle rows, const std::string& rows_type, std::uint64_t c
                         .iterations = iterations,
                         .tolerance = tolerance,
                         .seeding = parse_seeding(seeding),
-                        .least_rows = least_rows,
+                        .min_cluster_size = least_rows,
                         .balance = balance,
-                        .batch_rows = batch_rows};
+                        .batch_size = batch_rows};
   const Context context = context_for(device, threads, memory_limit, isa, seed);
   const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
   std::optional<BorrowedRows> start;

@@ -55,7 +55,7 @@ KnnGraph to_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const floa
   KnnGraph graph{
       .neighbors = to_neighbors(ids, distances),
       .metric = parse_metric(metric),
-      .report = {.method = std::get<0>(report) == "exact" ? GraphMethod::exact : GraphMethod::descent,
+      .report = {.method = std::get<0>(report) == "exact" ? GraphMethod::exact : GraphMethod::nn_descent,
                  .recall = from_python(std::get<1>(report)),
                  .reached = std::get<2>(report),
                  .rounds = {}}};

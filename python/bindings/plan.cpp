@@ -68,7 +68,7 @@ Planned planned_graph(const Path& vectors, const Path& work, const Path& output,
   const GraphPlanOptions options = {.degree = degree,
                                     .metric = parse_metric(metric),
                                     .recall = recall,
-                                    .way = parse_graph_way(way),
+                                    .method = parse_graph_plan_method(way),
                                     .provenance = provenance};
   return {seed, threads, memory_limit, isa, [&](const Context& own) {
             return plan_graph(own, {vectors, work, output}, options);

@@ -53,7 +53,7 @@ class KnnGraph(GraphUses):
     ids : int64 [rows, degree]
     distances : float32 [rows, degree]
     metric : str
-    method : "exact" or "descent"
+    method : "exact" or "nn_descent"
     recall : RecallEstimate
     reached : bool
         Whether recall.low is at least what was asked for.
@@ -63,7 +63,7 @@ class KnnGraph(GraphUses):
     def __init__(self, graph: tuple[Any, str, Any]) -> None:
         neighbors, self.metric, report = graph
         self.neighbors: Neighbors = adopt(neighbors)
-        self.method: Literal["exact", "descent"] = report[0]
+        self.method: Literal["exact", "nn_descent"] = report[0]
         self.recall = RecallEstimate(*report[1])
         self.reached: bool = report[2]
         self.rounds = [GraphRound(number, updates, RecallEstimate(*recall)) for number, updates, recall in report[3]]

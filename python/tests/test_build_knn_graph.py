@@ -33,12 +33,12 @@ def test_few_rows_are_searched_exactly(rows):
 def test_many_rows_descend_to_the_recall_that_was_asked_for():
     rows = np.random.default_rng(2).integers(0, 255, (66_000, 4)).astype(np.uint8)
     graph = nearwise.build_knn_graph(rows, degree=5, recall=0.9, seed=3)
-    assert graph.method == "descent" and graph.reached
+    assert graph.method == "nn_descent" and graph.reached
     assert graph.recall.low >= 0.9 and graph.recall.low <= graph.recall.value <= graph.recall.high
     assert [each.round for each in graph.rounds] == list(range(len(graph.rounds)))
     graph.validate()
     assert nearwise.measure_recall(rows, graph, sample=300, seed=9).high >= 0.9
-    assert "66000 x 5, sqeuclidean, descent" in repr(graph)
+    assert "66000 x 5, sqeuclidean, nn_descent" in repr(graph)
 
 
 def test_save_and_load(rows, tmp_path):

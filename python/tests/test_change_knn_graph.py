@@ -45,7 +45,7 @@ def test_many_rows_reach_the_recall_that_was_asked_for():
     halves = [nearwise.build_knn_graph(half, 5, **options) for half in (rows[:35_000], rows[35_000:])]
     reports = []
     merged = nearwise.merge_knn_graphs(rows, *halves, progress=lambda done, total: reports.append(done), **options)
-    assert merged.method == "descent" and merged.reached and merged.recall.low >= 0.9 and reports
+    assert merged.method == "nn_descent" and merged.reached and merged.recall.low >= 0.9 and reports
     assert nearwise.measure_recall(rows, merged, sample=300, seed=9).high >= 0.9
     merged.validate()
     removed = np.arange(0, 70_000, 3)

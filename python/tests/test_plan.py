@@ -86,7 +86,7 @@ def test_refusals(path):
         plan.run_task("assign-0-0000")
     with pytest.raises(ValueError, match="memory_limit"):
         nearwise.plan_graph(path, path.parent / "a", path.parent / "a.nw", memory_limit="much")
-    with pytest.raises(ValueError, match="way: expected one of partitions, pairs, given 'both'"):
+    with pytest.raises(ValueError, match="method: expected one of partitions, pairs, given 'both'"):
         plan_in(path, "work", way="both")
     with pytest.raises(ValueError, match="with a memory limit"):
         nearwise.plan_graph(path, path.parent / "a", path.parent / "a.nw", memory_limit=0)

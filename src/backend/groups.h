@@ -24,24 +24,24 @@ class JoinState {
 };
 
 struct StartJoinArgs {
-  RowsView rows;                         // at most most_entry_rows
+  RowsView rows;                         // at most max_entry_rows
   std::span<const std::uint32_t> order;  // [rows] the row at each place; must outlive the state
   Metric metric = Metric::sqeuclidean;
   bool bytes = false;             // as in PrepareArgs
   std::span<const float> centre;  // as in PrepareArgs
   std::size_t degree = 0;         // entries of a list
   std::span<NeighborEntry>
-      lists;           // [rows, degree] by place, ascending; begins with every entry empty, unless
-  bool begun = false;  // they hold neighbours already, with the keys that would be computed here
+      lists;                   // [rows, degree] by place, ascending; begins with every entry empty, unless
+  bool has_neighbors = false;  // they hold neighbours already, with the keys that would be computed here
 };
 
-// Groups of places, one after the other; a place stands in a group once. The first `fresh` members of a group meet each
+// Groups of places, one after the other; a place stands in a group once. The first `new_count` members of a group meet each
 // other and all the others; those others do not meet each other. Where groups are apart, the first meet the others only.
 struct Groups {
   std::span<const std::uint32_t> members;
-  std::span<const std::uint64_t> ends;   // [groups] where the members of each end
-  std::span<const std::uint32_t> fresh;  // [groups]
-  bool apart = false;
+  std::span<const std::uint64_t> ends;        // [groups] where the members of each end
+  std::span<const std::uint32_t> new_counts;  // [groups]
+  bool bipartite = false;
 
   std::size_t size() const { return ends.size(); }
   std::uint64_t begin(std::size_t group) const { return group == 0 ? 0 : ends[group - 1]; }
@@ -51,7 +51,7 @@ struct Groups {
 };
 
 // Offers every two members that meet to each other's lists, which keep the best by their reported distance and then by
-// place; who comes in is fresh. The lists afterwards do not depend on the order of the groups or of the work.
+// place; who comes in is new. The lists afterwards do not depend on the order of the groups or of the work.
 struct JoinGroupsArgs {
   JoinState& state;
   Groups groups;
@@ -61,7 +61,7 @@ struct JoinGroupsArgs {
 // other's lists as a group. Which are drawn is defined by graph/build/neighborhoods.h.
 struct JoinNeighborhoodsArgs {
   JoinState& state;
-  std::size_t sample = 0;  // fresh neighbours of a row that are taken, and others, in either direction
+  std::size_t sample = 0;  // new neighbours of a row that are taken, and others, in either direction
   Random random;
   ProgressMeter* progress = nullptr;  // counts rows
 };

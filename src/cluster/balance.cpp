@@ -13,7 +13,7 @@ namespace nearwise::cluster {
 namespace {
 
 // Rows that ask at a time: they lie anywhere and are copied together.
-constexpr std::size_t batch_rows = 8192;
+constexpr std::size_t batch_size = 8192;
 
 std::size_t row_bytes_of(const RowsView& rows) { return rows.dim() * element_size(rows.type()); }
 
@@ -25,7 +25,7 @@ std::uint64_t list_bytes(std::size_t clusters) {
 CentroidSearchArgs search_args(const RowsView& batch, std::size_t clusters, ElementType centroid_type,
                                Metric metric) {
   return {.rows = batch,
-          .most_centroids = clusters,
+          .max_centroids = clusters,
           .centroid_type = centroid_type,
           .metric = metric,
           .distances = true};
@@ -37,7 +37,7 @@ class Balancing {
       : context_(context),
         args_(args),
         lists_(budget(), list_bytes(args.centroids.rows())),
-        rooms_(args.centroids.rows(), args.most_rows),
+        rooms_(args.centroids.rows(), args.max_rows),
         followers_(args.centroids.rows()) {
     std::iota(followers_.begin(), followers_.end(), 0U);
   }
@@ -62,10 +62,10 @@ class Balancing {
     for (const std::uint32_t cluster : args_.nearest) ++sizes[cluster];
     std::size_t count = 0;
     for (std::size_t row = 0; row < args_.nearest.size(); ++row)
-      if (sizes[args_.nearest[row]] > args_.most_rows)
+      if (sizes[args_.nearest[row]] > args_.max_rows)
         args_.scratch[count++] = static_cast<std::uint32_t>(row);
     for (std::size_t c = 0; c < rooms_.size(); ++c)
-      if (sizes[c] <= args_.most_rows) rooms_[c] -= sizes[c];
+      if (sizes[c] <= args_.max_rows) rooms_[c] -= sizes[c];
     return args_.scratch.first(count);
   }
 
@@ -133,7 +133,7 @@ class Balancing {
       std::memcpy(values.data() + i * centroid_bytes, args_.centroids.row(open[i]), centroid_bytes);
     const RowsView centroids(values.data(), args_.centroids.type(), open.size(), args_.centroids.dim(),
                              centroid_bytes);
-    const std::size_t most = std::min(batch_rows, waiting.size());
+    const std::size_t most = std::min(batch_size, waiting.size());
     const std::size_t row_bytes = row_bytes_of(args_.rows);
     Buffer<std::byte> gathered(budget(), most * row_bytes);
     Buffer<std::uint32_t> ids(budget(), most);
@@ -161,7 +161,7 @@ class Balancing {
 
 }  // namespace
 
-std::size_t most_cluster_rows(std::size_t rows, std::size_t clusters, double balance) {
+std::size_t max_cluster_rows(std::size_t rows, std::size_t clusters, double balance) {
   const double share = static_cast<double>(rows) / static_cast<double>(clusters);
   const double most = std::min(balance * share, static_cast<double>(rows));
   return std::max(divide_up(rows, clusters), static_cast<std::size_t>(most));
@@ -169,12 +169,12 @@ std::size_t most_cluster_rows(std::size_t rows, std::size_t clusters, double bal
 
 std::uint64_t balance_bytes(const Context& context, const RowsView& rows, std::size_t clusters,
                             ElementType centroid_type, Metric metric) {
-  const std::size_t most = std::min(batch_rows, rows.rows());
+  const std::size_t most = std::min(batch_size, rows.rows());
   return list_bytes(clusters) + buffer_bytes(clusters * rows.dim() * element_size(centroid_type), 1) +
          buffer_bytes(most * row_bytes_of(rows), 1) + buffer_bytes(most, sizeof(std::uint32_t)) +
          buffer_bytes(most, sizeof(float)) +
-         CentroidSearch::least_bytes(context,
-                                     search_args(rows.slice(0, most), clusters, centroid_type, metric));
+         CentroidSearch::min_bytes(context,
+                                   search_args(rows.slice(0, most), clusters, centroid_type, metric));
 }
 
 void balance_clusters(const Context& context, const BalanceArgs& args) { Balancing(context, args).run(); }

@@ -11,13 +11,13 @@
 namespace nearwise::cluster {
 
 // The most rows that a cluster may have: `balance` times its share of the rows, but never less than lets all rows in.
-std::size_t most_cluster_rows(std::size_t rows, std::size_t clusters, double balance);
+std::size_t max_cluster_rows(std::size_t rows, std::size_t clusters, double balance);
 
 struct BalanceArgs {
   RowsView rows;
   RowsView centroids;
   Metric metric = Metric::sqeuclidean;
-  std::size_t most_rows = 0;         // of a cluster; all of them together have room for all rows
+  std::size_t max_rows = 0;          // of a cluster; all of them together have room for all rows
   std::span<std::uint32_t> nearest;  // [rows] the nearest centroid of each; out: that of its cluster
   std::span<float> distances;        // [rows] from it, as reported; out: likewise
   std::span<std::uint32_t> scratch;  // [rows]

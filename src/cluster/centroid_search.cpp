@@ -9,7 +9,7 @@ namespace nearwise::cluster {
 namespace {
 
 // Rows at a time: work for all threads of a large machine, in a few megabytes.
-constexpr std::size_t most_tile_rows = 65536;
+constexpr std::size_t max_tile_rows = 65536;
 
 struct Costs {
   AssignCosts assign;
@@ -20,7 +20,7 @@ Costs costs_of(Stream& stream, const CentroidSearchArgs& args) {
   const AssignCosts costs =
       dispatch(&Ops::assign_costs, "assign", stream,
                KnnCostsArgs{args.rows.dim(), 1, args.metric, args.rows.type(), args.centroid_type, false});
-  const std::uint64_t centroids = round_up<std::uint64_t>(args.most_centroids, costs.base_granule);
+  const std::uint64_t centroids = round_up<std::uint64_t>(args.max_centroids, costs.base_granule);
   const std::uint64_t per_centroid =
       costs.bytes_per_base_row + (args.distances ? costs.distance_bytes_per_base_row : 0);
   return {costs, costs.fixed_bytes + centroids * per_centroid};
@@ -31,7 +31,7 @@ constexpr std::uint64_t tile_overhead = 512;
 
 }  // namespace
 
-std::uint64_t CentroidSearch::least_bytes(const Context& context, const CentroidSearchArgs& args) {
+std::uint64_t CentroidSearch::min_bytes(const Context& context, const CentroidSearchArgs& args) {
   const auto stream = open_stream(context);
   const Costs costs = costs_of(*stream, args);
   return costs.fixed_bytes + tile_overhead + costs.assign.query_granule * costs.assign.bytes_per_query;
@@ -48,7 +48,7 @@ CentroidSearch::CentroidSearch(const Context& context, const CentroidSearchArgs&
   const std::uint64_t available = std::min(context.state().budget->available(), costs.assign.device_bytes);
   std::uint64_t spare = available - std::min(available, costs.fixed_bytes + tile_overhead);
   spare -= std::min(spare / 2, costs.assign.useful_bytes);
-  const std::uint64_t granules = std::min<std::uint64_t>(spare / row_bytes, most_tile_rows) / granule;
+  const std::uint64_t granules = std::min<std::uint64_t>(spare / row_bytes, max_tile_rows) / granule;
   tile_ = std::min<std::size_t>(std::max<std::size_t>(1, granules) * granule,
                                 std::max<std::size_t>(1, args.rows.rows()));
   const std::uint64_t tiles = divide_up(args.rows.rows(), tile_);

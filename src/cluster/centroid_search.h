@@ -17,7 +17,7 @@ namespace nearwise::cluster {
 
 struct CentroidSearchArgs {
   RowsView rows;
-  std::size_t most_centroids = 0;  // that a call of nearest() will get
+  std::size_t max_centroids = 0;  // that a call of nearest() will get
   ElementType centroid_type = ElementType::f32;
   Metric metric = Metric::sqeuclidean;
   bool distances = false;  // will be wanted
@@ -27,7 +27,7 @@ struct CentroidSearchArgs {
 class CentroidSearch {
  public:
   // Bytes on the budget without which it cannot work.
-  static std::uint64_t least_bytes(const Context& context, const CentroidSearchArgs& args);
+  static std::uint64_t min_bytes(const Context& context, const CentroidSearchArgs& args);
 
   // Takes as much of the budget as is of use to it: make it after whatever else is needed at the same time.
   CentroidSearch(const Context& context, const CentroidSearchArgs& args);

@@ -21,7 +21,7 @@ class Parts {
   Parts(const Context& context, const RowsView& rows, const KMeans& first_level, Metric metric)
       : members_(*context.state().budget, rows.rows()), ends_(first_level.centroids.rows() + 1, 0) {
     Buffer<std::uint32_t> nearest(*context.state().budget, rows.rows());
-    CentroidSearch(context, {.rows = rows, .most_centroids = first_level.centroids.rows(), .metric = metric})
+    CentroidSearch(context, {.rows = rows, .max_centroids = first_level.centroids.rows(), .metric = metric})
         .nearest(first_level.centroids, nearest.span(), {}, nullptr);
     for (const std::uint32_t part : nearest.span()) ++ends_[part + 1];
     std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());

@@ -23,7 +23,7 @@ namespace {
 using cluster::CentroidSearch;
 
 bool has_batches(const RowsView& rows, const KMeansOptions& options) {
-  return options.batch_rows != 0 && options.batch_rows < rows.rows();
+  return options.batch_size != 0 && options.batch_size < rows.rows();
 }
 
 void check_balance(const char* operation, double balance) {
@@ -42,17 +42,17 @@ void cluster::check_arguments(const char* operation, const Context& context, con
   require(clusters <= rows.rows(),
           "{}: there must be at most as many clusters as rows, given {} clusters and {} rows", operation,
           clusters, rows.rows());
-  const std::size_t looked_at = has_batches(rows, options) ? options.batch_rows : rows.rows();
-  require(looked_at <= most_shard_rows,
-          "{}: rows of an iteration must be at most {}, given {}: ask for batch_rows, or take a sample",
-          operation, most_shard_rows, looked_at);
+  const std::size_t looked_at = has_batches(rows, options) ? options.batch_size : rows.rows();
+  require(looked_at <= max_shard_rows,
+          "{}: rows of an iteration must be at most {}, given {}: ask for batch_size, or take a sample",
+          operation, max_shard_rows, looked_at);
   if (has_batches(rows, options)) {
-    require(options.batch_rows >= clusters,
-            "{}: batch_rows must be at least as many as clusters, given {} rows for {} clusters", operation,
-            options.batch_rows, clusters);
-    require(options.balance == 0 && options.least_rows == 1,
-            "{}: with batch_rows, balance must be 0 and least_rows 1, given {} and {}", operation,
-            options.balance, options.least_rows);
+    require(options.batch_size >= clusters,
+            "{}: batch_size must be at least as many as clusters, given {} rows for {} clusters", operation,
+            options.batch_size, clusters);
+    require(options.balance == 0 && options.min_cluster_size == 1,
+            "{}: with batch_size, balance must be 0 and min_cluster_size 1, given {} and {}", operation,
+            options.balance, options.min_cluster_size);
   }
   require(options.metric != Metric::euclidean,
           "{}: the metric must be sqeuclidean, inner_product or cosine, given euclidean (squared distances "
@@ -61,9 +61,9 @@ void cluster::check_arguments(const char* operation, const Context& context, con
   require(options.iterations >= 1, "{}: there must be at least 1 iteration, given 0", operation);
   require(options.tolerance >= 0, "{}: the tolerance must not be negative, given {}", operation,
           options.tolerance);
-  require(options.least_rows >= 1 && options.least_rows <= rows.rows() / clusters,
-          "{}: least_rows must be 1 to {} for {} rows in {} clusters, given {}", operation,
-          rows.rows() / clusters, rows.rows(), clusters, options.least_rows);
+  require(options.min_cluster_size >= 1 && options.min_cluster_size <= rows.rows() / clusters,
+          "{}: min_cluster_size must be 1 to {} for {} rows in {} clusters, given {}", operation,
+          rows.rows() / clusters, rows.rows(), clusters, options.min_cluster_size);
   check_balance(operation, options.balance);
   const RowsView& initial = options.initial;
   if (initial.rows() == 0) return;
@@ -87,7 +87,7 @@ KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
   if (!batches) check_finite("train_kmeans", context, rows);
   check_finite("train_kmeans", context, options.initial, 0, "initial centroid");
   const Context::State& state = context.state();
-  const std::uint64_t looked_at = batches ? options.batch_rows : rows.rows();
+  const std::uint64_t looked_at = batches ? options.batch_size : rows.rows();
   ProgressMeter progress(state.options.progress, state.clock, "train_kmeans",
                          looked_at * clusters * options.iterations);
   KMeans result = batches ? cluster::train_mini_batches(context, rows, clusters, options, progress)
@@ -102,8 +102,8 @@ KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::siz
   require(options.initial.rows() == 0, "train_hierarchical_kmeans: it takes no initial centroids");
   require(options.balance == 0, "train_hierarchical_kmeans: the balance must be 0, given {}: parts are apart",
           options.balance);
-  require(options.batch_rows == 0, "train_hierarchical_kmeans: batch_rows must be 0, given {}",
-          options.batch_rows);
+  require(options.batch_size == 0, "train_hierarchical_kmeans: batch_size must be 0, given {}",
+          options.batch_size);
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
   check_finite("train_hierarchical_kmeans", context, rows);
@@ -118,20 +118,20 @@ Neighbors assign_balanced(const Context& context, const RowsView& rows, const Ro
   const Context::State& state = context.state();
   require(rows.place().kind == DeviceKind::cpu && centroids.place().kind == DeviceKind::cpu,
           "assign: with a balance, rows and centroids must be on the host");
-  require(rows.rows() <= most_shard_rows && centroids.rows() <= most_shard_rows,
-          "assign: with a balance, rows and centroids must be at most {}, given {} and {}", most_shard_rows,
+  require(rows.rows() <= max_shard_rows && centroids.rows() <= max_shard_rows,
+          "assign: with a balance, rows and centroids must be at most {}, given {} and {}", max_shard_rows,
           rows.rows(), centroids.rows());
   const std::uint64_t result_bytes = rows.rows() * (sizeof(Id) + sizeof(float));
   const std::uint64_t scratch_bytes = 2 * buffer_bytes(rows.rows(), sizeof(std::uint32_t));
   const cluster::CentroidSearchArgs args = {.rows = rows,
-                                            .most_centroids = centroids.rows(),
+                                            .max_centroids = centroids.rows(),
                                             .centroid_type = centroids.type(),
                                             .metric = options.metric,
                                             .distances = true,
                                             .once = true};
   check_memory("assign", context,
                result_bytes + scratch_bytes +
-                   std::max(CentroidSearch::least_bytes(context, args),
+                   std::max(CentroidSearch::min_bytes(context, args),
                             cluster::balance_bytes(context, rows, centroids.rows(), centroids.type(),
                                                    options.metric)));
   const Reservation reservation(*state.budget, result_bytes);
@@ -147,7 +147,7 @@ Neighbors assign_balanced(const Context& context, const RowsView& rows, const Ro
         context, {.rows = rows,
                   .centroids = centroids,
                   .metric = options.metric,
-                  .most_rows = cluster::most_cluster_rows(rows.rows(), centroids.rows(), options.balance),
+                  .max_rows = cluster::max_cluster_rows(rows.rows(), centroids.rows(), options.balance),
                   .nearest = nearest.span(),
                   .distances = distances,
                   .scratch = scratch.span()});
@@ -168,7 +168,7 @@ Neighbors assign(const Context& context, RowsView rows, RowsView centroids, cons
   check_balance("assign", options.balance);
   if (options.balance != 0) return assign_balanced(context, rows, centroids, options);
   const cluster::CentroidSearchArgs args = {.rows = rows,
-                                            .most_centroids = centroids.rows(),
+                                            .max_centroids = centroids.rows(),
                                             .centroid_type = centroids.type(),
                                             .metric = options.metric,
                                             .distances = true,
@@ -176,8 +176,8 @@ Neighbors assign(const Context& context, RowsView rows, RowsView centroids, cons
   const std::uint64_t result_bytes =
       checked_multiply(rows.rows(), sizeof(Id) + sizeof(float) + sizeof(std::uint32_t), "assign");
   // A search also cuts the centroids into blocks, where memory is short.
-  if (state.backend.ops.assign == nullptr || centroids.rows() > most_shard_rows || rows.rows() == 0 ||
-      result_bytes + CentroidSearch::least_bytes(context, args) > state.budget->available())
+  if (state.backend.ops.assign == nullptr || centroids.rows() > max_shard_rows || rows.rows() == 0 ||
+      result_bytes + CentroidSearch::min_bytes(context, args) > state.budget->available())
     return knn(context, rows, centroids, 1, {.metric = options.metric});
   const Reservation reservation(*state.budget, result_bytes);
   std::vector<std::uint32_t> nearest(rows.rows());

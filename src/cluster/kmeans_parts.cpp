@@ -25,7 +25,7 @@ using cluster::CentroidSearch;
 using cluster::CentroidSearchArgs;
 
 CentroidSearchArgs search_args(const KMeansBlock& block, std::size_t clusters) {
-  return {.rows = block.rows, .most_centroids = clusters, .metric = block.metric, .once = true};
+  return {.rows = block.rows, .max_centroids = clusters, .metric = block.metric, .once = true};
 }
 
 void check_block(const char* operation, const Context& context, const KMeansBlock& block,
@@ -34,8 +34,8 @@ void check_block(const char* operation, const Context& context, const KMeansBloc
   check_rows(operation, context, block.rows, centroids);
   require(block.rows.place().kind == DeviceKind::cpu && centroids.place().kind == DeviceKind::cpu,
           "{}: rows and centroids must be on the host", operation);
-  require(block.rows.rows() <= most_shard_rows && centroids.rows() <= most_shard_rows,
-          "{}: rows and centroids must be at most {}, given {} and {}", operation, most_shard_rows,
+  require(block.rows.rows() <= max_shard_rows && centroids.rows() <= max_shard_rows,
+          "{}: rows and centroids must be at most {}, given {} and {}", operation, max_shard_rows,
           block.rows.rows(), centroids.rows());
   require(
       block.metric != Metric::euclidean,
@@ -78,7 +78,7 @@ Matrix<float> seed_kmeans(const Context& context, RowsView rows, std::size_t clu
   const KMeansOptions seeding = {.metric = options.metric,
                                  .seeding = options.seeding,
                                  .initial = options.initial,
-                                 .batch_rows = std::max<std::size_t>(clusters, 1)};
+                                 .batch_size = std::max<std::size_t>(clusters, 1)};
   cluster::check_arguments("seed_kmeans", context, rows, clusters, seeding);
   const DefaultFloatEnvironment environment;
   const Context::State& state = context.state();
@@ -117,7 +117,7 @@ ClusterSums sum_clusters(const Context& context, const KMeansBlock& block,
   check_memory(
       "sum_clusters", context,
       result_bytes + buffer_bytes(elements, sizeof(float)) + Members::bytes(rows.rows(), clusters) +
-          std::max(CentroidSearch::least_bytes(context, search_args(block, clusters)),
+          std::max(CentroidSearch::min_bytes(context, search_args(block, clusters)),
                    dispatch(&Ops::centroid_means_bytes, "centroid_means", *stream, rows.rows(), rows.dim())));
   const Reservation reservation(*state.budget, result_bytes);
   ClusterSums result{Matrix<double>(clusters, rows.dim()), std::vector<std::uint64_t>(clusters, 0),
@@ -185,7 +185,7 @@ std::vector<SplitRow> draw_split_rows(const Context& context, const KMeansBlock&
   const std::uint64_t drawing = cluster::split_bytes(context, clusters, moved.cols());
   check_memory("draw_split_rows", context,
                Members::bytes(block.rows.rows(), clusters) +
-                   std::max(CentroidSearch::least_bytes(context, search_args(block, clusters)), drawing));
+                   std::max(CentroidSearch::min_bytes(context, search_args(block, clusters)), drawing));
   std::vector<SplitRow> rows;
   if (block.rows.rows() == 0) return rows;
   Members found(*state.budget, block.rows.rows(), clusters);

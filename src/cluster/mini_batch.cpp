@@ -32,7 +32,7 @@ constexpr std::size_t averaged_batches = 5;
 constexpr std::size_t start_iterations = 8;
 
 std::size_t row_bytes_of(const RowsView& rows) { return rows.dim() * element_size(rows.type()); }
-std::size_t block_count(std::size_t batch_rows) { return divide_up(batch_rows, block_rows); }
+std::size_t block_count(std::size_t batch_size) { return divide_up(batch_size, block_rows); }
 
 KMeansOptions start_options(const KMeansOptions& options) {
   return {.metric = options.metric,
@@ -42,16 +42,16 @@ KMeansOptions start_options(const KMeansOptions& options) {
 }
 
 CentroidSearchArgs search_args(const RowsView& batch, std::size_t clusters, Metric metric) {
-  return {.rows = batch, .most_centroids = clusters, .metric = metric};
+  return {.rows = batch, .max_centroids = clusters, .metric = metric};
 }
 
 class Batch {
  public:
-  Batch(const Context& context, const RowsView& rows, std::size_t batch_rows)
+  Batch(const Context& context, const RowsView& rows, std::size_t batch_size)
       : context_(context),
         rows_(rows),
-        batch_rows_(batch_rows),
-        values_(*context.state().budget, batch_rows * row_bytes_of(rows)) {}
+        batch_rows_(batch_size),
+        values_(*context.state().budget, batch_size * row_bytes_of(rows)) {}
 
   RowsView read(std::size_t number) {
     const std::vector<RowBlock> blocks = blocks_of_batch(context_.seed(), rows_.rows(), batch_rows_, number);
@@ -82,7 +82,7 @@ class MiniBatches {
         rows_(rows),
         options_(options),
         result_bytes_(budget(), result_bytes(rows, clusters)),
-        batch_(context, rows, options.batch_rows),
+        batch_(context, rows, options.batch_size),
         centroids_(clusters, rows.dim()),
         sizes_(clusters, 0) {}
 
@@ -99,14 +99,14 @@ class MiniBatches {
            2 * buffer_bytes(batch.rows(), sizeof(std::uint32_t)) +
            3 * buffer_bytes(clusters, sizeof(double)) + buffer_bytes(batch.dim(), sizeof(double)) +
            std::max(
-               CentroidSearch::least_bytes(context, search_args(batch, clusters, metric)),
+               CentroidSearch::min_bytes(context, search_args(batch, clusters, metric)),
                dispatch(&Ops::centroid_means_bytes, "centroid_means", *stream, batch.rows(), batch.dim()));
   }
 
   KMeans run(ProgressMeter& progress) {
     start();
     const auto stream = open_stream(context_);
-    Looking looking(budget(), options_.batch_rows, centroids_.rows(), rows_.dim());
+    Looking looking(budget(), options_.batch_size, centroids_.rows(), rows_.dim());
     KMeans result;
     while (result.errors.size() < options_.iterations && !result.converged) {
       const std::size_t number = result.errors.size() + 1;
@@ -216,15 +216,15 @@ class MiniBatches {
 
 }  // namespace
 
-std::vector<RowBlock> blocks_of_batch(std::uint64_t seed, std::size_t rows, std::size_t batch_rows,
+std::vector<RowBlock> blocks_of_batch(std::uint64_t seed, std::size_t rows, std::size_t batch_size,
                                       std::size_t batch) {
   const Random random = random_stream(seed, Draw::batches, batch);
-  const std::size_t count = block_count(batch_rows);
+  const std::size_t count = block_count(batch_size);
   std::vector<RowBlock> blocks;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t begin = begin_of_part(rows, count, i);
     const std::size_t part = begin_of_part(rows, count, i + 1) - begin;
-    const std::size_t wanted = begin_of_part(batch_rows, count, i + 1) - begin_of_part(batch_rows, count, i);
+    const std::size_t wanted = begin_of_part(batch_size, count, i + 1) - begin_of_part(batch_size, count, i);
     const std::size_t size = std::min(wanted, part);
     blocks.push_back({begin + random.below(i, part - size + 1), size});
   }
@@ -233,19 +233,19 @@ std::vector<RowBlock> blocks_of_batch(std::uint64_t seed, std::size_t rows, std:
 
 std::uint64_t mini_batch_bytes(const Context& context, const RowsView& rows, std::size_t clusters,
                                const KMeansOptions& options) {
-  const RowsView batch = rows.slice(0, options.batch_rows);
+  const RowsView batch = rows.slice(0, options.batch_size);
   const std::uint64_t starting = options.initial.rows() == 0
                                      ? training_bytes(context, batch, clusters, start_options(options))
                                      : buffer_bytes(rows.dim(), sizeof(double));
   return MiniBatches::result_bytes(rows, clusters) +
-         buffer_bytes(checked_multiply(options.batch_rows, row_bytes_of(rows), "train_kmeans"), 1) +
-         block_count(options.batch_rows) * sizeof(RowBlock) +
+         buffer_bytes(checked_multiply(options.batch_size, row_bytes_of(rows), "train_kmeans"), 1) +
+         block_count(options.batch_size) * sizeof(RowBlock) +
          std::max(starting, MiniBatches::looking_bytes(context, batch, clusters, options.metric));
 }
 
 KMeans train_mini_batches(const Context& context, const RowsView& rows, std::size_t clusters,
                           const KMeansOptions& options, ProgressMeter& progress) {
-  const Reservation blocks(*context.state().budget, block_count(options.batch_rows) * sizeof(RowBlock));
+  const Reservation blocks(*context.state().budget, block_count(options.batch_size) * sizeof(RowBlock));
   return MiniBatches(context, rows, clusters, options).run(progress);
 }
 

@@ -18,9 +18,9 @@ struct RowBlock {
   std::size_t count = 0;
 };
 
-// One block from each of equal parts of the rows, ascending: about batch_rows rows, of which there are more. Batch 0 is the
+// One block from each of equal parts of the rows, ascending: about batch_size rows, of which there are more. Batch 0 is the
 // one that centroids are seeded from.
-std::vector<RowBlock> blocks_of_batch(std::uint64_t seed, std::size_t rows, std::size_t batch_rows,
+std::vector<RowBlock> blocks_of_batch(std::uint64_t seed, std::size_t rows, std::size_t batch_size,
                                       std::size_t batch);
 
 // Bytes on the budget, at the least.

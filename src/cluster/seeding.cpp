@@ -71,7 +71,7 @@ Metric seeding_metric(Metric metric) { return is_spherical(metric) ? Metric::cos
 
 CentroidSearchArgs search_args(const RowsView& sample, std::size_t clusters, Metric metric) {
   return {.rows = sample,
-          .most_centroids = std::max<std::size_t>(1, clusters / batch_share),
+          .max_centroids = std::max<std::size_t>(1, clusters / batch_share),
           .metric = seeding_metric(metric),
           .distances = true};
 }
@@ -207,7 +207,7 @@ std::uint64_t seeding_bytes(const Context& context, const RowsView& rows, std::s
   const std::uint64_t drawing =
       scratch + buffer_bytes(sample, 2 * sizeof(float) + sizeof(std::uint32_t) + sizeof(Arrival)) +
       4 * buffer_bytes(0, 1) +
-      CentroidSearch::least_bytes(context, search_args(rows.slice(0, sample), clusters, options.metric));
+      CentroidSearch::min_bytes(context, search_args(rows.slice(0, sample), clusters, options.metric));
   const std::uint64_t improving = sample == rows.rows()
                                       ? 0
                                       : training_bytes(context, rows.slice(0, sample), clusters,

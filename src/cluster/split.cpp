@@ -33,12 +33,12 @@ std::uint64_t list_bytes(std::size_t clusters) {
 }  // namespace
 
 std::vector<Donor> choose_donors(std::span<const std::uint64_t> ends, std::span<const double> errors,
-                                 std::size_t least_rows) {
+                                 std::size_t min_cluster_size) {
   std::size_t weak = 0;
-  for (std::size_t c = 0; c < ends.size(); ++c) weak += size_of(ends, c) < least_rows ? 1U : 0U;
+  for (std::size_t c = 0; c < ends.size(); ++c) weak += size_of(ends, c) < min_cluster_size ? 1U : 0U;
   std::vector<Donor> heap;
   for (std::size_t c = 0; c < ends.size() && weak > 0; ++c)
-    if (errors[c] > 0 && size_of(ends, c) >= 2 * least_rows) heap.push_back({errors[c], c, 1});
+    if (errors[c] > 0 && size_of(ends, c) >= 2 * min_cluster_size) heap.push_back({errors[c], c, 1});
   std::make_heap(heap.begin(), heap.end(), gives_later);
   std::vector<Donor> full;
   for (std::size_t placed = 0; placed < weak && !heap.empty(); ++placed) {
@@ -47,7 +47,7 @@ std::vector<Donor> choose_donors(std::span<const std::uint64_t> ends, std::span<
     heap.pop_back();
     ++donor.centroids;
     donor.error = errors[donor.cluster] / static_cast<double>(donor.centroids);
-    const bool more = size_of(ends, donor.cluster) >= (donor.centroids + 1) * least_rows;
+    const bool more = size_of(ends, donor.cluster) >= (donor.centroids + 1) * min_cluster_size;
     (more ? heap : full).push_back(donor);
     if (more) std::push_heap(heap.begin(), heap.end(), gives_later);
   }
@@ -86,9 +86,9 @@ std::size_t split_clusters(const Context& context, const SplitArgs& args) {
   const Reservation lists(*context.state().budget, list_bytes(args.ends.size()));
   std::vector<std::size_t> weak;
   for (std::size_t c = 0; c < args.ends.size(); ++c)
-    if (size_of(args.ends, c) < args.least_rows) weak.push_back(c);
+    if (size_of(args.ends, c) < args.min_cluster_size) weak.push_back(c);
   if (weak.empty()) return 0;
-  const std::vector<Donor> donors = choose_donors(args.ends, args.errors, args.least_rows);
+  const std::vector<Donor> donors = choose_donors(args.ends, args.errors, args.min_cluster_size);
   const RaceArgs race = {.rows = args.rows,
                          .metric = args.metric,
                          .members = args.members,

@@ -19,14 +19,14 @@ struct Donor {
   std::size_t centroids = 1;
 };
 
-// Who gives centroids to the clusters of fewer than least_rows; as many as can be placed. In order of clusters.
+// Who gives centroids to the clusters of fewer than min_cluster_size; as many as can be placed. In order of clusters.
 std::vector<Donor> choose_donors(std::span<const std::uint64_t> ends, std::span<const double> errors,
-                                 std::size_t least_rows);
+                                 std::size_t min_cluster_size);
 
 struct SplitArgs {
   RowsView rows;
   Metric metric = Metric::sqeuclidean;
-  std::size_t least_rows = 1;              // a cluster with fewer is given up
+  std::size_t min_cluster_size = 1;        // a cluster with fewer is given up
   std::span<const std::uint32_t> members;  // [rows] row numbers by cluster
   std::span<const std::uint64_t> ends;     // [clusters] where the members of each end
   std::span<const double> errors;          // [clusters]

@@ -61,7 +61,7 @@ class Training {
       result.errors.push_back(error);
       const bool last = result.converged || iteration + 1 == options_.iterations;
       // Rows that lose their centroid get a farther one; where only empty clusters are moved, none does.
-      if (!last) unsettled = split(iteration) > 0 && options_.least_rows > 1;
+      if (!last) unsettled = split(iteration) > 0 && options_.min_cluster_size > 1;
       between = Reservation(budget(), between_bytes(context_, rows_, centroids_.rows(), options_));
     }
     for (std::size_t c = 0; c < ends_.size(); ++c)
@@ -72,10 +72,8 @@ class Training {
 
   static CentroidSearchArgs search_args(const RowsView& rows, std::size_t clusters,
                                         const KMeansOptions& options) {
-    return {.rows = rows,
-            .most_centroids = clusters,
-            .metric = options.metric,
-            .distances = is_balanced(options)};
+    return {
+        .rows = rows, .max_centroids = clusters, .metric = options.metric, .distances = is_balanced(options)};
   }
   // What is needed between two searches.
   static std::uint64_t between_bytes(const Context& context, const RowsView& rows, std::size_t clusters,
@@ -102,7 +100,7 @@ class Training {
                      {.rows = rows_,
                       .centroids = centroids_,
                       .metric = options_.metric,
-                      .most_rows = most_cluster_rows(rows_.rows(), centroids_.rows(), options_.balance),
+                      .max_rows = max_cluster_rows(rows_.rows(), centroids_.rows(), options_.balance),
                       .nearest = nearest_.span(),
                       .distances = distances_.span(),
                       .scratch = members_.span()});
@@ -135,7 +133,7 @@ class Training {
   std::size_t split(std::size_t iteration) {
     return split_clusters(context_, {.rows = rows_,
                                      .metric = options_.metric,
-                                     .least_rows = options_.least_rows,
+                                     .min_cluster_size = options_.min_cluster_size,
                                      .members = members_.span(),
                                      .ends = ends_.span(),
                                      .errors = errors_.span(),
@@ -161,7 +159,7 @@ class Training {
 std::uint64_t training_bytes(const Context& context, const RowsView& rows, std::size_t clusters,
                              const KMeansOptions& options) {
   const std::uint64_t iterating =
-      CentroidSearch::least_bytes(context, Training::search_args(rows, clusters, options)) +
+      CentroidSearch::min_bytes(context, Training::search_args(rows, clusters, options)) +
       Training::between_bytes(context, rows, clusters, options);
   const std::uint64_t seeding = options.initial.rows() == 0 ? seeding_bytes(context, rows, clusters, options)
                                                             : buffer_bytes(rows.dim(), sizeof(double));

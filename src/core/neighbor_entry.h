@@ -1,4 +1,4 @@
-// One neighbour in a list of a graph that is being built: how far, who, and whether it is news.
+// One neighbour in a list of a graph that is being built: how far, who, and whether it is new.
 //
 // A signed 64-bit integer in the order of lists: by key (core/distance.h), then by number. No two neighbours of a row
 // have equal entries, so the best of any set of them does not depend on the order in which they came.
@@ -14,8 +14,8 @@ using NeighborEntry = std::int64_t;
 
 // Behind the last neighbour of a list that is not full; worse than any.
 inline constexpr NeighborEntry empty_entry = std::numeric_limits<NeighborEntry>::max();
-// Numbers have 31 bits: the lowest bit of an entry says that it is fresh.
-inline constexpr std::uint64_t most_entry_rows = (std::uint64_t{1} << 31) - 1;
+// Numbers have 31 bits: the lowest bit of an entry says that it is new.
+inline constexpr std::uint64_t max_entry_rows = (std::uint64_t{1} << 31) - 1;
 
 // Integers in the order of the floats; zeros of either sign have one image.
 constexpr std::int32_t entry_image(float key) noexcept {
@@ -23,15 +23,15 @@ constexpr std::int32_t entry_image(float key) noexcept {
   return bits ^ ((bits >> 31) & 0x7FFFFFFF);
 }
 
-constexpr NeighborEntry make_entry(float key, std::uint32_t number, bool fresh) noexcept {
+constexpr NeighborEntry make_entry(float key, std::uint32_t number, bool is_new) noexcept {
   const auto image = static_cast<std::uint64_t>(static_cast<std::uint32_t>(entry_image(key)));
-  return static_cast<NeighborEntry>(image << 32 | std::uint64_t{number} << 1 | (fresh ? 1U : 0U));
+  return static_cast<NeighborEntry>(image << 32 | std::uint64_t{number} << 1 | (is_new ? 1U : 0U));
 }
 
 constexpr std::uint32_t number_of(NeighborEntry entry) noexcept {
   return static_cast<std::uint32_t>(entry) >> 1;
 }
-constexpr bool is_fresh(NeighborEntry entry) noexcept { return (entry & 1) != 0; }
+constexpr bool is_new(NeighborEntry entry) noexcept { return (entry & 1) != 0; }
 constexpr NeighborEntry as_old(NeighborEntry entry) noexcept { return entry & ~NeighborEntry{1}; }
 // Zero comes back as +0.
 constexpr float key_of(NeighborEntry entry) noexcept {

@@ -9,10 +9,11 @@
 
 namespace nearwise {
 
-std::string_view name(GraphMethod method) { return method == GraphMethod::exact ? "exact" : "descent"; }
+std::string_view name(GraphMethod method) { return method == GraphMethod::exact ? "exact" : "nn_descent"; }
 
 KnnGraph build_knn_graph(const Context& context, RowsView rows, const KnnGraphOptions& options) {
-  KnnGraph built = graph::build(context, rows, options, graph::usual_tuning(options.degree, options.recall));
+  KnnGraph built =
+      graph::build(context, rows, options, graph::default_tuning(options.degree, options.recall));
 #ifndef NDEBUG
   built.validate();
 #endif
@@ -29,7 +30,7 @@ KnnGraph graph::build(const Context& context, const RowsView& rows, const KnnGra
   if (rows.rows() <= std::max(tuning.exact_rows, options.degree + 1) || options.recall == 1 ||
       state.backend.ops.join_groups == nullptr)
     return exact_graph(context, rows, options);
-  return ascend("build_knn_graph", context, rows, options, tuning);
+  return run_nn_descent("build_knn_graph", context, rows, options, tuning);
 }
 
 }  // namespace nearwise

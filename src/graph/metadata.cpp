@@ -28,7 +28,7 @@ RecallEstimate decode_recall(const Json& json) {
 }
 
 GraphMethod decode_method(const std::string& text) {
-  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::descent})
+  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::nn_descent})
     if (text == name(method)) return method;
   throw std::out_of_range("method exact or descent expected");
 }

@@ -100,8 +100,8 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
   require(!ids.empty() || rows.rows() <= static_cast<std::uint64_t>(most_next_id - state.next_id),
           "add: ids of at most {} expected, {} rows would have ids from {}", most_next_id - 1, rows.rows(),
           state.next_id);
-  require(rows.rows() <= most_shard_rows - size(), "add: an index holds at most {} rows, given {} to {}",
-          most_shard_rows, rows.rows(), size());
+  require(rows.rows() <= max_shard_rows - size(), "add: an index holds at most {} rows, given {} to {}",
+          max_shard_rows, rows.rows(), size());
   if (rows.rows() == 0) return;
   const DefaultFloatEnvironment environment;
   check_finite("add", context, rows);
@@ -195,8 +195,8 @@ void Ivf::merge(const Context& context, const Ivf& other) {
   require(&state != &more, "merge: another index expected, given the index itself");
   require(has_quantizers_of(other),
           "merge: an index with the same quantizers expected (made by one training), given another");
-  require(other.size() <= most_shard_rows - size(), "merge: an index holds at most {} rows, given {} and {}",
-          most_shard_rows, size(), other.size());
+  require(other.size() <= max_shard_rows - size(), "merge: an index holds at most {} rows, given {} and {}",
+          max_shard_rows, size(), other.size());
   const Context::State& caller = context.state();
   ProgressMeter progress(caller.options.progress, caller.clock, "merge", other.size());
   std::vector<std::size_t> sizes(lists());

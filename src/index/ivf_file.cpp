@@ -109,9 +109,9 @@ Header read_header(const ContainerReader& reader) {
       ((is_product || is_additive) && header.type != ElementType::f32))
     fail(ErrorCode::corrupt,
          "{}: metadata: dim, parts, bits, additive_iterations, type and next_id do not go together", source);
-  if (header.candidates < 1 || header.candidates > most_shard_rows)
-    fail(ErrorCode::corrupt, "{}: metadata: candidates of 1 to {} expected, {} found", source,
-         most_shard_rows, header.candidates);
+  if (header.candidates < 1 || header.candidates > max_shard_rows)
+    fail(ErrorCode::corrupt, "{}: metadata: candidates of 1 to {} expected, {} found", source, max_shard_rows,
+         header.candidates);
   return header;
 }
 
@@ -196,7 +196,7 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
   check_shape(centroids.rows() >= 1 && centroids.cols() == header.dim, "centroids", source);
   check_values(centroids, "centroids", source);
   check_shape(sizes.rows() == centroids.rows() && sizes.cols() == 1, "list_sizes", source);
-  check_shape(ids.cols() == 1 && ids.rows() == codes.rows() && ids.rows() <= most_shard_rows, "ids", source);
+  check_shape(ids.cols() == 1 && ids.rows() == codes.rows() && ids.rows() <= max_shard_rows, "ids", source);
   std::uint64_t rows = 0;
   for (std::size_t list = 0; list < sizes.rows(); ++list)
     rows = checked_add(rows, sizes(list, 0), "list_sizes", ErrorCode::corrupt);

@@ -31,8 +31,8 @@ void check_search(const Context& context, const Ivf& index, const RowsView& quer
   require(static_cast<std::uint64_t>(next_id) <= options.rows.rows(),
           "search: `rows` must hold a row for every id, given {} rows for ids to {}", options.rows.rows(),
           next_id - 1);
-  require(options.rows.rows() <= most_shard_rows, "search: `rows` of at most {} rows expected, given {}",
-          most_shard_rows, options.rows.rows());
+  require(options.rows.rows() <= max_shard_rows, "search: `rows` of at most {} rows expected, given {}",
+          max_shard_rows, options.rows.rows());
 }
 
 }  // namespace

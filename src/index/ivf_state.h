@@ -73,7 +73,7 @@ struct Ivf::State {
   std::size_t candidates_for(std::size_t k) const {
     if (k <= index::measured_neighbors) return candidates;
     // Beyond what any index holds, where the product below might overflow, k will do.
-    if (k > most_shard_rows) return k;
+    if (k > max_shard_rows) return k;
     return std::max(k, divide_up(candidates * k, index::measured_neighbors));
   }
 

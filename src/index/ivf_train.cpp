@@ -73,7 +73,7 @@ Coarse train_lists(const Context& context, const RowsView& rows, const Options& 
           "train: at most as many lists as rows expected, given {} lists and {} rows", options.lists,
           rows.rows());
   const std::size_t lists = options.lists != 0 ? options.lists : usual_lists(rows.rows());
-  require(lists <= most_shard_rows, "train: at most {} lists expected, given {}", most_shard_rows, lists);
+  require(lists <= max_shard_rows, "train: at most {} lists expected, given {}", max_shard_rows, lists);
   const std::size_t most = checked_multiply(lists, options.rows_per_list, "train: lists * rows_per_list");
   // Here, where rows still have the caller's numbers.
   check_finite("train", context, rows);

@@ -131,8 +131,8 @@ void merge_ivf_files(const Context& context, std::span<const std::filesystem::pa
     rows += parts.back().rows();
     next_id = std::max(next_id, parts.back().next_id());
   }
-  require(rows <= most_shard_rows, "merge_ivf_files: an index holds at most {} rows, given {}",
-          most_shard_rows, rows);
+  require(rows <= max_shard_rows, "merge_ivf_files: an index holds at most {} rows, given {}", max_shard_rows,
+          rows);
   std::vector<std::uint64_t> sizes(parts.front().lists());
   for (const Part& part : parts)
     for (std::size_t list = 0; list < sizes.size(); ++list) sizes[list] += part.size(list);

@@ -10,7 +10,7 @@ namespace nearwise {
 namespace {
 
 // Bounds of the error analysis (docs/algorithms/certified-search.md), far above any use.
-constexpr std::size_t most_dim = std::size_t{1} << 20;
+constexpr std::size_t max_dim = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -18,8 +18,8 @@ void check_rows(const char* operation, const Context& context, const RowsView& q
                 const RowsView& base) {
   require(queries.dim() == base.dim(), "{}: queries and base must have the same dimension, given {} and {}",
           operation, queries.dim(), base.dim());
-  require(base.dim() >= 1 && base.dim() <= most_dim, "{}: the dimension must be 1 to {}, given {}", operation,
-          most_dim, base.dim());
+  require(base.dim() >= 1 && base.dim() <= max_dim, "{}: the dimension must be 1 to {}, given {}", operation,
+          max_dim, base.dim());
   for (const RowsView& rows : {queries, base}) {
     require(rows.rows() <= 1 || rows.stride_bytes() >= rows.dim() * element_size(rows.type()),
             "{}: rows must not overlap, a row has {} bytes and the next begins after {}", operation,

@@ -124,7 +124,7 @@ Neighbors search_knn(const Context& context, const RowsView& queries, const Rows
       result_bytes(queries.rows(), wanted) + (options.exclude_self ? result_bytes(queries.rows(), k) : 0);
   const auto stream = open_stream(context);
   const bool as_bytes = prepared != nullptr ? prepared->bytes
-                                            : queries.rows() > most_direct_queries &&
+                                            : queries.rows() > max_direct_queries &&
                                                   are_bytes(*stream, queries, base, options.metric);
   const KnnCosts costs =
       dispatch(&Ops::knn_costs, "knn_costs", *stream,

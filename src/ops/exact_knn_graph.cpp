@@ -10,7 +10,7 @@ namespace {
 // Whether the backend has a self join for these rows that fits into memory, results included.
 bool can_join(Stream& stream, const RowsView& base, std::size_t k, Metric metric, bool bytes,
               std::uint64_t results) {
-  if (base.rows() > most_shard_rows || stream.context.backend.ops.self_join == nullptr) return false;
+  if (base.rows() > max_shard_rows || stream.context.backend.ops.self_join == nullptr) return false;
   const SelfJoinCosts costs = dispatch(&Ops::self_join_costs, "self_join_costs", stream,
                                        KnnCostsArgs{base.dim(), k, metric, base.type(), base.type(), bytes});
   const std::uint64_t needed = results + costs.fixed_bytes +

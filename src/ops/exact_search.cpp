@@ -13,8 +13,8 @@ namespace {
 
 // A few evenly spaced rows.
 RowsView sample_of(const RowsView& base) {
-  constexpr std::size_t most_samples = 256;
-  const std::size_t samples = std::min(most_samples, base.rows());
+  constexpr std::size_t max_samples = 256;
+  const std::size_t samples = std::min(max_samples, base.rows());
   return {base.data(), base.type(), samples, base.dim(), base.rows() / samples * base.stride_bytes(),
           base.place()};
 }
@@ -57,10 +57,10 @@ std::vector<float> centre_of(Stream& stream, const RowsView& base, Metric metric
 
 bool are_bytes(Stream& stream, const RowsView& queries, const RowsView& base, Metric metric) {
   // Files beyond memory would have to be read twice.
-  constexpr std::uint64_t most_bytes = std::uint64_t{4} << 30;
+  constexpr std::uint64_t max_bytes = std::uint64_t{4} << 30;
   const auto holds = stream.context.backend.ops.holds_bytes;
   return holds != nullptr && metric != Metric::cosine && base.type() == ElementType::f32 &&
-         queries.type() == ElementType::f32 && base.rows() * base.stride_bytes() <= most_bytes &&
+         queries.type() == ElementType::f32 && base.rows() * base.stride_bytes() <= max_bytes &&
          holds(stream, queries) && holds(stream, base);
 }
 
@@ -136,8 +136,8 @@ void ExactSearch::scan(Stream& stream, const Shard& shard, const RowsView& tile,
                                    .first_row = first});
     } catch (const Error& error) {
       // The device, or the machine, has less than the plan was told.
-      if (error.code() != ErrorCode::out_of_memory || count <= plan.least_block) throw;
-      block_rows = round_up(divide_up<std::size_t>(count, 2), plan.least_block);
+      if (error.code() != ErrorCode::out_of_memory || count <= plan.min_block) throw;
+      block_rows = round_up(divide_up<std::size_t>(count, 2), plan.min_block);
       continue;
     }
     scan_block(*block, first, count, std::min(block_rows, end - first - count));

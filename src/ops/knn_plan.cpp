@@ -12,11 +12,11 @@ namespace {
 constexpr std::uint64_t block_bytes = 128 << 20;
 // With few queries a block passes quickly: it should still be in the second-level cache when it has been packed.
 constexpr std::uint64_t block_bytes_per_query = 32 << 10;
-constexpr std::uint64_t least_block_bytes = 512 << 10;
+constexpr std::uint64_t min_block_bytes = 512 << 10;
 // Queries in flight without a memory limit.
 constexpr std::uint64_t query_bytes = std::uint64_t{1} << 30;
 // A shard smaller than this is not worth a thread.
-constexpr std::size_t least_shard_rows = 4096;
+constexpr std::size_t min_shard_rows = 4096;
 
 std::uint64_t shard_result_bytes(const KnnShape& shape, std::size_t queries) {
   return std::uint64_t{queries} * shape.k * (sizeof(Id) + sizeof(float)) + 128;
@@ -32,10 +32,10 @@ std::uint64_t working_memory(const KnnMemory& memory, std::uint64_t least) {
 }
 
 std::size_t needed_shards(const KnnShape& shape) {
-  return std::max<std::size_t>(1, divide_up(shape.base_rows, most_shard_rows));
+  return std::max<std::size_t>(1, divide_up(shape.base_rows, max_shard_rows));
 }
 std::size_t useful_shards(const KnnShape& shape) {
-  return std::max<std::size_t>(1, shape.base_rows / least_shard_rows);
+  return std::max<std::size_t>(1, shape.base_rows / min_shard_rows);
 }
 
 KnnPlan plan_direct(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory) {
@@ -54,7 +54,7 @@ KnnPlan plan_direct(const KnnShape& shape, const KnnCosts& costs, const KnnMemor
 }  // namespace
 
 KnnPlan plan_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory) {
-  if (shape.queries > most_direct_queries) return plan_blocked_knn(shape, costs, memory);
+  if (shape.queries > max_direct_queries) return plan_blocked_knn(shape, costs, memory);
   return plan_direct(shape, costs, memory);
 }
 
@@ -69,20 +69,20 @@ KnnPlan plan_blocked_knn(const KnnShape& shape, const KnnCosts& costs, const Knn
            results;
   };
   // At the least: one granule of queries and one of base rows per shard.
-  const std::uint64_t least_queries = std::min(costs.query_granule, shape.queries);
-  const std::uint64_t least = bytes_for(needed, least_queries, costs.base_granule);
+  const std::uint64_t min_queries = std::min(costs.query_granule, shape.queries);
+  const std::uint64_t least = bytes_for(needed, min_queries, costs.base_granule);
   std::uint64_t available = std::max(least, std::min(working_memory(memory, least), costs.device_bytes));
   available -= std::min(costs.useful_bytes, (available - least) / 4);
 
   KnnPlan plan;
   plan.keep_block = costs.blocks_at_once > 1;
-  plan.least_block = costs.base_granule;
+  plan.min_block = costs.base_granule;
   plan.shards = needed;
   // Where queries alone do not occupy the threads, the base is split among them.
   const auto threads = static_cast<std::size_t>(costs.whole_device ? 1 : shape.threads);
   if (threads > 1 && divide_up(shape.queries, costs.query_granule) < 4 * threads) {
     const std::size_t wanted = std::max(needed, std::min(useful_shards(shape), threads));
-    if (bytes_for(wanted, least_queries, costs.base_granule) <= available) plan.shards = wanted;
+    if (bytes_for(wanted, min_queries, costs.base_granule) <= available) plan.shards = wanted;
   }
 
   // Queries take half of what there is, or all but a good block of the base.
@@ -98,9 +98,9 @@ KnnPlan plan_blocked_knn(const KnnShape& shape, const KnnCosts& costs, const Knn
   plan.query_tile = std::min<std::uint64_t>(tile, shape.queries);
 
   const std::uint64_t taken = bytes_for(plan.shards, plan.query_tile, 0);
-  const std::uint64_t worth = costs.whole_device ? block_bytes
-                                                 : std::clamp(plan.query_tile * block_bytes_per_query,
-                                                              least_block_bytes, block_bytes);
+  const std::uint64_t worth =
+      costs.whole_device ? block_bytes
+                         : std::clamp(plan.query_tile * block_bytes_per_query, min_block_bytes, block_bytes);
   const std::uint64_t for_blocks = std::min(costs.blocks_at_once * worth, (available - taken) / plan.shards);
   const std::uint64_t granules = for_blocks / (base_row_bytes * costs.base_granule);
   plan.base_block = std::max<std::uint64_t>(1, granules) * costs.base_granule;

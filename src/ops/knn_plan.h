@@ -18,19 +18,19 @@ struct KnnShape {
 
 // Up to here looking at the rows as they are costs no more than packing them first. Measured with this number at 0 and at
 // 64, on 2 cores with AMX, 2026-11-15: the ways cross between 2 queries (1M x 128 u8) and 5 (1M x 128 f32, 200k x 768 u8).
-inline constexpr std::size_t most_direct_queries = 3;
+inline constexpr std::size_t max_direct_queries = 3;
 
 struct KnnPlan {
-  bool direct = false;          // few queries: no packing
-  std::size_t shards = 1;       // parts of the base searched at once, each with a top-k of its own
-  std::size_t query_tile = 0;   // queries at a time
-  std::size_t base_block = 0;   // base rows packed at a time, per shard
-  std::size_t least_block = 1;  // where memory is less than was thought
-  bool keep_block = false;      // until the next one has been shown
+  bool direct = false;         // few queries: no packing
+  std::size_t shards = 1;      // parts of the base searched at once, each with a top-k of its own
+  std::size_t query_tile = 0;  // queries at a time
+  std::size_t base_block = 0;  // base rows packed at a time, per shard
+  std::size_t min_block = 1;   // where memory is less than was thought
+  bool keep_block = false;     // until the next one has been shown
 };
 
 // A row number inside a shard has 32 bits; one value is left free.
-inline constexpr std::size_t most_shard_rows = 0xFFFF'FFFE;
+inline constexpr std::size_t max_shard_rows = 0xFFFF'FFFE;
 
 // Memory that the plan may count on.
 struct KnnMemory {

@@ -12,8 +12,8 @@ namespace nearwise {
 namespace {
 
 // Blocks are the unit in which threads share the base when there are few queries.
-constexpr std::uint64_t least_block_bytes = 1 << 20;
-constexpr std::uint64_t most_block_bytes = 128 << 20;
+constexpr std::uint64_t min_block_bytes = 1 << 20;
+constexpr std::uint64_t max_block_bytes = 128 << 20;
 constexpr std::size_t blocks_per_thread = 4;
 
 KnnCosts costs_of(const Context& context, const RowsView& base, Metric metric, ElementType query_type,
@@ -26,7 +26,7 @@ KnnCosts costs_of(const Context& context, const RowsView& base, Metric metric, E
 std::size_t block_rows(const KnnCosts& costs, std::size_t rows, int threads) {
   const std::uint64_t share =
       rows * costs.bytes_per_base_row / (blocks_per_thread * static_cast<std::uint64_t>(threads));
-  const std::uint64_t bytes = std::clamp(share, least_block_bytes, most_block_bytes);
+  const std::uint64_t bytes = std::clamp(share, min_block_bytes, max_block_bytes);
   return round_up<std::uint64_t>(std::max<std::uint64_t>(1, bytes / costs.bytes_per_base_row),
                                  costs.base_granule);
 }

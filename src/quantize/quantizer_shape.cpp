@@ -34,8 +34,8 @@ CodebookTraining check_training(const char* operation, const Context& context, c
           "{}: codes of {} bits have {} codewords per part, which takes at least as many rows, given {}",
           operation, options.bits, training.shape.count(), rows.rows());
   const RowsView sample = TrainingRows::shape(rows, most_training_rows(options));
-  require(sample.rows() <= most_shard_rows,
-          "{}: it trains on at most {} rows, given {}: take fewer per centroid", operation, most_shard_rows,
+  require(sample.rows() <= max_shard_rows,
+          "{}: it trains on at most {} rows, given {}: take fewer per centroid", operation, max_shard_rows,
           sample.rows());
   return training;
 }

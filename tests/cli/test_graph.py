@@ -30,7 +30,7 @@ def test_rounds_are_told(nearwise, tmp_path):
     rows = np.random.default_rng(6).integers(0, 255, (66_000, 4)).astype(np.uint8)
     formats.write_vectors(tmp_path / "many.u8bin", rows)
     result = nearwise("graph", "build", "many.u8bin", "--degree", 5, "--recall", 0.9, "--seed", 2, "-o", "graph.nw")
-    assert "round 0: " in result.err and "wrote 66000 x 5 to graph.nw: descent, recall " in result.err
+    assert "round 0: " in result.err and "wrote 66000 x 5 to graph.nw: nn_descent, recall " in result.err
     assert "NOT" not in result.err
 
 

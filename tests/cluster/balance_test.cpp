@@ -22,7 +22,7 @@ using support::Kind;
 using support::Rows;
 using support::same;
 
-std::size_t most_rows(std::size_t rows, std::size_t clusters, double balance) {
+std::size_t max_rows(std::size_t rows, std::size_t clusters, double balance) {
   const auto share = static_cast<double>(rows) / static_cast<double>(clusters);
   return std::max((rows + clusters - 1) / clusters, static_cast<std::size_t>(std::min(balance * share, 1e9)));
 }
@@ -50,7 +50,7 @@ TEST_P(BalanceMetrics, RowsGoWhereTheDefinitionPutsThem) {
         const RowsView centroids = data.view().slice(0, clusters);
         for (const double balance : {1.0, 1.3, 4.0}) {
           const auto expected =
-              oracle::balanced(data, centroids, most_rows(250, clusters, balance), GetParam());
+              oracle::balanced(data, centroids, max_rows(250, clusters, balance), GetParam());
           for (const Context& context : support::every_instruction_set()) {
             const Neighbors found =
                 assign(context, data, centroids, {.metric = GetParam(), .balance = balance});
@@ -78,7 +78,7 @@ TEST_P(BalanceKMeansMetrics, TheBoundIsKeptByTrainingAndAssignment) {
         const Rows data(support::generate(kind, rows, 9, 3100), ElementType::f32);
         const KMeans trained = train_kmeans(Context::cpu(), data, clusters,
                                             {.metric = GetParam(), .iterations = 4, .balance = balance});
-        const std::size_t most = most_rows(rows, clusters, balance);
+        const std::size_t most = max_rows(rows, clusters, balance);
         EXPECT_LE(std::ranges::max(trained.sizes), most);
         EXPECT_EQ(std::accumulate(trained.sizes.begin(), trained.sizes.end(), std::size_t{0}), rows);
         const Neighbors assigned =
@@ -127,7 +127,7 @@ TEST(BalanceThreads, AnyNumberOfThreadsAndInstructionSetGivesTheSameBytes) {
 }
 
 template <typename Work>
-std::uint64_t least_memory(int threads, const Work& work) {
+std::uint64_t min_memory(int threads, const Work& work) {
   const Context context = Context::cpu({.threads = threads, .memory_limit = 1});
   const auto error = support::error_from([&] { work(context); });
   if (!error || error->code() != ErrorCode::out_of_memory) {
@@ -147,19 +147,19 @@ TEST(BalanceMemory, TightLimitsGiveTheSameBytesWithinTheLimit) {
   const Neighbors expected_assignment = assigning(Context::cpu());
   for (const int threads : {1, 3}) {
     const std::uint64_t least =
-        least_memory(threads, [&](const Context& context) { train_kmeans(context, data, 60, options); });
+        min_memory(threads, [&](const Context& context) { train_kmeans(context, data, 60, options); });
     for (const std::uint64_t limit : {least, 2 * least}) {
       const Context context = Context::cpu({.threads = threads, .memory_limit = limit});
       EXPECT_NO_THROW(EXPECT_TRUE(same(expected, train_kmeans(context, data, 60, options))));
       EXPECT_LE(context.memory_peak(), limit);
       EXPECT_EQ(context.memory_used(), 0U);
     }
-    const std::uint64_t least_to_assign = least_memory(threads, assigning);
-    const Context context = Context::cpu({.threads = threads, .memory_limit = least_to_assign});
+    const std::uint64_t min_to_assign = min_memory(threads, assigning);
+    const Context context = Context::cpu({.threads = threads, .memory_limit = min_to_assign});
     const Neighbors found = assigning(context);
     for (std::size_t row = 0; row < 2000; ++row)
       ASSERT_EQ(found.ids(row, 0), expected_assignment.ids(row, 0));
-    EXPECT_LE(context.memory_peak(), least_to_assign);
+    EXPECT_LE(context.memory_peak(), min_to_assign);
   }
 }
 

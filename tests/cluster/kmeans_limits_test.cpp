@@ -41,8 +41,8 @@ TEST(KMeansThreads, AnyNumberOfThreadsAndInstructionSetGivesTheSameBytes) {
     }
 }
 
-std::uint64_t least_memory(RowsView rows, std::size_t clusters, const KMeansOptions& options, int threads,
-                           const std::string& isa) {
+std::uint64_t min_memory(RowsView rows, std::size_t clusters, const KMeansOptions& options, int threads,
+                         const std::string& isa) {
   const Context context = Context::cpu({.threads = threads, .memory_limit = 1, .isa = isa});
   const auto error = support::error_from([&] { train_kmeans(context, rows, clusters, options); });
   if (!error || error->code() != ErrorCode::out_of_memory) {
@@ -61,7 +61,7 @@ TEST(KMeansMemory, TightLimitsGiveTheSameBytesWithinTheLimit) {
         const KMeans expected = train_kmeans(Context::cpu(), data, clusters, options);
         for (const std::string& isa : instruction_sets())
           for (const int threads : {1, 3}) {
-            const std::uint64_t least = least_memory(data, clusters, options, threads, isa);
+            const std::uint64_t least = min_memory(data, clusters, options, threads, isa);
             for (const std::uint64_t limit : {least, 2 * least}) {
               SCOPED_TRACE(fmt::format("{} {} threads, limit {} of least {}", isa, threads, limit, least));
               const Context context = Context::cpu({.threads = threads, .memory_limit = limit, .isa = isa});
@@ -124,8 +124,8 @@ TEST(KMeansErrors, ArgumentsThatMakeNoSense) {
   expect_refused(data, 3, {.iterations = 0}, "at least 1 iteration");
   expect_refused(data, 3, {.tolerance = -1}, "tolerance");
   expect_refused(data, 3, {.tolerance = std::nan("")}, "tolerance");
-  expect_refused(data, 3, {.least_rows = 0}, "least_rows");
-  expect_refused(data, 3, {.least_rows = 17}, "1 to 16");
+  expect_refused(data, 3, {.min_cluster_size = 0}, "min_cluster_size");
+  expect_refused(data, 3, {.min_cluster_size = 17}, "1 to 16");
   expect_refused(data, 3, {.initial = narrow}, "[3, 6], given [3, 5]");
   expect_refused(data, 4, {.initial = data.view().slice(0, 3)}, "[4, 6], given [3, 6]");
   const auto error = support::error_from([&] { assign(Context::cpu(), data, data.view().slice(0, 0)); });

@@ -128,14 +128,14 @@ TEST(KMeansEmpty, FewerDistinctRowsThanClusters) {
     }
 }
 
-// One far row would have a cluster of its own. Would catch: least_rows without effect.
+// One far row would have a cluster of its own. Would catch: min_cluster_size without effect.
 TEST(KMeansEmpty, TinyClustersAreGivenUp) {
   support::Values values = support::generate(Kind::normal, 400, 4, 10);
   for (std::size_t i = 0; i < 4; ++i) values(17, i) = 60;
   const Rows data(values, ElementType::f32);
   const KMeans lonely = train_kmeans(Context::cpu(), data, 6, {.iterations = 30});
   EXPECT_EQ(std::ranges::min(lonely.sizes), 1U);
-  const KMeans trained = train_kmeans(Context::cpu(), data, 6, {.iterations = 30, .least_rows = 20});
+  const KMeans trained = train_kmeans(Context::cpu(), data, 6, {.iterations = 30, .min_cluster_size = 20});
   EXPECT_GT(std::ranges::min(trained.sizes), 1U);
 }
 

@@ -26,26 +26,26 @@ using support::Kind;
 using support::Rows;
 using support::same;
 
-std::vector<std::size_t> rows_of_batch(std::uint64_t seed, std::size_t rows, std::size_t batch_rows,
+std::vector<std::size_t> rows_of_batch(std::uint64_t seed, std::size_t rows, std::size_t batch_size,
                                        std::size_t batch) {
   std::vector<std::size_t> numbers;
-  for (const RowBlock& block : blocks_of_batch(seed, rows, batch_rows, batch))
+  for (const RowBlock& block : blocks_of_batch(seed, rows, batch_size, batch))
     for (std::size_t i = 0; i < block.count; ++i) numbers.push_back(block.first + i);
   return numbers;
 }
 
 TEST(MiniBatchDraw, BlocksFromAllOverTheRows) {
-  for (const auto& [rows, batch_rows] : {std::pair<std::size_t, std::size_t>{100'000, 1000},
+  for (const auto& [rows, batch_size] : {std::pair<std::size_t, std::size_t>{100'000, 1000},
                                          {66, 65},
                                          {65, 64},
                                          {2, 1},
                                          {1000, 999},
                                          {5000, 640}}) {
-    SCOPED_TRACE(fmt::format("{} of {} rows", batch_rows, rows));
+    SCOPED_TRACE(fmt::format("{} of {} rows", batch_size, rows));
     for (const std::size_t batch : {0UL, 1UL, 2UL}) {
-      const std::vector<std::size_t> numbers = rows_of_batch(7, rows, batch_rows, batch);
-      EXPECT_LE(numbers.size(), batch_rows);
-      EXPECT_GE(numbers.size() + batch_rows / 64 + 1, batch_rows);
+      const std::vector<std::size_t> numbers = rows_of_batch(7, rows, batch_size, batch);
+      EXPECT_LE(numbers.size(), batch_size);
+      EXPECT_GE(numbers.size() + batch_size / 64 + 1, batch_size);
       EXPECT_TRUE(std::ranges::is_sorted(numbers));
       EXPECT_EQ(std::ranges::adjacent_find(numbers), numbers.end()) << "a row twice";
       EXPECT_LT(numbers.back(), rows);
@@ -71,7 +71,7 @@ TEST(MiniBatch, CentroidsAreWeightedMeansOfTheBatches) {
     for (const std::string& isa : instruction_sets()) {
       const KMeans found =
           train_kmeans(Context::cpu({.seed = 5, .isa = isa}), data, 6,
-                       {.iterations = 4, .tolerance = 0, .initial = initial, .batch_rows = 300});
+                       {.iterations = 4, .tolerance = 0, .initial = initial, .batch_size = 300});
       EXPECT_EQ(found.sizes, expected.sizes);
       ASSERT_EQ(found.errors.size(), 4U);
       for (std::size_t i = 0; i < found.errors.size(); ++i)
@@ -93,7 +93,7 @@ TEST(MiniBatch, ComesCloseToAllRowsInEveryIteration) {
       return oracle::lloyd(data, trained.centroids, 1, metric).errors[0];
     };
     const KMeansOptions all = {.metric = metric, .iterations = 20, .tolerance = 0};
-    const KMeansOptions batches = {.metric = metric, .iterations = 40, .tolerance = 0, .batch_rows = 2000};
+    const KMeansOptions batches = {.metric = metric, .iterations = 40, .tolerance = 0, .batch_size = 2000};
     const KMeans trained = train_kmeans(Context::cpu(), data, 30, batches);
     EXPECT_LT(error_of(trained), 1.02 * error_of(train_kmeans(Context::cpu(), data, 30, all)))
         << name(metric);
@@ -110,7 +110,7 @@ TEST(MiniBatch, ComesCloseToAllRowsInEveryIteration) {
 TEST(MiniBatch, StopsWhenTheErrorFallsNoFurther) {
   const Rows data(support::generate(Kind::normal, 5000, 5, 4200), ElementType::f32);
   const KMeans trained =
-      train_kmeans(Context::cpu(), data, 10, {.iterations = 500, .tolerance = 1e-3, .batch_rows = 1000});
+      train_kmeans(Context::cpu(), data, 10, {.iterations = 500, .tolerance = 1e-3, .batch_size = 1000});
   EXPECT_TRUE(trained.converged);
   EXPECT_LT(trained.errors.size(), 100U);
   EXPECT_GE(trained.errors.size(), 10U);
@@ -120,14 +120,14 @@ TEST(MiniBatch, NoFewerThanAllRowsAreAllRows) {
   const Rows data(support::generate(Kind::normal, 700, 5, 4300), ElementType::f32);
   const KMeans all = train_kmeans(Context::cpu(), data, 10);
   for (const std::size_t rows : {700UL, 9999UL})
-    EXPECT_TRUE(same(all, train_kmeans(Context::cpu(), data, 10, {.batch_rows = rows})));
-  EXPECT_FALSE(same(all, train_kmeans(Context::cpu(), data, 10, {.batch_rows = 699})));
+    EXPECT_TRUE(same(all, train_kmeans(Context::cpu(), data, 10, {.batch_size = rows})));
+  EXPECT_FALSE(same(all, train_kmeans(Context::cpu(), data, 10, {.batch_size = 699})));
 }
 
 TEST(MiniBatchThreads, AnyNumberOfThreadsAndInstructionSetGivesTheSameBytes) {
   const Rows data(support::generate(Kind::exact_duplicates, 9'000, 5, 4400), ElementType::f32);
   for (const Metric metric : {Metric::sqeuclidean, Metric::cosine}) {
-    const KMeansOptions options = {.metric = metric, .iterations = 3, .tolerance = 0, .batch_rows = 1500};
+    const KMeansOptions options = {.metric = metric, .iterations = 3, .tolerance = 0, .batch_size = 1500};
     const KMeans expected = train_kmeans(Context::cpu({.threads = 1}), data, 20, options);
     for (const int threads : {2, 5})
       EXPECT_TRUE(same(expected, train_kmeans(Context::cpu({.threads = threads}), data, 20, options)));
@@ -144,7 +144,7 @@ TEST(MiniBatchMemory, DoesNotGrowWithTheRows) {
   const RowsView data(elements.data(), ElementType::u8, rows, 2, 2);
   for (const bool start_given : {false, true}) {
     const KMeansOptions options = {
-        .iterations = 3, .initial = start_given ? data.slice(0, 8) : RowsView(), .batch_rows = 2048};
+        .iterations = 3, .initial = start_given ? data.slice(0, 8) : RowsView(), .batch_size = 2048};
     const KMeans expected = train_kmeans(Context::cpu(), data, 8, options);
     const Context refused = Context::cpu({.threads = 2, .memory_limit = 1});
     const auto error = support::error_from([&] { train_kmeans(refused, data, 8, options); });
@@ -164,7 +164,7 @@ TEST(MiniBatchCancelThreads, StopsWhereverItIs) {
   const Rows data(support::generate(Kind::normal, 5000, 16, 4500), ElementType::f32);
   for (const int when : {0, 1, 5})
     support::expect_cancelled_at_report(when, 2, "", [&](const Context& context) {
-      train_kmeans(context, data, 100, {.iterations = 50, .tolerance = 0, .batch_rows = 1000});
+      train_kmeans(context, data, 100, {.iterations = 50, .tolerance = 0, .batch_size = 1000});
     });
 }
 
@@ -176,16 +176,16 @@ TEST(MiniBatchErrors, WhatIsRefused) {
     EXPECT_EQ(error->code(), ErrorCode::invalid_argument);
     EXPECT_NE(std::string(error->what()).find(words), std::string::npos) << error->what();
   };
-  refused({.batch_rows = 49}, "given 49 rows for 50 clusters");
-  refused({.balance = 2, .batch_rows = 500}, "given 2 and 1");
-  refused({.least_rows = 3, .batch_rows = 500}, "given 0 and 3");
+  refused({.batch_size = 49}, "given 49 rows for 50 clusters");
+  refused({.balance = 2, .batch_size = 500}, "given 2 and 1");
+  refused({.min_cluster_size = 3, .batch_size = 500}, "given 0 and 3");
   const auto error =
-      support::error_from([&] { train_hierarchical_kmeans(Context::cpu(), data, 50, {.batch_rows = 500}); });
+      support::error_from([&] { train_hierarchical_kmeans(Context::cpu(), data, 50, {.batch_size = 500}); });
   ASSERT_TRUE(error.has_value());
   // Only rows that are looked at count, under their own numbers.
   const std::vector<std::size_t> drawn = rows_of_batch(0, 5000, 500, 2);
   data.put(drawn[77], 3, std::numeric_limits<float>::quiet_NaN());
-  refused({.iterations = 50, .tolerance = 0, .batch_rows = 500}, fmt::format("row {} ", drawn[77]));
+  refused({.iterations = 50, .tolerance = 0, .batch_size = 500}, fmt::format("row {} ", drawn[77]));
 }
 
 }  // namespace

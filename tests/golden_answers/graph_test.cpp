@@ -62,7 +62,7 @@ TEST(GoldenGraph, DescentOfEveryTypeAndMetric) {
       const Rows rows = make_rows(1200, 12, 52, type);
       expect_graph(name_of("graph.descent", type, metric),
                    graph::build(context(), rows, {.degree = 8, .metric = metric, .recall = 0.9},
-                                support::small_cells(8)));
+                                support::small_partitions(8)));
     }
 }
 
@@ -73,10 +73,10 @@ TEST(GoldenGraph, DescentOnEveryContext) {
     for (const std::size_t degree : {4, 20}) {
       expect_graph(
           fmt::format("graph.descent.degree_{}", degree),
-          graph::build(context, rows, {.degree = degree, .recall = 0.98}, support::small_cells(degree)));
-      expect_graph(
-          fmt::format("graph.descent.integers.degree_{}", degree),
-          graph::build(context, integers, {.degree = degree, .recall = 0.9}, support::small_cells(degree)));
+          graph::build(context, rows, {.degree = degree, .recall = 0.98}, support::small_partitions(degree)));
+      expect_graph(fmt::format("graph.descent.integers.degree_{}", degree),
+                   graph::build(context, integers, {.degree = degree, .recall = 0.9},
+                                support::small_partitions(degree)));
     }
 }
 
@@ -84,7 +84,7 @@ TEST(GoldenGraph, DescentOnEveryContext) {
 TEST(GoldenGraph, ManyRows) {
   expect("graph.large.neighbors", [](Digest& digest) {
     const KnnGraph graph = build_knn_graph(context(), make_rows(64'100, 6, 54), {.degree = 5, .recall = 0.8});
-    EXPECT_EQ(graph.report.method, GraphMethod::descent);
+    EXPECT_EQ(graph.report.method, GraphMethod::nn_descent);
     add_graph(digest, graph);
   });
 }
@@ -117,15 +117,16 @@ TEST(GoldenGraph, Changes) {
     expect_graph("graph.removed." + ending,
                  remove_from_knn_graph(context(), rows.slice(0, 600), left, removed));
     // The ways of many rows.
-    const graph::Tuning by_cells = support::by_cells(7);
-    const graph::Tuning by_meeting = support::by_meeting(7);
-    expect_graph("graph.merged.by_cells." + ending, graph::merge(context(), rows, left, right, {}, by_cells));
+    const graph::Tuning by_partitions = support::by_partitions(7);
+    const graph::Tuning by_comparing = support::by_comparing(7);
+    expect_graph("graph.merged.by_cells." + ending,
+                 graph::merge(context(), rows, left, right, {}, by_partitions));
     expect_graph("graph.added.by_cells." + ending,
-                 graph::add(context(), rows, left, {}, by_cells, support::small_cells(7)));
+                 graph::add(context(), rows, left, {}, by_partitions, support::small_partitions(7)));
     expect_graph("graph.added.by_meeting." + ending,
-                 graph::add(context(), rows, left, {}, by_meeting, support::small_cells(7)));
+                 graph::add(context(), rows, left, {}, by_comparing, support::small_partitions(7)));
     expect_graph("graph.removed.by_cells." + ending,
-                 graph::remove(context(), rows.slice(0, 600), left, removed, {}, by_cells));
+                 graph::remove(context(), rows.slice(0, 600), left, removed, {}, by_partitions));
     for (const std::size_t sample : {0, 100})
       expect(fmt::format("measure_recall.{}.{}", ending, sample), [&](Digest& digest) {
         const Neighbors most = without_some_neighbors(rows.slice(0, 600), metric);

@@ -43,9 +43,9 @@ TEST(GoldenKMeans, Train) {
     };
     expect_trained("random", {.iterations = 5, .seeding = Seeding::random});
     expect_trained("initial", {.iterations = 5, .initial = rows.view().slice(100, 24)});
-    expect_trained("least_rows", {.iterations = 5, .least_rows = 20});
+    expect_trained("least_rows", {.iterations = 5, .min_cluster_size = 20});
     expect_trained("balance", {.iterations = 5, .balance = 1.2});
-    expect_trained("batch", {.iterations = 8, .batch_rows = 300});
+    expect_trained("batch", {.iterations = 8, .batch_size = 300});
     expect_trained("to_the_end", {.iterations = 40, .tolerance = 0});
     expect_kmeans("kmeans.hierarchical." + ending,
                   train_hierarchical_kmeans(context(), rows, 64, {.metric = metric, .iterations = 4}));

@@ -76,10 +76,11 @@ TEST_F(GoldenPlan, GraphByPartitions) {
 
 TEST_F(GoldenPlan, GraphByPairs) {
   write_rows(8'000, 8);
-  expect_graph("plan_graph.pairs", 16, {.degree = 6, .recall = 0.9, .way = GraphWay::pairs});
+  expect_graph("plan_graph.pairs", 16, {.degree = 6, .recall = 0.9, .method = GraphPlanMethod::pairs});
   write_rows(8'000, 8, ElementType::i8);
-  expect_graph("plan_graph.pairs.i8.inner_product", 16,
-               {.degree = 6, .metric = Metric::inner_product, .recall = 0.9, .way = GraphWay::pairs});
+  expect_graph(
+      "plan_graph.pairs.i8.inner_product", 16,
+      {.degree = 6, .metric = Metric::inner_product, .recall = 0.9, .method = GraphPlanMethod::pairs});
 }
 
 TEST_F(GoldenPlan, Index) {

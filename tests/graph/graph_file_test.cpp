@@ -20,7 +20,7 @@ using testing_io::TemporaryFolder;
 
 KnnGraph some_graph() {
   const Rows rows(support::generate(Kind::normal, 700, 8, 1), ElementType::f32);
-  graph::Tuning tuning = support::small_cells(6);
+  graph::Tuning tuning = support::small_partitions(6);
   tuning.overlap = 1;
   return graph::build(Context::cpu({.threads = 1}), rows,
                       {.degree = 6, .metric = Metric::cosine, .recall = 0.97}, tuning);

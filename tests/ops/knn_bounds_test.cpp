@@ -129,7 +129,7 @@ TEST(KnnBounds, TilesOfLongAndOfShortRows) {
         for (const std::size_t k : {1UL, 4UL, 60UL}) {
           const oracle::Answer expected = oracle::knn(queries, base, k, metric);
           for (const std::string& isa : instruction_sets()) {
-            const std::uint64_t least = support::least_memory(queries, base, k, metric, 1, isa);
+            const std::uint64_t least = support::min_memory(queries, base, k, metric, 1, isa);
             for (const std::uint64_t limit : {least, 2 * least, std::uint64_t{0}}) {
               const Context context = Context::cpu({.threads = 1, .memory_limit = limit, .isa = isa});
               EXPECT_TRUE(support::same(expected, knn(context, queries, base, k, {.metric = metric})))

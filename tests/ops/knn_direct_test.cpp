@@ -30,7 +30,7 @@ using support::Problem;
 using support::Rows;
 using support::Values;
 
-constexpr std::size_t most_queries = 5;  // more take another way
+constexpr std::size_t max_queries = 5;  // more take another way
 
 class KnnDirect : public testing::TestWithParam<Metric> {};
 
@@ -48,7 +48,7 @@ TEST_P(KnnDirect, EveryKindOfDataForEveryPairOfTypes) {
         const std::size_t k = seed % 7 == 0 ? rows : 1 + seed % 12;
         const Problem problem = support::make_problem({.kind = kind,
                                                        .rows = rows,
-                                                       .queries = 1 + seed % most_queries,
+                                                       .queries = 1 + seed % max_queries,
                                                        .dim = dims[seed % dims.size()],
                                                        .base_type = base_type,
                                                        .query_type = query_type,
@@ -64,7 +64,7 @@ TEST_P(KnnDirect, EveryKindOfDataForEveryPairOfTypes) {
 
 TEST_P(KnnDirect, EveryNumberOfQueriesAndRows) {
   for (const std::size_t rows : {1UL, 2UL, 63UL, 64UL, 65UL, 127UL, 128UL, 129UL, 1000UL})
-    for (std::size_t queries = 1; queries <= most_queries; ++queries)
+    for (std::size_t queries = 1; queries <= max_queries; ++queries)
       for (const std::size_t k : {std::size_t{1}, rows}) {
         SCOPED_TRACE(fmt::format("{} queries, {} rows, k {}", queries, rows, k));
         const Problem problem = support::make_problem({.kind = Kind::integers,
@@ -87,7 +87,7 @@ TEST_P(KnnDirect, DataMadeToFoolIt) {
         attacks::cancelling_pairs, attacks::last_bits, attacks::worst_to_best, attacks::ladder_of_rows})
     for (const std::size_t dim : {2UL, 129UL, 1500UL}) {
       const support::Numbers numbers =
-          make({.rows = 333, .queries = most_queries, .dim = dim, .seed = 22'000 + dim});
+          make({.rows = 333, .queries = max_queries, .dim = dim, .seed = 22'000 + dim});
       SCOPED_TRACE(dim);
       expect_oracle_answer(Rows(numbers.queries, ElementType::f32), Rows(numbers.base, ElementType::f32), 7,
                            {.metric = GetParam()});
@@ -128,10 +128,10 @@ TEST_P(KnnDirect, LengthsFromTinyToHuge) {
   for (std::size_t row = 64; row < rows; ++row)
     for (std::size_t i = 0; i < dim; ++i)
       base(row, i) = std::ldexp(base(row, i), exponents[row % exponents.size()]);
-  const Values directions = support::generate(Kind::normal, most_queries, dim, 23'001);
+  const Values directions = support::generate(Kind::normal, max_queries, dim, 23'001);
   for (const int exponent : {0, -30, -50, -70, -140, 30, 50, 64, 120}) {
     Values queries = directions;
-    for (std::size_t query = 0; query < most_queries; ++query)
+    for (std::size_t query = 0; query < max_queries; ++query)
       for (std::size_t i = 0; i < dim; ++i) queries(query, i) = std::ldexp(queries(query, i), exponent);
     SCOPED_TRACE(exponent);
     for (const std::size_t k : {1UL, 30UL})
@@ -170,11 +170,11 @@ TEST_P(KnnDirect, BadRowsAreNamedWhenTheHeapIsFull) {
         base.put(bad_row, element, bad);
         if (bad_row < 299) base.put(299, 0, bad);  // a later one does not matter
         for (const double number : {1.0, 0.0, -1.0}) {
-          Values query(most_queries, dim);
+          Values query(max_queries, dim);
           for (std::size_t i = 0; i < dim; ++i)
-            for (std::size_t row = 0; row < most_queries; ++row) query(row, i) = number;
+            for (std::size_t row = 0; row < max_queries; ++row) query(row, i) = number;
           const Rows queries(query, ElementType::f32);
-          for (const std::size_t count : {std::size_t{1}, most_queries})
+          for (const std::size_t count : {std::size_t{1}, max_queries})
             for (const Context& context : every_instruction_set()) {
               const auto error = support::error_from(
                   [&] { knn(context, queries.view().slice(0, count), base, 2, {.metric = GetParam()}); });

@@ -20,7 +20,7 @@ using support::same;
 constexpr std::size_t k = 20;
 
 std::uint64_t needed(RowsView queries, RowsView base, Metric metric, int threads, const std::string& isa) {
-  return support::least_memory(queries, base, k, metric, threads, isa);
+  return support::min_memory(queries, base, k, metric, threads, isa);
 }
 
 class KnnMemory : public testing::TestWithParam<Metric> {};

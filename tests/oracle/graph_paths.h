@@ -80,8 +80,8 @@ class EveryPath {
 };
 
 // Which rows steps of at most `most` connect: every row takes the lowest label next to it until none changes, and groups of
-// fewer than least_rows get -1. Numbers in the order of first rows.
-inline std::vector<Id> groups(const Table& steps, double most, std::size_t least_rows) {
+// fewer than min_rows get -1. Numbers in the order of first rows.
+inline std::vector<Id> groups(const Table& steps, double most, std::size_t min_rows) {
   std::vector<std::size_t> lowest(steps.size());
   for (std::size_t row = 0; row < steps.size(); ++row) lowest[row] = row;
   for (bool changed = true; changed;) {
@@ -96,7 +96,7 @@ inline std::vector<Id> groups(const Table& steps, double most, std::size_t least
   std::vector<std::size_t> kept;
   for (std::size_t row = 0; row < steps.size(); ++row)
     if (lowest[row] == row &&
-        static_cast<std::size_t>(std::count(lowest.begin(), lowest.end(), row)) >= least_rows)
+        static_cast<std::size_t>(std::count(lowest.begin(), lowest.end(), row)) >= min_rows)
       kept.push_back(row);
   std::vector<Id> labels;
   for (const std::size_t row : lowest) {

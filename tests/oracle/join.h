@@ -12,11 +12,11 @@
 
 namespace nearwise::oracle {
 
-// The first `fresh` of `members` meet each other, unless they are apart, and all the others.
+// The first `new_count` of `members` meet each other, unless they are apart, and all the others.
 struct JoinGroup {
   std::vector<std::uint32_t> members;
-  std::size_t fresh = 0;
-  bool apart = false;
+  std::size_t new_count = 0;
+  bool bipartite = false;
 };
 
 // The `degree` best rows that every row has met, by distance and then by place; order: the row at each place.
@@ -30,8 +30,8 @@ inline std::vector<std::vector<Candidate>> join(RowsView rows, std::span<const s
   std::vector<std::set<std::uint32_t>> met(rows.rows());
   for (const JoinGroup& group : groups)
     for (std::size_t i = 0; i < group.members.size(); ++i)
-      for (std::size_t j = group.apart ? std::max(i + 1, group.fresh) : i + 1;
-           j < group.members.size() && i < group.fresh; ++j) {
+      for (std::size_t j = group.bipartite ? std::max(i + 1, group.new_count) : i + 1;
+           j < group.members.size() && i < group.new_count; ++j) {
         met[group.members[i]].insert(group.members[j]);
         met[group.members[j]].insert(group.members[i]);
       }

@@ -13,19 +13,19 @@
 
 namespace nearwise::support {
 
-// Cells, however few rows are concerned.
-inline graph::Tuning by_cells(std::size_t degree) {
-  graph::Tuning tuning = small_cells(degree);
+// Partitions, however few rows are concerned.
+inline graph::Tuning by_partitions(std::size_t degree) {
+  graph::Tuning tuning = small_partitions(degree);
   tuning.list = degree;
-  tuning.meet_rows = 0;
+  tuning.max_compared_rows = 0;
   return tuning;
 }
 
 // Rows that are concerned meet all others, however many they are.
-inline graph::Tuning by_meeting(std::size_t degree) {
-  graph::Tuning tuning = small_cells(degree);
+inline graph::Tuning by_comparing(std::size_t degree) {
+  graph::Tuning tuning = small_partitions(degree);
   tuning.list = degree;
-  tuning.meet_rows = std::numeric_limits<std::size_t>::max();
+  tuning.max_compared_rows = std::numeric_limits<std::size_t>::max();
   return tuning;
 }
 

@@ -12,11 +12,11 @@
 
 namespace nearwise::support {
 
-// Cells so small that a few thousand rows have many of them, and no exact search.
-inline graph::Tuning small_cells(std::size_t degree) {
-  graph::Tuning tuning = graph::usual_tuning(degree, 0.95);
+// Partitions so small that a few thousand rows have many of them, and no exact search.
+inline graph::Tuning small_partitions(std::size_t degree) {
+  graph::Tuning tuning = graph::default_tuning(degree, 0.95);
   tuning.overlap = 3;
-  tuning.cell_rows = 100;
+  tuning.partition_rows = 100;
   tuning.exact_rows = 0;
   tuning.last_resort_rows = 0;
   return tuning;

@@ -27,7 +27,7 @@ struct JoinShape {
   std::size_t degree = 5;
   std::size_t groups = 3;    // of each call
   std::size_t members = 40;  // of the largest group, at most
-  bool apart = false;        // whether those of the second call are
+  bool bipartite = false;    // whether those of the second call are
   std::size_t rounds = 0;    // of descent, after that
   std::size_t sample = 4;    // of a round
   std::uint64_t seed = 1;
@@ -37,7 +37,7 @@ inline std::string describe(const JoinShape& shape) {
   return fmt::format(
       "{} rows of {}, degree {}, {} groups of up to {}, {} rounds of {}, {}{} {} {} {}, seed {}", shape.rows,
       shape.dim, shape.degree, shape.groups, shape.members, shape.rounds, shape.sample,
-      shape.apart ? "apart, " : "", name(shape.type), name(shape.layout), name(shape.kind),
+      shape.bipartite ? "bipartite, " : "", name(shape.type), name(shape.layout), name(shape.kind),
       name(shape.metric), shape.seed);
 }
 
@@ -77,9 +77,9 @@ class JoinCase {
                                .degree = shape_.degree,
                                .lists = lists});
     for (const Call& call : calls_) {
-      dispatch(
-          &Ops::join_groups, "join_groups", *stream,
-          JoinGroupsArgs{*state, {call.members, call.ends, call.fresh, shape_.apart && &call != calls_}});
+      dispatch(&Ops::join_groups, "join_groups", *stream,
+               JoinGroupsArgs{
+                   *state, {call.members, call.ends, call.new_counts, shape_.bipartite && &call != calls_}});
       for (std::size_t i = 0; i < lists.size(); i += 3)
         if (lists[i] != empty_entry) lists[i] = as_old(lists[i]);
     }
@@ -105,7 +105,7 @@ class JoinCase {
   struct Call {
     std::vector<std::uint32_t> members;
     std::vector<std::uint64_t> ends;
-    std::vector<std::uint32_t> fresh;
+    std::vector<std::uint32_t> new_counts;
   };
 
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(random_.below(drawn_++, bound)); }
@@ -115,7 +115,7 @@ class JoinCase {
     for (std::size_t i = 0; i < count; ++i) std::swap(places[i], places[i + below(places.size() - i)]);
   }
 
-  // All fresh, nobody, or some.
+  // All new, nobody, or some.
   void add_group(Call& call) {
     std::vector<std::uint32_t> all(shape_.rows);
     std::iota(all.begin(), all.end(), 0U);
@@ -124,7 +124,7 @@ class JoinCase {
     call.members.insert(call.members.end(), all.begin(), all.begin() + static_cast<std::ptrdiff_t>(size));
     call.ends.push_back(call.members.size());
     const std::size_t some[] = {size, below(size + 1), below(size + 1), 0};
-    call.fresh.push_back(static_cast<std::uint32_t>(some[below(8) == 0 ? 3 : below(3)]));
+    call.new_counts.push_back(static_cast<std::uint32_t>(some[below(8) == 0 ? 3 : below(3)]));
     largest_ = std::max(largest_, size);
   }
 
@@ -145,7 +145,7 @@ inline ::testing::AssertionResult same_lists(const std::vector<NeighborEntry>& e
   if (left == expected.end() || right == given.end()) return ::testing::AssertionFailure() << "other sizes";
   const auto index = static_cast<std::size_t>(left - expected.begin());
   const auto text = [](NeighborEntry entry) {
-    return fmt::format("{} at {}{}", number_of(entry), key_of(entry), is_fresh(entry) ? ", fresh" : "");
+    return fmt::format("{} at {}{}", number_of(entry), key_of(entry), is_new(entry) ? ", new" : "");
   };
   return ::testing::AssertionFailure()
          << fmt::format("place {}, entry {}: expected {}, given {}", index / degree, index % degree,

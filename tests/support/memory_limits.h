@@ -28,8 +28,8 @@ inline std::vector<std::uint64_t> numbers_in(const std::string& message) {
 }
 
 // What the library itself says is needed: the largest number in the refusal of a limit of one byte.
-inline std::uint64_t least_memory(RowsView queries, RowsView base, std::size_t k, Metric metric, int threads,
-                                  const std::string& isa) {
+inline std::uint64_t min_memory(RowsView queries, RowsView base, std::size_t k, Metric metric, int threads,
+                                const std::string& isa) {
   const Context context = Context::cpu({.threads = threads, .memory_limit = 1, .isa = isa});
   try {
     knn(context, queries, base, k, {.metric = metric});

@@ -6,8 +6,8 @@
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/distance.h"
-#include "graph/build/cells.h"
 #include "graph/build/neighborhoods.h"
+#include "graph/build/partitions.h"
 #include "graph/build/random_streams.h"
 #include "ops/exact_search.h"
 
@@ -16,40 +16,41 @@ namespace {
 
 constexpr std::size_t task_rows = 4096;
 // A group of rows that meet all others: so many of those, and so many others.
-constexpr std::size_t meeting_rows = 2048;
-constexpr std::size_t met_rows = most_cell_rows - meeting_rows;
+constexpr std::size_t compared_chunk = 2048;
+constexpr std::size_t other_chunk = max_partition_rows - compared_chunk;
 // Members that are joined at a time.
-constexpr std::size_t meeting_batch = 1 << 17;
+constexpr std::size_t compare_batch = 1 << 17;
 // Rows whose candidates are gathered at a time.
 constexpr std::size_t candidate_batch = 4096;
 
 // Beside everything else.
-std::uint64_t meeting_bytes(std::size_t rows, std::size_t candidates) {
-  return rows + std::max((meeting_batch + most_cell_rows) * sizeof(std::uint32_t),
+std::uint64_t compare_bytes(std::size_t rows, std::size_t candidates) {
+  return rows + std::max((compare_batch + max_partition_rows) * sizeof(std::uint32_t),
                          candidate_batch * (candidates + 1) * sizeof(std::uint32_t));
 }
 std::size_t candidates_of(const Tuning& tuning) { return std::max<std::size_t>(256, 2 * tuning.list); }
 
-CellOptions cell_options(const RowsView& rows, Metric metric, const Tuning& tuning, std::uint64_t attempt) {
-  return {.cells = std::max<std::size_t>(1, rows.rows() * tuning.overlap / tuning.cell_rows),
+PartitionOptions partition_options(const RowsView& rows, Metric metric, const Tuning& tuning,
+                                   std::uint64_t attempt) {
+  return {.partitions = std::max<std::size_t>(1, rows.rows() * tuning.overlap / tuning.partition_rows),
           .overlap = tuning.overlap,
           .metric = metric,
           .attempt = attempt};
 }
 
 // What a row costs in pairs of exact search, each multiplied once. Measured on SIFT from 50,000 rows to a million and on text
-// (384 dimensions, 100,000 rows), 2 cores with AMX, 2026-11-15: a pair of a cell takes 1.6 to 3 times as long.
-double pairs_of_cells(const Tuning& tuning) {
-  return 2 * static_cast<double>(tuning.overlap) * static_cast<double>(tuning.cell_rows);
+// (384 dimensions, 100,000 rows), 2 cores with AMX, 2026-11-15: a pair of a partition takes 1.6 to 3 times as long.
+double partition_pairs(const Tuning& tuning) {
+  return 2 * static_cast<double>(tuning.overlap) * static_cast<double>(tuning.partition_rows);
 }
-// Members of a cell grow with the overlap too.
-double pairs_of_cells(const Tuning& tuning, const Cells& cells) {
-  const double part = static_cast<double>(cells.overlap()) / static_cast<double>(tuning.overlap);
-  return pairs_of_cells(tuning) * part * part;
+// Members of a partition grow with the overlap too.
+double partition_pairs(const Tuning& tuning, const Partitions& partitions) {
+  const double part = static_cast<double>(partitions.overlap()) / static_cast<double>(tuning.overlap);
+  return partition_pairs(tuning) * part * part;
 }
 double pairs_of_round(const Tuning& tuning) { return 1500 * static_cast<double>(tuning.sample); }
-// Of two rows of which one meets all others: an estimate, twice that of a pair in a cell.
-constexpr double pairs_of_meeting = 4;
+// Of two rows of which one meets all others: an estimate, twice that of a pair in a partition.
+constexpr double compare_cost = 4;
 
 // Neighbourhoods are drawn by the backend, or here.
 std::uint64_t round_bytes(const Stream& stream, std::size_t rows, const Tuning& tuning) {
@@ -60,17 +61,17 @@ std::uint64_t round_bytes(const Stream& stream, std::size_t rows, const Tuning& 
 
 }  // namespace
 
-// Recall of the cells alone on SIFT, 1 million rows, and its price (CPU seconds of 2 cores with AMX beside other load,
+// Recall of the partitions alone on SIFT, 1 million rows, and its price (CPU seconds of 2 cores with AMX beside other load,
 // 2026-11-15): overlap 8, 2000 rows 0.971 for 18 to 22; 8, 4000 0.985 for 22; 12, 4000 0.996 for 31. A first round of descent
 // costs 11 to 13 and takes 0.832 to 0.902, or 0.970 to 0.985.
-Tuning usual_tuning(std::size_t degree, double recall) {
+Tuning default_tuning(std::size_t degree, double recall) {
   Tuning tuning;
   tuning.list = std::max<std::size_t>(degree, 16);
   tuning.sample = std::clamp<std::size_t>(degree, 16, 32);
   tuning.overlap = recall <= 0.97 ? 8 : 12;
-  tuning.cell_rows = recall <= 0.97 ? 2000 : 4000;
-  tuning.exact_rows = static_cast<std::size_t>(2 * pairs_of_cells(tuning));
-  tuning.meet_rows = static_cast<std::size_t>(pairs_of_cells(tuning) / 2 / pairs_of_meeting);
+  tuning.partition_rows = recall <= 0.97 ? 2000 : 4000;
+  tuning.exact_rows = static_cast<std::size_t>(2 * partition_pairs(tuning));
+  tuning.max_compared_rows = static_cast<std::size_t>(partition_pairs(tuning) / 2 / compare_cost);
   return tuning;
 }
 
@@ -80,18 +81,18 @@ std::uint64_t Builder::bytes(const Context& context, const RowsView& rows, const
   const JoinCosts costs =
       dispatch(&Ops::join_costs, "join_costs", *stream,
                KnnCostsArgs{rows.dim(), tuning.list, options.metric, rows.type(), rows.type(), false});
-  const CellOptions cells = cell_options(rows, options.metric, tuning, 0);
+  const PartitionOptions partitions = partition_options(rows, options.metric, tuning, 0);
   const std::uint64_t largest_group =
-      std::max({std::min(rows.rows(), most_cell_rows), Neighborhoods::most_members(tuning.sample),
+      std::max({std::min(rows.rows(), max_partition_rows), Neighborhoods::max_members(tuning.sample),
                 candidates_of(tuning) + 1});
   const std::uint64_t lists = rows.rows() * (tuning.list * sizeof(NeighborEntry) + 2 * sizeof(std::uint32_t));
   return lists + rows.rows() * costs.bytes_per_row + costs.fixed_bytes +
          largest_group * costs.bytes_per_member +
          rows.rows() * options.degree * (sizeof(Id) + sizeof(float)) +
          RecallSample::bytes(rows, options.degree, tuning.measured) +
-         std::max({tuning.overlap == 0 ? 0 : Cells::bytes(context, rows, cells),
+         std::max({tuning.overlap == 0 ? 0 : Partitions::bytes(context, rows, partitions),
                    round_bytes(*stream, rows.rows(), tuning),
-                   meeting_bytes(rows.rows(), candidates_of(tuning))}) +
+                   compare_bytes(rows.rows(), candidates_of(tuning))}) +
          4096;
 }
 
@@ -109,29 +110,30 @@ Builder::Builder(const Context& context, const RowsView& rows, const KnnGraphOpt
   std::ranges::fill(lists_.span(), empty_entry);
 }
 
-void Builder::join_cells(std::uint64_t attempt) {
-  Cells cells(context_, rows_, cell_options(rows_, options_.metric, tuning_, attempt));
+void Builder::join_partitions(std::uint64_t attempt) {
+  Partitions partitions(context_, rows_, partition_options(rows_, options_.metric, tuning_, attempt));
   if (state_ == nullptr) {
-    cells.order_rows(order_.span());
+    partitions.order_rows(order_.span());
     start(nullptr);
   }
-  choose_overlap(cells, [](std::size_t, std::size_t) { return true; });
-  dispatch(&Ops::join_groups, "join_groups", *stream_, JoinGroupsArgs{*state_, cells.groups(order_.span())});
+  choose_overlap(partitions, [](std::size_t, std::size_t) { return true; });
+  dispatch(&Ops::join_groups, "join_groups", *stream_,
+           JoinGroupsArgs{*state_, partitions.groups(order_.span())});
   fill_lists();
-  spent_pairs_ += pairs_of_cells(tuning_, cells) * static_cast<double>(rows_.rows());
+  spent_pairs_ += partition_pairs(tuning_, partitions) * static_cast<double>(rows_.rows());
 }
 
-// Pairs of cells grow with the square of the overlap. Whether neighbours will meet is known before they do: the fewest cells
+// Pairs of partitions grow with the square of the overlap. Whether neighbours will meet is known before they do: the fewest partitions
 // that get the sample to its recall will do. Where none do, rounds of descent follow the usual number.
-void Builder::choose_overlap(Cells& cells,
-                             const std::function<bool(std::size_t row, std::size_t other)>& may_meet) const {
+void Builder::choose_overlap(Partitions& partitions,
+                             const std::function<bool(std::size_t row, std::size_t other)>& may_join) const {
   if (sample_ == nullptr) return;
-  for (std::size_t nearest = 1; nearest < cells.overlap(); ++nearest) {
-    const RecallEstimate recall = sample_->foresee([&](std::size_t row, std::size_t other) {
-      return knows(row, other) || (may_meet(row, other) && cells.share(row, other, nearest));
+  for (std::size_t nearest = 1; nearest < partitions.overlap(); ++nearest) {
+    const RecallEstimate recall = sample_->predict([&](std::size_t row, std::size_t other) {
+      return knows(row, other) || (may_join(row, other) && partitions.share(row, other, nearest));
     });
     if (recall.low < options_.recall) continue;
-    cells.keep(nearest);
+    partitions.keep(nearest);
     return;
   }
 }
@@ -152,27 +154,28 @@ void Builder::join(const Groups& groups) {
   fill_lists();
 }
 
-void Builder::join_sides(std::size_t left_rows, const KnownNeighbors& known) {
-  Cells cells(context_, rows_, cell_options(rows_, options_.metric, tuning_, 0));
-  cells.order_rows(order_.span());
-  start(&known);
-  choose_overlap(
-      cells, [&](std::size_t row, std::size_t other) { return (row < left_rows) != (other < left_rows); });
+void Builder::join_sides(std::size_t left_rows, const InitialNeighbors& initial) {
+  Partitions partitions(context_, rows_, partition_options(rows_, options_.metric, tuning_, 0));
+  partitions.order_rows(order_.span());
+  start(&initial);
+  choose_overlap(partitions, [&](std::size_t row, std::size_t other) {
+    return (row < left_rows) != (other < left_rows);
+  });
   dispatch(&Ops::join_groups, "join_groups", *stream_,
-           JoinGroupsArgs{*state_, cells.groups_of_sides(order_.span(), left_rows)});
+           JoinGroupsArgs{*state_, partitions.groups_of_sides(order_.span(), left_rows)});
   fill_lists();
-  spent_pairs_ += pairs_of_cells(tuning_, cells) / 2 * static_cast<double>(rows_.rows());
+  spent_pairs_ += partition_pairs(tuning_, partitions) / 2 * static_cast<double>(rows_.rows());
 }
 
-void Builder::begin(const KnownNeighbors& known) {
+void Builder::begin(const InitialNeighbors& initial) {
   std::iota(order_.span().begin(), order_.span().end(), 0U);
-  start(&known);
+  start(&initial);
 }
 
-void Builder::start(const KnownNeighbors* known) {
+void Builder::start(const InitialNeighbors* initial) {
   for (std::size_t place = 0; place < order_.size(); ++place)
     place_of_[order_[place]] = static_cast<std::uint32_t>(place);
-  if (known != nullptr) put_known(*known);
+  if (initial != nullptr) put_initial(*initial);
   centre_ = centre_of(*stream_, rows_, options_.metric);
   state_ = dispatch(&Ops::start_join, "start_join", *stream_,
                     StartJoinArgs{.rows = rows_,
@@ -182,19 +185,19 @@ void Builder::start(const KnownNeighbors* known) {
                                   .centre = centre_,
                                   .degree = tuning_.list,
                                   .lists = lists_.span(),
-                                  .begun = known != nullptr});
+                                  .has_neighbors = initial != nullptr});
 }
 
-void Builder::put_known(const KnownNeighbors& known) {
+void Builder::put_initial(const InitialNeighbors& initial) {
   context_.state().threads->for_each(divide_up(rows_.rows(), task_rows), [&](std::size_t task) {
     context_.state().cancel.check();
-    std::vector<KnownNeighbor> found;
+    std::vector<InitialNeighbor> found;
     for (std::size_t row = task * task_rows; row < std::min(rows_.rows(), (task + 1) * task_rows); ++row) {
       found.clear();
-      known(row, found);
+      initial(row, found);
       NEARWISE_ASSERT(found.size() <= tuning_.list);
       const auto list = lists_.span().subspan(std::size_t{place_of_[row]} * tuning_.list, found.size());
-      std::ranges::transform(found, list.begin(), [&](const KnownNeighbor& neighbor) {
+      std::ranges::transform(found, list.begin(), [&](const InitialNeighbor& neighbor) {
         return make_entry(sort_key(options_.metric, neighbor.distance), place_of_[neighbor.row], false);
       });
       std::ranges::sort(list);
@@ -202,66 +205,66 @@ void Builder::put_known(const KnownNeighbors& known) {
   });
 }
 
-void Builder::meet_all(std::span<const std::uint32_t> rows) {
+void Builder::compare_with_all(std::span<const std::uint32_t> rows) {
   const Context::State& state = context_.state();
-  Buffer<std::uint8_t> meets(*state.budget, rows_.rows());
-  std::ranges::fill(meets.span(), std::uint8_t{0});
-  for (const std::uint32_t row : rows) meets[place_of_[row]] = 1;
-  Buffer<std::uint32_t> members(*state.budget, meeting_batch + most_cell_rows);
+  Buffer<std::uint8_t> is_compared(*state.budget, rows_.rows());
+  std::ranges::fill(is_compared.span(), std::uint8_t{0});
+  for (const std::uint32_t row : rows) is_compared[place_of_[row]] = 1;
+  Buffer<std::uint32_t> members(*state.budget, compare_batch + max_partition_rows);
   std::vector<std::uint64_t> ends;
-  std::vector<std::uint32_t> fresh;
+  std::vector<std::uint32_t> new_counts;
   std::size_t count = 0;
-  const auto join = [&](bool apart) {
+  const auto join = [&](bool bipartite) {
     if (ends.empty()) return;
     dispatch(&Ops::join_groups, "join_groups", *stream_,
-             JoinGroupsArgs{*state_, {members.span().first(count), ends, fresh, apart}});
+             JoinGroupsArgs{*state_, {members.span().first(count), ends, new_counts, bipartite}});
     ends.clear();
-    fresh.clear();
+    new_counts.clear();
     count = 0;
   };
   const auto add = [&](std::span<const std::uint32_t> some, std::span<const std::uint32_t> others,
-                       bool apart) {
+                       bool bipartite) {
     for (const std::uint32_t row : some) members[count++] = place_of_[row];
     for (const std::uint32_t place : others) members[count++] = place;
     ends.push_back(count);
-    fresh.push_back(static_cast<std::uint32_t>(some.size()));
-    if (count >= meeting_batch) join(apart);
+    new_counts.push_back(static_cast<std::uint32_t>(some.size()));
+    if (count >= compare_batch) join(bipartite);
   };
   ProgressMeter progress(state.options.progress, state.clock, "build_knn_graph", rows_.rows());
   const auto part = [&](std::size_t first) {
-    return rows.subspan(first, std::min(meeting_rows, rows.size() - first));
+    return rows.subspan(first, std::min(compared_chunk, rows.size() - first));
   };
-  for (std::size_t first = 0; first < rows.size(); first += meeting_rows) add(part(first), {}, false);
+  for (std::size_t first = 0; first < rows.size(); first += compared_chunk) add(part(first), {}, false);
   join(false);
   std::vector<std::uint32_t> others;
-  const auto meet = [&] {
-    for (std::size_t first = 0; first < rows.size(); first += meeting_rows) add(part(first), others, true);
+  const auto compare = [&] {
+    for (std::size_t first = 0; first < rows.size(); first += compared_chunk) add(part(first), others, true);
     progress.add(others.size());
     others.clear();
   };
   // Those of other parts, and then everybody else.
-  for (std::size_t first = 0; first < rows.size(); first += meeting_rows) {
+  for (std::size_t first = 0; first < rows.size(); first += compared_chunk) {
     for (const std::uint32_t row : part(first)) others.push_back(place_of_[row]);
-    for (std::size_t before = 0; before < first; before += meeting_rows) add(part(before), others, true);
+    for (std::size_t before = 0; before < first; before += compared_chunk) add(part(before), others, true);
     progress.add(others.size());
     others.clear();
   }
   for (std::size_t place = 0; place < rows_.rows(); ++place) {
-    if (meets[place] == 0) others.push_back(static_cast<std::uint32_t>(place));
-    if (others.size() == met_rows) meet();
+    if (is_compared[place] == 0) others.push_back(static_cast<std::uint32_t>(place));
+    if (others.size() == other_chunk) compare();
   }
-  meet();
+  compare();
   join(true);
   progress.finish();
-  spent_pairs_ += pairs_of_meeting * static_cast<double>(rows.size()) * static_cast<double>(rows_.rows());
+  spent_pairs_ += compare_cost * static_cast<double>(rows.size()) * static_cast<double>(rows_.rows());
 }
 
-std::size_t Builder::most_candidates() const { return std::min(candidates_of(tuning_), rows_.rows() - 1); }
+std::size_t Builder::max_candidates() const { return std::min(candidates_of(tuning_), rows_.rows() - 1); }
 
-void Builder::meet_candidates(std::span<const std::uint32_t> rows, const Candidates& candidates) {
+void Builder::compare_candidates(std::span<const std::uint32_t> rows, const Candidates& candidates) {
   constexpr std::size_t part = 64;
   const Context::State& state = context_.state();
-  const std::size_t slot = most_candidates() + 1;
+  const std::size_t slot = max_candidates() + 1;
   Buffer<std::uint32_t> members(*state.budget, candidate_batch * slot);
   std::vector<std::uint64_t> ends;
   ProgressMeter progress(state.options.progress, state.clock, "build_knn_graph", rows.size());
@@ -290,16 +293,16 @@ void Builder::meet_candidates(std::span<const std::uint32_t> rows, const Candida
       std::copy_n(members.data() + i * slot, ends[i], members.data() + sum);
       ends[i] = sum += ends[i];
     }
-    const std::vector<std::uint32_t> fresh(batch.size(), 1);
+    const std::vector<std::uint32_t> new_counts(batch.size(), 1);
     dispatch(&Ops::join_groups, "join_groups", *stream_,
-             JoinGroupsArgs{*state_, {members.span().first(sum), ends, fresh}});
+             JoinGroupsArgs{*state_, {members.span().first(sum), ends, new_counts}});
     progress.add(batch.size());
   }
   progress.finish();
   spent_pairs_ += pairs_of_round(tuning_) * static_cast<double>(rows.size());
 }
 
-// Rows of small cells have met too few others: they meet those that lie behind them.
+// Rows of small partitions have met too few others: they meet those that lie behind them.
 void Builder::fill_lists() {
   constexpr std::size_t batch = 4096;
   const std::size_t others = std::min(tuning_.list, rows_.rows() - 1);
@@ -307,8 +310,9 @@ void Builder::fill_lists() {
   std::vector<std::uint32_t> members;
   std::vector<std::uint64_t> ends;
   const auto join = [&] {
-    const std::vector<std::uint32_t> fresh(ends.size(), 1);
-    dispatch(&Ops::join_groups, "join_groups", *stream_, JoinGroupsArgs{*state_, {members, ends, fresh}});
+    const std::vector<std::uint32_t> new_counts(ends.size(), 1);
+    dispatch(&Ops::join_groups, "join_groups", *stream_,
+             JoinGroupsArgs{*state_, {members, ends, new_counts}});
     members.clear();
     ends.clear();
   };
@@ -345,15 +349,14 @@ void Builder::join_neighborhoods(const Random& random, ProgressMeter& progress) 
 
 std::uint64_t Builder::updates() const {
   return static_cast<std::uint64_t>(std::ranges::count_if(
-      lists_.span(), [](NeighborEntry entry) { return entry != empty_entry && is_fresh(entry); }));
+      lists_.span(), [](NeighborEntry entry) { return entry != empty_entry && is_new(entry); }));
 }
 
 std::vector<std::uint32_t> Builder::changing_rows() const {
   std::vector<std::uint32_t> found;
   for (std::size_t row = 0; row < rows_.rows(); ++row) {
     const auto list = lists_.span().subspan(std::size_t{place_of_[row]} * tuning_.list, options_.degree);
-    if (std::ranges::any_of(list,
-                            [](NeighborEntry entry) { return entry != empty_entry && is_fresh(entry); }))
+    if (std::ranges::any_of(list, [](NeighborEntry entry) { return entry != empty_entry && is_new(entry); }))
       found.push_back(static_cast<std::uint32_t>(row));
   }
   return found;

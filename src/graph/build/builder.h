@@ -1,4 +1,4 @@
-// The steps of a build or a change: cells, rows that meet all others, rounds of descent, and a look at the recall after each.
+// The steps of a build or a change: partitions, rows that meet all others, rounds of descent, and a look at the recall after each.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 #include "backend/dispatch.h"
 #include "core/memory.h"
-#include "graph/build/cells.h"
+#include "graph/build/partitions.h"
 #include "graph/build/recall_sample.h"
 #include "nearwise/knn_graph.h"
 
@@ -18,36 +18,37 @@ namespace nearwise::graph {
 
 // Numbers that were measured (docs/algorithms/knn-graph.md says how).
 struct Tuning {
-  std::size_t list = 0;             // entries of a row's list, at least the degree
-  std::size_t overlap = 8;          // cells that a row is in, at the most; 0: they are given to join()
-  std::size_t cell_rows = 2000;     // members of a cell, on average, if it is in as many
-  std::size_t sample = 16;          // fresh, and other, neighbours that meet, in either direction
-  std::size_t measured = 2000;      // rows of the recall sample
-  std::size_t exact_rows = 64'000;  // up to here exact search is faster
-  std::size_t meet_rows = 4000;  // up to here rows that are new to a graph, or still change, meet all others
+  std::size_t list = 0;               // entries of a row's list, at least the degree
+  std::size_t overlap = 8;            // partitions that a row is in, at the most; 0: they are given to join()
+  std::size_t partition_rows = 2000;  // members of a partition, on average, if it is in as many
+  std::size_t sample = 16;            // new, and other, neighbours that meet, in either direction
+  std::size_t measured = 2000;        // rows of the recall sample
+  std::size_t exact_rows = 64'000;    // up to here exact search is faster
+  std::size_t max_compared_rows =
+      4000;  // up to here rows that are new to a graph, or still change, meet all others
   std::size_t last_resort_rows = 2'000'000;  // up to here it is done where nothing else reaches the recall
-  std::size_t attempts = 3;                  // with other cells
+  std::size_t attempts = 3;                  // with other partitions
   std::size_t rounds = 8;                    // of descent, after each
 };
-Tuning usual_tuning(std::size_t degree, double recall);
+Tuning default_tuning(std::size_t degree, double recall);
 
 // build_knn_graph with other numbers.
 KnnGraph build(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
                const Tuning& tuning);
 
 // A neighbour that a row has from the start.
-struct KnownNeighbor {
+struct InitialNeighbor {
   std::uint32_t row = 0;
   float distance = 0;
 };
 // Appends what is known of a row's neighbours, in any order. Called by several threads at once, as is the next.
-using KnownNeighbors = std::function<void(std::size_t row, std::vector<KnownNeighbor>& found)>;
+using InitialNeighbors = std::function<void(std::size_t row, std::vector<InitialNeighbor>& found)>;
 // Appends rows that a row should meet, the most promising first; some may come twice.
 using Candidates = std::function<void(std::size_t row, std::vector<std::uint32_t>& found)>;
 
 class Builder {
  public:
-  // sample: if there is one, rows are in no more cells than it takes to get to the recall.
+  // sample: if there is one, rows are in no more partitions than it takes to get to the recall.
   Builder(const Context& context, const RowsView& rows, const KnnGraphOptions& options, const Tuning& tuning,
           const RecallSample* sample = nullptr);
 
@@ -55,19 +56,19 @@ class Builder {
   static std::uint64_t bytes(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
                              const Tuning& tuning);
 
-  // All members of overlapping cells meet. attempt: each has other cells.
-  void join_cells(std::uint64_t attempt);
+  // All members of overlapping partitions meet. attempt: each has other partitions.
+  void join_partitions(std::uint64_t attempt);
   // The members of these groups meet, whose places are row numbers.
   void join(const Groups& groups);
-  // A first step for two sides, whose own neighbours are known: members of cells meet those of the other side. Rows below
+  // A first step for two sides, whose own neighbours are known: members of partitions meet those of the other side. Rows below
   // left_rows are one side.
-  void join_sides(std::size_t left_rows, const KnownNeighbors& known);
+  void join_sides(std::size_t left_rows, const InitialNeighbors& initial);
   // Another first step: lists hold what is known, and places are row numbers, so that ties go as in exact search.
-  void begin(const KnownNeighbors& known);
+  void begin(const InitialNeighbors& initial);
   // Each of these rows, which are different, meets all rows.
-  void meet_all(std::span<const std::uint32_t> rows);
+  void compare_with_all(std::span<const std::uint32_t> rows);
   // Each of these rows meets its candidates.
-  void meet_candidates(std::span<const std::uint32_t> rows, const Candidates& candidates);
+  void compare_candidates(std::span<const std::uint32_t> rows, const Candidates& candidates);
   // Lists that are short meet rows nearby.
   void fill_lists();
   // Neighbours of neighbours meet.
@@ -84,13 +85,13 @@ class Builder {
 
  private:
   // known: none, or what lists hold from the start.
-  void start(const KnownNeighbors* known);
-  void put_known(const KnownNeighbors& known);
-  // may_meet(row, other): whether members of one cell do.
-  void choose_overlap(Cells& cells,
-                      const std::function<bool(std::size_t row, std::size_t other)>& may_meet) const;
+  void start(const InitialNeighbors* initial);
+  void put_initial(const InitialNeighbors& initial);
+  // may_meet(row, other): whether members of one partition do.
+  void choose_overlap(Partitions& partitions,
+                      const std::function<bool(std::size_t row, std::size_t other)>& may_join) const;
   bool knows(std::size_t row, std::size_t other) const;
-  std::size_t most_candidates() const;
+  std::size_t max_candidates() const;
   // A round whose neighbourhoods are drawn here.
   void join_neighborhoods(const Random& random, ProgressMeter& progress);
 

@@ -38,7 +38,7 @@ void for_rows(const Context& context, std::size_t rows,
 std::uint64_t Neighborhoods::bytes(std::size_t rows, std::size_t degree, std::size_t sample) {
   const std::size_t taken = std::min(degree, 2 * sample);
   return std::uint64_t{rows} * (2 * taken * sizeof(std::uint32_t) + sizeof(std::uint64_t)) +
-         batch_rows * most_members(sample) * sizeof(std::uint32_t);
+         batch_rows * max_members(sample) * sizeof(std::uint32_t);
 }
 
 Neighborhoods::Neighborhoods(const Context& context, std::span<NeighborEntry> lists, std::size_t degree,
@@ -51,7 +51,7 @@ Neighborhoods::Neighborhoods(const Context& context, std::span<NeighborEntry> li
       forward_(*context.state().budget, rows_ * taken_),
       ends_(*context.state().budget, rows_),
       backward_(*context.state().budget, rows_ * taken_),
-      slots_(*context.state().budget, batch_rows * most_members(sample)) {
+      slots_(*context.state().budget, batch_rows * max_members(sample)) {
   for_rows(context, rows_, [&](std::size_t first, std::size_t end) {
     for (std::size_t row = first; row < end; ++row) take_forward(lists.subspan(row * degree, degree), row);
   });
@@ -61,16 +61,16 @@ Neighborhoods::Neighborhoods(const Context& context, std::span<NeighborEntry> li
 void Neighborhoods::take_forward(std::span<NeighborEntry> list, std::size_t row) {
   std::uint32_t* const taken = forward_.data() + row * taken_;
   std::fill_n(taken, taken_, no_link);
-  std::vector<std::uint32_t> links[2];  // others, fresh
+  std::vector<std::uint32_t> links[2];  // others, new
   for (const NeighborEntry entry : list)
-    if (entry != empty_entry) links[is_fresh(entry)].push_back(static_cast<std::uint32_t>(entry));
+    if (entry != empty_entry) links[is_new(entry)].push_back(static_cast<std::uint32_t>(entry));
   std::size_t count = 0;
   for (std::vector<std::uint32_t>& kind : links) {
     draw(kind, sample_, row, random_);
     for (const std::uint32_t link : kind) taken[count++] = link;
   }
   for (NeighborEntry& entry : list)
-    if (is_fresh(entry) && entry != empty_entry &&
+    if (is_new(entry) && entry != empty_entry &&
         std::ranges::find(links[1], static_cast<std::uint32_t>(entry)) != links[1].end())
       entry = as_old(entry);
 }
@@ -96,23 +96,23 @@ void Neighborhoods::link_backward() {
   });
 }
 
-std::uint32_t Neighborhoods::fill(std::size_t row, std::uint32_t* members, std::uint32_t& fresh) {
+std::uint32_t Neighborhoods::fill(std::size_t row, std::uint32_t* members, std::uint32_t& new_count) {
   const std::span<const std::uint32_t> ahead = forward_.span().subspan(row * taken_, taken_);
   const std::uint64_t begin = row == 0 ? 0 : ends_[row - 1];
   const std::span<const std::uint32_t> behind = backward_.span().subspan(begin, ends_[row] - begin);
-  fresh = 0;
+  new_count = 0;
   std::uint32_t count = 0;
   if (std::ranges::none_of(ahead, [](std::uint32_t link) { return link != no_link && (link & 1U) != 0; }) &&
       std::ranges::none_of(behind, [](std::uint32_t link) { return (link & 1U) != 0; }))
     return 0;
   std::vector<std::uint32_t> links;
-  const auto add = [&](bool news) {
+  const auto add = [&](bool is_new) {
     links.clear();
     for (const std::uint32_t link : behind)
-      if (((link & 1U) != 0) == news) links.push_back(link);
+      if (((link & 1U) != 0) == is_new) links.push_back(link);
     draw(links, sample_, row, random_);
     for (const std::uint32_t link : ahead)
-      if (link != no_link && ((link & 1U) != 0) == news) links.push_back(link);
+      if (link != no_link && ((link & 1U) != 0) == is_new) links.push_back(link);
     // In an order that does not depend on who linked first.
     std::ranges::sort(links);
     const std::uint32_t known = count;
@@ -124,26 +124,26 @@ std::uint32_t Neighborhoods::fill(std::size_t row, std::uint32_t* members, std::
     }
   };
   add(true);
-  fresh = count;
+  new_count = count;
   add(false);
   return count;
 }
 
 Groups Neighborhoods::groups(std::size_t first) {
   const std::size_t rows = std::min(batch_rows, rows_ - first);
-  const std::size_t slot = most_members(sample_);
+  const std::size_t slot = max_members(sample_);
   group_ends_.resize(rows);
-  group_fresh_.resize(rows);
+  group_new_counts_.resize(rows);
   for_rows(context_, rows, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i)
-      group_ends_[i] = fill(first + i, slots_.data() + i * slot, group_fresh_[i]);
+      group_ends_[i] = fill(first + i, slots_.data() + i * slot, group_new_counts_[i]);
   });
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < rows; ++i) {
     std::copy_n(slots_.data() + i * slot, group_ends_[i], slots_.data() + sum);
     group_ends_[i] = sum += group_ends_[i];
   }
-  return {slots_.span().first(sum), group_ends_, group_fresh_};
+  return {slots_.span().first(sum), group_ends_, group_new_counts_};
 }
 
 }  // namespace nearwise::graph

@@ -14,39 +14,40 @@ namespace nearwise::graph {
 namespace {
 
 // Steps of a build until the recall is there or they bring nothing more.
-class Ascent {
+class NnDescent {
  public:
-  Ascent(const Context& context, const RowsView& rows, const KnnGraphOptions& options, const Tuning& tuning)
+  NnDescent(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
+            const Tuning& tuning)
       : options_(options),
         rows_(rows.rows()),
         entries_(static_cast<double>(rows.rows()) * static_cast<double>(tuning.list)),
-        most_pairs_(rows.rows() > tuning.last_resort_rows
-                        ? std::numeric_limits<double>::infinity()
-                        : static_cast<double>(rows.rows()) * static_cast<double>(rows.rows()) / 4),
+        max_pairs_(rows.rows() > tuning.last_resort_rows
+                       ? std::numeric_limits<double>::infinity()
+                       : static_cast<double>(rows.rows()) * static_cast<double>(rows.rows()) / 4),
         sample_(context, rows, options.degree, options.metric, tuning.measured),
         builder_(context, rows, options, tuning, &sample_) {}
 
   // Whether the recall was reached. Where exact search is the last resort, no more than half its time is spent before.
-  bool climb(const Tuning& tuning, const FirstStep& first) {
+  bool run(const Tuning& tuning, const FirstStep& first) {
     for (std::uint64_t attempt = 0; attempt < tuning.attempts; ++attempt) {
       if (attempt == 0 && first)
         first(builder_);
       else
-        builder_.join_cells(attempt);
+        builder_.join_partitions(attempt);
       if (note()) return true;
-      if (builder_.spent_pairs() > most_pairs_) return false;
+      if (builder_.spent_pairs() > max_pairs_) return false;
       for (std::size_t round = 0; round < tuning.rounds; ++round) {
         const double missing = options_.recall - rounds_.back().recall.low;
         const double before = rounds_.back().recall.value;
         builder_.descend();
         if (note()) return true;
-        if (builder_.spent_pairs() > most_pairs_) return false;
-        // A round that closes less than a tenth of the gap is the last: other cells bring more.
+        if (builder_.spent_pairs() > max_pairs_) return false;
+        // A round that closes less than a tenth of the gap is the last: other partitions bring more.
         if (rounds_.back().recall.value - before < missing / 10) break;
         if (static_cast<double>(rounds_.back().updates) < entries_ / 10'000) break;
       }
       const bool exact_is_next = attempt + 1 == tuning.attempts && rows_ <= tuning.last_resort_rows;
-      if (settle(exact_is_next ? rows_ / 16 : std::min(tuning.meet_rows, rows_ / 16))) return true;
+      if (settle(exact_is_next ? rows_ / 16 : std::min(tuning.max_compared_rows, rows_ / 16))) return true;
     }
     return false;
   }
@@ -60,7 +61,7 @@ class Ascent {
   bool settle(std::size_t most) {
     const std::vector<std::uint32_t> changing = builder_.changing_rows();
     if (changing.empty() || changing.size() > most) return false;
-    builder_.meet_all(changing);
+    builder_.compare_with_all(changing);
     return note();
   }
 
@@ -74,7 +75,7 @@ class Ascent {
   const KnnGraphOptions& options_;
   const std::size_t rows_;
   const double entries_;
-  const double most_pairs_;
+  const double max_pairs_;
   RecallSample sample_;
   Builder builder_;
   std::vector<GraphRound> rounds_;
@@ -87,7 +88,7 @@ void check_arguments(const char* operation, const Context& context, const RowsVi
   check_rows(operation, context, rows, rows);
   require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, given rows on {}", operation,
           name(rows.place()));
-  require(rows.rows() <= most_entry_rows, "{}: rows must be at most {}, given {}", operation, most_entry_rows,
+  require(rows.rows() <= max_entry_rows, "{}: rows must be at most {}, given {}", operation, max_entry_rows,
           rows.rows());
   require(options.degree >= 1, "{}: the degree must be at least 1, given 0", operation);
   require(options.recall > 0 && options.recall <= 1, "{}: the recall must be above 0 and at most 1, given {}",
@@ -104,21 +105,21 @@ KnnGraph exact_graph(const Context& context, const RowsView& rows, const KnnGrap
       .report = {.method = GraphMethod::exact, .recall = all, .reached = true, .rounds = std::move(rounds)}};
 }
 
-KnnGraph ascend(const char* operation, const Context& context, const RowsView& rows,
-                const KnnGraphOptions& options, const Tuning& tuning, const FirstStep& first) {
+KnnGraph run_nn_descent(const char* operation, const Context& context, const RowsView& rows,
+                        const KnnGraphOptions& options, const Tuning& tuning, const FirstStep& first) {
   check_memory(operation, context, Builder::bytes(context, rows, options, tuning));
   std::vector<GraphRound> rounds;
   {
-    Ascent ascent(context, rows, options, tuning);
-    const bool reached = ascent.climb(tuning, first);
-    rounds = ascent.take_rounds();
+    NnDescent nn_descent(context, rows, options, tuning);
+    const bool reached = nn_descent.run(tuning, first);
+    rounds = nn_descent.take_rounds();
     if (reached || rows.rows() > tuning.last_resort_rows) {
       const Reservation reservation(*context.state().budget,
                                     rows.rows() * options.degree * (sizeof(Id) + sizeof(float)));
       const RecallEstimate recall = rounds.back().recall;
-      return {.neighbors = ascent.finish(),
+      return {.neighbors = nn_descent.finish(),
               .metric = options.metric,
-              .report = {.method = GraphMethod::descent,
+              .report = {.method = GraphMethod::nn_descent,
                          .recall = recall,
                          .reached = reached,
                          .rounds = std::move(rounds)}};

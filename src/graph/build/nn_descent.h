@@ -10,7 +10,7 @@
 
 namespace nearwise::graph {
 
-// Takes the place of the first cells: for lists that hold neighbours already.
+// Takes the place of the first partitions: for lists that hold neighbours already.
 using FirstStep = std::function<void(Builder&)>;
 
 // Rows on the host, not too many, and a recall and degree that can be. Throws in the name of `operation`.
@@ -21,9 +21,9 @@ void check_arguments(const char* operation, const Context& context, const RowsVi
 KnnGraph exact_graph(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
                      std::vector<GraphRound> rounds = {});
 
-// First step or cells, rounds of descent and other cells until the recall is there; exact search where nothing else gets
+// First step or partitions, rounds of descent and other partitions until the recall is there; exact search where nothing else gets
 // there.
-KnnGraph ascend(const char* operation, const Context& context, const RowsView& rows,
-                const KnnGraphOptions& options, const Tuning& tuning, const FirstStep& first = {});
+KnnGraph run_nn_descent(const char* operation, const Context& context, const RowsView& rows,
+                        const KnnGraphOptions& options, const Tuning& tuning, const FirstStep& first = {});
 
 }  // namespace nearwise::graph

@@ -7,7 +7,7 @@
 
 namespace nearwise::graph {
 
-enum class Draw : std::uint64_t { cell_rows, centroids, neighbors, recall };
+enum class Draw : std::uint64_t { partition_rows, centroids, neighbors, recall };
 
 // round: of descent, or the number of an attempt.
 inline Random random_stream(std::uint64_t seed, Draw draw, std::uint64_t round = 0) {

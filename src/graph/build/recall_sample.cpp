@@ -80,12 +80,13 @@ RecallEstimate RecallSample::estimate(
   return estimate_by_index([&](std::size_t index) { return neighbors(sample_.number(index)); });
 }
 
-RecallEstimate RecallSample::foresee(
-    const std::function<bool(std::uint32_t row, std::uint32_t other)>& met) const {
+RecallEstimate RecallSample::predict(
+    const std::function<bool(std::uint32_t row, std::uint32_t other)>& joined) const {
   return estimate_by_index([&](std::size_t index) {
     std::vector<Id> found;
-    std::ranges::copy_if(nearest(index), std::back_inserter(found),
-                         [&](Id id) { return met(sample_.number(index), static_cast<std::uint32_t>(id)); });
+    std::ranges::copy_if(nearest(index), std::back_inserter(found), [&](Id id) {
+      return joined(sample_.number(index), static_cast<std::uint32_t>(id));
+    });
     return found;
   });
 }

@@ -44,7 +44,7 @@ class RecallSample {
   // distances computed here, by their definition: a backend that is wrong about distances does not judge itself.
   RecallEstimate estimate(const std::function<std::vector<Id>(std::uint32_t row)>& neighbors) const;
   // The same of lists that are yet to be made, of rows that meet: met(row, other).
-  RecallEstimate foresee(const std::function<bool(std::uint32_t row, std::uint32_t other)>& met) const;
+  RecallEstimate predict(const std::function<bool(std::uint32_t row, std::uint32_t other)>& joined) const;
   // Of how many neighbours of each row of the sample there are.
   RecallEstimate estimate_of(std::span<const std::size_t> counts) const;
 

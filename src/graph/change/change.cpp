@@ -1,6 +1,6 @@
 // merge_knn_graphs and add_to_knn_graph: two sets of rows whose own neighbours are known get to know each other.
 //
-// Many rows on both sides meet in overlapping cells, those of one side only those of the other. Few rows on one side meet
+// Many rows on both sides meet in overlapping partitions, those of one side only those of the other. Few rows on one side meet
 // all rows: then everything that was exact stays so. The rest is a build's: descent, measured recall, exact search.
 #include <algorithm>
 #include <numeric>
@@ -24,7 +24,7 @@ struct Part {
   std::size_t first = 0;
 };
 
-void append_known(const Part& part, std::size_t row, std::vector<KnownNeighbor>& found) {
+void append_initial(const Part& part, std::size_t row, std::vector<InitialNeighbor>& found) {
   const auto ids = part.neighbors.ids.row(row - part.first);
   const auto distances = part.neighbors.distances.row(row - part.first);
   for (std::size_t i = 0; i < ids.size() && ids[i] != no_id; ++i)
@@ -42,17 +42,18 @@ std::vector<std::uint32_t> numbers(std::size_t first, std::size_t count) {
 Sides sides_of(const KnnGraph& left, const KnnGraph& right) {
   const std::size_t left_rows = left.rows();
   return {.left_rows = left_rows,
-          .known =
-              [&left, &right, left_rows](std::size_t row, std::vector<KnownNeighbor>& found) {
-                append_known(row < left_rows ? Part{left.neighbors, 0} : Part{right.neighbors, left_rows},
-                             row, found);
+          .initial =
+              [&left, &right, left_rows](std::size_t row, std::vector<InitialNeighbor>& found) {
+                append_initial(row < left_rows ? Part{left.neighbors, 0} : Part{right.neighbors, left_rows},
+                               row, found);
               },
           .exact = (left.rows() <= right.rows() ? right : left).report.method == GraphMethod::exact};
 }
 
-Way way_of(const RowsView& rows, const Sides& sides, const KnnGraphOptions& options, const Tuning& tuning) {
-  return choose_way(rows.rows(), std::min(sides.left_rows, rows.rows() - sides.left_rows), sides.exact,
-                    options, tuning);
+UpdateMethod method_of(const RowsView& rows, const Sides& sides, const KnnGraphOptions& options,
+                       const Tuning& tuning) {
+  return choose_update_method(rows.rows(), std::min(sides.left_rows, rows.rows() - sides.left_rows),
+                              sides.exact, options, tuning);
 }
 
 }  // namespace
@@ -61,15 +62,15 @@ KnnGraph merge_sides(const char* operation, const Context& context, const RowsVi
                      const KnnGraphOptions& options, const Tuning& tuning) {
   const std::size_t left_rows = sides.left_rows;
   const std::size_t right_rows = rows.rows() - left_rows;
-  const Way way = way_of(rows, sides, options, tuning);
-  if (way == Way::exact) return exact_graph(context, rows, options);
-  if (way == Way::meet) {
+  const UpdateMethod method = method_of(rows, sides, options, tuning);
+  if (method == UpdateMethod::exact) return exact_graph(context, rows, options);
+  if (method == UpdateMethod::compare) {
     const std::vector<std::uint32_t> few =
         left_rows <= right_rows ? numbers(0, left_rows) : numbers(left_rows, right_rows);
-    return meet_all(operation, context, rows, {sides.known, few, sides.exact}, options, tuning);
+    return compare_with_all(operation, context, rows, {sides.initial, few, sides.exact}, options, tuning);
   }
-  return ascend(operation, context, rows, options, tuning,
-                [&](Builder& builder) { builder.join_sides(left_rows, sides.known); });
+  return run_nn_descent(operation, context, rows, options, tuning,
+                        [&](Builder& builder) { builder.join_sides(left_rows, sides.initial); });
 }
 
 KnnGraph merge(const Context& context, const RowsView& rows, const KnnGraph& left, const KnnGraph& right,
@@ -88,7 +89,7 @@ KnnGraph merge(const Context& context, const RowsView& rows, const KnnGraph& lef
   context.state().cancel.check();
   check_finite(operation, context, rows);
   const Sides sides = sides_of(left, right);
-  check_memory(operation, context, bytes_of(way_of(rows, sides, all, tuning), context, rows, all, tuning));
+  check_memory(operation, context, bytes_of(method_of(rows, sides, all, tuning), context, rows, all, tuning));
   check_graph(operation, "the left graph", context, rows.slice(0, left.rows()), left);
   check_graph(operation, "the right graph", context, rows.slice(left.rows(), right.rows()), right);
   return merge_sides(operation, context, rows, sides, all, tuning);
@@ -107,20 +108,21 @@ KnnGraph add(const Context& context, const RowsView& rows, const KnnGraph& graph
   const std::size_t more = rows.rows() - graph.rows();
   const RowsView newcomers = rows.slice(graph.rows(), more);
   const bool known_exactly = graph.report.method == GraphMethod::exact;
-  const Way way = choose_way(rows.rows(), more, known_exactly, all, tuning);
+  const UpdateMethod method = choose_update_method(rows.rows(), more, known_exactly, all, tuning);
   const std::uint64_t other_bytes = more * all.degree * (sizeof(Id) + sizeof(float));
   check_memory(operation, context,
-               way != Way::cells ? bytes_of(way, context, rows, all, tuning)
-                                 : std::max(Builder::bytes(context, newcomers, all, building),
-                                            Builder::bytes(context, rows, all, tuning) + other_bytes));
+               method != UpdateMethod::partitions
+                   ? bytes_of(method, context, rows, all, tuning)
+                   : std::max(Builder::bytes(context, newcomers, all, building),
+                              Builder::bytes(context, rows, all, tuning) + other_bytes));
   check_graph(operation, "the graph", context, rows.slice(0, graph.rows()), graph);
-  if (way == Way::exact) return exact_graph(context, rows, all);
-  if (way == Way::meet) {
-    const KnownNeighbors known = [&](std::size_t row, std::vector<KnownNeighbor>& found) {
-      if (row < graph.rows()) append_known({graph.neighbors, 0}, row, found);
+  if (method == UpdateMethod::exact) return exact_graph(context, rows, all);
+  if (method == UpdateMethod::compare) {
+    const InitialNeighbors initial = [&](std::size_t row, std::vector<InitialNeighbor>& found) {
+      if (row < graph.rows()) append_initial({graph.neighbors, 0}, row, found);
     };
     const std::vector<std::uint32_t> few = numbers(graph.rows(), more);
-    return meet_all(operation, context, rows, {known, few, known_exactly}, all, tuning);
+    return compare_with_all(operation, context, rows, {initial, few, known_exactly}, all, tuning);
   }
   KnnGraphOptions silent = all;
   silent.on_round = {};
@@ -140,7 +142,7 @@ KnnGraph merge_knn_graphs(const Context& context, RowsView rows, const KnnGraph&
 KnnGraph add_to_knn_graph(const Context& context, RowsView rows, const KnnGraph& graph,
                           const KnnGraphChangeOptions& options) {
   return graph::add(context, rows, graph, options, graph::change_tuning(graph.degree(), options.recall),
-                    graph::usual_tuning(graph.degree(), options.recall));
+                    graph::default_tuning(graph.degree(), options.recall));
 }
 
 }  // namespace nearwise

@@ -9,7 +9,7 @@
 
 namespace nearwise::graph {
 
-// Of changes: rows come with neighbours, so that fewer cells do. Lists have as many entries as rows have neighbours.
+// Of changes: rows come with neighbours, so that fewer partitions do. Lists have as many entries as rows have neighbours.
 Tuning change_tuning(std::size_t degree, double recall);
 
 KnnGraph merge(const Context& context, const RowsView& rows, const KnnGraph& left, const KnnGraph& right,
@@ -17,8 +17,8 @@ KnnGraph merge(const Context& context, const RowsView& rows, const KnnGraph& lef
 // Two sets of rows, one behind the other, each of which knows its own neighbours.
 struct Sides {
   std::size_t left_rows = 0;
-  KnownNeighbors known;  // row numbers are those of both sets together
-  bool exact = false;    // what the larger set knows
+  InitialNeighbors initial;  // row numbers are those of both sets together
+  bool exact = false;        // what the larger set knows
 };
 // The graph of both; nothing is checked but the memory.
 KnnGraph merge_sides(const char* operation, const Context& context, const RowsView& rows, const Sides& sides,

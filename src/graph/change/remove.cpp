@@ -1,7 +1,7 @@
 // remove_from_knn_graph: rows that lost neighbours look for others.
 //
 // Few of them meet all rows. More meet the neighbours of their neighbours, those that are gone among them: who was near
-// a row that is gone is near to those that were near it. If they are more than an eighth of all rows, all meet in cells.
+// a row that is gone is near to those that were near it. If they are more than an eighth of all rows, all meet in partitions.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -21,9 +21,9 @@ namespace graph {
 namespace {
 
 constexpr const char* operation = "remove_from_knn_graph";
-// One in so many rows: more of them are better served by cells. SIFT, 1 million rows, 50,000 removed (380,000 bereft): asking the
+// One in so many rows: more of them are better served by partitions. SIFT, 1 million rows, 50,000 removed (380,000 bereft): asking the
 // neighbours of neighbours took, with the round of descent that it then needed, as long as a build.
-constexpr std::size_t most_bereft = 8;
+constexpr std::size_t max_affected = 8;
 constexpr std::uint32_t gone = std::numeric_limits<std::uint32_t>::max();
 
 // The rows that stay, one after the other, and their numbers before and after.
@@ -115,7 +115,7 @@ KnnGraph remove(const Context& context, const RowsView& rows, const KnnGraph& gr
   remaining.gather(rows);
   const RowsView left = remaining.view(rows);
 
-  const KnownNeighbors known = [&](std::size_t row, std::vector<KnownNeighbor>& found) {
+  const InitialNeighbors initial = [&](std::size_t row, std::vector<InitialNeighbor>& found) {
     const auto ids = graph.neighbors.ids.row(remaining.old_of(row));
     const auto distances = graph.neighbors.distances.row(remaining.old_of(row));
     for (std::size_t i = 0; i < ids.size() && ids[i] != no_id; ++i)
@@ -124,28 +124,29 @@ KnnGraph remove(const Context& context, const RowsView& rows, const KnnGraph& gr
   };
   Buffer<std::uint32_t> numbers(*context.state().budget, count);
   std::size_t bereft_count = 0;
-  std::vector<KnownNeighbor> found;
+  std::vector<InitialNeighbor> found;
   for (std::size_t row = 0; row < count; ++row) {
     found.clear();
-    known(row, found);
+    initial(row, found);
     if (found.size() < std::min(all.degree, count - 1))
       numbers[bereft_count++] = static_cast<std::uint32_t>(row);
   }
-  const std::span<const std::uint32_t> bereft = numbers.span().first(bereft_count);
+  const std::span<const std::uint32_t> affected = numbers.span().first(bereft_count);
   const bool known_exactly = graph.report.method == GraphMethod::exact;
-  switch (choose_way(count, bereft.size(), known_exactly, all, tuning)) {
-    case Way::exact: return exact_graph(context, left, all);
-    case Way::meet: return meet_all(operation, context, left, {known, bereft, known_exactly}, all, tuning);
-    case Way::cells: break;
+  switch (choose_update_method(count, affected.size(), known_exactly, all, tuning)) {
+    case UpdateMethod::exact: return exact_graph(context, left, all);
+    case UpdateMethod::compare:
+      return compare_with_all(operation, context, left, {initial, affected, known_exactly}, all, tuning);
+    case UpdateMethod::partitions: break;
   }
-  return ascend(operation, context, left, all, tuning, [&](Builder& builder) {
-    builder.begin(known);
+  return run_nn_descent(operation, context, left, all, tuning, [&](Builder& builder) {
+    builder.begin(initial);
     // Where many lost some, some lost several, and few of those whom they should ask are left.
-    if (bereft.size() > count / most_bereft) {
-      builder.join_cells(0);
+    if (affected.size() > count / max_affected) {
+      builder.join_partitions(0);
       return;
     }
-    builder.meet_candidates(bereft, [&](std::size_t row, std::vector<std::uint32_t>& candidates) {
+    builder.compare_candidates(affected, [&](std::size_t row, std::vector<std::uint32_t>& candidates) {
       append_candidates(graph.neighbors, remaining, row, candidates);
     });
     builder.fill_lists();

@@ -43,11 +43,11 @@ void check_row(const char* operation, const char* what, const Context& context, 
 // 6.8 s (0.962), 6 and 3000 5.6 s (0.970), 5 and 3000 5.7 s (0.960). To 0.99, beside 16.2 s (0.995), lists of 10: overlap 12 and
 // 4000 rows 10.4 s (0.997), 9 and 5000 8.1 s (0.995), 8 and 6000 13.1 s with a round of descent.
 Tuning change_tuning(std::size_t degree, double recall) {
-  Tuning tuning = usual_tuning(degree, recall);
+  Tuning tuning = default_tuning(degree, recall);
   // Lists that are full from the start reject nearly everything, and short ones are those that lost neighbours.
   tuning.list = degree;
   tuning.overlap = recall <= 0.97 ? 6 : 9;
-  tuning.cell_rows = recall <= 0.97 ? 3000 : 5000;
+  tuning.partition_rows = recall <= 0.97 ? 3000 : 5000;
   return tuning;
 }
 
@@ -65,33 +65,34 @@ void check_graph(const char* operation, const char* what, const Context& context
     check_row(operation, what, context, rows, graph, cluster::draw_from_part(random, rows.rows(), count, i));
 }
 
-Way choose_way(std::size_t rows, std::size_t concerned, bool known_exactly, const KnnGraphOptions& options,
-               const Tuning& tuning) {
+UpdateMethod choose_update_method(std::size_t rows, std::size_t concerned, bool known_exactly,
+                                  const KnnGraphOptions& options, const Tuning& tuning) {
   // Estimates, not measured: a change costs half of what a build does, and a row that meets all others eight times what it
   // costs in exact search.
   const bool is_small = rows <= tuning.exact_rows / 2;
-  if (rows <= options.degree + 1) return Way::exact;
-  Way way = Way::cells;
-  if (concerned <= tuning.meet_rows && (!is_small || concerned <= rows / 8))
-    way = Way::meet;
+  if (rows <= options.degree + 1) return UpdateMethod::exact;
+  UpdateMethod method = UpdateMethod::partitions;
+  if (concerned <= tuning.max_compared_rows && (!is_small || concerned <= rows / 8))
+    method = UpdateMethod::compare;
   else if (is_small)
-    return Way::exact;
-  if (options.recall == 1 && !(way == Way::meet && known_exactly)) return Way::exact;
-  return way;
+    return UpdateMethod::exact;
+  if (options.recall == 1 && !(method == UpdateMethod::compare && known_exactly)) return UpdateMethod::exact;
+  return method;
 }
 
-std::uint64_t bytes_of(Way way, const Context& context, const RowsView& rows, const KnnGraphOptions& options,
-                       const Tuning& tuning) {
-  return way == Way::exact ? 0 : Builder::bytes(context, rows, options, tuning);
+std::uint64_t bytes_of(UpdateMethod method, const Context& context, const RowsView& rows,
+                       const KnnGraphOptions& options, const Tuning& tuning) {
+  return method == UpdateMethod::exact ? 0 : Builder::bytes(context, rows, options, tuning);
 }
 
-KnnGraph meet_all(const char* operation, const Context& context, const RowsView& rows, const Meeting& meeting,
-                  const KnnGraphOptions& options, const Tuning& tuning) {
+KnnGraph compare_with_all(const char* operation, const Context& context, const RowsView& rows,
+                          const Comparison& comparison, const KnnGraphOptions& options,
+                          const Tuning& tuning) {
   const auto first = [&](Builder& builder) {
-    builder.begin(meeting.known);
-    builder.meet_all(meeting.rows);
+    builder.begin(comparison.initial);
+    builder.compare_with_all(comparison.rows);
   };
-  if (!meeting.exact) return ascend(operation, context, rows, options, tuning, first);
+  if (!comparison.exact) return run_nn_descent(operation, context, rows, options, tuning, first);
   check_memory(operation, context, Builder::bytes(context, rows, options, tuning));
   Builder builder(context, rows, options, tuning);
   first(builder);

@@ -13,9 +13,8 @@ void check_edges(std::string_view operation, const KnnGraph& graph) {
   require(distances.rows() == ids.rows() && distances.cols() == ids.cols(),
           "{}: ids and distances of one shape expected, given [{}, {}] and [{}, {}]", operation, ids.rows(),
           ids.cols(), distances.rows(), distances.cols());
-  constexpr std::size_t most_rows = std::numeric_limits<std::int32_t>::max();
-  require(ids.rows() <= most_rows, "{}: at most {} rows expected, given {}", operation, most_rows,
-          ids.rows());
+  constexpr std::size_t max_rows = std::numeric_limits<std::int32_t>::max();
+  require(ids.rows() <= max_rows, "{}: at most {} rows expected, given {}", operation, max_rows, ids.rows());
   const auto rows = static_cast<Id>(ids.rows());
   for (std::size_t row = 0; row < ids.rows(); ++row)
     for (std::size_t i = 0; i < ids.cols(); ++i) {

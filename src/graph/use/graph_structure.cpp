@@ -12,8 +12,8 @@
 namespace nearwise {
 namespace {
 
-// Groups of rows that edges with keys of at most `most` connect, if they have at least `least_rows` members.
-RowGroups groups_by_edges(const KnnGraph& graph, float most, std::size_t least_rows) {
+// Groups of rows that edges with keys of at most `most` connect, if they have at least `min_rows` members.
+RowGroups groups_by_edges(const KnnGraph& graph, float most, std::size_t min_rows) {
   graph::DisjointSets sets(graph.rows());
   graph::for_each_edge(graph, [&](std::uint32_t row, std::uint32_t neighbor, float key) {
     if (key <= most) sets.unite(row, neighbor);
@@ -25,7 +25,7 @@ RowGroups groups_by_edges(const KnnGraph& graph, float most, std::size_t least_r
     const std::uint32_t lowest = sets.lowest(row);
     if (lowest != row) {
       groups.labels[row] = groups.labels[lowest];
-    } else if (const auto members = static_cast<std::size_t>(groups.labels[row]); members >= least_rows) {
+    } else if (const auto members = static_cast<std::size_t>(groups.labels[row]); members >= min_rows) {
       groups.labels[row] = static_cast<Id>(groups.sizes.size());
       groups.sizes.push_back(members);
     } else {

@@ -103,7 +103,7 @@ TaskOutcome Plan::run_task(const Context& context, std::string_view task) const 
     if (error.code() != ErrorCode::not_found || Ledger(*state_).status(wanted) != Ledger::Status::done) throw;
   }
   // Others have recorded theirs meanwhile, and whoever is the last removes.
-  if (outcome != TaskOutcome::not_needed) Ledger(*state_).remove_passed(wanted);
+  if (outcome != TaskOutcome::not_needed) Ledger(*state_).remove_consumed(wanted);
   return outcome;
 }
 
@@ -128,7 +128,7 @@ void Plan::run(const Context& context,
     const Task& task = state_->tasks[i];
     const TaskOutcome outcome =
         run_in(ledger, context, task, i + 1 < state_->tasks.size() ? &state_->tasks[i + 1] : nullptr);
-    ledger.remove_passed(task);
+    ledger.remove_consumed(task);
     if (on_task) on_task(task.planned, outcome);
     if (!task.planned.if_needed) progress.add(weight(task));
   }

@@ -44,9 +44,9 @@ Ledger::Ledger(const Plan::State& state) : state_(state) {
   }
 }
 
-bool Ledger::is_known_needless(const Task& task) const {
+bool Ledger::is_known_unneeded(const Task& task) const {
   if (!task.needed) return false;
-  if (is_known_needless(find(task.decided_by))) return true;
+  if (is_known_unneeded(find(task.decided_by))) return true;
   if (!is_recorded(task.decided_by)) return false;
   try {
     return !task.needed();
@@ -67,7 +67,7 @@ std::uint64_t Ledger::inputs_of(const Task& task) const {
 }
 
 Ledger::Status Ledger::status(const Task& task) const {
-  if (is_known_needless(task)) return Status::not_needed;
+  if (is_known_unneeded(task)) return Status::not_needed;
   const auto found = records_.find(task.planned.name);
   if (found == records_.end() || found->second.inputs != inputs_of(task)) return Status::to_do;
   try {
@@ -76,25 +76,25 @@ Ledger::Status Ledger::status(const Task& task) const {
     // Lost or broken: it can be made again.
     if (error.code() != ErrorCode::not_found && error.code() != ErrorCode::corrupt) throw;
   }
-  return is_passed(task) ? Status::done : Status::to_do;
+  return is_consumed(task) ? Status::done : Status::to_do;
 }
 
 // Where one of its readers is to be done again, it is too, and so on back to what is there.
-bool Ledger::is_passed(const Task& task) const {
-  if (!task.passing) return false;
-  if (passed_.contains(&task)) return true;
+bool Ledger::is_consumed(const Task& task) const {
+  if (!task.is_temporary) return false;
+  if (consumed_.contains(&task)) return true;
   const std::span<const Task* const> readers = state_.graph->readers(task);
   if (readers.empty()) return false;
   for (const Task* reader : readers)
     if (status(*reader) != Status::done) return false;
-  passed_.insert(&task);
+  consumed_.insert(&task);
   return true;
 }
 
-void Ledger::remove_passed(const Task& task) const {
+void Ledger::remove_consumed(const Task& task) const {
   // What cannot be removed costs room, not data.
   const auto remove = [this](const Task& passed) {
-    if (is_passed(passed)) file_calls().unlink(passed.output.c_str());
+    if (is_consumed(passed)) file_calls().unlink(passed.output.c_str());
   };
   for (const std::string& name : task.planned.after) remove(find(name));
   remove(task);
@@ -102,7 +102,7 @@ void Ledger::remove_passed(const Task& task) const {
 
 void Ledger::require_inputs(const Task& task) const {
   for (const std::string& name : task.planned.after)
-    require(is_recorded(name) || is_known_needless(find(name)),
+    require(is_recorded(name) || is_known_unneeded(find(name)),
             "plan: '{}' comes after '{}', which has not run", task.planned.name, name);
 }
 
@@ -114,7 +114,7 @@ void Ledger::record(const Task& task) {
   // What was made of other bytes is not done.
   if (const auto before = records_.find(task.planned.name);
       before != records_.end() && before->second.output != record.output)
-    passed_.clear();
+    consumed_.clear();
   manifest.append(
       {{"task", task.planned.name}, {"inputs", to_text(record.inputs)}, {"output", to_text(record.output)}});
   records_.insert_or_assign(task.planned.name, record);

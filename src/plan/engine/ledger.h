@@ -25,7 +25,7 @@ class Ledger {
   void record(const Task& task);
   // Removes what nobody will read any more, now that this task is done: its inputs, and its output where others have read that
   // of another attempt at it.
-  void remove_passed(const Task& task) const;
+  void remove_consumed(const Task& task) const;
 
   const Task& find(std::string_view name) const { return state_.graph->find(name); }
 
@@ -36,16 +36,16 @@ class Ledger {
   };
 
   // Of what decides it nothing may be known yet.
-  bool is_known_needless(const Task& task) const;
+  bool is_known_unneeded(const Task& task) const;
   bool is_recorded(std::string_view name) const { return records_.contains(name); }
   // Whether all tasks are done that read the output of a passing one.
-  bool is_passed(const Task& task) const;
+  bool is_consumed(const Task& task) const;
   // One number for what it was, or would be, made of.
   std::uint64_t inputs_of(const Task& task) const;
 
   const Plan::State& state_;
   std::map<std::string, Record, std::less<>> records_;
-  mutable std::set<const Task*> passed_;  // those that are known to be
+  mutable std::set<const Task*> consumed_;  // those that are known to be
   bool begun_ = false;
 };
 

@@ -24,9 +24,9 @@ fs::path existing_folder(fs::path folder) {
 // The most that outputs take at a time, those beside the result, if tasks run in their order.
 std::uint64_t folder_bytes(const Plan::State& state) {
   std::map<std::string, std::size_t, std::less<>> readers;
-  std::map<std::string, const plan::Task*, std::less<>> passing;
+  std::map<std::string, const plan::Task*, std::less<>> temporary;
   for (const plan::Task& task : state.tasks) {
-    if (task.passing) passing.emplace(task.planned.name, &task);
+    if (task.is_temporary) temporary.emplace(task.planned.name, &task);
     for (const std::string& input : task.planned.after) ++readers[input];
   }
   std::uint64_t sum = 0;
@@ -36,7 +36,7 @@ std::uint64_t folder_bytes(const Plan::State& state) {
     sum += task.planned.written_bytes;
     most = std::max(most, sum);
     for (const std::string& input : task.planned.after)
-      if (const auto found = passing.find(input); --readers[input] == 0 && found != passing.end())
+      if (const auto found = temporary.find(input); --readers[input] == 0 && found != temporary.end())
         sum -= found->second->planned.written_bytes;
   }
   return most;
@@ -59,12 +59,14 @@ std::string_view name(TaskOutcome outcome) {
   return "not needed";
 }
 
-std::string_view name(GraphWay way) { return way == GraphWay::pairs ? "pairs" : "partitions"; }
+std::string_view name(GraphPlanMethod method) {
+  return method == GraphPlanMethod::pairs ? "pairs" : "partitions";
+}
 
-GraphWay parse_graph_way(std::string_view text) {
-  for (const GraphWay way : {GraphWay::partitions, GraphWay::pairs})
-    if (name(way) == text) return way;
-  fail(ErrorCode::invalid_argument, "way: expected one of partitions, pairs, given '{}'", text);
+GraphPlanMethod parse_graph_plan_method(std::string_view text) {
+  for (const GraphPlanMethod method : {GraphPlanMethod::partitions, GraphPlanMethod::pairs})
+    if (name(method) == text) return method;
+  fail(ErrorCode::invalid_argument, "method: expected one of partitions, pairs, given '{}'", text);
 }
 
 Plan::Plan(std::unique_ptr<State> state) : state_(std::move(state)) {

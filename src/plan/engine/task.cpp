@@ -8,10 +8,10 @@ namespace nearwise::plan {
 
 TaskGraph::TaskGraph(std::span<const Task> tasks) {
   for (const Task& task : tasks) tasks_.emplace(task.planned.name, &task);
-  if (std::ranges::none_of(tasks, &Task::passing)) return;
+  if (std::ranges::none_of(tasks, &Task::is_temporary)) return;
   for (const Task& task : tasks)
     for (const std::string& input : task.planned.after)
-      if (const Task& read = find(input); read.passing) readers_[&read].push_back(&task);
+      if (const Task& read = find(input); read.is_temporary) readers_[&read].push_back(&task);
 }
 
 const Task& TaskGraph::find(std::string_view name) const {

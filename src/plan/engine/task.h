@@ -23,7 +23,7 @@ struct Task {
   std::function<bool()> needed = {};
   std::string decided_by = {};
   // Its output is removed when all tasks that come after it, of which there are some, are done.
-  bool passing = false;
+  bool is_temporary = false;
   // Asks the system for what the work will read of the input, so that it is there when the work begins. Ends soon after it is
   // asked to stop.
   std::function<void(const std::stop_token&)> read_ahead = {};

@@ -1,4 +1,4 @@
-// build: the members of a group's cells meet, and then, where cells alone are not enough for the recall, the neighbours of
+// build: the members of a group's partitions meet, and then, where partitions alone are not enough for the recall, the neighbours of
 // their neighbours until a sample of them shows it; batch by batch. What is written may be of rows that are in several batches
 // and groups: merge takes the best.
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include "io/container/container_writer.h"
 #include "plan/graph/group_rows.h"
 #include "plan/graph/write_rows.h"
-#include "plan/partition/trained_cells.h"
+#include "plan/partition/trained_partitions.h"
 #include "plan/tasks/graph_work.h"
 
 namespace nearwise::plan {
@@ -21,8 +21,8 @@ namespace {
 constexpr double share_left_to_groups = 0.7;
 
 // Rounds of descent while they bring something and the recall is not there.
-void ascend(const Context& context, const RowsView& rows, const GraphWork& work, std::size_t nearest_rows,
-            graph::Builder& builder) {
+void run_nn_descent(const Context& context, const RowsView& rows, const GraphWork& work,
+                    std::size_t nearest_rows, graph::Builder& builder) {
   if (nearest_rows == 0 || rows.rows() < 2) return;
   const graph::Tuning& tuning = work.shape.tuning;
   const double target = 1 - share_left_to_groups * (1 - work.options.recall);
@@ -66,7 +66,7 @@ void write(const Context& context, ContainerWriter& writer, std::size_t batch, c
 
 void build_group(const Context& context, const GraphWork& work, std::size_t pass, std::size_t group) {
   const KnnGraphOptions options = work.graph_options();
-  const bool is_enough = TrainedCells(work, pass).is_enough;
+  const bool is_enough = TrainedPartitions(work, pass).is_enough;
   GroupRows batches(context, work, pass, group);
   ContainerWriter writer(work.file_of(build_name(pass, group)), "graph_group");
   std::size_t count = 0;
@@ -78,7 +78,7 @@ void build_group(const Context& context, const GraphWork& work, std::size_t pass
                              rows.rows() * options.degree * (sizeof(Id) + sizeof(float)));
     graph::Builder builder(context, rows, options, work.shape.tuning);
     builder.join(batches.pieces());
-    if (!is_enough) ascend(context, rows, work, batches.nearest_rows(), builder);
+    if (!is_enough) run_nn_descent(context, rows, work, batches.nearest_rows(), builder);
     write(context, writer, count, batches, builder.finish());
   }
   writer.write_metadata({{"batches", count}});

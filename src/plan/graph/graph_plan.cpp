@@ -29,7 +29,7 @@ void check(const Context& context, const RowsView& rows, const GraphPlanOptions&
   require(context.memory_limit() != 0,
           "plan_graph: a context with a memory limit expected, given one without");
   require(rows.rows() >= 1, "plan_graph: at least 1 row expected, given 0");
-  require(rows.rows() <= most_entry_rows, "plan_graph: rows must be at most {}, given {}", most_entry_rows,
+  require(rows.rows() <= max_entry_rows, "plan_graph: rows must be at most {}, given {}", max_entry_rows,
           rows.rows());
   require(options.degree >= 1, "plan_graph: the degree must be at least 1, given 0");
   require(options.recall > 0 && options.recall < 1,
@@ -52,14 +52,14 @@ void add_pass(GraphTasks& tasks, const Context& context, const GraphWork& work, 
   before.emplace_back(sample_name);
   tasks.add(train_name(pass), std::move(before), train_memory(context, shape, work.options),
             cost_of_train(shape, costs, degree),
-            [pass](const Context& own, const GraphWork& of) { train_cells(own, of, pass); });
+            [pass](const Context& own, const GraphWork& of) { train_partitions(own, of, pass); });
   for (std::size_t block = 0; block < shape.blocks; ++block) {
     // Where there are groups it has vectors, too: room that is not needed any more when all are built.
     tasks
         .add(assign_name(pass, block), {train_name(pass)}, assign_memory(shape),
              cost_of_assign(shape, costs, block),
              [pass, block](const Context& own, const GraphWork& of) { assign_block(own, of, pass, block); })
-        .passing = shape.groups > 1;
+        .is_temporary = shape.groups > 1;
   }
   auto assigned = names(shape.blocks, [&](std::size_t block) { return assign_name(pass, block); });
   assigned.push_back(train_name(pass));
@@ -124,14 +124,14 @@ Plan plan_of(const Context& context, const GraphWork& given) {
       {"type", name(shape.type)}, {"checksum", fmt::format("{:016x}", input_checksum(work->files.vectors))},
       {"degree", options.degree}, {"metric", name(options.metric)},
       {"recall", options.recall}, {"memory_limit", context.memory_limit()},
-      {"seed", context.seed()},   {"way", name(options.way)}};
+      {"seed", context.seed()},   {"method", name(options.method)}};
   const GraphCosts costs = measure_costs(context, work->open().rows(), options.metric);
   GraphTasks tasks(*state, work);
   tasks.add(sample_name, {}, sample_memory(shape, options), cost_of_sample(shape, costs, options.degree),
             take_sample);
   std::vector<std::string> measured;
   for (std::size_t pass = 0; pass < work->passes(); ++pass) {
-    if (options.way == GraphWay::pairs)
+    if (options.method == GraphPlanMethod::pairs)
       add_pairs(tasks, context, *work, costs);
     else
       add_pass(tasks, context, *work, costs, pass);
@@ -149,7 +149,7 @@ Plan plan_graph(const Context& context, const PlanFiles& files, const GraphPlanO
   require(!files.work.empty() && !files.output.empty(), "plan_graph: a work folder and an output expected");
   const VectorFile file = VectorFile::open(files.vectors);
   plan::check(context, file.rows(), options);
-  const auto shape = options.way == GraphWay::pairs ? plan::shape_of_pairs : plan::shape_of;
+  const auto shape = options.method == GraphPlanMethod::pairs ? plan::shape_of_pairs : plan::shape_of;
   return plan::plan_of(context,
                        {.files = files, .options = options, .shape = shape(context, file.rows(), options)});
 }

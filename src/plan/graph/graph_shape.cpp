@@ -5,27 +5,27 @@
 #include "cluster/training.h"
 #include "core/check.h"
 #include "core/checked.h"
-#include "graph/build/cells.h"
+#include "graph/build/partitions.h"
 #include "graph/build/row_sample.h"
 #include "ops/memory_limit.h"
 #include "plan/graph/write_rows.h"
-#include "plan/partition/cell_search.h"
+#include "plan/partition/partition_search.h"
 #include "plan/tasks/graph_work.h"
 
 namespace nearwise::plan {
 namespace {
 
-// Of the largest cells that are tried, where every row is in one: there are larger ones, and hardly any may have to be cut.
-constexpr std::size_t most_mean_rows = graph::most_cell_rows / 8;
-// Groups that a row's cells lie in, on average, at the most: decides how many groups are planned. Where it is less some stay
+// Of the largest partitions that are tried, where every row is in one: there are larger ones, and hardly any may have to be cut.
+constexpr std::size_t max_mean_rows = graph::max_partition_rows / 8;
+// Groups that a row's partitions lie in, on average, at the most: decides how many groups are planned. Where it is less some stay
 // empty, where it is more batches are cut.
-constexpr double most_copies = 4;
-constexpr std::size_t least_block_rows = 1024;
+constexpr double max_copies = 4;
+constexpr std::size_t min_block_rows = 1024;
 // A task of fewer rows takes hundredths of a second: less than a cluster needs to begin it.
 constexpr std::size_t few_block_rows = std::size_t{1} << 16;
-constexpr std::size_t most_block_rows = std::size_t{1} << 20;
-constexpr std::size_t usual_blocks = 8;
-constexpr std::size_t most_measured_rows = 10'000;
+constexpr std::size_t max_block_rows = std::size_t{1} << 20;
+constexpr std::size_t default_blocks = 8;
+constexpr std::size_t max_measured_rows = 10'000;
 
 // Of a group: which rows it has, and how many of them come before 64 of all.
 std::uint64_t bits_of_rows(const GraphShape& shape) {
@@ -36,7 +36,7 @@ std::uint64_t batch_memory(const Context& context, const GraphShape& shape, cons
                            std::size_t rows) {
   const KnnGraphOptions graph = {
       .degree = options.degree, .metric = options.metric, .recall = options.recall};
-  // The rows, their numbers, their cells' members, and bits for every row of the file.
+  // The rows, their numbers, their partitions' members, and bits for every row of the file.
   return rows * (shape.row_bytes() + sizeof(std::uint64_t) + 2 * shape.overlap * sizeof(std::uint32_t)) +
          bits_of_rows(shape) + writing_bytes +
          graph::Builder::bytes(context, shaped(shape, rows), graph, shape.tuning);
@@ -56,13 +56,14 @@ std::size_t batch_by_limit(const GraphShape& shape, const GraphPlanOptions& opti
   return limit <= fixed ? 0 : (limit - fixed) / of_row;
 }
 
-std::uint64_t cell_search_memory(const GraphShape& shape, std::size_t rows) {
+std::uint64_t partition_search_memory(const GraphShape& shape, std::size_t rows) {
   const RowsView searched = shaped(shape, rows);
-  const std::size_t compared = std::min(shape.cells, shape.compared_cells);
+  const std::size_t compared = std::min(shape.partitions, shape.compared_partitions);
   const std::uint64_t search =
-      std::max(CellSearch::bytes(searched, compared, false, shape.overlap),
-               CellSearch::bytes(searched, shape.cells, shape.has_regions(shape.cells), shape.overlap));
-  return shape.cells * shape.dim * sizeof(float) + search;
+      std::max(PartitionSearch::bytes(searched, compared, false, shape.overlap),
+               PartitionSearch::bytes(searched, shape.partitions,
+                                      shape.has_super_partitions(shape.partitions), shape.overlap));
+  return shape.partitions * shape.dim * sizeof(float) + search;
 }
 
 }  // namespace
@@ -75,33 +76,38 @@ std::uint64_t sample_memory(const GraphShape& shape, const GraphPlanOptions& opt
 std::uint64_t train_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options) {
   const RowsView sample = shaped(shape, shape.sampled_rows);
   // In two levels: the second has the rows of one part beside those of all, at most.
-  const auto first_level = std::max(std::min(shape.cells, GraphShape::flat_cells),
-                                    static_cast<std::size_t>(std::sqrt(static_cast<double>(shape.cells))));
+  const auto first_level =
+      std::max(std::min(shape.partitions, GraphShape::flat_partitions),
+               static_cast<std::size_t>(std::sqrt(static_cast<double>(shape.partitions))));
   const std::uint64_t training =
       graph::RowSample::bytes(sample, shape.sampled_rows) +
-      cluster::training_bytes(context, sample, first_level, {.metric = metric_of_cells(options.metric)});
-  const std::size_t foreseen =
-      std::min(GraphShape::foreseen_rows(options.degree), shape.measured_rows) * (options.degree + 1);
-  const std::size_t weighed = std::min(shape.sampled_rows, GraphShape::weighed_rows);
+      cluster::training_bytes(context, sample, first_level, {.metric = partition_metric(options.metric)});
+  const std::size_t predicted =
+      std::min(GraphShape::predicted_rows(options.degree), shape.measured_rows) * (options.degree + 1);
+  const std::size_t size_sample = std::min(shape.sampled_rows, GraphShape::size_sample_rows);
   // What every reach would do for each neighbour of the sample, and a number for each of its rows.
-  const std::uint64_t foresight =
-      CellRule::reaches * shape.measured_rows * (options.degree + sizeof(std::size_t));
+  const std::uint64_t prediction =
+      OverlapRule::reaches * shape.measured_rows * (options.degree + sizeof(std::size_t));
   const std::uint64_t choosing =
-      measure_memory(shape, options) + foresight +
-      std::max(foreseen, weighed) * (shape.row_bytes() + shape.overlap * (sizeof(Id) + sizeof(float)));
-  const std::uint64_t regions =
-      shape.has_regions(shape.cells) ? Regions::bytes(context, shape.cells, shape.dim, shape.overlap) : 0;
+      measure_memory(shape, options) + prediction +
+      std::max(predicted, size_sample) * (shape.row_bytes() + shape.overlap * (sizeof(Id) + sizeof(float)));
+  const std::uint64_t super_partitions =
+      shape.has_super_partitions(shape.partitions)
+          ? SuperPartitions::bytes(context, shape.partitions, shape.dim, shape.overlap)
+          : 0;
   // The best so far is there beside those that are tried, and the rows that weigh them.
-  const std::uint64_t best = shape.cells * shape.dim * sizeof(float) +
-                             weighed * (shape.row_bytes() + shape.overlap * sizeof(std::uint32_t));
+  const std::uint64_t best = shape.partitions * shape.dim * sizeof(float) +
+                             size_sample * (shape.row_bytes() + shape.overlap * sizeof(std::uint32_t));
   return graph::RowSample::bytes(sample, shape.sampled_rows) + best +
-         shape.cells * shape.dim * sizeof(float) +
-         std::max({training, regions, choosing + cell_search_memory(shape, std::max(foreseen, weighed))});
+         shape.partitions * shape.dim * sizeof(float) +
+         std::max({training, super_partitions,
+                   choosing + partition_search_memory(shape, std::max(predicted, size_sample))});
 }
 
 std::uint64_t assign_memory(const GraphShape& shape) {
-  return 4 * shape.block_rows * shape.overlap * sizeof(std::uint32_t) + shape.cells * sizeof(std::uint64_t) +
-         cell_search_memory(shape, std::min(GraphShape::tile_rows, shape.block_rows));
+  return 4 * shape.block_rows * shape.overlap * sizeof(std::uint32_t) +
+         shape.partitions * sizeof(std::uint64_t) +
+         partition_search_memory(shape, std::min(GraphShape::tile_rows, shape.block_rows));
 }
 
 std::uint64_t build_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options) {
@@ -118,7 +124,7 @@ std::uint64_t measure_memory(const GraphShape& shape, const GraphPlanOptions& op
 }
 
 std::size_t measured_rows_of(std::size_t rows) {
-  return std::min(rows, std::clamp<std::size_t>(rows / 20, 1000, most_measured_rows));
+  return std::min(rows, std::clamp<std::size_t>(rows / 20, 1000, max_measured_rows));
 }
 
 GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
@@ -126,27 +132,30 @@ GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPla
   shape.rows = rows.rows();
   shape.dim = rows.dim();
   shape.type = rows.type();
-  shape.tuning = graph::usual_tuning(options.degree, options.recall);
+  shape.tuning = graph::default_tuning(options.degree, options.recall);
   shape.tuning.measured = std::min<std::size_t>(1000, shape.rows);
-  shape.cells = std::max<std::size_t>(1, shape.rows * shape.tuning.overlap / shape.tuning.cell_rows);
-  shape.overlap = std::min(shape.tuning.overlap, shape.cells);
-  shape.least_cells = shape.cells;
-  while (shape.least_cells / 2 >= 4 * shape.overlap && shape.rows / (shape.least_cells / 2) <= most_mean_rows)
-    shape.least_cells /= 2;
+  shape.partitions =
+      std::max<std::size_t>(1, shape.rows * shape.tuning.overlap / shape.tuning.partition_rows);
+  shape.overlap = std::min(shape.tuning.overlap, shape.partitions);
+  shape.min_partitions = shape.partitions;
+  while (shape.min_partitions / 2 >= 4 * shape.overlap &&
+         shape.rows / (shape.min_partitions / 2) <= max_mean_rows)
+    shape.min_partitions /= 2;
   shape.measured_rows = measured_rows_of(shape.rows);
 
   const auto limit = static_cast<std::uint64_t>(share_of_limit * static_cast<double>(context.memory_limit()));
   // Fewer where they would take more than a sixth of the limit.
   const std::size_t affordable = limit / 6 / std::max<std::size_t>(1, shape.row_bytes());
   shape.sampled_rows = std::min(
-      shape.rows, std::max(shape.cells, std::min(shape.cells * GraphShape::rows_per_cell, affordable)));
-  shape.block_rows = std::clamp(divide_up(shape.rows, usual_blocks), few_block_rows, most_block_rows);
+      shape.rows,
+      std::max(shape.partitions, std::min(shape.partitions * GraphShape::rows_per_partition, affordable)));
+  shape.block_rows = std::clamp(divide_up(shape.rows, default_blocks), few_block_rows, max_block_rows);
   shape.block_rows = std::min(shape.block_rows, shape.rows);
-  while (assign_memory(shape) > limit && shape.block_rows / 2 >= least_block_rows) shape.block_rows /= 2;
+  while (assign_memory(shape) > limit && shape.block_rows / 2 >= min_block_rows) shape.block_rows /= 2;
   shape.blocks = divide_up(shape.rows, shape.block_rows);
 
   shape.tuning.overlap = 0;
-  shape.batch_rows = std::max(2 * graph::most_cell_rows, batch_by_limit(shape, options, limit));
+  shape.batch_rows = std::max(2 * graph::max_partition_rows, batch_by_limit(shape, options, limit));
   const std::uint64_t least =
       std::max({sample_memory(shape, options), train_memory(context, shape, options), assign_memory(shape),
                 merge_memory(shape, options), build_memory(context, shape, options)});
@@ -156,8 +165,8 @@ GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPla
          static_cast<std::uint64_t>(std::ceil(static_cast<double>(least) / share_of_limit)));
   if (shape.rows > shape.batch_rows)
     shape.groups = std::min(
-        shape.cells, static_cast<std::size_t>(std::ceil(most_copies * static_cast<double>(shape.rows) /
-                                                        (0.9 * static_cast<double>(shape.batch_rows)))));
+        shape.partitions, static_cast<std::size_t>(std::ceil(max_copies * static_cast<double>(shape.rows) /
+                                                             (0.9 * static_cast<double>(shape.batch_rows)))));
   return shape;
 }
 

@@ -8,7 +8,7 @@
 #include "backend/context_state.h"
 #include "core/check.h"
 #include "core/checked.h"
-#include "graph/build/cells.h"
+#include "graph/build/partitions.h"
 #include "io/files/read_ahead.h"
 #include "plan/graph/group_vectors.h"
 #include "plan/tasks/gather_rows.h"
@@ -43,7 +43,7 @@ void ask_for_group(const GraphWork& work, std::size_t pass, std::size_t group, c
       ask_for(reader.unverified_bytes(section).data() + begin * row_bytes, (end - begin) * row_bytes, stop);
     };
     ask("rows", "group_ends");
-    ask("cells", "group_ends");
+    ask("partitions", "group_ends");
     if (work.shape.groups == 1) continue;
     ask("vector_rows", "vector_ends");
     ask("vectors", "vector_ends");
@@ -54,7 +54,7 @@ GroupRows::GroupRows(const Context& context, const GraphWork& work, std::size_t 
     : context_(context),
       work_(work),
       group_(group),
-      most_rows_(std::min(work.shape.batch_rows, work.shape.rows)) {
+      max_rows_(std::min(work.shape.batch_rows, work.shape.rows)) {
   std::uint64_t members = 0;
   for (std::size_t block = 0; block < work.shape.blocks; ++block) {
     ContainerReader reader = ContainerReader::open(work.file_of(assign_name(pass, block)));
@@ -65,38 +65,38 @@ GroupRows::GroupRows(const Context& context, const GraphWork& work, std::size_t 
     // Of the sections no more is read, and verified, than the group's part: all groups look at all blocks.
     const std::uint64_t all = reader.section("rows").info().rows;
     if (begin > end || end > all || all > work.shape.rows_of(block) * work.shape.overlap ||
-        reader.section("cells").info().rows != all)
+        reader.section("partitions").info().rows != all)
       fail(ErrorCode::corrupt, "{}: rows {} to {} of {} expected in group {}", reader.source(), begin, end,
            all, group);
     const std::uint64_t count = end - begin;
     const auto rows = reader.section("rows").rows<std::uint32_t>(begin, count);
-    const auto cells = reader.section("cells").rows<std::uint32_t>(begin, count);
-    parts_.push_back({std::move(reader), {rows.data(), count}, {cells.data(), count}});
+    const auto partitions = reader.section("partitions").rows<std::uint32_t>(begin, count);
+    parts_.push_back({std::move(reader), {rows.data(), count}, {partitions.data(), count}});
     check_order(parts_.back(), work.shape.first_row(block), work.shape.rows_of(block));
     members += count;
   }
   MemoryBudget& budget = *context.state().budget;
-  const std::size_t most_members = std::min<std::uint64_t>(members, most_rows_ * work.shape.overlap);
-  const std::size_t rows = std::min<std::uint64_t>(members, most_rows_);
+  const std::size_t max_members = std::min<std::uint64_t>(members, max_rows_ * work.shape.overlap);
+  const std::size_t rows = std::min<std::uint64_t>(members, max_rows_);
   seen_ = Buffer<std::uint64_t>(budget, work.shape.rows / 64 + 1);
   rows_ = Buffer<std::uint32_t>(budget, rows);
   by_row_ = Buffer<std::uint32_t>(budget, rows);
-  members_ = Buffer<std::uint32_t>(budget, most_members);
+  members_ = Buffer<std::uint32_t>(budget, max_members);
   before_ = Buffer<std::uint32_t>(budget, seen_.size());
   std::ranges::fill(seen_.span(), std::uint64_t{0});
   read_piece();
 }
 
-// Rows of the block, by cell and in each by number: then none is there twice.
+// Rows of the block, by partition and in each by number: then none is there twice.
 void GroupRows::check_order(const Part& part, std::size_t first_row, std::size_t rows) {
   for (std::size_t i = 0; i < part.rows.size(); ++i) {
     if (part.rows[i] < first_row || part.rows[i] - first_row >= rows)
       fail(ErrorCode::corrupt, "{}: {} is no row of the block", part.reader.source(), part.rows[i]);
     const auto at = [&](std::size_t place) {
-      return std::pair(part.cells[place] & ~nearest_cell, part.rows[place]);
+      return std::pair(part.partitions[place] & ~nearest_partition, part.rows[place]);
     };
     if (i != 0 && at(i - 1) >= at(i))
-      fail(ErrorCode::corrupt, "{}: row {} is not in the order of cells and rows", part.reader.source(),
+      fail(ErrorCode::corrupt, "{}: row {} is not in the order of partitions and rows", part.reader.source(),
            part.rows[i]);
   }
 }
@@ -104,40 +104,43 @@ void GroupRows::check_order(const Part& part, std::size_t first_row, std::size_t
 void GroupRows::read_piece() {
   piece_.clear();
   piece_is_nearest_.clear();
-  std::uint32_t cell = no_row;
+  std::uint32_t partition = no_row;
   for (const Part& part : parts_)
-    if (part.next < part.cells.size()) cell = std::min(cell, part.cells[part.next] & ~nearest_cell);
+    if (part.next < part.partitions.size())
+      partition = std::min(partition, part.partitions[part.next] & ~nearest_partition);
   for (Part& part : parts_)
-    for (; part.next < part.cells.size() && (part.cells[part.next] & ~nearest_cell) == cell; ++part.next) {
-      if (piece_.size() == graph::most_cell_rows) return;
+    for (;
+         part.next < part.partitions.size() && (part.partitions[part.next] & ~nearest_partition) == partition;
+         ++part.next) {
+      if (piece_.size() == graph::max_partition_rows) return;
       piece_.push_back(part.rows[part.next]);
-      piece_is_nearest_.push_back((part.cells[part.next] & nearest_cell) != 0);
+      piece_is_nearest_.push_back((part.partitions[part.next] & nearest_partition) != 0);
     }
 }
 
 bool GroupRows::take_piece() {
-  const auto news = static_cast<std::size_t>(
+  const auto new_rows = static_cast<std::size_t>(
       std::ranges::count_if(piece_, [&](std::uint32_t row) { return !test(seen_.span(), row); }));
-  if (piece_.empty() || count_ + news > most_rows_) return false;
+  if (piece_.empty() || count_ + new_rows > max_rows_) return false;
   const std::uint64_t begin = ends_.empty() ? 0 : ends_.back();
   if (piece_.size() > members_.size() - begin)
-    fail(ErrorCode::corrupt, "{}: rows of group {} in more than {} cells", parts_.front().reader.source(),
-         group_, work_.shape.overlap);
+    fail(ErrorCode::corrupt, "{}: rows of group {} in more than {} partitions",
+         parts_.front().reader.source(), group_, work_.shape.overlap);
   for (std::size_t i = 0; i < piece_.size(); ++i) {
     set(seen_.span(), piece_[i]);
     members_[begin + i] = piece_[i];
     is_nearest_.push_back(piece_is_nearest_[i]);
   }
-  count_ += news;
+  count_ += new_rows;
   ends_.push_back(begin + piece_.size());
-  fresh_.push_back(static_cast<std::uint32_t>(piece_.size()));
+  new_counts_.push_back(static_cast<std::uint32_t>(piece_.size()));
   return true;
 }
 
 bool GroupRows::next() {
   count_ = 0;
   ends_.clear();
-  fresh_.clear();
+  new_counts_.clear();
   is_nearest_.clear();
   while (take_piece()) read_piece();
   if (count_ == 0) return false;

@@ -38,7 +38,7 @@ class MergingBlock {
                          distances_.span().subspan(row * degree, degree));
   }
 
-  void merge(const FoundRows& found, const MergedBlock* before) {
+  void merge(const PartialNeighbors& found, const MergedBlock* before) {
     context_.state().threads->for_each(divide_up(rows_, task_rows), [&](std::size_t task) {
       context_.state().cancel.check();
       std::vector<NeighborEntry> entries;
@@ -53,7 +53,7 @@ class MergingBlock {
     });
   }
 
-  // Rows that met too few others, in cells of almost nobody, meet all.
+  // Rows that met too few others, in partitions of almost nobody, meet all.
   void complete() {
     const std::size_t degree = work_.options.degree;
     const std::size_t full = std::min(degree, work_.shape.rows - 1);
@@ -113,7 +113,7 @@ class MergingBlock {
 
 void merge_block(const Context& context, const GraphWork& work, std::size_t pass, std::size_t block) {
   MergingBlock merging(context, work, block);
-  const FoundRows found(work, pass, work.shape.first_row(block), work.shape.rows_of(block));
+  const PartialNeighbors found(work, pass, work.shape.first_row(block), work.shape.rows_of(block));
   std::optional<MergedBlock> before;
   if (pass != 0) before.emplace(work, block, merge_name(pass - 1, block));
   merging.merge(found, before ? &*before : nullptr);

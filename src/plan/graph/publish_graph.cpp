@@ -44,7 +44,7 @@ void write_ids(ContainerWriter& writer, const MatrixView<const std::uint32_t>& i
 
 // All vectors' best neighbours after a pass, in blocks or shards.
 std::vector<MergedBlock> all_neighbors(const GraphWork& work, std::size_t pass) {
-  return work.options.way == GraphWay::pairs ? paired_shards(work) : merged_blocks(work, pass);
+  return work.options.method == GraphPlanMethod::pairs ? paired_shards(work) : merged_blocks(work, pass);
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ bool reached(const GraphWork& work, std::size_t pass) {
 }
 
 void publish_graph(const Context& context, const GraphWork& work) {
-  GraphReport report = {.method = GraphMethod::descent, .recall = {}, .reached = false, .rounds = {}};
+  GraphReport report = {.method = GraphMethod::nn_descent, .recall = {}, .reached = false, .rounds = {}};
   for (std::size_t pass = 0; pass < work.passes() && !report.reached; ++pass) {
     report.rounds.push_back(measured_round(work, pass));
     report.recall = report.rounds.back().recall;

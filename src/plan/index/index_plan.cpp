@@ -36,7 +36,7 @@ void check(const Context& context, const PlanFiles& files, const RowsView& rows)
   require(context.memory_limit() != 0,
           "plan_index: a context with a memory limit expected, given one without");
   require(rows.rows() >= 1, "plan_index: at least 1 row expected, given 0");
-  require(rows.rows() <= most_shard_rows, "plan_index: rows must be at most {}, given {}", most_shard_rows,
+  require(rows.rows() <= max_shard_rows, "plan_index: rows must be at most {}, given {}", max_shard_rows,
           rows.rows());
 }
 

@@ -25,8 +25,8 @@ constexpr std::size_t rows_per_codeword = 256;
 // For what a search needs beside its operands to be worth its while, and small things.
 constexpr std::uint64_t working_bytes = std::uint64_t{16} << 20;
 // Rows of a block: fewer are not worth a file, and more not what a stop may cost.
-constexpr std::size_t least_block_rows = 4096;
-constexpr std::size_t most_block_rows = 4'000'000;
+constexpr std::size_t min_block_rows = 4096;
+constexpr std::size_t max_block_rows = 4'000'000;
 
 IndexShape index_shape(const IvfPqOptions& options, const RowsView&) {
   return {options.metric, options.lists, options.code_bytes, options.bits};
@@ -66,7 +66,7 @@ std::uint64_t training_bytes(const Context& context, const RowsView& rows, const
   return shape.lists * rows.dim() * sizeof(float) + std::max(of_lists, of_codes) + working_bytes;
 }
 
-// Of a row that is added: its list, its code on the way and in the list, its id, given and in the list.
+// Of a row that is added: its list, its code on the method and in the list, its id, given and in the list.
 std::uint64_t bytes_of_added_row(const IndexShape& shape) {
   return sizeof(std::uint32_t) + 2 * shape.code_bytes + 2 * sizeof(Id);
 }
@@ -119,10 +119,10 @@ std::size_t block_rows(const Context& context, const RowsView& rows, const Index
   const std::uint64_t fixed =
       shape.lists * rows.dim() * sizeof(float) + batch_bytes(rows.dim(), shape.code_bytes) + working_bytes;
   const std::uint64_t row = bytes_of_added_row(shape);
-  check_memory("plan_index", context, fixed + least_block_rows * row);
+  check_memory("plan_index", context, fixed + min_block_rows * row);
   const std::uint64_t fitting = (context.memory_limit() - fixed) / 2 / row;
   return std::min<std::uint64_t>(rows.rows(),
-                                 std::clamp<std::uint64_t>(fitting, least_block_rows, most_block_rows));
+                                 std::clamp<std::uint64_t>(fitting, min_block_rows, max_block_rows));
 }
 
 }  // namespace nearwise::plan

@@ -48,7 +48,7 @@ Neighbors find(const Context& context, const Pair& pair, const RowsView& rows) {
   const MergedBlock left(work, pair.shards.left, build_shard_name(pair.shards.left));
   const MergedBlock right(work, pair.shards.right, build_shard_name(pair.shards.right));
   const std::size_t left_rows = pair.left_rows();
-  const auto known = [&](std::size_t row, std::vector<graph::KnownNeighbor>& found) {
+  const auto initial = [&](std::size_t row, std::vector<graph::InitialNeighbor>& found) {
     const bool is_left = row < left_rows;
     const MergedBlock& own = is_left ? left : right;
     const std::size_t place = is_left ? row : row - left_rows;
@@ -63,7 +63,7 @@ Neighbors find(const Context& context, const Pair& pair, const RowsView& rows) {
   };
   const MergedBlock& larger = left_rows <= rows.rows() - left_rows ? right : left;
   const graph::Sides sides = {
-      .left_rows = left_rows, .known = known, .exact = count_in(larger.reader, "exact_rows") != 0};
+      .left_rows = left_rows, .initial = initial, .exact = count_in(larger.reader, "exact_rows") != 0};
   return graph::merge_sides("plan_graph", context, rows, sides, shard_options(work),
                             pair_tuning(work.options))
       .neighbors;
@@ -107,7 +107,7 @@ KnnGraphOptions shard_options(const GraphWork& work) {
   return options;
 }
 graph::Tuning shard_tuning(const GraphPlanOptions& options) {
-  return graph::usual_tuning(options.degree, options.recall);
+  return graph::default_tuning(options.degree, options.recall);
 }
 graph::Tuning pair_tuning(const GraphPlanOptions& options) {
   return graph::change_tuning(options.degree, options.recall);

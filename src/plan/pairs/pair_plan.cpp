@@ -14,13 +14,14 @@ std::uint64_t entry_bytes(const GraphWork& work) {
   return work.options.degree * (sizeof(std::uint32_t) + sizeof(float));
 }
 
-// Of so many rows that meet: all, where they are few, or in cells, which are then half a build's.
+// Of so many rows that meet: all, where they are few, or in partitions, which are then half a build's.
 double seconds_of(std::size_t rows, std::size_t exact_rows, const graph::Tuning& tuning, double part,
                   const GraphCosts& costs) {
-  constexpr double cell_pair = 2;  // of exact search
-  const double others = rows <= exact_rows ? as_double(rows) / 2
-                                           : part * cell_pair * as_double(tuning.overlap * tuning.cell_rows) +
-                                                 as_double(tuning.measured);
+  constexpr double partition_pair = 2;  // of exact search
+  const double others = rows <= exact_rows
+                            ? as_double(rows) / 2
+                            : part * partition_pair * as_double(tuning.overlap * tuning.partition_rows) +
+                                  as_double(tuning.measured);
   return as_double(rows) * (costs.gathered + costs.pair * others);
 }
 
@@ -85,7 +86,7 @@ void add_pairs(GraphTasks& tasks, const Context& context, const GraphWork& work,
           cost_of_merge(work, costs, pairing),
           [round, pairing](const Context& own, const GraphWork& of) { merge_pair(own, of, round, pairing); });
       // The result is made of the last ones.
-      task.passing = std::ranges::find(last, task.planned.name) == last.end();
+      task.is_temporary = std::ranges::find(last, task.planned.name) == last.end();
       task.read_ahead = [of = tasks.work(), pairing](const std::stop_token& stop) {
         ask_for_pair(*of, pairing, stop);
       };

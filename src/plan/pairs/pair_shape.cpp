@@ -12,9 +12,9 @@ namespace nearwise::plan {
 namespace {
 
 // Merges grow with the square of their number: 8128 of 128.
-constexpr std::size_t most_shards = 128;
-constexpr std::size_t least_shard_rows = 256;
-// Of all rows, those that centroids are trained on (graph/build/cells.cpp).
+constexpr std::size_t max_shards = 128;
+constexpr std::size_t min_shard_rows = 256;
+// Of all rows, those that centroids are trained on (graph/build/partitions.cpp).
 constexpr double trained_share = 0.13;
 
 // Of a build or a merge of so many rows, at the most: by the shape alone, the same on every machine at any number of threads.
@@ -28,7 +28,7 @@ std::uint64_t bytes_by_shape(const GraphShape& shape, const GraphPlanOptions& op
   const std::uint64_t of_row = shape.row_bytes() + packed + (tuning.list + 1) * sizeof(NeighborEntry) +
                                options.degree * (sizeof(Id) + sizeof(float)) +
                                2 * tuning.overlap * sizeof(std::uint32_t);
-  // One after the other: centroids are trained, cells searched, and neighbourhoods drawn.
+  // One after the other: centroids are trained, partitions searched, and neighbourhoods drawn.
   const auto training = static_cast<std::uint64_t>(
       trained_share * static_cast<double>(rows * (2 * shape.row_bytes() + packed)));
   const std::uint64_t searching =
@@ -50,16 +50,16 @@ std::size_t rows_by_limit(const GraphShape& shape, const GraphPlanOptions& optio
 
 // No blocks: there would be too many, or too small ones.
 GraphShape cut(GraphShape shape, const GraphPlanOptions& options, std::uint64_t limit) {
-  const std::size_t most_rows = rows_by_limit(shape, options, limit);
+  const std::size_t max_rows = rows_by_limit(shape, options, limit);
   shape.blocks = 0;
-  if (shape.rows <= most_rows) {
+  if (shape.rows <= max_rows) {
     shape.block_rows = shape.rows;
     shape.blocks = 1;
-  } else if (most_rows / 2 >= std::max(least_shard_rows, options.degree + 1)) {
+  } else if (max_rows / 2 >= std::max(min_shard_rows, options.degree + 1)) {
     // Of like size: fewer rows are not fewer merges.
-    shape.block_rows = divide_up(shape.rows, divide_up(shape.rows, most_rows / 2));
+    shape.block_rows = divide_up(shape.rows, divide_up(shape.rows, max_rows / 2));
     const std::size_t shards = divide_up(shape.rows, shape.block_rows);
-    if (shards <= most_shards) shape.blocks = shards;
+    if (shards <= max_shards) shape.blocks = shards;
   }
   return shape;
 }

@@ -1,4 +1,4 @@
-// The rows by which recall is foreseen and measured, with their neighbours by exact search: searched for once, in a file.
+// The rows by which recall is predicted and measured, with their neighbours by exact search: searched for once, in a file.
 #pragma once
 
 #include "graph/build/recall_sample.h"

@@ -6,7 +6,7 @@
 #include "core/progress.h"
 #include "graph/build/row_sample.h"
 #include "nearwise/exact.h"
-#include "plan/partition/cell_regions.h"
+#include "plan/partition/super_partitions.h"
 
 namespace nearwise::plan {
 namespace {
@@ -14,34 +14,37 @@ namespace {
 double as_double(std::size_t number) { return static_cast<double>(number); }
 std::uint64_t as_bytes(double bytes) { return static_cast<std::uint64_t>(std::ceil(bytes)); }
 
-// Groups in which a row is, and cells, on average: guesses, before a sample has told (docs/scale.md has what was seen).
+// Groups in which a row is, and partitions, on average: guesses, before a sample has told (docs/scale.md has what was seen).
 double copies(const GraphShape& shape) { return shape.groups == 1 ? 1 : 2.5; }
-double usual_overlap(const GraphShape& shape) { return std::min(3.0, as_double(shape.overlap)); }
-std::size_t usual_cells(const GraphShape& shape) { return std::min(2 * shape.least_cells, shape.cells); }
-// Beyond some thousands, regions and the cells near one: so many times as many as there are for each, seen by most rows.
-constexpr double usual_near = 80;
-double searched_cells(const GraphShape& shape) {
-  const std::size_t cells = usual_cells(shape);
-  if (!shape.has_regions(cells)) return as_double(cells);
-  const double regions = as_double(Regions::most_regions(cells));
-  return regions + std::min(as_double(cells), usual_near * as_double(cells) / regions);
+double default_overlap(const GraphShape& shape) { return std::min(3.0, as_double(shape.overlap)); }
+std::size_t default_partitions(const GraphShape& shape) {
+  return std::min(2 * shape.min_partitions, shape.partitions);
 }
-// A pair of a cell takes so many times as long as one of exact search (graph/build/builder.cpp).
-constexpr double cell_pair = 2;
-// Numbers of cells that are tried; for each, iterations of k-means, and one assignment.
-constexpr double usual_trials = 2;
+// Beyond some thousands, super-partitions and the partitions near one: so many times as many as there are for each, seen by most rows.
+constexpr double default_near = 80;
+double searched_partitions(const GraphShape& shape) {
+  const std::size_t partitions = default_partitions(shape);
+  if (!shape.has_super_partitions(partitions)) return as_double(partitions);
+  const double super_partitions = as_double(SuperPartitions::max_super_partitions(partitions));
+  return super_partitions +
+         std::min(as_double(partitions), default_near * as_double(partitions) / super_partitions);
+}
+// A pair of a partition takes so many times as long as one of exact search (graph/build/builder.cpp).
+constexpr double partition_pair = 2;
+// Numbers of partitions that are tried; for each, iterations of k-means, and one assignment.
+constexpr double default_trials = 2;
 constexpr double training_rounds = 5;
 constexpr std::uint64_t file_bytes = 8192;
 
 }  // namespace
 
 GraphCosts measure_costs(const Context& context, const RowsView& rows, Metric metric) {
-  constexpr std::size_t most_rows = 8192;
-  constexpr std::size_t most_queries = 512;
+  constexpr std::size_t max_rows = 8192;
+  constexpr std::size_t max_queries = 512;
   const Context silent = context.without_progress();
-  const std::size_t count = std::min(rows.rows(), most_rows);
+  const std::size_t count = std::min(rows.rows(), max_rows);
   const graph::RowSample sample(silent, rows, count, Random(0));
-  const RowsView queries = sample.view().slice(0, std::min(count, most_queries));
+  const RowsView queries = sample.view().slice(0, std::min(count, max_queries));
   const std::size_t k = std::min<std::size_t>(8, count);
   double best = 0;
   for (int i = 0; i < 3; ++i) {
@@ -64,41 +67,42 @@ PlannedTask cost_of_sample(const GraphShape& shape, const GraphCosts& costs, std
 }
 
 PlannedTask cost_of_train(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
-  const std::size_t cells = usual_cells(shape);
-  const double centroids =
-      cells <= GraphShape::flat_cells ? as_double(cells) : 2 * std::sqrt(as_double(cells));
-  const std::size_t foreseen = shape.measured_rows * (degree + 1);
-  const std::size_t weighed = std::min(shape.sampled_rows, GraphShape::weighed_rows);
+  const std::size_t partitions = default_partitions(shape);
+  const double centroids = partitions <= GraphShape::flat_partitions ? as_double(partitions)
+                                                                     : 2 * std::sqrt(as_double(partitions));
+  const std::size_t predicted = shape.measured_rows * (degree + 1);
+  const std::size_t size_sample = std::min(shape.sampled_rows, GraphShape::size_sample_rows);
   PlannedTask task;
-  task.read_bytes = (shape.sampled_rows + foreseen) * shape.row_bytes();
-  task.written_bytes = shape.cells * shape.dim * sizeof(float) + file_bytes;
-  task.seconds = costs.gathered * as_double(shape.sampled_rows + foreseen) +
-                 usual_trials * costs.pair *
+  task.read_bytes = (shape.sampled_rows + predicted) * shape.row_bytes();
+  task.written_bytes = shape.partitions * shape.dim * sizeof(float) + file_bytes;
+  task.seconds = costs.gathered * as_double(shape.sampled_rows + predicted) +
+                 default_trials * costs.pair *
                      (training_rounds * as_double(shape.sampled_rows) * centroids +
-                      as_double(foreseen + weighed) * searched_cells(shape));
+                      as_double(predicted + size_sample) * searched_partitions(shape));
   return task;
 }
 
 PlannedTask cost_of_assign(const GraphShape& shape, const GraphCosts& costs, std::size_t block) {
   const std::size_t rows = shape.rows_of(block);
   PlannedTask task;
-  task.read_bytes = rows * shape.row_bytes() + shape.cells * shape.dim * sizeof(float);
+  task.read_bytes = rows * shape.row_bytes() + shape.partitions * shape.dim * sizeof(float);
   task.written_bytes = rows * shape.overlap * 2 * sizeof(std::uint32_t) + 4 * file_bytes;
   if (shape.groups > 1)
     task.written_bytes +=
         as_bytes(copies(shape) * as_double(rows * (shape.row_bytes() + sizeof(std::uint32_t))));
-  task.seconds = costs.pair * as_double(rows) * searched_cells(shape);
+  task.seconds = costs.pair * as_double(rows) * searched_partitions(shape);
   return task;
 }
 
 PlannedTask cost_of_build(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
   const double rows = copies(shape) * as_double(shape.rows) / as_double(shape.groups);
-  const double members = as_double(shape.rows) * usual_overlap(shape) / as_double(shape.groups);
-  const double cell_rows = as_double(shape.rows) * usual_overlap(shape) / as_double(usual_cells(shape));
+  const double members = as_double(shape.rows) * default_overlap(shape) / as_double(shape.groups);
+  const double partition_rows =
+      as_double(shape.rows) * default_overlap(shape) / as_double(default_partitions(shape));
   PlannedTask task;
   task.read_bytes = as_bytes(rows * as_double(shape.row_bytes()) + members * 8);
   task.written_bytes = as_bytes(rows * as_double(4 + degree * 8)) + 4 * file_bytes;
-  task.seconds = costs.gathered * rows + costs.pair * cell_pair * members * cell_rows;
+  task.seconds = costs.gathered * rows + costs.pair * partition_pair * members * partition_rows;
   return task;
 }
 

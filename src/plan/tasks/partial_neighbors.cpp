@@ -34,7 +34,8 @@ void check_lists(const ContainerReader& reader, const MatrixView<const std::uint
 
 }  // namespace
 
-FoundRows::FoundRows(const GraphWork& work, std::size_t pass, std::size_t first_row, std::size_t count) {
+PartialNeighbors::PartialNeighbors(const GraphWork& work, std::size_t pass, std::size_t first_row,
+                                   std::size_t count) {
   for (std::size_t group = 0; group < work.shape.groups; ++group) {
     readers_.push_back(ContainerReader::open(work.file_of(build_name(pass, group))));
     const ContainerReader& reader = readers_.back();
@@ -63,7 +64,7 @@ FoundRows::FoundRows(const GraphWork& work, std::size_t pass, std::size_t first_
   }
 }
 
-void FoundRows::append(std::uint32_t row, Metric metric, std::vector<NeighborEntry>& entries) const {
+void PartialNeighbors::append(std::uint32_t row, Metric metric, std::vector<NeighborEntry>& entries) const {
   for (const Run& run : runs_) {
     const auto found = std::ranges::lower_bound(run.rows, row);
     if (found == run.rows.end() || *found != row) continue;
@@ -73,9 +74,9 @@ void FoundRows::append(std::uint32_t row, Metric metric, std::vector<NeighborEnt
 }
 
 void append_entries(Metric metric, std::span<const std::uint32_t> ids, std::span<const float> distances,
-                    bool fresh, std::vector<NeighborEntry>& entries) {
+                    bool is_new, std::vector<NeighborEntry>& entries) {
   for (std::size_t i = 0; i < ids.size(); ++i)
-    if (ids[i] != no_row) entries.push_back(make_entry(sort_key(metric, distances[i]), ids[i], fresh));
+    if (ids[i] != no_row) entries.push_back(make_entry(sort_key(metric, distances[i]), ids[i], is_new));
 }
 
 std::uint64_t put_best(Metric metric, std::vector<NeighborEntry>& entries, std::span<std::uint32_t> ids,
@@ -85,14 +86,14 @@ std::uint64_t put_best(Metric metric, std::vector<NeighborEntry>& entries, std::
   entries.erase(std::unique(entries.begin(), entries.end(),
                             [](NeighborEntry a, NeighborEntry b) { return as_old(a) == as_old(b); }),
                 entries.end());
-  std::uint64_t fresh = 0;
+  std::uint64_t new_count = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const bool real = i < entries.size();
     ids[i] = real ? number_of(entries[i]) : no_row;
     distances[i] = real ? distance_of_key(metric, key_of(entries[i])) + 0.0F : padding_distance(metric);
-    fresh += real && is_fresh(entries[i]) ? 1 : 0;
+    new_count += real && is_new(entries[i]) ? 1 : 0;
   }
-  return fresh;
+  return new_count;
 }
 
 MergedBlock::MergedBlock(const GraphWork& work, std::size_t block, const std::string& task,

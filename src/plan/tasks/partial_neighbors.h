@@ -14,10 +14,10 @@
 namespace nearwise::plan {
 
 // What all groups of a pass found: runs of rows in ascending order.
-class FoundRows {
+class PartialNeighbors {
  public:
   // Of the rows [first_row, first_row + count) alone.
-  FoundRows(const GraphWork& work, std::size_t pass, std::size_t first_row, std::size_t count);
+  PartialNeighbors(const GraphWork& work, std::size_t pass, std::size_t first_row, std::size_t count);
 
   // Appends entries of a row's neighbours, the keys of equal pairs equal. Some may come twice.
   void append(std::uint32_t row, Metric metric, std::vector<NeighborEntry>& entries) const;
@@ -37,8 +37,8 @@ std::uint64_t count_in(const ContainerReader& reader, const std::string& key);
 
 // Appends the neighbours that a row has in a file.
 void append_entries(Metric metric, std::span<const std::uint32_t> ids, std::span<const float> distances,
-                    bool fresh, std::vector<NeighborEntry>& entries);
-// Writes the best of these, each of which may be there twice, as a row of a file. Returns how many are fresh.
+                    bool is_new, std::vector<NeighborEntry>& entries);
+// Writes the best of these, each of which may be there twice, as a row of a file. Returns how many are new.
 std::uint64_t put_best(Metric metric, std::vector<NeighborEntry>& entries, std::span<std::uint32_t> ids,
                        std::span<float> distances);
 

@@ -78,8 +78,8 @@ quantize::AdditiveTraining check_training(const char* operation, const Context& 
   require(sample.rows() >= AdditiveQuantizer::centroids,
           "{}: a codebook has {} codewords, which takes at least as many rows, given {}", operation,
           AdditiveQuantizer::centroids, rows.rows());
-  require(sample.rows() <= most_shard_rows,
-          "{}: it trains on at most {} rows, given {}: take fewer per centroid", operation, most_shard_rows,
+  require(sample.rows() <= max_shard_rows,
+          "{}: it trains on at most {} rows, given {}: take fewer per centroid", operation, max_shard_rows,
           sample.rows());
   return {operation, options.codebooks, options.rounds, options.iterations};
 }

@@ -22,13 +22,14 @@ const Context& two_threads() {
 
 class BuildGraph : public ::testing::TestWithParam<Metric> {};
 
-// Cells and descent, for every element type.
+// Partitions and descent, for every element type.
 TEST_P(BuildGraph, KeepsItsContractAndTheRecallThatWasAskedFor) {
   for (const ElementType type : support::every_type) {
     SCOPED_TRACE(name(type));
     const Rows rows(support::generate(Kind::normal, 1500, 9, 1), type);
-    const KnnGraph graph = graph::build(
-        two_threads(), rows, {.degree = 10, .metric = GetParam(), .recall = 0.95}, support::small_cells(10));
+    const KnnGraph graph =
+        graph::build(two_threads(), rows, {.degree = 10, .metric = GetParam(), .recall = 0.95},
+                     support::small_partitions(10));
     EXPECT_NO_THROW(graph.validate());
     EXPECT_EQ(graph.rows(), 1500U);
     EXPECT_EQ(graph.degree(), 10U);
@@ -36,7 +37,7 @@ TEST_P(BuildGraph, KeepsItsContractAndTheRecallThatWasAskedFor) {
     const double recall = support::oracle_recall(rows, graph);
     // All rows are in the sample: the report is the truth.
     EXPECT_DOUBLE_EQ(graph.report.recall.value, recall);
-    EXPECT_EQ(graph.report.method, GraphMethod::descent);
+    EXPECT_EQ(graph.report.method, GraphMethod::nn_descent);
     EXPECT_EQ(graph.report.reached, recall >= 0.95);
     EXPECT_GE(recall, 0.95);
   }
@@ -48,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(Metrics, BuildGraph, ::testing::ValuesIn(support::every
 // Rounds go on as long as they must, and what each brought is told.
 TEST(BuildGraphRounds, RecallRisesFromRoundToRound) {
   const Rows rows(support::generate(Kind::normal, 2000, 8, 2), ElementType::f32);
-  graph::Tuning tuning = support::small_cells(10);
+  graph::Tuning tuning = support::small_partitions(10);
   tuning.overlap = 1;
   std::vector<double> seen;
   const KnnGraph graph = graph::build(two_threads(), rows,
@@ -71,15 +72,15 @@ TEST(BuildGraphRounds, RecallRisesFromRoundToRound) {
 TEST(BuildGraphShapes, RecallDoesNotFallWithTheDegreeNorAtAwkwardNumbersOfRows) {
   for (const std::size_t degree : {5UL, 16UL, 33UL, 64UL, 128UL}) {
     const Rows rows(support::generate(Kind::normal, 1024, 8, 3), ElementType::f32);
-    const KnnGraph graph =
-        graph::build(two_threads(), rows, {.degree = degree, .recall = 0.9}, support::small_cells(degree));
+    const KnnGraph graph = graph::build(two_threads(), rows, {.degree = degree, .recall = 0.9},
+                                        support::small_partitions(degree));
     graph.validate();
     EXPECT_TRUE(graph.report.reached) << "degree " << degree << ": " << graph.report.recall.value;
   }
   for (const std::size_t count : {12UL, 13UL, 17UL, 31UL, 32UL, 33UL, 255UL, 257UL, 640UL, 1000UL, 1023UL}) {
     const Rows rows(support::generate(Kind::normal, count, 8, 4), ElementType::f32);
     const KnnGraph graph =
-        graph::build(two_threads(), rows, {.degree = 10, .recall = 0.9}, support::small_cells(10));
+        graph::build(two_threads(), rows, {.degree = 10, .recall = 0.9}, support::small_partitions(10));
     graph.validate();
     EXPECT_TRUE(graph.report.reached) << count << " rows: " << graph.report.recall.value;
   }
@@ -91,7 +92,7 @@ TEST(BuildGraphDuplicates, AFifthOfTheRowsTwiceOrAThirdOfThemEqualTrapNobody) {
     SCOPED_TRACE(name(kind));
     const Rows rows(support::generate(kind, 1500, 9, 5), ElementType::f32);
     const KnnGraph graph =
-        graph::build(two_threads(), rows, {.degree = 10, .recall = 0.95}, support::small_cells(10));
+        graph::build(two_threads(), rows, {.degree = 10, .recall = 0.95}, support::small_partitions(10));
     graph.validate();
     EXPECT_GE(support::oracle_recall(rows, graph), 0.95);
   }
@@ -109,12 +110,12 @@ TEST(BuildGraphExact, FewRowsAndAFullRecallAreSearchedExactly) {
   }
 }
 
-// Rows that are alone in their cells. Would catch: lists with holes.
+// Rows that are alone in their partitions. Would catch: lists with holes.
 TEST(BuildGraphEdges, RowsThatMetFewOthersHaveFullListsToo) {
   const Rows rows(support::generate(Kind::normal, 400, 60, 9), ElementType::f32);
-  graph::Tuning tuning = support::small_cells(20);
+  graph::Tuning tuning = support::small_partitions(20);
   tuning.overlap = 1;
-  tuning.cell_rows = 4;
+  tuning.partition_rows = 4;
   tuning.attempts = 1;
   tuning.rounds = 0;
   const KnnGraph graph = graph::build(two_threads(), rows, {.degree = 20, .recall = 0.99}, tuning);
@@ -124,7 +125,7 @@ TEST(BuildGraphEdges, RowsThatMetFewOthersHaveFullListsToo) {
 // Where no two rows are near each other nothing finds neighbours but a look at all pairs.
 TEST(BuildGraphExact, IsTheLastResortAndSaysSo) {
   const Rows rows(support::generate(Kind::normal, 1200, 200, 7), ElementType::f32);
-  graph::Tuning tuning = support::small_cells(10);
+  graph::Tuning tuning = support::small_partitions(10);
   tuning.overlap = 1;
   tuning.attempts = 1;
   tuning.rounds = 1;
@@ -148,19 +149,19 @@ TEST(BuildGraphExact, IsForTheRowsAloneThatStillChange) {
   for (std::size_t row = 0; row < count; ++row)
     for (std::size_t i = 3; row % 60 != 0 && i < dim; ++i) values(row, i) = 0;
   const Rows rows(values, ElementType::f32);
-  graph::Tuning tuning = support::small_cells(10);
+  graph::Tuning tuning = support::small_partitions(10);
   tuning.measured = count;
   tuning.attempts = 1;
   tuning.rounds = 1;
-  tuning.meet_rows = 0;
+  tuning.max_compared_rows = 0;
   const KnnGraphOptions options = {.degree = 10, .recall = 0.9999};
   const KnnGraph without = graph::build(two_threads(), rows, options, tuning);
   EXPECT_FALSE(without.report.reached);
-  tuning.meet_rows = 180;
+  tuning.max_compared_rows = 180;
   const KnnGraph with = graph::build(two_threads(), rows, options, tuning);
   with.validate();
   EXPECT_TRUE(with.report.reached) << with.report.recall.value;
-  EXPECT_EQ(with.report.method, GraphMethod::descent);
+  EXPECT_EQ(with.report.method, GraphMethod::nn_descent);
   EXPECT_DOUBLE_EQ(with.report.recall.value, support::oracle_recall(rows, with));
   EXPECT_EQ(with.report.rounds.size(), without.report.rounds.size() + 1);
 }

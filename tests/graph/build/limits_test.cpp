@@ -21,7 +21,7 @@ using support::same_bytes;
 // Would catch: a list that keeps what came first, a draw that depends on who links first.
 TEST(BuildGraphThreads, AnyNumberOfThreadsGivesTheSameBytes) {
   const Rows rows(support::generate(Kind::exact_duplicates, 700, 8, 11), ElementType::f32);
-  graph::Tuning tuning = support::small_cells(6);
+  graph::Tuning tuning = support::small_partitions(6);
   tuning.overlap = 2;
   tuning.sample = 6;  // fewer than there are: some are drawn
   const KnnGraphOptions options = {.degree = 6, .recall = 0.97};
@@ -43,9 +43,9 @@ TEST(BuildGraphSets, EveryInstructionSetGivesTheSameBytes) {
       const Rows rows(support::generate(Kind::exact_duplicates, 900, 20, 12), type);
       const KnnGraphOptions options = {.degree = 8, .metric = metric, .recall = 0.9};
       const auto& contexts = support::every_instruction_set();
-      const KnnGraph expected = graph::build(contexts.front(), rows, options, support::small_cells(8));
+      const KnnGraph expected = graph::build(contexts.front(), rows, options, support::small_partitions(8));
       for (const Context& context : contexts)
-        EXPECT_TRUE(same_bytes(graph::build(context, rows, options, support::small_cells(8)).neighbors,
+        EXPECT_TRUE(same_bytes(graph::build(context, rows, options, support::small_partitions(8)).neighbors,
                                expected.neighbors))
             << context.isa() << " " << name(metric) << " " << name(type);
     }
@@ -53,7 +53,7 @@ TEST(BuildGraphSets, EveryInstructionSetGivesTheSameBytes) {
 
 TEST(BuildGraphSeeds, AnotherSeedGivesAnotherGraph) {
   const Rows rows(support::generate(Kind::normal, 1500, 20, 13), ElementType::f32);
-  graph::Tuning tuning = support::small_cells(8);
+  graph::Tuning tuning = support::small_partitions(8);
   tuning.overlap = 1;
   tuning.attempts = 1;
   const auto build = [&](std::uint64_t seed) {
@@ -68,7 +68,7 @@ TEST(BuildGraphMemory, TheLimitThatIsNamedIsEnoughAndIsKept) {
     for (const int threads : {1, 3}) {
       const Rows rows(support::generate(Kind::normal, 3000, 24, 14), type);
       const auto build = [&](const Context& context) {
-        return graph::build(context, rows, {.degree = 10, .recall = 0.9}, support::small_cells(10));
+        return graph::build(context, rows, {.degree = 10, .recall = 0.9}, support::small_partitions(10));
       };
       const Context poor = Context::cpu({.threads = threads, .memory_limit = 1});
       const Error error = error_of([&] { build(poor); });
@@ -85,7 +85,7 @@ TEST(BuildGraphMemory, TheLimitThatIsNamedIsEnoughAndIsKept) {
 
 TEST(BuildGraphCancelThreads, StopsWhereverItIsAndGivesItsMemoryBack) {
   const Rows rows(support::generate(Kind::normal, 1500, 8, 15), ElementType::f32);
-  graph::Tuning tuning = support::small_cells(8);
+  graph::Tuning tuning = support::small_partitions(8);
   tuning.overlap = 1;
   for (const int when : {0, 3, 12})
     support::expect_cancelled_at_report(when, 2, "", [&](const Context& context) {

@@ -32,7 +32,7 @@ struct Fault {
   const char* name;
   void (*on_start)(StartJoinArgs& args) = nullptr;
   void (*on_groups)(std::vector<std::vector<std::uint32_t>>& groups,
-                    std::vector<std::uint32_t>& fresh) = nullptr;
+                    std::vector<std::uint32_t>& new_counts) = nullptr;
   void (*on_lists)(std::span<NeighborEntry> lists, std::size_t list) = nullptr;
 };
 
@@ -74,7 +74,7 @@ void change_entries(std::span<NeighborEntry> lists, std::size_t list, const auto
 }
 
 NeighborEntry with_key(NeighborEntry entry, float key) {
-  return make_entry(key, number_of(entry), is_fresh(entry));
+  return make_entry(key, number_of(entry), is_new(entry));
 }
 
 const std::array faults = std::to_array<Fault>({
@@ -125,7 +125,7 @@ const std::array faults = std::to_array<Fault>({
            for (auto& group : groups) group.resize(std::min<std::size_t>(group.size(), 4));
          }},
     {.name = "OnlyTheFirstMemberIsFresh",
-     .on_groups = [](auto&, auto& fresh) { std::ranges::fill(fresh, 1U); }},
+     .on_groups = [](auto&, auto& new_counts) { std::ranges::fill(new_counts, 1U); }},
     {.name = "LargeGroupsLost",
      .on_groups =
          [](auto& groups, auto&) {
@@ -156,7 +156,7 @@ const std::array faults = std::to_array<Fault>({
          [](std::span<NeighborEntry> lists, std::size_t list) {
            change_entries(lists, list, [](std::size_t place, std::size_t i, NeighborEntry entry) {
              const auto other = static_cast<std::uint32_t>((place * 7 + i * 131 + 1) % count);
-             return i % 4 == 0 && other != place ? make_entry(key_of(entry), other, is_fresh(entry)) : entry;
+             return i % 4 == 0 && other != place ? make_entry(key_of(entry), other, is_new(entry)) : entry;
            });
          }},
     {.name = "TheBestOneLost",
@@ -205,16 +205,16 @@ void join(Stream& stream, const JoinGroupsArgs& given) {
     const auto members = given.groups.of(i);
     groups.emplace_back(members.begin(), members.end());
   }
-  std::vector<std::uint32_t> fresh(given.groups.fresh.begin(), given.groups.fresh.end());
-  if (planted->on_groups != nullptr) planted->on_groups(groups, fresh);
+  std::vector<std::uint32_t> new_counts(given.groups.new_counts.begin(), given.groups.new_counts.end());
+  if (planted->on_groups != nullptr) planted->on_groups(groups, new_counts);
   std::vector<std::uint32_t> members;
   std::vector<std::uint64_t> ends;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     members.insert(members.end(), groups[i].begin(), groups[i].end());
     ends.push_back(members.size());
-    fresh[i] = std::min(fresh[i], static_cast<std::uint32_t>(groups[i].size()));
+    new_counts[i] = std::min(new_counts[i], static_cast<std::uint32_t>(groups[i].size()));
   }
-  cpu_backend()->ops.join_groups(stream, {given.state, {members, ends, fresh}});
+  cpu_backend()->ops.join_groups(stream, {given.state, {members, ends, new_counts}});
   if (planted->on_lists != nullptr) planted->on_lists(all_lists, list_entries);
 }
 
@@ -232,7 +232,7 @@ KnnGraph build_with(const Fault& fault, const Rows& rows) {
   planted = &fault;
   const Context context(std::make_shared<Context::State>(broken_backend(), Place{DeviceKind::cpu, 0},
                                                          ContextOptions{.threads = 2}));
-  graph::Tuning tuning = support::small_cells(degree);
+  graph::Tuning tuning = support::small_partitions(degree);
   tuning.measured = 600;
   tuning.attempts = 1;
   return graph::build(context, rows, {.degree = degree, .recall = wanted}, tuning);

@@ -15,8 +15,8 @@
 namespace nearwise {
 namespace {
 
-using support::by_cells;
-using support::by_meeting;
+using support::by_comparing;
+using support::by_partitions;
 using support::error_of;
 using support::Kind;
 using support::Rows;
@@ -39,34 +39,34 @@ class Changes {
   };
 
   std::vector<Named> every() const {
-    graph::Tuning cells = by_cells(6);
-    cells.overlap = 2;
-    cells.sample = 6;  // fewer than there are: some are drawn
+    graph::Tuning partitions = by_partitions(6);
+    partitions.overlap = 2;
+    partitions.sample = 6;  // fewer than there are: some are drawn
     const KnnGraphChangeOptions options = {.recall = 0.97};
     return {
         {"merge",
          [=, this](const Context& context) {
-           return graph::merge(context, rows_, left_, right_, options, cells);
+           return graph::merge(context, rows_, left_, right_, options, partitions);
          }},
         {"merge few",
          [=, this](const Context& context) {
-           return graph::merge(context, rows_, left_, right_, options, by_meeting(6));
+           return graph::merge(context, rows_, left_, right_, options, by_comparing(6));
          }},
         {"add",
          [=, this](const Context& context) {
-           return graph::add(context, rows_, left_, options, cells, support::small_cells(6));
+           return graph::add(context, rows_, left_, options, partitions, support::small_partitions(6));
          }},
         {"add few",
          [=, this](const Context& context) {
-           return graph::add(context, rows_, left_, options, by_meeting(6), support::small_cells(6));
+           return graph::add(context, rows_, left_, options, by_comparing(6), support::small_partitions(6));
          }},
         {"remove",
          [=, this](const Context& context) {
-           return graph::remove(context, rows_, whole_, removed_, options, cells);
+           return graph::remove(context, rows_, whole_, removed_, options, partitions);
          }},
         {"remove few",
          [=, this](const Context& context) {
-           return graph::remove(context, rows_, whole_, removed_, options, by_meeting(6));
+           return graph::remove(context, rows_, whole_, removed_, options, by_comparing(6));
          }},
     };
   }
@@ -74,7 +74,7 @@ class Changes {
  private:
   static KnnGraph build(RowsView rows, Metric metric) {
     return graph::build(Context::cpu({.threads = 1}), rows, {.degree = 6, .metric = metric, .recall = 0.9},
-                        support::small_cells(6));
+                        support::small_partitions(6));
   }
 
   Rows rows_;

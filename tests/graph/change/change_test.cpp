@@ -13,8 +13,8 @@
 namespace nearwise {
 namespace {
 
-using support::by_cells;
-using support::by_meeting;
+using support::by_comparing;
+using support::by_partitions;
 using support::Kind;
 using support::Rows;
 using support::same_bytes;
@@ -36,7 +36,7 @@ void expect_good(RowsView rows, const KnnGraph& graph, double wanted) {
 
 KnnGraph build(RowsView rows, std::size_t degree, Metric metric = Metric::sqeuclidean) {
   return graph::build(two_threads(), rows, {.degree = degree, .metric = metric, .recall = 0.95},
-                      support::small_cells(degree));
+                      support::small_partitions(degree));
 }
 
 class ChangeGraph : public ::testing::TestWithParam<Metric> {};
@@ -51,11 +51,12 @@ TEST_P(ChangeGraph, TwoSidesBecomeOneGraphOfTheRecallThatWasAskedFor) {
     const Rows rows(support::generate(Kind::exact_duplicates, 900, 9, 1), type);
     const KnnGraph left = build(rows.view().slice(0, 400), 10, GetParam());
     const KnnGraph right = build(rows.view().slice(400, 500), 10, GetParam());
-    const KnnGraph merged = graph::merge(two_threads(), rows, left, right, {.recall = 0.95}, by_cells(10));
+    const KnnGraph merged =
+        graph::merge(two_threads(), rows, left, right, {.recall = 0.95}, by_partitions(10));
     expect_good(rows, merged, 0.95);
     EXPECT_EQ(merged.metric, GetParam());
     EXPECT_EQ(merged.degree(), 10U);
-    EXPECT_EQ(merged.report.method, GraphMethod::descent);
+    EXPECT_EQ(merged.report.method, GraphMethod::nn_descent);
     // Nobody is farther from a neighbour than before.
     for (std::size_t row = 0; row < 900; ++row)
       for (std::size_t i = 0; i < 10; ++i) {
@@ -77,25 +78,26 @@ TEST_P(ChangeGraph, FewRowsThatMeetAllOthersLeaveAnExactGraphExact) {
                              {.degree = 7, .metric = GetParam()});
     };
     for (const double recall : {0.5, 1.0}) {
-      const KnnGraph added = graph::add(two_threads(), rows, exact(0, 350), {.recall = recall}, by_meeting(7),
-                                        support::small_cells(7));
+      const KnnGraph added = graph::add(two_threads(), rows, exact(0, 350), {.recall = recall},
+                                        by_comparing(7), support::small_partitions(7));
       EXPECT_TRUE(same_bytes(added.neighbors, expected)) << name(type);
       EXPECT_EQ(added.report.method, GraphMethod::exact);
       EXPECT_EQ(added.report.recall.low, 1);
       EXPECT_EQ(added.report.rounds.size(), 1U);
       for (const std::size_t left : {30UL, 380UL})
         EXPECT_TRUE(same_bytes(graph::merge(two_threads(), rows, exact(0, left), exact(left, 400 - left),
-                                            {.recall = recall}, by_meeting(7))
+                                            {.recall = recall}, by_comparing(7))
                                    .neighbors,
                                expected))
             << name(type) << " left " << left;
     }
     // One that is not exact is measured.
     KnnGraph other = exact(0, 350);
-    other.report.method = GraphMethod::descent;
-    EXPECT_EQ(graph::add(two_threads(), rows, other, {.recall = 0.9}, by_meeting(7), support::small_cells(7))
-                  .report.method,
-              GraphMethod::descent);
+    other.report.method = GraphMethod::nn_descent;
+    EXPECT_EQ(
+        graph::add(two_threads(), rows, other, {.recall = 0.9}, by_comparing(7), support::small_partitions(7))
+            .report.method,
+        GraphMethod::nn_descent);
   }
 }
 
@@ -106,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Metrics, ChangeGraph, ::testing::ValuesIn(support::ever
 TEST(MergeGraphsEdges, SidesOfAnySizeMerge) {
   const Rows rows(support::generate(Kind::normal, 600, 6, 3), ElementType::f32);
   for (const std::size_t left : {0UL, 1UL, 2UL, 9UL, 10UL, 11UL, 12UL, 589UL, 598UL, 599UL, 600UL})
-    for (const graph::Tuning& tuning : {by_cells(10), by_meeting(10)}) {
+    for (const graph::Tuning& tuning : {by_partitions(10), by_comparing(10)}) {
       SCOPED_TRACE(left);
       const auto half = [&](std::size_t first, std::size_t count) {
         return build_knn_graph(two_threads(), rows.view().slice(first, count), {.degree = 10});
@@ -137,7 +139,7 @@ TEST(MergeGraphsDuplicates, TrapNobody) {
     const Rows rows(support::generate(kind, 1200, 9, 4), ElementType::f32);
     const KnnGraph merged =
         graph::merge(two_threads(), rows, build(rows.view().slice(0, 600), 10),
-                     build(rows.view().slice(600, 600), 10), {.recall = 0.95}, by_cells(10));
+                     build(rows.view().slice(600, 600), 10), {.recall = 0.95}, by_partitions(10));
     expect_good(rows, merged, 0.95);
   }
 }
@@ -150,14 +152,14 @@ TEST(MergeGraphsApart, SidesThatHaveNothingInCommonKeepTheirLists) {
   const KnnGraph merged = graph::merge(
       two_threads(), rows, build_knn_graph(two_threads(), rows.view().slice(0, 400), {.degree = 8}),
       build_knn_graph(two_threads(), rows.view().slice(400, 400), {.degree = 8}), {.recall = 0.95},
-      by_cells(8));
+      by_partitions(8));
   EXPECT_TRUE(same_bytes(merged.neighbors, exact_knn_graph(two_threads(), rows, 8)));
 }
 
 // Graphs that are bad to begin with are improved until they are good.
 TEST(MergeGraphsRounds, GoOnUntilTheRecallIsThere) {
   const Rows rows(support::generate(Kind::normal, 1600, 8, 6), ElementType::f32);
-  graph::Tuning tuning = support::small_cells(10);
+  graph::Tuning tuning = support::small_partitions(10);
   tuning.overlap = 1;
   tuning.attempts = 1;
   tuning.rounds = 0;
@@ -171,7 +173,7 @@ TEST(MergeGraphsRounds, GoOnUntilTheRecallIsThere) {
   const KnnGraph merged = graph::merge(
       two_threads(), rows, bad(0), bad(800),
       {.recall = 0.97, .on_round = [&](const GraphRound& round) { seen.push_back(round.recall.value); }},
-      by_cells(10));
+      by_partitions(10));
   expect_good(rows, merged, 0.97);
   ASSERT_GE(seen.size(), 2U);
   EXPECT_EQ(seen.size(), merged.report.rounds.size());
@@ -181,13 +183,13 @@ TEST(MergeGraphsRounds, GoOnUntilTheRecallIsThere) {
 TEST(AddToGraph, NewcomersAreFoundAndFind) {
   const Rows rows(support::generate(Kind::exact_duplicates, 1400, 8, 7), ElementType::f32);
   for (const std::size_t before : {0UL, 1UL, 5UL, 300UL, 1300UL, 1399UL, 1400UL})
-    for (const graph::Tuning& tuning : {by_cells(10), by_meeting(10)}) {
+    for (const graph::Tuning& tuning : {by_partitions(10), by_comparing(10)}) {
       SCOPED_TRACE(before);
       const KnnGraph old = before <= 11 ? build_knn_graph(two_threads(), rows.view().slice(0, before))
                                         : build(rows.view().slice(0, before), 10);
-      expect_good(rows,
-                  graph::add(two_threads(), rows, old, {.recall = 0.95}, tuning, support::small_cells(10)),
-                  0.95);
+      expect_good(
+          rows, graph::add(two_threads(), rows, old, {.recall = 0.95}, tuning, support::small_partitions(10)),
+          0.95);
       if (HasFatalFailure()) return;
     }
 }
@@ -199,7 +201,7 @@ TEST_P(RemoveFromGraph, RowsThatLostNeighboursGetOthers) {
   const Rows rows(support::generate(Kind::exact_duplicates, 900, 9, 8), ElementType::f32);
   const KnnGraph graph = build(rows, 10, GetParam());
   for (const std::size_t step : {2UL, 20UL, 300UL})
-    for (const graph::Tuning& tuning : {by_cells(10), by_meeting(10)}) {
+    for (const graph::Tuning& tuning : {by_partitions(10), by_comparing(10)}) {
       SCOPED_TRACE(step);
       const std::vector<Id> removed = support::every(900, step);
       const support::Kept kept(rows, removed);
@@ -215,7 +217,7 @@ TEST_P(RemoveFromGraph, AnExactGraphStaysExactWhereFewRowsAreConcerned) {
   for (const std::size_t step : {3UL, 60UL, 500UL}) {
     const std::vector<Id> removed = support::every(500, step);
     const support::Kept kept(rows, removed);
-    const KnnGraph given = graph::remove(two_threads(), rows, graph, removed, {.recall = 1}, by_meeting(6));
+    const KnnGraph given = graph::remove(two_threads(), rows, graph, removed, {.recall = 1}, by_comparing(6));
     EXPECT_EQ(given.report.method, GraphMethod::exact);
     EXPECT_TRUE(
         same_bytes(given.neighbors, exact_knn_graph(two_threads(), kept.rows(), 6, {.metric = GetParam()})))
@@ -237,7 +239,7 @@ TEST(RemoveFromGraphEdges, RowsThatLostAllTheirNeighboursGetOthers) {
   const Rows rows(values, ElementType::f32);
   const KnnGraph graph = build(rows, 8);
   const support::Kept kept(rows, removed);
-  for (const graph::Tuning& tuning : {by_cells(8), by_meeting(8)})
+  for (const graph::Tuning& tuning : {by_partitions(8), by_comparing(8)})
     expect_good(kept.rows(), graph::remove(two_threads(), rows, graph, removed, {.recall = 0.9}, tuning),
                 0.9);
 }

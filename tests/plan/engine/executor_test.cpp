@@ -98,21 +98,21 @@ TEST_F(ExecutorThreads, ReadingAheadEndsWithTheWork) {
 TEST_F(ExecutorThreads, TwoAttemptsAtOneTask) {
   for (const bool reads_late : {true, false}) {
     fs::remove_all(work);
-    plan::Task passing = task("passing");
-    passing.passing = true;
-    plan::Task slow = task("slow", {"passing"});
-    slow.passing = true;
-    const std::vector<plan::Task> tasks = {passing, slow, task("last", {"slow"})};
+    plan::Task is_temporary = task("is_temporary");
+    is_temporary.is_temporary = true;
+    plan::Task slow = task("slow", {"is_temporary"});
+    slow.is_temporary = true;
+    const std::vector<plan::Task> tasks = {is_temporary, slow, task("last", {"slow"})};
     const Plan other = plan(tasks);
-    other.run_task(context(), "passing");
+    other.run_task(context(), "is_temporary");
 
     std::vector<plan::Task> overtaken = tasks;
     overtaken[1].work = [&](const Context& own) {
       EXPECT_EQ(other.run_task(own, "slow"), TaskOutcome::done);
       EXPECT_EQ(other.run_task(own, "last"), TaskOutcome::done);
-      EXPECT_FALSE(fs::exists(passing.output));
+      EXPECT_FALSE(fs::exists(is_temporary.output));
       EXPECT_FALSE(fs::exists(slow.output));
-      if (reads_late) ContainerReader::open(passing.output);
+      if (reads_late) ContainerReader::open(is_temporary.output);
       slow.work(own);
     };
     const TaskOutcome outcome = plan(overtaken).run_task(context(), "slow");
@@ -136,7 +136,7 @@ TEST_F(ExecutorThreads, TasksOfOnePlanAtOnce) {
   for (int i = 0; i < 12; ++i) {
     names.push_back("part-" + std::to_string(i));
     tasks.push_back(task(names.back()));
-    tasks.back().passing = true;
+    tasks.back().is_temporary = true;
   }
   tasks.push_back(task("last", names));
   const Plan plan = this->plan(tasks);

@@ -36,7 +36,7 @@ support::Rows rows_of(support::Kind kind, std::size_t rows, std::size_t dim) {
   return {support::generate(kind, rows, dim, 3), ElementType::f32};
 }
 
-// Groups of cells, or shards.
+// Groups of partitions, or shards.
 std::ptrdiff_t parts_of(const Plan& plan) {
   return std::ranges::count_if(plan.tasks(), [](const PlannedTask& task) {
     return task.name.starts_with("build-") && !task.if_needed;
@@ -55,22 +55,23 @@ class GraphPlan : public ::testing::Test {
     return {.vectors = folder / "rows.fbin", .work = folder / name, .output = folder / (name + ".nw")};
   }
   Plan plan(const std::string& name, GraphPlanOptions options = {}, int threads = 2) const {
-    options.way = way();
+    options.method = method();
     return plan_graph(context(threads), files(name), options);
   }
-  virtual GraphWay way() const { return GraphWay::partitions; }
+  virtual GraphPlanMethod method() const { return GraphPlanMethod::partitions; }
   std::vector<std::byte> result(const std::string& name) const { return read_all(folder / (name + ".nw")); }
 
   const TemporaryFolder folder;
   std::uint64_t memory = little_memory;
 };
 
-class AnyGraphPlan : public GraphPlan, public ::testing::WithParamInterface<GraphWay> {
+class AnyGraphPlan : public GraphPlan, public ::testing::WithParamInterface<GraphPlanMethod> {
  protected:
-  GraphWay way() const override { return GetParam(); }
+  GraphPlanMethod method() const override { return GetParam(); }
 };
-INSTANTIATE_TEST_SUITE_P(Ways, AnyGraphPlan, ::testing::Values(GraphWay::partitions, GraphWay::pairs),
-                         [](const auto& way) { return std::string(name(way.param)); });
+INSTANTIATE_TEST_SUITE_P(Ways, AnyGraphPlan,
+                         ::testing::Values(GraphPlanMethod::partitions, GraphPlanMethod::pairs),
+                         [](const auto& method) { return std::string(name(method.param)); });
 
 TEST_P(AnyGraphPlan, KeepsContractRecallAndLimit) {
   const support::Rows rows = rows_of(support::Kind::normal, 40'000, 8);
@@ -170,8 +171,9 @@ TEST_P(AnyGraphPlan, GoesOnWhereItWasStopped) {
 
   // What was lost or damaged is made again, and nothing else.
   const std::vector<std::string> some_tasks =
-      way() == GraphWay::pairs ? std::vector<std::string>{"build-0000", "sample", "build-0001", "measure-0"}
-                               : std::vector<std::string>{"train-0", "sample", "merge-0-0000", "measure-0"};
+      method() == GraphPlanMethod::pairs
+          ? std::vector<std::string>{"build-0000", "sample", "build-0001", "measure-0"}
+          : std::vector<std::string>{"train-0", "sample", "merge-0-0000", "measure-0"};
   for (const std::string& lost : some_tasks) {
     const fs::path file = folder / "stopped" / (lost + ".nw");
     const auto before = read_all(file);
@@ -188,7 +190,7 @@ TEST_P(AnyGraphPlan, GoesOnWhereItWasStopped) {
     EXPECT_EQ(read_all(file), before);
     EXPECT_EQ(result("stopped"), expected);
   }
-  if (way() == GraphWay::partitions) {
+  if (method() == GraphPlanMethod::partitions) {
     // What a group was built of has gone, and is made again, too.
     fs::remove(folder / "stopped" / "build-0-0001.nw");
     fs::remove(folder / "stopped.nw");
@@ -214,9 +216,9 @@ TEST_P(AnyGraphPlan, GoesOnWhereItWasStopped) {
 
 TEST_P(AnyGraphPlan, EveryCallFailsOnce) {
   // Few, but several shards, of which one meets the others later: an output goes.
-  if (way() == GraphWay::pairs) memory = std::uint64_t{45} << 18;
-  make_file(rows_of(support::Kind::normal, way() == GraphWay::pairs ? 800 : 300, 5));
-  EXPECT_EQ(parts_of(plan("whole")), way() == GraphWay::pairs ? 3 : 1);
+  if (method() == GraphPlanMethod::pairs) memory = std::uint64_t{45} << 18;
+  make_file(rows_of(support::Kind::normal, method() == GraphPlanMethod::pairs ? 800 : 300, 5));
+  EXPECT_EQ(parts_of(plan("whole")), method() == GraphPlanMethod::pairs ? 3 : 1);
   plan("whole").run(context(1));
   const auto expected = result("whole");
   int call = 1;

@@ -38,7 +38,7 @@ class DamagedAssignment : public ::testing::Test {
     const ContainerReader reader = ContainerReader::open(work.file_of(assign_name(0, 0)));
     group_ends = copy<std::uint64_t>(reader, "group_ends");
     row_numbers = copy<std::uint32_t>(reader, "rows");
-    cells = copy<std::uint32_t>(reader, "cells");
+    partitions = copy<std::uint32_t>(reader, "partitions");
     vector_ends = copy<std::uint64_t>(reader, "vector_ends");
     vector_rows = copy<std::uint32_t>(reader, "vector_rows");
     vectors = copy<std::uint8_t>(reader, "vectors");
@@ -57,7 +57,7 @@ class DamagedAssignment : public ::testing::Test {
     writer.write_metadata(nlohmann::json::object());
     writer.write_section("group_ends", MatrixView<const std::uint64_t>(group_ends));
     writer.write_section("rows", MatrixView<const std::uint32_t>(row_numbers));
-    writer.write_section("cells", MatrixView<const std::uint32_t>(cells));
+    writer.write_section("partitions", MatrixView<const std::uint32_t>(partitions));
     writer.write_section("vector_ends", MatrixView<const std::uint64_t>(vector_ends));
     writer.write_section("vector_rows", MatrixView<const std::uint32_t>(vector_rows));
     writer.write_section("vectors", MatrixView<const std::uint8_t>(vectors));
@@ -69,7 +69,7 @@ class DamagedAssignment : public ::testing::Test {
 
   Matrix<std::uint64_t> group_ends;
   Matrix<std::uint32_t> row_numbers;
-  Matrix<std::uint32_t> cells;
+  Matrix<std::uint32_t> partitions;
   Matrix<std::uint64_t> vector_ends;
   Matrix<std::uint32_t> vector_rows;
   Matrix<std::uint8_t> vectors;
@@ -85,28 +85,28 @@ TEST_F(DamagedAssignment, GroupThatEndsBehindAllRows) {
   group_ends(0, 0) = row_numbers.rows() + 1;
   expect_refused("expected in group 0");
 }
-TEST_F(DamagedAssignment, FewerCellsThanRows) {
-  cells = Matrix<std::uint32_t>(3, 1);
+TEST_F(DamagedAssignment, FewerPartitionsThanRows) {
+  partitions = Matrix<std::uint32_t>(3, 1);
   expect_refused("expected in group 0");
 }
 TEST_F(DamagedAssignment, NumberThatIsNoRow) {
   row_numbers(0, 0) = 40'000;
   expect_refused("is no row of the block");
 }
-TEST_F(DamagedAssignment, RowTwiceInACell) {
+TEST_F(DamagedAssignment, RowTwiceInAPartition) {
   row_numbers(1, 0) = row_numbers(0, 0);
-  cells(1, 0) = cells(0, 0);
+  partitions(1, 0) = partitions(0, 0);
   expect_refused("not in the order");
 }
-TEST_F(DamagedAssignment, CellsInAnotherOrder) {
-  std::swap(cells(0, 0), cells(group_ends(0, 0) - 1, 0));
+TEST_F(DamagedAssignment, PartitionsInAnotherOrder) {
+  std::swap(partitions(0, 0), partitions(group_ends(0, 0) - 1, 0));
   expect_refused("not in the order");
 }
-TEST_F(DamagedAssignment, RowsInMoreCellsThanPlanned) {
+TEST_F(DamagedAssignment, RowsInMorePartitionsThanPlanned) {
   work.shape.batch_rows = 16;
   for (std::size_t i = 0; i < group_ends(0, 0); ++i) {
     row_numbers(i, 0) = 0;
-    cells(i, 0) = static_cast<std::uint32_t>(i);
+    partitions(i, 0) = static_cast<std::uint32_t>(i);
   }
   expect_refused("rows of group 0 in more than");
 }

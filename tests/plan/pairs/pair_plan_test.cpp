@@ -40,7 +40,7 @@ class PairPlan : public ::testing::Test {
     return Context::cpu({.threads = threads, .memory_limit = memory, .seed = 7});
   }
   Plan plan(const std::string& name, GraphPlanOptions options = {}) const {
-    options.way = GraphWay::pairs;
+    options.method = GraphPlanMethod::pairs;
     return plan_graph(
         context(), {.vectors = vectors, .work = folder / name, .output = folder / (name + ".nw")}, options);
   }
@@ -103,7 +103,7 @@ TEST_F(PairPlan, FewRowsGiveTheExactGraph) {
   }
 }
 
-TEST_F(PairPlan, ManyRowsMeetInCells) {
+TEST_F(PairPlan, ManyRowsMeetInPartitions) {
   const support::Rows rows = make_file(support::Kind::normal, 50'000, 8);
   cut_into(3);  // of which two are too many for exact search
   const Plan plan = this->plan("work");
@@ -188,9 +188,9 @@ TEST_F(PairPlan, Refusals) {
   plan("work").run_task(context(), "build-0000");
   EXPECT_ERROR(plan_graph(context(), {vectors, folder / "work", folder / "work.nw"}).run(context()),
                invalid_argument, "work of another plan");
-  EXPECT_EQ(parse_graph_way("pairs"), GraphWay::pairs);
-  EXPECT_EQ(parse_graph_way("partitions"), GraphWay::partitions);
-  EXPECT_ERROR(parse_graph_way("couples"), invalid_argument, "partitions, pairs");
+  EXPECT_EQ(parse_graph_plan_method("pairs"), GraphPlanMethod::pairs);
+  EXPECT_EQ(parse_graph_plan_method("partitions"), GraphPlanMethod::partitions);
+  EXPECT_ERROR(parse_graph_plan_method("couples"), invalid_argument, "partitions, pairs");
 }
 
 }  // namespace

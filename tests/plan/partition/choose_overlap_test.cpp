@@ -1,4 +1,4 @@
-// With how many cells two rows meet, against sets.
+// With how many partitions two rows meet, against sets.
 #include "plan/partition/choose_overlap.h"
 
 #include <gtest/gtest.h>
@@ -12,25 +12,25 @@
 namespace nearwise::plan {
 namespace {
 
-std::size_t slow_meeting(const std::vector<Id>& cells, const std::vector<Id>& others) {
-  for (std::size_t overlap = 1; overlap <= cells.size(); ++overlap) {
-    const std::set<Id> own(cells.begin(), cells.begin() + static_cast<std::ptrdiff_t>(overlap));
+std::size_t slow_meeting(const std::vector<Id>& partitions, const std::vector<Id>& others) {
+  for (std::size_t overlap = 1; overlap <= partitions.size(); ++overlap) {
+    const std::set<Id> own(partitions.begin(), partitions.begin() + static_cast<std::ptrdiff_t>(overlap));
     for (std::size_t i = 0; i < overlap; ++i)
       if (others[i] != no_id && own.contains(others[i])) return overlap;
   }
-  return no_meeting;
+  return no_shared_partition;
 }
 
-std::vector<Id> some_cells(const Random& random, std::uint64_t number, std::size_t overlap) {
-  std::vector<Id> cells;
-  for (std::uint64_t i = 0; cells.size() < overlap; ++i) {
-    const auto cell = static_cast<Id>(random.below(number * 1000 + i, 20));
-    if (std::ranges::find(cells, cell) == cells.end()) cells.push_back(cell);
+std::vector<Id> some_partitions(const Random& random, std::uint64_t number, std::size_t overlap) {
+  std::vector<Id> partitions;
+  for (std::uint64_t i = 0; partitions.size() < overlap; ++i) {
+    const auto partition = static_cast<Id>(random.below(number * 1000 + i, 20));
+    if (std::ranges::find(partitions, partition) == partitions.end()) partitions.push_back(partition);
   }
   // Rows may be in fewer, but in one.
   const std::size_t own = 1 + random.below(number * 1000 + 999, overlap);
-  std::fill(cells.begin() + static_cast<std::ptrdiff_t>(own), cells.end(), no_id);
-  return cells;
+  std::fill(partitions.begin() + static_cast<std::ptrdiff_t>(own), partitions.end(), no_id);
+  return partitions;
 }
 
 TEST(ChooseRule, MeetingsAreThoseOfSets) {
@@ -38,11 +38,11 @@ TEST(ChooseRule, MeetingsAreThoseOfSets) {
   std::set<std::size_t> seen;
   for (std::uint64_t i = 0; i < 3000; ++i) {
     const std::size_t overlap = 1 + i % 8;
-    const auto cells = some_cells(random, 2 * i, overlap);
-    const auto others = some_cells(random, 2 * i + 1, overlap);
-    const std::size_t expected = slow_meeting(cells, others);
-    ASSERT_EQ(meeting_overlap(cells, others), expected) << i;
-    ASSERT_EQ(meeting_overlap(others, cells), expected) << i;
+    const auto partitions = some_partitions(random, 2 * i, overlap);
+    const auto others = some_partitions(random, 2 * i + 1, overlap);
+    const std::size_t expected = slow_meeting(partitions, others);
+    ASSERT_EQ(shared_overlap(partitions, others), expected) << i;
+    ASSERT_EQ(shared_overlap(others, partitions), expected) << i;
     if (overlap == 8) seen.insert(expected);
   }
   EXPECT_EQ(seen.size(), 9U);

@@ -121,7 +121,7 @@ TEST(AdditiveThreads, AnyNumberOfThreadsAndInstructionSetGivesTheSameBytes) {
 }
 
 // What the library itself says is needed: the largest number in the refusal of a limit of one byte.
-std::uint64_t least_memory(const Call& call, int threads) {
+std::uint64_t min_memory(const Call& call, int threads) {
   const Context context = Context::cpu({.threads = threads, .memory_limit = 1});
   const auto error = support::error_from([&] { call(context); });
   if (!error || error->code() != ErrorCode::out_of_memory) {
@@ -133,7 +133,7 @@ std::uint64_t least_memory(const Call& call, int threads) {
 
 void expect_runs_within_limit(const Call& call) {
   for (const int threads : {1, 3}) {
-    const std::uint64_t least = least_memory(call, threads);
+    const std::uint64_t least = min_memory(call, threads);
     const Context context = Context::cpu({.threads = threads, .memory_limit = least});
     SCOPED_TRACE(fmt::format("{} threads, limit {}", threads, least));
     EXPECT_NO_THROW(call(context));

@@ -27,7 +27,7 @@ using support::words_of;
 using Call = std::function<void(const Context&)>;
 
 // What the library itself says is needed: the largest number in the refusal of a limit of one byte.
-std::uint64_t least_memory(const Call& call, int threads, const std::string& isa) {
+std::uint64_t min_memory(const Call& call, int threads, const std::string& isa) {
   const Context context = Context::cpu({.threads = threads, .memory_limit = 1, .isa = isa});
   const auto error = support::error_from([&] { call(context); });
   if (!error || error->code() != ErrorCode::out_of_memory) {
@@ -42,7 +42,7 @@ std::uint64_t least_memory(const Call& call, int threads, const std::string& isa
 void expect_runs_within_limit(const Call& call) {
   for (const std::string& isa : instruction_sets())
     for (const int threads : {1, 3}) {
-      const std::uint64_t least = least_memory(call, threads, isa);
+      const std::uint64_t least = min_memory(call, threads, isa);
       const Context context = Context::cpu({.threads = threads, .memory_limit = least, .isa = isa});
       SCOPED_TRACE(fmt::format("{} {} threads, limit {}", isa, threads, least));
       EXPECT_NO_THROW(call(context));

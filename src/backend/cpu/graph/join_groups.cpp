@@ -45,7 +45,7 @@ class Joiner {
         degree_(rows.args().degree),
         fetched_bytes_(
             std::min<std::size_t>(rows.args().rows.dim() * element_size(rows.args().rows.type()), 512)),
-        // Fresh and other members fill up a panel each.
+        // New and other members fill up a panel each.
         base_places_(round_up(most_members, scan_.base_width) + scan_.base_width),
         capacity_(capacity_of(degree_, scan_)),
         stride_(capacity_ + store_slack),
@@ -72,14 +72,14 @@ class Joiner {
            dim * sizeof(double) + degree * sizeof(std::uint32_t) + 1024;
   }
 
-  void join(std::span<const std::uint32_t> members, std::size_t fresh, bool apart) {
-    if (fresh == 0 || members.size() < (apart ? fresh + 1 : 2)) return;
-    const auto news = members.first(fresh);
-    const auto others = members.subspan(fresh);
-    const std::size_t fresh_places = put_rows(news, 0);
-    const std::size_t all_places = put_rows(others, fresh_places);
-    meet(news, apart ? fresh_places : 0, all_places);
-    meet(others, 0, fresh_places);
+  void join(std::span<const std::uint32_t> members, std::size_t new_count, bool bipartite) {
+    if (new_count == 0 || members.size() < (bipartite ? new_count + 1 : 2)) return;
+    const auto new_members = members.first(new_count);
+    const auto others = members.subspan(new_count);
+    const std::size_t new_places = put_rows(new_members, 0);
+    const std::size_t all_places = put_rows(others, new_places);
+    compare(new_members, bipartite ? new_places : 0, all_places);
+    compare(others, 0, new_places);
   }
 
   // Begins to fetch what joining this group will read, where that is little: groups of rows from everywhere are small.
@@ -135,7 +135,7 @@ class Joiner {
   }
 
   // Offers the base rows with local numbers from `begin` to `end` to the lists of `queries`.
-  void meet(std::span<const std::uint32_t> queries, std::size_t begin, std::size_t end) {
+  void compare(std::span<const std::uint32_t> queries, std::size_t begin, std::size_t end) {
     for (std::size_t first = 0; first < queries.size(); first += most_queries) {
       queries_ = queries.subspan(first, std::min(most_queries, queries.size() - first));
       if (rows_.scores_hold())
@@ -348,7 +348,7 @@ void join_groups(Stream& stream, const JoinGroupsArgs& args) {
     Joiner joiner(cpu, rows, most_members);
     for (std::size_t group = tasks[task]; group < tasks[task + 1]; ++group) {
       if (group + 1 < tasks[task + 1]) joiner.announce(groups.of(group + 1));
-      joiner.join(groups.of(group), groups.fresh[group], groups.apart);
+      joiner.join(groups.of(group), groups.new_counts[group], groups.bipartite);
     }
   });
 }

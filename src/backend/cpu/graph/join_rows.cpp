@@ -37,7 +37,7 @@ JoinRows::JoinRows(CpuStream& cpu, const ScanKernel& kernel, const StartJoinArgs
   const double flipped =
       scan.query_encoding == scan.base_encoding ? 0 : 256.0 * 255 * static_cast<double>(args.rows.dim());
   exact_scores_ = is_integer(scan.base_encoding) && 3 * longest_.norm * longest_.norm + flipped <= most_exact;
-  if (!args.begun) return;
+  if (!args.has_neighbors) return;
   cpu.threads().for_each(divide_up(args.rows.rows(), task_rows), [&](std::size_t task) {
     const std::size_t end = std::min(args.rows.rows(), (task + 1) * task_rows);
     for (std::size_t place = task * task_rows; place < end; ++place)

@@ -51,17 +51,17 @@ class TileQueue {
     return std::max(largest, std::min(groups.members.size(), tuning::most_join_members));
   }
 
-  // Rows are fresh members; they meet those behind them, or behind all of them.
+  // Rows are new members; they meet those behind them, or behind all of them.
   void add(std::size_t group) {
     const std::size_t size = groups_.of(group).size();
-    const std::size_t fresh = groups_.fresh[group];
-    for (std::size_t row = 0; row < fresh; row += tile_side)
-      for (std::size_t column = groups_.apart ? fresh : row; column < size; column += tile_side) {
+    const std::size_t new_count = groups_.new_counts[group];
+    for (std::size_t row = 0; row < new_count; row += tile_side)
+      for (std::size_t column = groups_.bipartite ? new_count : row; column < size; column += tile_side) {
         if (count_ == host_tiles_.size()) launch(groups_.ends[group]);
         const auto first = static_cast<std::uint32_t>(groups_.begin(group) - first_member_);
         host_tiles_[count_++] = {.first_row = first + static_cast<std::uint32_t>(row),
                                  .first_column = first + static_cast<std::uint32_t>(column),
-                                 .rows = static_cast<std::uint32_t>(std::min(tile_side, fresh - row)),
+                                 .rows = static_cast<std::uint32_t>(std::min(tile_side, new_count - row)),
                                  .columns = static_cast<std::uint32_t>(std::min(tile_side, size - column))};
       }
   }

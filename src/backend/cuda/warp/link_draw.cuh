@@ -10,11 +10,11 @@
 
 namespace nearwise::gpu {
 
-// A link is the number of a row and, in its lowest bit, whether it is fresh.
+// A link is the number of a row and, in its lowest bit, whether it is new.
 inline constexpr std::uint32_t no_link = UINT32_MAX;
 
-__device__ __forceinline__ bool is_kind(std::uint32_t link, bool fresh) {
-  return link != no_link && ((link & 1U) != 0) == fresh;
+__device__ __forceinline__ bool is_kind(std::uint32_t link, bool is_new) {
+  return link != no_link && ((link & 1U) != 0) == is_new;
 }
 
 // Where a link comes in the order of a row's draw. No two links of a row are at the same place.
@@ -31,12 +31,12 @@ class LinkDraw {
  public:
   // Draws `most` of those links [count] that are of the kind. By a whole warp.
   template <typename LinkAt>
-  __device__ __forceinline__ LinkDraw(const Random& random, std::uint32_t row, bool fresh, std::uint32_t most,
-                                      std::uint64_t count, const LinkAt& link_at)
-      : random_(random), row_(row), fresh_(fresh) {
+  __device__ __forceinline__ LinkDraw(const Random& random, std::uint32_t row, bool is_new,
+                                      std::uint32_t most, std::uint64_t count, const LinkAt& link_at)
+      : random_(random), row_(row), is_new_(is_new) {
     const std::uint32_t lane = threadIdx.x % warp_lanes;
     std::uint32_t found = 0;
-    for (std::uint64_t i = lane; i < count; i += warp_lanes) found += is_kind(link_at(i), fresh) ? 1 : 0;
+    for (std::uint64_t i = lane; i < count; i += warp_lanes) found += is_kind(link_at(i), is_new) ? 1 : 0;
     for (int step = warp_lanes / 2; step > 0; step /= 2) found += __shfl_xor_sync(whole_warp, found, step);
     all_ = found <= most;
     if (all_) return;
@@ -45,7 +45,7 @@ class LinkDraw {
       DrawPlace next = {UINT64_MAX, no_link};
       for (std::uint64_t i = lane; i < count; i += warp_lanes) {
         const std::uint32_t link = link_at(i);
-        if (!is_kind(link, fresh)) continue;
+        if (!is_kind(link, is_new)) continue;
         const DrawPlace place = place_of(link);
         if ((drawn == 0 || last_.before(place)) && place.before(next)) next = place;
       }
@@ -61,7 +61,7 @@ class LinkDraw {
 
   // Whether this link, one of them or of the other kind, was drawn.
   __device__ __forceinline__ bool has(std::uint32_t link) const {
-    return is_kind(link, fresh_) && (all_ || !last_.before(place_of(link)));
+    return is_kind(link, is_new_) && (all_ || !last_.before(place_of(link)));
   }
 
  private:
@@ -71,7 +71,7 @@ class LinkDraw {
 
   const Random& random_;
   const std::uint32_t row_;
-  const bool fresh_;
+  const bool is_new_;
   bool all_ = false;
   DrawPlace last_;  // that was drawn
 };

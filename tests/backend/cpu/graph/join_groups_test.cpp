@@ -18,7 +18,7 @@ namespace {
 using support::Kind;
 using support::Rows;
 
-// Sizes around the widths of panels and of a scan's queries; some groups all fresh, some with nobody fresh.
+// Sizes around the widths of panels and of a scan's queries; some groups all new, some with nobody new.
 std::vector<oracle::JoinGroup> make_groups(std::size_t rows, std::uint64_t seed) {
   const Random random(seed, 90);
   std::vector<oracle::JoinGroup> groups;
@@ -53,11 +53,11 @@ Joined join(const Context& context, RowsView rows, const std::vector<oracle::Joi
   if (!begun.empty()) joined.lists = begun;
   std::vector<std::uint32_t> members;
   std::vector<std::uint64_t> ends;
-  std::vector<std::uint32_t> fresh;
+  std::vector<std::uint32_t> new_counts;
   for (const oracle::JoinGroup& group : groups) {
     members.insert(members.end(), group.members.begin(), group.members.end());
     ends.push_back(members.size());
-    fresh.push_back(static_cast<std::uint32_t>(group.fresh));
+    new_counts.push_back(static_cast<std::uint32_t>(group.new_count));
   }
   const auto stream = open_stream(context);
   const std::vector<float> centre = centre_of(*stream, rows, metric);
@@ -69,9 +69,9 @@ Joined join(const Context& context, RowsView rows, const std::vector<oracle::Joi
                                             .centre = centre,
                                             .degree = degree,
                                             .lists = joined.lists,
-                                            .begun = !begun.empty()});
+                                            .has_neighbors = !begun.empty()});
   dispatch(&Ops::join_groups, "join_groups", *stream,
-           JoinGroupsArgs{*state, {members, ends, fresh, !groups.empty() && groups.front().apart}});
+           JoinGroupsArgs{*state, {members, ends, new_counts, !groups.empty() && groups.front().bipartite}});
   return joined;
 }
 
@@ -90,7 +90,7 @@ void expect_lists(RowsView rows, const std::vector<oracle::JoinGroup>& groups, s
         if (entry == empty_entry) continue;
         ASSERT_EQ(number_of(entry), static_cast<std::uint32_t>(expected[place][i].id)) << place << " " << i;
         ASSERT_EQ(distance_of_key(metric, key_of(entry)), expected[place][i].value) << place << " " << i;
-        ASSERT_TRUE(is_fresh(entry));
+        ASSERT_TRUE(is_new(entry));
       }
   }
 }
@@ -126,13 +126,13 @@ TEST_P(JoinGroups, PartsThatAreApartMeetEachOtherOnly) {
     const Rows rows(support::generate(Kind::exact_duplicates, 310, 33, 9), type);
     SCOPED_TRACE(name(type));
     std::vector<oracle::JoinGroup> groups = make_groups(310, 10);
-    for (oracle::JoinGroup& group : groups) group.apart = true;
+    for (oracle::JoinGroup& group : groups) group.bipartite = true;
     expect_lists(rows, groups, 5, GetParam());
     if (HasFatalFailure()) return;
   }
   const Rows huge(support::generate(Kind::huge, 120, 9, 4), ElementType::f32);
   std::vector<oracle::JoinGroup> groups = make_groups(120, 5);
-  for (oracle::JoinGroup& group : groups) group.apart = true;
+  for (oracle::JoinGroup& group : groups) group.bipartite = true;
   expect_lists(huge, groups, 5, GetParam());
 }
 

@@ -95,7 +95,7 @@ std::vector<std::uint32_t> nearest_of(const Context& context, const Problem& pro
   const RowsView base = problem.base;
   std::vector<std::uint32_t> nearest(rows.rows(), 777);
   cluster::CentroidSearch search(
-      context, {.rows = rows, .most_centroids = base.rows(), .centroid_type = base.type(), .metric = metric});
+      context, {.rows = rows, .max_centroids = base.rows(), .centroid_type = base.type(), .metric = metric});
   search.nearest(base, nearest, {}, nullptr);
   return nearest;
 }
@@ -149,7 +149,7 @@ TEST_P(CudaKMeans, AssignsRowsOnTheDevice) {
                            {DeviceKind::cuda, 0});
   const auto find = [&](const Context& context, const RowsView& view) {
     std::vector<std::uint32_t> nearest(rows, 777);
-    cluster::CentroidSearch(context, {.rows = view, .most_centroids = 30, .metric = GetParam()})
+    cluster::CentroidSearch(context, {.rows = view, .max_centroids = 30, .metric = GetParam()})
         .nearest(centroids, nearest, {}, nullptr);
     return nearest;
   };

@@ -36,15 +36,15 @@ using CudaJoinSchedules = gpu::CudaTest;
 TEST_F(CudaJoinSchedules, GraphsDoNotDependOnTheOrderOfLocks) {
   if (cuda_emulation::checks_accesses()) GTEST_SKIP() << "too slow; BuildsTheGraphOfTheCpu has fewer rows";
   const Rows rows(support::generate(Kind::exact_duplicates, 2000, 4, 7), ElementType::f32);
-  graph::Tuning tuning = support::small_cells(8);
+  graph::Tuning tuning = support::small_partitions(8);
   tuning.list = 8;
-  tuning.cell_rows = 50;
+  tuning.partition_rows = 50;
   tuning.overlap = 1;
   tuning.sample = 3;
   const KnnGraphOptions options = {.degree = 8};
   const auto build = [&](const Context& context) {
     graph::Builder builder(context, rows, options, tuning);
-    builder.join_cells(0);
+    builder.join_partitions(0);
     builder.descend();
     builder.descend();
     return builder.finish();

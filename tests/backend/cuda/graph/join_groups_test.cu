@@ -44,7 +44,7 @@ JoinShape generated_shape(Metric metric, std::uint64_t number) {
       .degree = degree,
       .groups = large ? 1 : 1 + below(6, 2),
       .members = large ? 100UL : 1 + below(7, 20),
-      .apart = below(10, 3) == 0,
+      .bipartite = below(10, 3) == 0,
       // Members of lists that are never full are offered again and again.
       .rounds = large || degree > 10 ? 0 : below(8, 2),
       .sample = 1 + below(9, 4),
@@ -132,8 +132,8 @@ TEST_F(CudaJoin, StopsWhenCancelled) {
 // The whole way: cells, descent, the recall, the result. Sizes of a test of the checked device.
 TEST_F(CudaJoin, BuildsTheGraphOfTheCpu) {
   const Rows rows(support::generate(Kind::exact_duplicates, 100, 6, 5), ElementType::f32);
-  graph::Tuning tuning = support::small_cells(4);
-  tuning.cell_rows = 20;
+  graph::Tuning tuning = support::small_partitions(4);
+  tuning.partition_rows = 20;
   tuning.overlap = 1;
   tuning.sample = 2;
   tuning.measured = 20;
@@ -148,7 +148,7 @@ TEST_F(CudaJoin, BuildsTheGraphOfTheCpu) {
   given.validate();
   EXPECT_TRUE(support::same_bytes(expected.neighbors, given.neighbors));
   EXPECT_EQ(given.report.recall.value, expected.report.recall.value);
-  EXPECT_EQ(given.report.method, GraphMethod::descent);
+  EXPECT_EQ(given.report.method, GraphMethod::nn_descent);
   EXPECT_EQ(context.memory_used(), 0U);
   EXPECT_LE(context.memory_peak(), least);
 }
@@ -160,13 +160,13 @@ TEST_F(CudaJoin, MergesTheGraphsOfTheCpu) {
   const Context cpu = Context::cpu({.threads = 1});
   const KnnGraph left = build_knn_graph(cpu, all.slice(0, 16), {.degree = 3});
   const KnnGraph right = build_knn_graph(cpu, all.slice(16, 24), {.degree = 3});
-  graph::Tuning tuning = support::by_cells(3);
-  tuning.cell_rows = 20;
+  graph::Tuning tuning = support::by_partitions(3);
+  tuning.partition_rows = 20;
   tuning.measured = 20;
   tuning.attempts = 1;
   tuning.rounds = 1;
   const KnnGraph expected = graph::merge(cpu, all, left, right, {.recall = 0.999}, tuning);
-  ASSERT_EQ(expected.report.method, GraphMethod::descent);
+  ASSERT_EQ(expected.report.method, GraphMethod::nn_descent);
   const Context context = Context::cuda(0);
   const KnnGraph given = graph::merge(context, all, left, right, {.recall = 0.999}, tuning);
   EXPECT_TRUE(support::same_bytes(expected.neighbors, given.neighbors));

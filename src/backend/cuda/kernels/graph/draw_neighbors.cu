@@ -30,8 +30,8 @@ __global__ void __launch_bounds__(threads, tuning::draw_blocks) take_neighbors(D
   std::uint32_t count = 0;
 #pragma unroll 1
   for (int kind = 0; kind < 2; ++kind) {
-    const bool fresh = kind == 1;
-    const LinkDraw draw(task.random, row, fresh, task.sample, task.degree, link_at);
+    const bool is_new = kind == 1;
+    const LinkDraw draw(task.random, row, is_new, task.sample, task.degree, link_at);
     for (std::uint32_t first = 0; first < task.degree; first += warp_lanes) {
       const std::uint32_t i = first + lane;
       const std::uint32_t link = i < task.degree ? link_at(i) : no_link;
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(threads, tuning::draw_blocks) take_neighbors(D
       if (taken) {
         forward[count + lanes_before(vote, lane)] = link;
         atomicAdd(task.ends + (link >> 1), 1ULL);
-        if (fresh) list[i] = static_cast<unsigned long long>(as_old(static_cast<NeighborEntry>(list[i])));
+        if (is_new) list[i] = static_cast<unsigned long long>(as_old(static_cast<NeighborEntry>(list[i])));
       }
       count += static_cast<std::uint32_t>(__popc(vote));
     }
@@ -93,24 +93,24 @@ __global__ void __launch_bounds__(threads, tuning::draw_blocks)
 
   std::uint32_t* const members = gpu::dynamic_shared<std::uint32_t>() + threadIdx.x / warp_lanes * most;
   Neighborhood neighborhood(members);
-  std::uint32_t fresh_count = 0;
+  std::uint32_t new_count = 0;
 #pragma unroll 1
   for (int kind = 0; kind < 2; ++kind) {
-    const bool fresh = kind == 0;
+    const bool is_new = kind == 0;
     // Rows that link here are all different, and so are those ahead.
-    const LinkDraw draw(task.random, row, fresh, task.sample, behind_count, link_at);
+    const LinkDraw draw(task.random, row, is_new, task.sample, behind_count, link_at);
     for (unsigned long long first = 0; first < behind_count; first += warp_lanes) {
       const std::uint32_t link = first + lane < behind_count ? behind[first + lane] : no_link;
       neighborhood.add(draw.has(link), link >> 1);
     }
     for (std::uint32_t first = 0; first < task.taken; first += warp_lanes) {
       const std::uint32_t link = first + lane < task.taken ? ahead[first + lane] : no_link;
-      neighborhood.add(is_kind(link, fresh), link >> 1);
+      neighborhood.add(is_kind(link, is_new), link >> 1);
     }
-    if (fresh) fresh_count = neighborhood.count();
-    if (fresh_count == 0) break;
+    if (is_new) new_count = neighborhood.count();
+    if (new_count == 0) break;
   }
-  const std::uint32_t count = fresh_count == 0 ? 0 : neighborhood.count();
+  const std::uint32_t count = new_count == 0 ? 0 : neighborhood.count();
   const std::uint32_t first_member = number * most;
   for (std::uint32_t i = lane; i < count; i += warp_lanes) of.members[first_member + i] = members[i];
 
@@ -120,8 +120,8 @@ __global__ void __launch_bounds__(threads, tuning::draw_blocks)
     const std::uint32_t first_row = i / column_tiles * side;
     const std::uint32_t first_column = i % column_tiles * side;
     JoinTile tile;
-    if (first_column >= first_row && first_row < fresh_count && first_column < count)
-      tile = {first_member + first_row, first_member + first_column, min(side, fresh_count - first_row),
+    if (first_column >= first_row && first_row < new_count && first_column < count)
+      tile = {first_member + first_row, first_member + first_column, min(side, new_count - first_row),
               min(side, count - first_column)};
     of.tiles[std::size_t{number} * row_tiles * column_tiles + i] = tile;
   }

@@ -11,13 +11,13 @@
 
 namespace nearwise::gpu {
 
-// All pointers are to device memory. A link is the number of a row and, in its lowest bit, whether it is fresh.
+// All pointers are to device memory. A link is the number of a row and, in its lowest bit, whether it is new.
 struct DrawTask {
   unsigned long long* lists =
-      nullptr;  // [rows, degree] the bits of NeighborEntry; fresh ones that are taken become old
+      nullptr;  // [rows, degree] the bits of NeighborEntry; new ones that are taken become old
   std::uint32_t rows = 0;
   std::uint32_t degree = 0;
-  std::uint32_t sample = 0;  // fresh neighbours of a row, and others, in either direction
+  std::uint32_t sample = 0;  // new neighbours of a row, and others, in either direction
   std::uint32_t taken = 0;   // places of a row in `forward`: the lesser of degree and 2 * sample
   Random random;
   std::uint32_t* forward = nullptr;  // [rows, taken]

@@ -1,4 +1,4 @@
-// Files of cells whose checksums are right and whose numbers are not.
+// Files of partitions whose checksums are right and whose numbers are not.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,15 +10,15 @@
 #include "io/temporary_folder.h"
 #include "nearwise/plan.h"
 #include "nearwise/vector_file.h"
-#include "plan/partition/trained_cells.h"
+#include "plan/partition/trained_partitions.h"
 #include "plan/tasks/graph_work.h"
 #include "support/graph_cases.h"
 
 namespace nearwise::plan {
 namespace {
 
-// The file of cells with other numbers in it, whose checksums are right.
-class DamagedCells : public ::testing::Test {
+// The file of partitions with other numbers in it, whose checksums are right.
+class DamagedPartitions : public ::testing::Test {
  protected:
   void SetUp() override {
     const support::Rows rows(support::generate(support::Kind::normal, 20'000, 8, 3), ElementType::f32);
@@ -30,19 +30,19 @@ class DamagedCells : public ::testing::Test {
     const Context context = Context::cpu({.threads = 2, .memory_limit = std::uint64_t{40} << 20, .seed = 7});
     work_.files = files;
     work_.shape = shape_of(context, rows.view(), work_.options);
-    work_.shape.compared_cells = 10;
+    work_.shape.compared_partitions = 10;
     const Plan plan = plan_of(context, work_);
     plan.run_task(context, sample_name);
     plan.run_task(context, train_name(0));
-    const TrainedCells trained(work_, 0);
+    const TrainedPartitions trained(work_, 0);
     metadata = trained.reader.metadata();
     centroids = copy(trained.centroids);
     order = copy(trained.order);
     group_ends = copy(trained.ends_of_groups);
-    regions = copy(trained.regions.centres);
-    region_ends = copy(trained.regions.ends);
-    region_cells = copy(trained.regions.cells);
-    ASSERT_GT(regions.rows(), 1U);
+    super_partitions = copy(trained.super_partitions.centres);
+    super_partition_ends = copy(trained.super_partitions.ends);
+    super_partition_members = copy(trained.super_partitions.partitions);
+    ASSERT_GT(super_partitions.rows(), 1U);
   }
   template <typename T>
   static Matrix<T> copy(MatrixView<const T> from) {
@@ -51,64 +51,64 @@ class DamagedCells : public ::testing::Test {
     return to;
   }
   void expect_refused(const std::string& message) const {
-    ContainerWriter writer(work_.file_of(train_name(0)), "graph_cells");
+    ContainerWriter writer(work_.file_of(train_name(0)), "graph_partitions");
     writer.write_metadata(metadata);
     writer.write_section("group_ends", MatrixView<const std::uint64_t>(group_ends));
     writer.write_section("order", MatrixView<const std::uint32_t>(order));
     writer.write_section("centroids", MatrixView<const float>(centroids));
-    writer.write_section("regions", MatrixView<const float>(regions));
-    writer.write_section("region_ends", MatrixView<const std::uint64_t>(region_ends));
-    writer.write_section("region_cells", MatrixView<const std::uint32_t>(region_cells));
+    writer.write_section("super_partitions", MatrixView<const float>(super_partitions));
+    writer.write_section("super_partition_ends", MatrixView<const std::uint64_t>(super_partition_ends));
+    writer.write_section("super_partition_members", MatrixView<const std::uint32_t>(super_partition_members));
     writer.commit();
-    EXPECT_ERROR(TrainedCells(work_, 0), corrupt, message);
+    EXPECT_ERROR(TrainedPartitions(work_, 0), corrupt, message);
   }
 
   nlohmann::json metadata;
   Matrix<float> centroids;
   Matrix<std::uint32_t> order;
   Matrix<std::uint64_t> group_ends;
-  Matrix<float> regions;
-  Matrix<std::uint64_t> region_ends;
-  Matrix<std::uint32_t> region_cells;
+  Matrix<float> super_partitions;
+  Matrix<std::uint64_t> super_partition_ends;
+  Matrix<std::uint32_t> super_partition_members;
 
  private:
   const testing_io::TemporaryFolder folder_;
   GraphWork work_;
 };
 
-TEST_F(DamagedCells, NumberThatIsNoCell) {
-  region_cells(0, 0) = static_cast<std::uint32_t>(centroids.rows());
-  expect_refused("no cell");
+TEST_F(DamagedPartitions, NumberThatIsNoPartition) {
+  super_partition_members(0, 0) = static_cast<std::uint32_t>(centroids.rows());
+  expect_refused("no partition");
 }
-TEST_F(DamagedCells, RegionWithoutCells) {
-  region_ends(0, 0) = 0;
-  expect_refused("region 0");
+TEST_F(DamagedPartitions, SuperPartitionWithoutPartitions) {
+  super_partition_ends(0, 0) = 0;
+  expect_refused("super_partition 0");
 }
-TEST_F(DamagedCells, RegionThatEndsBehindAllCells) {
-  region_ends(0, 0) = region_cells.rows() + 1;
-  expect_refused("region");
+TEST_F(DamagedPartitions, SuperPartitionThatEndsBehindAllPartitions) {
+  super_partition_ends(0, 0) = super_partition_members.rows() + 1;
+  expect_refused("super_partition");
 }
-TEST_F(DamagedCells, RegionsThatAreNotAllCells) {
-  region_ends(region_ends.rows() - 1, 0) -= 1;
-  expect_refused("regions");
+TEST_F(DamagedPartitions, SuperPartitionsThatAreNotAllPartitions) {
+  super_partition_ends(super_partition_ends.rows() - 1, 0) -= 1;
+  expect_refused("super_partitions");
 }
-TEST_F(DamagedCells, CellTwiceInTheOrder) {
+TEST_F(DamagedPartitions, PartitionTwiceInTheOrder) {
   order(0, 0) = order(1, 0);
   expect_refused("no place of its own");
 }
-TEST_F(DamagedCells, GroupsThatAreNotAllCells) {
+TEST_F(DamagedPartitions, GroupsThatAreNotAllPartitions) {
   group_ends(group_ends.rows() - 1, 0) += 1;
-  expect_refused("not all cells");
+  expect_refused("not all partitions");
 }
-TEST_F(DamagedCells, TooFewCells) {
+TEST_F(DamagedPartitions, TooFewPartitions) {
   centroids = Matrix<float>(1, 8);
-  expect_refused("cells in");
+  expect_refused("partitions in");
 }
-TEST_F(DamagedCells, MoreCellsPerRowThanPlanned) {
+TEST_F(DamagedPartitions, MorePartitionsPerRowThanPlanned) {
   metadata["overlap"] = 100;
-  expect_refused("cells in");
+  expect_refused("partitions in");
 }
-TEST_F(DamagedCells, RuleThatIsNoNumber) {
+TEST_F(DamagedPartitions, RuleThatIsNoNumber) {
   metadata["reach"] = "far";
   expect_refused("metadata");
 }

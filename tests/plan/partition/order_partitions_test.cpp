@@ -1,5 +1,5 @@
-// Cells in order: all of them once, near ones together, and groups of like mass.
-#include "plan/partition/partition_cells.h"
+// Partitions in order: all of them once, near ones together, and groups of like mass.
+#include "plan/partition/order_partitions.h"
 
 #include <gtest/gtest.h>
 
@@ -13,15 +13,15 @@
 namespace nearwise::plan {
 namespace {
 
-// Clouds of 50 cells, far from each other, mixed.
+// Clouds of 50 partitions, far from each other, mixed.
 Matrix<float> clouds(std::size_t count) {
   Matrix<float> centroids(count * 50, 3);
   const Random random(5);
-  for (std::size_t cell = 0; cell < centroids.rows(); ++cell)
+  for (std::size_t partition = 0; partition < centroids.rows(); ++partition)
     for (std::size_t i = 0; i < 3; ++i)
-      centroids(cell, i) =
-          static_cast<float>(random.normal(cell * 3 + i) +
-                             (i == cell % count % 3 ? 100.0 * static_cast<double>(cell % count) : 0));
+      centroids(partition, i) = static_cast<float>(
+          random.normal(partition * 3 + i) +
+          (i == partition % count % 3 ? 100.0 * static_cast<double>(partition % count) : 0));
   return centroids;
 }
 
@@ -32,12 +32,12 @@ bool is_whole(std::vector<std::uint32_t> order) {
   return order == all;
 }
 
-TEST(OrderCells, CloudsStayTogether) {
+TEST(OrderPartitions, CloudsStayTogether) {
   const Matrix<float> centroids = clouds(8);
   const std::vector<double> mass(centroids.rows(), 1);
   for (const std::size_t groups : {1, 8}) {
-    CellGroups cut = cut_cells(CancelFlag(), centroids, mass, groups);
-    order_cells(CancelFlag(), centroids, mass, cut);
+    PartitionGroups cut = cut_partitions(CancelFlag(), centroids, mass, groups);
+    order_partitions(CancelFlag(), centroids, mass, cut);
     EXPECT_TRUE(is_whole(cut.order));
     std::size_t changes = 0;
     for (std::size_t i = 1; i < cut.order.size(); ++i)
@@ -47,11 +47,12 @@ TEST(OrderCells, CloudsStayTogether) {
   }
 }
 
-TEST(OrderCells, GroupsHaveLikeMass) {
+TEST(OrderPartitions, GroupsHaveLikeMass) {
   const Matrix<float> centroids = clouds(4);
   std::vector<double> mass(centroids.rows());
-  for (std::size_t cell = 0; cell < mass.size(); ++cell) mass[cell] = cell % 4 == 0 ? 10 : 1;
-  const CellGroups cut = cut_cells(CancelFlag(), centroids, mass, 5);
+  for (std::size_t partition = 0; partition < mass.size(); ++partition)
+    mass[partition] = partition % 4 == 0 ? 10 : 1;
+  const PartitionGroups cut = cut_partitions(CancelFlag(), centroids, mass, 5);
   ASSERT_EQ(cut.ends.size(), 5U);
   EXPECT_EQ(cut.ends.back(), cut.order.size());
   std::uint64_t begin = 0;
@@ -64,17 +65,17 @@ TEST(OrderCells, GroupsHaveLikeMass) {
   }
 }
 
-TEST(OrderCells, CellsInOnePlaceHeavyOnesAndFew) {
+TEST(OrderPartitions, PartitionsInOnePlaceHeavyOnesAndFew) {
   Matrix<float> same(100, 2);
   std::fill_n(same.data(), 200, 1.5F);
   std::vector<double> mass(100, 1);
-  const Matrix<float> apart = clouds(2);
+  const Matrix<float> bipartite = clouds(2);
   for (const std::size_t groups : {1, 3, 100, 130}) {
-    CellGroups cut = cut_cells(CancelFlag(), same, mass, groups);
-    order_cells(CancelFlag(), same, mass, cut);
+    PartitionGroups cut = cut_partitions(CancelFlag(), same, mass, groups);
+    order_partitions(CancelFlag(), same, mass, cut);
     EXPECT_TRUE(is_whole(cut.order));
     mass[17] = 1e6;
-    cut = cut_cells(CancelFlag(), apart, mass, groups);
+    cut = cut_partitions(CancelFlag(), bipartite, mass, groups);
     EXPECT_TRUE(is_whole(cut.order));
     EXPECT_TRUE(std::ranges::is_sorted(cut.ends));
     EXPECT_EQ(cut.ends.size(), groups);
@@ -82,14 +83,14 @@ TEST(OrderCells, CellsInOnePlaceHeavyOnesAndFew) {
   }
 }
 
-TEST(OrderCells, IsCancelled) {
+TEST(OrderPartitions, IsCancelled) {
   const Matrix<float> centroids = clouds(2);
   const std::vector<double> mass(100, 1);
   CancelFlag cancel;
-  CellGroups cut = cut_cells(cancel, centroids, mass, 3);
+  PartitionGroups cut = cut_partitions(cancel, centroids, mass, 3);
   cancel.set();
-  EXPECT_ERROR(cut_cells(cancel, centroids, mass, 3), cancelled, "cancelled");
-  EXPECT_ERROR(order_cells(cancel, centroids, mass, cut), cancelled, "cancelled");
+  EXPECT_ERROR(cut_partitions(cancel, centroids, mass, 3), cancelled, "cancelled");
+  EXPECT_ERROR(order_partitions(cancel, centroids, mass, cut), cancelled, "cancelled");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The cells of a plan: as few of a row as are foreseen to be enough, found among all or among those near a region.
+// The partitions of a plan: as few of a row as are predicted to be enough, found among all or among those near a super-partition.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include "nearwise/exact.h"
 #include "nearwise/plan.h"
 #include "nearwise/vector_file.h"
-#include "plan/partition/cell_search.h"
-#include "plan/partition/trained_cells.h"
+#include "plan/partition/partition_search.h"
+#include "plan/partition/trained_partitions.h"
 #include "plan/tasks/graph_work.h"
 #include "support/graph_cases.h"
 #include "support/timing.h"
@@ -24,7 +24,7 @@ using testing_io::TemporaryFolder;
 
 constexpr std::uint64_t little_memory = std::uint64_t{40} << 20;
 
-class GraphCells : public ::testing::Test {
+class GraphPartitions : public ::testing::Test {
  protected:
   void make_file(const RowsView& rows) {
     VectorWriter writer(folder / "rows.fbin", rows.type(), rows.dim());
@@ -39,44 +39,46 @@ class GraphCells : public ::testing::Test {
             .options = options,
             .shape = shape_of(context(), VectorFile::open(files.vectors).rows(), options)};
   }
-  static double foreseen(const GraphWork& work, std::size_t pass) {
-    return TrainedCells(work, pass).reader.metadata().at("foreseen_recall").get<double>();
+  static double predicted(const GraphWork& work, std::size_t pass) {
+    return TrainedPartitions(work, pass).reader.metadata().at("predicted_recall").get<double>();
   }
 
-  static double cells_per_row(const GraphWork& work) {
-    const TrainedCells trained(work, 0);
+  static double partitions_per_row(const GraphWork& work) {
+    const TrainedPartitions trained(work, 0);
     const VectorFile file = work.open();
-    std::vector<std::uint32_t> cells(work.shape.rows * trained.rule.overlap);
-    CellSearch(context(), trained.centroids, trained.regions, metric_of_cells(work.options.metric))
-        .find(file.rows(), trained.rule, cells);
-    return static_cast<double>(cells.size() - static_cast<std::size_t>(std::ranges::count(cells, no_row))) /
+    std::vector<std::uint32_t> partitions(work.shape.rows * trained.rule.overlap);
+    PartitionSearch(context(), trained.centroids, trained.super_partitions,
+                    partition_metric(work.options.metric))
+        .find(file.rows(), trained.rule, partitions);
+    return static_cast<double>(partitions.size() -
+                               static_cast<std::size_t>(std::ranges::count(partitions, no_row))) /
            static_cast<double>(work.shape.rows);
   }
 
   const TemporaryFolder folder;
 };
 
-TEST_F(GraphCells, NoMoreThanTheRecallTakes) {
+TEST_F(GraphPartitions, NoMoreThanTheRecallTakes) {
   make_file(support::Rows(support::generate(support::Kind::normal, 40'000, 8, 3), ElementType::f32));
   double before = 0;
   for (const double recall : {0.5, 0.8, 0.95}) {
     const GraphWork own = work("recall" + std::to_string(recall), {.recall = recall});
     const Plan plan = plan_of(context(), own);
     plan.run(context());
-    const TrainedCells trained(own, 0);
-    const double cells = cells_per_row(own);
-    EXPECT_GT(cells, before) << recall;
+    const TrainedPartitions trained(own, 0);
+    const double partitions = partitions_per_row(own);
+    EXPECT_GT(partitions, before) << recall;
     EXPECT_TRUE(trained.is_enough);
-    before = cells;
-    // What was foreseen is what was found: rows that share no cell can meet nowhere else.
+    before = partitions;
+    // What was predicted is what was found: rows that share no partition can meet nowhere else.
     EXPECT_TRUE(plan.report().reached);
     EXPECT_EQ(plan.report().rounds.size(), 1U);
-    EXPECT_NEAR(plan.report().recall.value, foreseen(own, 0), 0.01) << recall;
+    EXPECT_NEAR(plan.report().recall.value, predicted(own, 0), 0.01) << recall;
   }
   EXPECT_LT(before, 0.8 * static_cast<double>(work("any").shape.overlap));
 }
 
-TEST_F(GraphCells, RegionsFindThem) {
+TEST_F(GraphPartitions, SuperPartitionsFindThem) {
   const support::Rows rows(support::generate(support::Kind::normal, 40'000, 8, 3), ElementType::f32);
   const Matrix<float> centroids = [&] {
     Matrix<float> some(400, 8);
@@ -87,16 +89,18 @@ TEST_F(GraphCells, RegionsFindThem) {
   constexpr std::size_t overlap = 4;
   const Metric metric = Metric::sqeuclidean;
   const RowsView some = rows.view().slice(0, 5000);
-  const Regions regions = Regions::make(context, centroids, rows.view().slice(5000, 3000), overlap, metric);
-  ASSERT_GT(regions.centres.rows(), 10U);
-  const Neighbors exact = CellSearch(context, centroids, {}, metric).nearest(some, overlap);
-  const Neighbors found = CellSearch(context, centroids, regions.view(), metric).nearest(some, overlap);
+  const SuperPartitions super_partitions =
+      SuperPartitions::make(context, centroids, rows.view().slice(5000, 3000), overlap, metric);
+  ASSERT_GT(super_partitions.centres.rows(), 10U);
+  const Neighbors exact = PartitionSearch(context, centroids, {}, metric).nearest(some, overlap);
+  const Neighbors found =
+      PartitionSearch(context, centroids, super_partitions.view(), metric).nearest(some, overlap);
   const Neighbors expected = knn(context, some, centroids, overlap);
   std::size_t same = 0;
   for (std::size_t row = 0; row < 5000; ++row) {
     EXPECT_TRUE(std::ranges::equal(exact.ids.row(row), expected.ids.row(row)));
-    for (const Id cell : exact.ids.row(row))
-      same += std::ranges::count(found.ids.row(row), cell) != 0 ? 1 : 0;
+    for (const Id partition : exact.ids.row(row))
+      same += std::ranges::count(found.ids.row(row), partition) != 0 ? 1 : 0;
     // Those that are found are at their distances, in the order of them.
     EXPECT_TRUE(std::ranges::is_sorted(found.distances.row(row)));
     for (std::size_t i = 0; i < overlap; ++i) {
@@ -104,30 +108,31 @@ TEST_F(GraphCells, RegionsFindThem) {
       EXPECT_EQ(found.distances(row, i), expected.distances(row, i));
     }
   }
-  EXPECT_LT(same, 5000 * overlap);  // or rows looked at all cells
+  EXPECT_LT(same, 5000 * overlap);  // or rows looked at all partitions
   EXPECT_GT(static_cast<double>(same), 0.94 * 5000 * overlap);
 }
 
-TEST_F(GraphCells, EveryRegionHasCells) {
-  // Cells that are all the same: but one region is nobody's nearest.
+TEST_F(GraphPartitions, EverySuperPartitionHasPartitions) {
+  // Partitions that are all the same: but one super-partition is nobody's nearest.
   Matrix<float> centroids(300, 4);
   std::fill_n(centroids.data(), 1200, 0.5F);
   const support::Rows rows(support::generate(support::Kind::normal, 1000, 4, 3), ElementType::f32);
-  const Regions regions = Regions::make(context(), centroids, rows.view(), 3, Metric::sqeuclidean);
-  ASSERT_GE(regions.centres.rows(), 1U);
-  for (std::size_t region = 0; region < regions.centres.rows(); ++region)
-    EXPECT_FALSE(regions.view().cells_of(region).empty());
-  std::vector<std::uint32_t> cells(3000);
-  CellSearch(context(), centroids, regions.view(), Metric::sqeuclidean)
-      .find(rows.view(), {.overlap = 3, .reach = 2}, cells);
-  for (const std::uint32_t cell : cells) EXPECT_LT(cell, 300U);
+  const SuperPartitions super_partitions =
+      SuperPartitions::make(context(), centroids, rows.view(), 3, Metric::sqeuclidean);
+  ASSERT_GE(super_partitions.centres.rows(), 1U);
+  for (std::size_t super_partition = 0; super_partition < super_partitions.centres.rows(); ++super_partition)
+    EXPECT_FALSE(super_partitions.view().partitions_of(super_partition).empty());
+  std::vector<std::uint32_t> partitions(3000);
+  PartitionSearch(context(), centroids, super_partitions.view(), Metric::sqeuclidean)
+      .find(rows.view(), {.overlap = 3, .reach = 2}, partitions);
+  for (const std::uint32_t partition : partitions) EXPECT_LT(partition, 300U);
 }
 
-TEST_F(GraphCells, PlansWithRegionsReachTheRecall) {
+TEST_F(GraphPartitions, PlansWithSuperPartitionsReachTheRecall) {
   make_file(support::Rows(support::generate(support::Kind::normal, 40'000, 8, 3), ElementType::f32));
   GraphWork own = work("work");
-  own.shape.compared_cells = 50;
-  ASSERT_GT(own.shape.cells, 100U);
+  own.shape.compared_partitions = 50;
+  ASSERT_GT(own.shape.partitions, 100U);
   const Plan plan = plan_of(context(), own);
   for (const PlannedTask& task : plan.tasks()) {
     const Context limited = context();
@@ -135,31 +140,31 @@ TEST_F(GraphCells, PlansWithRegionsReachTheRecall) {
     EXPECT_LE(limited.memory_peak(), std::max<std::uint64_t>(task.memory_bytes, 1 << 20)) << task.name;
   }
   EXPECT_TRUE(plan.report().reached);
-  // Cells that assignment does not find were not found when it was foreseen either.
+  // Partitions that assignment does not find were not found when it was predicted either.
   EXPECT_EQ(plan.report().rounds.size(), 1U);
-  EXPECT_NEAR(plan.report().recall.value, foreseen(own, 0), 0.002);
+  EXPECT_NEAR(plan.report().recall.value, predicted(own, 0), 0.002);
 }
 
-TEST_F(GraphCells, AsManyAsCostLeast) {
+TEST_F(GraphPartitions, AsManyAsCostLeast) {
   make_file(support::Rows(support::generate(support::Kind::normal, 40'000, 8, 3), ElementType::f32));
-  // A copy of a row costs as much as thousands of pairs, and small cells need many copies.
+  // A copy of a row costs as much as thousands of pairs, and small partitions need many copies.
   const GraphWork free = work("free");
   GraphWork small = work("small");
-  ASSERT_LT(free.shape.least_cells, small.shape.cells);
-  small.shape.least_cells = small.shape.cells;
+  ASSERT_LT(free.shape.min_partitions, small.shape.partitions);
+  small.shape.min_partitions = small.shape.partitions;
   for (const GraphWork& own : {free, small}) {
     const Plan plan = plan_of(context(), own);
     plan.run_task(context(), sample_name);
     plan.run_task(context(), train_name(0));
-    EXPECT_TRUE(TrainedCells(own, 0).is_enough);
+    EXPECT_TRUE(TrainedPartitions(own, 0).is_enough);
   }
-  EXPECT_EQ(TrainedCells(small, 0).centroids.rows(), small.shape.cells);
-  EXPECT_LT(TrainedCells(free, 0).centroids.rows(), small.shape.cells);
-  EXPECT_LT(cells_per_row(free), cells_per_row(small));
+  EXPECT_EQ(TrainedPartitions(small, 0).centroids.rows(), small.shape.partitions);
+  EXPECT_LT(TrainedPartitions(free, 0).centroids.rows(), small.shape.partitions);
+  EXPECT_LT(partitions_per_row(free), partitions_per_row(small));
 }
 
-TEST_F(GraphCells, DenseClusterIsParted) {
-  // Three quarters of the rows are so near each other that, seeded by distances, one cell would have them all: more than may meet.
+TEST_F(GraphPartitions, DenseClusterIsParted) {
+  // Three quarters of the rows are so near each other that, seeded by distances, one partition would have them all: more than may meet.
   constexpr std::size_t rows = 20'000;
   support::Values values = support::generate(support::Kind::normal, rows, 12, 3);
   for (std::size_t row = 0; row < rows; ++row)
@@ -172,7 +177,7 @@ TEST_F(GraphCells, DenseClusterIsParted) {
   EXPECT_EQ(plan.report().rounds.size(), 1U);
 }
 
-TEST_F(GraphCells, ManyIdenticalRowsTakeSeconds) {
+TEST_F(GraphPartitions, ManyIdenticalRowsTakeSeconds) {
   support::Values values = support::generate(support::Kind::normal, 60'000, 16, 3);
   for (std::size_t row = 0; row < 60'000; row += 3)
     for (std::size_t i = 0; i < 16; ++i) values(row, i) = 0.25;
