@@ -34,12 +34,13 @@ double repeated_seconds(std::size_t repeat, const auto& work) {
   return bench::median(times);
 }
 
-AdditiveQuantizer with_words(const std::string& path) {
+AdditiveQuantizer with_codewords(const std::string& path) {
   const VectorFile file = VectorFile::open(path);
-  const Matrix<float> words = bench::converted<float>(file.rows());
+  const Matrix<float> codewords = bench::converted<float>(file.rows());
   // No search is timed with them.
   const std::vector<float> norms(AdditiveQuantizer::centroids, 0.0F);
-  return AdditiveQuantizer::from_codebooks(words.cols(), {words.data(), words.rows() * words.cols()}, norms);
+  return AdditiveQuantizer::from_codebooks(codewords.cols(),
+                                           {codewords.data(), codewords.rows() * codewords.cols()}, norms);
 }
 
 bench::OwnedRows training_rows(const bench::Options& options, RowsView base) {
@@ -146,7 +147,7 @@ nlohmann::json measure(const bench::Options& options) {
   const bench::OwnedRows train_rows = training_rows(options, rows);
   std::optional<AdditiveQuantizer> quantizer;
   const double training = bench::seconds([&] {
-    quantizer.emplace(options.has("words") ? with_words(options.text("words", ""))
+    quantizer.emplace(options.has("words") ? with_codewords(options.text("words", ""))
                                            : trained_on(context, options, train_rows));
   });
   nlohmann::json report = {{"version", version()},          {"data", data.name},

@@ -52,7 +52,7 @@ ExitCode run_measure(Session& session, const MeasureArguments& arguments) {
   blame_data([&] {
     measure_index(
         session, machine, index, file.rows(),
-        {.recall = arguments.recall, .queries = arguments.queries, .second_look = !arguments.codes_only});
+        {.recall = arguments.recall, .queries = arguments.queries, .rerank = !arguments.codes_only});
   });
   record_run(run, index);
   const Interrupt::Protection protection = session.interrupt->protect();

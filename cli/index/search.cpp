@@ -135,7 +135,7 @@ ExitCode run_search(Session& session, const SearchArguments& arguments) {
                {"lists", index.lists()},
                {"index_rows", index.size()},
                {"dim", index.dim()},
-               {"second_look", rows_file.has_value()},
+               {"rerank", rows_file.has_value()},
                {"isa", context.isa()},
                {"threads", context.threads()},
                {"memory_peak_bytes", context.memory_peak()}};

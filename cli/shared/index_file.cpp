@@ -50,15 +50,15 @@ std::vector<Id> read_lines(const std::filesystem::path& path) {
 }
 
 Json describe_measured(const Ivf& index) {
-  if (!index.measured()) return nullptr;
-  const MeasuredRecall& measured = *index.measured();
+  if (!index.calibration()) return nullptr;
+  const Calibration& measured = *index.calibration();
   return {{"recall", measured.recall},   {"recall_of_codes", measured.recall_of_codes},
           {"target", measured.target},   {"reached", measured.reached()},
           {"queries", measured.queries}, {"neighbors", measured.neighbors},
           {"rows", measured.rows}};
 }
 
-std::string words_of(const MeasuredRecall& measured, const Ivf& index) {
+std::string words_of(const Calibration& measured, const Ivf& index) {
   const std::string look = measured.candidates == 0
                                ? ""
                                : fmt::format(", with --rows and {} candidates ({:.3f} without)",
@@ -132,11 +132,11 @@ void check_recall(double recall) {
 }
 
 void measure_index(Session& session, const Context& machine, Ivf& index, RowsView rows,
-                   const MeasureOptions& options) {
+                   const CalibrationOptions& options) {
   ProgressBar bar(choose_progress_style(session.quiet), "measure", "rows", index.size());
   const Context own = machine.with_progress(bar.callback());
   const Interrupt::Protection protection = session.interrupt->protect([&own] { own.cancel(); });
-  index.measure_probes(own, rows, options);
+  index.calibrate(own, rows, options);
 }
 
 void record_run(const Provenance& run, Ivf& index) {
@@ -166,7 +166,7 @@ void tell_of_index(const Session& session, const Json& json, const Ivf& index,
   }
   remark(session, fmt::format("wrote {} rows in {} lists to {}: {}", index.size(), index.lists(),
                               output.string(), what));
-  if (index.measured()) remark(session, words_of(*index.measured(), index));
+  if (index.calibration()) remark(session, words_of(*index.calibration(), index));
 }
 
 }  // namespace nearwise::cli

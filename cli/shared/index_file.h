@@ -42,7 +42,7 @@ void add_rows(const Session& session, const Context& context, Ivf& index, RowsVi
 void check_recall(double recall);
 // With a bar of its own. `recall` is the one wanted.
 void measure_index(Session& session, const Context& machine, Ivf& index, RowsView rows,
-                   const MeasureOptions& options);
+                   const CalibrationOptions& options);
 
 // Adds a run (describe_run(), asked before the work) to where the index comes from; what its training has recorded stays.
 void record_run(const Provenance& run, Ivf& index);

@@ -27,7 +27,7 @@ int main() {
   const nearwise::Exact prepared =
       nearwise::Exact::prepare(context, base, {.metric = nearwise::Metric::euclidean});
   for (std::size_t query = 0; query < 3; ++query) {
-    const nearwise::Neighbors found = prepared.knn(context, base.view().slice(query, 1), 3);
+    const nearwise::Neighbors found = prepared.search(context, base.view().slice(query, 1), 3);
     std::printf("query %zu: nearest %lld, then %lld at %.4f\n", query,
                 static_cast<long long>(found.ids(0, 0)), static_cast<long long>(found.ids(0, 1)),
                 static_cast<double>(found.distances(0, 1)));
@@ -45,5 +45,5 @@ int main() {
   const nearwise::Neighbors graph =
       nearwise::exact_knn_graph(context, base, 5, {.metric = nearwise::Metric::euclidean});
   std::printf("row 0: nearest other row %lld\n", static_cast<long long>(graph.ids(0, 0)));
-  return graph.ids(0, 0) == prepared.knn(context, base.view().slice(0, 1), 2).ids(0, 1) ? 0 : 1;
+  return graph.ids(0, 0) == prepared.search(context, base.view().slice(0, 1), 2).ids(0, 1) ? 0 : 1;
 }

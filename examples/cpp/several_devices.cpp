@@ -20,8 +20,8 @@ int main() {
   const auto by_rows = nearwise::shard_exact(contexts, base.view());
   const auto both = nearwise::shard_and_replicate_exact(contexts, 2, base.view());
   const nearwise::MatrixView<float> queries = base.view().slice(0, 5);
-  const nearwise::Neighbors one = by_rows.knn(host, queries, 3);
-  const nearwise::Neighbors other = both.knn(host, queries, 3);
+  const nearwise::Neighbors one = by_rows.search(host, queries, 3);
+  const nearwise::Neighbors other = both.search(host, queries, 3);
   for (std::size_t i = 0; i < 15; ++i)
     if (one.ids.data()[i] != other.ids.data()[i]) return 1;
   std::printf("4 parts, or 2 parts twice: %zu rows, the nearest of row 4 are %lld %lld %lld\n",

@@ -63,10 +63,10 @@ class AdditiveQuantizer {
                                           std::span<const float> norms);
 
   std::size_t dim() const { return dim_; }
-  std::size_t codebooks() const { return words_.size() / (centroids * dim_); }
+  std::size_t codebooks() const { return codewords_.size() / (centroids * dim_); }
   std::size_t code_bytes() const { return codebooks() + 1; }
-  std::span<const float> words() const { return words_; }  // [codebooks, 256, dim]
-  std::span<const float> norms() const { return norms_; }  // [256]
+  std::span<const float> codewords() const { return codewords_; }  // [codebooks, 256, dim]
+  std::span<const float> norms() const { return norms_; }          // [256]
 
   // [rows, code_bytes]: byte i is the number of the codeword of codebook i, the last byte that of the squared length of
   // their sum: the nearest of norms(), the lower in a tie.
@@ -88,10 +88,10 @@ class AdditiveQuantizer {
   double error(const Context& context, RowsView rows, const AdditiveEncodeOptions& options = {}) const;
 
  private:
-  AdditiveQuantizer(std::size_t dim, std::vector<float> words, std::vector<float> norms);
+  AdditiveQuantizer(std::size_t dim, std::vector<float> codewords, std::vector<float> norms);
 
   std::size_t dim_;
-  std::vector<float> words_;
+  std::vector<float> codewords_;
   std::vector<float> norms_;
 };
 

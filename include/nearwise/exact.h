@@ -69,8 +69,8 @@ class Exact {
   Exact& operator=(Exact&&) noexcept;
   ~Exact();
 
-  Neighbors knn(const Context& context, RowsView queries, std::size_t k,
-                ShortRows short_rows = ShortRows::refuse) const;
+  Neighbors search(const Context& context, RowsView queries, std::size_t k,
+                   ShortRows short_rows = ShortRows::refuse) const;
   RangeNeighbors range_search(const Context& context, RowsView queries, float radius) const;
 
   // The same base prepared for another context, on whichever device that is; this one stays as it is. Rows on the host

@@ -41,15 +41,15 @@ struct IvfSearchOptions {
       0;  // rows to look at again, at least k; 0: the index's own number, for k above 10 in proportion
 };
 
-struct MeasureOptions {
+struct CalibrationOptions {
   double recall = 0.9;        // wanted: the share of the 10 nearest rows that are among the first 10 answers
   std::size_t queries = 500;  // rows of the index to search for, drawn by the context's seed
-  bool second_look = true;    // false: for searches that will have no `rows`
+  bool rerank = true;         // false: for searches that will have no `rows`
 };
 
 // How much of the truth a search finds that names neither probes nor candidates. A row that is searched for does not count
 // as its own neighbour.
-struct MeasuredRecall {
+struct Calibration {
   std::size_t probes = 0;
   std::size_t candidates = 0;  // of the second look; 0: there was none
   double recall = 0;           // of the sample
@@ -60,7 +60,7 @@ struct MeasuredRecall {
   std::size_t rows = 0;       // of the index when it was measured
 
   bool reached() const { return recall >= target; }
-  friend bool operator==(const MeasuredRecall&, const MeasuredRecall&) = default;
+  friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
 class Ivf {
@@ -100,7 +100,7 @@ class Ivf {
   const ProductQuantizer* quantizer() const;  // of product codes of what the centroids leave over; else null
   // Of additive codes of it, [code_bytes, 256, dim]; else empty. What a code stands for is the sum in f64 of its list's
   // centroid and a codeword of each codebook, rounded once.
-  std::span<const float> additive_words() const;
+  std::span<const float> additive_codewords() const;
   std::size_t probes() const;  // of a search that names none
   // Of a second look that names none: the same for k of up to 10, above in proportion.
   std::size_t candidates(std::size_t k = 10) const;
@@ -111,9 +111,9 @@ class Ivf {
   // (95 %), so that it holds for rows that were not drawn; where none does, the sample itself. At least 2 probes, where there are as many lists. If all lists do
   // not reach it, reached() is false and the probes are those that find as large a share of what all lists find. `rows`
   // are the vectors by id, as in a search. Must run alone. The index has at least 2 rows.
-  MeasuredRecall measure_probes(const Context& context, RowsView rows, const MeasureOptions& options = {});
+  Calibration calibrate(const Context& context, RowsView rows, const CalibrationOptions& options = {});
   // The last measurement; none after set_probes. Rows that came or went since are not in it: compare its `rows` with size().
-  const std::optional<MeasuredRecall>& measured() const;
+  const std::optional<Calibration>& calibration() const;
 
   // Where it comes from, as free text, saved with it: "version", "training" and "seed" are the training's.
   const std::map<std::string, std::string>& provenance() const;
@@ -155,7 +155,7 @@ class IvfFlat : public Ivf {
   static IvfFlat train(const Context& context, RowsView rows, const IvfFlatOptions& options = {});
   // Trains on the rows, adds them and measures the probes.
   static IvfFlat build(const Context& context, RowsView rows, const IvfFlatOptions& options = {},
-                       const MeasureOptions& measure = {});
+                       const CalibrationOptions& measure = {});
 
  private:
   using Ivf::Ivf;
@@ -174,7 +174,7 @@ class IvfPq : public Ivf {
  public:
   static IvfPq train(const Context& context, RowsView rows, const IvfPqOptions& options = {});
   static IvfPq build(const Context& context, RowsView rows, const IvfPqOptions& options = {},
-                     const MeasureOptions& measure = {});
+                     const CalibrationOptions& measure = {});
 
  private:
   using Ivf::Ivf;
@@ -196,7 +196,7 @@ class IvfLsq : public Ivf {
  public:
   static IvfLsq train(const Context& context, RowsView rows, const IvfLsqOptions& options = {});
   static IvfLsq build(const Context& context, RowsView rows, const IvfLsqOptions& options = {},
-                      const MeasureOptions& measure = {});
+                      const CalibrationOptions& measure = {});
 
  private:
   using Ivf::Ivf;

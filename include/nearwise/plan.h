@@ -130,7 +130,7 @@ Plan plan_graph(const Context& context, const PlanFiles& files, const GraphPlanO
 struct IndexPlanOptions {
   // Where fewer training rows per list fit the memory limit, as many are drawn, but no fewer than 32.
   std::variant<IvfPqOptions, IvfFlatOptions, IvfLsqOptions> training = IvfPqOptions{};
-  MeasureOptions measure = {};
+  CalibrationOptions measure = {};
   std::map<std::string, std::string> provenance = {};
 };
 

@@ -30,7 +30,7 @@ namespace nearwise {
 template <typename Index>
 concept Searchable = std::movable<Index> &&
     requires(const Index& index, const Context& context, RowsView queries) {
-  { index.knn(context, queries, std::size_t{1}, ShortRows::pad) } -> std::same_as<Neighbors>;
+  { index.search(context, queries, std::size_t{1}, ShortRows::pad) } -> std::same_as<Neighbors>;
   { index.size() } -> std::same_as<std::size_t>;
   { index.metric() } -> std::same_as<Metric>;
 };
@@ -127,11 +127,11 @@ class Sharded<Index> {
   }
 
   // The answers are joined by the context's threads, on its budget.
-  Neighbors knn(const Context& context, RowsView queries, std::size_t k,
-                ShortRows short_rows = ShortRows::refuse) const {
+  Neighbors search(const Context& context, RowsView queries, std::size_t k,
+                   ShortRows short_rows = ShortRows::refuse) const {
     return shard::search_parts(context, members_, queries, k, short_rows,
                                [&](std::size_t part, const Context& own, RowsView some) {
-                                 return parts_[part].index.knn(own, some, k, ShortRows::pad);
+                                 return parts_[part].index.search(own, some, k, ShortRows::pad);
                                });
   }
 
@@ -151,11 +151,11 @@ class Replicated<Index> {
     shard::check_copies(members_);
   }
 
-  Neighbors knn(const Context& context, RowsView queries, std::size_t k,
-                ShortRows short_rows = ShortRows::refuse) const {
+  Neighbors search(const Context& context, RowsView queries, std::size_t k,
+                   ShortRows short_rows = ShortRows::refuse) const {
     return shard::search_copies(context, members_, queries, k, short_rows,
                                 [&](std::size_t copy, const Context& own, RowsView some) {
-                                  return copies_[copy].index.knn(own, some, k, ShortRows::pad);
+                                  return copies_[copy].index.search(own, some, k, ShortRows::pad);
                                 });
   }
 

@@ -105,7 +105,7 @@ void bind_additive_quantizer(nb::module_& module) {
       .def_prop_ro("codebooks", &AdditiveQuantizer::codebooks)
       .def_prop_ro("code_bytes", &AdditiveQuantizer::code_bytes)
       .def(
-          "words", [](const AdditiveQuantizer& quantizer) { return copied(quantizer.words()); },
+          "words", [](const AdditiveQuantizer& quantizer) { return copied(quantizer.codewords()); },
           "All codewords, [1, codebooks * 256 * dim].")
       .def(
           "norms", [](const AdditiveQuantizer& quantizer) { return copied(quantizer.norms()); }, "[1, 256]")

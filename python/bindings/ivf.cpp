@@ -38,11 +38,11 @@ struct Machine {
   std::uint64_t seed = 0;
 };
 
-// The fields of MeasuredRecall in their order.
+// The fields of Calibration in their order.
 using Measured =
     std::tuple<std::size_t, std::size_t, double, double, double, std::size_t, std::size_t, std::size_t>;
 
-Measured fields_of(const MeasuredRecall& measured) {
+Measured fields_of(const Calibration& measured) {
   return {measured.probes, measured.candidates, measured.recall,    measured.recall_of_codes,
           measured.target, measured.queries,    measured.neighbors, measured.rows};
 }
@@ -127,11 +127,11 @@ class InvertedFile {
                         std::uint64_t probes, nb::handle rows, const std::string& rows_type,
                         std::uint64_t candidates, std::uint64_t copied_bytes, nb::handle progress) const {
     const BorrowedRows query_rows(queries, parse_element_type(queries_type), "queries");
-    std::optional<BorrowedRows> second_look;
+    std::optional<BorrowedRows> rerank;
     IvfSearchOptions options{.probes = probes, .candidates = candidates};
     if (!rows.is_none()) {
-      second_look.emplace(rows, parse_element_type(rows_type), "rows");
-      options.rows = second_look->view();
+      rerank.emplace(rows, parse_element_type(rows_type), "rows");
+      options.rows = rerank->view();
       // No rows are C++'s word for no second look.
       if (options.rows.rows() == 0 && size() != 0)
         throw Error(ErrorCode::invalid_argument, "search: `rows` must hold a row for every id, given 0 rows");
@@ -147,24 +147,24 @@ class InvertedFile {
     return to_numpy(std::move(*found));
   }
 
-  Measured measure_probes(nb::handle rows, const std::string& rows_type, double recall, std::uint64_t queries,
-                          bool second_look, std::uint64_t copied_bytes, nb::handle progress) {
+  Measured calibrate(nb::handle rows, const std::string& rows_type, double recall, std::uint64_t queries,
+                     bool rerank, std::uint64_t copied_bytes, nb::handle progress) {
     const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
     const Context context = context_for(machine_.device, machine_.threads, require_room(copied_bytes),
                                         machine_.isa, machine_.seed);
-    MeasuredRecall measured;
+    Calibration measured;
     run(context, progress, [&](const Context& own) {
       const auto lock = wait_for<std::unique_lock<Mutex>>(own);
-      measured = index_.measure_probes(own, borrowed.view(),
-                                       {.recall = recall, .queries = queries, .second_look = second_look});
+      measured =
+          index_.calibrate(own, borrowed.view(), {.recall = recall, .queries = queries, .rerank = rerank});
     });
     return fields_of(measured);
   }
 
   std::optional<Measured> measured() const {
     return reading([&]() -> std::optional<Measured> {
-      if (!index_.measured()) return {};
-      return fields_of(*index_.measured());
+      if (!index_.calibration()) return {};
+      return fields_of(*index_.calibration());
     });
   }
 
@@ -357,9 +357,9 @@ void bind_ivf(nb::module_& module) {
       .def("search", &InvertedFile::search, nb::arg("queries"), nb::arg("queries_type"), nb::arg("k"),
            nb::arg("probes"), nb::arg("rows").none(), nb::arg("rows_type"), nb::arg("candidates"),
            nb::arg("copied_bytes"), nb::arg("progress").none(), "ids and distances [queries, k]")
-      .def("measure_probes", &InvertedFile::measure_probes, nb::arg("rows"), nb::arg("rows_type"),
-           nb::arg("recall"), nb::arg("queries"), nb::arg("second_look"), nb::arg("copied_bytes"),
-           nb::arg("progress").none(), "The fields of MeasuredRecall.")
+      .def("calibrate", &InvertedFile::calibrate, nb::arg("rows"), nb::arg("rows_type"), nb::arg("recall"),
+           nb::arg("queries"), nb::arg("rerank"), nb::arg("copied_bytes"), nb::arg("progress").none(),
+           "The fields of Calibration.")
       .def("save", &InvertedFile::save_to, nb::arg("path"))
       .def("list_size", &InvertedFile::list_size, nb::arg("list"))
       .def_prop_ro("size", &InvertedFile::size, "Rows.")
@@ -369,7 +369,7 @@ void bind_ivf(nb::module_& module) {
       .def_prop_ro("metric", &InvertedFile::metric)
       .def_prop_ro("codec", &InvertedFile::codec, "What is kept of a row: flat, pq or lsq.")
       .def_prop_ro("centroids", centroids_of, "[lists, dim]")
-      .def_prop_ro("measured", &InvertedFile::measured, "The fields of MeasuredRecall, or None.")
+      .def_prop_ro("measured", &InvertedFile::measured, "The fields of Calibration, or None.")
       .def_prop_ro("candidates", &InvertedFile::candidates)
       .def_prop_rw("provenance", &InvertedFile::provenance, &InvertedFile::set_provenance)
       .def_prop_rw("probes", &InvertedFile::probes, &InvertedFile::set_probes);

@@ -40,7 +40,7 @@ class PreparedBase {
     const ShortRows padding = parse_short_rows(short_rows);
     std::optional<Neighbors> found;
     search(queries, queries_type, copied_bytes, progress,
-           [&](const Context& own, const RowsView& view) { found = exact_->knn(own, view, k, padding); });
+           [&](const Context& own, const RowsView& view) { found = exact_->search(own, view, k, padding); });
     return to_numpy(std::move(*found));
   }
 

@@ -22,8 +22,8 @@ struct ListSearchArgs {
   const ListCodec& codec;
   Metric metric = Metric::sqeuclidean;
   std::span<const float> centre;  // as in PrepareArgs
-  // [lists] the RowTerms of every row and then their least; null where they are not kept. Empty: none are.
-  std::span<const std::atomic<const float*>> terms = {};
+  // [lists] the CodeNorms of every row and then their least; null where they are not kept. Empty: none are.
+  std::span<const std::atomic<const float*>> norms = {};
   std::size_t k = 0;
   std::size_t candidates = 0;  // at least k
   RowsView rows;               // by id; empty: none

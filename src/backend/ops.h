@@ -203,16 +203,16 @@ struct CentroidMeansArgs {
 // The codewords of a product quantizer: a row is cut into parts, and each has codewords of its own.
 struct Codebooks {
   std::size_t dim = 0;
-  std::size_t parts = 1;         // 1 to dim
-  unsigned bits = 8;             // of a part's code: 4 or 8
-  std::span<const float> words;  // part after part, each [2^bits, its elements]
+  std::size_t parts = 1;             // 1 to dim
+  unsigned bits = 8;                 // of a part's code: 4 or 8
+  std::span<const float> codewords;  // part after part, each [2^bits, its elements]
 
   std::size_t count() const { return std::size_t{1} << bits; }  // codewords of a part
   // Where the elements of a part begin. Lengths differ by at most one, the longer parts come first.
   std::size_t begin(std::size_t part) const { return dim / parts * part + std::min(part, dim % parts); }
   std::size_t length(std::size_t part) const { return begin(part + 1) - begin(part); }
   std::span<const float> of(std::size_t part) const {
-    return words.subspan(begin(part) * count(), length(part) * count());
+    return codewords.subspan(begin(part) * count(), length(part) * count());
   }
   // 8 bits: a byte per part. 4 bits: part 2i in the low half of byte i, part 2i + 1 in the high half.
   std::size_t code_bytes() const { return bits == 8 ? parts : (parts + 1) / 2; }
@@ -253,17 +253,17 @@ struct CrossProductsArgs {
 
 // The codewords of an additive quantizer: what a code stands for is the sum of one codeword of each codebook.
 struct AdditiveCodebooks {
-  static constexpr std::size_t words_each = 256;
+  static constexpr std::size_t codebook_size = 256;
 
   std::size_t dim = 0;
-  std::size_t count = 1;         // of codebooks, 1 to 32
-  std::span<const float> words;  // codebook after codebook, each [words_each, dim]
+  std::size_t count = 1;             // of codebooks, 1 to 32
+  std::span<const float> codewords;  // codebook after codebook, each [words_each, dim]
 
   std::span<const float> of(std::size_t book) const {
-    return words.subspan(book * words_each * dim, words_each * dim);
+    return codewords.subspan(book * codebook_size * dim, codebook_size * dim);
   }
-  std::span<const float> word(std::size_t book, std::size_t index) const {
-    return words.subspan((book * words_each + index) * dim, dim);
+  std::span<const float> codeword(std::size_t book, std::size_t index) const {
+    return codewords.subspan((book * codebook_size + index) * dim, dim);
   }
 };
 

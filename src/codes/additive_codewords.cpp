@@ -12,48 +12,48 @@ constexpr float largest_entry = 32000;  // leaves room for rounding
 
 }  // namespace
 
-std::size_t AdditiveWords::width_of(std::size_t dim) { return round_up(dim, cost_lanes); }
+std::size_t AdditiveCodewords::width_of(std::size_t dim) { return round_up(dim, cost_lanes); }
 
-std::size_t AdditiveWords::pair_entries(std::size_t count) {
-  return count * (count - 1) * additive_words * additive_words;
+std::size_t AdditiveCodewords::pair_entries(std::size_t count) {
+  return count * (count - 1) * additive_codebook_size * additive_codebook_size;
 }
 
-std::uint64_t AdditiveWords::bytes(std::size_t dim, std::size_t count) {
-  const std::size_t words = count * additive_words;
+std::uint64_t AdditiveCodewords::bytes(std::size_t dim, std::size_t count) {
+  const std::size_t codewords = count * additive_codebook_size;
   return buffer_bytes(dim, sizeof(double)) +
-         buffer_bytes(checked_multiply(words, width_of(dim), "additive codes"), sizeof(float)) +
-         buffer_bytes(words * dim, sizeof(float)) + buffer_bytes(words, sizeof(float)) +
+         buffer_bytes(checked_multiply(codewords, width_of(dim), "additive codes"), sizeof(float)) +
+         buffer_bytes(codewords * dim, sizeof(float)) + buffer_bytes(codewords, sizeof(float)) +
          buffer_bytes(count, sizeof(float)) + buffer_bytes(count, sizeof(double)) +
          buffer_bytes(count * dim, sizeof(double));
 }
 
-AdditiveWords::AdditiveWords(MemoryBudget& budget, std::size_t dim, std::size_t count,
-                             std::span<const float> words)
+AdditiveCodewords::AdditiveCodewords(MemoryBudget& budget, std::size_t dim, std::size_t count,
+                                     std::span<const float> codewords)
     : dim_(dim),
       count_(count),
       offset_(budget, dim),
-      words_(budget, count * additive_words * width_of(dim)),
-      columns_(budget, count * additive_words * dim),
-      norms_(budget, count * additive_words),
+      codewords_(budget, count * additive_codebook_size * width_of(dim)),
+      columns_(budget, count * additive_codebook_size * dim),
+      norms_(budget, count * additive_codebook_size),
       scales_(budget, count) {
   Buffer<double> means(budget, count * dim);
   Buffer<double> longest(budget, count);
-  centre(words, means.span());
-  measure(words, means.span(), longest.span());
-  fill(words, means.span());
+  centre(codewords, means.span());
+  measure(codewords, means.span(), longest.span());
+  fill(codewords, means.span());
 }
 
 // A mean that all codewords of a codebook share says nothing about which to choose, but would fill the range of the entries.
-void AdditiveWords::centre(std::span<const float> given, std::span<double> means) {
+void AdditiveCodewords::centre(std::span<const float> given, std::span<double> means) {
   std::fill_n(offset_.data(), dim_, 0.0);
   for (std::size_t book = 0; book < count_; ++book) {
     double* const mean = means.data() + book * dim_;
     std::fill_n(mean, dim_, 0.0);
-    for (std::size_t word = 0; word < additive_words; ++word)
+    for (std::size_t codeword = 0; codeword < additive_codebook_size; ++codeword)
       for (std::size_t i = 0; i < dim_; ++i)
-        mean[i] += static_cast<double>(given[(book * additive_words + word) * dim_ + i]);
+        mean[i] += static_cast<double>(given[(book * additive_codebook_size + codeword) * dim_ + i]);
     for (std::size_t i = 0; i < dim_; ++i) {
-      mean[i] /= additive_words;
+      mean[i] /= additive_codebook_size;
       offset_[i] += mean[i];
     }
   }
@@ -62,16 +62,17 @@ void AdditiveWords::centre(std::span<const float> given, std::span<double> means
 // The unit and the scales. Sums are made room for as large as they get where x, and the sum of the other codewords that is
 // taken off it, are each as long as codewords in random directions make it; larger ones saturate, which costs quality and
 // never correctness.
-void AdditiveWords::measure(std::span<const float> given, std::span<const double> means,
-                            std::span<double> longest) {
+void AdditiveCodewords::measure(std::span<const float> given, std::span<const double> means,
+                                std::span<double> longest) {
   double squares = 0;
   for (std::size_t book = 0; book < count_; ++book) {
     longest[book] = 0;
-    for (std::size_t word = 0; word < additive_words; ++word) {
+    for (std::size_t codeword = 0; codeword < additive_codebook_size; ++codeword) {
       double norm = 0;
       for (std::size_t i = 0; i < dim_; ++i) {
         const double element =
-            static_cast<double>(given[(book * additive_words + word) * dim_ + i]) - means[book * dim_ + i];
+            static_cast<double>(given[(book * additive_codebook_size + codeword) * dim_ + i]) -
+            means[book * dim_ + i];
         norm += element * element;
       }
       longest[book] = std::max(longest[book], norm);
@@ -88,17 +89,17 @@ void AdditiveWords::measure(std::span<const float> given, std::span<const double
   }
 }
 
-void AdditiveWords::fill(std::span<const float> given, std::span<const double> means) {
-  std::fill_n(words_.data(), words_.size(), 0.0F);
+void AdditiveCodewords::fill(std::span<const float> given, std::span<const double> means) {
+  std::fill_n(codewords_.data(), codewords_.size(), 0.0F);
   for (std::size_t book = 0; book < count_; ++book)
-    for (std::size_t word = 0; word < additive_words; ++word) {
-      const std::size_t number = book * additive_words + word;
+    for (std::size_t codeword = 0; codeword < additive_codebook_size; ++codeword) {
+      const std::size_t number = book * additive_codebook_size + codeword;
       double norm = 0;
       for (std::size_t i = 0; i < dim_; ++i) {
         const auto element = static_cast<float>(
             (static_cast<double>(given[number * dim_ + i]) - means[book * dim_ + i]) * unit_);
-        words_[number * width() + i] = element;
-        columns_[(book * dim_ + i) * additive_words + word] = element;
+        codewords_[number * width() + i] = element;
+        columns_[(book * dim_ + i) * additive_codebook_size + codeword] = element;
         norm += static_cast<double>(element) * static_cast<double>(element);
       }
       norms_[number] = static_cast<float>(norm);

@@ -9,8 +9,8 @@
 
 namespace nearwise {
 
-inline constexpr std::size_t additive_words = 256;  // codewords of a codebook
-inline constexpr std::size_t cost_lanes = 16;       // rows and codewords are filled up to a multiple of this
+inline constexpr std::size_t additive_codebook_size = 256;  // codewords of a codebook
+inline constexpr std::size_t cost_lanes = 16;  // rows and codewords are filled up to a multiple of this
 
 // Codewords around the mean of their codebook, in a unit of their own.
 //
@@ -18,10 +18,11 @@ inline constexpr std::size_t cost_lanes = 16;       // rows and codewords are fi
 // |c_i|^2 - 2 <x, c_i> and pair_ij = 2 <c_i, c_j>. Entries are 16-bit integers: half the memory traffic of f32, which is
 // what the search takes its time for. Each codebook i has a scale of its own, for its own entries and for the pairs where its
 // codewords are the candidates, as only sums over the candidates of one codebook are compared.
-class AdditiveWords {
+class AdditiveCodewords {
  public:
-  // words: codebook after codebook, each [additive_words, dim].
-  AdditiveWords(MemoryBudget& budget, std::size_t dim, std::size_t count, std::span<const float> words);
+  // words: codebook after codebook, each [additive_codebook_size, dim].
+  AdditiveCodewords(MemoryBudget& budget, std::size_t dim, std::size_t count,
+                    std::span<const float> codewords);
   // At the most, while it is made.
   static std::uint64_t bytes(std::size_t dim, std::size_t count);
 
@@ -38,10 +39,10 @@ class AdditiveWords {
   // Rows beyond this length are searched as if they had it: their entries would leave the range of 16 bits.
   double longest() const { return longest_; }
 
-  std::span<const float> words() const { return words_.span(); }      // [count * 256, width] so taken
-  std::span<const float> columns() const { return columns_.span(); }  // [count, dim, 256] the same
-  std::span<const float> norms() const { return norms_.span(); }      // [count, 256] squared lengths
-  std::span<const float> scales() const { return scales_.span(); }    // [count]
+  std::span<const float> codewords() const { return codewords_.span(); }  // [count * 256, width] so taken
+  std::span<const float> columns() const { return columns_.span(); }      // [count, dim, 256] the same
+  std::span<const float> norms() const { return norms_.span(); }          // [count, 256] squared lengths
+  std::span<const float> scales() const { return scales_.span(); }        // [count]
 
  private:
   void centre(std::span<const float> given, std::span<double> means);
@@ -51,7 +52,7 @@ class AdditiveWords {
   const std::size_t dim_;
   const std::size_t count_;
   Buffer<double> offset_;
-  Buffer<float> words_;
+  Buffer<float> codewords_;
   Buffer<float> columns_;
   Buffer<float> norms_;
   Buffer<float> scales_;

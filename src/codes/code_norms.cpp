@@ -7,10 +7,10 @@
 
 namespace nearwise {
 
-RowTerms::RowTerms(MemoryBudget& budget, const ListCodec& codec, const ProductWords& words, Metric metric,
-                   std::span<const float> centre)
+CodeNorms::CodeNorms(MemoryBudget& budget, const ListCodec& codec, const CodewordTables& codewords,
+                     Metric metric, std::span<const float> centre)
     : codec_(codec),
-      words_(words),
+      codewords_(codewords),
       metric_(metric),
       centre_(centre),
       tables_(budget, codec.is_additive() ? 0 : codec.parts() << codec.bits),
@@ -19,63 +19,63 @@ RowTerms::RowTerms(MemoryBudget& budget, const ListCodec& codec, const ProductWo
 
 // |c' + r|^2 / 2 is |c'|^2 / 2 and, of every part of a product code, r (c' + r / 2). Codewords of additive codes have products
 // with each other, too: there the sum is made.
-void RowTerms::begin_list(std::size_t list) {
+void CodeNorms::begin_list(std::size_t list) {
   if (codec_.is_additive()) {
     for (std::size_t i = 0; i < codec_.dim; ++i)
       centroid_[i] = static_cast<double>(codec_.centroids(list, i)) -
                      (centre_.empty() ? 0.0 : static_cast<double>(centre_[i]));
     return;
   }
-  const std::size_t words = std::size_t{1} << codec_.bits;
+  const std::size_t codewords = std::size_t{1} << codec_.bits;
   std::ranges::fill(tables_.span(), 0.0);
   start_ = 0;
   for (std::size_t part = 0; part < codec_.parts(); ++part) {
-    double* const table = tables_.data() + part * words;
+    double* const table = tables_.data() + part * codewords;
     for (std::size_t i = codec_.part_begins[part]; i < codec_.part_begins[part + 1]; ++i) {
       const double given = codec_.centroids(list, i);
       const double centroid = centre_.empty() ? given : given - centre_[i];
       start_ += centroid * centroid / 2;
-      const float* const column = words_.columns().data() + i * words;
-      for (std::size_t word = 0; word < words; ++word) {
-        const double value = column[word];
-        table[word] += value * (centroid + value / 2);
+      const float* const column = codewords_.columns().data() + i * codewords;
+      for (std::size_t codeword = 0; codeword < codewords; ++codeword) {
+        const double value = column[codeword];
+        table[codeword] += value * (centroid + value / 2);
       }
     }
   }
 }
 
 template <unsigned bits>
-double RowTerms::half_square_of_product(const std::byte* code) const {
+double CodeNorms::half_norm_of_product(const std::byte* code) const {
   double sums[2] = {start_, 0};
   for (std::size_t part = 0; part < codec_.parts(); ++part)
-    sums[part % 2] += tables_[(part << bits) + word_of<bits>(code, part)];
+    sums[part % 2] += tables_[(part << bits) + codeword_of<bits>(code, part)];
   return std::max(0.0, sums[0] + sums[1]);
 }
 
-double RowTerms::half_square_of_sum(const std::byte* code) {
+double CodeNorms::half_norm_of_sum(const std::byte* code) {
   std::ranges::copy(centroid_.span(), sum_.data());
   for (std::size_t part = 0; part < codec_.parts(); ++part) {
-    const float* const word = codec_.words_of(part).data() + word_of<8>(code, part) * codec_.dim;
-    for (std::size_t i = 0; i < codec_.dim; ++i) sum_[i] += static_cast<double>(word[i]);
+    const float* const codeword = codec_.codewords_of(part).data() + codeword_of<8>(code, part) * codec_.dim;
+    for (std::size_t i = 0; i < codec_.dim; ++i) sum_[i] += static_cast<double>(codeword[i]);
   }
   double squares = 0;
   for (const double element : sum_.span()) squares += element * element;
   return squares / 2;
 }
 
-void RowTerms::fill(const std::byte* codes, std::size_t rows, float* out) {
-  const auto fill_all = [&](const auto& half_square) {
+void CodeNorms::fill(const std::byte* codes, std::size_t rows, float* out) {
+  const auto fill_all = [&](const auto& half_norm) {
     for (std::size_t row = 0; row < rows; ++row) {
-      const double half = half_square(codes + row * codec_.code_bytes);
+      const double half = half_norm(codes + row * codec_.code_bytes);
       out[row] = static_cast<float>(is_euclidean(metric_) ? half : std::sqrt(2 * half));
     }
   };
   if (codec_.is_additive())
-    fill_all([&](const std::byte* code) { return half_square_of_sum(code); });
+    fill_all([&](const std::byte* code) { return half_norm_of_sum(code); });
   else if (codec_.bits == 8)
-    fill_all([&](const std::byte* code) { return half_square_of_product<8>(code); });
+    fill_all([&](const std::byte* code) { return half_norm_of_product<8>(code); });
   else
-    fill_all([&](const std::byte* code) { return half_square_of_product<4>(code); });
+    fill_all([&](const std::byte* code) { return half_norm_of_product<4>(code); });
 }
 
 }  // namespace nearwise

@@ -14,26 +14,26 @@ namespace nearwise {
 
 // The number of a row of codes that all its scores share, whatever the query: half the square of its length with the
 // centre subtracted (euclidean metrics), or its length (cosine), of the sum of centroid and codewords. In f64, rounded once.
-class RowTerms {
+class CodeNorms {
  public:
   // Of an index: there are none for inner_product, nor for rows that are kept as they are.
   static bool are_needed(const ListCodec& codec, Metric metric) {
     return !codec.holds_rows() && metric != Metric::inner_product;
   }
 
-  RowTerms(MemoryBudget& budget, const ListCodec& codec, const ProductWords& words, Metric metric,
-           std::span<const float> centre);
+  CodeNorms(MemoryBudget& budget, const ListCodec& codec, const CodewordTables& codewords, Metric metric,
+            std::span<const float> centre);
   void begin_list(std::size_t list);
   // out: [rows], those of the list that was begun.
   void fill(const std::byte* codes, std::size_t rows, float* out);
 
  private:
   template <unsigned bits>
-  double half_square_of_product(const std::byte* code) const;
-  double half_square_of_sum(const std::byte* code);
+  double half_norm_of_product(const std::byte* code) const;
+  double half_norm_of_sum(const std::byte* code);
 
   const ListCodec& codec_;
-  const ProductWords& words_;
+  const CodewordTables& codewords_;
   const Metric metric_;
   const std::span<const float> centre_;
   Buffer<double> tables_;    // of product codes, [parts, 2^bits]

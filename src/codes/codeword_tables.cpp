@@ -7,22 +7,22 @@ namespace nearwise {
 
 double length_bound(double squares) { return std::sqrt(squares) * (1 + 0x1p-40); }
 
-ProductWords::ProductWords(MemoryBudget& budget, const ListCodec& codec, std::span<const float> centre)
-    : columns_(budget, codec.all_words().size()), half_squares_(budget, codec.parts() << codec.bits) {
-  const std::size_t words = std::size_t{1} << codec.bits;
+CodewordTables::CodewordTables(MemoryBudget& budget, const ListCodec& codec, std::span<const float> centre)
+    : columns_(budget, codec.all_codewords().size()), half_norms_(budget, codec.parts() << codec.bits) {
+  const std::size_t codewords = std::size_t{1} << codec.bits;
   for (std::size_t part = 0; part < codec.parts(); ++part) {
     const std::size_t length = codec.part_size(part);
-    const std::span<const float> book = codec.words_of(part);
-    float* const columns = columns_.data() + codec.words_begin(part);
+    const std::span<const float> book = codec.codewords_of(part);
+    float* const columns = columns_.data() + codec.codewords_begin(part);
     double longest = 0;
-    for (std::size_t word = 0; word < words; ++word) {
+    for (std::size_t codeword = 0; codeword < codewords; ++codeword) {
       double squares = 0;
       for (std::size_t i = 0; i < length; ++i) {
-        const float value = book[word * length + i];
-        columns[i * words + word] = value;
+        const float value = book[codeword * length + i];
+        columns[i * codewords + codeword] = value;
         squares += static_cast<double>(value) * value;
       }
-      half_squares_[part * words + word] = static_cast<float>(squares / 2);
+      half_norms_[part * codewords + codeword] = static_cast<float>(squares / 2);
       longest = std::max(longest, squares);
     }
     // Parts of a product code are at right angles; codewords of an additive one may all point in the same direction.
@@ -48,7 +48,7 @@ ProductWords::ProductWords(MemoryBudget& budget, const ListCodec& codec, std::sp
   longest_given_centroid_ = length_bound(longest_given);
 }
 
-std::uint64_t ProductWords::bytes(std::size_t dim, std::size_t codebooks) {
+std::uint64_t CodewordTables::bytes(std::size_t dim, std::size_t codebooks) {
   return codebooks == 0 ? 2 * buffer_bytes(256 * dim, sizeof(float))
                         : buffer_bytes(256 * dim * codebooks, sizeof(float)) +
                               buffer_bytes(256 * codebooks, sizeof(float));

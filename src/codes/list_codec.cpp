@@ -16,8 +16,8 @@ void decode_product(const ListCodec& codec, const float* __restrict centroid, co
   const std::size_t parts = codec.parts();
   for (std::size_t part = 0; part < parts; ++part) {
     const std::size_t length = dims != 0 ? dims : begins[part + 1] - begins[part];
-    const float* const word = book + word_of<bits>(code, part) * length;
-    for (std::size_t i = 0; i < length; ++i) out[i] = centroid[i] + word[i];
+    const float* const codeword = book + codeword_of<bits>(code, part) * length;
+    for (std::size_t i = 0; i < length; ++i) out[i] = centroid[i] + codeword[i];
     book += length << bits;
     centroid += length;
     out += length;
@@ -29,8 +29,8 @@ void decode_additive(const ListCodec& codec, const float* centroid, const std::b
                      float* out) {
   std::copy_n(centroid, codec.dim, sum);
   for (std::size_t book = 0; book < codec.parts(); ++book) {
-    const float* const word = codec.words_of(book).data() + word_of<8>(code, book) * codec.dim;
-    for (std::size_t i = 0; i < codec.dim; ++i) sum[i] += static_cast<double>(word[i]);
+    const float* const codeword = codec.codewords_of(book).data() + codeword_of<8>(code, book) * codec.dim;
+    for (std::size_t i = 0; i < codec.dim; ++i) sum[i] += static_cast<double>(codeword[i]);
   }
   std::transform(sum, sum + codec.dim, out, [](double element) { return static_cast<float>(element); });
 }

@@ -10,7 +10,7 @@
 
 namespace nearwise {
 
-class ProductWords;
+class CodewordTables;
 
 struct ListView {
   const std::byte* codes = nullptr;  // [rows, code_bytes]
@@ -29,12 +29,12 @@ struct ListCodec {
   std::span<const float> codebooks;          // of all parts in turn, [2^bits, dimensions of the part]
   unsigned bits = 8;                         // or 4: part 2i in the low half of byte i
   MatrixView<const float> centroids;         // [lists, dim]
-  const ProductWords* words = nullptr;       // made of the above before; null: a search makes its own
+  const CodewordTables* tables = nullptr;    // made of the above before; null: a search makes its own
   // Of additive codes, a byte for each codebook; else empty.
-  std::span<const float> additive_words = {};  // [code_bytes, 256, dim]
+  std::span<const float> additive_codewords = {};  // [code_bytes, 256, dim]
 
   bool is_product() const { return !part_begins.empty(); }
-  bool is_additive() const { return !additive_words.empty(); }
+  bool is_additive() const { return !additive_codewords.empty(); }
   bool holds_rows() const { return !is_product() && !is_additive(); }
 
   // Of codes. A part of an additive code is one codebook, whose codewords have all elements of a row.
@@ -44,24 +44,24 @@ struct ListCodec {
     return is_additive() ? dim : part_begins[part + 1] - part_begins[part];
   }
   // Where its codewords, [2^bits, part_size], begin among all.
-  std::size_t words_begin(std::size_t part) const {
+  std::size_t codewords_begin(std::size_t part) const {
     return (is_additive() ? part * dim : part_begins[part]) << bits;
   }
-  std::span<const float> all_words() const { return is_additive() ? additive_words : codebooks; }
-  std::span<const float> words_of(std::size_t part) const {
-    return all_words().subspan(words_begin(part), part_size(part) << bits);
+  std::span<const float> all_codewords() const { return is_additive() ? additive_codewords : codebooks; }
+  std::span<const float> codewords_of(std::size_t part) const {
+    return all_codewords().subspan(codewords_begin(part), part_size(part) << bits);
   }
 };
 
 // The codeword of a part that a code names.
 template <unsigned bits>
-std::size_t word_of(const std::byte* code, std::size_t part) {
+std::size_t codeword_of(const std::byte* code, std::size_t part) {
   if constexpr (bits == 8) return static_cast<std::size_t>(code[part]);
   const auto both = static_cast<std::size_t>(code[part / 2]);
   return part % 2 == 0 ? both & 15U : both >> 4U;
 }
-inline std::size_t word_of(const ListCodec& codec, const std::byte* code, std::size_t part) {
-  return codec.bits == 8 ? word_of<8>(code, part) : word_of<4>(code, part);
+inline std::size_t codeword_of(const ListCodec& codec, const std::byte* code, std::size_t part) {
+  return codec.bits == 8 ? codeword_of<8>(code, part) : codeword_of<4>(code, part);
 }
 
 // Writes what the codes of rows [first, first + count) of a list stand for, as codec.type, one after the other.

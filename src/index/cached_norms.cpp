@@ -7,12 +7,12 @@
 
 namespace nearwise::index {
 
-KeptTerms::KeptTerms(std::shared_ptr<MemoryBudget> budget, std::size_t lists)
+CachedNorms::CachedNorms(std::shared_ptr<MemoryBudget> budget, std::size_t lists)
     : budget_(std::move(budget)), kept_(lists), pointers_(lists) {}
 
-KeptTerms::~KeptTerms() { budget_->give_back(reserved_bytes_); }
+CachedNorms::~CachedNorms() { budget_->give_back(reserved_bytes_); }
 
-bool KeptTerms::reserve(std::size_t rows) {
+bool CachedNorms::reserve(std::size_t rows) {
   const std::lock_guard lock(mutex_);
   // A list has its least term, too, and buffers are rounded up.
   const std::uint64_t bytes = rows * sizeof(float) + kept_.size() * std::uint64_t{128};
@@ -28,8 +28,8 @@ bool KeptTerms::reserve(std::size_t rows) {
   return true;
 }
 
-void KeptTerms::make(const Threads& threads, MemoryBudget& budget, const Source& source,
-                     std::span<const Id> lists) {
+void CachedNorms::make(const Threads& threads, MemoryBudget& budget, const Source& source,
+                       std::span<const Id> lists) {
   std::vector<std::size_t> missing;
   for (const Id list : lists)
     if (list != no_id && pointers_[static_cast<std::size_t>(list)].load(std::memory_order_relaxed) == nullptr)
@@ -39,13 +39,13 @@ void KeptTerms::make(const Threads& threads, MemoryBudget& budget, const Source&
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
   const std::size_t tasks = std::min(missing.size(), 4 * static_cast<std::size_t>(threads.count()));
   threads.for_each(tasks, [&](std::size_t task) {
-    RowTerms terms(budget, source.codec, source.words, source.metric, source.centre);
+    CodeNorms norms(budget, source.codec, source.codewords, source.metric, source.centre);
     for (std::size_t i = missing.size() * task / tasks; i < missing.size() * (task + 1) / tasks; ++i) {
       const ListView& view = source.lists[missing[i]];
       if (view.rows == 0) continue;
       Buffer<float> made(kept_budget_, view.rows + 1);
-      terms.begin_list(missing[i]);
-      terms.fill(view.codes, view.rows, made.data());
+      norms.begin_list(missing[i]);
+      norms.fill(view.codes, view.rows, made.data());
       made[view.rows] = *std::min_element(made.data(), made.data() + view.rows);
       // Another search may have been faster.
       const std::lock_guard lock(mutex_);
@@ -56,7 +56,7 @@ void KeptTerms::make(const Threads& threads, MemoryBudget& budget, const Source&
   });
 }
 
-void KeptTerms::discard(std::size_t list) noexcept {
+void CachedNorms::discard(std::size_t list) noexcept {
   pointers_[list].store(nullptr, std::memory_order_relaxed);
   kept_[list] = Buffer<float>();
 }

@@ -1,4 +1,4 @@
-// The terms of rows of codes (RowTerms): made when a search first looks at a list, kept until the list changes.
+// The terms of rows of codes (CodeNorms): made when a search first looks at a list, kept until the list changes.
 //
 // They take 4 bytes per row, reserved for all rows at once before a search divides what is left of a memory limit, and only
 // where half of the limit has room for them; without them a search makes its own. Any number of searches may use this at
@@ -23,21 +23,21 @@
 
 namespace nearwise::index {
 
-class KeptTerms {
+class CachedNorms {
  public:
   // What terms are made of; as in ListSearchArgs.
   struct Source {
     const ListCodec& codec;
-    const ProductWords& words;
+    const CodewordTables& codewords;
     Metric metric;
     std::span<const float> centre;
     std::span<const ListView> lists;
   };
 
-  KeptTerms(std::shared_ptr<MemoryBudget> budget, std::size_t lists);
-  ~KeptTerms();
-  KeptTerms(const KeptTerms&) = delete;
-  KeptTerms& operator=(const KeptTerms&) = delete;
+  CachedNorms(std::shared_ptr<MemoryBudget> budget, std::size_t lists);
+  ~CachedNorms();
+  CachedNorms(const CachedNorms&) = delete;
+  CachedNorms& operator=(const CachedNorms&) = delete;
 
   // Room for the terms of so many rows in all; returns whether there is.
   bool reserve(std::size_t rows);

@@ -33,9 +33,9 @@ bool equal(MatrixView<const float> left, MatrixView<const float> right) {
 }  // namespace
 
 Ivf::Ivf(std::unique_ptr<State> state) : state_(std::move(state)) {
-  if (state_->has_codes()) state_->words.emplace(*state_->budget, state_->codec(), state_->centre);
-  if (RowTerms::are_needed(state_->codec(), state_->metric))
-    state_->terms = std::make_unique<index::KeptTerms>(state_->budget, state_->rows.lists());
+  if (state_->has_codes()) state_->tables.emplace(*state_->budget, state_->codec(), state_->centre);
+  if (CodeNorms::are_needed(state_->codec(), state_->metric))
+    state_->norms = std::make_unique<index::CachedNorms>(state_->budget, state_->rows.lists());
 }
 void Ivf::State::encode(const Context& context, const Matrix<float>& left,
                         const MatrixView<std::uint8_t>& codes) const {
@@ -45,7 +45,7 @@ void Ivf::State::encode(const Context& context, const Matrix<float>& left,
     return;
   }
   quantize::encode_additive_rows("add", context, left.view(),
-                                 {centroids.cols(), codes.cols(), additive_words},
+                                 {centroids.cols(), codes.cols(), additive_codewords},
                                  {.iterations = additive_iterations}, codes, nullptr);
 }
 
@@ -64,7 +64,7 @@ std::size_t Ivf::code_bytes() const { return state_->rows.code_bytes(); }
 Metric Ivf::metric() const { return state_->metric; }
 MatrixView<const float> Ivf::centroids() const { return state_->centroids; }
 const ProductQuantizer* Ivf::quantizer() const { return state_->quantizer ? &*state_->quantizer : nullptr; }
-std::span<const float> Ivf::additive_words() const { return state_->additive_words; }
+std::span<const float> Ivf::additive_codewords() const { return state_->additive_codewords; }
 std::string_view Ivf::codec() const {
   if (!state_->has_codes()) return "flat";
   return state_->quantizer ? "pq" : "lsq";
@@ -76,7 +76,7 @@ const std::map<std::string, std::string>& Ivf::provenance() const { return state
 void Ivf::set_provenance(std::map<std::string, std::string> provenance) {
   state_->provenance = std::move(provenance);
 }
-const std::optional<MeasuredRecall>& Ivf::measured() const { return state_->measured; }
+const std::optional<Calibration>& Ivf::calibration() const { return state_->measured; }
 void Ivf::set_probes(std::size_t probes) {
   require(probes >= 1 && probes <= lists(), "set_probes: 1 to {} lists expected, given {}", lists(), probes);
   state_->probes = probes;
@@ -182,7 +182,8 @@ bool Ivf::has_quantizers_of(const Ivf& other) const {
   const State& theirs = *other.state_;
   if (mine.metric != theirs.metric || mine.type != theirs.type || !equal(mine.centroids, theirs.centroids) ||
       mine.quantizer.has_value() != theirs.quantizer.has_value() ||
-      mine.additive_words != theirs.additive_words || mine.additive_iterations != theirs.additive_iterations)
+      mine.additive_codewords != theirs.additive_codewords ||
+      mine.additive_iterations != theirs.additive_iterations)
     return false;
   return !mine.quantizer || (mine.quantizer->bits() == theirs.quantizer->bits() &&
                              mine.quantizer->parts() == theirs.quantizer->parts() &&
@@ -251,7 +252,7 @@ Ivf Ivf::empty_copy(const std::shared_ptr<MemoryBudget>& budget) const {
                                               .centroids = std::move(centroids),
                                               .quantizer = state.quantizer,
                                               .part_begins = state.part_begins,
-                                              .additive_words = state.additive_words,
+                                              .additive_codewords = state.additive_codewords,
                                               .additive_iterations = state.additive_iterations,
                                               .centre = state.centre,
                                               .probes = state.probes,

@@ -29,7 +29,7 @@ struct Header {
   std::size_t additive_iterations;  // of additive codes; else 0
   std::size_t probes;
   std::size_t candidates;
-  std::optional<MeasuredRecall> measured;
+  std::optional<Calibration> measured;
   std::map<std::string, std::string> provenance;
   Id next_id;
 };
@@ -50,21 +50,21 @@ double share(const Json& metadata, const char* key, const std::string& source) {
 }
 
 // As a file of before measurements has it: none.
-std::optional<MeasuredRecall> read_measured(const Json& metadata, const std::string& source) {
+std::optional<Calibration> read_measured(const Json& metadata, const std::string& source) {
   const auto found = metadata.find("measured");
   if (found == metadata.end()) return {};
   if (!found->is_object()) fail(ErrorCode::corrupt, "{}: metadata: an object 'measured' expected", source);
-  return MeasuredRecall{.probes = number(*found, "probes", source),
-                        .candidates = number(*found, "candidates", source),
-                        .recall = share(*found, "recall", source),
-                        .recall_of_codes = share(*found, "recall_of_codes", source),
-                        .target = share(*found, "target", source),
-                        .queries = number(*found, "queries", source),
-                        .neighbors = number(*found, "neighbors", source),
-                        .rows = number(*found, "rows", source)};
+  return Calibration{.probes = number(*found, "probes", source),
+                     .candidates = number(*found, "candidates", source),
+                     .recall = share(*found, "recall", source),
+                     .recall_of_codes = share(*found, "recall_of_codes", source),
+                     .target = share(*found, "target", source),
+                     .queries = number(*found, "queries", source),
+                     .neighbors = number(*found, "neighbors", source),
+                     .rows = number(*found, "rows", source)};
 }
 
-Json describe(const MeasuredRecall& measured) {
+Json describe(const Calibration& measured) {
   return {{"probes", measured.probes},       {"candidates", measured.candidates},
           {"recall", measured.recall},       {"recall_of_codes", measured.recall_of_codes},
           {"target", measured.target},       {"queries", measured.queries},
@@ -97,7 +97,7 @@ Header read_header(const ContainerReader& reader) {
           metadata.contains("additive_iterations") ? number(metadata, "additive_iterations", source) : 0,
       .probes = number(metadata, "probes", source),
       .candidates = metadata.contains("candidates") ? number(metadata, "candidates", source)
-                                                    : index::unmeasured_candidates,
+                                                    : index::default_candidates,
       .measured = read_measured(metadata, source),
       .provenance = metadata.contains("provenance") ? read_provenance(metadata, source)
                                                     : std::map<std::string, std::string>(),
@@ -159,7 +159,7 @@ void save(const Ivf& index, const std::filesystem::path& path) {
                    {"candidates", state.candidates},
                    {"next_id", static_cast<std::uint64_t>(state.next_id)}};
   metadata["provenance"] = state.provenance;
-  if (!state.additive_words.empty()) metadata["additive_iterations"] = state.additive_iterations;
+  if (!state.additive_codewords.empty()) metadata["additive_iterations"] = state.additive_iterations;
   if (state.measured) metadata["measured"] = describe(*state.measured);
   writer.write_metadata(metadata);
   writer.write_section("centroids", state.centroids.view());
@@ -167,10 +167,10 @@ void save(const Ivf& index, const std::filesystem::path& path) {
     const std::span<const float> books = state.quantizer->codebooks();
     writer.write_section("codebooks", MatrixView<const float>(books.data(), books.size(), 1));
   }
-  if (!state.additive_words.empty())
+  if (!state.additive_codewords.empty())
     writer.write_section("additive_words",
-                         MatrixView<const float>(state.additive_words.data(),
-                                                 state.additive_words.size() / index.dim(), index.dim()));
+                         MatrixView<const float>(state.additive_codewords.data(),
+                                                 state.additive_codewords.size() / index.dim(), index.dim()));
   std::vector<std::uint64_t> sizes(index.lists());
   for (std::size_t list = 0; list < sizes.size(); ++list) sizes[list] = state.rows.view(list).rows;
   writer.write_section("list_sizes", MatrixView<const std::uint64_t>(sizes.data(), sizes.size(), 1));
@@ -222,19 +222,19 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
       part_begins.push_back(quantizer->part_begin(part));
     code_bytes = quantizer->code_bytes();
   }
-  std::vector<float> additive_words;
+  std::vector<float> additive_codewords;
   if (header.additive_iterations != 0) {
-    constexpr std::size_t words = AdditiveQuantizer::centroids;
+    constexpr std::size_t codewords = AdditiveQuantizer::centroids;
     const MatrixView<const float> books = reader->section("additive_words").rows<float>();
-    check_shape(books.cols() == header.dim && books.rows() >= words && books.rows() % words == 0 &&
-                    books.rows() / words <= AdditiveQuantizer::most_codebooks,
+    check_shape(books.cols() == header.dim && books.rows() >= codewords && books.rows() % codewords == 0 &&
+                    books.rows() / codewords <= AdditiveQuantizer::most_codebooks,
                 "additive_words", source);
     check_values(books, "additive_words", source, index::most_additive_value);
-    additive_words.assign(books.data(), books.data() + books.rows() * books.cols());
-    code_bytes = books.rows() / words;
+    additive_codewords.assign(books.data(), books.data() + books.rows() * books.cols());
+    code_bytes = books.rows() / codewords;
   }
   check_shape(codes.cols() == code_bytes, "codes", source);
-  if (header.parts == 0 && additive_words.empty())
+  if (header.parts == 0 && additive_codewords.empty())
     check_rows_of(context, {codes.data(), header.type, codes.rows(), header.dim, code_bytes}, source);
 
   const std::shared_ptr<MemoryBudget> budget = context.state().budget;
@@ -245,7 +245,7 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
                      .centroids = copy_of(centroids),
                      .quantizer = std::move(quantizer),
                      .part_begins = std::move(part_begins),
-                     .additive_words = std::move(additive_words),
+                     .additive_codewords = std::move(additive_codewords),
                      .additive_iterations = header.additive_iterations,
                      .centre = centre_of(*stream, centroids, header.metric),
                      .probes = header.probes,

@@ -62,8 +62,8 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
                                .lists = lists(),
                                .rows = size(),
                                .codebooks = codec.is_additive() ? codec.parts() : 0});
-  const bool keeps_terms =
-      state.terms && caller.place.kind == DeviceKind::cpu && state.terms->reserve(size());
+  const bool caches_norms =
+      state.norms && caller.place.kind == DeviceKind::cpu && state.norms->reserve(size());
   const std::uint64_t result_bytes = checked_multiply(
       checked_multiply(queries.rows(), k, "search: queries * k"), sizeof(Id) + sizeof(float), "search");
   // The answer of the search among centroids is there at the same time.
@@ -87,9 +87,9 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
     const RowsView part = queries.slice(first, count);
     const Neighbors nearest = knn(quiet, part, state.centroids, probes, {.metric = state.metric});
     const std::span<const Id> probed(nearest.ids.data(), count * probes);
-    if (keeps_terms)
-      state.terms->make(*caller.threads, *caller.budget,
-                        {codec, *state.words, state.metric, state.centre, views}, probed);
+    if (caches_norms)
+      state.norms->make(*caller.threads, *caller.budget,
+                        {codec, *state.tables, state.metric, state.centre, views}, probed);
     dispatch(&Ops::list_search, "list_search", *stream,
              ListSearchArgs{.queries = part,
                             .probes = probed,
@@ -97,8 +97,8 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
                             .codec = codec,
                             .metric = state.metric,
                             .centre = state.centre,
-                            .terms = keeps_terms ? state.terms->pointers()
-                                                 : std::span<const std::atomic<const float*>>(),
+                            .norms = caches_norms ? state.norms->pointers()
+                                                  : std::span<const std::atomic<const float*>>(),
                             .k = k,
                             .candidates = std::min(candidates, std::max<std::size_t>(size(), 1)),
                             .rows = options.rows,

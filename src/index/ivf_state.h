@@ -30,13 +30,13 @@ inline constexpr float most_value = 1e38F;
 inline constexpr float most_additive_value = 3e36F;
 
 // Of a measurement, and what the candidates of a search are given for.
-inline constexpr std::size_t measured_neighbors = 10;
-inline constexpr std::size_t unmeasured_candidates = 100;
+inline constexpr std::size_t calibration_neighbors = 10;
+inline constexpr std::size_t default_candidates = 100;
 
 // Rows whose residuals are there at the same time.
 inline constexpr std::size_t added_batch_rows = 32768;
 
-void check_options(const MeasureOptions& options);
+void check_options(const CalibrationOptions& options);
 
 // Where the first larger one stands, or their number.
 inline std::size_t first_too_large(std::span<const float> values, float most = most_value) {
@@ -53,28 +53,28 @@ struct Ivf::State {
   std::optional<ProductQuantizer>
       quantizer;                         // of what the centroid leaves over; none: rows are kept as they are
   std::vector<std::size_t> part_begins;  // of the quantizer
-  std::vector<float> additive_words = {};  // of additive codes of it instead, [code_bytes, 256, dim]
-  std::size_t additive_iterations = 0;     // of the search for such a code
-  std::vector<float> centre;               // of the data, for the scan
+  std::vector<float> additive_codewords = {};  // of additive codes of it instead, [code_bytes, 256, dim]
+  std::size_t additive_iterations = 0;         // of the search for such a code
+  std::vector<float> centre;                   // of the data, for the scan
   std::size_t probes = 1;
-  std::size_t candidates = index::unmeasured_candidates;
-  std::optional<MeasuredRecall> measured = {};
+  std::size_t candidates = index::default_candidates;
+  std::optional<Calibration> measured = {};
   std::map<std::string, std::string> provenance = {};
   Id next_id = 0;  // one above the largest
   std::shared_ptr<MemoryBudget> budget;
   std::shared_ptr<const ContainerReader> file;  // that lists were borrowed from
   index::InvertedLists rows;
-  std::optional<ProductWords> words = {};        // of the codes; made when the index is
-  std::unique_ptr<index::KeptTerms> terms = {};  // where scores have them
+  std::optional<CodewordTables> tables = {};       // of the codes; made when the index is
+  std::unique_ptr<index::CachedNorms> norms = {};  // where scores have them
 
-  bool has_codes() const { return quantizer.has_value() || !additive_words.empty(); }
+  bool has_codes() const { return quantizer.has_value() || !additive_codewords.empty(); }
 
   // In proportion: whoever wants more answers has to look at more rows again.
   std::size_t candidates_for(std::size_t k) const {
-    if (k <= index::measured_neighbors) return candidates;
+    if (k <= index::calibration_neighbors) return candidates;
     // Beyond what any index holds, where the product below might overflow, k will do.
     if (k > max_shard_rows) return k;
-    return std::max(k, divide_up(candidates * k, index::measured_neighbors));
+    return std::max(k, divide_up(candidates * k, index::calibration_neighbors));
   }
 
   // What centroids leave over, [rows, dim], into codes [rows, code_bytes].
@@ -82,7 +82,7 @@ struct Ivf::State {
 
   // To be called before rows of a list come or go.
   void list_changes(std::size_t list) noexcept {
-    if (terms) terms->discard(list);
+    if (norms) norms->discard(list);
   }
 
   ListCodec codec() const {
@@ -93,8 +93,8 @@ struct Ivf::State {
             .codebooks = quantizer ? quantizer->codebooks() : std::span<const float>(),
             .bits = quantizer ? quantizer->bits() : 8,
             .centroids = centroids,
-            .words = words ? &*words : nullptr,
-            .additive_words = additive_words};
+            .tables = tables ? &*tables : nullptr,
+            .additive_codewords = additive_codewords};
   }
 };
 

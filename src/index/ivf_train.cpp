@@ -23,11 +23,11 @@
 namespace nearwise {
 namespace {
 
-using index::usual_code_bytes;
-using index::usual_lists;
+using index::default_code_bytes;
+using index::default_lists;
 
 // Looked at by a search that names no number, until somebody measures: a share of the lists that falls with their number.
-std::size_t usual_probes(std::size_t lists) {
+std::size_t default_probes(std::size_t lists) {
   const auto share = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(lists)) / 2));
   return std::min(lists, std::max<std::size_t>(2, share));
 }
@@ -36,12 +36,12 @@ Metric metric_of_kmeans(Metric metric) { return metric == Metric::euclidean ? Me
 
 template <typename Index, typename Options>
 Index build_index(const Context& context, const RowsView& rows, const Options& options,
-                  const MeasureOptions& measure) {
+                  const CalibrationOptions& measure) {
   index::check_options(measure);
   Index index = Index::train(context, rows, options);
   index.add(context, rows);
   // A row alone has no neighbours.
-  if (index.size() >= 2) index.measure_probes(context, rows, measure);
+  if (index.size() >= 2) index.calibrate(context, rows, measure);
   return index;
 }
 
@@ -53,7 +53,7 @@ std::map<std::string, std::string> describe_training(const Context& context, con
 }
 
 template <typename Options>
-std::string words_of(const Options& options, std::size_t lists) {
+std::string describe(const Options& options, std::size_t lists) {
   return fmt::format("metric {}, lists {}, iterations {}, rows_per_list {}", name(options.metric), lists,
                      options.iterations, options.rows_per_list);
 }
@@ -72,7 +72,7 @@ Coarse train_lists(const Context& context, const RowsView& rows, const Options& 
   require(options.lists <= rows.rows(),
           "train: at most as many lists as rows expected, given {} lists and {} rows", options.lists,
           rows.rows());
-  const std::size_t lists = options.lists != 0 ? options.lists : usual_lists(rows.rows());
+  const std::size_t lists = options.lists != 0 ? options.lists : default_lists(rows.rows());
   require(lists <= max_shard_rows, "train: at most {} lists expected, given {}", max_shard_rows, lists);
   const std::size_t most = checked_multiply(lists, options.rows_per_list, "train: lists * rows_per_list");
   // Here, where rows still have the caller's numbers.
@@ -108,11 +108,11 @@ class LeftOver {
   Matrix<float> rows_;
 };
 
-void check_sizes(const Matrix<float>& centroids, std::span<const float> words, float most_word) {
+void check_sizes(const Matrix<float>& centroids, std::span<const float> codewords, float most_codeword) {
   const std::span<const float> all(centroids.data(), centroids.rows() * centroids.cols());
-  require(
-      index::first_too_large(all) == all.size() && index::first_too_large(words, most_word) == words.size(),
-      "train: rows of numbers up to {} expected, given larger ones", most_word);
+  require(index::first_too_large(all) == all.size() &&
+              index::first_too_large(codewords, most_codeword) == codewords.size(),
+          "train: rows of numbers up to {} expected, given larger ones", most_codeword);
 }
 
 }  // namespace
@@ -129,8 +129,8 @@ IvfFlat IvfFlat::train(const Context& context, RowsView rows, const IvfFlatOptio
                 .quantizer = {},
                 .part_begins = {},
                 .centre = std::move(coarse.centre),
-                .probes = usual_probes(lists),
-                .provenance = describe_training(context, rows, "IvfFlat with " + words_of(options, lists)),
+                .probes = default_probes(lists),
+                .provenance = describe_training(context, rows, "IvfFlat with " + describe(options, lists)),
                 .next_id = 0,
                 .budget = budget,
                 .file = {},
@@ -138,12 +138,12 @@ IvfFlat IvfFlat::train(const Context& context, RowsView rows, const IvfFlatOptio
 }
 
 IvfFlat IvfFlat::build(const Context& context, RowsView rows, const IvfFlatOptions& options,
-                       const MeasureOptions& measure) {
+                       const CalibrationOptions& measure) {
   return build_index<IvfFlat>(context, rows, options, measure);
 }
 
 IvfPq IvfPq::build(const Context& context, RowsView rows, const IvfPqOptions& options,
-                   const MeasureOptions& measure) {
+                   const CalibrationOptions& measure) {
   return build_index<IvfPq>(context, rows, options, measure);
 }
 
@@ -151,7 +151,8 @@ IvfPq IvfPq::train(const Context& context, RowsView rows, const IvfPqOptions& op
   const DefaultFloatEnvironment environment;
   require(options.bits == 4 || options.bits == 8, "train: codes of 4 or 8 bits expected, given {}",
           options.bits);
-  const std::size_t code_bytes = options.code_bytes != 0 ? options.code_bytes : usual_code_bytes(rows.dim());
+  const std::size_t code_bytes =
+      options.code_bytes != 0 ? options.code_bytes : default_code_bytes(rows.dim());
   // A dimension is the shortest part: where 4 bits each do not fill the bytes, fewer parts do.
   const std::size_t parts = std::min(rows.dim(), code_bytes * (8 / options.bits));
   require(code_bytes <= rows.dim(), "train: codes of at most {} bytes expected, one per dimension, given {}",
@@ -168,7 +169,7 @@ IvfPq IvfPq::train(const Context& context, RowsView rows, const IvfPqOptions& op
   std::vector<std::size_t> part_begins;
   for (std::size_t part = 0; part <= parts; ++part) part_begins.push_back(quantizer.part_begin(part));
   const std::size_t bytes = quantizer.code_bytes();
-  const std::string trained = fmt::format("IvfPq with {}, code_bytes {}, bits {}", words_of(options, lists),
+  const std::string trained = fmt::format("IvfPq with {}, code_bytes {}, bits {}", describe(options, lists),
                                           code_bytes, options.bits);
   return IvfPq(std::unique_ptr<State>(new State{.metric = options.metric,
                                                 .type = ElementType::f32,
@@ -176,7 +177,7 @@ IvfPq IvfPq::train(const Context& context, RowsView rows, const IvfPqOptions& op
                                                 .quantizer = std::move(quantizer),
                                                 .part_begins = std::move(part_begins),
                                                 .centre = std::move(coarse.centre),
-                                                .probes = usual_probes(lists),
+                                                .probes = default_probes(lists),
                                                 .provenance = describe_training(context, rows, trained),
                                                 .next_id = 0,
                                                 .budget = budget,
@@ -185,7 +186,7 @@ IvfPq IvfPq::train(const Context& context, RowsView rows, const IvfPqOptions& op
 }
 
 IvfLsq IvfLsq::build(const Context& context, RowsView rows, const IvfLsqOptions& options,
-                     const MeasureOptions& measure) {
+                     const CalibrationOptions& measure) {
   return build_index<IvfLsq>(context, rows, options, measure);
 }
 
@@ -208,26 +209,26 @@ IvfLsq IvfLsq::train(const Context& context, RowsView rows, const IvfLsqOptions&
                                      .iterations = options.train_iterations,
                                      .rows_per_centroid = 0});
   }();
-  check_sizes(coarse.centroids, quantizer.words(), index::most_additive_value);
+  check_sizes(coarse.centroids, quantizer.codewords(), index::most_additive_value);
   const std::string trained =
       fmt::format("IvfLsq with {}, code_bytes {}, rounds {}, train_iterations {}, encode_iterations {}",
-                  words_of(options, lists), options.code_bytes, options.rounds, options.train_iterations,
+                  describe(options, lists), options.code_bytes, options.rounds, options.train_iterations,
                   options.encode_iterations);
-  return IvfLsq(
-      std::unique_ptr<State>(new State{.metric = options.metric,
-                                       .type = ElementType::f32,
-                                       .centroids = std::move(coarse.centroids),
-                                       .quantizer = {},
-                                       .part_begins = {},
-                                       .additive_words = {quantizer.words().begin(), quantizer.words().end()},
-                                       .additive_iterations = options.encode_iterations,
-                                       .centre = std::move(coarse.centre),
-                                       .probes = usual_probes(lists),
-                                       .provenance = describe_training(context, rows, trained),
-                                       .next_id = 0,
-                                       .budget = budget,
-                                       .file = {},
-                                       .rows = index::InvertedLists(budget, lists, options.code_bytes)}));
+  return IvfLsq(std::unique_ptr<State>(
+      new State{.metric = options.metric,
+                .type = ElementType::f32,
+                .centroids = std::move(coarse.centroids),
+                .quantizer = {},
+                .part_begins = {},
+                .additive_codewords = {quantizer.codewords().begin(), quantizer.codewords().end()},
+                .additive_iterations = options.encode_iterations,
+                .centre = std::move(coarse.centre),
+                .probes = default_probes(lists),
+                .provenance = describe_training(context, rows, trained),
+                .next_id = 0,
+                .budget = budget,
+                .file = {},
+                .rows = index::InvertedLists(budget, lists, options.code_bytes)}));
 }
 
 }  // namespace nearwise

@@ -99,7 +99,7 @@ std::size_t Exact::size() const { return state_->base.rows(); }
 Metric Exact::metric() const { return state_->metric; }
 Place Exact::place() const { return state_->context.place(); }
 
-Neighbors Exact::knn(const Context& context, RowsView queries, std::size_t k, ShortRows short_rows) const {
+Neighbors Exact::search(const Context& context, RowsView queries, std::size_t k, ShortRows short_rows) const {
   // Before anyone looks at them: where they are, this context may not be able to.
   check_rows("knn", context, queries, state_->base);
   return search_knn(context, queries, state_->base, k, {.metric = state_->metric, .short_rows = short_rows},

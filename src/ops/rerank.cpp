@@ -13,8 +13,8 @@
 
 namespace nearwise {
 
-void look_again(const Context& context, const RowsView& queries, const RowsView& rows, Metric metric,
-                MatrixView<const Id> candidates, Neighbors& found) {
+void rerank(const Context& context, const RowsView& queries, const RowsView& rows, Metric metric,
+            MatrixView<const Id> candidates, Neighbors& found) {
   const DefaultFloatEnvironment environment;
   const std::size_t k = found.ids.cols();
   context.state().threads->for_each(queries.rows(), [&](std::size_t query_number) {

@@ -10,7 +10,7 @@ namespace nearwise {
 
 // candidates: [queries, any number] rows of `rows`, no_id for none. found: [queries, k] out, best first by (reported
 // distance, id), short rows padded. Rows and queries are on the host.
-void look_again(const Context& context, const RowsView& queries, const RowsView& rows, Metric metric,
-                MatrixView<const Id> candidates, Neighbors& found);
+void rerank(const Context& context, const RowsView& queries, const RowsView& rows, Metric metric,
+            MatrixView<const Id> candidates, Neighbors& found);
 
 }  // namespace nearwise

@@ -21,17 +21,17 @@ Neighbors search_list_parts(const Context& context, const Members& parts, const 
                             RowsView queries, std::size_t k, const IvfSearchOptions& options,
                             const ListSearch& search) {
   constexpr const char* operation = "search";
-  const bool looks_again = options.rows.rows() != 0;
+  const bool reranks = options.rows.rows() != 0;
   // What one part finds wrong with the arguments is wrong for all; ids are a matter of each.
   const Ivf& one = *indexes.front();
   static_cast<void>(one.search(context.without_progress(), queries.slice(0, 0), k, options));
   for (const Ivf* const each : indexes)
-    require(!looks_again || static_cast<std::uint64_t>(each->next_id()) <= options.rows.rows(),
+    require(!reranks || static_cast<std::uint64_t>(each->next_id()) <= options.rows.rows(),
             "search: `rows` must hold a row for every id, given {} rows for ids to {}", options.rows.rows(),
             each->next_id() - 1);
   // No list of candidates is longer than what there is.
   const std::size_t wanted = options.candidates != 0 ? options.candidates : one.candidates(k);
-  const std::size_t candidates = looks_again ? std::max(k, std::min(wanted, rows_of(parts))) : k;
+  const std::size_t candidates = reranks ? std::max(k, std::min(wanted, rows_of(parts))) : k;
   const IvfSearchOptions of_parts = {.probes = options.probes != 0 ? options.probes : one.probes()};
 
   const std::uint64_t entries =
@@ -51,9 +51,9 @@ Neighbors search_list_parts(const Context& context, const Members& parts, const 
   for (const Neighbors& answer : answers) views.push_back({answer.ids.view(), answer.distances.view()});
   Neighbors joined{Matrix<Id>(queries.rows(), candidates), Matrix<float>(queries.rows(), candidates)};
   merge_neighbors(*context.state().threads, one.metric(), views, joined.ids.view(), joined.distances.view());
-  if (!looks_again) return joined;
+  if (!reranks) return joined;
   Neighbors found{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
-  look_again(context, queries, options.rows, one.metric(), joined.ids.view(), found);
+  rerank(context, queries, options.rows, one.metric(), joined.ids.view(), found);
   return found;
 }
 

@@ -14,42 +14,43 @@
 namespace nearwise {
 namespace {
 
-TEST(AdditiveWords, AroundTheMeanOfTheirCodebookInAUnitOfTheirOwn) {
+TEST(AdditiveCodewords, AroundTheMeanOfTheirCodebookInAUnitOfTheirOwn) {
   constexpr std::size_t dim = 3, count = 2;
-  std::vector<float> given(count * additive_words * dim);
+  std::vector<float> given(count * additive_codebook_size * dim);
   for (std::size_t i = 0; i < given.size(); ++i) {
-    const std::size_t word = i / dim % additive_words;
-    const double size = i / dim < additive_words ? 1000 : 1;
+    const std::size_t codeword = i / dim % additive_codebook_size;
+    const double size = i / dim < additive_codebook_size ? 1000 : 1;
     given[i] = static_cast<float>(
-        size * (static_cast<double>(i % dim) + std::sin(static_cast<double>(word * dim + i % dim))));
+        size * (static_cast<double>(i % dim) + std::sin(static_cast<double>(codeword * dim + i % dim))));
   }
   MemoryBudget budget(0);
-  const AdditiveWords words(budget, dim, count, given);
-  EXPECT_EQ(words.width(), 16U);
-  EXPECT_EQ(std::exp2(std::round(std::log2(words.unit()))), words.unit()) << "a power of two";
+  const AdditiveCodewords codewords(budget, dim, count, given);
+  EXPECT_EQ(codewords.width(), 16U);
+  EXPECT_EQ(std::exp2(std::round(std::log2(codewords.unit()))), codewords.unit()) << "a power of two";
   double squares = 0;
   for (std::size_t book = 0; book < count; ++book) {
     double longest = 0;
     for (std::size_t i = 0; i < dim; ++i) {
       double sum = 0;
-      for (std::size_t word = 0; word < additive_words; ++word) {
-        const std::size_t number = book * additive_words + word;
-        const float element = words.words()[number * words.width() + i];
-        EXPECT_EQ(element, words.columns()[(book * dim + i) * additive_words + word]);
+      for (std::size_t codeword = 0; codeword < additive_codebook_size; ++codeword) {
+        const std::size_t number = book * additive_codebook_size + codeword;
+        const float element = codewords.codewords()[number * codewords.width() + i];
+        EXPECT_EQ(element, codewords.columns()[(book * dim + i) * additive_codebook_size + codeword]);
         sum += static_cast<double>(element);
-        longest = std::max(longest, static_cast<double>(words.norms()[number]));
+        longest = std::max(longest, static_cast<double>(codewords.norms()[number]));
       }
       EXPECT_NEAR(sum, 0, 1e-4);
     }
     squares += longest;
     // The largest entry of a row as long as may be still fits.
-    const double most = longest + 2 * std::sqrt(longest) * words.longest();
-    EXPECT_NEAR(most * static_cast<double>(words.scales()[book]), 32000, 10);
+    const double most = longest + 2 * std::sqrt(longest) * codewords.longest();
+    EXPECT_NEAR(most * static_cast<double>(codewords.scales()[book]), 32000, 10);
   }
-  EXPECT_NEAR(words.longest(), std::sqrt(2 * squares), 1e-5);
-  EXPECT_TRUE(words.longest() >= 1 && words.longest() < 4);
-  for (std::size_t word = 0; word < count * additive_words; ++word)
-    for (std::size_t i = dim; i < words.width(); ++i) EXPECT_EQ(words.words()[word * words.width() + i], 0);
+  EXPECT_NEAR(codewords.longest(), std::sqrt(2 * squares), 1e-5);
+  EXPECT_TRUE(codewords.longest() >= 1 && codewords.longest() < 4);
+  for (std::size_t codeword = 0; codeword < count * additive_codebook_size; ++codeword)
+    for (std::size_t i = dim; i < codewords.width(); ++i)
+      EXPECT_EQ(codewords.codewords()[codeword * codewords.width() + i], 0);
 }
 
 TEST(AdditiveDraws, AsManyCodesAsWantedAndEachAsOften) {

@@ -46,7 +46,7 @@ struct Codes {
             .codebooks = additive ? std::span<const float>() : books,
             .bits = bits,
             .centroids = {centroids.data(), 2, dim},
-            .additive_words = additive ? std::span<const float>(books) : std::span<const float>()};
+            .additive_codewords = additive ? std::span<const float>(books) : std::span<const float>()};
   }
   std::vector<double> decoded(std::size_t list, std::size_t row) const {
     const auto centroid = std::span(centroids).subspan(list * dim, dim);
@@ -56,21 +56,21 @@ struct Codes {
   }
 };
 
-TEST(RowTerms, AreThoseOfTheDecodedRow) {
+TEST(CodeNorms, AreThoseOfTheDecodedRow) {
   for (const auto& [bits, additive] : {std::pair{4U, false}, {8U, false}, {8U, true}})
     for (const Metric metric : {Metric::sqeuclidean, Metric::euclidean, Metric::cosine}) {
       const Codes made(bits, additive);
       const ListCodec codec = made.codec();
-      ASSERT_TRUE(RowTerms::are_needed(codec, metric));
+      ASSERT_TRUE(CodeNorms::are_needed(codec, metric));
       const std::span<const float> centre =
           metric == Metric::cosine ? std::span<const float>() : std::span<const float>(made.centre);
       MemoryBudget budget;
-      const ProductWords words(budget, codec, centre);
-      RowTerms terms(budget, codec, words, metric, centre);
+      const CodewordTables codewords(budget, codec, centre);
+      CodeNorms norms(budget, codec, codewords, metric, centre);
       for (const std::size_t list : {1UL, 0UL}) {
         std::vector<float> given(Codes::rows);
-        terms.begin_list(list);
-        terms.fill(reinterpret_cast<const std::byte*>(made.codes.data()), Codes::rows, given.data());
+        norms.begin_list(list);
+        norms.fill(reinterpret_cast<const std::byte*>(made.codes.data()), Codes::rows, given.data());
         for (std::size_t row = 0; row < Codes::rows; ++row) {
           const std::vector<double> decoded = made.decoded(list, row);
           double squares = 0;
@@ -87,13 +87,13 @@ TEST(RowTerms, AreThoseOfTheDecodedRow) {
     }
 }
 
-TEST(RowTerms, AreNotNeededForProductsAndRows) {
+TEST(CodeNorms, AreNotNeededForProductsAndRows) {
   const Codes made(8);
-  EXPECT_FALSE(RowTerms::are_needed(made.codec(), Metric::inner_product));
+  EXPECT_FALSE(CodeNorms::are_needed(made.codec(), Metric::inner_product));
   ListCodec rows = made.codec();
   rows.part_begins = {};
-  EXPECT_FALSE(RowTerms::are_needed(rows, Metric::sqeuclidean));
-  EXPECT_FALSE(RowTerms::are_needed(Codes(8, true).codec(), Metric::inner_product));
+  EXPECT_FALSE(CodeNorms::are_needed(rows, Metric::sqeuclidean));
+  EXPECT_FALSE(CodeNorms::are_needed(Codes(8, true).codec(), Metric::inner_product));
 }
 
 }  // namespace

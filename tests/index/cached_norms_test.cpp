@@ -29,11 +29,11 @@ const Problem& problem() {
   return made;
 }
 
-class KeptTerms : public testing::TestWithParam<Metric> {};
-INSTANTIATE_TEST_SUITE_P(Metric, KeptTerms, testing::ValuesIn(support::every_metric), support::metric_name);
+class CachedNorms : public testing::TestWithParam<Metric> {};
+INSTANTIATE_TEST_SUITE_P(Metric, CachedNorms, testing::ValuesIn(support::every_metric), support::metric_name);
 
 // Would catch: terms of rows that are no longer there, or no longer in their place.
-TEST_P(KeptTerms, AreThoseOfTheRowsThatThereAre) {
+TEST_P(CachedNorms, AreThoseOfTheRowsThatThereAre) {
   const testing_io::TemporaryFolder folder;
   const RowsView base = problem().base;
   const RowsView query = RowsView(problem().queries).slice(0, 1);
@@ -62,7 +62,7 @@ TEST_P(KeptTerms, AreThoseOfTheRowsThatThereAre) {
   check("merged");
 }
 
-TEST_P(KeptTerms, TakeNoMoreThanHalfOfALimit) {
+TEST_P(CachedNorms, TakeNoMoreThanHalfOfALimit) {
   const testing_io::TemporaryFolder folder;
   const RowsView base = problem().base;
   IvfPq index = IvfPq::train(one_thread(), base, {.metric = GetParam(), .lists = 4, .code_bytes = 3});

@@ -43,9 +43,11 @@ IvfLsq made_of(const Problem& problem, const IvfLsqOptions& options = quick) {
 // Codes by the quantizer of the same codewords, which has tests of its own, and rows of codes by the oracle.
 support::DecodeLeft decoder_of(const Ivf& index) {
   const std::vector<float> norms(AdditiveQuantizer::centroids, 0.0F);
-  const auto quantizer = AdditiveQuantizer::from_codebooks(index.dim(), index.additive_words(), norms);
+  const auto quantizer = AdditiveQuantizer::from_codebooks(index.dim(), index.additive_codewords(), norms);
   const oracle::AdditiveQuantizer reference = {
-      index.dim(), index.code_bytes(), {index.additive_words().begin(), index.additive_words().end()}};
+      index.dim(),
+      index.code_bytes(),
+      {index.additive_codewords().begin(), index.additive_codewords().end()}};
   return [&index, quantizer, reference](std::size_t list, const Matrix<float>& left) {
     const Matrix<std::uint8_t> code =
         quantizer.encode(one_thread(), left, {.iterations = quick.encode_iterations});
@@ -54,7 +56,7 @@ support::DecodeLeft decoder_of(const Ivf& index) {
     for (std::size_t i = 0; i < sum.size(); ++i) {
       sum[i] = static_cast<double>(index.centroids()(list, i));
       for (std::size_t book = 0; book < reference.codebooks; ++book)
-        sum[i] += reference.word(book, code(0, book), i);
+        sum[i] += reference.codeword(book, code(0, book), i);
       sum[i] = static_cast<double>(static_cast<float>(sum[i]));
     }
     return sum;
@@ -133,9 +135,9 @@ TEST(IvfLsq, BatchesPartsAndRemovalsAreTheWhole) {
 TEST(IvfLsq, BuildMeasuresProbesAndCandidates) {
   const Problem problem = clustered(800, 10, 8, 73);
   const IvfLsq index = IvfLsq::build(one_thread(), problem.base, quick, {.queries = 50});
-  ASSERT_TRUE(index.measured().has_value());
-  EXPECT_TRUE(index.measured()->reached());
-  EXPECT_GT(index.measured()->candidates, 0U);  // codes need a second look
+  ASSERT_TRUE(index.calibration().has_value());
+  EXPECT_TRUE(index.calibration()->reached());
+  EXPECT_GT(index.calibration()->candidates, 0U);  // codes need a second look
 }
 
 TEST(IvfLsqFile, ComesBackAsItWas) {
@@ -176,10 +178,10 @@ TEST(IvfLsqFile, ChangedBytesAreFoundOrHarmless) {
 
 TEST(IvfLsq, WrongArgumentsAreNamed) {
   const Problem problem = clustered(300, 10, 8, 76);
-  const auto refuses = [&](const IvfLsqOptions& options, const std::string& words) {
+  const auto refuses = [&](const IvfLsqOptions& options, const std::string& codewords) {
     const Error error = error_of([&] { IvfLsq::train(one_thread(), problem.base, options); });
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(codewords), std::string::npos) << error.what();
   };
   refuses({.code_bytes = 0}, "1 to 32 bytes");
   refuses({.code_bytes = 33}, "1 to 32 bytes");
@@ -189,12 +191,12 @@ TEST(IvfLsq, WrongArgumentsAreNamed) {
 
 TEST(IvfLsqThread, TheSeedDecidesAndThreadsDoNot) {
   const Problem problem = clustered(400, 20, 6, 77);
-  const auto words = [&](int threads, std::uint64_t seed) {
+  const auto codewords = [&](int threads, std::uint64_t seed) {
     const IvfLsq index = IvfLsq::train(Context::cpu({.threads = threads, .seed = seed}), problem.base, quick);
-    return std::vector<float>(index.additive_words().begin(), index.additive_words().end());
+    return std::vector<float>(index.additive_codewords().begin(), index.additive_codewords().end());
   };
-  EXPECT_EQ(words(1, 3), words(3, 3));
-  EXPECT_NE(words(1, 3), words(1, 4));
+  EXPECT_EQ(codewords(1, 3), codewords(3, 3));
+  EXPECT_NE(codewords(1, 3), codewords(1, 4));
   const IvfLsq index = made_of(problem);
   const oracle::Answer expected = as_expected(index.search(one_thread(), problem.queries, 8));
   EXPECT_TRUE(same(expected, index.search(Context::cpu({.threads = 3}), problem.queries, 8)));

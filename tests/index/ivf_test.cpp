@@ -197,10 +197,10 @@ TEST(Ivf, WrongArgumentsAreNamed) {
   const RowsView queries = problem.queries;
   IvfPq index = IvfPq::train(one_thread(), base, {.lists = 4, .code_bytes = 2});
   index.add(one_thread(), base);
-  const auto refuses = [&](const auto& call, const std::string& words) {
+  const auto refuses = [&](const auto& call, const std::string& codewords) {
     const Error error = error_of(call);
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(codewords), std::string::npos) << error.what();
   };
   const Problem other = clustered(10, 5, 7, 20);
   refuses([&] { index.add(one_thread(), other.base); }, "dimension");

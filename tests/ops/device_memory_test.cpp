@@ -50,13 +50,13 @@ TEST(DeviceMemory, AnIndexCountsOnTheContextItWasMovedTo) {
   const support::Problem problem = support::make_problem({.rows = 200, .queries = 9, .dim = 12, .seed = 3});
   const Context first = Context::cpu(), second = Context::cpu();
   Exact index = Exact::prepare(first, problem.base, {.metric = Metric::cosine});
-  const oracle::Answer expected = support::as_expected(index.knn(first, problem.queries, 4));
+  const oracle::Answer expected = support::as_expected(index.search(first, problem.queries, 4));
   index = index.to(second);
   EXPECT_EQ(first.memory_used(), 0U);
   EXPECT_GT(second.memory_used(), 0U);
   EXPECT_EQ(index.metric(), Metric::cosine);
   EXPECT_EQ(index.place(), Place{});
-  EXPECT_TRUE(support::same(expected, index.knn(second, problem.queries, 4)));
+  EXPECT_TRUE(support::same(expected, index.search(second, problem.queries, 4)));
 }
 
 }  // namespace

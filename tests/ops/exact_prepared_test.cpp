@@ -63,7 +63,7 @@ struct Expected {
 void expect_same_answers(const Context& context, const Exact& exact, const Expected& expected) {
   for (const std::size_t count : {1UL, 3UL, 6UL, 40UL}) {
     const RowsView part = expected.queries.slice(0, count);
-    EXPECT_TRUE(same(expected.nearest_of_first(count), exact.knn(context, part, expected.k)))
+    EXPECT_TRUE(same(expected.nearest_of_first(count), exact.search(context, part, expected.k)))
         << count << " queries at " << context.isa();
     EXPECT_TRUE(same(expected.inside_of_first(count), exact.range_search(context, part, expected.radius)))
         << count << " queries within " << expected.radius << " at " << context.isa();
@@ -140,7 +140,7 @@ TEST_P(ExactPrepared, AnotherContextWithAnotherInstructionSet) {
     for (const Context& made_in : every_instruction_set()) {
       const Exact exact = Exact::prepare(made_in, problem.base, {.metric = GetParam()});
       for (const Context& context : every_instruction_set()) {
-        EXPECT_TRUE(same(expected, exact.knn(context, problem.queries, 10)))
+        EXPECT_TRUE(same(expected, exact.search(context, problem.queries, 10)))
             << name(type) << " prepared at " << made_in.isa() << ", searched at " << context.isa();
         EXPECT_TRUE(same(expected_range, exact.range_search(context, problem.queries, radius)))
             << name(type) << " prepared at " << made_in.isa() << ", searched at " << context.isa();
@@ -167,7 +167,7 @@ TEST(ExactPreparedThreads, SeveralBlocksAndShards) {
       for (const std::size_t count : {1UL, 7UL, 300UL}) {
         const RowsView part = queries.slice(0, count);
         const Neighbors expected = knn(context, part, problem.base, 12);
-        EXPECT_TRUE(same(support::as_expected(expected), exact.knn(context, part, 12)))
+        EXPECT_TRUE(same(support::as_expected(expected), exact.search(context, part, 12)))
             << count << " queries, " << threads << " threads";
         const float radius = expected.distances(0, 11);
         const RangeNeighbors range = range_search(context, part, problem.base, radius);
@@ -177,7 +177,7 @@ TEST(ExactPreparedThreads, SeveralBlocksAndShards) {
       }
       // One query of each size against the oracle, so that both are right and not only the same.
       EXPECT_TRUE(same(oracle::knn(queries.slice(0, 8), problem.base, 12, Metric::sqeuclidean),
-                       exact.knn(context, queries.slice(0, 8), 12)));
+                       exact.search(context, queries.slice(0, 8), 12)));
     }
   }
 }
@@ -200,7 +200,7 @@ TEST(ExactPreparedThreads, SearchesMayRunAtOnce) {
       const Context own = Context::cpu({.threads = 1});
       for (int repeat = 0; repeat < 10; ++repeat) {
         const Context& context = repeat % 2 == 0 ? shared : own;
-        const auto first = same(nearest, exact.knn(context, part, 5 + i));
+        const auto first = same(nearest, exact.search(context, part, 5 + i));
         if (!first) failures[i] = first.message();
         const auto second = same(inside, exact.range_search(context, part, radius));
         if (!second) failures[i] = second.message();
@@ -222,7 +222,7 @@ TEST(ExactPreparedMemory, IsCountedAndGivenBack) {
       const std::uint64_t kept = context.memory_used();
       EXPECT_GE(kept, 2000U * 32U * 2U);  // two bytes of an element at the least
       EXPECT_LE(kept, 2 * 2000U * 32U * 4U);
-      exact.knn(context, problem.queries, 10);
+      exact.search(context, problem.queries, 10);
       exact.range_search(context, problem.queries, 40);
       EXPECT_EQ(context.memory_used(), kept);
       Exact again = Exact::prepare(context, problem.base);
@@ -236,7 +236,7 @@ TEST(ExactPreparedMemory, IsCountedAndGivenBack) {
     const Context limited = Context::cpu({.threads = 1, .memory_limit = limit, .isa = isa});
     const Exact exact = Exact::prepare(limited, problem.base);
     const std::uint64_t kept = limited.memory_used();
-    const auto error = support::error_from([&] { exact.knn(limited, problem.queries, 1900); });
+    const auto error = support::error_from([&] { exact.search(limited, problem.queries, 1900); });
     ASSERT_TRUE(error.has_value());
     EXPECT_EQ(error->code(), ErrorCode::out_of_memory) << error->what();
     EXPECT_EQ(limited.memory_used(), kept);
@@ -257,7 +257,7 @@ TEST(ExactPreparedMemory, OutlivesItsContext) {
   std::optional<Exact> exact = Exact::prepare(*context, problem.base);
   context.reset();
   EXPECT_TRUE(same(oracle::knn(problem.queries, problem.base, 5, Metric::sqeuclidean),
-                   exact->knn(every_instruction_set().front(), problem.queries, 5)));
+                   exact->search(every_instruction_set().front(), problem.queries, 5)));
   exact.reset();
 }
 
@@ -269,12 +269,12 @@ TEST(ExactPreparedCancel, BelongsToTheHandle) {
   const Context child = parent.with_progress({});
   const Exact exact = Exact::prepare(child, problem.base);
   child.cancel();
-  const auto error = support::error_from([&] { exact.knn(child, problem.queries, 5); });
+  const auto error = support::error_from([&] { exact.search(child, problem.queries, 5); });
   ASSERT_TRUE(error.has_value());
   EXPECT_EQ(error->code(), ErrorCode::cancelled);
   EXPECT_TRUE(support::error_from([&] { Exact::prepare(child, problem.base); }).has_value());
   EXPECT_TRUE(same(oracle::knn(problem.queries, problem.base, 5, Metric::sqeuclidean),
-                   exact.knn(parent, problem.queries, 5)));
+                   exact.search(parent, problem.queries, 5)));
 }
 
 // What was moved from may be destroyed and assigned to; the answers go with the state.
@@ -290,9 +290,9 @@ TEST(ExactPreparedMoves, KeepTheAnswers) {
     EXPECT_EQ(second.metric(), Metric::euclidean);
     EXPECT_EQ(second.base().rows(), 100U);
     EXPECT_EQ(context.memory_used(), kept);
-    EXPECT_TRUE(same(expected, second.knn(context, problem.queries, 5)));
+    EXPECT_TRUE(same(expected, second.search(context, problem.queries, 5)));
     first = std::move(second);
-    EXPECT_TRUE(same(expected, first.knn(context, problem.queries, 5)));
+    EXPECT_TRUE(same(expected, first.search(context, problem.queries, 5)));
     EXPECT_EQ(context.memory_used(), kept);
   }
   EXPECT_EQ(context.memory_used(), 0U);
@@ -310,7 +310,7 @@ TEST(ExactPreparedEdges, FewRowsAndNone) {
           for (const std::size_t count : {0UL, 1UL, 40UL}) {
             const RowsView part = queries.view().slice(0, count);
             EXPECT_TRUE(
-                same(oracle::knn(part, base, 3, metric), exact.knn(context, part, 3, ShortRows::pad)));
+                same(oracle::knn(part, base, 3, metric), exact.search(context, part, 3, ShortRows::pad)));
             EXPECT_TRUE(same(oracle::range(part, base, 1, metric), exact.range_search(context, part, 1)));
           }
         }
@@ -323,9 +323,9 @@ TEST(ExactPreparedErrors, AreRefusedInWords) {
   for (const Context& context : every_instruction_set()) {
     const Exact exact = Exact::prepare(context, base);
     for (const auto& error :
-         {support::error_from([&] { exact.knn(context, wider, 1); }),
-          support::error_from([&] { exact.knn(context, base, 9001); }),
-          support::error_from([&] { exact.knn(context, base, 0); }),
+         {support::error_from([&] { exact.search(context, wider, 1); }),
+          support::error_from([&] { exact.search(context, base, 9001); }),
+          support::error_from([&] { exact.search(context, base, 0); }),
           support::error_from([&] { exact.range_search(context, wider, 1); }), support::error_from([&] {
             exact.range_search(context, base, std::numeric_limits<float>::quiet_NaN());
           }),

@@ -63,7 +63,7 @@ TEST(KnnBounds, DifferencesThatVanishOneByOne) {
   for (std::size_t query = 0; query < queries.rows(); ++query)
     for (std::size_t i = 1; i < dim; ++i) queries(query, i) = 1;
   Values base(64, dim);
-  const auto length_for = [](double half_square) { return static_cast<float>(std::sqrt(2 * half_square)); };
+  const auto length_for = [](double half_norm) { return static_cast<float>(std::sqrt(2 * half_norm)); };
   base(0, 0) = length_for(0x1p24);
   for (std::size_t i = 1; i < dim; ++i) base(0, i) = 0.96875;
   for (std::size_t row = 2; row < base.rows(); row += 2)
@@ -71,9 +71,9 @@ TEST(KnnBounds, DifferencesThatVanishOneByOne) {
   for (std::size_t row = 0; row < base.rows(); row += 2)
     for (std::size_t i = 0; i < dim; ++i) base(row + 1, i) = -base(row, i);
   const auto score = [&](std::size_t row) {
-    double half_square = 0;
-    for (const double value : base.row(row)) half_square += value * value / 2;
-    return score_in_f32(half_square, queries.row(0), base.row(row));
+    double half_norm = 0;
+    for (const double value : base.row(row)) half_norm += value * value / 2;
+    return score_in_f32(half_norm, queries.row(0), base.row(row));
   };
   ASSERT_GT(score(0), score(2) + 2000) << "the data shows nothing";
   ASSERT_LT(oracle::reported(Metric::sqeuclidean, queries.row(0), base.row(0)),

@@ -14,10 +14,10 @@ namespace nearwise::oracle {
 struct AdditiveQuantizer {
   std::size_t dim = 0;
   std::size_t codebooks = 0;
-  std::vector<double> words;  // [codebooks, 256, dim]
+  std::vector<double> codewords;  // [codebooks, 256, dim]
 
-  double word(std::size_t book, std::size_t index, std::size_t i) const {
-    return words[(book * 256 + index) * dim + i];
+  double codeword(std::size_t book, std::size_t index, std::size_t i) const {
+    return codewords[(book * 256 + index) * dim + i];
   }
 };
 
@@ -27,7 +27,7 @@ using AdditiveCode = std::vector<std::uint8_t>;  // [codebooks]
 inline std::vector<double> sum_of(const AdditiveQuantizer& quantizer, std::span<const std::uint8_t> code) {
   std::vector<double> sum(quantizer.dim, 0.0);
   for (std::size_t book = 0; book < quantizer.codebooks; ++book)
-    for (std::size_t i = 0; i < quantizer.dim; ++i) sum[i] += quantizer.word(book, code[book], i);
+    for (std::size_t i = 0; i < quantizer.dim; ++i) sum[i] += quantizer.codeword(book, code[book], i);
   return sum;
 }
 
@@ -40,12 +40,12 @@ inline double cost(const AdditiveQuantizer& quantizer, std::span<const double> r
 }
 
 // The best codeword of one codebook while the other codes stay.
-inline std::uint8_t best_word(const AdditiveQuantizer& quantizer, std::span<const double> row,
-                              AdditiveCode code, std::size_t book) {
+inline std::uint8_t best_codeword(const AdditiveQuantizer& quantizer, std::span<const double> row,
+                                  AdditiveCode code, std::size_t book) {
   std::uint8_t best = 0;
   double least = std::numeric_limits<double>::infinity();
-  for (std::size_t word = 0; word < 256; ++word) {
-    code[book] = static_cast<std::uint8_t>(word);
+  for (std::size_t codeword = 0; codeword < 256; ++codeword) {
+    code[book] = static_cast<std::uint8_t>(codeword);
     const double found = cost(quantizer, row, code);
     if (found < least) {
       least = found;
@@ -62,19 +62,20 @@ inline AdditiveCode residual_code(const AdditiveQuantizer& quantizer, std::span<
   for (std::size_t book = 0; book < quantizer.codebooks; ++book) {
     first.codebooks = book + 1;
     code.push_back(0);
-    code[book] = best_word(first, row, code, book);
+    code[book] = best_codeword(first, row, code, book);
   }
   return code;
 }
 
 // The least cost of all codes made of the first `words` codewords of every codebook.
-inline double least_cost(const AdditiveQuantizer& quantizer, std::span<const double> row, std::size_t words) {
+inline double least_cost(const AdditiveQuantizer& quantizer, std::span<const double> row,
+                         std::size_t codewords) {
   AdditiveCode code(quantizer.codebooks, 0);
   double least = std::numeric_limits<double>::infinity();
   while (true) {
     least = std::min(least, cost(quantizer, row, code));
     std::size_t book = 0;
-    while (book < quantizer.codebooks && ++code[book] == words) code[book++] = 0;
+    while (book < quantizer.codebooks && ++code[book] == codewords) code[book++] = 0;
     if (book == quantizer.codebooks) return least;
   }
 }

@@ -18,13 +18,13 @@ using support::Rows;
 
 // Every number that the library returns for some rows.
 struct Results {
-  std::vector<float> words;
+  std::vector<float> codewords;
   std::vector<std::uint8_t> codes;
   std::vector<float> tables;
   double error = 0;
   std::vector<float> axes;
   std::vector<float> rotated;
-  std::vector<float> optimized_words;
+  std::vector<float> optimized_codewords;
   double optimized_error = 0;
 
   bool operator==(const Results&) const = default;
@@ -35,13 +35,13 @@ Results results_of(const Context& context, RowsView rows) {
   const ProductQuantizer plain = ProductQuantizer::train(context, rows, options);
   const Rotation rotation = Rotation::pca(context, rows, 5);
   const auto optimized = OptimizedProductQuantizer::train(context, rows, {.quantizer = options, .rounds = 2});
-  return {support::words_of(plain),
+  return {support::codewords_of(plain),
           support::to_vector(plain.encode(context, rows)),
           support::to_vector(plain.tables(context, rows)),
           plain.error(context, rows),
           {rotation.matrix().begin(), rotation.matrix().end()},
           support::to_vector(rotation.apply(context, rows)),
-          support::words_of(optimized.quantizer),
+          support::codewords_of(optimized.quantizer),
           optimized.error(context, rows)};
 }
 

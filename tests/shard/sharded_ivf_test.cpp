@@ -114,7 +114,7 @@ TEST_F(ShardedIvfCalls, MoreNeighboursThanRows) {
 }
 
 TEST_F(ShardedIvfCalls, PartsMergedInTurnAreTheWholeToTheByte) {
-  index_.measure_probes(one_thread(), problem_.base, {.queries = 40});
+  index_.calibrate(one_thread(), problem_.base, {.queries = 40});
   for (const std::size_t parts : {1, 2, 3, 8, 400}) {
     Ivf merged = index_.empty_copy();
     for (std::size_t part = 0; part < parts; ++part) {

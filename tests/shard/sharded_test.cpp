@@ -47,14 +47,13 @@ TEST_P(ShardedExact, IsTheWhole) {
       for (const std::size_t devices : {1, 2, 3, 8}) {
         const std::vector<Context> contexts = some_contexts(devices);
         const ExactOptions exact = {.metric = GetParam()};
-        EXPECT_TRUE(support::same(
-            expected,
-            shard_exact(contexts, problem.base, exact).knn(context, problem.queries, k, options.short_rows)));
+        EXPECT_TRUE(support::same(expected, shard_exact(contexts, problem.base, exact)
+                                                .search(context, problem.queries, k, options.short_rows)));
         EXPECT_TRUE(support::same(expected, replicate_exact(contexts, problem.base, exact)
-                                                .knn(context, problem.queries, k, options.short_rows)));
+                                                .search(context, problem.queries, k, options.short_rows)));
         if (devices % 2 == 0) {
           EXPECT_TRUE(support::same(expected, shard_and_replicate_exact(contexts, 2, problem.base, exact)
-                                                  .knn(context, problem.queries, k, options.short_rows)));
+                                                  .search(context, problem.queries, k, options.short_rows)));
         }
       }
     }
@@ -103,10 +102,11 @@ TEST_F(ShardedCalls, WrongArguments) {
   const auto sharded = shard_exact(contexts, problem_.base);
   const auto replicated = replicate_exact(contexts, problem_.base);
   const Problem other = support::make_problem({.rows = 1, .queries = 2, .dim = 4, .seed = 2});
-  for (const auto& search : {std::function<void(RowsView, std::size_t)>(
-                                 [&](RowsView queries, std::size_t k) { sharded.knn(context_, queries, k); }),
+  for (const auto& search : {std::function<void(RowsView, std::size_t)>([&](RowsView queries, std::size_t k) {
+                               sharded.search(context_, queries, k);
+                             }),
                              std::function<void(RowsView, std::size_t)>([&](RowsView queries, std::size_t k) {
-                               replicated.knn(context_, queries, k);
+                               replicated.search(context_, queries, k);
                              })}) {
     EXPECT_STREQ(error_of([&] { search(problem_.queries, 0); }).what(), "knn: k must be at least 1, given 0");
     EXPECT_STREQ(
@@ -127,7 +127,7 @@ TEST_F(ShardedCalls, ABadRowIsNamedByItsNumber) {
   support::Rows queries(support::generate(support::Kind::normal, 9, 5, 2), ElementType::f32);
   const auto replicated = replicate_exact(contexts, base);
   const auto message = [&] {
-    return std::string(error_of([&] { replicated.knn(context_, queries, 1); }).what());
+    return std::string(error_of([&] { replicated.search(context_, queries, 1); }).what());
   };
   for (const std::size_t row : {8, 7, 4}) queries.put(row, 1, std::numeric_limits<float>::quiet_NaN());
   // Copies have the queries from 0, 3 and 6 on: the lowest that fails is reported.
@@ -150,7 +150,7 @@ TEST_F(ShardedCalls, TheMemberThatFailsIsNamed) {
                        Exact::prepare(contexts[i], problem_.base)});
     return Sharded<Exact>(std::move(parts));
   }();
-  const Error error = error_of([&] { sharded.knn(context_, problem_.queries, 2); });
+  const Error error = error_of([&] { sharded.search(context_, problem_.queries, 2); });
   EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
   EXPECT_NE(std::string(error.what()).find("(on cpu, number 2 of 3)"), std::string::npos) << error.what();
 }
@@ -166,7 +166,7 @@ TEST_F(ShardedCalls, ANestedMemberThatFailsIsNamedOnce) {
     parts.push_back({context_, Replicated<Exact>(std::move(copies))});
   }
   const Sharded<Replicated<Exact>> sharded(std::move(parts));
-  const std::string message = error_of([&] { sharded.knn(context_, problem_.queries, 2); }).what();
+  const std::string message = error_of([&] { sharded.search(context_, problem_.queries, 2); }).what();
   EXPECT_TRUE(message.ends_with("(on cpu, number 2 of 2)")) << message;
   EXPECT_EQ(message.find("number"), message.rfind("number")) << message;
 }
@@ -176,11 +176,11 @@ TEST_F(ShardedCalls, TheLimitOfTheCallCountsAllAnswers) {
   const auto sharded = shard_exact(contexts, problem_.base);
   // Three answers and their join, 9 x 2 entries of 12 bytes.
   EXPECT_EQ(error_of([&] {
-              sharded.knn(Context::cpu({.threads = 1, .memory_limit = 863}), problem_.queries, 2);
+              sharded.search(Context::cpu({.threads = 1, .memory_limit = 863}), problem_.queries, 2);
             }).code(),
             ErrorCode::out_of_memory);
   const Context enough = Context::cpu({.threads = 1, .memory_limit = 864});
-  EXPECT_NO_THROW(sharded.knn(enough, problem_.queries, 2));
+  EXPECT_NO_THROW(sharded.search(enough, problem_.queries, 2));
   EXPECT_EQ(enough.memory_used(), 0U);
 }
 
@@ -188,7 +188,7 @@ TEST_F(ShardedCalls, ReportsProgressOfAllParts) {
   std::vector<Progress> reports;
   const Context context = Context::cpu(
       {.threads = 1, .progress = [&](const Progress& progress) { reports.push_back(progress); }});
-  shard_exact(some_contexts(3), problem_.base).knn(context, problem_.queries, 2);
+  shard_exact(some_contexts(3), problem_.base).search(context, problem_.queries, 2);
   ASSERT_FALSE(reports.empty());
   EXPECT_STREQ(reports.back().operation, "knn");
   EXPECT_EQ(reports.back().done, 40U);
@@ -222,8 +222,8 @@ TEST_F(ShardedCalls, CancellingTheCallStopsAllThreads) {
     while (started < 3) std::this_thread::yield();
     context.cancel();
   });
-  EXPECT_EQ(error_of([&] { sharded.knn(context, problem_.queries, 1); }).code(), ErrorCode::cancelled);
-  EXPECT_EQ(error_of([&] { sharded.knn(context, problem_.queries, 1); }).code(), ErrorCode::cancelled);
+  EXPECT_EQ(error_of([&] { sharded.search(context, problem_.queries, 1); }).code(), ErrorCode::cancelled);
+  EXPECT_EQ(error_of([&] { sharded.search(context, problem_.queries, 1); }).code(), ErrorCode::cancelled);
 }
 
 // Fails, once the others are at work.
@@ -231,7 +231,7 @@ class Failing {
  public:
   Failing(std::atomic<int>& started, bool fails) : endless_(started), started_(&started), fails_(fails) {}
   Neighbors knn(const Context& context, RowsView queries, std::size_t k, ShortRows short_rows) const {
-    if (!fails_) return endless_.knn(context, queries, k, short_rows);
+    if (!fails_) return endless_.search(context, queries, k, short_rows);
     while (*started_ < 2) std::this_thread::yield();
     throw Error(ErrorCode::device, "exact search: it fell off the bus");
   }
@@ -249,7 +249,7 @@ TEST_F(ShardedCalls, TheFirstFailureStopsTheOtherThreads) {
   std::vector<Placed<Failing>> copies;
   for (int i = 0; i < 3; ++i) copies.push_back({context_, Failing(started, i == 2)});
   const Replicated<Failing> replicated(std::move(copies));
-  const Error error = error_of([&] { replicated.knn(context_, problem_.queries, 1); });
+  const Error error = error_of([&] { replicated.search(context_, problem_.queries, 1); });
   EXPECT_EQ(error.code(), ErrorCode::device);
   EXPECT_STREQ(error.what(), "exact search: it fell off the bus (on cpu, number 3 of 3)");
 }

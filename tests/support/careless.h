@@ -61,7 +61,7 @@ inline std::vector<Id> careless_ids(Careless search, RowsView queries, RowsView 
   const auto by_order = [metric](const oracle::Candidate& left, const oracle::Candidate& right) {
     return oracle::better(metric, left, right);
   };
-  const bool looks_again = search != Careless::product_f32;
+  const bool reranks = search != Careless::product_f32;
   std::vector<Id> ids;
   std::vector<oracle::Candidate> candidates;
   for (std::size_t query = 0; query < queries.rows(); ++query) {
@@ -74,7 +74,7 @@ inline std::vector<Id> careless_ids(Careless search, RowsView queries, RowsView 
       candidates.push_back({score, static_cast<Id>(row)});
     }
     std::sort(candidates.begin(), candidates.end(), by_order);
-    if (looks_again) {
+    if (reranks) {
       candidates.resize(std::min(candidates.size(), 4 * k));
       for (oracle::Candidate& candidate : candidates)
         candidate.value =

@@ -90,14 +90,14 @@ class ListCase {
                       shape_.rerank ? rows() : RowsView());
   }
   // With the terms of every second list kept, where there are any.
-  Neighbors search_with_terms(const Context& context, std::size_t count) const {
+  Neighbors search_with_norms(const Context& context, std::size_t count) const {
     const ListCodec codec = this->codec();
     std::vector<std::vector<float>> kept(shape_.lists);
-    std::vector<std::atomic<const float*>> terms(shape_.lists);
-    if (RowTerms::are_needed(codec, shape_.metric)) {
+    std::vector<std::atomic<const float*>> norms(shape_.lists);
+    if (CodeNorms::are_needed(codec, shape_.metric)) {
       MemoryBudget budget;
-      const ProductWords words(budget, codec, centre_);
-      RowTerms made(budget, codec, words, shape_.metric, centre_);
+      const CodewordTables codewords(budget, codec, centre_);
+      CodeNorms made(budget, codec, codewords, shape_.metric, centre_);
       for (std::size_t list = 1; list < shape_.lists; list += 2) {
         const ListView& view = views_[list];
         if (view.rows == 0) continue;
@@ -105,27 +105,28 @@ class ListCase {
         made.begin_list(list);
         made.fill(view.codes, view.rows, kept[list].data());
         kept[list].push_back(std::ranges::min(kept[list]));
-        terms[list] = kept[list].data();
+        norms[list] = kept[list].data();
       }
     }
     return search_for(context, RowsView(problem_.queries).slice(0, std::min(count, shape_.queries)),
-                      shape_.rerank ? rows() : RowsView(), terms);
+                      shape_.rerank ? rows() : RowsView(), norms);
   }
   Neighbors search(const Context& context, const RowsView& rows) const {
     return search_for(context, problem_.queries, rows);
   }
   ListCodec codec() const {
-    return {.dim = shape_.dim,
-            .type = shape_.parts == 0 ? shape_.type : ElementType::f32,
-            .code_bytes = code_bytes(),
-            .part_begins = begins_,
-            .codebooks = shape_.additive ? std::span<const float>() : books_,
-            .bits = shape_.bits,
-            .centroids = {centroids_.data(), shape_.lists, shape_.dim},
-            .additive_words = shape_.additive ? std::span<const float>(books_) : std::span<const float>()};
+    return {
+        .dim = shape_.dim,
+        .type = shape_.parts == 0 ? shape_.type : ElementType::f32,
+        .code_bytes = code_bytes(),
+        .part_begins = begins_,
+        .codebooks = shape_.additive ? std::span<const float>() : books_,
+        .bits = shape_.bits,
+        .centroids = {centroids_.data(), shape_.lists, shape_.dim},
+        .additive_codewords = shape_.additive ? std::span<const float>(books_) : std::span<const float>()};
   }
   Neighbors search_for(const Context& context, const RowsView& queries, const RowsView& rows = {},
-                       std::span<const std::atomic<const float*>> terms = {}) const {
+                       std::span<const std::atomic<const float*>> norms = {}) const {
     const ListCodec codec = this->codec();
     const auto stream = open_stream(context);
     Neighbors result{Matrix<Id>(queries.rows(), shape_.k), Matrix<float>(queries.rows(), shape_.k)};
@@ -136,7 +137,7 @@ class ListCase {
                             .codec = codec,
                             .metric = shape_.metric,
                             .centre = centre_,
-                            .terms = terms,
+                            .norms = norms,
                             .k = shape_.k,
                             .candidates = shape_.candidates,
                             .rows = rows,
@@ -211,12 +212,12 @@ class ListCase {
       std::memcpy(code.data(), RowsView(problem_.base).row(row), code.size());
     } else {
       for (std::size_t part = 0; part < shape_.parts; ++part) {
-        const auto word = static_cast<unsigned>(
+        const auto codeword = static_cast<unsigned>(
             random_.below(90'000 + row % 97 * 64 + part, std::uint64_t{1} << shape_.bits));
         if (shape_.bits == 8)
-          code[part] = static_cast<std::uint8_t>(word);
+          code[part] = static_cast<std::uint8_t>(codeword);
         else
-          code[part / 2] = static_cast<std::uint8_t>(code[part / 2] | word << (part % 2 * 4));
+          code[part / 2] = static_cast<std::uint8_t>(code[part / 2] | codeword << (part % 2 * 4));
       }
     }
     codes_[list].insert(codes_[list].end(), code.begin(), code.end());

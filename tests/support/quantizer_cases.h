@@ -28,12 +28,12 @@ inline ProductQuantizer untrained(Kind kind, std::size_t dim, std::size_t parts,
   const std::size_t count = bits == 8 ? 256 : 16;
   const Values values = generate(kind, count, dim, seed);
   const oracle::Quantizer shape{dim, parts, bits, {}};
-  std::vector<float> words;
+  std::vector<float> codewords;
   for (std::size_t part = 0; part < parts; ++part)
     for (std::size_t c = 0; c < count; ++c)
       for (std::size_t i = 0; i < shape.length(part); ++i)
-        words.push_back(static_cast<float>(values(c, shape.begin(part) + i)));
-  return ProductQuantizer::from_codebooks(dim, parts, bits, words);
+        codewords.push_back(static_cast<float>(values(c, shape.begin(part) + i)));
+  return ProductQuantizer::from_codebooks(dim, parts, bits, codewords);
 }
 
 template <typename T>
@@ -54,7 +54,7 @@ std::vector<T> to_vector(const Matrix<T>& matrix) {
   return {matrix.data(), matrix.data() + matrix.rows() * matrix.cols()};
 }
 
-inline std::vector<float> words_of(const ProductQuantizer& quantizer) {
+inline std::vector<float> codewords_of(const ProductQuantizer& quantizer) {
   return {quantizer.codebooks().begin(), quantizer.codebooks().end()};
 }
 

@@ -86,7 +86,7 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
                      {"rows_per_list", rows_per_list},
                      {"recall", options.measure.recall},
                      {"queries", options.measure.queries},
-                     {"second_look", options.measure.second_look},
+                     {"rerank", options.measure.rerank},
                      {"memory_limit", context.memory_limit()},
                      {"seed", context.seed()}};
 

@@ -19,7 +19,7 @@ namespace nearwise::plan {
 namespace {
 
 // Rows to train on, per list, below which no memory limit goes.
-constexpr std::size_t least_rows_per_list = 32;
+constexpr std::size_t min_rows_per_list = 32;
 // Of a product quantizer, whatever the limit (index/ivf_train.cpp).
 constexpr std::size_t rows_per_codeword = 256;
 // For what a search needs beside its operands to be worth its while, and small things.
@@ -84,12 +84,12 @@ std::uint64_t bytes_of_training_row(const RowsView& rows) {
 
 template <typename Options>
 IndexShape settle_options(const Context& context, const RowsView& rows, Options& options) {
-  if (options.lists == 0) options.lists = index::usual_lists(rows.rows());
+  if (options.lists == 0) options.lists = index::default_lists(rows.rows());
   require(options.lists <= rows.rows(),
           "plan_index: at most as many lists as rows expected, given {} lists and {} rows", options.lists,
           rows.rows());
   if constexpr (std::is_same_v<Options, IvfPqOptions>) {
-    if (options.code_bytes == 0) options.code_bytes = index::usual_code_bytes(rows.dim());
+    if (options.code_bytes == 0) options.code_bytes = index::default_code_bytes(rows.dim());
     require(options.bits == 4 || options.bits == 8, "plan_index: codes of 4 or 8 bits expected, given {}",
             options.bits);
     require(options.code_bytes <= rows.dim(),
@@ -104,7 +104,7 @@ IndexShape settle_options(const Context& context, const RowsView& rows, Options&
   const std::size_t most = divide_up(rows.rows(), options.lists);
   const std::size_t wanted = options.rows_per_list == 0 ? most : std::min(most, options.rows_per_list);
   const std::size_t fitting = context.memory_limit() / 2 / bytes_of_training_row(rows) / options.lists;
-  options.rows_per_list = std::min(wanted, std::max(least_rows_per_list, fitting));
+  options.rows_per_list = std::min(wanted, std::max(min_rows_per_list, fitting));
   check_memory("plan_index", context, training_bytes(context, rows, shape, options.rows_per_list));
   return shape;
 }

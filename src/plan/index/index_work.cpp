@@ -43,7 +43,7 @@ void finish_index(const Context& context, const IndexWork& work) {
   const VectorFile file = VectorFile::open(work.files.vectors);
   Ivf index = load_ivf(context, work.file_of(gather_name));
   // A row alone has no neighbours.
-  if (index.size() >= 2) index.measure_probes(context, file.rows(), work.options.measure);
+  if (index.size() >= 2) index.calibrate(context, file.rows(), work.options.measure);
   std::map<std::string, std::string> provenance = index.provenance();
   provenance.insert(work.options.provenance.begin(), work.options.provenance.end());
   index.set_provenance(std::move(provenance));

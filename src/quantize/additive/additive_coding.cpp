@@ -14,7 +14,7 @@ constexpr std::size_t task_rows = 1024;
 double element_of_sum(const AdditiveCodebooks& codebooks, std::span<const std::uint8_t> code, std::size_t i) {
   double sum = 0;
   for (std::size_t book = 0; book < codebooks.count; ++book)
-    sum += static_cast<double>(codebooks.word(book, code[book])[i]);
+    sum += static_cast<double>(codebooks.codeword(book, code[book])[i]);
   return sum;
 }
 

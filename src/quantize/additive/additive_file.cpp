@@ -18,7 +18,7 @@ void save(const AdditiveQuantizer& quantizer, const std::filesystem::path& path,
           const std::map<std::string, std::string>& provenance) {
   ContainerWriter writer(path, std::string(kind));
   writer.write_metadata({{"provenance", provenance}});
-  writer.write_section("words", MatrixView<const float>(quantizer.words().data(),
+  writer.write_section("words", MatrixView<const float>(quantizer.codewords().data(),
                                                         quantizer.codebooks() * AdditiveQuantizer::centroids,
                                                         quantizer.dim()));
   writer.write_section("norms",
@@ -31,10 +31,11 @@ AdditiveQuantizer load_additive_quantizer(const std::filesystem::path& path) {
   reader.expect(kind, {"metadata", "words", "norms"});
   reader.verify();
   static_cast<void>(read_provenance(reader.metadata(), reader.source()));
-  const auto words = reader.section("words").rows<float>();
+  const auto codewords = reader.section("words").rows<float>();
   const auto norms = reader.section("norms").rows<float>();
   try {
-    return AdditiveQuantizer::from_codebooks(words.cols(), {words.data(), words.rows() * words.cols()},
+    return AdditiveQuantizer::from_codebooks(codewords.cols(),
+                                             {codewords.data(), codewords.rows() * codewords.cols()},
                                              {norms.data(), norms.rows() * norms.cols()});
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_argument) throw;

@@ -9,7 +9,7 @@
 namespace nearwise::quantize {
 namespace {
 
-constexpr std::size_t words = 256;
+constexpr std::size_t codewords = 256;
 
 // Added to the diagonal, as a share of the rows that a codeword has on average. A vector may be moved from one codebook to
 // another without changing any sum, so without it there is no single solution. With too little of it errors are larger:
@@ -30,7 +30,7 @@ AdditiveLeastSquares::AdditiveLeastSquares(const Context& context, std::size_t c
       sides_(*context.state().budget, size() * dim) {}
 
 std::uint64_t AdditiveLeastSquares::bytes(std::size_t codebooks, std::size_t dim) {
-  const std::size_t size = codebooks * words;
+  const std::size_t size = codebooks * codewords;
   return buffer_bytes(size * size, sizeof(double)) +
          2 * buffer_bytes(checked_multiply(size, dim, "additive quantizer"), sizeof(double));
 }
@@ -38,18 +38,18 @@ std::uint64_t AdditiveLeastSquares::bytes(std::size_t codebooks, std::size_t dim
 // A task has the rows of the matrix that belong to one codebook.
 void AdditiveLeastSquares::count_pairs(const MatrixView<const std::uint8_t>& codes) {
   const Context::State& state = context_.state();
-  const double regularisation = regularisation_share * static_cast<double>(codes.rows()) / words;
+  const double regularisation = regularisation_share * static_cast<double>(codes.rows()) / codewords;
   state.threads->for_each(codebooks_, [&](std::size_t book) {
-    double* const own = matrix_.data() + book * words * size();
-    std::fill_n(own, words * size(), 0.0);
+    double* const own = matrix_.data() + book * codewords * size();
+    std::fill_n(own, codewords * size(), 0.0);
     for (std::size_t row = 0; row < codes.rows(); ++row) {
       if (row % check_rows == 0) state.cancel.check();
       const auto code = codes.row(row);
       for (std::size_t other = 0; other <= book; ++other)
-        own[code[book] * size() + other * words + code[other]] += 1;
+        own[code[book] * size() + other * codewords + code[other]] += 1;
     }
-    for (std::size_t word = 0; word < words; ++word)
-      own[word * size() + book * words + word] += regularisation;
+    for (std::size_t codeword = 0; codeword < codewords; ++codeword)
+      own[codeword * size() + book * codewords + codeword] += regularisation;
   });
 }
 
@@ -57,8 +57,8 @@ void AdditiveLeastSquares::add_rows(const MatrixView<const float>& rows,
                                     const MatrixView<const std::uint8_t>& codes) {
   const Context::State& state = context_.state();
   state.threads->for_each(codebooks_, [&](std::size_t book) {
-    double* const own = sums_.data() + book * words * dim_;
-    std::fill_n(own, words * dim_, 0.0);
+    double* const own = sums_.data() + book * codewords * dim_;
+    std::fill_n(own, codewords * dim_, 0.0);
     for (std::size_t row = 0; row < rows.rows(); ++row) {
       if (row % check_rows == 0) state.cancel.check();
       double* const sum = own + codes(row, book) * dim_;
@@ -66,19 +66,19 @@ void AdditiveLeastSquares::add_rows(const MatrixView<const float>& rows,
       for (std::size_t i = 0; i < dim_; ++i) sum[i] += static_cast<double>(values[i]);
     }
   });
-  for (std::size_t word = 0; word < size(); ++word)
-    for (std::size_t i = 0; i < dim_; ++i) sides_[i * size() + word] = sums_[word * dim_ + i];
+  for (std::size_t codeword = 0; codeword < size(); ++codeword)
+    for (std::size_t i = 0; i < dim_; ++i) sides_[i * size() + codeword] = sums_[codeword * dim_ + i];
 }
 
 void AdditiveLeastSquares::fit(const MatrixView<const float>& rows,
-                               const MatrixView<const std::uint8_t>& codes, std::span<float> words_out) {
+                               const MatrixView<const std::uint8_t>& codes, std::span<float> codewords_out) {
   count_pairs(codes);
   add_rows(rows, codes);
   context_.state().cancel.check();
   solve_positive(matrix_.span(), size(), sides_.span());
-  for (std::size_t word = 0; word < size(); ++word)
+  for (std::size_t codeword = 0; codeword < size(); ++codeword)
     for (std::size_t i = 0; i < dim_; ++i)
-      words_out[word * dim_ + i] = static_cast<float>(sides_[i * size() + word]);
+      codewords_out[codeword * dim_ + i] = static_cast<float>(sides_[i * size() + codeword]);
 }
 
 }  // namespace nearwise::quantize

@@ -21,7 +21,7 @@ class AdditiveLeastSquares {
 
   // words: [codebooks, 256, dim] out. A codeword that no code names becomes zero.
   void fit(const MatrixView<const float>& rows, const MatrixView<const std::uint8_t>& codes,
-           std::span<float> words);
+           std::span<float> codewords);
 
  private:
   std::size_t size() const { return codebooks_ * 256; }

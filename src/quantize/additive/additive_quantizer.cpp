@@ -30,7 +30,7 @@ constexpr const char* search_name = "AdditiveQuantizer::search";
 constexpr const char* error_name = "AdditiveQuantizer::error";
 
 AdditiveCodebooks codebooks_of(const AdditiveQuantizer& quantizer) {
-  return {quantizer.dim(), quantizer.codebooks(), quantizer.words()};
+  return {quantizer.dim(), quantizer.codebooks(), quantizer.codewords()};
 }
 
 void check_host(const char* operation, const RowsView& rows) {
@@ -100,8 +100,8 @@ std::uint8_t nearest_level(std::span<const float> levels, float value) {
 
 }  // namespace
 
-AdditiveQuantizer::AdditiveQuantizer(std::size_t dim, std::vector<float> words, std::vector<float> norms)
-    : dim_(dim), words_(std::move(words)), norms_(std::move(norms)) {}
+AdditiveQuantizer::AdditiveQuantizer(std::size_t dim, std::vector<float> codewords, std::vector<float> norms)
+    : dim_(dim), codewords_(std::move(codewords)), norms_(std::move(norms)) {}
 
 AdditiveQuantizer AdditiveQuantizer::train(const Context& context, RowsView rows,
                                            const AdditiveQuantizerOptions& options) {
@@ -122,7 +122,7 @@ AdditiveQuantizer AdditiveQuantizer::train(const Context& context, RowsView rows
   quantize::TrainedCodebooks trained =
       quantize::train_additive_codebooks(context, sample.view(), training, progress);
   progress.finish();
-  return {rows.dim(), std::move(trained.words), std::move(trained.norms)};
+  return {rows.dim(), std::move(trained.codewords), std::move(trained.norms)};
 }
 
 AdditiveQuantizer AdditiveQuantizer::from_codebooks(std::size_t dim, std::span<const float> codebooks,
@@ -157,10 +157,10 @@ Matrix<std::uint8_t> AdditiveQuantizer::encode(const Context& context, RowsView 
   const Reservation reservation(*state.budget, result_bytes);
   Matrix<std::uint8_t> codes(rows.rows(), code_bytes());
   ProgressMeter progress(state.options.progress, state.clock, encode_name, rows.rows());
-  const MatrixView<std::uint8_t> words(codes.data(), rows.rows(), codebooks(), code_bytes());
-  quantize::encode_additive_rows(encode_name, context, rows, books, options, words, &progress);
+  const MatrixView<std::uint8_t> codewords(codes.data(), rows.rows(), codebooks(), code_bytes());
+  quantize::encode_additive_rows(encode_name, context, rows, books, options, codewords, &progress);
   Buffer<float> lengths(*state.budget, rows.rows());
-  quantize::additive_norms(context, books, words, lengths.span());
+  quantize::additive_norms(context, books, codewords, lengths.span());
   state.threads->for_each(divide_up(rows.rows(), norm_task_rows), [&](std::size_t task) {
     const std::size_t end = std::min(rows.rows(), (task + 1) * norm_task_rows);
     for (std::size_t row = task * norm_task_rows; row < end; ++row)

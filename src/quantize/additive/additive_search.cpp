@@ -17,7 +17,7 @@
 namespace nearwise::quantize {
 namespace {
 
-constexpr std::size_t words = AdditiveCodebooks::words_each;
+constexpr std::size_t codewords = AdditiveCodebooks::codebook_size;
 // Queries whose distances are looked at together: enough for all threads, and few where there are many codes.
 constexpr std::size_t most_tile = 256;
 constexpr std::uint64_t usual_bytes = std::uint64_t{64} << 20;
@@ -81,8 +81,8 @@ class CodeSearch {
   std::size_t dim() const { return search_.codebooks.dim; }
   std::size_t codes() const { return search_.codes.rows(); }
   std::size_t answers() const { return std::min(search_.k, codes()); }
-  std::size_t entries() const { return search_.codebooks.count * words; }  // without those of the length
-  std::size_t table_size() const { return entries() + words; }
+  std::size_t entries() const { return search_.codebooks.count * codewords; }  // without those of the length
+  std::size_t table_size() const { return entries() + codewords; }
 
   std::uint64_t columns_bytes() const {
     return buffer_bytes(dim() * entries(), sizeof(float)) + buffer_bytes(entries(), sizeof(double));
@@ -111,9 +111,9 @@ class CodeSearch {
   // A codeword per column, times the factor of its products.
   void fill_columns(float* columns) const {
     const float factor = is_product() ? 1.0F : -2.0F;
-    for (std::size_t word = 0; word < entries(); ++word)
+    for (std::size_t codeword = 0; codeword < entries(); ++codeword)
       for (std::size_t i = 0; i < dim(); ++i)
-        columns[i * entries() + word] = factor * search_.codebooks.words[word * dim() + i];
+        columns[i * entries() + codeword] = factor * search_.codebooks.codewords[codeword * dim() + i];
   }
 
   void fill_tables(const RowsView& queries, const MatrixView<const float>& columns,
@@ -129,7 +129,7 @@ class CodeSearch {
     for (std::size_t query = 0; query < queries.rows(); ++query) {
       const auto lengths = tables.row(query).subspan(entries());
       const double own = squared_length(queries, query);
-      for (std::size_t level = 0; level < words; ++level)
+      for (std::size_t level = 0; level < codewords; ++level)
         lengths[level] =
             is_product() ? 0.0F : static_cast<float>(own + static_cast<double>(search_.norms[level]));
     }

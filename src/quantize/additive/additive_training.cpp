@@ -19,7 +19,7 @@
 namespace nearwise::quantize {
 namespace {
 
-constexpr std::size_t words = AdditiveCodebooks::words_each;
+constexpr std::size_t codewords = AdditiveCodebooks::codebook_size;
 constexpr std::size_t task_rows = 4096;
 
 // Of the k-means that the codebooks start from, and of that of the lengths.
@@ -43,7 +43,7 @@ RowsView like_floats(const RowsView& rows) {
 }
 
 std::uint64_t word_bytes(const RowsView& rows, const AdditiveTraining& training) {
-  return buffer_bytes(checked_multiply(training.codebooks * words, rows.dim(), training.operation),
+  return buffer_bytes(checked_multiply(training.codebooks * codewords, rows.dim(), training.operation),
                       sizeof(float));
 }
 
@@ -57,21 +57,21 @@ class AdditiveAlternation {
       : context_(context),
         training_(training),
         progress_(progress),
-        words_bytes_(budget(), word_bytes(rows, training)),
+        codewords_bytes_(budget(), word_bytes(rows, training)),
         centred_(context, rows),
         codes_(budget(), rows.rows() * training.codebooks),
-        words_(training.codebooks * words * rows.dim()) {}
+        codewords_(training.codebooks * codewords * rows.dim()) {}
 
   TrainedCodebooks run() {
     // Elements near the largest number of f32 may exceed it around the mean.
     check_finite(training_.operation, context_, centred_.view());
     start();
-    best_ = words_;
+    best_ = codewords_;
     best_error_ = error();
     if (training_.rounds != 0) alternate();
     // The mean is the first codebook's to carry.
-    for (std::size_t word = 0; word < words; ++word)
-      for (std::size_t i = 0; i < dim(); ++i) best_[word * dim() + i] += centred_.mean()[i];
+    for (std::size_t codeword = 0; codeword < codewords; ++codeword)
+      for (std::size_t i = 0; i < dim(); ++i) best_[codeword * dim() + i] += centred_.mean()[i];
     return {std::move(best_), {}};
   }
 
@@ -79,7 +79,7 @@ class AdditiveAlternation {
   MemoryBudget& budget() const { return *context_.state().budget; }
   std::size_t dim() const { return centred_.view().cols(); }
   std::size_t rows() const { return centred_.view().rows(); }
-  AdditiveCodebooks codebooks() const { return {dim(), training_.codebooks, words_}; }
+  AdditiveCodebooks codebooks() const { return {dim(), training_.codebooks, codewords_}; }
   MatrixView<std::uint8_t> codes() { return {codes_.data(), rows(), training_.codebooks}; }
   double error() { return coding_error(context_, centred_.view(), decoder_of(codebooks()), codes()); }
 
@@ -92,13 +92,13 @@ class AdditiveAlternation {
     const auto stream = open_stream(context_);
     for (std::size_t book = 0; book < training_.codebooks; ++book) {
       ProgressMeter silent(no_callback, state.clock, training_.operation, 0);
-      const KMeans trained = cluster::train(context_, view, words, start_options, silent);
-      float* const own = words_.data() + book * words * dim();
-      std::copy_n(trained.centroids.data(), words * dim(), own);
+      const KMeans trained = cluster::train(context_, view, codewords, start_options, silent);
+      float* const own = codewords_.data() + book * codewords * dim();
+      std::copy_n(trained.centroids.data(), codewords * dim(), own);
       const MatrixView<std::uint8_t> column(codes_.data() + book, rows(), 1, training_.codebooks);
       dispatch(&Ops::part_codes, training_.operation, *stream,
                PartCodesArgs{.rows = view,
-                             .codebooks = as_one_part(dim(), {own, words * dim()}),
+                             .codebooks = as_one_part(dim(), {own, codewords * dim()}),
                              .codes = column,
                              .progress = nullptr});
       state.threads->for_each(divide_up(rows(), task_rows), [&](std::size_t task) {
@@ -118,13 +118,13 @@ class AdditiveAlternation {
     AdditiveLeastSquares squares(context_, training_.codebooks, dim());
     const std::vector<double> deviations = deviations_of_elements();
     for (std::size_t round = 0; round < training_.rounds; ++round) {
-      squares.fit(centred_.view(), codes(), words_);
+      squares.fit(centred_.view(), codes(), codewords_);
       keep_if_better();
       add_noise(round, deviations);
       encode_additive_rows(training_.operation, context_, centred_.view(), codebooks(),
                            {.iterations = training_.iterations}, codes(), &progress_);
     }
-    squares.fit(centred_.view(), codes(), words_);
+    squares.fit(centred_.view(), codes(), codewords_);
     keep_if_better();
   }
 
@@ -132,7 +132,7 @@ class AdditiveAlternation {
     const double found = error();
     if (!(found < best_error_)) return;
     best_error_ = found;
-    best_ = words_;
+    best_ = codewords_;
   }
 
   std::vector<double> deviations_of_elements() const {
@@ -151,10 +151,10 @@ class AdditiveAlternation {
     if (left == 0) return;
     const double size = first_noise * std::sqrt(left) / static_cast<double>(training_.codebooks);
     const Random random(context_.seed(), noise_stream(round));
-    context_.state().threads->for_each(training_.codebooks * words, [&](std::size_t word) {
+    context_.state().threads->for_each(training_.codebooks * codewords, [&](std::size_t codeword) {
       for (std::size_t i = 0; i < dim(); ++i) {
-        const std::size_t at = word * dim() + i;
-        words_[at] += static_cast<float>(random.normal(at) * deviations[i] * size);
+        const std::size_t at = codeword * dim() + i;
+        codewords_[at] += static_cast<float>(random.normal(at) * deviations[i] * size);
       }
     });
   }
@@ -162,10 +162,10 @@ class AdditiveAlternation {
   const Context& context_;
   const AdditiveTraining& training_;
   ProgressMeter& progress_;
-  const Reservation words_bytes_;
+  const Reservation codewords_bytes_;
   const CentredRows centred_;
   Buffer<std::uint8_t> codes_;
-  std::vector<float> words_;
+  std::vector<float> codewords_;
   std::vector<float> best_;
   double best_error_ = std::numeric_limits<double>::infinity();
 };
@@ -182,9 +182,9 @@ std::vector<float> train_norms(const Context& context, const RowsView& rows, con
   Buffer<float> norms(budget, rows.rows());
   additive_norms(context, codebooks, view, norms.span());
   ProgressMeter silent(no_callback, context.state().clock, training.operation, 0);
-  const KMeans levels = cluster::train(context, MatrixView<const float>(norms.data(), rows.rows(), 1), words,
-                                       norm_options, silent);
-  std::vector<float> sorted(levels.centroids.data(), levels.centroids.data() + words);
+  const KMeans levels = cluster::train(context, MatrixView<const float>(norms.data(), rows.rows(), 1),
+                                       codewords, norm_options, silent);
+  std::vector<float> sorted(levels.centroids.data(), levels.centroids.data() + codewords);
   std::ranges::sort(sorted);
   return sorted;
 }
@@ -204,7 +204,7 @@ std::uint64_t additive_training_bytes(const Context& context, const RowsView& ro
   const std::uint64_t encoding = dispatch(&Ops::additive_codes_bytes, training.operation, *stream, shape);
   const std::uint64_t starting =
       buffer_bytes(checked_multiply(rows.rows(), rows.dim(), training.operation), sizeof(float)) +
-      std::max(cluster::training_bytes(context, floats, words, start_options),
+      std::max(cluster::training_bytes(context, floats, codewords, start_options),
                dispatch(&Ops::part_codes_bytes, training.operation, *stream, as_one_part(rows.dim(), {})));
   const std::uint64_t alternating =
       training.rounds == 0 ? 0
@@ -214,8 +214,9 @@ std::uint64_t additive_training_bytes(const Context& context, const RowsView& ro
       word_bytes(rows, training) + CentredRows::bytes(rows) + codes +
       std::max({starting, alternating, coding_error_bytes(context, rows.rows(), rows.dim())});
   const std::uint64_t norms =
-      codes + std::max(encoding, buffer_bytes(rows.rows(), sizeof(float)) +
-                                     cluster::training_bytes(context, like_norms(rows), words, norm_options));
+      codes +
+      std::max(encoding, buffer_bytes(rows.rows(), sizeof(float)) +
+                             cluster::training_bytes(context, like_norms(rows), codewords, norm_options));
   return word_bytes(rows, training) + std::max(alternation, norms);
 }
 
@@ -227,7 +228,7 @@ TrainedCodebooks train_additive_codebooks(const Context& context, const RowsView
     AdditiveAlternation alternation(context, rows, training, progress);
     trained = alternation.run();
   }
-  trained.norms = train_norms(context, rows, training, trained.words, progress);
+  trained.norms = train_norms(context, rows, training, trained.codewords, progress);
   return trained;
 }
 

@@ -20,8 +20,8 @@ struct AdditiveTraining {
 };
 
 struct TrainedCodebooks {
-  std::vector<float> words;  // [codebooks, 256, dim]
-  std::vector<float> norms;  // [256] that do not fall
+  std::vector<float> codewords;  // [codebooks, 256, dim]
+  std::vector<float> norms;      // [256] that do not fall
 };
 
 // Steps that the progress counts, at the most.

@@ -20,8 +20,8 @@ std::size_t code_at(std::span<const std::uint8_t> code, std::size_t part, unsign
 void decode_row(const Codebooks& codebooks, std::span<const std::uint8_t> code, float* out) {
   for (std::size_t part = 0; part < codebooks.parts; ++part) {
     const std::size_t length = codebooks.length(part);
-    const float* const words = codebooks.of(part).data();
-    out = std::copy_n(words + code_at(code, part, codebooks.bits) * length, length, out);
+    const float* const codewords = codebooks.of(part).data();
+    out = std::copy_n(codewords + code_at(code, part, codebooks.bits) * length, length, out);
   }
 }
 

@@ -109,7 +109,7 @@ OptimizedProductQuantizer OptimizedProductQuantizer::train(const Context& contex
   progress.finish();
   const Codebooks& codebooks = training.codebooks.shape;
   return {Rotation::from_matrix(rows.dim(), rows.dim(), trained.matrix),
-          ProductQuantizer::from_codebooks(rows.dim(), codebooks.parts, codebooks.bits, trained.words)};
+          ProductQuantizer::from_codebooks(rows.dim(), codebooks.parts, codebooks.bits, trained.codewords)};
 }
 
 Matrix<std::uint8_t> OptimizedProductQuantizer::encode(const Context& context, RowsView rows) const {

@@ -67,7 +67,7 @@ class Alternation {
   MatrixView<float> rotated() { return {rotated_.data(), rows_.rows(), dim()}; }
   MatrixView<std::uint8_t> codes() { return {codes_.data(), rows_.rows(), shape().code_bytes()}; }
   Codebooks codebooks_of(const OptimizedCodebooks& candidate) const {
-    return {dim(), shape().parts, shape().bits, candidate.words};
+    return {dim(), shape().parts, shape().bits, candidate.codewords};
   }
 
   std::vector<float> unrotated() const {
@@ -124,8 +124,9 @@ class Alternation {
   }
 
   // Codewords to begin with: the mean of the rows is elsewhere when it is rotated otherwise, and they move with it.
-  std::vector<float> moved_words(const OptimizedCodebooks& current, const std::vector<float>& matrix) const {
-    std::vector<float> words = current.words;
+  std::vector<float> moved_codewords(const OptimizedCodebooks& current,
+                                     const std::vector<float>& matrix) const {
+    std::vector<float> codewords = current.codewords;
     for (std::size_t part = 0; part < shape().parts; ++part)
       for (std::size_t i = 0; i < shape().length(part); ++i) {
         const std::size_t axis = (shape().begin(part) + i) * dim();
@@ -133,13 +134,13 @@ class Alternation {
         for (std::size_t k = 0; k < dim(); ++k)
           move += (static_cast<double>(matrix[axis + k]) - static_cast<double>(current.matrix[axis + k])) *
                   static_cast<double>(centred_.mean()[k]);
-        float* const first = words.data() + shape().begin(part) * shape().count() + i;
-        for (std::size_t word = 0; word < shape().count(); ++word) {
-          float& element = first[word * shape().length(part)];
+        float* const first = codewords.data() + shape().begin(part) * shape().count() + i;
+        for (std::size_t codeword = 0; codeword < shape().count(); ++codeword) {
+          float& element = first[codeword * shape().length(part)];
           element = static_cast<float>(static_cast<double>(element) + move);
         }
       }
-    return words;
+    return codewords;
   }
 
   void improve(OptimizedCodebooks& best) {
@@ -147,7 +148,7 @@ class Alternation {
     OptimizedCodebooks current = best;
     for (std::size_t round = 0; round < training_.rounds; ++round) {
       std::vector<float> matrix = next_rotation(current);
-      const std::vector<float> start = moved_words(current, matrix);
+      const std::vector<float> start = moved_codewords(current, matrix);
       CodebookTraining training = of_round(training_);
       training.initial = start;
       const double before = current.error;
@@ -156,7 +157,7 @@ class Alternation {
       if (!(before - current.error > round_tolerance * before)) break;
     }
     CodebookTraining last = training_.codebooks;
-    last.initial = best.words;
+    last.initial = best.codewords;
     current = fit(best.matrix, last);
     if (current.error < best.error) best = std::move(current);
   }

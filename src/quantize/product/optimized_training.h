@@ -21,7 +21,7 @@ struct OptimizedTraining {
 // A rotation and codewords of the rotated rows.
 struct OptimizedCodebooks {
   std::vector<float> matrix;  // [dim, dim]
-  std::vector<float> words;
+  std::vector<float> codewords;
   double error = 0;  // sum over the rows
 };
 

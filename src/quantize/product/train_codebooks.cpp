@@ -53,7 +53,7 @@ KMeansOptions options_of(const CodebookTraining& training, std::size_t part) {
   KMeansOptions options = {.iterations = training.iterations};
   if (!training.initial.empty()) {
     Codebooks start = training.shape;
-    start.words = training.initial;
+    start.codewords = training.initial;
     options.initial = MatrixView<const float>(start.of(part).data(), start.count(), start.length(part));
   }
   return options;
@@ -83,15 +83,15 @@ std::vector<float> train_codebooks(const Context& context, const RowsView& rows,
                                    const CodebookTraining& training, ProgressMeter& progress) {
   const Codebooks& shape = training.shape;
   const Reservation reservation(*context.state().budget, result_bytes(shape));
-  std::vector<float> words(shape.dim * shape.count());
+  std::vector<float> codewords(shape.dim * shape.count());
   PartRows part_rows(context, rows, shape);
   for (std::size_t part = 0; part < shape.parts; ++part) {
     const KMeans trained =
         cluster::train(context, part_rows.take(part), shape.count(), options_of(training, part), progress);
     std::copy_n(trained.centroids.data(), shape.count() * shape.length(part),
-                words.begin() + static_cast<std::ptrdiff_t>(shape.begin(part) * shape.count()));
+                codewords.begin() + static_cast<std::ptrdiff_t>(shape.begin(part) * shape.count()));
   }
-  return words;
+  return codewords;
 }
 
 }  // namespace nearwise::quantize

@@ -55,7 +55,7 @@ TEST_F(IndexPlan, GivesWhatABuildInMemoryDoes) {
     made.run(own);
     EXPECT_LE(own.memory_peak(), memory) << name;
     Ivf found = load_ivf(unlimited, folder / (name + ".nw"));
-    EXPECT_EQ(found.measured(), expected.measured());
+    EXPECT_EQ(found.calibration(), expected.calibration());
     EXPECT_EQ(found.provenance().at("base"), "rows");
     found.set_provenance(expected.provenance());
     save(found, folder / "found.nw");

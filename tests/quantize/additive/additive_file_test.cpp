@@ -23,7 +23,7 @@ TEST(AdditiveFile, ComesBackAsItWas) {
   const AdditiveQuantizer loaded = load_additive_quantizer(folder / "words.nw");
   EXPECT_EQ(loaded.dim(), 5U);
   EXPECT_EQ(loaded.codebooks(), 2U);
-  EXPECT_EQ(support::words_of(loaded), support::words_of(quantizer));
+  EXPECT_EQ(support::codewords_of(loaded), support::codewords_of(quantizer));
   const ContainerInfo info = inspect(folder / "words.nw");
   EXPECT_EQ(info.kind, "additive_quantizer");
   EXPECT_EQ(info.metadata.at("provenance.rows"), "none");

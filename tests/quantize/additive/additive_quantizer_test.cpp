@@ -23,21 +23,21 @@ using support::to_vector;
 using support::untrained_additive;
 
 // A few codewords per codebook, again and again: all codes can be tried.
-AdditiveQuantizer with_few_words(std::size_t dim, std::size_t codebooks, std::size_t words,
-                                 std::uint64_t seed) {
+AdditiveQuantizer with_few_codewords(std::size_t dim, std::size_t codebooks, std::size_t codewords,
+                                     std::uint64_t seed) {
   const AdditiveQuantizer all = untrained_additive(Kind::normal, dim, codebooks, seed);
-  std::vector<float> numbers(all.words().begin(), all.words().end());
+  std::vector<float> numbers(all.codewords().begin(), all.codewords().end());
   for (std::size_t book = 0; book < codebooks; ++book)
-    for (std::size_t word = words; word < 256; ++word)
-      std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>((book * 256 + word % words) * dim), dim,
-                  numbers.begin() + static_cast<std::ptrdiff_t>((book * 256 + word) * dim));
+    for (std::size_t codeword = codewords; codeword < 256; ++codeword)
+      std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>((book * 256 + codeword % codewords) * dim),
+                  dim, numbers.begin() + static_cast<std::ptrdiff_t>((book * 256 + codeword) * dim));
   return AdditiveQuantizer::from_codebooks(dim, numbers, all.norms());
 }
 
 // Would catch: tables of the wrong pair or orientation, wrong signs, a search that stops too early.
 TEST(AdditiveCodes, TheBestOfAllCodesWhereAllCanBeTried) {
   for (const std::size_t dim : {1UL, 3UL, 8UL, 17UL}) {
-    const AdditiveQuantizer quantizer = with_few_words(dim, 4, 4, 50 + dim);
+    const AdditiveQuantizer quantizer = with_few_codewords(dim, 4, 4, 50 + dim);
     const oracle::AdditiveQuantizer reference = as_oracle(quantizer);
     const Rows rows(support::generate(Kind::normal, 60, dim, 51), ElementType::f32);
     const std::vector<double> values = oracle::to_doubles(rows);
@@ -89,10 +89,10 @@ TEST(AdditiveCodes, BetterThanAResidualQuantizerAndNearlyALocalOptimum) {
   for (std::size_t row = 0; row < rows.rows(); ++row) {
     const std::span<const double> value = std::span(values).subspan(row * 12, 12);
     residual += oracle::cost(reference, value, oracle::residual_code(reference, value));
-    const auto words = support::words_of_code(codes, row);
+    const auto codewords = support::codewords_of_code(codes, row);
     for (std::size_t book = 0; book < 4; ++book) {
-      oracle::AdditiveCode code(words.begin(), words.end());
-      code[book] = oracle::best_word(reference, value, code, book);
+      oracle::AdditiveCode code(codewords.begin(), codewords.end());
+      code[book] = oracle::best_codeword(reference, value, code, book);
       const double better = oracle::cost(reference, value, code);
       EXPECT_LE(better, costs[row]);
       gain += costs[row] - better;
@@ -140,7 +140,7 @@ TEST(AdditiveCodes, DecodedRowsErrorsAndLengths) {
   const std::vector<double> values = oracle::to_doubles(rows);
   double error = 0;
   for (std::size_t row = 0; row < rows.rows(); ++row) {
-    const std::vector<double> sum = oracle::sum_of(reference, support::words_of_code(codes, row));
+    const std::vector<double> sum = oracle::sum_of(reference, support::codewords_of_code(codes, row));
     double length = 0;
     for (std::size_t i = 0; i < 7; ++i) {
       EXPECT_EQ(decoded(row, i), static_cast<float>(sum[i]));
@@ -180,7 +180,7 @@ TEST(AdditiveSearch, TheBestByTheSumsOfTheirEntries) {
             double product = 0;
             for (std::size_t i = 0; i < 6; ++i)
               product += values[query * 6 + i] * factor *
-                         static_cast<double>(quantizer.words()[(book * 256 + codes(row, book)) * 6 + i]);
+                         static_cast<double>(quantizer.codewords()[(book * 256 + codes(row, book)) * 6 + i]);
             sum += static_cast<float>(product);
           }
           double length = 0;

@@ -21,10 +21,10 @@
 namespace nearwise {
 namespace {
 
+using support::codewords_of;
 using support::Kind;
 using support::Rows;
 using support::to_vector;
-using support::words_of;
 
 using Call = std::function<void(const Context&)>;
 
@@ -41,9 +41,9 @@ TEST(AdditiveLeastSquares, CodewordsAreTheMinimum) {
   for (std::size_t i = 0; i < count * books; ++i)
     codes.data()[i] = static_cast<std::uint8_t>(random.below(i, 40));
   const Context context = Context::cpu();
-  std::vector<float> words(books * 256 * dim, 1.0F);
+  std::vector<float> codewords(books * 256 * dim, 1.0F);
   quantize::AdditiveLeastSquares squares(context, books, dim);
-  for (int again = 0; again < 2; ++again) squares.fit(view, codes, words);
+  for (int again = 0; again < 2; ++again) squares.fit(view, codes, codewords);
   const auto objective = [&](const std::vector<float>& candidate) {
     double sum = 0;
     for (std::size_t row = 0; row < count; ++row)
@@ -54,19 +54,19 @@ TEST(AdditiveLeastSquares, CodewordsAreTheMinimum) {
         sum += rest * rest;
       }
     // A fiftieth of the rows that a codeword has on average.
-    for (const float word : candidate)
-      sum += 0.02 * count / 256 * static_cast<double>(word) * static_cast<double>(word);
+    for (const float codeword : candidate)
+      sum += 0.02 * count / 256 * static_cast<double>(codeword) * static_cast<double>(codeword);
     return sum;
   };
-  const double least = objective(words);
+  const double least = objective(codewords);
   for (const std::size_t at : {0UL, 5UL, 39UL * 3, 256UL * 3, (256UL + 17) * 3 + 2})
     for (const float step : {-1e-2F, 1e-2F}) {
-      std::vector<float> other = words;
+      std::vector<float> other = codewords;
       other[at] += step;
       EXPECT_GT(objective(other), least) << at;
     }
   // Codewords that no code names.
-  for (std::size_t word = 40; word < 256; ++word) EXPECT_EQ(words[word * dim], 0);
+  for (std::size_t codeword = 40; codeword < 256; ++codeword) EXPECT_EQ(codewords[codeword * dim], 0);
 }
 
 // Would catch: an alternation that goes nowhere, codebooks without effect, noise that stays.
@@ -113,7 +113,7 @@ TEST(AdditiveThreads, AnyNumberOfThreadsAndInstructionSetGivesTheSameBytes) {
     for (const Context& context : contexts) {
       SCOPED_TRACE(fmt::format("{} {} threads {}", name(kind), context.threads(), context.isa()));
       const AdditiveQuantizer trained = AdditiveQuantizer::train(context, rows, options);
-      EXPECT_EQ(words_of(trained), words_of(expected));
+      EXPECT_EQ(codewords_of(trained), codewords_of(expected));
       EXPECT_TRUE(support::same(codes, trained.encode(context, rows)));
       EXPECT_EQ(trained.error(context, rows), error);
     }
@@ -150,7 +150,7 @@ TEST(AdditiveMemory, TightLimitsGiveTheSameBytesWithinTheLimit) {
   const Matrix<std::uint8_t> codes = expected.encode(Context::cpu(), rows);
   const std::vector<Id> ids = to_vector(expected.search(Context::cpu(), rows, codes, 5).ids);
   expect_runs_within_limit([&](const Context& context) {
-    EXPECT_EQ(words_of(AdditiveQuantizer::train(context, rows, options)), words_of(expected));
+    EXPECT_EQ(codewords_of(AdditiveQuantizer::train(context, rows, options)), codewords_of(expected));
   });
   expect_runs_within_limit([&](const Context& context) {
     EXPECT_TRUE(support::same(to_vector(codes), expected.encode(context, rows)));
@@ -213,19 +213,20 @@ TEST(AdditiveProgressThreads, CountsUpToTheTotal) {
   expect_total("AdditiveQuantizer::error", 300);
 }
 
-void expect_refused(const Call& call, const std::string& words) {
+void expect_refused(const Call& call, const std::string& codewords) {
   const auto error = support::error_from([&] { call(Context::cpu()); });
-  ASSERT_TRUE(error.has_value()) << words;
+  ASSERT_TRUE(error.has_value()) << codewords;
   EXPECT_EQ(error->code(), ErrorCode::invalid_argument) << error->what();
-  EXPECT_NE(std::string(error->what()).find(words), std::string::npos) << error->what();
+  EXPECT_NE(std::string(error->what()).find(codewords), std::string::npos) << error->what();
 }
 
 TEST(AdditiveErrors, ArgumentsThatMakeNoSense) {
   const Rows rows(support::generate(Kind::normal, 300, 6, 137), ElementType::f32);
   const AdditiveQuantizer quantizer = support::untrained_additive(Kind::normal, 6, 2, 138);
   const auto train_refused = [&](RowsView given, const AdditiveQuantizerOptions& options,
-                                 const std::string& words) {
-    expect_refused([&](const Context& context) { AdditiveQuantizer::train(context, given, options); }, words);
+                                 const std::string& codewords) {
+    expect_refused([&](const Context& context) { AdditiveQuantizer::train(context, given, options); },
+                   codewords);
   };
   train_refused(rows, {.codebooks = 0}, "1 to 32 codebooks, given 0");
   train_refused(rows, {.codebooks = 33}, "1 to 32 codebooks, given 33");
@@ -251,16 +252,16 @@ TEST(AdditiveErrors, CodebooksAndSearchesThatMakeNoSense) {
   expect_refused(
       [&](const Context& context) { quantizer.search(context, rows, codes, 1, {.metric = Metric::cosine}); },
       "given cosine");
-  std::vector<float> words(256 * 4, 1.0F);
+  std::vector<float> codewords(256 * 4, 1.0F);
   std::vector<float> norms = support::even_norms(1);
   const auto refused = [&](std::size_t dim, const std::string& text) {
-    expect_refused([&](const Context&) { AdditiveQuantizer::from_codebooks(dim, words, norms); }, text);
+    expect_refused([&](const Context&) { AdditiveQuantizer::from_codebooks(dim, codewords, norms); }, text);
   };
   refused(0, "at least 1, given 0");
   refused(3, "must be whole, of 768 numbers each, given 1024");
-  words[7] = std::numeric_limits<float>::infinity();
+  codewords[7] = std::numeric_limits<float>::infinity();
   refused(4, "number 7 of the codebooks");
-  words[7] = 1;
+  codewords[7] = 1;
   norms[3] = 2;
   refused(4, "must not fall");
   norms.pop_back();

@@ -22,10 +22,10 @@
 namespace nearwise {
 namespace {
 
+using support::codewords_of;
 using support::Kind;
 using support::Rows;
 using support::same;
-using support::words_of;
 
 // Rows near a plane of few dimensions, spread over all elements: every element tells the same as its neighbours.
 support::Values correlated(std::size_t rows, std::size_t dim, std::uint64_t seed, double offset = 0) {
@@ -178,7 +178,7 @@ TEST(OptimizedProductQuantizerThreads, AnyNumberOfThreadsAndInstructionSetGivesT
     SCOPED_TRACE(fmt::format("{} threads {}", context.threads(), context.isa()));
     const auto trained = OptimizedProductQuantizer::train(context, rows, options);
     EXPECT_TRUE(std::ranges::equal(trained.rotation.matrix(), expected.rotation.matrix()));
-    EXPECT_EQ(words_of(trained.quantizer), words_of(expected.quantizer));
+    EXPECT_EQ(codewords_of(trained.quantizer), codewords_of(expected.quantizer));
     EXPECT_EQ(trained.error(context, rows), expected.error(Context::cpu({.threads = 1}), rows));
   }
 }
@@ -191,8 +191,8 @@ TEST(OptimizedProductQuantizerMemory, RunsWithinTheLimitItNames) {
   const Matrix<std::uint8_t> codes = expected.encode(Context::cpu(), rows);
   const std::vector<std::function<void(const Context&)>> calls = {
       [&](const Context& context) {
-        EXPECT_EQ(words_of(OptimizedProductQuantizer::train(context, rows, options).quantizer),
-                  words_of(expected.quantizer));
+        EXPECT_EQ(codewords_of(OptimizedProductQuantizer::train(context, rows, options).quantizer),
+                  codewords_of(expected.quantizer));
       },
       [&](const Context& context) {
         EXPECT_TRUE(same(support::to_vector(codes), expected.encode(context, rows)));

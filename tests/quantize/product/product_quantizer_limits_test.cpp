@@ -20,9 +20,9 @@
 namespace nearwise {
 namespace {
 
+using support::codewords_of;
 using support::Kind;
 using support::Rows;
-using support::words_of;
 
 using Call = std::function<void(const Context&)>;
 
@@ -57,7 +57,7 @@ TEST(ProductQuantizerMemory, TightLimitsGiveTheSameBytesWithinTheLimit) {
   const ProductQuantizer expected = ProductQuantizer::train(Context::cpu(), rows, options);
   const std::vector<std::uint8_t> codes = support::to_vector(expected.encode(Context::cpu(), rows));
   expect_runs_within_limit([&](const Context& context) {
-    EXPECT_EQ(words_of(ProductQuantizer::train(context, rows, options)), words_of(expected));
+    EXPECT_EQ(codewords_of(ProductQuantizer::train(context, rows, options)), codewords_of(expected));
   });
   expect_runs_within_limit(
       [&](const Context& context) { EXPECT_TRUE(support::same(codes, expected.encode(context, rows))); });

@@ -31,7 +31,7 @@ const std::vector<Shape> shapes = {{1, 1, 8},   {1, 1, 4},    {3, 2, 8},   {3, 3
 
 void expect_codes(const ProductQuantizer& quantizer, RowsView rows) {
   const oracle::Quantizer reference = as_oracle(quantizer);
-  const std::vector<std::size_t> nearest = oracle::nearest_words(reference, rows);
+  const std::vector<std::size_t> nearest = oracle::nearest_codewords(reference, rows);
   const std::vector<std::uint8_t> expected = oracle::pack(reference, nearest);
   for (const Context& context : support::every_instruction_set())
     EXPECT_TRUE(same(expected, quantizer.encode(context, rows))) << "at " << context.isa();
@@ -66,11 +66,11 @@ TEST(ProductQuantizerCodes, EveryElementTypeAndLayout) {
 // Codewords that differ in the last bit, and rows halfway between them: f32 sums cannot tell them apart.
 TEST(ProductQuantizerCodes, CodewordsThatSinglePrecisionConfuses) {
   const std::size_t dim = 9;
-  std::vector<float> words;
+  std::vector<float> codewords;
   for (std::size_t c = 0; c < 256; ++c)
     for (std::size_t i = 0; i < dim; ++i)
-      words.push_back(1.0F + static_cast<float>((c * 37 + i * 11) % 5) * 0x1p-23F);
-  const ProductQuantizer quantizer = ProductQuantizer::from_codebooks(dim, 1, 8, words);
+      codewords.push_back(1.0F + static_cast<float>((c * 37 + i * 11) % 5) * 0x1p-23F);
+  const ProductQuantizer quantizer = ProductQuantizer::from_codebooks(dim, 1, 8, codewords);
   support::Values values = support::generate(Kind::uniform, 200, dim, 9);
   for (std::size_t row = 0; row < values.rows(); ++row)
     for (double& value : values.row(row)) value = row % 2 == 0 ? 1 + value * 4 * 0x1p-23 : 3 * value;
@@ -96,7 +96,7 @@ TEST(ProductQuantizerCodes, DecodedRowsAreTheirCodewordsAndHaveTheSameCode) {
     const Matrix<std::uint8_t> codes = quantizer.encode(Context::cpu(), rows);
     const Matrix<float> decoded = quantizer.decode(Context::cpu(), codes);
     const std::vector<double> expected =
-        oracle::reconstruct(reference, oracle::nearest_words(reference, rows));
+        oracle::reconstruct(reference, oracle::nearest_codewords(reference, rows));
     EXPECT_TRUE(same(std::vector<float>(expected.begin(), expected.end()), decoded));
     EXPECT_TRUE(same(support::to_vector(codes), quantizer.encode(Context::cpu(), decoded)));
   }

@@ -16,9 +16,9 @@
 namespace nearwise {
 namespace {
 
+using support::codewords_of;
 using support::Kind;
 using support::Rows;
-using support::words_of;
 
 // Every part is a k-means of its own, on rows that are no matrix of their own.
 TEST(ProductQuantizerTraining, CodebooksAreTheCentroidsOfTheParts) {
@@ -93,12 +93,14 @@ TEST(ProductQuantizerTraining, TrainsOnSomeRowsDrawnByTheSeed) {
   // One from each of 16 equal parts of the rows.
   std::size_t index = 0;
   for (const std::size_t row : drawn) EXPECT_EQ(row / 250, index++);
-  EXPECT_NE(words_of(few), words_of(ProductQuantizer::train(Context::cpu({.seed = 2}), rows, options)));
-  EXPECT_EQ(words_of(few), words_of(ProductQuantizer::train(Context::cpu({.seed = 1}), rows, options)));
+  EXPECT_NE(codewords_of(few),
+            codewords_of(ProductQuantizer::train(Context::cpu({.seed = 2}), rows, options)));
+  EXPECT_EQ(codewords_of(few),
+            codewords_of(ProductQuantizer::train(Context::cpu({.seed = 1}), rows, options)));
   // All rows are more than 16.
-  EXPECT_NE(words_of(few), words_of(ProductQuantizer::train(
-                               Context::cpu({.seed = 1}), rows,
-                               {.parts = 2, .bits = 4, .iterations = 1, .rows_per_centroid = 0})));
+  EXPECT_NE(codewords_of(few), codewords_of(ProductQuantizer::train(
+                                   Context::cpu({.seed = 1}), rows,
+                                   {.parts = 2, .bits = 4, .iterations = 1, .rows_per_centroid = 0})));
 }
 
 TEST(ProductQuantizerThreads, AnyNumberOfThreadsAndInstructionSetGivesTheSameBytes) {
@@ -118,7 +120,7 @@ TEST(ProductQuantizerThreads, AnyNumberOfThreadsAndInstructionSetGivesTheSameByt
       for (const Context& context : contexts) {
         SCOPED_TRACE(fmt::format("{} {} threads {}", name(kind), context.threads(), context.isa()));
         const ProductQuantizer trained = ProductQuantizer::train(context, rows, options);
-        EXPECT_EQ(words_of(trained), words_of(expected));
+        EXPECT_EQ(codewords_of(trained), codewords_of(expected));
         EXPECT_TRUE(support::same(codes, trained.encode(context, rows)));
         EXPECT_EQ(trained.error(context, rows), error);
       }

@@ -212,11 +212,11 @@ TEST(RotationCancelThreads, StopsWhereverItIs) {
   EXPECT_EQ(error->code(), ErrorCode::cancelled);
 }
 
-void expect_refused(const std::function<void()>& call, const std::string& words) {
+void expect_refused(const std::function<void()>& call, const std::string& codewords) {
   const auto error = support::error_from(call);
-  ASSERT_TRUE(error.has_value()) << words;
+  ASSERT_TRUE(error.has_value()) << codewords;
   EXPECT_EQ(error->code(), ErrorCode::invalid_argument) << error->what();
-  EXPECT_NE(std::string(error->what()).find(words), std::string::npos) << error->what();
+  EXPECT_NE(std::string(error->what()).find(codewords), std::string::npos) << error->what();
 }
 
 TEST(RotationErrors, ArgumentsThatMakeNoSense) {

@@ -33,7 +33,7 @@ class Batch {
         tables_(tables),
         args_(args),
         values_(cpu.budget(), rows * tables.width()),
-        own_(cpu.budget(), rows * tables.codebooks() * additive_words),
+        own_(cpu.budget(), rows * tables.codebooks() * additive_codebook_size),
         codes_(cpu.budget(), rows * tables.codebooks()),
         best_(cpu.budget(), rows * tables.codebooks()),
         costs_(cpu.budget(), rows),
@@ -42,8 +42,8 @@ class Batch {
         keys_(cpu.budget(), rows) {}
 
   static std::uint64_t bytes(const AdditiveCodebooks& codebooks, std::size_t rows) {
-    return buffer_bytes(rows * AdditiveWords::width_of(codebooks.dim), sizeof(float)) +
-           buffer_bytes(rows * codebooks.count * additive_words, sizeof(std::int16_t)) +
+    return buffer_bytes(rows * AdditiveCodewords::width_of(codebooks.dim), sizeof(float)) +
+           buffer_bytes(rows * codebooks.count * additive_codebook_size, sizeof(std::int16_t)) +
            2 * buffer_bytes(rows * codebooks.count, 1) + 2 * buffer_bytes(rows, sizeof(float)) +
            buffer_bytes(rows, sizeof(std::uint32_t)) + buffer_bytes(rows, sizeof(std::uint64_t));
   }
@@ -66,7 +66,7 @@ class Batch {
 
  private:
   std::size_t books() const { return tables_.codebooks(); }
-  const AdditiveWords& words() const { return tables_.words(); }
+  const AdditiveCodewords& codewords() const { return tables_.codewords(); }
   float* values(std::size_t row) { return values_.data() + row * tables_.width(); }
 
   void load(const RowsView& rows) {
@@ -76,9 +76,9 @@ class Batch {
       double squares = 0;
       for (std::size_t i = 0; i < rows.dim(); ++i)
         squares += static_cast<double>(values(row)[i]) * static_cast<double>(values(row)[i]);
-      if (squares <= words().longest() * words().longest()) continue;
+      if (squares <= codewords().longest() * codewords().longest()) continue;
       longer.push_back(row);
-      const double shrunk = words().longest() / std::sqrt(squares);
+      const double shrunk = codewords().longest() / std::sqrt(squares);
       for (std::size_t i = 0; i < rows.dim(); ++i)
         values(row)[i] = static_cast<float>(static_cast<double>(values(row)[i]) * shrunk);
     }
@@ -95,13 +95,14 @@ class Batch {
     std::uint64_t key = rows.dim();
     for (std::size_t i = 0; i < rows.dim(); ++i) {
       key = with_element(key, out[i]);
-      out[i] = static_cast<float>((static_cast<double>(out[i]) - words().offset()[i]) * words().unit());
+      out[i] =
+          static_cast<float>((static_cast<double>(out[i]) - codewords().offset()[i]) * codewords().unit());
     }
     std::fill(out + rows.dim(), out + tables_.width(), 0.0F);
     keys_[row] = key;
   }
 
-  std::int16_t* own(std::size_t book) { return own_.data() + book * count_ * additive_words; }
+  std::int16_t* own(std::size_t book) { return own_.data() + book * count_ * additive_codebook_size; }
 
   // Chooses the codes of one codebook, given those of codebooks [0, end).
   std::size_t choose(std::size_t book, std::size_t end) {
@@ -166,7 +167,7 @@ class Batch {
     kernels_.costs({.rows = values_.data(),
                     .count = count_,
                     .width = tables_.width(),
-                    .words = words().words().data(),
+                    .codewords = codewords().codewords().data(),
                     .codebooks = books(),
                     .codes = codes_.data(),
                     .costs = costs.data()});

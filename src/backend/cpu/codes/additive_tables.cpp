@@ -2,32 +2,32 @@
 
 namespace nearwise::cpu {
 
-static_assert(AdditiveCodebooks::words_each == additive_words);
+static_assert(AdditiveCodebooks::codebook_size == additive_codebook_size);
 
 std::uint64_t AdditiveTables::bytes(const AdditiveCodebooks& codebooks) {
-  return AdditiveWords::bytes(codebooks.dim, codebooks.count) +
-         buffer_bytes(AdditiveWords::pair_entries(codebooks.count), sizeof(std::int16_t));
+  return AdditiveCodewords::bytes(codebooks.dim, codebooks.count) +
+         buffer_bytes(AdditiveCodewords::pair_entries(codebooks.count), sizeof(std::int16_t));
 }
 
 AdditiveTables::AdditiveTables(CpuStream& cpu, const AdditiveCodebooks& given)
-    : words_(cpu.budget(), given.dim, given.count, given.words),
-      pairs_(cpu.budget(), AdditiveWords::pair_entries(given.count)) {
+    : codewords_(cpu.budget(), given.dim, given.count, given.codewords),
+      pairs_(cpu.budget(), AdditiveCodewords::pair_entries(given.count)) {
   const AdditiveKernels& kernels = additive_kernels(cpu.set);
-  static constexpr float zeros[additive_words] = {};
+  static constexpr float zeros[additive_codebook_size] = {};
   cpu.threads().for_each(codebooks() * (codebooks() - 1), [&](std::size_t slot) {
     cpu.context.cancel.check();
     const std::size_t book = slot / (codebooks() - 1);
     const std::size_t rest = slot % (codebooks() - 1);
     const std::size_t other = rest < book ? rest : rest + 1;
-    kernels.scaled_products({.rows = words_.words().data() + other * additive_words * width(),
+    kernels.scaled_products({.rows = codewords_.codewords().data() + other * additive_codebook_size * width(),
                              .stride = width(),
-                             .count = additive_words,
-                             .dim = words_.dim(),
+                             .count = additive_codebook_size,
+                             .dim = codewords_.dim(),
                              .columns = columns(book),
                              .start = zeros,
                              .factor = 2,
-                             .scale = words_.scales()[book],
-                             .out = pairs_.data() + slot * additive_words * additive_words});
+                             .scale = codewords_.scales()[book],
+                             .out = pairs_.data() + slot * additive_codebook_size * additive_codebook_size});
   });
 }
 
@@ -36,11 +36,11 @@ void AdditiveTables::fill_own(const AdditiveKernels& kernels, std::size_t book, 
   kernels.scaled_products({.rows = rows,
                            .stride = width(),
                            .count = count,
-                           .dim = words_.dim(),
+                           .dim = codewords_.dim(),
                            .columns = columns(book),
-                           .start = words_.norms().data() + book * additive_words,
+                           .start = codewords_.norms().data() + book * additive_codebook_size,
                            .factor = -2,
-                           .scale = words_.scales()[book],
+                           .scale = codewords_.scales()[book],
                            .out = out});
 }
 

@@ -18,14 +18,14 @@ class AdditiveTables {
   AdditiveTables(CpuStream& cpu, const AdditiveCodebooks& codebooks);
   static std::uint64_t bytes(const AdditiveCodebooks& codebooks);
 
-  std::size_t codebooks() const { return words_.count(); }
-  std::size_t width() const { return words_.width(); }
-  const AdditiveWords& words() const { return words_; }
+  std::size_t codebooks() const { return codewords_.count(); }
+  std::size_t width() const { return codewords_.width(); }
+  const AdditiveCodewords& codewords() const { return codewords_; }
 
   // [candidates of `other`, candidates of `book`]
   const std::int16_t* pairs(std::size_t book, std::size_t other) const {
     const std::size_t slot = book * (codebooks() - 1) + (other < book ? other : other - 1);
-    return pairs_.data() + slot * additive_words * additive_words;
+    return pairs_.data() + slot * additive_codebook_size * additive_codebook_size;
   }
 
   // Own entries of rows [count, width] for one codebook, [count, 256].
@@ -34,10 +34,10 @@ class AdditiveTables {
 
  private:
   const float* columns(std::size_t book) const {
-    return words_.columns().data() + book * words_.dim() * additive_words;
+    return codewords_.columns().data() + book * codewords_.dim() * additive_codebook_size;
   }
 
-  const AdditiveWords words_;
+  const AdditiveCodewords codewords_;
   Buffer<std::int16_t> pairs_;  // [codebooks, codebooks - 1, 256, 256]
 };
 

@@ -9,7 +9,7 @@
 namespace nearwise::cpu {
 namespace {
 
-constexpr std::size_t words = 256;
+constexpr std::size_t codewords = 256;
 // Codes of a task; they stay in the first-level cache for the next query.
 constexpr std::size_t task_rows = 1024;
 constexpr std::size_t task_queries = 16;
@@ -23,13 +23,13 @@ void add_up(const float* table, const MatrixView<const std::uint8_t>& codes, flo
     float sum[codes_at_once] = {};
     for (std::size_t byte = 0; byte < codes.cols(); ++byte)
       for (std::size_t i = 0; i < codes_at_once; ++i)
-        sum[i] += table[byte * words + code[i * codes.stride() + byte]];
+        sum[i] += table[byte * codewords + code[i * codes.stride() + byte]];
     std::copy_n(sum, codes_at_once, sums + first);
   }
   for (std::size_t row = whole; row < codes.rows(); ++row) {
     sums[row] = 0;
     for (std::size_t byte = 0; byte < codes.cols(); ++byte)
-      sums[row] += table[byte * words + codes(row, byte)];
+      sums[row] += table[byte * codewords + codes(row, byte)];
   }
 }
 

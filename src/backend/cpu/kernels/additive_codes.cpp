@@ -27,7 +27,7 @@ constexpr std::size_t short_lanes = hn::MaxLanes(Shorts());
 constexpr std::size_t rows_at_once = 4;
 constexpr std::size_t vectors = 2;
 constexpr std::size_t step = vectors * float_lanes;
-static_assert(additive_words % step == 0);
+static_assert(additive_codebook_size % step == 0);
 
 // Rounded to the nearest, halves to even, by adding a number whose last digit is a one: the conversions of targets differ.
 HWY_INLINE hn::Vec<hn::Rebind<std::int16_t, Floats>> rounded(hn::Vec<Floats> value) {
@@ -50,12 +50,12 @@ void scaled_products(const ScaledProductsArgs& args) noexcept {
     // Behind the last row it is taken again, which writes the same numbers to the same place.
     std::size_t index[rows_at_once];
     for (std::size_t r = 0; r < rows_at_once; ++r) index[r] = std::min(first + r, args.count - 1);
-    for (std::size_t word = 0; word < additive_words; word += step) {
+    for (std::size_t codeword = 0; codeword < additive_codebook_size; codeword += step) {
       hn::Vec<Floats> sums[rows_at_once][vectors];
       for (auto& row : sums)
         for (std::size_t v = 0; v < vectors; ++v) row[v] = hn::Zero(df);
-      const float* HWY_RESTRICT columns = args.columns + word;
-      for (std::size_t i = 0; i < args.dim; ++i, columns += additive_words) {
+      const float* HWY_RESTRICT columns = args.columns + codeword;
+      for (std::size_t i = 0; i < args.dim; ++i, columns += additive_codebook_size) {
         hn::Vec<Floats> elements[vectors];
         for (std::size_t v = 0; v < vectors; ++v) elements[v] = hn::LoadU(df, columns + v * float_lanes);
         for (std::size_t r = 0; r < rows_at_once; ++r) {
@@ -65,10 +65,10 @@ void scaled_products(const ScaledProductsArgs& args) noexcept {
       }
       for (std::size_t r = 0; r < rows_at_once; ++r)
         for (std::size_t v = 0; v < vectors; ++v) {
-          const std::size_t at = word + v * float_lanes;
+          const std::size_t at = codeword + v * float_lanes;
           const auto value =
               hn::Mul(hn::Add(hn::LoadU(df, args.start + at), hn::Mul(factor, sums[r][v])), scale);
-          hn::StoreU(rounded(value), ds, args.out + index[r] * additive_words + at);
+          hn::StoreU(rounded(value), ds, args.out + index[r] * additive_codebook_size + at);
         }
     }
   }
@@ -77,7 +77,7 @@ void scaled_products(const ScaledProductsArgs& args) noexcept {
 // Candidates whose sums are under way at a time: eight vectors.
 constexpr std::size_t sums_at_once = 8;
 constexpr std::size_t candidates = sums_at_once * short_lanes;
-static_assert(additive_words % candidates == 0);
+static_assert(additive_codebook_size % candidates == 0);
 
 // The least of all lanes as value * 2^16 + number: the order of these is that of values, then numbers, which are not negative.
 template <class D>
@@ -103,7 +103,7 @@ HWY_INLINE std::int32_t least_candidate(const ConditionalModesArgs& args, const 
   for (std::size_t v = 0; v < sums_at_once; ++v) sums[v] = hn::LoadU(d, own + first + v * short_lanes);
   for (std::size_t other = 0; other < args.other_count; ++other) {
     const std::int16_t* HWY_RESTRICT row =
-        args.tables[other] + codes[args.others[other]] * additive_words + first;
+        args.tables[other] + codes[args.others[other]] * additive_codebook_size + first;
     for (std::size_t v = 0; v < sums_at_once; ++v)
       sums[v] = hn::SaturatedAdd(sums[v], hn::LoadU(d, row + v * short_lanes));
   }
@@ -124,13 +124,13 @@ std::size_t conditional_modes(const ConditionalModesArgs& args) noexcept {
     if ((args.settled[row] & bit) != 0) continue;
     ++chosen;
     std::uint8_t* const codes = args.codes + row * args.stride;
-    const std::int16_t* const own = args.own + row * additive_words;
+    const std::int16_t* const own = args.own + row * additive_codebook_size;
     std::int32_t best = std::numeric_limits<std::int32_t>::max();
-    for (std::size_t first = 0; first < additive_words; first += candidates)
+    for (std::size_t first = 0; first < additive_codebook_size; first += candidates)
       best = std::min(best, least_candidate(args, own, codes, first));
-    const auto word = static_cast<std::uint8_t>(best & 0xFF);
-    args.settled[row] = codes[args.code] == word ? args.settled[row] | bit : bit;
-    codes[args.code] = word;
+    const auto codeword = static_cast<std::uint8_t>(best & 0xFF);
+    args.settled[row] = codes[args.code] == codeword ? args.settled[row] | bit : bit;
+    codes[args.code] = codeword;
   }
   return chosen;
 }
@@ -149,9 +149,9 @@ void costs(const AdditiveCostsArgs& args) noexcept {
         const std::size_t at = i + v * float_lanes;
         auto difference = hn::LoadU(df, values + at);
         for (std::size_t book = 0; book < args.codebooks; ++book)
-          difference =
-              hn::Sub(difference,
-                      hn::LoadU(df, args.words + (book * additive_words + codes[book]) * args.width + at));
+          difference = hn::Sub(
+              difference, hn::LoadU(df, args.codewords +
+                                            (book * additive_codebook_size + codes[book]) * args.width + at));
         sums[v] = hn::Add(sums[v], hn::Mul(difference, difference));
       }
     HWY_ALIGN float lanes[cost_lanes];

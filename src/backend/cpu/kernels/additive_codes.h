@@ -17,22 +17,22 @@ struct ScaledProductsArgs {
   std::size_t stride = 0;  // elements from one row to the next
   std::size_t count = 0;   // of rows
   std::size_t dim = 0;
-  const float* columns = nullptr;  // [dim, additive_words]
-  const float* start = nullptr;    // [additive_words]
+  const float* columns = nullptr;  // [dim, additive_codebook_size]
+  const float* start = nullptr;    // [additive_codebook_size]
   float factor = 0;
   float scale = 0;
-  std::int16_t* out = nullptr;  // [count, additive_words]
+  std::int16_t* out = nullptr;  // [count, additive_codebook_size]
 };
 
 // Chooses one code of every row that is not settled: the codeword with the least sum of its own entry and those in the rows
 // that the other codes name in the tables; the lower number in a tie.
 struct ConditionalModesArgs {
-  const std::int16_t* own = nullptr;  // [count, additive_words]
+  const std::int16_t* own = nullptr;  // [count, additive_codebook_size]
   std::uint8_t* codes = nullptr;      // [count, stride]
   std::size_t stride = 0;
   std::size_t count = 0;
   std::size_t code = 0;  // which one is chosen
-  // The others, and a table [additive_words of the other, additive_words of this one] for each.
+  // The others, and a table [additive_codebook_size of the other, additive_codebook_size of this one] for each.
   const std::size_t* others = nullptr;
   const std::int16_t* const* tables = nullptr;
   std::size_t other_count = 0;
@@ -44,8 +44,8 @@ struct ConditionalModesArgs {
 struct AdditiveCostsArgs {
   const float* rows = nullptr;  // [count, width]
   std::size_t count = 0;
-  std::size_t width = 0;         // a multiple of cost_lanes
-  const float* words = nullptr;  // [codebooks * additive_words, width]
+  std::size_t width = 0;             // a multiple of cost_lanes
+  const float* codewords = nullptr;  // [codebooks * additive_codebook_size, width]
   std::size_t codebooks = 0;
   const std::uint8_t* codes = nullptr;  // [count, codebooks]
   float* costs = nullptr;               // [count] out

@@ -18,14 +18,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <bool subtract>
 HWY_INLINE void products(const PartTableArgs& args) {
   const hn::CappedTag<float, 16> df;
-  for (std::size_t word = 0; word < args.words; word += hn::Lanes(df)) {
-    auto sum = hn::LoadU(df, args.start + word);
+  for (std::size_t codeword = 0; codeword < args.codewords; codeword += hn::Lanes(df)) {
+    auto sum = hn::LoadU(df, args.start + codeword);
     for (std::size_t i = 0; i < args.dim; ++i) {
       const auto element = hn::Set(df, args.vector[i]);
-      const auto column = hn::LoadU(df, args.columns + i * args.words + word);
+      const auto column = hn::LoadU(df, args.columns + i * args.codewords + codeword);
       sum = subtract ? hn::NegMulAdd(element, column, sum) : hn::MulAdd(element, column, sum);
     }
-    hn::StoreU(sum, df, args.table + word);
+    hn::StoreU(sum, df, args.table + codeword);
   }
 }
 

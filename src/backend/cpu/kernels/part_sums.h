@@ -13,8 +13,8 @@ struct PartTableArgs {
   const float* start = nullptr;    // [words]
   const float* vector = nullptr;   // [dim of the part]
   std::size_t dim = 0;
-  std::size_t words = 0;   // 16 or 256
-  float* table = nullptr;  // [words] out: start plus or minus the products; may be `start`
+  std::size_t codewords = 0;  // 16 or 256
+  float* table = nullptr;     // [words] out: start plus or minus the products; may be `start`
 };
 
 struct PartSumsKernels {

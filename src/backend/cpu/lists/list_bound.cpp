@@ -29,11 +29,11 @@ double error_of(Metric metric, Products products, double dim, const ResidualLeng
                 const Lengths& query, const Lengths& row, ScoreForm form) {
   const double centroid = longest.centroid;
   const double packed = row.norm;
-  const double word = packed + row.residual;
+  const double codeword = packed + row.residual;
   // Shifting the query by the centre rounded every element once, packing lost the residual.
   const double query_error = query.residual + 1.001 * unit * (query.norm + query.residual);
   const double length = query.norm + query_error;
-  const double row_error = 1.001 * unit * (longest.given_centroid + word);  // y is a sum in f32
+  const double row_error = 1.001 * unit * (longest.given_centroid + codeword);  // y is a sum in f32
   // q'r against the product of packed vectors, which is added up in f32 in whatever order.
   const double operations = products == Products::f32 ? 2 * dim + 8 : dim + 16;
   double error = 2 * operations * unit * query.norm * packed;
@@ -41,14 +41,14 @@ double error_of(Metric metric, Products products, double dim, const ResidualLeng
     error += query_error * packed + length * row.residual;
   else  // tables of what packing lost, of a query rounded to f32, and their sum
     error +=
-        (4 * static_cast<double>(longest.operations) + 32) * unit * (length * word + query.norm * packed);
+        (4 * static_cast<double>(longest.operations) + 32) * unit * (length * codeword + query.norm * packed);
   // The row that is reported is not exactly c + r.
   error += length * row_error;
   // One number per query and list, and the additions that put the score together.
-  error += 8 * unit * length * (centroid + word);
-  error += (dim + 16) * 4 * double_unit * length * (centroid + word);
+  error += 8 * unit * length * (centroid + codeword);
+  error += (dim + 16) * 4 * double_unit * length * (centroid + codeword);
   if (is_euclidean(metric)) {
-    const double whole = centroid + word;
+    const double whole = centroid + codeword;
     error += (static_cast<double>(longest.operations) + 16) * 2 * unit * whole * whole;
     // A scan in f32 begins with the sum of tables and subtracts product after product from it: each rounds all of it. One of
     // bf16 adds up the products first.
@@ -62,12 +62,12 @@ double error_of(Metric metric, Products products, double dim, const ResidualLeng
 
 // Of cosine: of the product of a row with a query of length 1 by tables, and of the row's length by its term.
 double product_error_of(double dim, const ResidualLengths& longest) {
-  const double word = longest.codewords.norm + longest.codewords.residual;
-  const double whole = longest.centroid + word;
+  const double codeword = longest.codewords.norm + longest.codewords.residual;
+  const double whole = longest.centroid + codeword;
   // Query, entries and their sum; one number per query and list, and its addition; the row is a sum in f32, and its length
   // is rounded to f32.
-  const double rounded = (2 * static_cast<double>(longest.operations) + 16) * word + 8 * whole +
-                         2.002 * (longest.given_centroid + word) + 2 * whole;
+  const double rounded = (2 * static_cast<double>(longest.operations) + 16) * codeword + 8 * whole +
+                         2.002 * (longest.given_centroid + codeword) + 2 * whole;
   return 1.01 * (rounded * unit + (dim + 16) * 4 * double_unit * whole) + dim * tiny;
 }
 

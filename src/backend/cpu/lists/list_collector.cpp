@@ -27,7 +27,7 @@ std::size_t ListCollector::bytes_per_query(std::size_t k) {
 std::uint64_t ListCollector::scratch_bytes(const ListSearchShape& shape) {
   // One evaluator for lists that are full, and one for queries that are finished.
   return 2 * CodeEvaluator::bytes(shape.dim, shape.row_type) + RowEvaluator::bytes(shape.dim) +
-         RowEstimator::bytes(shape.dim) + SecondLook::bytes(shape.dim, shape.candidates) +
+         RowEstimator::bytes(shape.dim) + Reranker::bytes(shape.dim, shape.candidates) +
          list_capacity(shape.candidates) * (sizeof(float) + 4 * sizeof(std::uint32_t) + sizeof(FoundRow)) +
          258 * shape.dim * sizeof(float);
 }
@@ -292,18 +292,18 @@ void ListCollector::write_answers(std::size_t query) {
 
 void ListCollector::finish(std::size_t first, std::size_t end) {
   CodeEvaluator evaluator(stream_, args_, numbers_);
-  const bool looks_again = args_.rows.rows() != 0;
+  const bool reranks = args_.rows.rows() != 0;
   for (std::size_t query = first; query < end; ++query) {
     drop_excluded(query);
-    if (looks_again) {
+    if (reranks) {
       list_candidates(query, evaluator);
     } else {
       evaluate_list(query, evaluator);
       write_answers(query);
     }
   }
-  if (!looks_again) return;
-  SecondLook look(stream_, args_, bound_);
+  if (!reranks) return;
+  Reranker look(stream_, args_, bound_);
   const auto ids = [&](std::size_t query) {
     return query == end ? std::span<const std::uint32_t>()
                         : std::span<const std::uint32_t>(list(query).rows, states_[query].count);

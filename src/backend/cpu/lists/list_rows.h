@@ -38,7 +38,7 @@ double squares_of(std::span<const double> vector);
 // start and the entries that a code names in tables [parts, 2^bits], added up in four chains that do not wait for each other.
 template <unsigned bits>
 float sum_entries(const float* tables, std::size_t parts, const std::byte* code, float start) {
-  const auto entry = [&](std::size_t part) { return tables[(part << bits) + word_of<bits>(code, part)]; };
+  const auto entry = [&](std::size_t part) { return tables[(part << bits) + codeword_of<bits>(code, part)]; };
   float sums[4] = {start, 0, 0, 0};
   std::size_t part = 0;
   for (; part + 4 <= parts; part += 4)

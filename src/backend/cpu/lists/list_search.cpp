@@ -166,9 +166,9 @@ class BlockScan {
     first_row_ = numbers_.first(block.list) + static_cast<std::uint32_t>(block.first);
     const ListView& list = args_.lists[block.list];
     if (product_ != nullptr) {
-      const float* const terms =
-          args_.terms.empty() ? nullptr : args_.terms[block.list].load(std::memory_order_acquire);
-      longest_ = product_->fill(list, block.list, block.first, block.rows, terms, tables_.span(), packed_);
+      const float* const norms =
+          args_.norms.empty() ? nullptr : args_.norms[block.list].load(std::memory_order_acquire);
+      longest_ = product_->fill(list, block.list, block.first, block.rows, norms, tables_.span(), packed_);
     } else {
       pack(list, block);
     }
@@ -298,7 +298,7 @@ ListSearchCosts list_search_costs(const Stream& stream, const ListSearchShape& s
                              shape.probes * 2 * sizeof(std::uint32_t),
           .fixed_bytes = 4096 + static_cast<std::uint64_t>(cpu.threads().count()) * per_thread +
                          ListNumbers::bytes(shape.lists, shape.rows) + Probes::bytes(shape.lists, 0) +
-                         ProductWords::bytes(shape.dim, shape.codebooks) +
+                         CodewordTables::bytes(shape.dim, shape.codebooks) +
                          ProductPanels::bytes(scan, shape.dim)};
 }
 
@@ -318,12 +318,13 @@ void list_search(Stream& stream, const ListSearchArgs& args) {
   const auto& packed = static_cast<const PackedRows&>(*prepared);
   const QueryRows queries(cpu, packed);
   // Scores of cosine are quotients: there, rows are packed whole. So are those of additive codes, which have no parts.
-  std::optional<ProductWords> own_words;
+  std::optional<CodewordTables> own_codewords;
   std::optional<ProductPanels> panels;
   std::optional<ResidualQueries> residuals;
   std::optional<ListCollector::Correction> correction;
   if (args.codec.is_product() && args.metric != Metric::cosine) {
-    panels.emplace(cpu, args.codec, words_of(cpu, args, own_words), packed.kernel, args.metric, args.centre);
+    panels.emplace(cpu, args.codec, codewords_of(cpu, args, own_codewords), packed.kernel, args.metric,
+                   args.centre);
     residuals.emplace(cpu, args);
     correction = {&*panels, &queries};
   }

@@ -23,11 +23,11 @@ float rounded_to_bf16(float value) {
 
 }  // namespace
 
-ProductPanels::ProductPanels(CpuStream& cpu, const ListCodec& codec, const ProductWords& words,
+ProductPanels::ProductPanels(CpuStream& cpu, const ListCodec& codec, const CodewordTables& codewords,
                              const ScanKernel& scan, Metric metric, std::span<const float> centre)
     : cpu_(cpu),
       codec_(codec),
-      words_(words),
+      codewords_(codewords),
       metric_(metric),
       centre_(centre),
       element_bytes_(encoded_sizes[static_cast<std::size_t>(scan.base_encoding)]),
@@ -35,20 +35,20 @@ ProductPanels::ProductPanels(CpuStream& cpu, const ListCodec& codec, const Produ
       packed_(cpu.budget(), codec.codebooks.size() * element_bytes_),
       packed_columns_(cpu.budget(), codec.codebooks.size()),
       squares_(cpu.budget(), table_size(codec)) {
-  encode_words(scan);
-  longest_.centroid = words.longest_centroid();
-  longest_.given_centroid = words.longest_given_centroid();
+  encode_codewords(scan);
+  longest_.centroid = codewords.longest_centroid();
+  longest_.given_centroid = codewords.longest_given_centroid();
   longest_.operations = table_operations(codec);
 }
 
 std::uint64_t ProductPanels::bytes(const ScanKernel& scan, std::size_t dim) {
-  const std::size_t most_words = 256;
-  return buffer_bytes(most_words * dim, encoded_sizes[static_cast<std::size_t>(scan.base_encoding)]) +
-         2 * buffer_bytes(most_words * dim, sizeof(float));
+  const std::size_t max_codewords = 256;
+  return buffer_bytes(max_codewords * dim, encoded_sizes[static_cast<std::size_t>(scan.base_encoding)]) +
+         2 * buffer_bytes(max_codewords * dim, sizeof(float));
 }
 
-void ProductPanels::encode_words(const ScanKernel& scan) {
-  const std::size_t words = std::size_t{1} << codec_.bits;
+void ProductPanels::encode_codewords(const ScanKernel& scan) {
+  const std::size_t codewords = std::size_t{1} << codec_.bits;
   double norms = 0;
   double residuals = 0;
   double lost_share = 0;
@@ -57,11 +57,11 @@ void ProductPanels::encode_words(const ScanKernel& scan) {
     const std::size_t length = codec_.part_begins[part + 1] - codec_.part_begins[part];
     double longest = 0;
     double most_lost = 0;
-    for (std::size_t word = 0; word < words; ++word) {
+    for (std::size_t codeword = 0; codeword < codewords; ++codeword) {
       double packed_squares = 0;
       double lost = 0;
       for (std::size_t i = 0; i < length; ++i) {
-        const std::size_t place = first + word * length + i;
+        const std::size_t place = first + codeword * length + i;
         const float value = codec_.codebooks[place];
         const float packed = scan.base_encoding == Encoding::bf16 ? rounded_to_bf16(value) : value;
         if (scan.base_encoding == Encoding::bf16) {
@@ -70,20 +70,20 @@ void ProductPanels::encode_words(const ScanKernel& scan) {
         } else {
           std::memcpy(packed_.data() + place * element_bytes_, &packed, sizeof(packed));
         }
-        packed_columns_[first + i * words + word] = packed;
+        packed_columns_[first + i * codewords + codeword] = packed;
         packed_squares += static_cast<double>(packed) * packed;
         const double difference = static_cast<double>(value) - packed;
         lost += difference * difference;
       }
       longest = std::max(longest, packed_squares);
       most_lost = std::max(most_lost, lost);
-      squares_[part * words + word] = static_cast<float>(packed_squares);
+      squares_[part * codewords + codeword] = static_cast<float>(packed_squares);
       // Codewords that vanish when they are packed are worth no table of their own.
       lost_share = std::max(lost_share, packed_squares > 0 ? lost / packed_squares : lost > 0 ? 1e30 : 0);
     }
     norms += longest;
     residuals += most_lost;
-    first += length * words;
+    first += length * codewords;
   }
   longest_.codewords = {length_bound(norms), length_bound(residuals)};
   most_lost_ = length_bound(lost_share);
@@ -91,7 +91,7 @@ void ProductPanels::encode_words(const ScanKernel& scan) {
 
 // Returns half the squared length of the centroid.
 float ProductPanels::fill_tables(std::size_t list, std::span<float> tables) const {
-  const std::size_t words = std::size_t{1} << codec_.bits;
+  const std::size_t codewords = std::size_t{1} << codec_.bits;
   const std::span<const float> centroid = codec_.centroids.row(list);
   const PartSumsKernels& kernels = part_sums_kernels(cpu_.set);
   float shifted[64];
@@ -99,7 +99,7 @@ float ProductPanels::fill_tables(std::size_t list, std::span<float> tables) cons
   for (std::size_t part = 0; part < codec_.parts(); ++part) {
     const std::size_t begin = codec_.part_begins[part];
     const std::size_t end = codec_.part_begins[part + 1];
-    const float* from = words_.half_squares().data() + part * words;
+    const float* from = codewords_.half_norms().data() + part * codewords;
     // Long parts go in pieces, each on top of the last.
     for (std::size_t first = begin; first < end; first += std::size(shifted)) {
       const std::size_t length = std::min(std::size(shifted), end - first);
@@ -107,32 +107,32 @@ float ProductPanels::fill_tables(std::size_t list, std::span<float> tables) cons
         shifted[i] = centre_.empty() ? centroid[first + i] : centroid[first + i] - centre_[first + i];
         squares += static_cast<double>(shifted[i]) * shifted[i];
       }
-      kernels.add_products({.columns = words_.columns().data() + first * words,
+      kernels.add_products({.columns = codewords_.columns().data() + first * codewords,
                             .start = from,
                             .vector = shifted,
                             .dim = length,
-                            .words = words,
-                            .table = tables.data() + part * words});
-      from = tables.data() + part * words;
+                            .codewords = codewords,
+                            .table = tables.data() + part * codewords});
+      from = tables.data() + part * codewords;
     }
   }
   return static_cast<float>(squares / 2);
 }
 
 void ProductPanels::fill_corrections(const float* packed, const float* query, std::span<float> tables) const {
-  const std::size_t words = std::size_t{1} << codec_.bits;
+  const std::size_t codewords = std::size_t{1} << codec_.bits;
   const PartSumsKernels& kernels = part_sums_kernels(cpu_.set);
   std::ranges::fill(tables, 0.0F);
   for (std::size_t part = 0; part < codec_.parts(); ++part) {
     const std::size_t begin = codec_.part_begins[part];
-    PartTableArgs args = {.columns = packed_columns_.data() + begin * words,
-                          .start = tables.data() + part * words,
+    PartTableArgs args = {.columns = packed_columns_.data() + begin * codewords,
+                          .start = tables.data() + part * codewords,
                           .vector = packed + begin,
                           .dim = codec_.part_begins[part + 1] - begin,
-                          .words = words,
-                          .table = tables.data() + part * words};
+                          .codewords = codewords,
+                          .table = tables.data() + part * codewords};
     kernels.add_products(args);
-    args.columns = words_.columns().data() + begin * words;
+    args.columns = codewords_.columns().data() + begin * codewords;
     args.vector = query + begin;
     kernels.subtract_products(args);
   }
@@ -153,7 +153,7 @@ Lengths ProductPanels::longest_of(const std::byte* codes, std::size_t count) con
 }
 
 Lengths ProductPanels::fill(const ListView& view, std::size_t list, std::size_t first, std::size_t count,
-                            const float* terms, std::span<float> tables, PackedRows& out) const {
+                            const float* norms, std::span<float> tables, PackedRows& out) const {
   const std::byte* const codes = view.codes + first * codec_.code_bytes;
   const std::size_t part_bytes =
       codec_.dim % codec_.parts() == 0 ? codec_.dim / codec_.parts() * element_bytes_ : 0;
@@ -169,8 +169,8 @@ Lengths ProductPanels::fill(const ListView& view, std::size_t list, std::size_t 
     copy_units(codes, count, out);
   }
   const std::size_t places = (count + out.width - 1) / out.width * out.width;
-  if (terms != nullptr) {
-    std::copy_n(terms + first, count, out.biases.data());
+  if (norms != nullptr) {
+    std::copy_n(norms + first, count, out.biases.data());
   } else if (is_euclidean(metric_)) {
     const float bias = fill_tables(list, tables);
     if (codec_.bits == 8)
@@ -211,16 +211,16 @@ void ProductPanels::copy_parts(const std::byte* codes, std::size_t count, Packed
   const std::size_t unit_stride = out.width * unit_bytes;
   const std::size_t width = out.width;
   const std::size_t panel_bytes = out.panel_bytes();
-  const std::byte* const words = packed_.data();
+  const std::byte* const codewords = packed_.data();
   std::byte* const panels = out.panel(0);
   for (std::size_t row = 0; row < count; ++row) {
     const std::byte* const code = codes + row * code_bytes;
-    const std::byte* book = words;
+    const std::byte* book = codewords;
     std::byte* to = panels + row / width * panel_bytes + row % width * unit_bytes;
     for (std::size_t part = 0; part < parts; to += unit_stride) {
       const std::size_t end = std::min(parts, part + per_unit);
       for (std::size_t place = 0; part < end; ++part, place += bytes) {
-        std::memcpy(to + place, book + word_of<bits>(code, part) * bytes, bytes);
+        std::memcpy(to + place, book + codeword_of<bits>(code, part) * bytes, bytes);
         book += bytes << bits;
       }
     }
@@ -236,7 +236,7 @@ void ProductPanels::copy_units(const std::byte* codes, std::size_t count, Packed
     for (std::size_t part = 0; part < codec_.parts(); ++part) {
       const std::size_t begin = codec_.part_begins[part] * element_bytes_;
       const std::size_t end = codec_.part_begins[part + 1] * element_bytes_;
-      const std::byte* from = book + word_of(codec_, code, part) * (end - begin);
+      const std::byte* from = book + codeword_of(codec_, code, part) * (end - begin);
       for (std::size_t place = begin; place < end;) {
         const std::size_t piece = std::min(end - place, unit_bytes_ - place % unit_bytes_);
         std::memcpy(panel + place / unit_bytes_ * out.width * unit_bytes_ + place % unit_bytes_, from, piece);

@@ -17,8 +17,8 @@ namespace nearwise::cpu {
 
 class ProductPanels {
  public:
-  ProductPanels(CpuStream& cpu, const ListCodec& codec, const ProductWords& words, const ScanKernel& scan,
-                Metric metric, std::span<const float> centre);
+  ProductPanels(CpuStream& cpu, const ListCodec& codec, const CodewordTables& codewords,
+                const ScanKernel& scan, Metric metric, std::span<const float> centre);
   static std::uint64_t bytes(const ScanKernel& scan, std::size_t dim);
   // What each thread needs.
   static std::size_t table_size(const ListCodec& codec) { return codec.parts() << codec.bits; }
@@ -32,13 +32,13 @@ class ProductPanels {
   float sum_of(std::span<const float> tables, const std::byte* code) const;
 
   // Packs rows [first, first + count) of a list into the first panels of `out`, with the biases of their scores.
-  // terms: of all rows of the list (RowTerms), which are those biases; or null. tables: [table_size] scratch.
+  // terms: of all rows of the list (CodeNorms), which are those biases; or null. tables: [table_size] scratch.
   // Returns the most that their codewords measure.
   Lengths fill(const ListView& view, std::size_t list, std::size_t first, std::size_t count,
-               const float* terms, std::span<float> tables, PackedRows& out) const;
+               const float* norms, std::span<float> tables, PackedRows& out) const;
 
  private:
-  void encode_words(const ScanKernel& scan);
+  void encode_codewords(const ScanKernel& scan);
   float fill_tables(std::size_t list, std::span<float> tables) const;
   template <std::size_t bytes, unsigned bits>
   void copy_parts(const std::byte* codes, std::size_t count, PackedRows& out) const;
@@ -54,7 +54,7 @@ class ProductPanels {
 
   CpuStream& cpu_;
   const ListCodec codec_;
-  const ProductWords& words_;
+  const CodewordTables& codewords_;
   const Metric metric_;
   const std::span<const float> centre_;
   const std::size_t element_bytes_;  // of a packed element

@@ -27,7 +27,7 @@ void write_found(std::span<const FoundRow> found, const ListSearchArgs& args, st
   }
 }
 
-SecondLook::SecondLook(const CpuStream& stream, const ListSearchArgs& args, const ListBound& bound)
+Reranker::Reranker(const CpuStream& stream, const ListSearchArgs& args, const ListBound& bound)
     : args_(args),
       bound_(bound),
       row_bytes_(args.rows.dim() * element_size(args.rows.type())),
@@ -37,18 +37,18 @@ SecondLook::SecondLook(const CpuStream& stream, const ListSearchArgs& args, cons
       estimates_(stream.budget(), args.candidates),
       found_(stream.budget(), std::min(args.k, args.candidates)) {}
 
-std::uint64_t SecondLook::bytes(std::size_t dim, std::size_t candidates) {
+std::uint64_t Reranker::bytes(std::size_t dim, std::size_t candidates) {
   return RowEstimator::bytes(dim) + RowEvaluator::bytes(dim) + buffer_bytes(candidates, sizeof(Estimate)) +
          buffer_bytes(candidates, sizeof(FoundRow));
 }
 
-void SecondLook::fetch(std::uint32_t id) const {
+void Reranker::fetch(std::uint32_t id) const {
   prefetch(reinterpret_cast<std::uintptr_t>(args_.rows.row(id)), row_bytes_);
 }
 
 // Rows lie anywhere: each is asked for whole, a few rows before it is needed. All at once would be more than the processor keeps
 // track of.
-void SecondLook::estimate(std::span<const std::uint32_t> ids, std::span<const std::uint32_t> next) {
+void Reranker::estimate(std::span<const std::uint32_t> ids, std::span<const std::uint32_t> next) {
   const auto fetch_group = [&](std::size_t first) {
     for (std::size_t i = first; i < first + group; ++i) {
       if (i < ids.size())
@@ -69,8 +69,8 @@ void SecondLook::estimate(std::span<const std::uint32_t> ids, std::span<const st
   fetched_ = !next.empty();
 }
 
-void SecondLook::write_nearest(std::size_t query, std::span<const std::uint32_t> ids,
-                               std::span<const std::uint32_t> next) {
+void Reranker::write_nearest(std::size_t query, std::span<const std::uint32_t> ids,
+                             std::span<const std::uint32_t> next) {
   estimator_.begin(query);
   evaluator_.begin(query);
   estimate(ids, next);

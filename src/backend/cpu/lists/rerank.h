@@ -27,9 +27,9 @@ struct FoundRow {
 void write_found(std::span<const FoundRow> found, const ListSearchArgs& args, std::size_t query);
 
 // For one query after the other. Not shared by threads.
-class SecondLook {
+class Reranker {
  public:
-  SecondLook(const CpuStream& stream, const ListSearchArgs& args, const ListBound& bound);
+  Reranker(const CpuStream& stream, const ListSearchArgs& args, const ListBound& bound);
   static std::uint64_t bytes(std::size_t dim, std::size_t candidates);
 
   // Writes the best args.k of the rows with these ids. next: those of the query that comes then, whose rows are asked for while

@@ -34,17 +34,19 @@ struct DirectQueries {
   }
 };
 
-ResidualLengths lengths_of(const ListCodec& codec, const ProductWords& words) {
-  return {.centroid = words.longest_centroid(),
-          .given_centroid = words.longest_given_centroid(),
-          .codewords = {.norm = words.longest_codewords(), .residual = 0},
+ResidualLengths lengths_of(const ListCodec& codec, const CodewordTables& codewords) {
+  return {.centroid = codewords.longest_centroid(),
+          .given_centroid = codewords.longest_given_centroid(),
+          .codewords = {.norm = codewords.longest_codewords(), .residual = 0},
           .operations = table_operations(codec)};
 }
 
 }  // namespace
 
-const ProductWords& words_of(CpuStream& cpu, const ListSearchArgs& args, std::optional<ProductWords>& own) {
-  return args.codec.words != nullptr ? *args.codec.words : own.emplace(cpu.budget(), args.codec, args.centre);
+const CodewordTables& codewords_of(CpuStream& cpu, const ListSearchArgs& args,
+                                   std::optional<CodewordTables>& own) {
+  return args.codec.tables != nullptr ? *args.codec.tables
+                                      : own.emplace(cpu.budget(), args.codec, args.centre);
 }
 
 // The queries that must share a list before packing it is cheaper than looking at it once for each. Of tables in registers:
@@ -66,11 +68,11 @@ void list_search_direct(CpuStream& cpu, const ListSearchArgs& args) {
   const std::size_t probes = args.probe_count();
   const ListNumbers numbers(args.lists, ListNumbers::Lookups::few);
   const bool by_tables = !args.codec.holds_rows();
-  std::optional<ProductWords> own_words;
-  const ProductWords* const words = by_tables ? &words_of(cpu, args, own_words) : nullptr;
+  std::optional<CodewordTables> own_codewords;
+  const CodewordTables* const codewords = by_tables ? &codewords_of(cpu, args, own_codewords) : nullptr;
   const DirectQueries direct(args);
   const ListBound bound = by_tables ? ListBound(args.metric, Products::f32, args.codec.dim,
-                                                lengths_of(args.codec, *words), direct.squares)
+                                                lengths_of(args.codec, *codewords), direct.squares)
                                     : ListBound(args.metric, Products::f32, args.codec.dim);
   ListCollector found(cpu, direct.lengths, args, numbers, bound, ScoreForm::corrected, {});
 
@@ -79,7 +81,7 @@ void list_search_direct(CpuStream& cpu, const ListSearchArgs& args) {
   cpu.threads().for_each(queries * pieces, [&](std::size_t task) {
     const std::size_t query = task / pieces;
     if (by_tables) {
-      TableScan(cpu, args, *words, numbers, bound, found).scan_query(query, task % pieces, pieces);
+      TableScan(cpu, args, *codewords, numbers, bound, found).scan_query(query, task % pieces, pieces);
       return;
     }
     // The lists in turn: the nearest ones first, and their rows set a limit to the others.

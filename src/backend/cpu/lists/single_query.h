@@ -15,6 +15,7 @@ bool is_direct_cheaper(const CpuStream& cpu, const ListSearchArgs& args);
 void list_search_direct(CpuStream& cpu, const ListSearchArgs& args);
 
 // Those of the codec, or made here and kept in `own`.
-const ProductWords& words_of(CpuStream& cpu, const ListSearchArgs& args, std::optional<ProductWords>& own);
+const CodewordTables& codewords_of(CpuStream& cpu, const ListSearchArgs& args,
+                                   std::optional<CodewordTables>& own);
 
 }  // namespace nearwise::cpu

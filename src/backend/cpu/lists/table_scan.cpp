@@ -30,11 +30,11 @@ bool TableScan::has_registers(const CpuStream& cpu) {
   return cpu.set.extension != Extension::none && x86::features().byte_tables;
 }
 
-TableScan::TableScan(CpuStream& cpu, const ListSearchArgs& args, const ProductWords& words,
+TableScan::TableScan(CpuStream& cpu, const ListSearchArgs& args, const CodewordTables& codewords,
                      const ListNumbers& numbers, const ListBound& bound, ListCollector& found)
     : cpu_(cpu),
       args_(args),
-      words_(words),
+      codewords_(codewords),
       numbers_(numbers),
       bound_(bound),
       found_(found),
@@ -42,9 +42,9 @@ TableScan::TableScan(CpuStream& cpu, const ListSearchArgs& args, const ProductWo
       parts_(args.codec.parts()),
       table_words_(std::size_t{1} << args.codec.bits),
       with_bytes_(has_registers(cpu) && parts_ <= 256),
-      with_terms_(RowTerms::are_needed(args.codec, args.metric)),
-      longest_(1.001 * (words.longest_centroid() + words.longest_codewords())),
-      longest_words_{.norm = words.longest_codewords(), .residual = 0},
+      with_norms_(CodeNorms::are_needed(args.codec, args.metric)),
+      longest_(1.001 * (codewords.longest_centroid() + codewords.longest_codewords())),
+      longest_codewords_{.norm = codewords.longest_codewords(), .residual = 0},
       query_(cpu.budget(), args.codec.dim),
       negated_(cpu.budget(), args.codec.dim),
       offsets_(cpu.budget(), args.probe_count()),
@@ -76,11 +76,11 @@ void TableScan::fill_tables() {
   std::ranges::fill(tables_.span(), 0.0F);
   for (std::size_t part = 0; part < parts_; ++part) {
     float* const table = tables_.data() + part * table_words_;
-    kernels_.add_products({.columns = words_.columns().data() + args_.codec.words_begin(part),
+    kernels_.add_products({.columns = codewords_.columns().data() + args_.codec.codewords_begin(part),
                            .start = table,
                            .vector = negated_.data() + args_.codec.part_begin(part),
                            .dim = args_.codec.part_size(part),
-                           .words = table_words_,
+                           .codewords = table_words_,
                            .table = table});
   }
   scale_ = 0;
@@ -116,11 +116,11 @@ void TableScan::fetch(std::size_t probe, std::size_t first) const {
   const std::size_t rows = std::min(block_rows, view.rows - first);
   prefetch(reinterpret_cast<std::uintptr_t>(view.codes + first * args_.codec.code_bytes),
            rows * args_.codec.code_bytes);
-  if (args_.terms.empty()) return;
-  const float* const terms = args_.terms[static_cast<std::size_t>(list)].load(std::memory_order_acquire);
-  if (terms == nullptr) return;
-  prefetch(reinterpret_cast<std::uintptr_t>(terms + first), rows * sizeof(float));
-  if (first == 0) prefetch(reinterpret_cast<std::uintptr_t>(terms + view.rows), sizeof(float));
+  if (args_.norms.empty()) return;
+  const float* const norms = args_.norms[static_cast<std::size_t>(list)].load(std::memory_order_acquire);
+  if (norms == nullptr) return;
+  prefetch(reinterpret_cast<std::uintptr_t>(norms + first), rows * sizeof(float));
+  if (first == 0) prefetch(reinterpret_cast<std::uintptr_t>(norms + view.rows), sizeof(float));
 }
 
 void TableScan::scan(std::size_t probe, std::size_t next) {
@@ -130,7 +130,7 @@ void TableScan::scan(std::size_t probe, std::size_t next) {
   const ListView& view = args_.lists[list];
   if (view.rows == 0) return;
   cpu_.context.cancel.check();
-  cutoff_ = found_.cutoff(index_, longest_words_);
+  cutoff_ = found_.cutoff(index_, longest_codewords_);
   if (std::isnan(cutoff_)) {
     found_.evaluate(index_, numbers_.first(list), view.rows);
     return;
@@ -153,24 +153,24 @@ void TableScan::scan(std::size_t probe, std::size_t next) {
 
 void TableScan::begin_list(std::size_t list) {
   summed_ = 0;
-  terms_ = nullptr;
-  least_term_ = 0;
-  if (!with_terms_) return;
-  if (!args_.terms.empty()) terms_ = args_.terms[list].load(std::memory_order_acquire);
-  if (terms_ != nullptr) {
-    least_term_ = terms_[args_.lists[list].rows];
+  norms_ = nullptr;
+  least_norm_ = 0;
+  if (!with_norms_) return;
+  if (!args_.norms.empty()) norms_ = args_.norms[list].load(std::memory_order_acquire);
+  if (norms_ != nullptr) {
+    least_norm_ = norms_[args_.lists[list].rows];
     return;
   }
-  if (!own_terms_) own_terms_.emplace(cpu_.budget(), args_.codec, words_, args_.metric, args_.centre);
-  own_terms_->begin_list(list);
+  if (!own_norms_) own_norms_.emplace(cpu_.budget(), args_.codec, codewords_, args_.metric, args_.centre);
+  own_norms_->begin_list(list);
 }
 
-const float* TableScan::terms_of(const ListView& view, std::size_t first) {
-  if (!with_terms_) return nullptr;
-  if (terms_ != nullptr) return terms_ + first;
-  own_terms_->fill(view.codes + first * args_.codec.code_bytes, std::min(block_rows, view.rows - first),
-                   block_terms_);
-  return block_terms_;
+const float* TableScan::norms_of(const ListView& view, std::size_t first) {
+  if (!with_norms_) return nullptr;
+  if (norms_ != nullptr) return norms_ + first;
+  own_norms_->fill(view.codes + first * args_.codec.code_bytes, std::min(block_rows, view.rows - first),
+                   block_norms_);
+  return block_norms_;
 }
 
 void TableScan::fill_bytes(double widest) {
@@ -183,8 +183,8 @@ void TableScan::fill_bytes(double widest) {
 // cutoff if -qc - qr <= cutoff * t.
 double TableScan::factor() const {
   if (cutoff_ == std::numeric_limits<float>::max())
-    return args_.metric == Metric::cosine || !with_terms_ ? 0 : 1;
-  return args_.metric == Metric::cosine ? -static_cast<double>(cutoff_) : with_terms_ ? 1 : 0;
+    return args_.metric == Metric::cosine || !with_norms_ ? 0 : 1;
+  return args_.metric == Metric::cosine ? -static_cast<double>(cutoff_) : with_norms_ ? 1 : 0;
 }
 
 // All that f32 may have rounded in a score: twice the parts' roundings, and more.
@@ -194,15 +194,15 @@ double TableScan::blur() const {
          (range_.magnitude + std::abs(static_cast<double>(offset_)) + std::abs(factor()) * term);
 }
 
-x86::CodeScanArgs TableScan::codes_of(const ListView& view, std::size_t first, const float* terms) const {
+x86::CodeScanArgs TableScan::codes_of(const ListView& view, std::size_t first, const float* norms) const {
   return {.codes = view.codes + first * args_.codec.code_bytes,
           .code_bytes = args_.codec.code_bytes,
           .rows = std::min(block_rows, view.rows - first),
           .tables = bytes_.data(),
           .parts = parts_,
           .bits = args_.codec.bits,
-          .terms = terms,
-          .least_term = least_term_,
+          .norms = norms,
+          .least_norm = least_norm_,
           .term_scale = static_cast<float>(factor() * scale_),
           .threshold = threshold_};
 }
@@ -215,13 +215,13 @@ void TableScan::find_limit(const ListView& view) {
   if (scale_ == 0) fill_bytes(range_.widest);
   const bool cosine = args_.metric == Metric::cosine;
   for (std::size_t first = 0; first < rows; first += block_rows)
-    x86::sum_codes(codes_of(view, first, cosine ? nullptr : terms_of(view, first)), sums_.data() + first);
+    x86::sum_codes(codes_of(view, first, cosine ? nullptr : norms_of(view, first)), sums_.data() + first);
   const double score =
       cosine ? kth_quotient(view, rows) : most_of(x86::kth_sum(sums_.data(), rows, found_.wanted()));
   summed_ = cosine ? 0 : rows;
   if (!(score < std::numeric_limits<float>::max())) return;
-  found_.limit_score(index_, longest_words_, score);
-  cutoff_ = found_.cutoff(index_, longest_words_);
+  found_.limit_score(index_, longest_codewords_, score);
+  cutoff_ = found_.cutoff(index_, longest_codewords_);
 }
 
 // The most that entries, term and what query and list add may amount to, where their bytes have this sum.
@@ -229,18 +229,18 @@ double TableScan::most_of(std::uint16_t sum) const {
   if (sum == 0xFFFF) return std::numeric_limits<double>::infinity();  // or more
   // What was cut off may have been rounded down before.
   const double above = (sum + static_cast<double>(parts_ + 2)) * (1 + 0x1p-20) / scale_;
-  return offset_ + range_.least + factor() * least_term_ + above + blur();
+  return offset_ + range_.least + factor() * least_norm_ + above + blur();
 }
 
 // Of cosine, sums are of entries alone, and scores their quotients by the lengths of rows.
 double TableScan::kth_quotient(const ListView& view, std::size_t rows) {
   std::vector<float> scores(rows);
   for (std::size_t first = 0; first < rows; first += block_rows) {
-    const float* const terms = terms_of(view, first);
+    const float* const norms = norms_of(view, first);
     for (std::size_t i = 0; i < block_rows; ++i) {
       const std::uint16_t sum = sums_[first + i % 2 * (block_rows / 2) + i / 2];
-      scores[first + i] = terms[i] >= bound_.shortest_row()
-                              ? static_cast<float>(most_of(sum) / static_cast<double>(terms[i]))
+      scores[first + i] = norms[i] >= bound_.shortest_row()
+                              ? static_cast<float>(most_of(sum) / static_cast<double>(norms[i]))
                               : std::numeric_limits<float>::max();
     }
   }
@@ -254,7 +254,7 @@ void TableScan::set_threshold() {
   pass_ = Pass::all;
   if (!with_bytes_ || cutoff_ == std::numeric_limits<float>::max() || factor() < 0) return;
   const double most = args_.metric == Metric::cosine ? bound_.product_error() : static_cast<double>(cutoff_);
-  const double room = most - offset_ - range_.least - factor() * least_term_ + blur();
+  const double room = most - offset_ - range_.least - factor() * least_norm_ + blur();
   if (room < 0) {
     pass_ = Pass::none;
     return;
@@ -273,20 +273,20 @@ void TableScan::set_threshold() {
 void TableScan::scan_block(const ListView& view, std::size_t first, std::uint32_t first_number) {
   const std::size_t rows = std::min(block_rows, view.rows - first);
   const std::byte* const codes = view.codes + first * args_.codec.code_bytes;
-  const float* const terms = terms_of(view, first);
+  const float* const norms = norms_of(view, first);
   std::uint64_t passed = rows == block_rows ? ~std::uint64_t{0} : (std::uint64_t{1} << rows) - 1;
   if (pass_ == Pass::some)
     passed = first < summed_ ? x86::rows_within(sums_.data() + first, threshold_)
-                             : x86::scan_codes(codes_of(view, first, terms));
+                             : x86::scan_codes(codes_of(view, first, norms));
   for (; passed != 0; passed &= passed - 1) {
     const auto row = static_cast<std::size_t>(std::countr_zero(passed));
-    score_row(codes + row * args_.codec.code_bytes, terms == nullptr ? 0 : terms[row],
+    score_row(codes + row * args_.codec.code_bytes, norms == nullptr ? 0 : norms[row],
               first_number + static_cast<std::uint32_t>(first + row));
   }
   // Room for another block.
   if (count_ + block_rows <= std::size(scores_)) return;
   hand_over();
-  cutoff_ = found_.cutoff(index_, longest_words_);
+  cutoff_ = found_.cutoff(index_, longest_codewords_);
   set_threshold();
 }
 
@@ -308,7 +308,7 @@ void TableScan::score_row(const std::byte* code, float term, std::uint32_t numbe
 }
 
 void TableScan::hand_over() {
-  if (count_ != 0) found_.add(index_, longest_words_, {scores_, count_}, {rows_, count_});
+  if (count_ != 0) found_.add(index_, longest_codewords_, {scores_, count_}, {rows_, count_});
   count_ = 0;
 }
 

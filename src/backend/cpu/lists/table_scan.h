@@ -16,7 +16,7 @@ namespace nearwise::cpu {
 
 // Lists for one query after the other. Scores are of the corrected form. Not shared by threads.
 //
-// With r for the codewords of a row y in a list with centroid c, and t for its term (RowTerms), the score is
+// With r for the codewords of a row y in a list with centroid c, and t for its term (CodeNorms), the score is
 //
 //     -q'c' + t - q'r     euclidean metrics, t = |y'|^2 / 2: half the squared distance, up to a constant of the query
 //     -qc - qr            inner_product
@@ -28,8 +28,8 @@ class TableScan {
   // Whether tables are looked up in registers, 64 rows at a time.
   static bool has_registers(const CpuStream& cpu);
 
-  TableScan(CpuStream& cpu, const ListSearchArgs& args, const ProductWords& words, const ListNumbers& numbers,
-            const ListBound& bound, ListCollector& found);
+  TableScan(CpuStream& cpu, const ListSearchArgs& args, const CodewordTables& codewords,
+            const ListNumbers& numbers, const ListBound& bound, ListCollector& found);
 
   // Looks at every `step`-th list that the query probes, beginning with the `first`.
   void scan_query(std::size_t query, std::size_t first, std::size_t step);
@@ -55,14 +55,14 @@ class TableScan {
   double factor() const;
   double blur() const;
   // The terms of rows [first, first + 64) of the list at hand, or null.
-  const float* terms_of(const ListView& view, std::size_t first);
-  x86::CodeScanArgs codes_of(const ListView& view, std::size_t first, const float* terms) const;
+  const float* norms_of(const ListView& view, std::size_t first);
+  x86::CodeScanArgs codes_of(const ListView& view, std::size_t first, const float* norms) const;
   // Asks for codes and terms of a block.
   void fetch(std::size_t probe, std::size_t first) const;
 
   CpuStream& cpu_;
   const ListSearchArgs& args_;
-  const ProductWords& words_;
+  const CodewordTables& codewords_;
   const ListNumbers& numbers_;
   const ListBound& bound_;
   ListCollector& found_;
@@ -70,26 +70,26 @@ class TableScan {
   const std::size_t parts_;
   const std::size_t table_words_;
   const bool with_bytes_;
-  const bool with_terms_;
-  const double longest_;         // no row is longer, with the centre subtracted
-  const Lengths longest_words_;  // no codewords of a row are longer
-  Buffer<double> query_;         // q', or scaled to length 1
-  Buffer<float> negated_;        // the same in f32
-  Buffer<double> offsets_;       // [probes] of query and list
+  const bool with_norms_;
+  const double longest_;             // no row is longer, with the centre subtracted
+  const Lengths longest_codewords_;  // no codewords of a row are longer
+  Buffer<double> query_;             // q', or scaled to length 1
+  Buffer<float> negated_;            // the same in f32
+  Buffer<double> offsets_;           // [probes] of query and list
   Buffer<std::uint32_t> lists_;
   Buffer<float> tables_;  // [parts, words]
   Buffer<float> leasts_;  // [parts]
   Buffer<std::uint8_t> bytes_;
-  Buffer<std::uint16_t> sums_;         // of bytes, of the first rows of a list
-  std::optional<RowTerms> own_terms_;  // where a list has none kept
-  float block_terms_[block_rows];
+  Buffer<std::uint16_t> sums_;          // of bytes, of the first rows of a list
+  std::optional<CodeNorms> own_norms_;  // where a list has none kept
+  float block_norms_[block_rows];
   // Of the query at hand.
   std::size_t index_ = 0;
   x86::TableRange range_;
   float scale_ = 0;  // of the bytes; 0: they have not been made
   // Of the list at hand.
-  const float* terms_ = nullptr;  // kept ones
-  float least_term_ = 0;
+  const float* norms_ = nullptr;  // kept ones
+  float least_norm_ = 0;
   float offset_ = 0;
   float cutoff_ = 0;
   std::uint16_t threshold_ = 0;

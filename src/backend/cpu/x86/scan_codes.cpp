@@ -129,19 +129,19 @@ constexpr std::array<std::uint16_t, 32> places_from(std::size_t first_row) {
   return places;
 }
 
-HWY_INLINE void add_terms(const CodeScanArgs& args, Sums& sums) {
+HWY_INLINE void add_norms(const CodeScanArgs& args, Sums& sums) {
   alignas(64) static constexpr std::array<std::uint16_t, 32> even_places = places_from(0);
   alignas(64) static constexpr std::array<std::uint16_t, 32> odd_places = places_from(1);
-  const __m512 least = _mm512_set1_ps(args.least_term);
+  const __m512 least = _mm512_set1_ps(args.least_norm);
   const __m512 scale = _mm512_set1_ps(args.term_scale);
   const std::uint64_t there =
       args.rows == block_rows ? ~std::uint64_t{0} : (std::uint64_t{1} << args.rows) - 1;
   __m512i steps[4];
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < 4; ++i) {
-    const __m512 terms =
-        _mm512_maskz_loadu_ps(static_cast<__mmask16>(there >> (lanes * i)), args.terms + lanes * i);
-    const __m512 above = _mm512_mul_ps(_mm512_sub_ps(terms, least), scale);
+    const __m512 norms =
+        _mm512_maskz_loadu_ps(static_cast<__mmask16>(there >> (lanes * i)), args.norms + lanes * i);
+    const __m512 above = _mm512_mul_ps(_mm512_sub_ps(norms, least), scale);
     steps[i] = _mm512_cvttps_epi32(_mm512_min_ps(above, _mm512_set1_ps(65535)));
   }
   const __m512i low = _mm512_packus_epi32(steps[0], steps[1]);
@@ -233,7 +233,7 @@ HWY_INLINE Sums sums_of(const CodeScanArgs& args) {
     }
   }
   Sums closed = sums.close();
-  if (args.terms != nullptr) add_terms(args, closed);
+  if (args.norms != nullptr) add_norms(args, closed);
   return closed;
 }
 

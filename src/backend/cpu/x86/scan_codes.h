@@ -29,8 +29,8 @@ struct CodeScanArgs {
   unsigned bits = 8;                     // or 4
   // What every row adds to its sum: (term - least_term) * term_scale, cut off and at most 65535; null: nothing. No term is
   // below the least.
-  const float* terms = nullptr;  // [rows]
-  float least_term = 0;
+  const float* norms = nullptr;  // [rows]
+  float least_norm = 0;
   float term_scale = 0;
   std::uint16_t threshold = 0;
 };

@@ -25,15 +25,15 @@ constexpr const char* operation = "additive_codes";
 // What all rows share.
 class Tables {
  public:
-  Tables(const CudaStream& stream, const AdditiveWords& host)
+  Tables(const CudaStream& stream, const AdditiveCodewords& host)
       : offset_(stream, host.dim(), operation),
-        words_(stream, host.words().size(), operation),
+        words_(stream, host.codewords().size(), operation),
         columns_(stream, host.columns().size(), operation),
         norms_(stream, host.norms().size(), operation),
         scales_(stream, host.scales().size(), operation),
-        pairs_(stream, AdditiveWords::pair_entries(host.count()), operation) {
+        pairs_(stream, AdditiveCodewords::pair_entries(host.count()), operation) {
     copy_to_device(stream, host.offset(), offset_.data(), operation);
-    copy_to_device(stream, host.words(), words_.data(), operation);
+    copy_to_device(stream, host.codewords(), words_.data(), operation);
     copy_to_device(stream, host.columns(), columns_.data(), operation);
     copy_to_device(stream, host.norms(), norms_.data(), operation);
     copy_to_device(stream, host.scales(), scales_.data(), operation);
@@ -47,15 +47,15 @@ class Tables {
     launch_pair_entries(stream.handle(), view_, pairs_.data());
   }
   static std::uint64_t bytes(const AdditiveCodebooks& codebooks) {
-    const std::size_t words = codebooks.count * additive_words;
+    const std::size_t words = codebooks.count * additive_codebook_size;
     return device_bytes(codebooks.dim, sizeof(double)) +
-           device_bytes(words * AdditiveWords::width_of(codebooks.dim), sizeof(float)) +
+           device_bytes(words * AdditiveCodewords::width_of(codebooks.dim), sizeof(float)) +
            device_bytes(words * codebooks.dim, sizeof(float)) + device_bytes(words, sizeof(float)) +
            device_bytes(codebooks.count, sizeof(float)) +
-           device_bytes(AdditiveWords::pair_entries(codebooks.count), sizeof(std::int16_t));
+           device_bytes(AdditiveCodewords::pair_entries(codebooks.count), sizeof(std::int16_t));
   }
 
-  const DeviceAdditiveWords& words() const { return view_; }
+  const DeviceAdditiveCodewords& words() const { return view_; }
   const double* offset() const { return offset_.data(); }
   const std::int16_t* pairs() const { return pairs_.data(); }
 
@@ -66,13 +66,13 @@ class Tables {
   DeviceBuffer<float> norms_;
   DeviceBuffer<float> scales_;
   DeviceBuffer<std::int16_t> pairs_;
-  DeviceAdditiveWords view_;
+  DeviceAdditiveCodewords view_;
 };
 
 // A tile of rows and what belongs to each of them.
 class Encoder {
  public:
-  Encoder(const CudaStream& stream, const AdditiveWords& words, const AdditiveCodesArgs& args,
+  Encoder(const CudaStream& stream, const AdditiveCodewords& words, const AdditiveCodesArgs& args,
           std::size_t tile_rows)
       : stream_(stream),
         words_(words),
@@ -82,14 +82,14 @@ class Encoder {
         values_(stream, tile_rows * words.width(), operation),
         shrinks_(stream, tile_rows, operation),
         keys_(stream, tile_rows, operation),
-        own_(stream, tile_rows * words.count() * additive_words, operation),
+        own_(stream, tile_rows * words.count() * additive_codebook_size, operation),
         codes_(stream, tile_rows * words.count(), operation) {}
   static std::uint64_t bytes(const AdditiveCodebooks& codebooks, std::size_t element_bytes,
                              std::size_t tile_rows) {
     return Tables::bytes(codebooks) + RowTiles::bytes(codebooks.dim, element_bytes, tile_rows) +
-           device_bytes(tile_rows * AdditiveWords::width_of(codebooks.dim), sizeof(float)) +
+           device_bytes(tile_rows * AdditiveCodewords::width_of(codebooks.dim), sizeof(float)) +
            device_bytes(tile_rows, sizeof(double)) + device_bytes(tile_rows, sizeof(std::uint64_t)) +
-           device_bytes(tile_rows * codebooks.count * additive_words, sizeof(std::int16_t)) +
+           device_bytes(tile_rows * codebooks.count * additive_codebook_size, sizeof(std::int16_t)) +
            device_bytes(tile_rows * codebooks.count, 1);
   }
 
@@ -150,7 +150,7 @@ class Encoder {
   }
 
   const CudaStream& stream_;
-  const AdditiveWords& words_;
+  const AdditiveCodewords& words_;
   const AdditiveCodesArgs& args_;
   const Tables tables_;
   RowTiles tiles_;
@@ -164,7 +164,7 @@ class Encoder {
 }  // namespace
 
 std::uint64_t additive_codes_bytes(const Stream&, const AdditiveCodebooks& codebooks) {
-  return AdditiveWords::bytes(codebooks.dim, codebooks.count) +
+  return AdditiveCodewords::bytes(codebooks.dim, codebooks.count) +
          Encoder::bytes(codebooks, sizeof(float), tuning::least_coded_rows);
 }
 
@@ -172,7 +172,8 @@ void additive_codes(Stream& stream, const AdditiveCodesArgs& args) {
   const CudaStream& cuda = cuda_stream(stream);
   const DeviceScope scope(cuda.ordinal());
   if (args.rows.rows() == 0) return;
-  const AdditiveWords words(cuda.budget(), args.codebooks.dim, args.codebooks.count, args.codebooks.words);
+  const AdditiveCodewords words(cuda.budget(), args.codebooks.dim, args.codebooks.count,
+                                args.codebooks.codewords);
   const auto bytes = [&](std::size_t tile_rows) {
     return Encoder::bytes(args.codebooks, element_size(args.rows.type()), tile_rows);
   };

@@ -47,11 +47,11 @@ CodeBound::CodeBound(const ListCodec& codec, Metric metric, std::span<const floa
   centroid_ = margin * std::sqrt(centroid_);
   given_centroid_ = margin * std::sqrt(given_centroid_);
   for (std::size_t part = 0; part < codec.parts(); ++part) {
-    const std::span<const float> words = codec.words_of(part);
+    const std::span<const float> codewords = codec.codewords_of(part);
     const std::size_t length = codec.part_size(part);
     double longest = 0;
-    for (std::size_t begin = 0; begin < words.size(); begin += length)
-      longest = std::max(longest, square_of(words.subspan(begin, length), {}));
+    for (std::size_t begin = 0; begin < codewords.size(); begin += length)
+      longest = std::max(longest, square_of(codewords.subspan(begin, length), {}));
     // Parts of a product code are at right angles; codewords of an additive one may all point in the same direction.
     codewords_ += codec.is_additive() ? std::sqrt(longest) : longest;
   }

@@ -50,7 +50,7 @@ class CodeScorer : public ListScorer {
         bound_(args.codec, args.metric, centre_, squares_.span()),
         codes_(stream, args, tile_rows),
         interleaved_(stream, tile_rows * words_of(args.codec.code_bytes), list_search_name),
-        half_squares_(stream, is_euclidean(args.metric) ? tile_rows : 0, list_search_name),
+        half_norms_(stream, is_euclidean(args.metric) ? tile_rows : 0, list_search_name),
         device_centre_(stream, centre_.size(), list_search_name) {
     if (!centre_.empty()) copy_to_device(stream, centre_, device_centre_.data(), list_search_name);
   }
@@ -59,7 +59,7 @@ class CodeScorer : public ListScorer {
     codes_.load(tiles, tile);
     launch_interleave_codes(stream_.handle(), codes_.rows(), words(), interleaved_.data());
     if (is_euclidean(args_.metric))
-      launch_half_squares(stream_.handle(), codes_.rows(), device_centre_.data(), half_squares_.data());
+      launch_half_norms(stream_.handle(), codes_.rows(), device_centre_.data(), half_norms_.data());
   }
 
   std::uint64_t query_bytes(std::size_t queries, std::size_t pairs) const override {
@@ -91,7 +91,7 @@ class CodeScorer : public ListScorer {
                          .offsets = queries_->offsets.data()});
     launch_scan_codes(stream_.handle(), task,
                       {.codes = interleaved_.data(),
-                       .half_squares = half_squares_.data(),
+                       .half_norms = half_norms_.data(),
                        .tables = queries_->tables.data(),
                        .offsets = queries_->offsets.data(),
                        .parts = codes_.books().parts,
@@ -133,7 +133,7 @@ class CodeScorer : public ListScorer {
   const CodeBound bound_;
   TileCodes codes_;
   DeviceBuffer<std::uint32_t> interleaved_;
-  DeviceBuffer<float> half_squares_;
+  DeviceBuffer<float> half_norms_;
   DeviceBuffer<float> device_centre_;
   std::optional<Queries> queries_;
 };

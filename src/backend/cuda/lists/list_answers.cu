@@ -52,7 +52,7 @@ ListAnswers::ListAnswers(const CudaStream& stream, const ListSearchArgs& args, P
 void ListAnswers::write(std::size_t first_query, std::span<const float> keys, std::span<const Id> ids,
                         std::span<const bool> certain) {
   if (args_.rows.rows() != 0) {
-    look_again(first_query, ids, certain);
+    rerank(first_query, ids, certain);
     return;
   }
   const std::size_t length = args_.candidates;
@@ -61,8 +61,7 @@ void ListAnswers::write(std::size_t first_query, std::span<const float> keys, st
       write_row(first_query + i, keys.subspan(i * length, length), ids.subspan(i * length, length));
 }
 
-void ListAnswers::look_again(std::size_t first_query, std::span<const Id> ids,
-                             std::span<const bool> certain) {
+void ListAnswers::rerank(std::size_t first_query, std::span<const Id> ids, std::span<const bool> certain) {
   std::size_t pairs = 0;
   for (std::size_t i = 0; i < certain.size(); ++i)
     for (std::size_t slot = i * args_.candidates; certain[i] && slot < (i + 1) * args_.candidates; ++slot) {

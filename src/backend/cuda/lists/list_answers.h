@@ -33,7 +33,7 @@ class ListAnswers {
              std::span<const bool> certain);
 
  private:
-  void look_again(std::size_t first_query, std::span<const Id> ids, std::span<const bool> certain);
+  void rerank(std::size_t first_query, std::span<const Id> ids, std::span<const bool> certain);
   void write_row(std::size_t query, std::span<const float> keys, std::span<const Id> ids);
 
   const CudaStream& stream_;

@@ -31,7 +31,7 @@ class RowScorer : public ListScorer {
 
   void load_tile(const ListTiles& tiles, const ListTile& tile) override {
     codes_.load(tiles, tile);
-    PackTask task = pack_task(Bias::half_square);
+    PackTask task = pack_task(Bias::half_norm);
     task.rows = codes_.codes();
     task.stride_bytes = args_.codec.code_bytes;
     if (!args_.codec.holds_rows()) {

@@ -19,7 +19,7 @@ std::size_t centroid_size(const ScorerShape& shape, std::size_t tile_rows) {
 CodebooksOnDevice books_of(const CudaStream& stream, const ListCodec& codec) {
   if (codec.holds_rows()) return {};
   return codec.is_additive()
-             ? CodebooksOnDevice(stream, codec.additive_words, codec.dim, list_search_name)
+             ? CodebooksOnDevice(stream, codec.additive_codewords, codec.dim, list_search_name)
              : CodebooksOnDevice(stream, codec.codebooks, codec.part_begins, codec.bits, list_search_name);
 }
 

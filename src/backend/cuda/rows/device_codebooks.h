@@ -40,7 +40,7 @@ class CodebooksOnDevice {
              .bits = bits};
   }
   CodebooksOnDevice(const CudaStream& stream, const Codebooks& codebooks, const char* operation)
-      : CodebooksOnDevice(stream, codebooks.words, begins_of(codebooks), codebooks.bits, operation) {}
+      : CodebooksOnDevice(stream, codebooks.codewords, begins_of(codebooks), codebooks.bits, operation) {}
 
   static std::uint64_t bytes(std::size_t words, std::size_t parts) {
     return device_bytes(words, sizeof(float)) + device_bytes(parts + 1, sizeof(std::uint32_t));

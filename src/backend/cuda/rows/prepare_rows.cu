@@ -109,7 +109,7 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
                    .normalise = args.metric == Metric::cosine,
                    .bias = !is_euclidean(args.metric) ? Bias::none
                            : queries                  ? Bias::minus_one
-                                                      : Bias::half_square,
+                                                      : Bias::half_norm,
                    .lengths = piece.lengths.data(),
                    .summary = piece.summary.data()};
   for (std::size_t first = 0; first < rows.rows(); first += piece.rows) {

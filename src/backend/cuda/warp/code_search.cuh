@@ -19,7 +19,7 @@ class CandidateSums {
   static constexpr int count = 8;  // of a lane
   static constexpr int bias = 1 << 15;
   static constexpr int largest = (1 << 16) - 1;
-  static_assert(count * warp_lanes == additive_words);
+  static_assert(count * warp_lanes == additive_codebook_size);
 
   __device__ __forceinline__ explicit CandidateSums(const uint4& own) {
 #pragma unroll
@@ -43,14 +43,14 @@ class CandidateSums {
 
   // The candidate of the whole warp with the least sum, the lower number in a tie. By all lanes together.
   __device__ __forceinline__ std::uint32_t least(int lane) const {
-    int best = sums_[0] * static_cast<int>(additive_words);
+    int best = sums_[0] * static_cast<int>(additive_codebook_size);
 #pragma unroll
-    for (int i = 1; i < count; ++i) best = min(best, sums_[i] * static_cast<int>(additive_words) + i);
+    for (int i = 1; i < count; ++i) best = min(best, sums_[i] * static_cast<int>(additive_codebook_size) + i);
     best += lane * count;
 #pragma unroll
     for (int step = warp_lanes / 2; step > 0; step /= 2)
       best = min(best, __shfl_xor_sync(whole_warp, best, step));
-    return static_cast<std::uint32_t>(best) % additive_words;
+    return static_cast<std::uint32_t>(best) % additive_codebook_size;
   }
 
  private:
@@ -91,7 +91,7 @@ class CodeSearch {
     for (std::uint32_t book = 0; book < task_.books && needed != 0; ++book) {
       if (!is_perturbed(__shfl_sync(whole_warp, draw, static_cast<int>(book)), task_.books - book, needed))
         continue;
-      if (lane == book) code_ = draw % additive_words;
+      if (lane == book) code_ = draw % additive_codebook_size;
       --needed;
     }
   }
@@ -129,7 +129,7 @@ class CodeSearch {
     const auto lane = static_cast<std::uint32_t>(lane_);
     // Where this lane's code has its row among the tables for the candidates of the codebook.
     const std::uint32_t slot = book * (task_.books - 1) + lane - (lane < book ? 0 : 1);
-    const std::uint32_t named = (slot * additive_words + code_) * warp_lanes;
+    const std::uint32_t named = (slot * additive_codebook_size + code_) * warp_lanes;
     const std::uint32_t others = end - (book < end ? 1 : 0);
     const auto* const pairs = reinterpret_cast<const uint4*>(task_.pairs) + lane_;
     const auto row_of = [&](std::uint32_t i) {
@@ -163,7 +163,7 @@ class CodeSearch {
       float difference = there ? __ldg(values + i) : 0.0F;
       for (std::uint32_t book = 0; book < task_.books; ++book) {
         const std::uint32_t word =
-            book * additive_words + __shfl_sync(whole_warp, code_, static_cast<int>(book));
+            book * additive_codebook_size + __shfl_sync(whole_warp, code_, static_cast<int>(book));
         if (there) difference -= __ldg(task_.words + std::size_t{word} * task_.width + i);
       }
       const float square = difference * difference;

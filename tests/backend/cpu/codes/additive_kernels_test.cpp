@@ -31,22 +31,22 @@ TEST(AdditiveKernels, ScaledProducts) {
     for (const std::size_t count : {1UL, 3UL, 4UL, 9UL}) {
       const std::size_t stride = dim + 3;
       const std::vector<float> rows = random_floats(1, count * stride);
-      const std::vector<float> columns = random_floats(2, dim * additive_words);
-      const std::vector<float> start = random_floats(3, additive_words);
+      const std::vector<float> columns = random_floats(2, dim * additive_codebook_size);
+      const std::vector<float> start = random_floats(3, additive_codebook_size);
       const float scale = 12000;
       std::vector<std::int16_t> expected;
       for (std::size_t row = 0; row < count; ++row)
-        for (std::size_t word = 0; word < additive_words; ++word) {
+        for (std::size_t codeword = 0; codeword < additive_codebook_size; ++codeword) {
           float sum = 0;
           for (std::size_t i = 0; i < dim; ++i) {
-            const float product = rows[row * stride + i] * columns[i * additive_words + word];
+            const float product = rows[row * stride + i] * columns[i * additive_codebook_size + codeword];
             sum += product;
           }
           const float product = -2.0F * sum;
-          expected.push_back(rounded((start[word] + product) * scale));
+          expected.push_back(rounded((start[codeword] + product) * scale));
         }
       for (const InstructionSet set : available_instruction_sets()) {
-        std::vector<std::int16_t> out(count * additive_words, 1);
+        std::vector<std::int16_t> out(count * additive_codebook_size, 1);
         additive_kernels(set).scaled_products({.rows = rows.data(),
                                                .stride = stride,
                                                .count = count,
@@ -74,14 +74,14 @@ void expect_modes(int range, std::size_t codebooks, std::size_t code) {
     for (std::int16_t& entry : out) entry = static_cast<std::int16_t>(draw(2 * range + 1) - range);
     return out;
   };
-  const std::vector<std::int16_t> own = entries(count * additive_words);
+  const std::vector<std::int16_t> own = entries(count * additive_codebook_size);
   std::vector<std::vector<std::int16_t>> tables;
   std::vector<const std::int16_t*> pointers;
   std::vector<std::size_t> others;
   for (std::size_t other = 0; other < codebooks; ++other) {
     if (other == code) continue;
     others.push_back(other);
-    tables.push_back(entries(additive_words * additive_words));
+    tables.push_back(entries(additive_codebook_size * additive_codebook_size));
     pointers.push_back(tables.back().data());
   }
   std::vector<std::uint8_t> codes(count * codebooks);
@@ -95,14 +95,15 @@ void expect_modes(int range, std::size_t codebooks, std::size_t code) {
     if (row % 3 == 0) continue;
     int least = 100'000;
     std::size_t best = 0;
-    for (std::size_t word = 0; word < additive_words; ++word) {
-      int sum = own[row * additive_words + word];
+    for (std::size_t codeword = 0; codeword < additive_codebook_size; ++codeword) {
+      int sum = own[row * additive_codebook_size + codeword];
       for (std::size_t i = 0; i < others.size(); ++i)
-        sum = std::clamp(sum + tables[i][codes[row * codebooks + others[i]] * additive_words + word], -32768,
-                         32767);
+        sum = std::clamp(
+            sum + tables[i][codes[row * codebooks + others[i]] * additive_codebook_size + codeword], -32768,
+            32767);
       if (sum < least) {
         least = sum;
-        best = word;
+        best = codeword;
       }
     }
     const bool changed = expected[row * codebooks + code] != best;
@@ -141,7 +142,7 @@ TEST(AdditiveKernels, Costs) {
     for (const std::size_t codebooks : {1UL, 3UL}) {
       constexpr std::size_t count = 5;
       const std::vector<float> rows = random_floats(4, count * width);
-      const std::vector<float> words = random_floats(5, codebooks * additive_words * width);
+      const std::vector<float> codewords = random_floats(5, codebooks * additive_codebook_size * width);
       const Random random(6);
       std::vector<std::uint8_t> codes(count * codebooks);
       for (std::size_t i = 0; i < codes.size(); ++i)
@@ -152,7 +153,8 @@ TEST(AdditiveKernels, Costs) {
         for (std::size_t i = 0; i < width; ++i) {
           float difference = rows[row * width + i];
           for (std::size_t book = 0; book < codebooks; ++book)
-            difference -= words[(book * additive_words + codes[row * codebooks + book]) * width + i];
+            difference -=
+                codewords[(book * additive_codebook_size + codes[row * codebooks + book]) * width + i];
           const float square = difference * difference;
           lanes[i % cost_lanes] += square;
         }
@@ -165,7 +167,7 @@ TEST(AdditiveKernels, Costs) {
         additive_kernels(set).costs({.rows = rows.data(),
                                      .count = count,
                                      .width = width,
-                                     .words = words.data(),
+                                     .codewords = codewords.data(),
                                      .codebooks = codebooks,
                                      .codes = codes.data(),
                                      .costs = costs.data()});

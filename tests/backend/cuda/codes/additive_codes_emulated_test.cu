@@ -42,8 +42,8 @@ TEST_F(CudaLargeAdditive, TrainsToTheBytesOfTheCpu) {
   if (cuda_emulation::checks_accesses()) GTEST_SKIP() << "too slow: k-means of 256 clusters";
   const Rows rows(support::generate(Kind::near_duplicates, 260, 2, 15), ElementType::f32);
   const AdditiveQuantizerOptions options = {.codebooks = 2, .rounds = 1, .iterations = 1};
-  EXPECT_EQ(support::words_of(AdditiveQuantizer::train(Context::cpu({.threads = 1}), rows, options)),
-            support::words_of(AdditiveQuantizer::train(Context::cuda(0), rows, options)));
+  EXPECT_EQ(support::codewords_of(AdditiveQuantizer::train(Context::cpu({.threads = 1}), rows, options)),
+            support::codewords_of(AdditiveQuantizer::train(Context::cuda(0), rows, options)));
 }
 
 class CudaAdditiveFailures : public gpu::CudaTest {

@@ -118,7 +118,7 @@ TEST_F(CudaQuantizer, TrainsAnOptimizedOneToTheBytesOfTheCpu) {
   const Context context = Context::cuda(0, {.seed = 4});
   const auto expected = OptimizedProductQuantizer::train(cpu(), rows, options);
   const auto trained = OptimizedProductQuantizer::train(context, rows, options);
-  EXPECT_EQ(support::words_of(expected.quantizer), support::words_of(trained.quantizer));
+  EXPECT_EQ(support::codewords_of(expected.quantizer), support::codewords_of(trained.quantizer));
   EXPECT_TRUE(same(to_vector(expected.encode(cpu(), rows)), trained.encode(context, rows)));
 }
 

@@ -95,10 +95,10 @@ TEST_F(CudaDeviceMemory, AnIndexIsPreparedOnOneSideAndUsedOnTheOther) {
     EXPECT_EQ(on_cuda.place(), cuda.place());
     EXPECT_EQ(back.place(), cpu.place());
     EXPECT_EQ(on_cuda.metric(), metric);
-    const oracle::Answer expected = support::as_expected(on_cpu.knn(cpu, problem.queries, 5));
+    const oracle::Answer expected = support::as_expected(on_cpu.search(cpu, problem.queries, 5));
     for (const Exact* index : {&on_cpu, &on_cuda, &back})
       for (const Context& context : {cpu, cuda})
-        EXPECT_TRUE(support::same(expected, index->knn(context, problem.queries, 5)));
+        EXPECT_TRUE(support::same(expected, index->search(context, problem.queries, 5)));
   }
 }
 
@@ -110,9 +110,9 @@ TEST_F(CudaDeviceMemory, RowsOnADeviceStayThere) {
   const Exact of_host_rows = Exact::prepare(Context::cpu(), rows.on_host());
   for (const Error& error :
        {error_of([&] { index.to(Context::cpu()); }),
-        error_of([&] { index.knn(Context::cpu(), rows.on_host(), 1); }),
+        error_of([&] { index.search(Context::cpu(), rows.on_host(), 1); }),
         // Whole numbers: before it searches, such an index looks whether the queries are some too.
-        error_of([&] { of_host_rows.knn(Context::cpu(), rows.on_device(), 1); }),
+        error_of([&] { of_host_rows.search(Context::cpu(), rows.on_device(), 1); }),
         error_of([&] { of_host_rows.range_search(Context::cpu(), rows.on_device(), 1); })}) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
     EXPECT_NE(std::string(error.what()).find("are on cuda:0 and the work is on cpu"), std::string::npos)

@@ -174,7 +174,8 @@ TEST_P(CudaKnn, APreparedBaseAndAGraph) {
   const Context context = Context::cuda(0);
   const KnnOptions options = {.metric = GetParam()};
   const Exact prepared = Exact::prepare(context, problem.base, {.metric = GetParam()});
-  EXPECT_TRUE(support::same(expected_answer(problem, 6, options), prepared.knn(context, problem.queries, 6)));
+  EXPECT_TRUE(
+      support::same(expected_answer(problem, 6, options), prepared.search(context, problem.queries, 6)));
   EXPECT_TRUE(support::same(support::as_expected(exact_knn_graph(cpu(), problem.base, 4, options)),
                             exact_knn_graph(context, problem.base, 4, options)));
 }

@@ -31,7 +31,7 @@ TEST_F(CudaShardedFailures, EveryAllocationInTurn) {
   const oracle::Answer expected = support::as_expected(knn(host_, problem_.queries, problem_.base, 3));
   const auto search = [&] {
     const auto index = shard_exact(devices, problem_.base);
-    EXPECT_TRUE(support::same(expected, index.knn(host_, problem_.queries, 3)));
+    EXPECT_TRUE(support::same(expected, index.search(host_, problem_.queries, 3)));
   };
   const std::uint64_t before = cuda_emulation::allocations();
   search();
@@ -65,7 +65,7 @@ TEST_F(CudaShardedFailures, TheDeviceIsTheOneThatFailed) {
   };
   for (const int ordinal : {0, 1, 2}) {
     const std::string message =
-        gpu::error_of([&] { failing(ordinal).knn(host_, problem_.queries, 3); }).what();
+        gpu::error_of([&] { failing(ordinal).search(host_, problem_.queries, 3); }).what();
     const std::string expected =
         "(on cuda:" + std::to_string(ordinal) + ", number " + std::to_string(ordinal + 1) + " of 3)";
     EXPECT_TRUE(message.ends_with(expected)) << message;
@@ -76,7 +76,7 @@ TEST_F(CudaShardedFailures, AFailingCallNamesItsDevice) {
   const std::vector<Context> devices = contexts();
   const auto index = shard_exact(devices, problem_.base);
   cuda_emulation::fail_call("cublasGemm", cudaErrorLaunchFailure);
-  const Error error = gpu::error_of([&] { index.knn(host_, problem_.queries, 3); });
+  const Error error = gpu::error_of([&] { index.search(host_, problem_.queries, 3); });
   EXPECT_EQ(error.code(), ErrorCode::device);
   EXPECT_NE(std::string(error.what()).find("(on cuda:"), std::string::npos) << error.what();
 }

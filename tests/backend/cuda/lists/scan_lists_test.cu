@@ -40,11 +40,11 @@ TEST_P(CudaScanLists, AddsUpTables) {
     for (const std::uint32_t parts : {1U, 5U, bits == 8 ? 35U : 260U}) {
       const Random random(parts, bits);
       const std::size_t entries = std::size_t{parts} << bits;
-      std::vector<float> tables(queries * entries), offsets(pairs.size()), half_squares(rows_of_tile);
+      std::vector<float> tables(queries * entries), offsets(pairs.size()), half_norms(rows_of_tile);
       for (std::size_t i = 0; i < tables.size(); ++i) tables[i] = static_cast<float>(random.normal(i));
       for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = static_cast<float>(i);
-      for (std::size_t i = 0; i < half_squares.size(); ++i)
-        half_squares[i] = static_cast<float>(random.uniform(i));
+      for (std::size_t i = 0; i < half_norms.size(); ++i)
+        half_norms[i] = static_cast<float>(random.uniform(i));
       const std::uint32_t per_word = 32 / bits;
       const std::uint32_t words = (parts + per_word - 1) / per_word;
       std::vector<std::uint32_t> codes(std::size_t{rows_of_tile} * words);
@@ -66,12 +66,12 @@ TEST_P(CudaScanLists, AddsUpTables) {
             sum += tables[pairs[i].query * entries + (std::size_t{part} << bits) +
                           code(pairs[i].first_row + row, part)];
           expected[pairs[i].query * columns + pairs[i].column + row] =
-              half_squares[pairs[i].first_row + row] + (offsets[i] + sum);
+              half_norms[pairs[i].first_row + row] + (offsets[i] + sum);
         }
 
       DeviceArray<ScanPair> device_pairs(pairs);
       DeviceArray<std::uint32_t> device_codes(codes);
-      DeviceArray<float> device_squares(half_squares), device_tables(tables), device_offsets(offsets);
+      DeviceArray<float> device_squares(half_norms), device_tables(tables), device_offsets(offsets);
       DeviceArray<float> scores(std::vector<float>(queries * columns, untouched));
       gpu::launch_scan_codes(nullptr,
                              {.pairs = device_pairs.data(),
@@ -80,7 +80,7 @@ TEST_P(CudaScanLists, AddsUpTables) {
                               .scores = scores.data(),
                               .columns = columns},
                              {.codes = device_codes.data(),
-                              .half_squares = device_squares.data(),
+                              .half_norms = device_squares.data(),
                               .tables = device_tables.data(),
                               .offsets = device_offsets.data(),
                               .parts = parts,

@@ -6,8 +6,8 @@
 namespace nearwise::gpu {
 namespace {
 
-constexpr unsigned threads = additive_words;  // of a block: one for each codeword
-constexpr std::uint32_t rows_at_once = 16;    // that share the loads of a codeword
+constexpr unsigned threads = additive_codebook_size;  // of a block: one for each codeword
+constexpr std::uint32_t rows_at_once = 16;            // that share the loads of a codeword
 constexpr std::uint32_t elements_at_once = 32;
 // Rows of elements begin at multiples of 16 bytes, and few of them in the same banks.
 constexpr std::uint32_t tile_stride = rows_at_once + 4;
@@ -59,7 +59,7 @@ __device__ __forceinline__ void scaled_products(const ScaledProducts& of) {
     }
     __syncthreads();  // all are there
     for (std::uint32_t element = 0; element < elements; ++element) {
-      const float of_word = __ldg(of.columns + std::size_t{first + element} * additive_words + word);
+      const float of_word = __ldg(of.columns + std::size_t{first + element} * additive_codebook_size + word);
 #pragma unroll
       for (std::uint32_t row = 0; row < rows_at_once; ++row)
         sums[row] += tile[element * tile_stride + row] * of_word;
@@ -72,48 +72,49 @@ __device__ __forceinline__ void scaled_products(const ScaledProducts& of) {
           rounded((of.start + of.factor * sums[row]) * of.scale);
 }
 
-__global__ void __launch_bounds__(threads) pair_entries(DeviceAdditiveWords words, std::int16_t* out) {
+__global__ void __launch_bounds__(threads) pair_entries(DeviceAdditiveCodewords words, std::int16_t* out) {
   const std::uint32_t slot = blockIdx.y;
   const std::uint32_t book = slot / (words.books - 1);
   const std::uint32_t rest = slot % (words.books - 1);
   const std::uint32_t other = rest < book ? rest : rest + 1;
-  scaled_products({.rows = words.words + std::size_t{other} * additive_words * words.width,
-                   .count = additive_words,
+  scaled_products({.rows = words.words + std::size_t{other} * additive_codebook_size * words.width,
+                   .count = additive_codebook_size,
                    .stride = words.width,
                    .dim = words.dim,
-                   .columns = words.columns + std::size_t{book} * words.dim * additive_words,
+                   .columns = words.columns + std::size_t{book} * words.dim * additive_codebook_size,
                    .factor = 2,
                    .scale = words.scales[book],
-                   .out = out + std::size_t{slot} * additive_words * additive_words,
-                   .out_stride = additive_words});
+                   .out = out + std::size_t{slot} * additive_codebook_size * additive_codebook_size,
+                   .out_stride = additive_codebook_size});
 }
 
-__global__ void __launch_bounds__(threads) own_entries(DeviceAdditiveWords words, OwnEntriesTask task) {
+__global__ void __launch_bounds__(threads) own_entries(DeviceAdditiveCodewords words, OwnEntriesTask task) {
   const std::uint32_t book = blockIdx.y;
   scaled_products({.rows = task.values,
                    .shrinks = task.shrinks,
                    .count = task.count,
                    .stride = words.width,
                    .dim = words.dim,
-                   .columns = words.columns + std::size_t{book} * words.dim * additive_words,
-                   .start = words.norms[book * additive_words + threadIdx.x],
+                   .columns = words.columns + std::size_t{book} * words.dim * additive_codebook_size,
+                   .start = words.norms[book * additive_codebook_size + threadIdx.x],
                    .factor = -2,
                    .scale = words.scales[book],
-                   .out = task.out + book * additive_words,
-                   .out_stride = words.books * additive_words});
+                   .out = task.out + book * additive_codebook_size,
+                   .out_stride = words.books * additive_codebook_size});
 }
 
 unsigned blocks_for(std::uint32_t rows) { return (rows + rows_at_once - 1) / rows_at_once; }
 
 }  // namespace
 
-void launch_pair_entries(cudaStream_t stream, const DeviceAdditiveWords& words, std::int16_t* out) {
+void launch_pair_entries(cudaStream_t stream, const DeviceAdditiveCodewords& words, std::int16_t* out) {
   if (words.books == 1) return;
-  launch(pair_entries, dim3(blocks_for(additive_words), words.books * (words.books - 1)), dim3(threads), 0,
-         stream, words, out);
+  launch(pair_entries, dim3(blocks_for(additive_codebook_size), words.books * (words.books - 1)),
+         dim3(threads), 0, stream, words, out);
 }
 
-void launch_own_entries(cudaStream_t stream, const DeviceAdditiveWords& words, const OwnEntriesTask& task) {
+void launch_own_entries(cudaStream_t stream, const DeviceAdditiveCodewords& words,
+                        const OwnEntriesTask& task) {
   if (task.count == 0) return;
   launch(own_entries, dim3(blocks_for(task.count), words.books), dim3(threads), 0, stream, words, task);
 }

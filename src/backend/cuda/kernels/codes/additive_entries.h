@@ -9,7 +9,7 @@
 namespace nearwise::gpu {
 
 // The codewords of codes/additive_codewords.h. All pointers are to device memory.
-struct DeviceAdditiveWords {
+struct DeviceAdditiveCodewords {
   std::uint32_t dim = 0;
   std::uint32_t width = 0;
   std::uint32_t books = 0;
@@ -20,7 +20,7 @@ struct DeviceAdditiveWords {
 };
 
 // out [books, books - 1, 256, 256]: for a codebook and each of the others, [words of the other, words of the codebook].
-void launch_pair_entries(cudaStream_t stream, const DeviceAdditiveWords& words, std::int16_t* out);
+void launch_pair_entries(cudaStream_t stream, const DeviceAdditiveCodewords& words, std::int16_t* out);
 
 struct OwnEntriesTask {
   const float* values = nullptr;    // [count, width]
@@ -28,6 +28,7 @@ struct OwnEntriesTask {
   std::uint32_t count = 0;
   std::int16_t* out = nullptr;  // [count, books, 256]
 };
-void launch_own_entries(cudaStream_t stream, const DeviceAdditiveWords& words, const OwnEntriesTask& task);
+void launch_own_entries(cudaStream_t stream, const DeviceAdditiveCodewords& words,
+                        const OwnEntriesTask& task);
 
 }  // namespace nearwise::gpu

@@ -38,7 +38,7 @@ __device__ __forceinline__ double moved_square(float element, const float* centr
 }
 
 // A thread per row: elements of a centroid are the same for a warp, codewords are anywhere.
-__global__ void half_squares(CodeRowsTask task, const float* centre, float* out) {
+__global__ void half_norms(CodeRowsTask task, const float* centre, float* out) {
   const std::uint32_t row = blockIdx.x * threads + threadIdx.x;
   if (row >= task.rows) return;
   const float* const centroid =
@@ -79,7 +79,7 @@ __device__ __forceinline__ float element_of_sum(const CodeRowsTask& task, std::u
 }
 
 // A warp per row: codewords are as long as rows, and lanes read them one element after another.
-__global__ void additive_half_squares(CodeRowsTask task, const float* centre, float* out) {
+__global__ void additive_half_norms(CodeRowsTask task, const float* centre, float* out) {
   const std::uint32_t lane = threadIdx.x % warp_lanes;
   const std::uint32_t row = (blockIdx.x * threads + threadIdx.x) / warp_lanes;
   if (row >= task.rows) return;
@@ -109,13 +109,13 @@ void launch_interleave_codes(cudaStream_t stream, const CodeRowsTask& task, std:
          out);
 }
 
-void launch_half_squares(cudaStream_t stream, const CodeRowsTask& task, const float* centre, float* out) {
+void launch_half_norms(cudaStream_t stream, const CodeRowsTask& task, const float* centre, float* out) {
   if (task.rows == 0) return;
   if (task.books.begins == nullptr)
-    launch(additive_half_squares, blocks_for(std::size_t{task.rows} * warp_lanes), dim3(threads), 0, stream,
+    launch(additive_half_norms, blocks_for(std::size_t{task.rows} * warp_lanes), dim3(threads), 0, stream,
            task, centre, out);
   else
-    launch(half_squares, blocks_for(task.rows), dim3(threads), 0, stream, task, centre, out);
+    launch(half_norms, blocks_for(task.rows), dim3(threads), 0, stream, task, centre, out);
 }
 
 void launch_decode_rows(cudaStream_t stream, const CodeRowsTask& task, float* out) {

@@ -32,7 +32,7 @@ void launch_interleave_codes(cudaStream_t stream, const CodeRowsTask& task, std:
                              std::uint32_t* out);
 
 // Half the squared length of what a code stands for, less the centre [dim]; null: none. In f64, rounded once.
-void launch_half_squares(cudaStream_t stream, const CodeRowsTask& task, const float* centre, float* out);
+void launch_half_norms(cudaStream_t stream, const CodeRowsTask& task, const float* centre, float* out);
 
 // out [rows, dim]: what codes stand for.
 void launch_decode_rows(cudaStream_t stream, const CodeRowsTask& task, float* out);

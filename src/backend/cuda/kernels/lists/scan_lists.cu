@@ -90,7 +90,7 @@ __device__ __forceinline__ void scan_pair(const ScanTask& task, const CodeScan& 
       const std::uint32_t row = first + i * threads + threadIdx.x;
       if (row >= end) continue;
       const float score = offset + sums[i];
-      scores[row] = of.half_squares != nullptr ? of.half_squares[pair.first_row + row] + score : score;
+      scores[row] = of.half_norms != nullptr ? of.half_norms[pair.first_row + row] + score : score;
     }
   }
 }

@@ -36,10 +36,10 @@ struct PairOffsetsTask {
 };
 void launch_pair_offsets(cudaStream_t stream, const ScanTask& task, const PairOffsetsTask& of);
 
-// Of product codes: half_squares + (offset + the sum of table entries).
+// Of product codes: half_norms + (offset + the sum of table entries).
 struct CodeScan {
   const std::uint32_t* codes = nullptr;  // interleaved
-  const float* half_squares = nullptr;   // [rows of the tile]; null: none
+  const float* half_norms = nullptr;     // [rows of the tile]; null: none
   const float* tables = nullptr;         // [queries, parts * 2^bits]
   const float* offsets = nullptr;        // [pairs]
   std::uint32_t parts = 0;

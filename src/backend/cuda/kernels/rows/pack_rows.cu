@@ -99,7 +99,7 @@ __global__ void pack_rows(PackTask task) {
     float value = 0;
     const std::uint32_t column = i - task.dim;
     if (column < BiasColumns && task.bias == Bias::minus_one) value = -1;
-    if (column < BiasColumns && task.bias == Bias::half_square) value = part_of<Encoded>(squares / 2, column);
+    if (column < BiasColumns && task.bias == Bias::half_norm) value = part_of<Encoded>(squares / 2, column);
     out[i] = Encoded::store(value);
   }
 

@@ -23,8 +23,8 @@ struct PackedSummary {
 // What stands behind the elements of a packed row, so that the product of two rows includes the bias of a score.
 enum class Bias : std::uint8_t {
   none,
-  minus_one,    // queries: in each of bias_columns()
-  half_square,  // base rows: half the squared length, in as many parts that add up to it
+  minus_one,  // queries: in each of bias_columns()
+  half_norm,  // base rows: half the squared length, in as many parts that add up to it
 };
 
 // All pointers are to device memory.

@@ -21,10 +21,10 @@
 
 namespace nearwise {
 
-void index::check_options(const MeasureOptions& options) {
+void index::check_options(const CalibrationOptions& options) {
   require(options.recall > 0 && options.recall <= 1,
-          "measure_probes: a recall above 0 and of at most 1 expected, given {}", options.recall);
-  require(options.queries >= 1, "measure_probes: at least 1 query expected, given 0");
+          "calibrate: a recall above 0 and of at most 1 expected, given {}", options.recall);
+  require(options.queries >= 1, "calibrate: at least 1 query expected, given 0");
 }
 
 namespace {
@@ -202,8 +202,8 @@ Setting smallest_probes(const Trial& trial, std::size_t lists, std::size_t candi
 }
 
 // More candidates need fewer probes: the cheapest pair that reaches the target, or else what finds most.
-Setting cheapest(const Trial& trial, const Ivf& index, double target, bool second_look) {
-  if (!second_look) return smallest_probes(trial, index.lists(), 0, target, Margin::kept);
+Setting cheapest(const Trial& trial, const Ivf& index, double target, bool rerank) {
+  if (!rerank) return smallest_probes(trial, index.lists(), 0, target, Margin::kept);
   const double list_rows = static_cast<double>(index.size()) / static_cast<double>(index.lists());
   const auto cost = [&](const Setting& setting) {
     return static_cast<double>(setting.probes) * list_rows +
@@ -229,20 +229,20 @@ Setting cheapest(const Trial& trial, const Ivf& index, double target, bool secon
 
 }  // namespace
 
-MeasuredRecall Ivf::measure_probes(const Context& context, RowsView rows, const MeasureOptions& options) {
+Calibration Ivf::calibrate(const Context& context, RowsView rows, const CalibrationOptions& options) {
   State& state = *state_;
-  check_rows("measure_probes", context, rows, state.centroids);
-  require(rows.place().kind == DeviceKind::cpu, "measure_probes: rows must be on the host, given rows on {}",
+  check_rows("calibrate", context, rows, state.centroids);
+  require(rows.place().kind == DeviceKind::cpu, "calibrate: rows must be on the host, given rows on {}",
           name(rows.place()));
   index::check_options(options);
   require(static_cast<std::uint64_t>(state.next_id) <= rows.rows(),
-          "measure_probes: a row for every id expected, given {} rows for ids to {}", rows.rows(),
+          "calibrate: a row for every id expected, given {} rows for ids to {}", rows.rows(),
           state.next_id - 1);
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
   std::size_t count = 0;
   const Buffer<Id> ids = ids_of(*context.state().budget, state.rows, count);
-  require(count >= 2, "measure_probes: an index of at least 2 rows expected, given {}", count);
+  require(count >= 2, "calibrate: an index of at least 2 rows expected, given {}", count);
 
   const std::size_t sample = std::min(options.queries, count);
   Buffer<Id> drawn(*context.state().budget, sample);
@@ -250,15 +250,15 @@ MeasuredRecall Ivf::measure_probes(const Context& context, RowsView rows, const 
   for (std::size_t i = 0; i < sample; ++i) drawn[i] = ids[cluster::draw_from_part(random, count, sample, i)];
   const GatheredRows queries(context, rows, drawn.span());
 
-  const std::size_t k = std::min(index::measured_neighbors, count - 1);
-  ProgressMeter progress(context.state().options.progress, context.state().clock, "measure_probes", count);
+  const std::size_t k = std::min(index::calibration_neighbors, count - 1);
+  ProgressMeter progress(context.state().options.progress, context.state().clock, "calibrate", count);
   const Context quiet = context.without_progress();
   const Neighbors exact =
       exact_neighbors(quiet, queries.view(), rows, {ids.data(), count}, k + 1, state.metric, progress);
   const Trial trial(quiet, *this, rows, count, queries.view(), drawn.span(), k, exact);
   // Rows that are kept as they are need no second look.
-  const bool second_look = options.second_look && state.has_codes();
-  Setting found = cheapest(trial, *this, options.recall, second_look);
+  const bool rerank = options.rerank && state.has_codes();
+  Setting found = cheapest(trial, *this, options.recall, rerank);
   // What cannot be reached by all lists is not worth all lists: without a margin, or else the same share of what they reach.
   if (!reaches(found.recall, options.recall, Margin::kept))
     found = smallest_probes(
@@ -266,17 +266,17 @@ MeasuredRecall Ivf::measure_probes(const Context& context, RowsView rows, const 
         found.recall.value >= options.recall ? options.recall : options.recall * found.recall.value,
         Margin::none);
 
-  const MeasuredRecall measured = {
+  const Calibration measured = {
       .probes = found.probes,
       .candidates = found.candidates,
       .recall = found.recall.value,
-      .recall_of_codes = second_look ? trial.recall(found.probes, 0).value : found.recall.value,
+      .recall_of_codes = rerank ? trial.recall(found.probes, 0).value : found.recall.value,
       .target = options.recall,
       .queries = sample,
       .neighbors = k,
       .rows = size()};
   state.probes = measured.probes;
-  if (second_look) state.candidates = measured.candidates;
+  if (rerank) state.candidates = measured.candidates;
   state.measured = measured;
   progress.finish();
   return measured;

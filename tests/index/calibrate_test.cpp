@@ -38,7 +38,7 @@ const Problem& problem() {
 }
 
 // Every row is searched for: nothing is left to the drawing of a sample.
-constexpr MeasureOptions every_row = {.queries = base_rows};
+constexpr CalibrationOptions every_row = {.queries = base_rows};
 
 // 10-recall@10 of all rows of `ids` as queries, none being its own neighbour.
 double recall_by_oracle(const Ivf& index, RowsView base, std::size_t probes, std::size_t candidates) {
@@ -67,8 +67,8 @@ INSTANTIATE_TEST_SUITE_P(Metric, IvfMeasure, testing::ValuesIn(support::every_me
 TEST_P(IvfMeasure, FlatFindsTheFewestProbes) {
   IvfFlat index = IvfFlat::train(one_thread(), problem().base, {.metric = GetParam(), .lists = 20});
   index.add(one_thread(), problem().base);
-  EXPECT_FALSE(index.measured());
-  const MeasuredRecall measured = index.measure_probes(one_thread(), problem().base, every_row);
+  EXPECT_FALSE(index.calibration());
+  const Calibration measured = index.calibrate(one_thread(), problem().base, every_row);
   EXPECT_TRUE(measured.reached());
   EXPECT_EQ(measured.probes, index.probes());
   EXPECT_EQ(measured.candidates, 0U);
@@ -86,7 +86,7 @@ TEST_P(IvfMeasure, ProductCodesWithASecondLook) {
   IvfPq index = IvfPq::train(one_thread(), problem().base,
                              {.metric = GetParam(), .lists = 10, .code_bytes = 3, .bits = 4});
   index.add(one_thread(), problem().base);
-  const MeasuredRecall measured = index.measure_probes(one_thread(), problem().base, every_row);
+  const Calibration measured = index.calibrate(one_thread(), problem().base, every_row);
   EXPECT_TRUE(measured.reached());
   EXPECT_GE(measured.candidates, 25U);
   EXPECT_EQ(index.candidates(), measured.candidates);
@@ -108,9 +108,9 @@ TEST_P(IvfMeasure, ProductCodesWithASecondLook) {
 TEST(IvfMeasureLimits, WhatCannotBeReachedIsSaid) {
   IvfPq index = IvfPq::train(one_thread(), problem().base, {.lists = 10, .code_bytes = 2, .bits = 4});
   index.add(one_thread(), problem().base);
-  MeasureOptions options = every_row;
-  options.second_look = false;
-  const MeasuredRecall measured = index.measure_probes(one_thread(), problem().base, options);
+  CalibrationOptions options = every_row;
+  options.rerank = false;
+  const Calibration measured = index.calibrate(one_thread(), problem().base, options);
   EXPECT_FALSE(measured.reached());
   EXPECT_EQ(measured.candidates, 0U);
   const double most = recall_by_oracle(index, problem().base, 10, 0);
@@ -128,10 +128,10 @@ TEST(IvfMeasureLimits, NeverOneProbeUnlessThereIsOneList) {
   IvfFlat two = IvfFlat::train(one_thread(), apart.base, {.lists = 5});
   EXPECT_GE(two.probes(), 2U);
   two.add(one_thread(), apart.base);
-  EXPECT_GE(two.measure_probes(one_thread(), apart.base, {.recall = 0.01}).probes, 2U);
+  EXPECT_GE(two.calibrate(one_thread(), apart.base, {.recall = 0.01}).probes, 2U);
   IvfFlat one = IvfFlat::train(one_thread(), apart.base, {.lists = 1});
   one.add(one_thread(), apart.base);
-  const MeasuredRecall measured = one.measure_probes(one_thread(), apart.base);
+  const Calibration measured = one.calibrate(one_thread(), apart.base);
   EXPECT_EQ(measured.probes, 1U);
   EXPECT_EQ(measured.recall, 1);
 }
@@ -144,7 +144,7 @@ TEST(IvfMeasureLimits, TheTargetHoldsForRowsThatWereNotDrawn) {
   std::size_t held = 0;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     const Context context = Context::cpu({.threads = 1, .seed = seed});
-    const MeasuredRecall measured = index.measure_probes(context, problem().base, {.queries = 40});
+    const Calibration measured = index.calibrate(context, problem().base, {.queries = 40});
     EXPECT_TRUE(measured.reached());
     held += recall_by_oracle(index, problem().base, measured.probes, 0) >= 0.9 ? 1U : 0U;
   }
@@ -155,8 +155,7 @@ TEST(IvfMeasureLimits, TheTargetHoldsForRowsThatWereNotDrawn) {
 TEST(IvfMeasureLimits, AllOfIt) {
   IvfFlat index = IvfFlat::train(one_thread(), problem().base, {.lists = 8});
   index.add(one_thread(), problem().base);
-  const MeasuredRecall measured =
-      index.measure_probes(one_thread(), problem().base, {.recall = 1, .queries = 100});
+  const Calibration measured = index.calibrate(one_thread(), problem().base, {.recall = 1, .queries = 100});
   EXPECT_EQ(measured.recall, 1);
   EXPECT_TRUE(measured.reached());
 }
@@ -165,10 +164,10 @@ TEST(IvfMeasureThreads, TheSampleAndTheAnswerAreTheSeeds) {
   IvfPq index = IvfPq::train(one_thread(), problem().base, {.lists = 15, .code_bytes = 4});
   index.add(one_thread(), problem().base);
   const auto measured = [&](int threads, std::uint64_t seed, std::uint64_t limit) {
-    return index.measure_probes(Context::cpu({.threads = threads, .memory_limit = limit, .seed = seed}),
-                                problem().base, {.recall = 0.8, .queries = 60});
+    return index.calibrate(Context::cpu({.threads = threads, .memory_limit = limit, .seed = seed}),
+                           problem().base, {.recall = 0.8, .queries = 60});
   };
-  const MeasuredRecall one = measured(1, 7, 0);
+  const Calibration one = measured(1, 7, 0);
   EXPECT_EQ(one.queries, 60U);
   EXPECT_EQ(one, measured(3, 7, 4 << 20));
   EXPECT_NE(one, measured(1, 8, 0));
@@ -183,9 +182,9 @@ TEST(IvfMeasureLimits, RowsThatAreNotInTheIndexAreNotMissed) {
   for (Id id = 0; id < static_cast<Id>(base_rows); ++id)
     if (id % 4 != 1) gone.push_back(id);
   index.remove(one_thread(), gone);
-  MeasureOptions all = every_row;
+  CalibrationOptions all = every_row;
   all.recall = 1;
-  const MeasuredRecall measured = index.measure_probes(one_thread(), problem().base, all);
+  const Calibration measured = index.calibrate(one_thread(), problem().base, all);
   EXPECT_EQ(measured.recall, 1);
   EXPECT_EQ(measured.queries, 150U);
   EXPECT_EQ(measured.rows, 150U);
@@ -193,12 +192,12 @@ TEST(IvfMeasureLimits, RowsThatAreNotInTheIndexAreNotMissed) {
 
 TEST(IvfMeasureLimits, FewRows) {
   IvfFlat index = IvfFlat::train(one_thread(), problem().base, {.lists = 4});
-  const auto measure = [&] { return index.measure_probes(one_thread(), problem().base); };
+  const auto measure = [&] { return index.calibrate(one_thread(), problem().base); };
   EXPECT_EQ(error_of(measure).code(), ErrorCode::invalid_argument);
   index.add(one_thread(), RowsView(problem().base).slice(0, 1));
   EXPECT_EQ(error_of(measure).code(), ErrorCode::invalid_argument);
   index.add(one_thread(), RowsView(problem().base).slice(1, 3));
-  const MeasuredRecall measured = measure();
+  const Calibration measured = measure();
   EXPECT_EQ(measured.queries, 4U);
   EXPECT_EQ(measured.neighbors, 3U);
   EXPECT_TRUE(measured.reached());
@@ -208,11 +207,12 @@ TEST(IvfMeasureLimits, WrongArgumentsAreNamed) {
   IvfFlat index = IvfFlat::train(one_thread(), problem().base, {.lists = 4});
   index.add(one_thread(), problem().base);
   const RowsView base = problem().base;
-  const auto refuses = [&](const RowsView& rows, const MeasureOptions& options, const std::string& words) {
-    const Error error = error_of([&] { index.measure_probes(one_thread(), rows, options); });
+  const auto refuses = [&](const RowsView& rows, const CalibrationOptions& options,
+                           const std::string& codewords) {
+    const Error error = error_of([&] { index.calibrate(one_thread(), rows, options); });
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-    EXPECT_FALSE(index.measured());
+    EXPECT_NE(std::string(error.what()).find(codewords), std::string::npos) << error.what();
+    EXPECT_FALSE(index.calibration());
   };
   refuses(base.slice(0, 599), {}, "a row for every id expected, given 599 rows for ids to 599");
   refuses(base, {.recall = 0}, "a recall above 0");
@@ -227,24 +227,24 @@ TEST(IvfMeasureLimits, OneStepBuildsMeasure) {
   const IvfPq index =
       IvfPq::build(one_thread(), problem().base, {.lists = 12, .code_bytes = 4}, {.queries = 50});
   EXPECT_EQ(index.size(), base_rows);
-  ASSERT_TRUE(index.measured());
-  EXPECT_EQ(index.measured()->queries, 50U);
-  EXPECT_EQ(index.measured()->probes, index.probes());
+  ASSERT_TRUE(index.calibration());
+  EXPECT_EQ(index.calibration()->queries, 50U);
+  EXPECT_EQ(index.calibration()->probes, index.probes());
   IvfPq steps = IvfPq::train(one_thread(), problem().base, {.lists = 12, .code_bytes = 4});
   steps.add(one_thread(), problem().base);
-  EXPECT_EQ(steps.measure_probes(one_thread(), problem().base, {.queries = 50}), *index.measured());
+  EXPECT_EQ(steps.calibrate(one_thread(), problem().base, {.queries = 50}), *index.calibration());
   // One row has no neighbour to find, and is an index all the same.
   const IvfFlat lonely = IvfFlat::build(one_thread(), RowsView(problem().base).slice(0, 1));
   EXPECT_EQ(lonely.size(), 1U);
-  EXPECT_FALSE(lonely.measured());
+  EXPECT_FALSE(lonely.calibration());
 }
 
 TEST(IvfMeasureLimits, WhoSetsProbesHasNotMeasuredThem) {
   IvfFlat index = IvfFlat::build(one_thread(), problem().base, {.lists = 12});
-  ASSERT_TRUE(index.measured());
-  EXPECT_EQ(index.empty_copy().measured(), index.measured());
+  ASSERT_TRUE(index.calibration());
+  EXPECT_EQ(index.empty_copy().calibration(), index.calibration());
   index.set_probes(3);
-  EXPECT_FALSE(index.measured());
+  EXPECT_FALSE(index.calibration());
 }
 
 TEST(IvfMeasureFile, ComesBack) {
@@ -252,7 +252,7 @@ TEST(IvfMeasureFile, ComesBack) {
   const IvfPq index = IvfPq::build(one_thread(), problem().base, {.lists = 12, .code_bytes = 2, .bits = 4});
   save(index, folder / "index.nw");
   const Ivf loaded = load_ivf(one_thread(), folder / "index.nw");
-  EXPECT_EQ(loaded.measured(), index.measured());
+  EXPECT_EQ(loaded.calibration(), index.calibration());
   EXPECT_EQ(loaded.candidates(), index.candidates());
   const ContainerInfo info = inspect(folder / "index.nw");
   EXPECT_EQ(info.metadata.at("measured.queries"), "500");
@@ -276,7 +276,7 @@ TEST(IvfMeasureFile, WhatIsMissingAndWhatIsWrong) {
     testing_io::write_all(folder / "changed.nw", changed);
   };
   with("\"measured\"", "\"measures\"");
-  EXPECT_FALSE(load_ivf(one_thread(), folder / "changed.nw").measured());
+  EXPECT_FALSE(load_ivf(one_thread(), folder / "changed.nw").calibration());
   with("\"candidates\":100", "\"candidatez\":100");
   EXPECT_EQ(load_ivf(one_thread(), folder / "changed.nw").candidates(), 100U);
   for (const auto& [from, to] :
