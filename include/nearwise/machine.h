@@ -17,7 +17,10 @@ std::vector<std::string> instruction_sets();
 struct DeviceInfo {
   std::string name;  // "cpu", "cuda:0"
   std::string model;
-  std::vector<std::string> operations;  // what the backend implements
+  // The internal operations that its backend implements, and those that it lacks: "start_range" is missing where
+  // range_search is not supported.
+  std::vector<std::string> operations;
+  std::vector<std::string> missing_operations;
 };
 std::vector<DeviceInfo> devices();
 

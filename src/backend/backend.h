@@ -44,8 +44,12 @@ const Backend* cuda_backend();  // nullptr in a build without it
 // The backends of this build, the CPU first.
 std::vector<const Backend*> backends();
 
-// Names of the operations in the table, in declaration order: the implemented ones.
-std::vector<std::string> supported_operations(const Ops& ops);
+// One entry of operations.def, and whether a backend implements it.
+struct Operation {
+  std::string name;
+  bool implemented = false;
+};
+std::vector<Operation> operations(const Ops& ops);
 
 // The instruction sets of the CPU backend, best first.
 std::vector<std::string> cpu_instruction_sets();

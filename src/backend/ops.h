@@ -334,57 +334,11 @@ struct SelectKArgs {
   ProgressMeter* progress = nullptr;  // counts values
 };
 
+// A backend's operations: null where it has none.
 struct Ops {
-  KnnCosts (*knn_costs)(const Stream&, const KnnCostsArgs&) = nullptr;
-  // Whether f32 rows hold whole numbers from 0 to 255 only, and comparing them as such is of use.
-  bool (*holds_bytes)(Stream&, const RowsView&) = nullptr;
-  // Copies rows of the device to the host, one after another. Backends whose rows are on the host have none.
-  void (*fetch_rows)(Stream&, const RowsView&, std::byte* out) = nullptr;
-  std::unique_ptr<PreparedRows> (*prepare_rows)(Stream&, const PrepareArgs&) = nullptr;
-  std::unique_ptr<Collector> (*start_top_k)(Stream&, const TopKArgs&) = nullptr;
-  std::unique_ptr<Collector> (*start_range)(Stream&, const RangeArgs&) = nullptr;
-  void (*knn_block)(Stream&, const KnnBlockArgs&) = nullptr;
-  void (*finish_top_k)(Stream&, const FinishTopKArgs&) = nullptr;
-  void (*finish_range)(Stream&, const FinishRangeArgs&) = nullptr;
-  // Null: the blocked way takes few queries too.
-  void (*knn_direct)(Stream&, const KnnDirectArgs&) = nullptr;
-  SelfJoinCosts (*self_join_costs)(const Stream&, const KnnCostsArgs&) = nullptr;
-  // False, and nothing written: the numbers are too large for its products.
-  bool (*self_join)(Stream&, const SelfJoinArgs&) = nullptr;
-  // Queries and base are prepared as for a search.
-  AssignCosts (*assign_costs)(const Stream&, const KnnCostsArgs&) = nullptr;
-  void (*assign)(Stream&, const AssignArgs&) = nullptr;
-  // Bytes that centroid_means must find on the budget. It may take more where they are there.
-  std::uint64_t (*centroid_means_bytes)(const Stream&, std::size_t rows, std::size_t dim) = nullptr;
-  void (*centroid_means)(Stream&, const CentroidMeansArgs&) = nullptr;
-  ListSearchCosts (*list_search_costs)(const Stream&, const ListSearchShape&) = nullptr;
-  void (*list_search)(Stream&, const ListSearchArgs&) = nullptr;
-  // Neighbour lists of a graph, improved group by group.
-  JoinCosts (*join_costs)(const Stream&, const KnnCostsArgs&) = nullptr;  // k: entries of a list
-  std::unique_ptr<JoinState> (*start_join)(Stream&, const StartJoinArgs&) = nullptr;
-  void (*join_groups)(Stream&, const JoinGroupsArgs&) = nullptr;
-  // Null: neighbourhoods are drawn on the host, and are groups like others. Bytes on the budget, beside the state's.
-  std::uint64_t (*join_neighborhoods_bytes)(const Stream&, std::size_t rows, std::size_t degree,
-                                            std::size_t sample) = nullptr;
-  void (*join_neighborhoods)(Stream&, const JoinNeighborhoodsArgs&) = nullptr;
-  // Product quantization; bytes on the budget, at the most.
-  std::uint64_t (*part_codes_bytes)(const Stream&, const Codebooks&) = nullptr;
-  void (*part_codes)(Stream&, const PartCodesArgs&) = nullptr;
-  std::uint64_t (*part_tables_bytes)(const Stream&, const Codebooks&) = nullptr;
-  void (*part_tables)(Stream&, const PartTablesArgs&) = nullptr;
-  std::uint64_t (*rotate_bytes)(const Stream&, std::size_t dim, std::size_t rotated_dim) = nullptr;
-  void (*rotate)(Stream&, const RotateArgs&) = nullptr;
-  void (*cross_products)(Stream&, const CrossProductsArgs&) = nullptr;
-  // Additive quantization: the least working memory that will do; it takes more where it is there.
-  std::uint64_t (*additive_codes_bytes)(const Stream&, const AdditiveCodebooks&) = nullptr;
-  void (*additive_codes)(Stream&, const AdditiveCodesArgs&) = nullptr;
-  void (*code_sums)(Stream&, const CodeSumsArgs&) = nullptr;
-  // The least working memory that will do; select_k takes more where it is there.
-  std::uint64_t (*select_k_bytes)(const Stream&, const SelectKShape&) = nullptr;
-  void (*select_k)(Stream&, const SelectKArgs&) = nullptr;
-  // The stream as other libraries name it, and a wait for all that is queued on one so named.
-  std::uintptr_t (*stream_handle)(Stream&) = nullptr;
-  void (*wait_for_stream)(Stream&, std::uintptr_t handle) = nullptr;
+#define OPERATION(result, name, parameters) result(*name) parameters = nullptr;
+#include "backend/operations.def"
+#undef OPERATION
 };
 
 }  // namespace nearwise
