@@ -1,4 +1,4 @@
-// Context: where work runs and under which limits.
+// Context: the device work runs on, its threads, memory limit and seed.
 //
 // A Context is a cheap shared handle (device, threads, memory budget, seed, progress, cancellation).
 // Threads may share one; copies refer to the same state.
@@ -16,11 +16,11 @@
 namespace nearwise {
 
 struct ContextOptions {
-  int threads = 0;                 // 0: as many as the machine offers to this process
+  int threads = 0;                 // 0: all CPUs available to this process
   std::uint64_t memory_limit = 0;  // bytes of working memory and results together; 0: no limit
   std::uint64_t seed = 0;
-  // Caps the instruction set (a name of instruction_sets()); empty: the best there is. On a CUDA device what exact search
-  // multiplies: "f32" (also if empty), or "tf32" and "bf16" by tensor cores. Answers are the same with all of them.
+  // Caps the instruction set (a name of instruction_sets()); empty: the best available. On a CUDA device the precision of
+  // screening products: "f32" (default), or "tf32" and "bf16" on tensor cores. Results do not depend on it.
   std::string isa = {};
   ProgressCallback progress = {};
   std::function<double()> clock = {};  // seconds, monotonic; empty: the machine's. Tests set it.
@@ -44,8 +44,8 @@ class Context {
 
   // The same device, threads and budget, with progress and cancellation of its own.
   Context with_progress(ProgressCallback progress) const;
-  // The same but for progress, of which it reports none: cancelling one of the two cancels both. For the steps of an
-  // operation that tells of its progress itself.
+  // The same without progress reports; cancelling either cancels both. For the steps of an operation that reports its own
+  // progress.
   Context without_progress() const;
 
   // Operations running under this handle stop soon (well under 100 ms; on a CUDA device when what is queued has ended)

@@ -1,8 +1,8 @@
-// Arrays on a device that other libraries made: where they lie, and when they are complete.
+// Interoperability with other libraries' device arrays: which device owns an array, and when its content is ready.
 //
-// Operations of nearwise work on streams of their own that wait for no other, and are complete when they return. So the
-// work of another library on an array must be complete before the array is passed on: the functions here wait for it.
-// Afterwards there is nothing to wait for.
+// Operations of nearwise run on their own streams, do not synchronise with other streams, and have finished when they
+// return. Another library's work on an array must therefore finish before the array is passed to nearwise: the functions
+// here wait for it. No synchronisation is needed afterwards.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace nearwise {
 
-// The device whose memory this is (managed memory: for which it was allocated), or the host.
+// The device that owns the memory (managed memory: the device it was allocated for), or the host.
 Place place_of(const void* memory);
 
-// Waits until all that is queued on a stream of the context's device is done; throws what it failed with. `stream` is a
-// cudaStream_t as a number: also 1, the legacy default stream, or 2, the calling thread's.
+// Waits for all work queued on a stream of the context's device; throws Error(device) if it failed. `stream` is a
+// cudaStream_t as a number; 1 is the legacy default stream, 2 the per-thread default stream.
 void wait_for_stream(const Context& context, std::uintptr_t stream);
 
-// A stream of the context's device on which another library makes an array ready: handle() is what DLPack's
-// `__dlpack__(stream=...)` expects, and wait() the other half of the bargain.
+// A stream of the context's device on which another library produces an array: pass handle() to DLPack's
+// `__dlpack__(stream=...)`, then call wait().
 class ExchangeStream {
  public:
   explicit ExchangeStream(const Context& context);

@@ -17,7 +17,7 @@ enum class ErrorCode {
   unsupported,       // this device or build does not offer the operation
   device,            // an accelerator failed
   cancelled,         // Context::cancel() was called
-  internal,          // a mistake of ours
+  internal,          // a bug in nearwise
 };
 
 std::string_view name(ErrorCode code);

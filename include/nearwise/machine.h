@@ -1,4 +1,4 @@
-// What this build found on this machine: for `nearwise info`, bug reports and tests.
+// Version, devices and instruction sets: for `nearwise info`, bug reports and tests.
 #pragma once
 
 #include <string>
@@ -34,11 +34,11 @@ struct BlasInfo {
 };
 BlasInfo measure_blas();
 
-// The product under exact search: in which numbers rows of a type are multiplied, and how fast on one thread.
+// Screening products of exact search: the arithmetic used for an element type, and its speed on one thread.
 struct ScanInfo {
   ElementType rows = ElementType::f32;
   std::string multiplied_as;  // "f32", "bf16" or "integers"
-  double gflops = 0;          // measured, rows in cache
+  double gflops = 0;          // measured, vectors in cache
 };
 std::vector<ScanInfo> measure_scans(const std::string& isa = "");
 

@@ -1,4 +1,4 @@
-// How a long operation tells its caller how far it is.
+// Progress of a long operation.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace nearwise {
 
-// done counts up to total in units of the operation's own.
+// done counts up to total, in units that depend on the operation.
 struct Progress {
   const char* operation = "";
   std::uint64_t done = 0;

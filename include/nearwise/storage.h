@@ -1,6 +1,6 @@
-// Durable objects: saved in the container of docs/format.md, checked when they come back.
+// Saved search results, and inspection of any container file (docs/format.md).
 //
-// A save is atomic and durable: the old file or the new one, never a mixture, whatever happens in between.
+// A save is atomic and durable: after a crash the file is the complete old one or the complete new one.
 // A load verifies every checksum and, independently of them, the structure; damage is Error(corrupt) naming
 // section and offset.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace nearwise {
 
-// The result of knn with what is needed to trust it later.
+// The result of a search with its metric and origin.
 struct SavedNeighbors {
   Neighbors neighbors;
   Metric metric = Metric::sqeuclidean;
@@ -38,7 +38,7 @@ struct SectionInfo {
   std::uint64_t blocks = 0;  // checksummed blocks
 };
 
-// What a container says of itself. Header, section table and metadata are verified, other sections are not read.
+// Description of a container. Header, section table and metadata are verified, other sections are not read.
 struct ContainerInfo {
   std::string kind;  // "neighbors", ...
   int version_major = 0;
@@ -49,7 +49,7 @@ struct ContainerInfo {
 };
 ContainerInfo inspect(const std::filesystem::path& path);
 
-// Reads everything and checks everything; throws Error(corrupt) at the first damage.
+// Verifies every checksum and the structure of the whole file; throws Error(corrupt) at the first damage.
 ContainerInfo verify(const std::filesystem::path& path);
 
 }  // namespace nearwise

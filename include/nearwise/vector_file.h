@@ -10,8 +10,8 @@
 //   .nw                   the container of docs/format.md (saved results)
 //
 // Reading maps the file: nothing is copied, files may be larger than memory, and headers are checked against
-// the file's length before anything is believed. Rows lie as the file has them: of any alignment, and in .*vecs
-// 4 + dim * size bytes apart. Writing goes to a temporary name in the same folder, is synced, and takes the final
+// the file's length before they are used. Rows have the file's layout: any alignment, and in .*vecs a stride of
+// 4 + dim * size bytes. Writing goes to a temporary name in the same folder, is synced, and takes the final
 // name only when complete.
 #pragma once
 
@@ -26,7 +26,7 @@
 namespace nearwise {
 
 // A mapped file of vectors. Movable; rows() is valid while the object lives. Const methods may run at once.
-// Damage under our feet (the file shortened while mapped) is the caller's: replace files by renaming.
+// The file must not be truncated while it is mapped: replace files by renaming.
 class VectorFile {
  public:
   // Throws Error(not_found | io | corrupt | invalid_argument for an unknown suffix or a sound file of something
@@ -47,7 +47,7 @@ class VectorFile {
 };
 
 // Reads a file of vectors front to back in chunks of at most max_bytes (at least one row), without mapping it:
-// for pipes of work under a memory limit. The chunk returned is valid until the next call.
+// for work under a memory limit. The chunk returned is valid until the next call.
 class VectorReader {
  public:
   VectorReader(const std::filesystem::path& path, std::size_t max_bytes);

@@ -1,6 +1,6 @@
 // The seam between algorithms and hardware: a backend is a table of operations on streams.
 //
-// A null entry means "not supported here": data that can be printed (`nearwise info`) and tested.
+// A null entry means "not supported by this backend": data that `nearwise info` prints and tests check.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace nearwise {
 
-// One operation's view of a device: the context it serves and whatever the backend adds. Not shared by threads.
+// One operation's view of a device: its context and the backend's own state. Not shared by threads.
 class Stream {
  public:
   explicit Stream(Context::State& state) : context(state) {}
@@ -33,7 +33,7 @@ struct Backend {
   // Throws Error(invalid_argument) for options the device cannot honour (an unknown instruction set).
   void (*check_options)(const ContextOptions& options);
   std::unique_ptr<Stream> (*open)(Context::State& context);
-  // The device of this backend that the memory is on, or the host. Null: its memory is the host's.
+  // The device of this backend that owns the memory, or the host. Null: the backend has no memory of its own.
   Place (*place_of)(const void* memory) = nullptr;
   Ops ops;
 };

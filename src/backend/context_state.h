@@ -1,4 +1,4 @@
-// What a Context handle refers to. Shared parts (threads, budget) outlive the handle that made them.
+// The state behind a Context handle. Shared parts (threads, budget) outlive the handle that created them.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class Context::State {
   State(const Backend& backend, Place place, ContextOptions options);
   // Shares threads and budget with `parent`; progress and cancellation are its own.
   State(const State& parent, ProgressCallback progress);
-  // Cancelled with `parent`, and silent.
+  // Shares cancellation with `parent` and reports no progress.
   explicit State(const State& parent);
   State& operator=(const State&) = delete;
 

@@ -1,4 +1,4 @@
-// How operations reach their backend: open a stream on the context's device, dispatch operations to it.
+// Calls operations of a context's backend.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ inline std::unique_ptr<Stream> open_stream(const Context& context) {
   return context.state().backend.open(context.state());
 }
 
-// Calls the operation, or says which one of which device is missing.
+// Calls the operation, or throws Error(unsupported) naming the operation and the backend.
 template <typename Function, typename... Args>
 decltype(auto) dispatch(Function Ops::*operation, const char* name, Stream& stream, Args&&... args) {
   const Function function = stream.context.backend.ops.*operation;

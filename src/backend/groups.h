@@ -1,7 +1,7 @@
-// Neighbour lists of all rows, and groups of rows that are made known to each other: what building a graph needs of a
-// backend.
+// Local joins of NN-Descent: neighbour lists of all vectors, and groups of vectors that are compared with each other.
 //
-// Rows are numbered by their place in an order of the caller's choice, so that rows which meet often lie close together.
+// Vectors are addressed by their place in an order chosen by the caller, which puts vectors that are often compared next
+// to each other in memory.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace nearwise {
 
 class ProgressMeter;
 
-// Rows in the form that groups of them are multiplied in. Opaque; made by start_join.
+// Vectors prepared for joins. Opaque; made by start_join.
 class JoinState {
  public:
   virtual ~JoinState() = default;
@@ -30,16 +30,17 @@ struct StartJoinArgs {
   bool bytes = false;             // as in PrepareArgs
   std::span<const float> centre;  // as in PrepareArgs
   std::size_t degree = 0;         // entries of a list
-  std::span<NeighborEntry>
-      lists;                   // [rows, degree] by place, ascending; begins with every entry empty, unless
-  bool has_neighbors = false;  // they hold neighbours already, with the keys that would be computed here
+  // [rows, degree] by place, each list ascending.
+  std::span<NeighborEntry> lists;
+  // Whether `lists` already holds neighbours, with the keys that this backend would compute. Otherwise they are emptied.
+  bool has_neighbors = false;
 };
 
-// Groups of places, one after the other; a place stands in a group once. The first `new_count` members of a group meet each
-// other and all the others; those others do not meet each other. Where groups are apart, the first meet the others only.
+// Groups of places, stored consecutively; a place occurs at most once in a group. The first new_counts[g] members of group g
+// are the new ones: pairs new-new and new-old are compared, pairs old-old are not. In bipartite groups only new-old pairs.
 struct Groups {
   std::span<const std::uint32_t> members;
-  std::span<const std::uint64_t> ends;        // [groups] where the members of each end
+  std::span<const std::uint64_t> ends;        // [groups] end offset of each group's members
   std::span<const std::uint32_t> new_counts;  // [groups]
   bool bipartite = false;
 
@@ -50,18 +51,18 @@ struct Groups {
   }
 };
 
-// Offers every two members that meet to each other's lists, which keep the best by their reported distance and then by
-// place; who comes in is new. The lists afterwards do not depend on the order of the groups or of the work.
+// Inserts each vector of a compared pair into the list of the other. Lists keep the best entries by reported distance,
+// then by place; inserted entries get the new flag. The resulting lists do not depend on the order of groups or threads.
 struct JoinGroupsArgs {
   JoinState& state;
   Groups groups;
 };
 
-// A round of descent: of every row some neighbours are drawn, and some rows whose neighbour it is, and offered to each
-// other's lists as a group. Which are drawn is defined by graph/build/neighborhoods.h.
+// One iteration of NN-Descent: for every vector a sample of its neighbours and of its reverse neighbours forms a group.
+// graph/build/neighborhoods.h defines the sample.
 struct JoinNeighborhoodsArgs {
   JoinState& state;
-  std::size_t sample = 0;  // new neighbours of a row that are taken, and others, in either direction
+  std::size_t sample = 0;  // new and old neighbours sampled per vector, in each direction
   Random random;
   ProgressMeter* progress = nullptr;  // counts rows
 };

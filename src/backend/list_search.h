@@ -12,9 +12,8 @@
 
 namespace nearwise {
 
-// The best k rows of the lists that each query probes, by their reported distance from what their codes stand for and then by
-// id. With `rows`, the best `candidates` so found are looked at again: of these the best k by the distance from the row
-// itself.
+// The best k entries of the lists that each query probes, by reported distance to the decoded vector, then by id. With
+// `rows`, the best `candidates` of them are re-ranked by the distance to the original vector.
 struct ListSearchArgs {
   RowsView queries;
   std::span<const Id> probes;  // [queries, probe count] lists; no_id: none
@@ -22,11 +21,12 @@ struct ListSearchArgs {
   const ListCodec& codec;
   Metric metric = Metric::sqeuclidean;
   std::span<const float> centre;  // as in PrepareArgs
-  // [lists] the CodeNorms of every row and then their least; null where they are not kept. Empty: none are.
+  // [lists] pointers to the CodeNorms of all entries of a list followed by their minimum; null where a list has none
+  // cached. Empty: no list has.
   std::span<const std::atomic<const float*>> norms = {};
   std::size_t k = 0;
   std::size_t candidates = 0;  // at least k
-  RowsView rows;               // by id; empty: none
+  RowsView rows;               // original vectors by id; empty: no re-ranking
   MatrixView<Id> ids;          // [queries, k] out, short rows padded
   MatrixView<float> distances;
 

@@ -1,7 +1,8 @@
-// The operations a backend may implement, and their arguments. One struct per operation.
+// The operations a backend may implement, and their arguments: one struct per operation.
 //
-// Exact search is made of a few of them: rows are prepared once (packed as the device scans them), blocks of base
-// rows feed a collector, which at the end is finished with exact distances. Few queries skip all that.
+// Exact search combines several of them: vectors are prepared once (packed in the layout that the device scans), blocks of
+// the base feed a collector, and finish_* evaluates exact distances of what the collector holds. knn_direct does all of it
+// for few queries.
 #pragma once
 
 #include <algorithm>
@@ -23,16 +24,16 @@ class Stream;
 
 enum class RowsRole : std::uint8_t { queries, base };
 
-// What every backend says of a row with NaN or infinity.
+// Throws the error of a vector with NaN or infinity, worded the same for all backends.
 [[noreturn]] void refuse_row(RowsRole role, std::size_t row);
 
-// Rows in the form a backend scans. Opaque; made by prepare_rows, used by the backend that made it.
+// Vectors in the layout that a backend scans. Opaque; made by prepare_rows, used by the same backend.
 class PreparedRows {
  public:
   virtual ~PreparedRows() = default;
 };
 
-// What a search collects for every query so far: the best k, or all within a radius, and the candidates for it. Opaque.
+// State of a search: for every query the best k so far, or all within a radius, and its candidates. Opaque.
 class Collector {
  public:
   virtual ~Collector() = default;
@@ -41,19 +42,19 @@ class Collector {
 struct PrepareArgs {
   RowsView rows;
   RowsRole role = RowsRole::base;
-  ElementType against = ElementType::f32;  // type of the rows they will be compared with
-  bool bytes = false;  // f32 rows, and those they are compared with, hold bytes (holds_bytes)
+  ElementType against = ElementType::f32;  // type of the vectors on the other side
+  bool bytes = false;                      // f32 vectors on both sides hold integers 0 to 255 (holds_bytes)
   Metric metric = Metric::sqeuclidean;
-  // A point near the middle of the base [dim], subtracted from queries and base alike; empty: none. Differences do
-  // not change, but their products lose less to rounding. Euclidean metrics only.
+  // Approximate mean of the base [dim], subtracted from queries and base; empty: none. Distances do not change, and
+  // products of shorter vectors have smaller rounding errors. Euclidean metrics only.
   std::span<const float> centre;
-  std::size_t first_row = 0;  // the number of rows' first row, for messages
+  std::size_t first_row = 0;  // number of the first vector in messages
 };
 
 struct TopKArgs {
   const PreparedRows& queries;
   RowsView query_rows;
-  std::size_t base_rows = 0;  // of all blocks that will be shown
+  std::size_t base_rows = 0;  // of all blocks together
   std::size_t k = 0;
   Metric metric = Metric::sqeuclidean;
 };
@@ -65,18 +66,18 @@ struct RangeArgs {
   Metric metric = Metric::sqeuclidean;
 };
 
-// Scans one block of the base for all queries. Blocks may come in any order, each row once. A device may still be at it
-// when the call returns: the block must live until the next one has been shown, the collector is finished or the stream is
-// gone.
+// Scans one block of the base for all queries. Blocks may come in any order, each vector once. The scan may still be
+// running when the call returns: the block must live until the next call, until the collector is finished, or until the
+// stream is destroyed.
 struct KnnBlockArgs {
   const PreparedRows& queries;
   const PreparedRows& block;
   Collector& found;
-  RowsView base;              // the whole base (at most 2^32 - 1 rows): candidates are looked at again
+  RowsView base;              // the whole base, at most 2^32 - 1 vectors, to evaluate candidates
   std::size_t first_row = 0;  // of the block in `base`
   std::size_t block_rows = 0;
-  std::size_t next_rows = 0;          // of the block that will be prepared meanwhile
-  std::span<const float> centre;      // that the rows were prepared with
+  std::size_t next_rows = 0;          // size of the block prepared concurrently with this scan
+  std::span<const float> centre;      // as in PrepareArgs
   ProgressMeter* progress = nullptr;  // counts query-row pairs
 };
 
@@ -115,19 +116,18 @@ struct KnnDirectArgs {
 
 // Memory of a search, for the planner. Bytes on the context's budget.
 struct KnnCosts {
-  std::uint64_t bytes_per_query = 0;     // prepared form and top-k state
-  std::uint64_t bytes_per_base_row = 0;  // prepared form
-  std::uint64_t fixed_bytes = 0;         // per search, whatever the sizes
-  std::uint64_t useful_bytes = 0;  // that a search can make use of beside all these, where they are there
+  std::uint64_t bytes_per_query = 0;         // prepared query and top-k state
+  std::uint64_t bytes_per_base_row = 0;      // prepared vector
+  std::uint64_t fixed_bytes = 0;             // per search, independent of sizes
+  std::uint64_t useful_bytes = 0;            // additional memory that makes a search faster
   std::uint64_t direct_bytes_per_query = 0;  // of knn_direct
   std::size_t query_granule = 1;             // queries are prepared in multiples of this
   std::size_t base_granule = 1;
   std::size_t blocks_at_once = 1;  // 2: one is scanned while the next is prepared
-  std::uintptr_t form = 0;         // queries and base rows prepared for equal forms can be compared
-  // One stream occupies the device: threads of the host do not share the base, and blocks are large even where few
-  // queries pass through them.
+  std::uintptr_t form = 0;         // identifies the layout: queries and base need equal ones
+  // One stream occupies the device: host threads do not split the base, and blocks are large even for few queries.
   bool whole_device = false;
-  std::uint64_t device_bytes = UINT64_MAX;  // memory of the device that is free; the budget may promise more
+  std::uint64_t device_bytes = UINT64_MAX;  // free device memory; the budget may allow more
 };
 
 struct KnnCostsArgs {
@@ -141,13 +141,13 @@ struct KnnCostsArgs {
 
 // Memory of a self join.
 struct SelfJoinCosts {
-  bool offered = false;  // whether the backend has one for such rows
+  bool offered = false;  // whether the backend supports it for this type and metric
   std::uint64_t bytes_per_row = 0;
   std::uint64_t fixed_bytes = 0;
   std::size_t row_granule = 1;
 };
 
-// The k nearest other rows of every row, each pair multiplied once; all rows at the same time.
+// The k nearest other vectors of every vector, each pair compared once.
 struct SelfJoinArgs {
   RowsView rows;  // at most 2^32 - 1
   Metric metric = Metric::sqeuclidean;
@@ -159,7 +159,7 @@ struct SelfJoinArgs {
   ProgressMeter* progress = nullptr;  // counts pairs, each once
 };
 
-// The nearest row of the base for every query, without lists: what knn with k = 1 finds. All of the base is one block.
+// The nearest vector of the base for every query, as knn with k = 1. The base is one block.
 struct AssignArgs {
   const PreparedRows& queries;
   RowsView query_rows;
@@ -168,7 +168,7 @@ struct AssignArgs {
   Metric metric = Metric::sqeuclidean;
   std::span<const float> centre;      // that the rows were prepared with
   std::span<std::uint32_t> nearest;   // [queries] out
-  std::span<float> distances;         // [queries] out, as reported; empty: not wanted, and not evaluated
+  std::span<float> distances;         // [queries] out, as reported; empty: not evaluated
   ProgressMeter* progress = nullptr;  // counts query-row pairs
 };
 
@@ -176,31 +176,31 @@ struct AssignArgs {
 struct AssignCosts {
   std::uint64_t bytes_per_query = 0;              // prepared form
   std::uint64_t bytes_per_base_row = 0;           // prepared form
-  std::uint64_t distance_bytes_per_base_row = 0;  // where distances are wanted
+  std::uint64_t distance_bytes_per_base_row = 0;  // with distances
   std::uint64_t fixed_bytes = 0;
-  std::uint64_t useful_bytes = 0;  // that assign can make use of beside all these, where they are there
+  std::uint64_t useful_bytes = 0;  // additional memory that makes assign faster
   std::size_t query_granule = 1;
   std::size_t base_granule = 1;
-  std::uint64_t device_bytes = UINT64_MAX;  // memory of the device that is free; the budget may promise more
+  std::uint64_t device_bytes = UINT64_MAX;  // free device memory; the budget may allow more
 };
 
-// Means of the rows that were assigned to each centroid, and the sums of their squared distances from it. Rows are added
-// in the order of their numbers, in f64, by a cut that depends on nothing but the assignment: the same bytes everywhere.
+// Means of the vectors assigned to each centroid, and sums of their squared distances to it. Vectors are added in ascending
+// order in f64, in pieces that depend on the assignment alone: the same bytes on every device.
 struct CentroidMeansArgs {
   RowsView rows;                           // at most 2^32 - 1
   std::span<const std::uint32_t> nearest;  // [rows] the centroid of each
   MatrixView<const float> centroids;       // [clusters, dim] that they were assigned to
   // sqeuclidean: means. inner_product: sums scaled to length 1. cosine: the same of rows scaled to length 1.
   Metric metric = Metric::sqeuclidean;
-  // Out. Without members, or where their sum is zero and should have a length, a centroid stays as it is.
-  MatrixView<float> means;       // [clusters, dim]
-  MatrixView<double> sums = {};  // [clusters, dim] that the means are taken of, or empty if nobody wants them
+  // Out. A centroid without members, or whose sum is zero and cannot be normalised, does not change.
+  MatrixView<float> means;           // [clusters, dim]
+  MatrixView<double> sums = {};      // [clusters, dim] out: sums before division; may be empty
   std::span<std::uint32_t> members;  // [rows] row numbers by cluster, ascending in each
-  std::span<std::uint64_t> ends;     // [clusters] where the members of each end
+  std::span<std::uint64_t> ends;     // [clusters] end offset of each cluster's members
   std::span<double> errors;          // [clusters]
 };
 
-// The codewords of a product quantizer: a row is cut into parts, and each has codewords of its own.
+// The codewords of a product quantizer: a vector is split into parts, each with its own codebook.
 struct Codebooks {
   std::size_t dim = 0;
   std::size_t parts = 1;             // 1 to dim
@@ -208,7 +208,7 @@ struct Codebooks {
   std::span<const float> codewords;  // part after part, each [2^bits, its elements]
 
   std::size_t count() const { return std::size_t{1} << bits; }  // codewords of a part
-  // Where the elements of a part begin. Lengths differ by at most one, the longer parts come first.
+  // Offset of a part's first element. Lengths differ by at most one, longer parts come first.
   std::size_t begin(std::size_t part) const { return dim / parts * part + std::min(part, dim % parts); }
   std::size_t length(std::size_t part) const { return begin(part + 1) - begin(part); }
   std::span<const float> of(std::size_t part) const {
@@ -218,7 +218,7 @@ struct Codebooks {
   std::size_t code_bytes() const { return bits == 8 ? parts : (parts + 1) / 2; }
 };
 
-// The nearest codeword of every part of every row: the one that knn with k = 1 finds.
+// The nearest codeword of every part of every vector, as knn with k = 1.
 struct PartCodesArgs {
   RowsView rows;  // finite
   Codebooks codebooks;
@@ -226,7 +226,7 @@ struct PartCodesArgs {
   ProgressMeter* progress = nullptr;  // counts rows
 };
 
-// The reported distance (sqeuclidean or inner_product) of every part of every query from its codewords.
+// Distance tables: the reported distance (sqeuclidean or inner_product) of every part of every query to its codewords.
 struct PartTablesArgs {
   RowsView queries;  // finite
   Codebooks codebooks;
@@ -235,7 +235,7 @@ struct PartTablesArgs {
   ProgressMeter* progress = nullptr;  // counts queries
 };
 
-// Rows times a matrix, plus an offset: sums in f64, over the elements of a row in their order, rounded to f32 once.
+// Vectors times a matrix, plus an offset: sums in f64 over the elements in ascending order, rounded to f32 once.
 struct RotateArgs {
   RowsView rows;                      // finite
   MatrixView<const float> columns;    // [dim of the rows, dim of the results]
@@ -244,14 +244,14 @@ struct RotateArgs {
   ProgressMeter* progress = nullptr;  // counts rows
 };
 
-// sums(i, j): of left(row, i) * right(row, j) over all rows, in f64 and in the order of the rows.
+// sums(i, j) = sum over rows of left(row, i) * right(row, j), in f64, rows ascending.
 struct CrossProductsArgs {
   MatrixView<const float> left;
   MatrixView<const float> right;  // as many rows
   MatrixView<double> sums;        // [columns of left, columns of right] out
 };
 
-// The codewords of an additive quantizer: what a code stands for is the sum of one codeword of each codebook.
+// The codewords of an additive quantizer: a code decodes to the sum of one codeword of each codebook.
 struct AdditiveCodebooks {
   static constexpr std::size_t codebook_size = 256;
 
@@ -267,27 +267,27 @@ struct AdditiveCodebooks {
   }
 };
 
-// Codes whose sums come close to the rows, by stochastic local search. The code of a row depends on the row's elements,
-// the codebooks and the numbers here, on nothing else: not on its place among the rows (algorithms/additive-quantization.md).
+// Additive codes by stochastic local search. The code of a vector depends on its elements, the codebooks and the numbers
+// here alone, not on its position (docs/algorithms/additive-quantization.md).
 struct AdditiveCodesArgs {
   RowsView rows;  // finite
   AdditiveCodebooks codebooks;
-  std::size_t iterations = 1;  // of perturbation and descent, the first without perturbation
-  std::size_t rounds = 1;      // of a descent through all codes, at most
-  std::size_t perturbed = 0;   // codes that a perturbation changes, at most as many as there are
+  std::size_t iterations = 1;  // of perturbation and coordinate descent; the first has no perturbation
+  std::size_t rounds = 1;      // of coordinate descent through all codes, at most
+  std::size_t perturbed = 0;   // codes changed by a perturbation, at most the number of codebooks
   std::uint64_t seed = 0;
   MatrixView<std::uint8_t> codes;     // [rows, codebooks] out
   ProgressMeter* progress = nullptr;  // counts rows
 };
 
-// sums(query, row): of the entries that the bytes of the row's code name in the query's tables, in the order of the bytes.
+// sums(query, row) = sum over the bytes of the row's code of the entries they select in the query's tables, in order.
 struct CodeSumsArgs {
   MatrixView<const float> tables;        // [queries, bytes of a code * 256]
   MatrixView<const std::uint8_t> codes;  // [rows, bytes of a code]
   MatrixView<float> sums;                // [queries, rows] out
 };
 
-// The ids of one row's columns: a caller's, of either width, or the positions themselves.
+// The ids of one row's columns: the caller's, 32 or 64 bits wide, or the column numbers.
 struct RowIds {
   const std::uint32_t* narrow = nullptr;
   const Id* wide = nullptr;
@@ -304,7 +304,7 @@ struct RowIds {
   }
 };
 
-// The same for all rows of a matrix; at most one of the two has elements. One row of ids serves all rows.
+// The same for all rows of a matrix; at most one of the two is not empty. A single row of ids applies to all rows.
 struct ColumnIds {
   MatrixView<const std::uint32_t> narrow;
   MatrixView<const Id> wide;

@@ -1,4 +1,4 @@
-// Rows by cluster, the cut of large clusters, and centroids of sums: what every backend must do alike for its sums to have the same bits.
+// Members of clusters and centroids of sums, computed the same way by every backend so that the bits are equal.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 
 namespace nearwise {
 
-// Members of a cluster that are summed apart, before the sums are added in order.
+// Members of a cluster are summed in pieces of this many; the sums of pieces are added in order.
 inline constexpr std::size_t cluster_piece_rows = 4096;
 
-// Row numbers by cluster, ascending in each, and where the members of each end.
+// Row numbers grouped by cluster, ascending within a cluster, and the end offset of each cluster.
 inline void sort_by_cluster(std::span<const std::uint32_t> nearest, std::span<std::uint32_t> members,
                             std::span<std::uint64_t> ends) {
   std::ranges::fill(ends, std::uint64_t{0});
-  // Where each cluster begins; filling its part moves that to its end.
+  // Begin offsets first; filling a cluster moves its offset to the end.
   for (const std::uint32_t cluster : nearest)
     if (cluster + 1 < ends.size()) ++ends[cluster + 1];
   for (std::size_t c = 1; c < ends.size(); ++c) ends[c] += ends[c - 1];
@@ -27,8 +27,8 @@ inline void sort_by_cluster(std::span<const std::uint32_t> nearest, std::span<st
     members[ends[nearest[row]]++] = static_cast<std::uint32_t>(row);
 }
 
-// The centroid of a cluster from the sum of its members: their mean, or for spherical metrics the sum scaled to length 1.
-// Without members, or where the sum is zero and should have a length, it stays where it is.
+// The centroid of a cluster from the sum of its members: the mean, or for spherical metrics the normalised sum. A cluster
+// without members, or whose sum is zero and cannot be normalised, keeps its centroid.
 inline void centroid_from_sum(std::span<const double> sum, std::uint64_t size, Metric metric,
                               std::span<const float> before, std::span<float> centroid) {
   double divisor = static_cast<double>(size);

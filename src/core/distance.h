@@ -31,7 +31,7 @@ constexpr float reported(Metric metric, double sum, double query_norm, double ro
     case Metric::euclidean: return static_cast<float>(std::sqrt(sum));
     case Metric::cosine:
       if (query_norm == 0 || row_norm == 0) return 1;
-      // sqrt(x * x) == x in IEEE arithmetic: a vector and itself are exactly 0 apart.
+      // sqrt(x * x) == x in IEEE arithmetic: the distance of a vector to itself is exactly 0.
       return static_cast<float>(std::clamp(1 - sum / std::sqrt(query_norm * row_norm), 0.0, 2.0));
     case Metric::sqeuclidean:
     case Metric::inner_product: break;
@@ -45,7 +45,7 @@ constexpr float sort_key(Metric metric, float reported_distance) noexcept {
 }
 constexpr float distance_of_key(Metric metric, float key) noexcept { return sort_key(metric, key); }
 
-// What stands in a result row behind its last neighbour.
+// Pads result rows with fewer than k neighbours.
 constexpr float padding_distance(Metric metric) noexcept {
   return distance_of_key(metric, std::numeric_limits<float>::infinity());
 }

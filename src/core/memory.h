@@ -26,7 +26,7 @@ class MemoryBudget {
   std::uint64_t limit() const { return limit_; }  // 0: none
   std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
   std::uint64_t peak() const { return peak_.load(std::memory_order_relaxed); }
-  // What may still be taken; the largest number where there is no limit.
+  // Bytes left; the largest number if there is no limit.
   std::uint64_t available() const;
 
  private:
@@ -35,7 +35,7 @@ class MemoryBudget {
   std::atomic<std::uint64_t> peak_{0};
 };
 
-// Bytes held on a budget for memory that somebody else allocates (a result, a library's workspace).
+// Bytes held on a budget for memory allocated elsewhere (a result, a library's workspace).
 class Reservation {
  public:
   Reservation() = default;

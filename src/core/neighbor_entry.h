@@ -12,7 +12,7 @@ namespace nearwise {
 
 using NeighborEntry = std::int64_t;
 
-// Behind the last neighbour of a list that is not full; worse than any.
+// Fills lists with fewer neighbours than the degree; sorts last.
 inline constexpr NeighborEntry empty_entry = std::numeric_limits<NeighborEntry>::max();
 // Numbers have 31 bits: the lowest bit of an entry says that it is new.
 inline constexpr std::uint64_t max_entry_rows = (std::uint64_t{1} << 31) - 1;

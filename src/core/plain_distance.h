@@ -1,5 +1,4 @@
-// Reported distances by their definition (core/distance.h), one pair after the other: for few pairs, and as a judge of those
-// that kernels report.
+// Reported distances computed by definition (core/distance.h), pair by pair: for few pairs, and to check kernels.
 #pragma once
 
 #include <array>

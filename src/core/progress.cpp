@@ -28,13 +28,13 @@ ProgressMeter::ProgressMeter(const ProgressCallback& callback, const Clock& cloc
 void ProgressMeter::add(std::uint64_t units) {
   done_.fetch_add(units, std::memory_order_relaxed);
   if (!callback_) return;
-  // A thread that finds another one reporting goes on with its work.
+  // If another thread is reporting, this one does not wait.
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return;
   const double now = clock_();
   if (now < next_report_) return;
   next_report_ = now + seconds_between_reports;
-  // Read under the lock: what this thread added to may be older than the last report, and reports never go back.
+  // Read under the lock, so that reports never decrease.
   callback_({operation_, done_.load(std::memory_order_relaxed), total_});
 }
 

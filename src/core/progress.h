@@ -1,4 +1,4 @@
-// What a long operation owes its caller: progress reports, and stopping when told to.
+// Progress reports and cancellation of long operations.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class CancelFlag {
 using Clock = std::function<double()>;
 double machine_clock();
 
-// Counts units of work from many threads and hands them to the callback, rarely and one at a time.
+// Counts units of work of many threads; calls the callback every 50 ms at most, one call at a time.
 class ProgressMeter {
  public:
   ProgressMeter(const ProgressCallback& callback, const Clock& clock, const char* operation,

@@ -1,4 +1,4 @@
-// How far the mean of a sample may be from that of all.
+// Confidence interval of a proportion estimated from a sample.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ struct ProportionInterval {
   double high = 1;
 };
 
-// Wilson's interval of 95 % for the mean of numbers in [0, 1], as many trials as their spread is worth.
+// Wilson's 95 % interval for the mean of `count` numbers in [0, 1], with the number of trials adjusted to their variance.
 ProportionInterval proportion_interval(double mean, double variance, std::size_t count);
 
 }  // namespace nearwise

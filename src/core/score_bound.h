@@ -1,9 +1,9 @@
-// What a score proves about the reported distance. The proof is docs/algorithms/certified-search.md.
+// Bounds on the reported distance given an approximate score. Proof: docs/algorithms/certified-search.md.
 //
 // The scan computes a score per query and row: half the squared distance up to a constant of the query (euclidean
 // metrics) or the negated product (inner_product, cosine), of vectors that were rounded when they were packed and in sums
-// that are rounded too. Here is all that is known of those errors, so that a row is dropped only if it cannot be among
-// the k best by its reported distance.
+// that are rounded too. ScoreBound bounds those errors, so that a vector is dropped only if it cannot be among the k best by
+// its reported distance.
 //
 // Values are compared on the metric's own scale in f64: squared distance, negated product, or 1 - cos.
 //
@@ -30,10 +30,10 @@ enum class Products : std::uint8_t {
   integers,     // exact, rounded to f32 at the end
 };
 
-// Of a packed vector, or the largest of several.
+// Norms of a packed vector, or the maximum over several.
 struct Lengths {
   double norm = 0;      // of the vector as packed
-  double residual = 0;  // of what its rounding lost
+  double residual = 0;  // of its rounding error
 };
 
 constexpr Lengths longer(const Lengths& left, const Lengths& right) {
@@ -41,16 +41,16 @@ constexpr Lengths longer(const Lengths& left, const Lengths& right) {
           left.residual > right.residual ? left.residual : right.residual};
 }
 
-// `row`: no row concerned is longer. Smaller lengths make the bound tighter.
+// `row` holds upper bounds over all rows concerned; smaller ones make the bound tighter.
 class ScoreBound {
  public:
   ScoreBound(Metric metric, Products products, std::size_t dim);
 
-  // Whether f32 can hold the scores at all. Where it cannot, no score means anything and rows must be evaluated.
+  // Whether scores fit in f32. Otherwise scores are meaningless and every vector must be evaluated.
   static bool holds_for(const Lengths& query, const Lengths& row);
 
-  // A value that is at least the row's own plus everything that reporting in f32 could blur: rows whose value exceeds
-  // it are reported as strictly worse than the row of that score, or of that exactly evaluated key.
+  // An upper bound of the row's value including the rounding of the report to f32: rows with a larger value are reported
+  // as strictly worse than the row with that score, or with that exactly evaluated key.
   double limit_from_score(const Lengths& query, const Lengths& row, float score) const;
   constexpr double limit_from_key(float key) const;
 
