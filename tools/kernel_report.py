@@ -134,6 +134,49 @@ def loops(kernel):
                 yield kernel.instructions[first:i + 1]
 
 
+def successors(kernel):
+    """For every instruction the positions of its possible successors. Calls return; BRA.DIV is taken to fall through.
+
+    A conditional call is how the compiler leaves loops on sm_75 and sm_80: it does not return.
+    """
+    position = {instruction.address: i for i, instruction in enumerate(kernel.instructions)}
+    following = []
+    for i, instruction in enumerate(kernel.instructions):
+        conditional = instruction.text.startswith("@")
+        target = re.search(r"\b(0x[0-9a-f]+)$", instruction.text)
+        nexts = [i + 1]
+        if instruction.name in ("EXIT", "RET") and not conditional:
+            nexts = []
+        elif instruction.name.startswith("BRA") and not instruction.name.startswith("BRA.DIV"):
+            # A branch by a uniform predicate has the predicate behind its name.
+            falls_through = conditional or ".U" in instruction.name
+            nexts = ([position[int(target[1], 16)]] if target else []) + ([i + 1] if falls_through else [])
+        elif instruction.name.startswith("CALL.REL") and conditional:
+            nexts.append(position[int(target[1], 16)])
+        following.append([j for j in nexts if j < len(kernel.instructions)])
+    return following
+
+
+def reachable(following, inside, start):
+    """The positions of `inside` that are reached from `start` without leaving `inside`."""
+    found, waiting = set(), [start]
+    while waiting:
+        for j in following[waiting.pop()]:
+            if j in inside and j not in found:
+                found.add(j)
+                waiting.append(j)
+    return found
+
+
+def loop_around(following, inside, start):
+    """The positions of `inside` on a loop through `start` that does not leave `inside`."""
+    preceding = [[] for _ in following]
+    for i, nexts in enumerate(following):
+        for j in nexts:
+            preceding[j].append(i)
+    return reachable(following, inside, start) & reachable(preceding, inside, start)
+
+
 def cuobjdump():
     """The program: on PATH, of the toolkit named by the environment, of tools/setup."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "nearwise")

@@ -1,4 +1,4 @@
-"""Running programs and watching them: memory as the kernel counts it, tests as GoogleTest reports them."""
+"""Runs programs and watches their memory; runs GoogleTest programs and reads their reports."""
 import json
 import subprocess
 import threading
@@ -12,25 +12,25 @@ class Run:
     seconds: float
     output: str
     errors: str
-    peak_anonymous_bytes: int = 0  # RssAnon, sampled: memory that is the program's own
+    peak_anonymous_bytes: int = 0  # RssAnon, sampled: without pages of mapped files
     peak_resident_bytes: int = 0  # VmHWM, kept by the kernel: with pages of mapped files
     samples: int = 0
 
 
 def memory_status(process_id):
-    """(RssAnon, VmHWM) in bytes, or None once the process has gone."""
+    """(RssAnon, VmHWM) in bytes, or None once the process has ended."""
     try:
         text = Path(f"/proc/{process_id}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
     fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-    if "RssAnon" not in fields:  # a process that has ended and was not waited for yet
+    if "RssAnon" not in fields:  # a zombie
         return None
     return tuple(int(fields[name].split()[0]) * 1024 for name in ("RssAnon", "VmHWM"))
 
 
 def run(command, sample_seconds=None, **options):
-    """Run to the end; with `sample_seconds` also watch its memory. Failure is an exception with what it said."""
+    """Runs to the end, with `sample_seconds` sampling the memory. A failure raises an exception with the output."""
     start = time.monotonic()
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True, **options)
@@ -69,22 +69,25 @@ class TestRun:
     failed: list
     skipped: list
     seconds: float
-    properties: dict  # sums of the numbers that tests recorded
+    properties: dict  # sums of the numbers recorded by the tests
 
     @property
     def passed(self):
         return self.tests > 0 and not self.failed and not self.skipped
 
+    def details(self):
+        return {"tests": self.tests, "failed": self.failed, "skipped": self.skipped, "seconds": round(self.seconds, 1)}
+
 
 def run_tests(program, pattern, scratch, environment=None):
-    """Run a GoogleTest program; failures are in the result, not an exception."""
+    """Runs a GoogleTest program; failed tests are in the result, a crash is an exception."""
     report = scratch / f"{program.name}.json"
     report.unlink(missing_ok=True)
     start = time.monotonic()
     completed = subprocess.run([str(program), f"--gtest_filter={pattern}", f"--gtest_output=json:{report}"],
                                capture_output=True, text=True, env=environment)
     seconds = time.monotonic() - start
-    if not report.exists():  # it crashed, or a sanitizer stopped it
+    if not report.exists():  # a crash, or a sanitizer's abort
         raise RuntimeError(f"{program.name} ended with {completed.returncode}:\n{completed.stdout[-1000:]}\n"
                            f"{completed.stderr[-3000:]}")
     known = {"name", "value_param", "type_param", "file", "line", "status", "result", "timestamp", "time",

@@ -1,4 +1,4 @@
-"""Files of big-ann-benchmarks, read with the standard library, and the comparison of a result with ground truth."""
+"""Reads files of big-ann-benchmarks with the standard library, and compares results with ground truth."""
 import array
 import mmap
 import struct
@@ -32,16 +32,29 @@ class ByteVectors:
         return self._bytes[start:start + self.dim]
 
 
+def first_rows(base, count, folder):
+    """A file with the first `count` rows of a .u8bin or .fbin file, or all of them; made once in `folder`."""
+    path = Path(folder) / f"{count}{base.suffix}"
+    if not path.exists():
+        with open(base, "rb") as source, open(path, "wb") as target:
+            rows, dim = struct.unpack("<II", source.read(8))
+            target.write(struct.pack("<II", min(count, rows), dim))
+            left = min(count, rows) * dim * (4 if base.suffix == ".fbin" else 1)
+            while left:
+                left -= target.write(source.read(min(left, 1 << 24)))
+    return path
+
+
 def squared_distance(left, right):
     return sum((a - b) * (a - b) for a, b in zip(left, right))
 
 
 def compare(found, truth, base, queries):
-    """What differs between a result and the ground truth of byte vectors under squared Euclidean distance.
+    """The differences between a result and the ground truth of byte vectors under squared Euclidean distance.
 
-    Such distances are integers below 2^24 and exact as f32, so that equality means equality. Ids may differ only
-    where distances are equal; ours must then be real, and in the order of the tie rule: the lower id first, and
-    at the last rank the lowest ids of all that tie.
+    Such distances are integers below 2^24, exact in f32, so they are compared for equality. Ids may differ only
+    where distances are equal; then the tie rule decides: lower ids first, and at the last rank the lowest ids of all
+    that tie.
     """
     if found[:2] != truth[:2]:
         return {"shape": f"{found[:2]}, ground truth has {truth[:2]}"}
@@ -57,7 +70,7 @@ def compare(found, truth, base, queries):
         faults["order"] += any(left >= right for left, right in zip(pairs, pairs[1:]))
         other_ids = set(ids) - set(true_ids[place])
         tied_ids += len(other_ids)
-        # An id the truth does not have is right only if it ties at the last rank, and is lower than what it replaces.
+        # An id missing from the ground truth is right only if it ties at the last rank and is lower than the id it replaces.
         last = distances[-1]
         replaced = sorted(set(true_ids[place]) - set(ids))
         for rank, identity in enumerate(sorted(other_ids)):
