@@ -75,7 +75,7 @@ def select_k_vs_read(session):
 
 def select_k_vs_faiss(session):
     """select_k on 16 x 128,000 values: time relative to faiss.kmin"""
-    report = session.rival("select_k_vs_faiss.py", *(["--repeat", 3] if session.quick else []))[0]
+    report = session.rival("vs_faiss.py", "select_k", *(["--repeat", 3] if session.quick else []))[0]
     value = {f"k={each['k']}": round(each["ratio"], 2) for each in report["by_k"]}
     return session.speed(value, "<= 1 at each k", max(each["ratio"] for each in report["by_k"]) <= 1, report)
 

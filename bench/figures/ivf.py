@@ -18,7 +18,7 @@ def kmeans_vs_sgemm(session):
 def kmeans_vs_faiss(session):
     """k-means on SIFT 1M, ten iterations over all vectors: speed and error relative to Faiss"""
     size = ["--rows", 20_000, "--clusters", 64] if session.quick else ["--clusters", 1024, 4096]
-    reports = session.rival("kmeans_vs_faiss.py", "--program", session.program("kmeans"), "--base", session.sift(),
+    reports = session.rival("vs_faiss.py", "kmeans", "--program", session.program("kmeans"), "--base", session.sift(),
                             "--repeat", 1, *size)
     value = {f"k={report['clusters']}": {"speed": round(report["speedup"], 2), "error": round(report["error_ratio"], 4)}
              for report in reports}

@@ -35,7 +35,7 @@ def lsq_vs_faiss(session):
     """SIFT 20,000 x 128, 8 codebooks, 16 iterations: encoding speed and errors relative to Faiss"""
     size = (["--rows", 2000, "--train-rows", 2000, "--rounds", 2, "--repeat", 1] if session.quick else
             ["--rows", 20_000, "--train-rows", 20_000, "--repeat", 3])
-    report = session.rival("lsq_vs_faiss.py", "--program", session.program("additive_quantizer"), "--base",
+    report = session.rival("vs_faiss.py", "lsq", "--program", session.program("additive_quantizer"), "--base",
                            session.sift(), *size)[0]
     same, own = report["same_words"], report["own_words"]
     value = {"speed": round(same["speedup"], 2), "error with Faiss's codewords": round(same["error_ratio"], 4),
