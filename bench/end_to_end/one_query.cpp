@@ -10,12 +10,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
 #include "harness/command_line.h"
+#include "harness/reading.h"
 #include "harness/rows.h"
 #include "harness/timing.h"
 #include "nearwise/nearwise.h"
@@ -24,23 +24,6 @@ namespace {
 
 using namespace nearwise;
 
-// Wide loads read memory up to 1.4 times as fast as those of baseline x86-64.
-using Words [[gnu::vector_size(64)]] = std::uint64_t;
-[[gnu::target_clones("avx512f", "avx2", "default")]] std::uint64_t sum_of(const std::byte* bytes,
-                                                                          std::size_t count) {
-  Words sums[4] = {};  // independent, so that the loop waits for memory and not for its own additions
-  for (std::size_t i = 0; i + sizeof(sums) <= count; i += sizeof(sums))
-    for (std::size_t part = 0; part < 4; ++part) {
-      Words words;
-      std::memcpy(&words, bytes + i + part * sizeof(Words), sizeof(Words));
-      sums[part] += words;
-    }
-  const Words all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  std::uint64_t sum = 0;
-  for (std::size_t word = 0; word < 8; ++word) sum += all[word];
-  return sum;
-}
-
 // Reads all bytes `passes` times; threads are started once.
 void read_all(const std::byte* bytes, std::size_t count, int threads, std::size_t passes,
               std::atomic<std::uint64_t>& sink) {
@@ -48,7 +31,7 @@ void read_all(const std::byte* bytes, std::size_t count, int threads, std::size_
   const std::size_t part = count / static_cast<std::size_t>(threads);
   for (std::size_t thread = 0; thread < static_cast<std::size_t>(threads); ++thread)
     workers.emplace_back([=, &sink] {
-      for (std::size_t pass = 0; pass < passes; ++pass) sink += sum_of(bytes + thread * part, part);
+      for (std::size_t pass = 0; pass < passes; ++pass) sink += bench::sum_of({bytes + thread * part, part});
     });
 }
 

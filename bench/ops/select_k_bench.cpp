@@ -2,7 +2,7 @@
 //
 //   select_k_bench [--columns N] [--cached-rows R] [--streamed-rows R] [--repeat R] [--isa NAME] [--order largest]
 //
-// Reading is a vector minimum, which bounds every selection. Two levels of memory: a few rows that stay in the caches,
+// Reading is a sum of all bits, which no selection can beat. Two levels of memory: a few rows that stay in the caches,
 // and more rows than they hold. Two distributions: sums of four uniform numbers (distances concentrate like them) and
 // exponential ones. Output: one JSON object; `ratio` is the median of the time of select_k over the mean of the two
 // readings around it, `reading_against_itself` its noise.
@@ -12,45 +12,17 @@
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <vector>
 
 #include "harness/command_line.h"
+#include "harness/reading.h"
 #include "harness/timing.h"
 #include "nearwise/nearwise.h"
 
 namespace {
 
 using namespace nearwise;
-
-using Lanes __attribute__((vector_size(64))) = float;
-
-// Compiled for several instruction sets, so that it runs at the machine's own width.
-__attribute__((target_clones("avx512f", "avx2", "default"))) float least_value(const float* values,
-                                                                               std::size_t count) {
-  constexpr std::size_t width = sizeof(Lanes) / sizeof(float);
-  constexpr std::size_t unrolled = 8;
-  Lanes least[unrolled];
-  for (Lanes& lanes : least) lanes = Lanes{} + HUGE_VALF;
-  std::size_t i = 0;
-  for (; i + unrolled * width <= count; i += unrolled * width)
-    for (std::size_t u = 0; u < unrolled; ++u) {
-      Lanes x;
-      __builtin_memcpy(&x, values + i + u * width, sizeof(x));
-      least[u] = x < least[u] ? x : least[u];
-    }
-  float result = HUGE_VALF;
-  for (const Lanes& lanes : least)
-    for (std::size_t lane = 0; lane < width; ++lane) result = std::min(result, lanes[lane]);
-  for (; i < count; ++i) result = std::min(result, values[i]);
-  return result;
-}
-
-float read_rows(MatrixView<const float> rows) {
-  float least = HUGE_VALF;
-  for (std::size_t row = 0; row < rows.rows(); ++row)
-    least = std::min(least, least_value(rows.row(row).data(), rows.cols()));
-  return least;
-}
 
 enum class Data { uniform_sums, exponential };
 
@@ -73,11 +45,14 @@ Matrix<float> make_rows(Data data, std::size_t rows, std::size_t columns) {
 nlohmann::json measure(const Context& context, MatrixView<const float> rows, std::size_t k, Order order,
                        std::size_t repeat) {
   std::vector<double> selecting, reading, ratios, noise;
-  volatile float sink = 0;
+  volatile std::uint64_t sink = 0;
+  const auto read = [&] {
+    sink = bench::sum_of(std::as_bytes(std::span(rows.data(), rows.rows() * rows.cols())));
+  };
   for (std::size_t i = 0; i < repeat + 2; ++i) {
-    const double before = bench::seconds([&] { sink = read_rows(rows); });
+    const double before = bench::seconds(read);
     const double own = bench::seconds([&] { select_k(context, rows, k, {.order = order}); });
-    const double after = bench::seconds([&] { sink = read_rows(rows); });
+    const double after = bench::seconds(read);
     if (i < 2) continue;  // warming up
     selecting.push_back(own);
     reading.push_back((before + after) / 2);
