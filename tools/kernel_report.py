@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""What the kernels in CUDA objects cost: registers, stack, spills, local memory, instructions, occupancy.
+"""Resources of the kernels in CUDA objects: registers, stack, local memory, instructions, occupancy.
 
     tools/kernel_report.py build/cuda/src/CMakeFiles/nearwise_cuda.dir/backend/cuda/kernels/*.o
-    tools/kernel_report.py --loops --kernels select_rows FILE...
+    tools/kernel_report.py --kernels select_rows FILE...
 
-Reads objects, cubins, libraries and programs through cuobjdump. Exit status 1 where a kernel that --gate matches has a
-stack frame, a spill, or loads and stores of local memory: a register array that is indexed at run time goes there, and
-ptxas's "0 spills" alone does not say so. Spilled bytes are printed by `nvcc -Xptxas -v` only: give its output with
---ptxas-log.
+Reads objects, cubins, libraries and programs through cuobjdump. Exit status 1 if a kernel that --gate matches has a stack
+frame or loads and stores of local memory: spilled registers, or register arrays indexed at run time.
 """
 import argparse
 import os
@@ -21,7 +19,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 LOCAL_ACCESS = re.compile(r"(LDL|STL)\b")
-COUNTED = {"SHFL": "SHFL", "VOTE": "VOTE", "LDS/STS": "LDS|STS", "LDG": "LDG", "FFMA": "FFMA", "barriers": "BAR"}
 
 
 class Multiprocessor(NamedTuple):
@@ -54,7 +51,6 @@ class Kernel:
     stack_bytes: int = 0
     local_bytes: int = 0
     shared_bytes: int = 0
-    spill_bytes: int | None = None
     instructions: list[Instruction] = field(default_factory=list)
     name: str = ""
 
@@ -62,7 +58,7 @@ class Kernel:
         return sum(bool(re.match(pattern, instruction.name)) for instruction in self.instructions)
 
     def uses_local_memory(self):
-        return bool(self.stack_bytes or self.local_bytes or self.spill_bytes
+        return bool(self.stack_bytes or self.local_bytes
                     or any(LOCAL_ACCESS.match(instruction.name) for instruction in self.instructions))
 
 
@@ -96,18 +92,6 @@ def read_instructions(text):
     return found
 
 
-def read_spills(text):
-    """Spilled bytes by (symbol, architecture) from the output of `nvcc -Xptxas -v`."""
-    spills, current = {}, None
-    for line in text.splitlines():
-        if match := re.search(r"Compiling entry function '(\S+)' for 'sm_(\d+)", line):
-            current = match[1], int(match[2])
-        elif current and (match := re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", line)):
-            spills[current] = int(match[1]) + int(match[2])
-            current = None
-    return spills
-
-
 def occupancy(kernel, block):
     """Resident warps of the most there can be; None for an architecture that is not in the table."""
     if kernel.architecture not in MULTIPROCESSORS:
@@ -128,10 +112,53 @@ def loops(kernel):
     for i, instruction in enumerate(kernel.instructions):
         target = re.search(r"\b(0x[0-9a-f]+)$", instruction.text)
         if instruction.name.startswith("BRA") and target:
-            # A branch to itself stands behind the end of every kernel.
+            # A branch to itself follows the end of every kernel.
             first = position.get(int(target[1], 16))
             if first is not None and first < i:
                 yield kernel.instructions[first:i + 1]
+
+
+def successors(kernel):
+    """For every instruction the positions of its possible successors. Calls return; BRA.DIV is taken to fall through.
+
+    A conditional call is how the compiler leaves loops on sm_75 and sm_80: it does not return.
+    """
+    position = {instruction.address: i for i, instruction in enumerate(kernel.instructions)}
+    following = []
+    for i, instruction in enumerate(kernel.instructions):
+        conditional = instruction.text.startswith("@")
+        target = re.search(r"\b(0x[0-9a-f]+)$", instruction.text)
+        nexts = [i + 1]
+        if instruction.name in ("EXIT", "RET") and not conditional:
+            nexts = []
+        elif instruction.name.startswith("BRA") and not instruction.name.startswith("BRA.DIV"):
+            # A branch by a uniform predicate has the predicate behind its name.
+            falls_through = conditional or ".U" in instruction.name
+            nexts = ([position[int(target[1], 16)]] if target else []) + ([i + 1] if falls_through else [])
+        elif instruction.name.startswith("CALL.REL") and conditional:
+            nexts.append(position[int(target[1], 16)])
+        following.append([j for j in nexts if j < len(kernel.instructions)])
+    return following
+
+
+def reachable(following, inside, start):
+    """The positions of `inside` that are reached from `start` without leaving `inside`."""
+    found, waiting = set(), [start]
+    while waiting:
+        for j in following[waiting.pop()]:
+            if j in inside and j not in found:
+                found.add(j)
+                waiting.append(j)
+    return found
+
+
+def loop_around(following, inside, start):
+    """The positions of `inside` on a loop through `start` that does not leave `inside`."""
+    preceding = [[] for _ in following]
+    for i, nexts in enumerate(following):
+        for j in nexts:
+            preceding[j].append(i)
+    return reachable(following, inside, start) & reachable(preceding, inside, start)
 
 
 def cuobjdump():
@@ -148,7 +175,7 @@ def cuobjdump():
 
 
 def dump(program, option, file):
-    # It calls nvdisasm, which lies beside it.
+    # It calls nvdisasm, which is in the same folder.
     environment = {**os.environ, "PATH": f"{Path(program).parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     result = subprocess.run([program, option, str(file)], capture_output=True, text=True, env=environment)
     if result.returncode:
@@ -163,10 +190,9 @@ def demangle(kernels):
         kernel.name = re.sub(r"^void |\(anonymous namespace\)::|\([^()]*\)$", "", name)
 
 
-def collect(files, ptxas_log=None):
+def collect(files):
     """The kernels of the files, by name and architecture."""
     program = cuobjdump()
-    spills = read_spills(Path(ptxas_log).read_text()) if ptxas_log else {}
     kernels = []
     for file in files:
         found = read_resources(dump(program, "-res-usage", file))
@@ -174,27 +200,18 @@ def collect(files, ptxas_log=None):
         for kernel in found.values():
             if kernel.architecture is None:  # a cubin, which is for one: only the disassembly names it
                 kernel.architecture = next(architecture for _, architecture in instructions)
-            key = kernel.symbol, kernel.architecture
-            kernel.instructions = instructions.get(key, [])
-            if not kernel.instructions:  # none seen is not none there: the gate would be blind
+            kernel.instructions = instructions.get((kernel.symbol, kernel.architecture), [])
+            if not kernel.instructions:  # the gate would see nothing
                 raise SystemExit(f"kernel_report: {file}: no instructions of {kernel.symbol} sm_{kernel.architecture}")
-            kernel.spill_bytes = spills.get(key)
             kernels.append(kernel)
     if kernels:
         demangle(kernels)
     return sorted(kernels, key=lambda kernel: (kernel.name, kernel.architecture))
 
 
-def print_loops(kernel):
-    for body in loops(kernel):
-        part = Kernel(kernel.symbol, kernel.architecture, instructions=body)
-        counts = ", ".join(f"{name} {part.count(pattern)}" for name, pattern in COUNTED.items())
-        print(f"    loop {body[0].address:#x}..{body[-1].address:#x}: {len(body)} instructions, {counts}")
-
-
-def report(kernels, gate, block, with_loops):
-    """Prints the table; returns the number of kernels that the gate refuses."""
-    print(f"{'kernel':60} {'sm':>4} {'regs':>4} {'stack':>5} {'spill':>5} {'local':>5} {'shared':>6} {'instr':>6} "
+def report(kernels, gate, block):
+    """Prints the table; returns the number of refused kernels."""
+    print(f"{'kernel':60} {'sm':>4} {'regs':>4} {'stack':>5} {'local':>5} {'shared':>6} {'instr':>6} "
           f"{'LDL+STL':>7} {'occupancy':>9}")
     refused = 0
     for kernel in kernels:
@@ -202,11 +219,8 @@ def report(kernels, gate, block, with_loops):
         refused += fails
         warps = occupancy(kernel, block)
         print(f"{kernel.name[:60]:60} {kernel.architecture:4} {kernel.registers:4} {kernel.stack_bytes:5} "
-              f"{'-' if kernel.spill_bytes is None else kernel.spill_bytes:>5} {kernel.local_bytes:5} "
-              f"{kernel.shared_bytes:6} {len(kernel.instructions):6} {kernel.count('LDL|STL'):7} "
+              f"{kernel.local_bytes:5} {kernel.shared_bytes:6} {len(kernel.instructions):6} {kernel.count('LDL|STL'):7} "
               f"{'-' if warps is None else f'{warps:.0%}':>9}{'  <-- local memory' if fails else ''}")
-        if with_loops:
-            print_loops(kernel)
     return refused
 
 
@@ -216,15 +230,12 @@ def main():
     parser.add_argument("--kernels", default="", help="regular expression: only these")
     parser.add_argument("--gate", default="", help="regular expression: these must not use local memory; default: all")
     parser.add_argument("--block", type=int, default=128, help="threads of a block, for the occupancy")
-    parser.add_argument("--loops", action="store_true", help="instructions of every loop")
-    parser.add_argument("--ptxas-log", type=Path, help="output of nvcc -Xptxas -v, for spills")
     arguments = parser.parse_args()
-    kernels = [kernel for kernel in collect(arguments.files, arguments.ptxas_log)
-               if re.search(arguments.kernels, kernel.name)]
+    kernels = [kernel for kernel in collect(arguments.files) if re.search(arguments.kernels, kernel.name)]
     if not kernels:
         print("kernel_report: no kernel found", file=sys.stderr)
         return 2
-    refused = report(kernels, arguments.gate, arguments.block, arguments.loops)
+    refused = report(kernels, arguments.gate, arguments.block)
     print(f"kernel_report: {len(kernels)} kernels, {refused} with local memory")
     return 1 if refused else 0
 

@@ -1,15 +1,15 @@
-// Training, encoding and search of an additive quantizer, and what product quantizers of as many bytes find.
+// Training, encoding and search of an additive quantizer, and the recall of product quantizers of the same code size.
 //
 //   additive_quantizer [--rows N] [--queries Q] [--dim D] [--data uniform|normal|clusters|offset]
-//                      [--base FILE --query-file FILE] [--train FILE] [--train-rows N] [--type T] [--codebooks M] [--rounds R]
-//                      [--train-iterations I] [--words FILE] [--iterations I,...] [--k K] [--products yes] [--threads T]
-//                      [--seed S] [--isa NAME] [--repeat R]
+//                      [--base FILE --query-file FILE] [--train FILE] [--train-rows N] [--type T] [--codebooks M]
+//                      [--rounds R] [--train-iterations I] [--words FILE] [--iterations I,...] [--k K] [--products yes]
+//                      [--threads T] [--seed S] [--isa NAME] [--repeat R]
 //
-// --train: rows to train on, of which --train-rows limits the number; without it those of the base. --words: codewords,
-// [codebooks * 256, dim], instead of a training. --k: searches, too. --products: the same by a plain and an optimized product
-// quantizer, trained on the same rows. Output: one JSON object. Times are medians of the repetitions, but for the training,
-// which is done once; `found` is the share of queries whose nearest row, by exact search, is among the first 1, 10 and 100
-// answers; `hash` tells codes apart; `variance` is the mean squared distance of rows from their mean.
+// --train: rows to train on, at most --train-rows; default: those of the base. --words: codewords, [codebooks * 256,
+// dim], instead of training. --k: also searches. --products: the same with a plain and an optimized product quantizer,
+// trained on the same rows. Output: one JSON object. Times are medians of the repetitions, except for the training;
+// `found` is the share of queries whose nearest row, by exact search, is among the first 1, 10 and 100 answers; `hash`
+// identifies the codes; `variance` is the mean squared distance of rows from their mean.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,16 +28,10 @@ namespace {
 
 using namespace nearwise;
 
-double repeated_seconds(std::size_t repeat, const auto& work) {
-  std::vector<double> times;
-  for (std::size_t i = 0; i < repeat; ++i) times.push_back(bench::seconds(work));
-  return bench::median(times);
-}
-
 AdditiveQuantizer with_codewords(const std::string& path) {
   const VectorFile file = VectorFile::open(path);
   const Matrix<float> codewords = bench::converted<float>(file.rows());
-  // No search is timed with them.
+  // Norms matter for searches only, which are not timed with given codewords.
   const std::vector<float> norms(AdditiveQuantizer::centroids, 0.0F);
   return AdditiveQuantizer::from_codebooks(codewords.cols(),
                                            {codewords.data(), codewords.rows() * codewords.cols()}, norms);
@@ -66,7 +60,7 @@ std::string hash_of(const Matrix<std::uint8_t>& codes) {
   return fmt::format("{:016x}", hash);
 }
 
-// The mean squared distance of the rows from what the codes stand for.
+// The mean squared distance of the rows from their reconstructions.
 double error_of(const Context& context, const AdditiveQuantizer& quantizer, RowsView rows,
                 const Matrix<std::uint8_t>& codes) {
   const Matrix<float> decoded = quantizer.decode(context, codes);
@@ -111,7 +105,7 @@ nlohmann::json shares_found(const Neighbors& nearest, const Neighbors& found) {
   return shares;
 }
 
-// The best of all codes by the sums of their entries in the tables of the quantizer.
+// Exhaustive search of product codes: the k smallest sums of table entries.
 Neighbors search_products(const Context& context, const auto& quantizer, RowsView queries,
                           const Matrix<std::uint8_t>& codes, std::size_t k) {
   constexpr std::size_t tile = 16;
@@ -136,32 +130,29 @@ nlohmann::json product_report(const Context& context, const auto& quantizer, con
           {"found", shares_found(nearest, search_products(context, quantizer, data.queries, codes, k))}};
 }
 
-nlohmann::json measure(const bench::Options& options) {
-  const bench::Data data = bench::load_data(options, parse_element_type(options.text("type", "f32")));
+void run(const bench::Options& options) {
+  const bench::Data data = bench::load_data(options);
   const RowsView rows = data.base;
   const RowsView queries = data.queries;
-  const Context context = Context::cpu({.threads = static_cast<int>(options.number("threads", 0)),
-                                        .seed = options.number("seed", 0),
-                                        .isa = options.text("isa", "")});
-  const std::size_t repeat = options.number("repeat", 1);
+  const Context context = options.context();
   const bench::OwnedRows train_rows = training_rows(options, rows);
   std::optional<AdditiveQuantizer> quantizer;
   const double training = bench::seconds([&] {
     quantizer.emplace(options.has("words") ? with_codewords(options.text("words", ""))
                                            : trained_on(context, options, train_rows));
   });
-  nlohmann::json report = {{"version", version()},          {"data", data.name},
-                           {"rows", rows.rows()},           {"dim", rows.dim()},
-                           {"variance", variance_of(rows)}, {"codebooks", quantizer->codebooks()},
-                           {"threads", context.threads()},  {"isa", context.isa()},
-                           {"training_seconds", training}};
+  nlohmann::json report = bench::shape_of(rows, context);
+  report.update({{"data", data.name},
+                 {"variance", variance_of(rows)},
+                 {"codebooks", quantizer->codebooks()},
+                 {"training_seconds", training}});
   const std::size_t k = options.number("k", 100);
   std::optional<Neighbors> nearest;
   if (options.has("k") && queries.rows() != 0) nearest = knn(context, queries, rows, 1);
   for (const std::size_t iterations : options.numbers("iterations", "16")) {
     Matrix<std::uint8_t> codes;
-    const double seconds = repeated_seconds(
-        repeat, [&] { codes = quantizer->encode(context, rows, {.iterations = iterations}); });
+    const double seconds = bench::median_seconds(
+        options.repeat(1), [&] { codes = quantizer->encode(context, rows, {.iterations = iterations}); });
     nlohmann::json encoding = {
         {"iterations", iterations},
         {"seconds", seconds},
@@ -184,20 +175,14 @@ nlohmann::json measure(const bench::Options& options) {
         product_report(context, OptimizedProductQuantizer::train(context, train_rows, {.quantizer = wanted}),
                        data, *nearest, k);
   }
-  return report;
+  fmt::print("{}\n", report.dump());
 }
 
 }  // namespace
 
-int main(int count, char** arguments) try {
-  const bench::Options options(count, arguments,
-                               {"rows",  "queries",    "dim",  "data",      "base",    "query-file",
-                                "train", "train-rows", "type", "codebooks", "rounds",  "train-iterations",
-                                "words", "iterations", "k",    "products",  "threads", "seed",
-                                "isa",   "repeat"});
-  fmt::print("{}\n", measure(options).dump());
-  return 0;
-} catch (const std::exception& error) {
-  fmt::print(stderr, "additive_quantizer: {}\n", error.what());
-  return 1;
+int main(int count, char** arguments) {
+  return nearwise::bench::run_program(count, arguments,
+                                      {"train", "train-rows", "codebooks", "rounds", "train-iterations",
+                                       "words", "iterations", "k", "products"},
+                                      run);
 }

@@ -1,14 +1,14 @@
-// Exact search against the bare sgemm calls of the same shape, in one run, interleaved.
+// Exact search relative to the bare sgemm calls of the same shape, interleaved.
 //
 //   exact_vs_sgemm [--rows N] [--queries Q] [--dim D] [--data uniform|normal|clusters|offset]
 //                  [--base FILE --query-file FILE] [--type T] [--k K,...] [--metric M] [--threads T] [--isa NAME]
 //                  [--repeat R] [--blas LIBRARY]
 //
-// The search gets base and queries in the element type T, the product the same numbers in f32. LIBRARY is any shared
-// library with cblas_sgemm; it gets the same threads and the best of several tile shapes. `clusters` are 300 copies of
-// each centre with a spread of 1e-3, `offset` lies 1e4 standard deviations from the origin. One round is: product, a
-// search for each k, product. `ratio` is own time over the product's, `speedup` the inverse; at the top level those of
-// the first k. Output: one JSON object.
+// The search gets base and queries in the element type T, sgemm the same numbers in f32. LIBRARY is any shared library
+// with cblas_sgemm; it gets the same threads and the best of several tile shapes. `clusters` are 300 copies of each
+// centre with a spread of 1e-3, `offset` is 1e4 standard deviations from the origin. One round is: product, a search for
+// each k, product. `ratio` is the time of the search over that of the product, `speedup` its inverse; at the top level
+// for the first k. Output: one JSON object.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -25,18 +25,18 @@ namespace {
 
 using namespace nearwise;
 
-// The bare rate of the products under the search, in the same run: shared machines change it by a factor of three.
+// The bare rate of the products in the search, which changes by a factor of three on shared machines.
 nlohmann::json scan_rates(const std::string& isa) {
   nlohmann::json rates;
-  for (const nearwise::ScanInfo& scan : nearwise::measure_scans(isa))
-    rates[fmt::format("{} as {}", nearwise::name(scan.rows), scan.multiplied_as)] = scan.gflops;
+  for (const ScanInfo& scan : measure_scans(isa))
+    rates[fmt::format("{} as {}", name(scan.rows), scan.multiplied_as)] = scan.gflops;
   return rates;
 }
 
 struct Measured {
   std::size_t k = 0;
   std::vector<double> seconds = {};
-  std::vector<double> ratios = {};  // own over the mean of the products before and after
+  std::vector<double> ratios = {};  // search over the mean of the products before and after
 };
 
 nlohmann::json report_of(const Measured& measured, double flops) {
@@ -51,21 +51,18 @@ nlohmann::json report_of(const Measured& measured, double flops) {
 }
 
 void run(const bench::Options& options) {
-  const auto threads = static_cast<int>(options.number("threads", 2));
-  const std::size_t repeat = options.number("repeat", 5);
-  if (repeat == 0) throw std::runtime_error("--repeat must be at least 1");
-  const KnnOptions knn_options = {.metric = parse_metric(options.text("metric", "sqeuclidean"))};
-  const ElementType type = parse_element_type(options.text("type", "f32"));
+  const std::size_t repeat = options.repeat(5);
+  const KnnOptions knn_options = {.metric = options.metric()};
   std::vector<Measured> measured;
   for (const std::size_t k : options.numbers("k", "10")) measured.push_back({.k = k});
 
-  const bench::Data data = bench::load_data(options, type);
+  const bench::Data data = bench::load_data(options);
   const RowsView base = data.base;
   const RowsView queries = data.queries;
   const Matrix<float> float_base = bench::converted<float>(base);
   const Matrix<float> float_queries = bench::converted<float>(queries);
-  bench::Blas blas(options.text("blas", "libopenblas.so.0"), threads);
-  const Context context = Context::cpu({.threads = threads, .isa = options.text("isa", "")});
+  const Context context = options.context();
+  bench::Blas blas(options.text("blas", "libopenblas.so.0"), context.threads());
 
   const bench::Tile tile = blas.best_tile(float_queries, float_base);
   const auto product = [&] {
@@ -91,24 +88,19 @@ void run(const bench::Options& options) {
 
   const double flops = 2.0 * static_cast<double>(base.rows()) * static_cast<double>(queries.rows()) *
                        static_cast<double>(base.dim());
-  nlohmann::json report = {{"version", version()},
-                           {"scan_gflops_per_thread", scan_rates(context.isa())},
-                           {"instruction_sets", instruction_sets()},
-                           {"data", data.name},
-                           {"rows", base.rows()},
-                           {"dim", base.dim()},
-                           {"queries", queries.rows()},
-                           {"type", name(type)},
-                           {"metric", name(knn_options.metric)},
-                           {"threads", threads},
-                           {"isa", context.isa()},
-                           {"blas", blas.name()},
-                           {"blas_version", blas.version()},
-                           {"tile", {tile.queries, tile.rows}},
-                           {"sgemm_seconds", before},
-                           {"sgemm_again_seconds", after},
-                           {"sgemm_against_itself", noise},
-                           {"sgemm_gflops", flops / bench::median(before) * 1e-9}};
+  nlohmann::json report = bench::shape_of(base, context);
+  report.update({{"scan_gflops_per_thread", scan_rates(context.isa())},
+                 {"instruction_sets", instruction_sets()},
+                 {"data", data.name},
+                 {"queries", queries.rows()},
+                 {"metric", name(knn_options.metric)},
+                 {"blas", blas.name()},
+                 {"blas_version", blas.version()},
+                 {"tile", {tile.queries, tile.rows}},
+                 {"sgemm_seconds", before},
+                 {"sgemm_again_seconds", after},
+                 {"sgemm_against_itself", noise},
+                 {"sgemm_gflops", flops / bench::median(before) * 1e-9}});
   report.update(report_of(measured.front(), flops));
   for (const Measured& each : measured) report["by_k"].push_back(report_of(each, flops));
   fmt::print("{}\n", report.dump());
@@ -116,15 +108,6 @@ void run(const bench::Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    run({argc,
-         argv,
-         {"rows", "queries", "dim", "data", "base", "query-file", "type", "k", "metric", "threads", "isa",
-          "repeat", "blas"}});
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "exact_vs_sgemm: {}\n", error.what());
-    return 1;
-  }
+int main(int count, char** arguments) {
+  return nearwise::bench::run_program(count, arguments, {"k", "blas"}, run);
 }

@@ -1,15 +1,18 @@
-// Building k-NN graphs to recalls that are asked for, and the exact graph of the same rows.
+// Builds k-NN graphs to target recalls, and optionally merges, extends and shrinks them.
 //
 //   graph [--rows N] [--dim D] [--data uniform|normal|clusters|offset] [--base FILE] [--type T] [--metric M]
-//         [--degree K,...] [--percent R,...] [--threads T] [--isa NAME] [--seed S] [--exact 1]
+//         [--degree K,...] [--percent R,...] [--threads T] [--isa NAME] [--seed S]
+//         [--exact 1] [--merge 1] [--added N,...] [--removed N,...]
 //
-// Percent: recalls asked for. CPU seconds are those of all threads: beside other load they say more than the clock. Output: one
-// JSON object per degree and recall; `measured` is the recall on a second sample, drawn by another seed.
+// Percent: target recalls. Merged graphs are those of two halves, the rows with even and with odd numbers; added rows are
+// the last ones, removed rows are evenly spaced. Output: one JSON object per graph; `measured` is the recall on a second
+// sample, drawn with another seed.
 #include <fmt/format.h>
 
-#include <ctime>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "harness/command_line.h"
 #include "harness/rows.h"
@@ -20,84 +23,131 @@ namespace {
 
 using namespace nearwise;
 
-bench::OwnedRows load_rows(const bench::Options& options, ElementType type) {
-  if (!options.has("base")) return std::move(bench::generated(options, type).base);
-  const VectorFile file = VectorFile::open(options.text("base", ""));
-  const std::size_t rows = std::min(file.rows().rows(), options.number("rows", SIZE_MAX));
-  return bench::converted(file.rows().slice(0, rows), type);
-}
-
-struct Times {
-  double seconds = 0;
-  double cpu_seconds = 0;
+struct CopiedRows {
+  Matrix<std::byte> bytes;
+  RowsView rows;
 };
 
-Times timed(const auto& work) {
-  const std::clock_t before = std::clock();
-  Times times;
-  times.seconds = bench::seconds(work);
-  times.cpu_seconds = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
-  return times;
+CopiedRows copy_rows(const RowsView& rows, const std::vector<std::size_t>& numbers) {
+  CopiedRows copy{.bytes = Matrix<std::byte>(numbers.size(), rows.dim() * element_size(rows.type())),
+                  .rows = {}};
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    std::memcpy(copy.bytes.row(i).data(), rows.row(numbers[i]), copy.bytes.cols());
+  copy.rows = RowsView(copy.bytes.data(), rows.type(), numbers.size(), rows.dim(), copy.bytes.cols());
+  return copy;
+}
+
+std::vector<std::size_t> even_then_odd(std::size_t rows) {
+  std::vector<std::size_t> numbers;
+  for (std::size_t first : {0, 1})
+    for (std::size_t row = first; row < rows; row += 2) numbers.push_back(row);
+  return numbers;
 }
 
 nlohmann::json to_json(const RecallEstimate& recall) {
   return {{"value", recall.value}, {"low", recall.low}, {"high", recall.high}, {"rows", recall.rows}};
 }
 
-nlohmann::json measure(const Context& context, const Context& judge, const RowsView& rows,
-                       const KnnGraphOptions& options) {
-  KnnGraph graph;
-  const Times times = timed([&] { graph = build_knn_graph(context, rows, options); });
-  graph.validate();
-  nlohmann::json rounds = nlohmann::json::array();
-  for (const GraphRound& round : graph.report.rounds)
-    rounds.push_back({{"updates", round.updates}, {"recall", round.recall.value}});
-  return {{"version", version()},
-          {"rows", rows.rows()},
-          {"dim", rows.dim()},
-          {"type", name(rows.type())},
-          {"metric", name(options.metric)},
-          {"degree", options.degree},
-          {"threads", context.threads()},
-          {"isa", context.isa()},
-          {"recall_wanted", options.recall},
-          {"reached", graph.report.reached},
-          {"method", name(graph.report.method)},
-          {"recall", to_json(graph.report.recall)},
-          {"measured", to_json(measure_recall(judge, rows, graph.neighbors, options.metric))},
-          {"rounds", rounds},
-          {"seconds", times.seconds},
-          {"cpu_seconds", times.cpu_seconds}};
+// Graphs of one degree and target recall.
+class Graphs {
+ public:
+  Graphs(const bench::Options& options, std::size_t degree, double recall)
+      : context_(options.context()),
+        judge_(options.context(1)),
+        options_{.degree = degree, .metric = options.metric(), .recall = recall} {}
+
+  KnnGraph build(const RowsView& rows) const { return build_knn_graph(context_, rows, options_); }
+
+  // Prints what `work` builds of `rows`.
+  KnnGraph measure(const std::string& what, const RowsView& rows, const auto& work) const {
+    KnnGraph graph;
+    const bench::Times times = bench::timed([&] { graph = work(); });
+    graph.validate();
+    nlohmann::json rounds = nlohmann::json::array();
+    for (const GraphRound& round : graph.report.rounds)
+      rounds.push_back({{"updates", round.updates}, {"recall", round.recall.value}});
+    nlohmann::json report = bench::shape_of(rows, context_);
+    report.update({{"what", what},
+                   {"metric", name(options_.metric)},
+                   {"degree", options_.degree},
+                   {"target_recall", options_.recall},
+                   {"reached", graph.report.reached},
+                   {"method", name(graph.report.method)},
+                   {"recall", to_json(graph.report.recall)},
+                   {"measured", to_json(measure_recall(judge_, rows, graph.neighbors, options_.metric))},
+                   {"rounds", rounds},
+                   {"seconds", times.seconds},
+                   {"cpu_seconds", times.cpu_seconds}});
+    fmt::print("{}\n", report.dump());
+    std::fflush(stdout);
+    return graph;
+  }
+
+  void merge(const RowsView& rows) const {
+    const CopiedRows halves = copy_rows(rows, even_then_odd(rows.rows()));
+    const std::size_t left = (rows.rows() + 1) / 2;
+    const KnnGraph even = build(halves.rows.slice(0, left));
+    const KnnGraph odd = build(halves.rows.slice(left, rows.rows() - left));
+    measure("merged", halves.rows,
+            [&] { return merge_knn_graphs(context_, halves.rows, even, odd, {.recall = options_.recall}); });
+  }
+
+  void add(const RowsView& rows, std::size_t added) const {
+    const KnnGraph before = build(rows.slice(0, rows.rows() - added));
+    measure(fmt::format("{} added", added), rows,
+            [&] { return add_to_knn_graph(context_, rows, before, {.recall = options_.recall}); });
+  }
+
+  void remove(const RowsView& rows, const KnnGraph& graph, std::size_t removed) const {
+    std::vector<Id> ids(removed);
+    for (std::size_t i = 0; i < removed; ++i) ids[i] = static_cast<Id>(i * rows.rows() / removed);
+    std::vector<std::size_t> kept;
+    for (std::size_t row = 0, next = 0; row < rows.rows(); ++row) {
+      if (next < removed && static_cast<std::size_t>(ids[next]) == row)
+        ++next;
+      else
+        kept.push_back(row);
+    }
+    const CopiedRows remaining = copy_rows(rows, kept);
+    measure(fmt::format("{} removed", removed), remaining.rows,
+            [&] { return remove_from_knn_graph(context_, rows, graph, ids, {.recall = options_.recall}); });
+  }
+
+ private:
+  Context context_;
+  Context judge_;  // of the second sample
+  KnnGraphOptions options_;
+};
+
+void run(const bench::Options& options) {
+  const bench::OwnedRows owned = bench::load_rows(options);
+  const RowsView rows = owned;
+  for (const std::size_t degree : options.numbers("degree", "10")) {
+    for (const std::size_t percent : options.numbers("percent", "90,95,99")) {
+      const Graphs graphs(options, degree, static_cast<double>(percent) / 100);
+      const KnnGraph graph = graphs.measure("built", rows, [&] { return graphs.build(rows); });
+      if (options.number("merge", 0) != 0) graphs.merge(rows);
+      for (const std::size_t added : options.numbers("added", "0"))
+        if (added != 0) graphs.add(rows, added);
+      for (const std::size_t removed : options.numbers("removed", "0"))
+        if (removed != 0) graphs.remove(rows, graph, removed);
+    }
+    if (options.number("exact", 0) != 0) {
+      const Context context = options.context();
+      const bench::Times times =
+          bench::timed([&] { exact_knn_graph(context, rows, degree, {.metric = options.metric()}); });
+      fmt::print("{}\n", nlohmann::json({{"what", "exact"},
+                                         {"degree", degree},
+                                         {"seconds", times.seconds},
+                                         {"cpu_seconds", times.cpu_seconds}})
+                             .dump());
+    }
+  }
 }
 
 }  // namespace
 
-int main(int count, char** arguments) try {
-  const bench::Options options(count, arguments,
-                               {"rows", "dim", "data", "base", "type", "metric", "degree", "percent",
-                                "threads", "isa", "seed", "exact", "queries"});
-  const bench::OwnedRows rows = load_rows(options, parse_element_type(options.text("type", "f32")));
-  const auto threads = static_cast<int>(options.number("threads", 0));
-  const std::string isa = options.text("isa", "");
-  const std::size_t seed = options.number("seed", 0);
-  const Context context = Context::cpu({.threads = threads, .seed = seed, .isa = isa});
-  const Context judge = Context::cpu({.threads = threads, .seed = seed + 1, .isa = isa});
-  const Metric metric = parse_metric(options.text("metric", "sqeuclidean"));
-  for (const std::size_t degree : options.numbers("degree", "10")) {
-    for (const std::size_t percent : options.numbers("percent", "90,95,99"))
-      fmt::print("{}\n",
-                 measure(context, judge, rows,
-                         {.degree = degree, .metric = metric, .recall = static_cast<double>(percent) / 100})
-                     .dump());
-    if (options.number("exact", 0) != 0) {
-      const Times times = timed([&] { exact_knn_graph(context, rows, degree, {.metric = metric}); });
-      fmt::print("{}\n", nlohmann::json({{"degree", degree},
-                                         {"exact_seconds", times.seconds},
-                                         {"exact_cpu_seconds", times.cpu_seconds}})
-                             .dump());
-    }
-  }
-} catch (const std::exception& error) {
-  fmt::print(stderr, "graph: {}\n", error.what());
-  return 1;
+int main(int count, char** arguments) {
+  return nearwise::bench::run_program(count, arguments,
+                                      {"degree", "percent", "exact", "merge", "added", "removed"}, run);
 }

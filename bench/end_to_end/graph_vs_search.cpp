@@ -1,11 +1,9 @@
-// The exact graph of k neighbours of every row, against a search with every row as a query that leaves out the row
-// itself: each pair of rows needs one product, not two.
+// Time of the exact k-NN graph relative to a search with every row as a query: each pair needs one product, not two.
 //
-//   graph_vs_search [--rows N] [--dim D] [--data KIND] [--base FILE --query-file FILE] [--type T] [--k K] [--metric M]
-//                   [--threads T] [--isa NAME] [--repeat R]
+//   graph_vs_search [--rows N] [--dim D] [--data KIND] [--base FILE] [--type T] [--k K] [--metric M] [--threads T]
+//                   [--isa NAME] [--repeat R]
 //
-// One round is: graph, search. `ratio` is the graph's time over the search's. Answers must be equal, or the program ends
-// with 1. Output: one JSON object.
+// One round is: graph, search. Their answers must be equal. Output: one JSON object.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,22 +28,19 @@ bool equal(const Neighbors& left, const Neighbors& right) {
 }
 
 void run(const bench::Options& options) {
-  const auto threads = static_cast<int>(options.number("threads", 2));
-  const std::size_t repeat = options.number("repeat", 3);
   const std::size_t k = options.number("k", 10);
-  const ElementType type = parse_element_type(options.text("type", "f32"));
-  const KnnOptions graph_options = {.metric = parse_metric(options.text("metric", "sqeuclidean"))};
+  const KnnOptions graph_options = {.metric = options.metric()};
   KnnOptions search_options = graph_options;
   search_options.exclude_self = true;
-  const bench::Data data = bench::load_data(options, type);
-  const RowsView base = data.base;
-  const Context context = Context::cpu({.threads = threads, .isa = options.text("isa", "")});
+  const bench::OwnedRows owned = bench::load_rows(options);
+  const RowsView base = owned;
+  const Context context = options.context();
 
   const RowsView some = base.slice(0, std::min<std::size_t>(base.rows(), 20'000));
   exact_knn_graph(context, some, k, graph_options);  // warm up
   knn(context, some, some, k, search_options);
   std::vector<double> graph_seconds, search_seconds, ratios;
-  for (std::size_t round = 0; round < repeat; ++round) {
+  for (std::size_t round = 0; round < options.repeat(3); ++round) {
     Neighbors graph;
     Neighbors found;
     graph_seconds.push_back(
@@ -54,35 +49,17 @@ void run(const bench::Options& options) {
     ratios.push_back(graph_seconds.back() / search_seconds.back());
     if (!equal(graph, found)) throw std::runtime_error("graph and search differ");
   }
-  const nlohmann::json report = {{"version", version()},
-                                 {"data", data.name},
-                                 {"rows", base.rows()},
-                                 {"dim", base.dim()},
-                                 {"type", name(type)},
-                                 {"metric", name(graph_options.metric)},
-                                 {"k", k},
-                                 {"threads", threads},
-                                 {"isa", context.isa()},
-                                 {"graph_seconds", graph_seconds},
-                                 {"search_seconds", search_seconds},
-                                 {"ratios", ratios},
-                                 {"ratio", bench::median(ratios)},
-                                 {"spread", bench::spread(ratios)},
-                                 {"search_spread", bench::spread(search_seconds)}};
+  nlohmann::json report = bench::shape_of(base, context);
+  report.update({{"metric", name(graph_options.metric)},
+                 {"k", k},
+                 {"graph_seconds", graph_seconds},
+                 {"search_seconds", search_seconds},
+                 {"ratios", ratios},
+                 {"ratio", bench::median(ratios)},
+                 {"spread", bench::spread(ratios)}});
   fmt::print("{}\n", report.dump());
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    run({argc,
-         argv,
-         {"rows", "dim", "data", "base", "query-file", "queries", "type", "k", "metric", "threads", "isa",
-          "repeat"}});
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "graph_vs_search: {}\n", error.what());
-    return 1;
-  }
-}
+int main(int count, char** arguments) { return nearwise::bench::run_program(count, arguments, {"k"}, run); }

@@ -1,21 +1,17 @@
-// An inverted file of codes: time to build, and recall against time of a search.
+// An inverted file of codes: time to build, and recall and time of searches.
 //
-//   ivf --base FILE --queries FILE [--truth FILE] [--rows N] [--metric M] [--lists L] [--codec pq|lsq]
-//       [--code-bytes B] [--bits 4|8] [--index FILE] [--probes P,...] [--candidates C,...] [--k K] [--batch Q]
-//       [--threads T] [--isa NAME] [--repeat R]
+//   ivf --base FILE --queries FILE [--rows N] [--metric M] [--lists L] [--codec pq|lsq] [--code-bytes B] [--bits 4|8]
+//       [--index FILE] [--probes P,...] [--candidates C,...] [--k K] [--batch Q] [--threads T] [--isa NAME] [--repeat R]
 //
-// Candidates 0: answers as the codes have them, without a second look at the rows. recall is the share of the true k that is
-// among the k reported. Searches go in batches of Q queries (0: all at once; 1 gives latencies). Output: one JSON object for
-// the build, one for every pair of probes and candidates.
+// Candidates 0: no re-ranking. recall: share of the true k neighbours among the k reported. Queries are searched in
+// batches of Q (0: one batch; 1: gives latencies). --index: the index is loaded from FILE if it exists, else saved
+// there. Output: one JSON object for the build, one for every pair of probes and candidates.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,24 +25,16 @@ namespace {
 
 using namespace nearwise;
 
-double recall(const Matrix<Id>& truth, const Matrix<Id>& found, std::size_t k) {
+// True neighbours among the answers to the queries from `first` on.
+std::size_t count_hits(const Neighbors& truth, std::size_t first, const Neighbors& found) {
   std::size_t hits = 0;
-  for (std::size_t query = 0; query < found.rows(); ++query) {
-    const std::set<Id> expected(truth.row(query).begin(),
-                                truth.row(query).begin() + static_cast<std::ptrdiff_t>(k));
-    hits += static_cast<std::size_t>(std::count_if(found.row(query).begin(), found.row(query).end(),
-                                                   [&](Id id) { return expected.contains(id); }));
-  }
-  return static_cast<double>(hits) / static_cast<double>(found.rows() * k);
+  for (std::size_t query = 0; query < found.ids.rows(); ++query)
+    for (const Id id : truth.ids.row(first + query))
+      hits += std::ranges::count(found.ids.row(query), id) != 0 ? 1 : 0;
+  return hits;
 }
 
-double quantile(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
-}
-
-// Trains and fills an index; or the one that was saved under --index before, where only searching is of interest.
-Ivf index_of(const Context& context, RowsView base, Metric metric, const bench::Options& options) {
+Ivf index_of(const Context& context, const RowsView& base, const bench::Options& options) {
   const std::string file = options.text("index", "");
   if (!file.empty() && std::filesystem::exists(file)) return load_ivf(context, file);
   std::optional<Ivf> index;
@@ -54,46 +42,43 @@ Ivf index_of(const Context& context, RowsView base, Metric metric, const bench::
     const std::size_t lists = options.number("lists", 0);
     const std::size_t code_bytes = options.number("code-bytes", 16);
     if (options.text("codec", "pq") == "lsq")
-      index.emplace(
-          IvfLsq::train(context, base, {.metric = metric, .lists = lists, .code_bytes = code_bytes}));
+      index.emplace(IvfLsq::train(context, base,
+                                  {.metric = options.metric(), .lists = lists, .code_bytes = code_bytes}));
     else
       index.emplace(IvfPq::train(context, base,
-                                 {.metric = metric,
+                                 {.metric = options.metric(),
                                   .lists = lists,
                                   .code_bytes = code_bytes,
                                   .bits = static_cast<unsigned>(options.number("bits", 8))}));
   });
   const double add_seconds = bench::seconds([&] { index->add(context, base); });
-  fmt::print("{}\n", nlohmann::json{{"version", version()},
-                                    {"rows", base.rows()},
-                                    {"dim", base.dim()},
-                                    {"lists", index->lists()},
-                                    {"codec", index->codec()},
-                                    {"code_bytes", index->code_bytes()},
-                                    {"threads", context.threads()},
-                                    {"isa", context.isa()},
-                                    {"train_seconds", train_seconds},
-                                    {"add_seconds", add_seconds}}
-                         .dump());
+  nlohmann::json report = bench::shape_of(base, context);
+  report.update({{"lists", index->lists()},
+                 {"codec", index->codec()},
+                 {"code_bytes", index->code_bytes()},
+                 {"train_seconds", train_seconds},
+                 {"add_seconds", add_seconds}});
+  fmt::print("{}\n", report.dump());
   if (!file.empty()) save(*index, file);
   return std::move(*index);
 }
 
+struct Round {
+  double seconds = 0;
+  double cpu_seconds = 0;
+  std::size_t hits = 0;
+};
+
 void run(const bench::Options& options) {
-  const auto threads = static_cast<int>(options.number("threads", 2));
-  const Context context = Context::cpu({.threads = threads, .seed = 1, .isa = options.text("isa", "")});
+  const Context context = options.context(1);
   const VectorFile base_file = VectorFile::open(options.text("base", ""));
   const VectorFile query_file = VectorFile::open(options.text("queries", ""));
   const RowsView base =
       base_file.rows().slice(0, std::min(base_file.rows().rows(), options.number("rows", SIZE_MAX)));
   const RowsView queries = query_file.rows();
   const std::size_t k = options.number("k", 10);
-  const Metric metric = parse_metric(options.text("metric", "sqeuclidean"));
-  const Neighbors truth = options.has("truth") && base.rows() == base_file.rows().rows()
-                              ? read_neighbors(options.text("truth", ""))
-                              : knn(context, queries, base, k, {.metric = metric});
-
-  Ivf index = index_of(context, base, metric, options);
+  const Neighbors truth = knn(context, queries, base, k, {.metric = options.metric()});
+  const Ivf index = index_of(context, base, options);
 
   const std::size_t batch = options.number("batch", 0) == 0 ? queries.rows() : options.number("batch", 0);
   for (const std::size_t probes : options.numbers("probes", "16"))
@@ -101,57 +86,42 @@ void run(const bench::Options& options) {
       const IvfSearchOptions search = {
           .probes = probes, .rows = candidates != 0 ? base : RowsView(), .candidates = candidates};
       std::vector<double> seconds, cpu_seconds, latencies;
-      double found_share = 0;
-      for (std::size_t round = 0; round < options.number("repeat", 3); ++round) {
+      Round round;
+      for (std::size_t number = 0; number < options.repeat(3); ++number) {
         bench::let_threads_rest();
-        double sum = 0;
-        double cpu_sum = 0;
-        std::size_t hits = 0;
+        round = {};
         for (std::size_t first = 0; first < queries.rows(); first += batch) {
           const RowsView part = queries.slice(first, std::min(batch, queries.rows() - first));
           Neighbors found;
-          const std::clock_t start = std::clock();
-          latencies.push_back(bench::seconds([&] { found = index.search(context, part, k, search); }));
-          sum += latencies.back();
-          cpu_sum += static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-          Matrix<Id> expected(part.rows(), k);
-          for (std::size_t query = 0; query < part.rows(); ++query)
-            std::copy_n(truth.ids.row(first + query).begin(), k, expected.row(query).begin());
-          hits += static_cast<std::size_t>(
-              std::llround(recall(expected, found.ids, k) * static_cast<double>(part.rows() * k)));
+          const bench::Times times = bench::timed([&] { found = index.search(context, part, k, search); });
+          latencies.push_back(times.seconds);
+          round.seconds += times.seconds;
+          round.cpu_seconds += times.cpu_seconds;
+          round.hits += count_hits(truth, first, found);
         }
-        seconds.push_back(sum);
-        cpu_seconds.push_back(cpu_sum);
-        found_share = static_cast<double>(hits) / static_cast<double>(queries.rows() * k);
+        seconds.push_back(round.seconds);
+        cpu_seconds.push_back(round.cpu_seconds);
       }
-      fmt::print(
-          "{}\n",
-          nlohmann::json{
-              {"probes", probes},
-              {"candidates", candidates},
-              {"k", k},
-              {"batch", batch},
-              {"recall", found_share},
-              {"queries_per_second", static_cast<double>(queries.rows()) / bench::median(seconds)},
-              {"queries_per_cpu_second", static_cast<double>(queries.rows()) / bench::median(cpu_seconds)},
-              {"seconds", seconds},
-              {"latency_p50_us", quantile(latencies, 0.5) * 1e6},
-              {"latency_p99_us", quantile(latencies, 0.99) * 1e6}}
-              .dump());
+      const auto count = static_cast<double>(queries.rows());
+      fmt::print("{}\n", nlohmann::json{{"probes", probes},
+                                        {"candidates", candidates},
+                                        {"k", k},
+                                        {"batch", batch},
+                                        {"recall",
+                                         static_cast<double>(round.hits) / (count * static_cast<double>(k))},
+                                        {"queries_per_second", count / bench::median(seconds)},
+                                        {"queries_per_cpu_second", count / bench::median(cpu_seconds)},
+                                        {"seconds", seconds},
+                                        {"latency_p50_us", bench::quantile(latencies, 0.5) * 1e6},
+                                        {"latency_p99_us", bench::quantile(latencies, 0.99) * 1e6}}
+                             .dump());
     }
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    run({argc,
-         argv,
-         {"base", "queries", "truth", "rows", "metric", "lists", "codec", "code-bytes", "bits", "index",
-          "probes", "candidates", "k", "batch", "threads", "isa", "repeat"}});
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "ivf: {}\n", error.what());
-    return 1;
-  }
+int main(int count, char** arguments) {
+  return nearwise::bench::run_program(
+      count, arguments,
+      {"lists", "codec", "code-bytes", "bits", "index", "probes", "candidates", "k", "batch"}, run);
 }

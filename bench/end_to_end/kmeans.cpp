@@ -1,12 +1,12 @@
-// Iterations of k-means against the bare sgemm calls of the same shape, in one run, interleaved.
+// Iterations of k-means relative to the bare sgemm calls of the same shape, interleaved.
 //
 //   kmeans [--rows N] [--dim D] [--data uniform|normal|clusters|offset] [--base FILE] [--type T] [--clusters K,...]
 //          [--iterations I] [--metric M] [--threads T] [--isa NAME] [--repeat R] [--blas LIBRARY]
 //
-// The product multiplies all rows by as many centroids, in f32, as exact_vs_sgemm does it; its result is thrown away. One
-// round is: product, I iterations from the same centroids, product. `ratio` is the time of one iteration, assignment and
-// means, over the product's. Seeding is measured apart. `--blas none` leaves the product out: whole trainings only. Output:
-// one JSON object per number of clusters.
+// The product multiplies all rows by the centroids in f32, as in exact_vs_sgemm. One round is: product, I iterations from
+// the same centroids, product. `ratio` is the time of one iteration, assignment and means, over that of the product.
+// Seeding is measured separately. With `--blas none` only whole trainings are measured. Output: one JSON object per
+// number of clusters.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -23,13 +23,6 @@ namespace {
 
 using namespace nearwise;
 
-bench::OwnedRows load_rows(const bench::Options& options, ElementType type) {
-  if (!options.has("base")) return std::move(bench::generated(options, type).base);
-  const VectorFile file = VectorFile::open(options.text("base", ""));
-  const std::size_t rows = std::min(file.rows().rows(), options.number("rows", SIZE_MAX));
-  return bench::converted(file.rows().slice(0, rows), type);
-}
-
 struct Run {
   double seconds = 0;
   KMeans trained;
@@ -42,7 +35,7 @@ Run timed(const Context& context, const RowsView& rows, std::size_t clusters, co
   return run;
 }
 
-// What one iteration takes beside the product of the same shape.
+// One iteration relative to the product of the same shape.
 nlohmann::json against_product(const Context& context, bench::Blas& blas, const RowsView& rows,
                                KMeansOptions options, const Matrix<float>& centroids, std::size_t repeat) {
   const Matrix<float> float_rows = bench::converted<float>(rows);
@@ -76,22 +69,16 @@ nlohmann::json against_product(const Context& context, bench::Blas& blas, const 
 
 nlohmann::json measure(const bench::Options& options, const Context& context, const RowsView& rows,
                        std::size_t clusters) {
-  const std::size_t repeat = options.number("repeat", 5);
-  const KMeansOptions kmeans = {.metric = parse_metric(options.text("metric", "sqeuclidean")),
-                                .iterations = options.number("iterations", 10),
-                                .tolerance = 0};
+  const std::size_t repeat = options.repeat(5);
+  const KMeansOptions kmeans = {
+      .metric = options.metric(), .iterations = options.number("iterations", 10), .tolerance = 0};
   KMeansOptions once = kmeans;
   once.iterations = 1;
   const Run start = timed(context, rows, clusters, once);  // warms up, too
-  nlohmann::json report = {{"version", version()},
-                           {"rows", rows.rows()},
-                           {"dim", rows.dim()},
-                           {"type", name(rows.type())},
-                           {"metric", name(kmeans.metric)},
-                           {"clusters", clusters},
-                           {"threads", context.threads()},
-                           {"isa", context.isa()},
-                           {"seeding_and_one_iteration_seconds", start.seconds}};
+  nlohmann::json report = bench::shape_of(rows, context);
+  report.update({{"metric", name(kmeans.metric)},
+                 {"clusters", clusters},
+                 {"seeding_and_one_iteration_seconds", start.seconds}});
   for (std::size_t round = 0; round < repeat; ++round) {
     const Run whole = timed(context, rows, clusters, kmeans);
     report["whole_seconds"].push_back(whole.seconds);
@@ -105,26 +92,14 @@ nlohmann::json measure(const bench::Options& options, const Context& context, co
 }
 
 void run(const bench::Options& options) {
-  if (options.number("repeat", 5) == 0) throw std::runtime_error("--repeat must be at least 1");
-  const auto threads = static_cast<int>(options.number("threads", 2));
-  const bench::OwnedRows data = load_rows(options, parse_element_type(options.text("type", "f32")));
-  const RowsView rows = data;
-  const Context context = Context::cpu({.threads = threads, .isa = options.text("isa", "")});
+  const bench::OwnedRows rows = bench::load_rows(options);
+  const Context context = options.context();
   for (const std::size_t clusters : options.numbers("clusters", "1024"))
     fmt::print("{}\n", measure(options, context, rows, clusters).dump());
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    run({argc,
-         argv,
-         {"rows", "dim", "data", "base", "type", "clusters", "iterations", "metric", "threads", "isa",
-          "repeat", "blas"}});
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "kmeans: {}\n", error.what());
-    return 1;
-  }
+int main(int count, char** arguments) {
+  return nearwise::bench::run_program(count, arguments, {"clusters", "iterations", "blas"}, run);
 }

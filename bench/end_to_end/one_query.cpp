@@ -1,21 +1,21 @@
-// One query at a time against reading the base: a search for a single query has to look at every byte once, and can be no
-// faster than memory.
+// One query at a time relative to reading the base: a search for one query reads every byte once, so that the memory
+// bandwidth bounds it.
 //
 //   one_query [--rows N] [--dim D] [--data KIND] [--base FILE --query-file FILE] [--type T] [--k K] [--metric M]
 //             [--threads T] [--isa NAME] [--queries Q] [--repeat R]
 //
-// One round is: Q times a sum over all bytes of the base by the same number of threads, then Q queries one by one.
-// `share` is the search's bytes per second over those of the sum. Output: one JSON object.
+// One round is: Q sums over all bytes of the base with the same number of threads, then Q queries one by one. `share` is
+// the bytes per second of the search over those of the sum. Output: one JSON object.
 #include <fmt/format.h>
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
 #include "harness/command_line.h"
+#include "harness/reading.h"
 #include "harness/rows.h"
 #include "harness/timing.h"
 #include "nearwise/nearwise.h"
@@ -24,50 +24,30 @@ namespace {
 
 using namespace nearwise;
 
-// Wide loads read memory up to 1.4 times as fast as those of the least x86-64 CPU, and the comparison is with the best.
-using Words [[gnu::vector_size(64)]] = std::uint64_t;
-[[gnu::target_clones("avx512f", "avx2", "default")]] std::uint64_t sum_of(const std::byte* bytes,
-                                                                          std::size_t count) {
-  Words sums[4] = {};  // independent, so that the loop waits for memory and not for its own additions
-  for (std::size_t i = 0; i + sizeof(sums) <= count; i += sizeof(sums))
-    for (std::size_t part = 0; part < 4; ++part) {
-      Words words;
-      std::memcpy(&words, bytes + i + part * sizeof(Words), sizeof(Words));
-      sums[part] += words;
-    }
-  const Words all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  std::uint64_t sum = 0;
-  for (std::size_t word = 0; word < 8; ++word) sum += all[word];
-  return sum;
-}
-
-// `passes` times over all bytes, the threads started once: as little besides reading as can be.
+// Reads all bytes `passes` times; threads are started once.
 void read_all(const std::byte* bytes, std::size_t count, int threads, std::size_t passes,
               std::atomic<std::uint64_t>& sink) {
   std::vector<std::jthread> workers;
   const std::size_t part = count / static_cast<std::size_t>(threads);
   for (std::size_t thread = 0; thread < static_cast<std::size_t>(threads); ++thread)
     workers.emplace_back([=, &sink] {
-      for (std::size_t pass = 0; pass < passes; ++pass) sink += sum_of(bytes + thread * part, part);
+      for (std::size_t pass = 0; pass < passes; ++pass) sink += bench::sum_of({bytes + thread * part, part});
     });
 }
 
 void run(const bench::Options& options) {
-  const auto threads = static_cast<int>(options.number("threads", 2));
-  const std::size_t repeat = options.number("repeat", 5);
   const std::size_t k = options.number("k", 10);
-  const KnnOptions knn_options = {.metric = parse_metric(options.text("metric", "sqeuclidean"))};
-  const ElementType type = parse_element_type(options.text("type", "f32"));
-  const bench::Data data = bench::load_data(options, type);
+  const KnnOptions knn_options = {.metric = options.metric()};
+  const bench::Data data = bench::load_data(options);
   const RowsView base = data.base;
   const RowsView all_queries = data.queries;
   const RowsView queries = all_queries.slice(0, std::min(all_queries.rows(), options.number("queries", 20)));
-  const Context context = Context::cpu({.threads = threads, .isa = options.text("isa", "")});
+  const Context context = options.context();
 
-  const std::size_t bytes = base.rows() * base.dim() * element_size(type);
+  const std::size_t bytes = base.rows() * base.dim() * element_size(base.type());
   const double scanned = static_cast<double>(bytes) * static_cast<double>(queries.rows());
   std::atomic<std::uint64_t> sink = 0;
-  const auto read = [&] { read_all(base.data(), bytes, threads, queries.rows(), sink); };
+  const auto read = [&] { read_all(base.data(), bytes, context.threads(), queries.rows(), sink); };
   const auto search = [&] {
     for (std::size_t query = 0; query < queries.rows(); ++query)
       knn(context, queries.slice(query, 1), base, k, knn_options);
@@ -75,7 +55,7 @@ void run(const bench::Options& options) {
   read();
   search();
   std::vector<double> read_rates, search_rates, shares, noise;
-  for (std::size_t round = 0; round < repeat; ++round) {
+  for (std::size_t round = 0; round < options.repeat(5); ++round) {
     const double before = bench::seconds(read);
     const double own = bench::seconds(search);
     const double after = bench::seconds(read);
@@ -85,38 +65,22 @@ void run(const bench::Options& options) {
     shares.push_back(scanned / own / read_rate);
     noise.push_back(after / before);
   }
-  const nlohmann::json report = {
-      {"version", version()},
-      {"data", data.name},
-      {"rows", base.rows()},
-      {"dim", base.dim()},
-      {"type", name(type)},
-      {"metric", name(knn_options.metric)},
-      {"k", k},
-      {"queries", queries.rows()},
-      {"threads", threads},
-      {"isa", context.isa()},
-      {"read_gigabytes_per_second", read_rates},
-      {"search_gigabytes_per_second", search_rates},
-      {"shares", shares},
-      {"share", bench::median(shares)},
-      {"spread", bench::spread(shares)},
-      {"read_against_itself", noise},
-      {"milliseconds_per_query", static_cast<double>(bytes) / bench::median(search_rates) * 1e-6}};
+  nlohmann::json report = bench::shape_of(base, context);
+  report.update(
+      {{"data", data.name},
+       {"metric", name(knn_options.metric)},
+       {"k", k},
+       {"queries", queries.rows()},
+       {"read_gigabytes_per_second", read_rates},
+       {"search_gigabytes_per_second", search_rates},
+       {"shares", shares},
+       {"share", bench::median(shares)},
+       {"spread", bench::spread(shares)},
+       {"read_against_itself", noise},
+       {"milliseconds_per_query", static_cast<double>(bytes) / bench::median(search_rates) * 1e-6}});
   fmt::print("{}\n", report.dump());
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    run({argc,
-         argv,
-         {"rows", "dim", "data", "base", "query-file", "type", "k", "metric", "threads", "isa", "queries",
-          "repeat"}});
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "one_query: {}\n", error.what());
-    return 1;
-  }
-}
+int main(int count, char** arguments) { return nearwise::bench::run_program(count, arguments, {"k"}, run); }

@@ -1,5 +1,7 @@
-// The command line of a benchmark program: --name value, nothing else.
+// The command line of a benchmark program: pairs of --name value.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <cstddef>
 #include <map>
@@ -9,12 +11,16 @@
 #include <string>
 #include <vector>
 
+#include "nearwise/nearwise.h"
+
 namespace nearwise::bench {
 
 class Options {
  public:
-  // Throws on a name that is not among `known`: a misspelt option would measure something else.
-  Options(int count, char** arguments, const std::set<std::string>& known) {
+  // Options of every program; a program adds its own. Unknown names are errors: a typo would measure something else.
+  Options(int count, char** arguments, std::set<std::string> known) {
+    known.insert({"rows", "dim", "data", "base", "query-file", "queries", "type", "metric", "threads", "isa",
+                  "seed", "repeat"});
     for (int i = 1; i < count; i += 2) {
       const std::string word = arguments[i];
       if (!word.starts_with("--") || !known.contains(word.substr(2)))
@@ -32,11 +38,10 @@ class Options {
   }
 
   std::size_t number(const std::string& name, std::size_t fallback) const {
-    const auto found = values_.find(name);
-    return found == values_.end() ? fallback : static_cast<std::size_t>(std::stoull(found->second));
+    return has(name) ? static_cast<std::size_t>(std::stoull(values_.at(name))) : fallback;
   }
 
-  // Numbers with commas between them.
+  // Comma-separated numbers.
   std::vector<std::size_t> numbers(const std::string& name, const std::string& fallback) const {
     std::vector<std::size_t> result;
     std::istringstream list(text(name, fallback));
@@ -46,8 +51,35 @@ class Options {
     return result;
   }
 
+  ElementType type() const { return parse_element_type(text("type", "f32")); }
+  Metric metric() const { return parse_metric(text("metric", "sqeuclidean")); }
+
+  std::size_t repeat(std::size_t fallback) const {
+    const std::size_t rounds = number("repeat", fallback);
+    if (rounds == 0) throw std::runtime_error("--repeat must be at least 1");
+    return rounds;
+  }
+
+  // more_seed: added to the seed, for a second, independent context.
+  Context context(std::size_t more_seed = 0) const {
+    return Context::cpu({.threads = static_cast<int>(number("threads", 2)),
+                         .seed = number("seed", 0) + more_seed,
+                         .isa = text("isa", "")});
+  }
+
  private:
   std::map<std::string, std::string> values_;
 };
+
+// Runs `work` with the options; errors are printed, and the result is the exit status.
+int run_program(int count, char** arguments, const std::set<std::string>& known, const auto& work) {
+  try {
+    work(Options(count, arguments, known));
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", arguments[0], error.what());
+    return 1;
+  }
+}
 
 }  // namespace nearwise::bench

@@ -1,4 +1,4 @@
-// The vectors of a benchmark: from a file, or made by the generators of the tests, in the element type that is asked for.
+// The vectors of a benchmark, from a file or from the generators of the tests, converted to an element type.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -13,14 +14,13 @@
 
 #include "core/convert.h"
 #include "harness/command_line.h"
-#include "nearwise/matrix.h"
-#include "nearwise/vector_file.h"
+#include "nearwise/nearwise.h"
 #include "support/half.h"
 #include "support/problems.h"
 
 namespace nearwise::bench {
 
-// Rows of any element type, in memory of their own.
+// Rows of any element type, with their memory.
 class OwnedRows {
  public:
   template <typename T>
@@ -72,30 +72,43 @@ inline constexpr std::array generated_kinds = {
     NamedKind{"uniform", support::Kind::uniform}, NamedKind{"normal", support::Kind::normal},
     NamedKind{"clusters", support::Kind::near_duplicates}, NamedKind{"offset", support::Kind::offset_1e4}};
 
-inline Data generated(const Options& options, ElementType type) {
-  const std::string wanted = options.text("data", "uniform");
-  const auto* found = std::ranges::find_if(
-      generated_kinds, [&](const NamedKind& candidate) { return candidate.name == wanted; });
-  if (found == generated_kinds.end()) throw std::runtime_error("--data: no such kind: " + wanted);
+inline Data generated(const Options& options) {
+  const std::string kind = options.text("data", "uniform");
+  const auto* found =
+      std::ranges::find_if(generated_kinds, [&](const NamedKind& each) { return each.name == kind; });
+  if (found == generated_kinds.end()) throw std::runtime_error("--data: no such kind: " + kind);
   const std::size_t rows = options.number("rows", 1'000'000);
   const std::size_t queries = options.number("queries", 10'000);
-  // One set, so that queries of `clusters` lie in the clusters of the base.
+  // One set, so that queries of `clusters` are in the clusters of the base.
   const support::Rows all(support::generate(found->kind, rows + queries, options.number("dim", 128), 1),
-                          type);
-  return {converted(all.view().slice(0, rows), type), converted(all.view().slice(rows, queries), type),
-          wanted};
+                          options.type());
+  return {converted(all.view().slice(0, rows), options.type()),
+          converted(all.view().slice(rows, queries), options.type()), kind};
+}
+
+inline OwnedRows read_rows(const Options& options, const char* file_option, const char* limit) {
+  const VectorFile file = VectorFile::open(options.text(file_option, ""));
+  const std::size_t rows = std::min(file.rows().rows(), options.number(limit, SIZE_MAX));
+  return converted(file.rows().slice(0, rows), options.type());
+}
+
+// --base FILE, or --data KIND --dim D; --rows limits either.
+inline OwnedRows load_rows(const Options& options) {
+  return options.has("base") ? read_rows(options, "base", "rows") : std::move(generated(options).base);
 }
 
 // --base FILE --query-file FILE, or --data KIND --dim D; --rows and --queries limit either.
-inline Data load_data(const Options& options, ElementType type) {
-  if (!options.has("base")) return generated(options, type);
-  const auto read = [&](const char* option, const char* limit) {
-    const VectorFile file = VectorFile::open(options.text(option, ""));
-    const std::size_t rows = std::min(file.rows().rows(), options.number(limit, SIZE_MAX));
-    return converted(file.rows().slice(0, rows), type);
-  };
+inline Data load_data(const Options& options) {
+  if (!options.has("base")) return generated(options);
   const std::string path = options.text("base", "");
-  return {read("base", "rows"), read("query-file", "queries"), path.substr(path.rfind('/') + 1)};
+  return {read_rows(options, "base", "rows"), read_rows(options, "query-file", "queries"),
+          path.substr(path.rfind('/') + 1)};
+}
+
+// The shape of a benchmark, the beginning of every report.
+inline nlohmann::json shape_of(const RowsView& rows, const Context& context) {
+  return {{"version", version()},      {"rows", rows.rows()},          {"dim", rows.dim()},
+          {"type", name(rows.type())}, {"threads", context.threads()}, {"isa", context.isa()}};
 }
 
 }  // namespace nearwise::bench

@@ -1,44 +1,25 @@
 """Times nearwise's k-NN graphs against pynndescent, Faiss's NN-Descent and self-search in a Faiss inverted file.
 
-Runs in the environment of the rivals, with nearwise's package on PYTHONPATH. All get the same f32 rows and as many threads.
-Rivals have no recall to ask for: each runs over a few settings, and counts with its cheapest one that reaches the target.
-A tenth of the rows comes first: only rivals that were the cheapest there for some target run on all of them.
-Recalls of all are measured by nearwise on one sample. Prints one JSON object; `ratios` are the CPU seconds of the best rival
-over nearwise's, per target, null where no setting of any rival got there. Every run is told on standard error as it ends.
+Runs in the environment of the rivals, with nearwise on PYTHONPATH. All get the same f32 rows and threads. Rivals have no
+target recall: each runs with a few settings, and the cheapest that reaches the target counts. Rivals that are not the
+cheapest for any target on a tenth of the rows are skipped. Recalls are measured by nearwise on one sample. Prints one
+JSON object; `ratios` are the CPU seconds of the best rival over those of nearwise, per target, null where no rival
+reaches it. Each run is reported on standard error.
 """
 import argparse
 import json
 import sys
-import time
 
 import faiss
 import numpy
 import pynndescent
+from common import faiss_facts, read_rows, timed, unit
 
 import nearwise
 
 
-def read_rows(path, rows):
-    """Of a .u8bin or .fbin file, as f32."""
-    count, dim = numpy.fromfile(path, numpy.uint32, 2)
-    element = numpy.float32 if path.endswith(".fbin") else numpy.uint8
-    shape = (int(count), int(dim))
-    return numpy.ascontiguousarray(numpy.memmap(path, element, "r", 8, shape)[:rows].astype(numpy.float32))
-
-
-def unit_rows(rows):
-    """Faiss has no cosine: inner products of rows of length one are it."""
-    return rows / numpy.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def timed(work):
-    start, cpu = time.perf_counter(), time.process_time()
-    result = work()
-    return result, time.perf_counter() - start, time.process_time() - cpu
-
-
 def without_self(ids, degree):
-    """Of searches among the rows themselves: degree + 1 columns, one of which is the row, wherever it stands."""
+    """Removes each row itself from the degree + 1 answers of a search among the rows."""
     own = ids == numpy.arange(len(ids))[:, None]
     own[~own.any(axis=1), -1] = True
     return ids[~own].reshape(len(ids), degree)
@@ -50,7 +31,7 @@ def nearwise_graph(rows, options, recall):
 
 
 def pynndescent_graph(rows, options, setting):
-    """more: neighbours beyond those wanted, which make it more exact and are cut off."""
+    """more: additional neighbours, which raise the recall and are cut off."""
     given = {key: value for key, value in setting.items() if key != "more"}
     found = pynndescent.NNDescent(rows, n_neighbors=options.degree + 1 + setting["more"], n_jobs=options.threads,
                                   random_state=1, metric=options.metric, compressed=False, **given)
@@ -59,7 +40,7 @@ def pynndescent_graph(rows, options, setting):
 
 
 def for_faiss(rows, options):
-    return (unit_rows(rows), faiss.METRIC_INNER_PRODUCT) if options.metric == "cosine" else (rows, faiss.METRIC_L2)
+    return (unit(rows), faiss.METRIC_INNER_PRODUCT) if options.metric == "cosine" else (rows, faiss.METRIC_L2)
 
 
 def faiss_descent(rows, options, setting):
@@ -102,11 +83,11 @@ def main():
     parser.add_argument("--rivals", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
     options = parser.parse_args()
     faiss.omp_set_num_threads(options.threads)
-    rows = read_rows(options.base, options.rows)
+    rows = read_rows(options.base, options.rows, numpy.float32)
 
     def run(work, name, setting, rows):
         ids, seconds, cpu_seconds = timed(lambda: work(rows, options, setting))
-        distances = numpy.zeros(ids.shape, numpy.float32)  # computed again
+        distances = numpy.zeros(ids.shape, numpy.float32)  # not read
         recall = nearwise.measure_recall(rows, (ids, distances), metric=options.metric, seed=2).value
         report = {"name": name, "setting": setting, "rows": len(rows), "seconds": seconds, "cpu_seconds": cpu_seconds,
                   "recall": recall}
@@ -117,10 +98,10 @@ def main():
         return [run(SETTINGS[name][0], name, setting, rows) for name in names for setting in SETTINGS[name][1]]
 
     def best(runs, target):
-        """The cheapest run that gets there."""
+        """The cheapest run that reaches the target."""
         return min((each for each in runs if each["recall"] >= target), key=lambda each: each["cpu_seconds"], default=None)
 
-    if "pynndescent" in options.rivals:  # compiles itself when it is first used
+    if "pynndescent" in options.rivals:  # compiled at first use
         pynndescent_graph(rows[:5000], options, SETTINGS["pynndescent"][1][0])
     trials = run_rivals(options.rivals, rows[:len(rows) // 10])
     cheapest = {each["name"] for target in options.targets if (each := best(trials, target))}
@@ -130,11 +111,10 @@ def main():
     for target, mine in zip(options.targets, own):
         rival = best(others, target)
         ratios[str(target)] = rival["cpu_seconds"] / mine["cpu_seconds"] if rival else None
-    print(json.dumps({"rows": len(rows), "metric": options.metric, "degree": options.degree, "threads": options.threads,
-                      "versions": {"faiss": faiss.__version__, "pynndescent": pynndescent.__version__,
-                                   "nearwise": nearwise.__version__},
-                      "faiss_simd": faiss.SIMDConfig.get_level_name(), "trials": trials, "nearwise": own,
-                      "others": others, "ratios": ratios}), flush=True)
+    print(json.dumps(faiss_facts() | {
+        "pynndescent": pynndescent.__version__, "nearwise": nearwise.__version__, "rows": len(rows), "metric": options.metric,
+        "degree": options.degree, "threads": options.threads, "trials": trials, "own": own, "others": others,
+        "ratios": ratios}), flush=True)
 
 
 if __name__ == "__main__":

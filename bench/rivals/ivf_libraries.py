@@ -1,76 +1,59 @@
-"""The inverted files that ivf_vs_faiss.py compares, each behind the same two calls.
+"""The inverted files that ivf_vs_faiss.py compares, behind one interface.
 
-A library is built over rows (`seconds` says how long its training and adding took) and then searched:
-    search(probes, candidates, count)        neighbours [count, K] of the first queries in one call; None: of all
-    search_one(row, probes, candidates)      of one query, given as one row of `queries`
+A library is trained on and filled with the rows (`seconds`), then searched with re-ranking by the rows themselves:
+    search(queries, probes, candidates)     ids [queries, K]
+    codes(probes, k)                        ids [all queries, k], without re-ranking
     use_threads(count)
-All look at the best candidates again in the rows themselves. Rows of the cosine metric are scaled to length 1 for rivals
-beforehand: squared distances (Faiss) and products (ScaNN) then have the same order.
+`queries` are all queries in the form that the library takes.
 """
 import os
 import tempfile
-import time
 
 import faiss
 import numpy
+from common import timed
 
 import nearwise
 
 K = 10
 
 
-def unit(rows):
-    return rows / numpy.maximum(numpy.linalg.norm(rows, axis=1, keepdims=True), 1e-30)
-
-
 class Nearwise:
-    def __init__(self, options, data, lists, code_bytes):
-        self.base, self.queries = data.base, numpy.ascontiguousarray(data.queries)
-        start = time.perf_counter()
-        self.index = nearwise.IvfPq.train(self.base, lists=lists, code_bytes=code_bytes, metric=options.metric,
-                                          iterations=options.iterations, threads=options.threads)
-        middle = time.perf_counter()
-        self.index.add(self.base)
-        self.seconds = {"train": middle - start, "add": time.perf_counter() - middle}
-
-        self.threads = options.threads
+    def __init__(self, _, options, data, lists, code_bytes):
+        self.base, self.queries, self.threads = data.base, numpy.ascontiguousarray(data.queries), options.threads
+        self.index, training, _ = timed(lambda: nearwise.IvfPq.train(
+            self.base, lists=lists, code_bytes=code_bytes, metric=options.metric, iterations=options.iterations,
+            threads=options.threads))
+        self.seconds = {"train": training, "add": timed(lambda: self.index.add(self.base))[1]}
 
     def use_threads(self, count):
-        if count == self.threads:
-            return
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "index.nw")
-            self.index.save(path)
-            self.index = nearwise.load_ivf(path, threads=count)  # mapped: that outlives the name
-        self.threads = count
+        if count != self.threads:
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "index.nw")
+                self.index.save(path)
+                self.index = nearwise.load_ivf(path, threads=count)  # the mapping outlives the file's name
+            self.threads = count
 
-    def search(self, probes, candidates, count=None):
-        return self.search_one(self.queries[:count], probes, candidates)
-
-    def search_one(self, row, probes, candidates):
-        return self.index.search(row, K, probes=probes, rows=self.base, candidates=candidates).ids
+    def search(self, queries, probes, candidates):
+        return self.index.search(queries, K, probes=probes, rows=self.base, candidates=candidates).ids
 
     def codes(self, probes, k):
         return self.index.search(self.queries, k, probes=probes).ids
 
 
 class Faiss:
-    """kind: ivfpq (IndexIVFPQ with codes of 8 bits), fastscan (of 4 bits, as many bytes), rabitq (1 bit per dimension)."""
+    """ivfpq: IndexIVFPQ with 8-bit codes; fastscan: 4-bit codes of the same size; rabitq: 1 bit per dimension."""
 
-    def __init__(self, kind, options, data, lists, code_bytes):
+    def __init__(self, name, options, data, lists, code_bytes):
         self.queries = data.float_queries
         dim = data.floats.shape[1]
-        quantizer = faiss.IndexFlatL2(dim)
-        self.index = {"ivfpq": lambda: faiss.IndexIVFPQ(quantizer, dim, lists, code_bytes, 8),
-                      "fastscan": lambda: faiss.IndexIVFPQFastScan(quantizer, dim, lists, 2 * code_bytes, 4),
-                      "rabitq": lambda: faiss.IndexIVFRaBitQ(quantizer, dim, lists)}[kind]()
-        self.quantizer = quantizer  # Faiss does not keep it alive
+        self.quantizer = faiss.IndexFlatL2(dim)  # Faiss does not keep it alive
+        self.index = {"ivfpq": lambda: faiss.IndexIVFPQ(self.quantizer, dim, lists, code_bytes, 8),
+                      "fastscan": lambda: faiss.IndexIVFPQFastScan(self.quantizer, dim, lists, 2 * code_bytes, 4),
+                      "rabitq": lambda: faiss.IndexIVFRaBitQ(self.quantizer, dim, lists)}[name]()
         self.index.cp.niter = options.iterations
-        start = time.perf_counter()
-        self.index.train(data.floats)
-        middle = time.perf_counter()
-        self.index.add(data.floats)
-        self.seconds = {"train": middle - start, "add": time.perf_counter() - middle}
+        self.seconds = {"train": timed(lambda: self.index.train(data.floats))[1],
+                        "add": timed(lambda: self.index.add(data.floats))[1]}
         self.flat = faiss.IndexFlatL2(dim)
         self.flat.add(data.floats)
         self.refined = faiss.IndexRefine(self.index, self.flat)
@@ -78,13 +61,10 @@ class Faiss:
     def use_threads(self, count):
         faiss.omp_set_num_threads(count)
 
-    def search(self, probes, candidates, count=None):
-        return self.search_one(self.queries[:count], probes, candidates)
-
-    def search_one(self, row, probes, candidates):
+    def search(self, queries, probes, candidates):
         self.index.nprobe = probes
         self.refined.k_factor = candidates / K
-        return self.refined.search(row, K)[1]
+        return self.refined.search(queries, K)[1]
 
     def codes(self, probes, k):
         self.index.nprobe = probes
@@ -92,43 +72,35 @@ class Faiss:
 
 
 class Scann:
-    """A tree, asymmetric hashing of 4 bits for every 2 dimensions (its own advice, whatever code_bytes says), reordering."""
+    """A tree, asymmetric hashing of 2 dimensions in 4 bits as its authors advise (code_bytes is ignored), reordering."""
 
-    def __init__(self, options, data, lists, code_bytes):
-        import scann  # only where it is asked for: it brings a runtime of its own
+    def __init__(self, _, options, data, lists, code_bytes):
+        import scann  # only here: it brings a runtime of its own
 
-        del code_bytes
-        self.queries = data.float_queries
+        self.queries, self.threads = data.float_queries, options.threads
         product = options.metric == "cosine"
-        start = time.perf_counter()
         builder = scann.scann_ops_pybind.builder(data.floats, K, "dot_product" if product else "squared_l2")
         builder.set_n_training_threads(options.threads)
         hashing = {"anisotropic_quantization_threshold": 0.2} if product else {}
-        self.searcher = (builder.tree(num_leaves=lists, num_leaves_to_search=1, training_iterations=options.iterations,
-                                      training_sample_size=min(len(data.floats), 256 * lists))
-                         .score_ah(2, **hashing).reorder(100).build())
-        self.seconds = {"train": time.perf_counter() - start, "add": 0.0}
-        self.threads = options.threads
+        builder = builder.tree(num_leaves=lists, num_leaves_to_search=1, training_iterations=options.iterations,
+                               training_sample_size=min(len(data.floats), 256 * lists))
+        self.searcher, training, _ = timed(builder.score_ah(2, **hashing).reorder(100).build)
+        self.seconds = {"train": training, "add": 0.0}
 
     def use_threads(self, count):
         self.threads = count
         self.searcher.set_num_threads(count)
 
-    def search(self, probes, candidates, count=None):
-        call = self.searcher.search_batched if self.threads == 1 else self.searcher.search_batched_parallel
-        return call(self.queries[:count], final_num_neighbors=K, pre_reorder_num_neighbors=candidates, leaves_to_search=probes)[0]
+    def search(self, queries, probes, candidates):
+        limits = {"final_num_neighbors": K, "pre_reorder_num_neighbors": candidates, "leaves_to_search": probes}
+        if len(queries) == 1:
+            return self.searcher.search(queries[0], **limits)[0][None]
+        batched = self.searcher.search_batched if self.threads == 1 else self.searcher.search_batched_parallel
+        return batched(queries, **limits)[0]
 
-    def search_one(self, row, probes, candidates):
-        return self.searcher.search(row[0], final_num_neighbors=K, pre_reorder_num_neighbors=candidates,
-                                    leaves_to_search=probes)[0]
+
+RIVALS = {"fastscan": Faiss, "ivfpq": Faiss, "rabitq": Faiss, "scann": Scann}
 
 
 def build(name, options, data, lists, code_bytes):
-    if name == "nearwise":
-        return Nearwise(options, data, lists, code_bytes)
-    if name == "scann":
-        return Scann(options, data, lists, code_bytes)
-    return Faiss(name, options, data, lists, code_bytes)
-
-
-RIVALS = ("fastscan", "ivfpq", "rabitq", "scann")
+    return (Nearwise if name == "nearwise" else RIVALS[name])(name, options, data, lists, code_bytes)

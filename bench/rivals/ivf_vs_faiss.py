@@ -1,131 +1,166 @@
-"""Compares nearwise's inverted file of product codes with those of Faiss and ScaNN, on the same rows, in one process, in turn.
+"""Compares nearwise's inverted file of product codes with those of Faiss and ScaNN on the same rows, interleaved.
 
-Runs in the environment of the rivals with nearwise's built package on PYTHONPATH. Codes have as many bytes as Faiss's.
-  quality  recall@1, @10, @100 (whether the true nearest row is among so many) without a second look at the rows, by the
-           same lists, probes and bytes; Faiss's direct IndexIVFPQ.
-  speed    the most queries per second of every library at 10-recall@10 of at least the targets, with a second look, over
-           grids of lists, probes and candidates; batches of all queries.
-  latency  one query at a time, 2,000 of them, each for the second time: the median and the 99th percentile in microseconds, at
-           settings that reach the targets, with one thread or all, whichever has the lower median.
-Grids are searched in two passes (ivf_settings.py): with some queries for what reaches the targets, then the fastest of that with
-all. All report the seconds of training and adding. Prints one JSON object.
+Runs in the environment of the rivals with nearwise on PYTHONPATH. Codes have the same number of bytes.
+  quality  recall@1, @10, @100 (is the true nearest row among the first R) without re-ranking, at equal lists, probes
+           and bytes, against Faiss's IndexIVFPQ
+  speed    queries per second of one batch, the best setting of each library that reaches a 10-recall@10, with
+           re-ranking
+  latency  median and 99th percentile of one query at a time in microseconds, likewise, with one thread or all,
+           whichever has the lower median; each query was searched before
+Settings are lists, probes and candidates. They are searched in two passes: with some queries, for every number of
+candidates the fewest probes that reach the target (bisection); then the fastest of these with all queries. Prints one
+JSON object, with the seconds of training and adding.
 """
 import argparse
 import json
 import statistics
-import time
+import sys
 
 import faiss
 import numpy
-from ivf_libraries import K, RIVALS, build, unit
-from ivf_settings import Settings, recall, time_one_by_one
+from common import read_rows, timed, unit
+from ivf_libraries import K, RIVALS, build
 
 import nearwise
 
-# Of all libraries the fastest settings that reach a target; so many are timed again.
-FINALISTS = 5
+FINALISTS = 5  # settings of each library that are measured again
+MORE_STEPS = 3  # steps of the grid beyond the probes that some queries need
 
 
 class Data:
-    """Rows as nearwise takes them, and as floats for rivals, which know no cosine."""
+    """Rows as nearwise takes them, and as f32 for rivals."""
 
     def __init__(self, options):
-        self.base = read_rows(options.base)[:options.rows]
-        self.queries = read_rows(options.queries)[:options.queries_limit]
+        self.base = read_rows(options.base, options.rows)
+        self.queries = read_rows(options.queries, options.queries_limit)
         scaled = unit if options.metric == "cosine" else (lambda rows: rows)
-        self.floats = numpy.ascontiguousarray(scaled(self.base.astype(numpy.float32)))
-        self.float_queries = numpy.ascontiguousarray(scaled(self.queries.astype(numpy.float32)))
+        self.floats, self.float_queries = (numpy.ascontiguousarray(scaled(rows.astype(numpy.float32)))
+                                           for rows in (self.base, self.queries))
         self.truth = nearwise.knn(self.queries, self.base, K, metric=options.metric, threads=options.threads).ids
-
-
-def read_rows(path):
-    """Of a .u8bin or .fbin file."""
-    kind = numpy.uint8 if path.endswith(".u8bin") else numpy.float32
-    count, dim = numpy.fromfile(path, numpy.uint32, 2)
-    return numpy.memmap(path, kind, "r", 8, (int(count), int(dim)))
-
-
-def nearest_among(found, truth):
-    """{R: share of queries whose true nearest row is among the first R}."""
-    return {str(rank): float((found[:, :rank] == truth[:, :1]).any(axis=1).mean()) for rank in (1, 10, 100)}
 
 
 def quality(options, data):
     report = {}
     for code_bytes in (8, 16, 32):
-        found, seconds = {}, {}
-        for name in ("nearwise", "ivfpq"):
+        each = {}
+        for key, name in (("own", "nearwise"), ("faiss", "ivfpq")):
             library = build(name, options, data, options.lists[0], code_bytes)
-            found[name] = nearest_among(library.codes(options.probes, 100), data.truth)
-            seconds[name] = library.seconds
-        report[str(code_bytes)] = {"own": found["nearwise"], "faiss": found["ivfpq"],
-                                   "own_seconds": seconds["nearwise"], "faiss_seconds": seconds["ivfpq"]}
+            nearest = library.codes(options.probes, 100) == data.truth[:, :1]
+            each[key] = {str(rank): float(nearest[:, :rank].any(axis=1).mean()) for rank in (1, 10, 100)}
+            each[f"{key}_seconds"] = library.seconds
+        report[str(code_bytes)] = each
     return report
+
+
+def recall(found, truth):
+    return float(numpy.mean([len(set(row) & set(true)) / len(true) for row, true in zip(found, truth)]))
+
+
+def latencies(library, setting, count):
+    """Median and 99th percentile of the first queries, each searched for the second time."""
+    def search(number):
+        return library.search(library.queries[number:number + 1], setting["probes"], setting["candidates"])
+
+    numbers = range(min(count, len(library.queries)))
+    for number in numbers:
+        search(number)
+    times = [1e6 * timed(lambda number=number: search(number))[1] for number in numbers]
+    return {"p50_us": float(numpy.percentile(times, 50)), "p99_us": float(numpy.percentile(times, 99))}
+
+
+class Settings:
+    """The settings of every library that reach the targets. By time of a batch, or (by_query) median of single queries."""
+
+    def __init__(self, options, data, by_query):
+        self.options, self.data, self.by_query = options, data, by_query
+        self.libraries = {}
+        self.known = {}  # by library, lists, probes, candidates and number of queries
+        self.found = {target: {} for target in options.targets}
+        for lists in options.lists:
+            for name in ("nearwise", *options.rivals):
+                self.libraries[name, lists], seconds, _ = timed(
+                    lambda name=name, lists=lists: build(name, options, data, lists, options.code_bytes))
+                for target in options.targets:
+                    self.found[target].setdefault(name, []).extend(self.near(name, lists, target))
+                print(f"{name}, {lists} lists: built in {seconds:.1f} s", file=sys.stderr, flush=True)
+
+    def library(self, setting):
+        return self.libraries[setting["library"], setting["lists"]]
+
+    def run(self, name, lists, probes, candidates, count):
+        key = name, lists, probes, candidates, count
+        if key not in self.known:
+            library = self.libraries[name, lists]
+            found, seconds, _ = timed(lambda: library.search(library.queries[:count], probes, candidates))
+            setting = {"library": name, "lists": lists, "probes": probes, "candidates": candidates,
+                       "recall": recall(found, self.data.truth[:count])}
+            setting["time"] = latencies(library, setting, 60)["p50_us"] if self.by_query else seconds
+            self.known[key] = setting
+        return self.known[key]
+
+    def near(self, name, lists, target):
+        """Settings that reach the target with all queries."""
+        grid = [probes for probes in self.options.grid_probes if probes <= lists]
+        few = min(self.options.few_queries, len(self.data.queries))
+        places = []
+        for candidates in self.options.grid_candidates:
+            low, high = 0, len(grid)  # the first place that reaches it is in [low, high]
+            while low < high:
+                middle = (low + high) // 2
+                reached = self.run(name, lists, grid[middle], candidates, few)["recall"] >= target
+                low, high = (low, middle) if reached else (middle + 1, high)
+            if low < len(grid):
+                places.append((self.run(name, lists, grid[low], candidates, few)["time"], low, candidates))
+        for _, place, candidates in sorted(places)[:FINALISTS]:
+            tried = (self.run(name, lists, probes, candidates, None) for probes in grid[place:place + MORE_STEPS])
+            if reached := next((setting for setting in tried if setting["recall"] >= target), None):
+                yield reached
+
+    def finalists(self, target):
+        """{library: its fastest settings}"""
+        return {name: [dict(setting) for setting in sorted(found, key=lambda each: each["time"])[:FINALISTS]]
+                for name, found in self.found[target].items() if found}
 
 
 def speed(options, data):
-    """{target: {library: its fastest setting}}; all chosen settings are timed again in turn."""
-    settings = Settings(options, data, by_batch)
+    settings = Settings(options, data, by_query=False)
     report = {"builds": {f"{name} {lists}": library.seconds for (name, lists), library in settings.libraries.items()},
-              "settings_tried": settings.tried, "targets": {}}
+              "targets": {}}
     for target in options.targets:
-        # One run is noisy: the fastest few of each library are timed again, in turn.
-        finalists = [each for found in settings.fastest(target).values() for each in found[:FINALISTS]]
-        for each in finalists:
-            each["rounds"] = []
-        for _ in range(options.repeat):
-            for each in finalists:
-                start = time.perf_counter()
-                settings.library(each).search(each["probes"], each["candidates"])
-                each["rounds"].append(time.perf_counter() - start)
-        chosen = {}
-        for each in finalists:
-            each["queries_per_second"] = len(data.queries) / statistics.median(each["rounds"])
-            best = chosen.get(each["library"])
-            if best is None or each["queries_per_second"] > best["queries_per_second"]:
-                chosen[each["library"]] = each
-        rivals = [each["queries_per_second"] for each in chosen.values() if each["library"] != "nearwise"]
-        own = chosen.get("nearwise", {}).get("queries_per_second", 0)
-        report["targets"][str(target)] = {"chosen": list(chosen.values()), "ratio": own / max(rivals, default=1)}
+        finalists = settings.finalists(target)
+        every = [setting for found in finalists.values() for setting in found]
+        rounds = [[timed(lambda each=each: settings.library(each).search(
+            settings.library(each).queries, each["probes"], each["candidates"]))[1] for each in every]
+            for _ in range(options.repeat)]
+        for setting, times in zip(every, zip(*rounds)):
+            setting |= {"rounds": times, "queries_per_second": len(data.queries) / statistics.median(times)}
+        chosen = {name: max(found, key=lambda each: each["queries_per_second"]) for name, found in finalists.items()}
+        rates = {name: each["queries_per_second"] for name, each in chosen.items()}
+        own = rates.pop("nearwise", 0)
+        report["targets"][str(target)] = {"chosen": list(chosen.values()), "ratio": own / max(rates.values(), default=1)}
     return report
 
 
-def by_batch(library, setting, seconds):
-    """What settings are compared by: the time of a batch, which was measured with its recall."""
-    del library, setting
-    return seconds
-
-
-def by_query(library, setting, seconds):
-    """The median of queries one at a time."""
-    del seconds
-    return time_one_by_one(library, library.queries[:60], setting)["p50_us"]
-
-
 def latency(options, data):
-    """{target: {library: setting, threads, p50, p99}}."""
-    settings = Settings(options, data, by_query)
-    report = {"settings_tried": settings.tried, "targets": {}}
+    settings = Settings(options, data, by_query=True)
+    report = {"targets": {}}
     for target in options.targets:
         chosen = {}
-        for name, found in settings.fastest(target).items():
-            # One look is noisy here, too: twice in turn, and the better counts.
-            trials = {}
+        for name, found in settings.finalists(target).items():
+            trials = {}  # one measurement is noisy: two, and the better counts
             for _ in range(2):
                 for threads in sorted({1, options.threads}):
-                    for number, setting in enumerate(found[:FINALISTS]):
-                        library = settings.library(setting)
-                        library.use_threads(threads)
-                        few = time_one_by_one(library, library.queries[:200], setting)["p50_us"]
-                        trials[threads, number] = min(few, trials.get((threads, number), few))
-            threads, number = min(trials, key=trials.get)
-            setting, library = found[number], settings.library(found[number])
-            library.use_threads(threads)
-            chosen[name] = setting | {"threads": threads} | time_one_by_one(library, library.queries[:2000], setting)
+                    for number, setting in enumerate(found):
+                        settings.library(setting).use_threads(threads)
+                        trials.setdefault((threads, number), []).append(
+                            latencies(settings.library(setting), setting, 200)["p50_us"])
+            threads, number = min(trials, key=lambda key: min(trials[key]))
+            settings.library(found[number]).use_threads(threads)
+            chosen[name] = found[number] | {"threads": threads} | latencies(settings.library(found[number]), found[number],
+                                                                            2000)
         rivals = [each for name, each in chosen.items() if name != "nearwise"]
-        own = chosen.get("nearwise")
-        ratios = {key: own[key] / min(each[key] for each in rivals) if own and rivals else None
-                  for key in ("p50_us", "p99_us")}
+        ratios = {key: chosen["nearwise"][key] / min(each[key] for each in rivals)
+                  if rivals and "nearwise" in chosen else None for key in ("p50_us", "p99_us")}
         report["targets"][str(target)] = {"chosen": chosen, "ratios": ratios}
     return report
 
@@ -136,15 +171,15 @@ def main():
     parser.add_argument("--queries", required=True)
     parser.add_argument("--metric", choices=["sqeuclidean", "cosine"], default="sqeuclidean")
     parser.add_argument("--what", choices=["quality", "speed", "latency"], required=True)
-    parser.add_argument("--rows", type=int, default=None)
-    parser.add_argument("--queries-limit", type=int, default=None)
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--queries-limit", type=int)
     parser.add_argument("--lists", type=int, nargs="+", default=[1024])
     parser.add_argument("--code-bytes", type=int, default=16)
     parser.add_argument("--probes", type=int, default=16)
     parser.add_argument("--grid-probes", type=int, nargs="+",
                         default=[6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96, 128])
     parser.add_argument("--grid-candidates", type=int, nargs="+", default=[30, 45, 60, 100, 150, 250])
-    parser.add_argument("--few-queries", type=int, default=500, help="of the first pass over the grids")
+    parser.add_argument("--few-queries", type=int, default=500, help="of the first pass")
     parser.add_argument("--targets", type=float, nargs="+", default=[0.9, 0.95])
     parser.add_argument("--rivals", nargs="*", choices=RIVALS, default=list(RIVALS))
     parser.add_argument("--iterations", type=int, default=10)

@@ -1,4 +1,4 @@
-"""Makes the programs of tools/ importable, and small repositories to try them on."""
+"""Makes the modules of tools/ and bench/ importable, and creates small repositories to test them on."""
 import subprocess
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
-sys.path.insert(0, str(TOOLS))
+sys.path[:0] = [str(TOOLS), str(TOOLS.parent / "bench")]
 
 
 @pytest.fixture

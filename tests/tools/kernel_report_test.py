@@ -48,36 +48,20 @@ SASS = """
         /*0000*/                   EXIT ;
 """
 
-LOG = """
-ptxas info    : Compiling entry function '_Z5cleanPf' for 'sm_90'
-ptxas info    : Function properties for _Z5cleanPf
-    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
-ptxas info    : Used 10 registers, used 0 barriers
-ptxas info    : Compiling entry function '_Z5arrayPfi' for 'sm_90'
-ptxas info    : Function properties for _Z5arrayPfi
-    256 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads
-"""
-
-
 @pytest.fixture
-def kernels(monkeypatch, tmp_path):
+def kernels(monkeypatch):
     """The kernels of the texts above."""
     monkeypatch.setattr(kernel_report, "cuobjdump", lambda: "cuobjdump")
     monkeypatch.setattr(kernel_report, "dump", lambda _, option, __: SASS if option == "-sass" else RESOURCES)
-    (tmp_path / "ptxas.log").write_text(LOG)
-
-    def collect(with_log=True):
-        return kernel_report.collect(["x.o"], tmp_path / "ptxas.log" if with_log else None)
-
-    return collect
+    return lambda: kernel_report.collect(["x.o"])
 
 
-def test_resources_and_instructions_meet(kernels):
+def test_resources_and_instructions_are_joined(kernels):
     array, clean_75, clean = kernels()
     assert (array.name, array.architecture, array.registers, array.stack_bytes) == ("array", 90, 32, 256)
-    assert array.spill_bytes == 20 and array.count("LDL|STL") == 2
-    assert (clean.name, clean.shared_bytes, clean.spill_bytes, len(clean.instructions)) == ("clean", 1024, 0, 6)
-    assert (clean_75.architecture, clean_75.registers, clean_75.spill_bytes) == (75, 16, None)
+    assert array.count("LDL|STL") == 2
+    assert (clean.name, clean.shared_bytes, len(clean.instructions)) == ("clean", 1024, 6)
+    assert (clean_75.architecture, clean_75.registers) == (75, 16)
 
 
 def test_a_kernel_without_instructions_is_not_clean(kernels, monkeypatch):
@@ -87,13 +71,13 @@ def test_a_kernel_without_instructions_is_not_clean(kernels, monkeypatch):
 
 
 def test_the_gate_refuses_local_memory(kernels, capsys):
-    assert kernel_report.report(kernels(), gate="", block=128, with_loops=False) == 1
+    assert kernel_report.report(kernels(), gate="", block=128) == 1
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines if "<-- local memory" in line] == ["array"]
-    assert kernel_report.report(kernels(), gate="clean", block=128, with_loops=False) == 0
+    assert kernel_report.report(kernels(), gate="clean", block=128) == 0
 
 
-@pytest.mark.parametrize("change", [{"stack_bytes": 8}, {"local_bytes": 4}, {"spill_bytes": 4}])
+@pytest.mark.parametrize("change", [{"stack_bytes": 8}, {"local_bytes": 4}])
 def test_each_kind_of_local_memory_is_refused(change):
     kernel = kernel_report.Kernel("k", 90, registers=10)
     assert not kernel.uses_local_memory()
@@ -108,12 +92,10 @@ def test_instructions_tell_local_memory(name, local):
     assert kernel.uses_local_memory() == local
 
 
-def test_loops_go_back_and_are_counted(kernels, capsys):
+def test_loops_are_backward_branches(kernels):
     clean = kernels()[2]
     bodies = list(kernel_report.loops(clean))
     assert [[instruction.address for instruction in body] for body in bodies] == [[0x10, 0x20, 0x30]]
-    kernel_report.print_loops(clean)
-    assert "loop 0x10..0x30: 3 instructions, SHFL 1, VOTE 0, LDS/STS 0, LDG 1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("architecture", "registers", "shared", "expected"), [

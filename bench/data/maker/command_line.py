@@ -14,29 +14,20 @@ def positive(text):
     return value
 
 
-def formats(text):
-    names = sorted(set(text.split(",")))
-    if not set(names) <= {"npy", "vecs"}:
-        raise argparse.ArgumentTypeError("choose from npy, vecs")
-    return names
-
-
 def parse(arguments):
     parser = argparse.ArgumentParser(
         prog="make_data", description="Make the vector sets of the benchmarks in the cache folder.")
     parser.add_argument("--set", default="all", choices=[*SETS, "all"])
     parser.add_argument("--small", action="store_true", help="seconds instead of minutes: fewer vectors and packages")
     parser.add_argument("--n", type=positive, help="base vectors (default: the whole set)")
-    parser.add_argument("--tag", default="", help="suffix of the set's folder, for a variant beside the usual one")
-    parser.add_argument("--no-gt", dest="gt", action="store_false", help="leave out the exact neighbours")
-    parser.add_argument("--formats", type=formats, default=[], help="also write copies: npy, vecs or npy,vecs")
-    parser.add_argument("--verify", action="store_true", help="hash the files of a finished set again")
-    parser.add_argument("--force", action="store_true", help="make it again, whatever is there")
+    parser.add_argument("--tag", default="", help="suffix of the folder, for a variant of the set")
+    parser.add_argument("--no-gt", dest="gt", action="store_false", help="without the exact neighbours")
+    parser.add_argument("--verify", action="store_true", help="check the hashes of a finished set")
+    parser.add_argument("--force", action="store_true", help="make the set again even if it exists")
     parser.add_argument("--threads", type=positive, default=min(2, os.cpu_count() or 1))
     synthetic = parser.add_argument_group("synthetic set only")
     synthetic.add_argument("--dim", type=positive, default=128)
     synthetic.add_argument("--intrinsic", type=positive, default=16, help="dimensions of each cluster")
-    synthetic.add_argument("--u8", action="store_true", help="uint8 instead of float32")
     return parser.parse_args(arguments)
 
 

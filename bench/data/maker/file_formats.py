@@ -1,4 +1,4 @@
-"""Vector files: the big-ann-benchmarks layout, and optional copies in other formats.
+"""Vector files in the layout of big-ann-benchmarks.
 
 A `.u8bin`, `.fbin` or `.ibin` file is uint32 rows, uint32 dimensions, then the rows; all little-endian.
 """
@@ -7,8 +7,6 @@ import struct
 import numpy as np
 
 ELEMENT_TYPES = {".fbin": "<f4", ".u8bin": "u1", ".ibin": "<i4"}
-VECS_SUFFIXES = {".fbin": ".fvecs", ".u8bin": ".bvecs", ".ibin": ".ivecs"}
-COPY_BLOCK_ROWS = 1 << 18  # copies never hold more than this in memory
 
 
 def write_header(file, rows, dimensions):
@@ -38,28 +36,3 @@ def write_ground_truth(folder, ids, distances):
         distances.tofile(file)
     write_vectors(folder / "gt.ibin", ids)
     write_vectors(folder / "gt.fbin", distances)
-
-
-def copy_path(path, copy_format):
-    return path.with_suffix(".npy" if copy_format == "npy" else VECS_SUFFIXES[path.suffix])
-
-
-def write_copy(path, copy_format):
-    """Write the file `path` once more as `.npy` or as TEXMEX `.fvecs`, `.bvecs`, `.ivecs`."""
-    vectors = open_vectors(path)
-    rows, dimensions = vectors.shape
-    target = copy_path(path, copy_format)
-    starts = range(0, rows, COPY_BLOCK_ROWS)
-    if copy_format == "npy":
-        copy = np.lib.format.open_memmap(target, "w+", vectors.dtype, vectors.shape)
-        for start in starts:
-            copy[start:start + COPY_BLOCK_ROWS] = vectors[start:start + COPY_BLOCK_ROWS]
-        copy.flush()
-        return
-    record = np.dtype([("dimensions", "<i4"), ("values", vectors.dtype, (dimensions,))])
-    with open(target, "wb") as file:
-        for start in starts:
-            block = vectors[start:start + COPY_BLOCK_ROWS]
-            records = np.empty(len(block), record)
-            records["dimensions"], records["values"] = dimensions, block
-            records.tofile(file)

@@ -39,7 +39,6 @@ class Mixture:
         weights = 1.0 / np.arange(1, clusters + 1) ** MIXTURE["zipf"]
         self.cumulative_weights = np.cumsum(weights / weights.sum())
         self.noise = np.float32(MIXTURE["noise"] / root)
-        self.byte_scale = np.float32(40 * root / (spread ** 2 + 1) ** 0.5)
 
     def draw_block(self, purpose, block):
         """Always BLOCK_ROWS rows, even if fewer are used: the stream must not depend on the size."""
@@ -58,13 +57,9 @@ class Mixture:
             vectors[rows] += position[rows] @ self.bases[index] + self.centres[index]
         return vectors
 
-    def to_bytes(self, vectors):
-        return np.clip(np.rint(vectors * self.byte_scale) + 128, 0, 255).astype(np.uint8)
-
 
 def make(options, cache, folder, steps):
     mixture = Mixture(options.dim, options.intrinsic)
-    suffix = ".u8bin" if options.u8 else ".fbin"
     base_rows = options.n or (50_000 if options.small else 1_000_000)
     query_rows = 1_000 if options.small else 10_000
     for purpose, name, rows in (
@@ -72,12 +67,9 @@ def make(options, cache, folder, steps):
         (QUERY_STREAM, "query", query_rows),
         (LEARN_STREAM, "learn", min(LEARN_ROWS, base_rows)),
     ):
-        with open(folder / f"{name}{suffix}", "wb") as file:
+        with open(folder / f"{name}.fbin", "wb") as file:
             write_header(file, rows, options.dim)
             for block, start in enumerate(range(0, rows, BLOCK_ROWS)):
-                vectors = mixture.draw_block(purpose, block)[:rows - start]
-                if options.u8:
-                    vectors = mixture.to_bytes(vectors)
-                vectors.tofile(file)
+                mixture.draw_block(purpose, block)[:rows - start].tofile(file)
     steps.done(f"generate {base_rows} x {options.dim}")
-    return suffix, {"dim": options.dim, "intrinsic": options.intrinsic, **MIXTURE}
+    return ".fbin", {"dim": options.dim, "intrinsic": options.intrinsic, **MIXTURE}

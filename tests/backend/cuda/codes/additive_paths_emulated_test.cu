@@ -1,5 +1,5 @@
 // How many steps the search for additive codes takes, counted on the emulated device: choices of one code, and those that are
-// made again because a sum left the range of 16 bits. tools/additive_estimate.py reads what is recorded here.
+// made again because a sum left the range of 16 bits. tools/gpu_estimate.py reads what is recorded here.
 //
 // What these would catch: steps for codes that are settled, descents that go on when all are, scales that let sums saturate.
 #include <gtest/gtest.h>

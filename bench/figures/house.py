@@ -1,0 +1,191 @@
+"""Repository: answers, layout, size, and speed relative to an older build.
+
+The speed figures need `--baseline BUILD`, the release build folder of an older checkout with its benchmarks built.
+With this checkout's own build folder they measure the noise of the machine. Programs of bench/end_to_end are the
+interface: both builds have them, with the same options.
+"""
+import functools
+import random
+import re
+import statistics
+import struct
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from harness import processes
+from harness.session import ROOT, THREADS, Result, json_lines, output_of
+
+import repository
+
+FOLDERS = ("include", "src", "cli", "tools", "python/nearwise", "python/bindings")
+CODE_FOLDERS = ("src", "cli", "python", "tools", "bench")
+CODE_SUFFIXES = {".h", ".cpp", ".cu", ".cuh", ".py"}
+BEFORE, LINES_BEFORE = "4607ad8", 68_286  # the revision that sizes are compared with; its lines in CODE_FOLDERS
+DIGESTS = "tests/golden_answers/digests.txt"
+
+
+def golden_answers(session):
+    """Tests of the recorded digests of answers and saved files"""
+    result = session.test_result("golden_answers_tests", "*")
+    first = output_of("git", "log", "--diff-filter=A", "--format=%H", "--", DIGESTS).split("\n")[-1]
+    changes = output_of("git", "diff", "-U0", first, "--", DIGESTS) if first else ""
+    result.details["changed_since_first_recorded"] = sorted(set(re.findall(r"^[-+](\S+) [0-9a-f]{16}$", changes, re.M)))
+    return result
+
+
+def files_per_folder(_):
+    """Most files in a folder of include, src, cli, tools and the Python package"""
+    folders = Counter(path.parent for path in repository.files(ROOT) if str(path).startswith(tuple(f"{each}/" for each in FOLDERS)))
+    (largest, most), *_ = folders.most_common(1)
+    return Result(most, "<= 30", most <= 30, {"folder": str(largest)})
+
+
+def longest_file(_):
+    """Lines of the longest source file"""
+    lines = {path: lines_of(path) for path in repository.files(ROOT) if path.suffix in CODE_SUFFIXES}
+    longest = max(lines, key=lines.get)
+    return Result(lines[longest], "<= 502", lines[longest] <= 502, {"file": str(longest)})
+
+
+def retired_terms(_):
+    """Findings of tools/check_text.py: retired terms, long files and comments, unfinished marks"""
+    run = subprocess.run([sys.executable, ROOT / "tools" / "check_text.py"], capture_output=True, text=True)
+    findings = run.stderr.splitlines()
+    return Result(len(findings), "0", run.returncode == 0 and not findings, {"findings": findings[:100]})
+
+
+def lines_of(path):
+    return (ROOT / path).read_bytes().count(b"\n")
+
+
+def lines_removed(_):
+    """Lines of src, cli, python, tools and bench fewer than at commit 4607ad8"""
+    after = {folder: sum(lines_of(path) for path in repository.files(ROOT) if path.parts[0] == folder)
+             for folder in CODE_FOLDERS}
+    before = LINES_BEFORE
+    if output_of("git", "cat-file", "-t", BEFORE) == "commit":
+        counts = output_of("git", "grep", "--text", "-c", "", BEFORE, "--", *CODE_FOLDERS).split("\n")
+        before = sum(int(line.rpartition(":")[2]) for line in counts)
+    removed = before - sum(after.values())
+    return Result(removed, ">= 3000", removed >= 3000, {"before": before, "after": after})
+
+
+def wheel_megabytes(_):
+    """Size of the wheel in dist/, which is built if there is none"""
+    if not list((ROOT / "dist").glob("*.whl")):
+        processes.run([ROOT / "tools" / "build_wheel"])
+    (wheel,) = (ROOT / "dist").glob("*.whl")
+    size = wheel.stat().st_size / 1e6
+    return Result(round(size, 2), "<= 6", size <= 6, {"wheel": wheel.name})
+
+
+def clustered_rows(path, rows, clusters=500, dim=128):
+    """Writes a .u8bin file of clusters: a centre below 192 plus noise below 64 in every dimension."""
+    draw = random.Random(1)
+    low_bits = int.from_bytes(b"\x3f" * dim, "little")
+
+    def masked(mask):
+        return int.from_bytes(draw.randbytes(dim), "little") & mask
+
+    centres = [masked(low_bits) + 2 * masked(low_bits) for _ in range(clusters)]
+    with open(path, "wb") as file:
+        file.write(struct.pack("<II", rows, dim))
+        for _ in range(rows):  # no byte exceeds 255, so that one addition adds all of them
+            file.write((draw.choice(centres) + masked(low_bits)).to_bytes(dim, "little"))
+    return path
+
+
+@functools.cache
+def data(session):
+    """(base, queries)"""
+    base, queries = ((5_000, 200) if session.quick else (200_000, 10_000))
+    return (clustered_rows(session.scratch / "base.u8bin", base),
+            clustered_rows(session.scratch / "queries.u8bin", queries))
+
+
+@functools.cache
+def rounds(session, program, *arguments):
+    """[(report of the old build, report of the new one)]; the builds take turns in going first, the first round warms up."""
+    if session.baseline is None:
+        raise RuntimeError("--baseline BUILD is missing: the release build folder of an older checkout")
+    session.build("release", program)
+    builds = {"old": Path(session.baseline), "new": ROOT / "build" / "release"}
+    found = []
+    for number in range(3 if session.quick else 8):
+        reports = {}
+        for name in ("old", "new") if number % 2 else ("new", "old"):
+            # Every build has its own index file: formats may differ.
+            words = [f"{session.scratch}/{name}.nw" if word == "INDEX" else word for word in arguments]
+            executable = builds[name].resolve() / "bench" / "end_to_end" / program
+            reports[name] = json_lines(processes.run([executable, *words, "--threads", THREADS]).output)[-1]
+        found.append((reports["old"], reports["new"]))
+    return found[1:]
+
+
+def speed(session, most, seconds, program, *arguments):
+    """seconds: of a report."""
+    times = [(seconds(old), seconds(new)) for old, new in rounds(session, program, *arguments)]
+    ratios = sorted(new / old for old, new in times)
+    ratio = statistics.median(ratios)
+    return session.speed(round(ratio, 3), f"<= {most}", ratio <= most, {
+        "lowest": round(ratios[0], 3), "highest": round(ratios[-1], 3), "old_seconds": [old for old, _ in times],
+        "new_seconds": [new for _, new in times],
+        "ratio_of_minima": round(min(new for _, new in times) / min(old for old, _ in times), 3)})
+
+
+def exact_speed(session, kind):
+    base, _ = data(session)
+    return speed(session, 1.03, lambda report: statistics.median(report["search_seconds"]), "graph_vs_search", "--base", base,
+                 "--query-file", base, "--rows", 50_000, "--queries", 1, "--type", kind, "--k", 10, "--repeat", 3)
+
+
+def speed_exact_u8(session):
+    """Exact search, 50,000 x 128 u8 among themselves, k = 10: time relative to the older build"""
+    return exact_speed(session, "u8")
+
+
+def speed_exact_f32(session):
+    """Exact search, 50,000 x 128 f32 among themselves, k = 10: time relative to the older build"""
+    return exact_speed(session, "f32")
+
+
+def speed_kmeans(session):
+    """k-means, 200,000 x 128 f32, 1,024 centroids, ten iterations: time relative to the older build"""
+    return speed(session, 1.03, lambda report: report["whole_seconds"][0], "kmeans", "--base", data(session)[0], "--type",
+                 "f32", "--clusters", 64 if session.quick else 1024, "--repeat", 1, "--blas", "none")
+
+
+def speed_ivf_batch(session):
+    """Inverted file of PQ codes, 200,000 x 128 u8, 10,000 queries in one batch, with re-ranking: likewise"""
+    base, queries = data(session)
+    return speed(session, 1.03, lambda report: statistics.median(report["seconds"]), "ivf", "--base", base, "--queries",
+                 queries, "--lists", 32 if session.quick else 512, "--index", "INDEX", "--probes", 16, "--repeat", 5)
+
+
+def speed_graph_build(session):
+    """k-NN graph, 200,000 x 128 u8, degree 10, recall 0.95: time relative to the older build"""
+    return speed(session, 1.03, lambda report: report["seconds"], "graph", "--base", data(session)[0], "--type", "u8",
+                 "--degree", 10, "--percent", 95)
+
+
+def lsq_speed(session, most, seconds):
+    base, _ = data(session)
+    size = (500, 500, 1) if session.quick else (20_000, 10_000, 5)
+    return speed(session, most, seconds, "additive_quantizer", "--base", base, "--query-file", base, "--queries", 1,
+                 "--rows", size[0], "--train-rows", size[1], "--rounds", size[2], "--codebooks", 8, "--repeat", 1)
+
+
+def speed_lsq_encode(session):
+    """LSQ encoding, 20,000 x 128 f32, 8 codebooks, 16 iterations: time relative to the older build"""
+    return lsq_speed(session, 1.03, lambda report: report["encodings"][0]["seconds"])
+
+
+def speed_lsq_training(session):
+    """LSQ training, 10,000 x 128 f32, 8 codebooks, 5 rounds: time relative to the older build"""
+    return lsq_speed(session, 1.1, lambda report: report["training_seconds"])
+
+
+FIGURES = (golden_answers, files_per_folder, longest_file, retired_terms, lines_removed, wheel_megabytes, speed_exact_u8,
+           speed_exact_f32, speed_kmeans, speed_ivf_batch, speed_graph_build, speed_lsq_encode, speed_lsq_training)

@@ -1,0 +1,84 @@
+"""The pictures of the documentation, drawn from recorded results as SVG."""
+import math
+
+COLORS = ("#c02030", "#3070c0", "#d08000", "#888888")
+
+
+def text(x, y, words, anchor="middle", color="#333"):
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}">{words}</text>'
+
+
+def panel(left, top, width, height, lines, x_marks, y_marks, margin=0.0):
+    """One diagram. lines: [[(x, y, label)]]; marks: [(position, label)], the first and last y mark bound the panel."""
+    low_x, high_x = x_marks[0][0] - margin, x_marks[-1][0] + margin
+    low_y, high_y = y_marks[0][0], y_marks[-1][0]
+
+    def place(x, y):
+        return left + width * (x - low_x) / (high_x - low_x), top + height * (1 - (y - low_y) / (high_y - low_y))
+
+    parts = [f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="none" stroke="#bbb"/>']
+    for y, label in y_marks:
+        y = place(low_x, y)[1]
+        parts += [f'<path d="M{left} {y:.1f}h{width}" stroke="#eee"/>', text(left - 4, y + 4, label, "end")]
+    for x, label in x_marks:
+        x = place(x, low_y)[0]
+        parts += [f'<path d="M{x:.1f} {top}v{height}" stroke="#eee"/>', text(x, top + height + 14, label)]
+    for points, color in zip(lines, COLORS):
+        path = " ".join("{:.1f},{:.1f}".format(*place(x, y)) for x, y, _ in points)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
+        for x, y in (place(x, y) for x, y, _ in points):
+            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{color}"/>')
+        parts += [text(place(x, y)[0] - 6, place(x, y)[1] - 6, label, "end") for x, y, label in points if label]
+    return parts
+
+
+def picture(width, height, parts):
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+                      'font-family="sans-serif" font-size="11">',
+                      f'<rect width="{width}" height="{height}" fill="white"/>', *parts, "</svg>"]) + "\n"
+
+
+def rows_label(rows):
+    return f"{rows / 1e6:g}M" if rows >= 1e6 else f"{rows / 1e3:g}k"
+
+
+def growth(records):
+    """Seconds of graph builds from files by their rows, both axes logarithmic."""
+    lines, names, sizes = [], [], set()
+    for figure in ("scale_growth", "scale_pairs", "scale_growth_sift"):
+        details = records[figure]["details"]
+        for method, exponent in details["exponents"].items():
+            points = [(each["rows"], each["seconds"]) for each in details["reports"][method]]
+            sizes |= {rows for rows, _ in points}
+            lines.append([(math.log10(rows), math.log10(seconds), f"{seconds:g}") for rows, seconds in points])
+            names.append(f"{figure}, {method}: n^{exponent:.2f}")
+    seconds = [y for points in lines for _, y, _ in points]
+    powers = range(math.floor(min(seconds)), math.ceil(max(seconds)) + 1)
+    parts = panel(60, 20, 420, 280, lines, [(math.log10(rows), rows_label(rows)) for rows in sorted(sizes)],
+                  [(power, f"{10.0 ** power:g} s") for power in powers], margin=0.1)
+    parts.append(text(270, 330, "rows"))
+    parts += [text(60, 350 + 16 * i, f"&#9632; {name}", "start", color)
+              for i, (name, color) in enumerate(zip(names, COLORS))]
+    return picture(500, 350 + 16 * len(names), parts)
+
+
+def code_sizes(record):
+    """Error and recall of codes by their size: a row of diagrams for each data set."""
+    titles = {"error": "squared error / variance", "1": "recall@1", "10": "recall@10", "100": "recall@100"}
+    sets = {}
+    for name, found in record["details"]["points"].items():
+        data, size = name.removesuffix(" bytes").split(", ")
+        sets.setdefault(data, {})[int(size)] = found
+    parts, codecs = [], list(next(iter(record["details"]["points"].values())))
+    for row, (data, sizes) in enumerate(sets.items()):
+        for column, (what, title) in enumerate(titles.items()):
+            top = max(each[what] for found in sizes.values() for each in found.values()) if what == "error" else 1
+            left, upper = 60 + 255 * column, 40 + 205 * row
+            lines = [[(math.log2(size), found[codec][what], "") for size, found in sizes.items()] for codec in codecs]
+            parts += [text(left + 100, upper - 8, f"{data}: {title}")]
+            parts += panel(left, upper, 200, 150, lines, [(math.log2(size), f"{size} bytes") for size in sizes],
+                           [(share * top, f"{share * top:.2g}") for share in (0, 0.5, 1)], margin=0.5)
+    height = 50 + 205 * len(sets)
+    parts += [text(60 + 90 * i, height - 10, f"&#9632; {codec}", "start", color)
+              for i, (codec, color) in enumerate(zip(codecs, COLORS))]
+    return picture(1080, height, parts)
