@@ -96,6 +96,7 @@ CLI::Option* add_choice(CLI::App& parser, const std::string& name, std::optional
   return add_words(parser, name, words_of(values), choose, description);
 }
 template <typename Value>
+requires requires(const Value& value) { word_of(value); }
 CLI::Option* add_choice(CLI::App& parser, const std::string& name, Value& value,
                         const std::vector<Value>& values, const std::string& description) {
   const auto choose = [&value, values](std::size_t place) { value = values[place]; };
