@@ -1,14 +1,14 @@
 // nearwise eval: recall of a result against the truth.
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/commands.h"
+#include "cli/recall.h"
+#include "cli/shared/command.h"
 #include "cli/shared/files.h"
-#include "cli/shared/recall.h"
-#include "cli/shared/session.h"
+#include "cli/shared/search_report.h"
 #include "cli/shared/text.h"
 
 namespace nearwise::cli {
@@ -17,32 +17,28 @@ namespace {
 struct EvalArguments {
   std::filesystem::path result;
   std::filesystem::path truth;
-  std::vector<std::size_t> ks;    // empty: 1, 10 and 100 as far as both sides go
-  std::size_t limit_queries = 0;  // 0: all
+  std::vector<std::size_t> ks;  // empty: 1, 10 and 100, as far as both files have them
+  std::optional<std::size_t> limit_queries;
 };
 
-std::size_t count_queries(const EvalArguments& arguments, const Neighbors& result, const Neighbors& truth) {
-  const std::size_t result_rows = result.ids.rows();
-  const std::size_t truth_rows = truth.ids.rows();
-  const std::size_t limit = arguments.limit_queries;
-  if (limit > 0) {
-    if (limit > std::min(result_rows, truth_rows))
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("eval: --limit-queries {} exceeds the {} rows of the result or the {} of the truth",
-                      limit, result_rows, truth_rows));
-    return limit;
-  }
-  if (result_rows != truth_rows)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("eval: result and truth must have as many rows, '{}' has {} and '{}' has {} "
-                            "(--limit-queries N compares the first N)",
-                            arguments.result.string(), result_rows, arguments.truth.string(), truth_rows));
-  return result_rows;
+std::size_t count_queries(const Session& session, const EvalArguments& arguments, const Neighbors& result,
+                          const Neighbors& truth) {
+  const std::size_t rows = result.ids.rows();
+  const std::size_t true_rows = truth.ids.rows();
+  if (!arguments.limit_queries && rows != true_rows)
+    refuse(session,
+           "result and truth must have the same number of queries, '{}' has {} and '{}' has {} "
+           "(--limit-queries N compares the first N)",
+           arguments.result.string(), rows, arguments.truth.string(), true_rows);
+  const std::size_t queries = arguments.limit_queries.value_or(rows);
+  if (queries > std::min(rows, true_rows))
+    refuse(session, "--limit-queries must be at most the {} queries of both files, got {}",
+           std::min(rows, true_rows), queries);
+  return queries;
 }
 
-std::vector<std::size_t> choose_ks(const EvalArguments& arguments, const Neighbors& result,
-                                   const Neighbors& truth) {
+std::vector<std::size_t> choose_ks(const Session& session, const EvalArguments& arguments,
+                                   const Neighbors& result, const Neighbors& truth) {
   const std::size_t available = std::min(result.ids.cols(), truth.ids.cols());
   std::vector<std::size_t> ks = arguments.ks;
   if (ks.empty())
@@ -50,10 +46,7 @@ std::vector<std::size_t> choose_ks(const EvalArguments& arguments, const Neighbo
       if (k <= available) ks.push_back(k);
   for (const std::size_t k : ks)
     if (k > available)
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("eval: k = {} exceeds what both sides have: the result {}, the truth {} neighbours", k,
-                      result.ids.cols(), truth.ids.cols()));
+      refuse(session, "k must be at most the {} neighbours that both files have, got {}", available, k);
   return ks;
 }
 
@@ -73,15 +66,14 @@ void print_json(const std::vector<Recall>& recalls, std::size_t measured, bool b
   print(json);
 }
 
-ExitCode run_eval(const Session& session, const EvalArguments& arguments) {
+ExitCode run_eval(Session& session, const EvalArguments& arguments) {
   const NeighborFile result = read_neighbor_file(arguments.result);
   const NeighborFile truth = read_neighbor_file(arguments.truth);
   if (result.metric && truth.metric && *result.metric != *truth.metric)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("eval: the result was made with {}, the truth with {}", name(*result.metric),
-                            name(*truth.metric)));
-  const std::size_t queries = count_queries(arguments, result.neighbors, truth.neighbors);
-  const std::vector<std::size_t> ks = choose_ks(arguments, result.neighbors, truth.neighbors);
+    refuse(session, "result and truth must have the same metric, '{}' has {} and '{}' has {}",
+           arguments.result.string(), name(*result.metric), arguments.truth.string(), name(*truth.metric));
+  const std::size_t queries = count_queries(session, arguments, result.neighbors, truth.neighbors);
+  const std::vector<std::size_t> ks = choose_ks(session, arguments, result.neighbors, truth.neighbors);
 
   std::size_t measured = 0;
   const std::vector<Recall> recalls =
@@ -95,35 +87,29 @@ ExitCode run_eval(const Session& session, const EvalArguments& arguments) {
 
 }  // namespace
 
-void add_eval(CLI::App& app, Session& session) {
-  auto arguments = std::make_shared<EvalArguments>();
-  CLI::App* const command =
-      add_command(app, session, "eval", "Measure the recall of a result against the true neighbours",
-                  "  nearwise eval --result found.ivecs --truth truth.nw -k 1 10\n\n"
-                  "k-recall@k: the share of the true k nearest found among the first k. 1-recall@k: the "
-                  "share of queries whose\n"
-                  "nearest neighbour is among the first k. Where both files have distances (.nw, .bin), a "
-                  "neighbour as far away\n"
-                  "as the true k-th counts in its place.");
-  add_path(*command, "--result", arguments->result, "Neighbours found: .nw .ivecs .ibin .bin .npy")
-      ->required();
-  add_path(*command, "--truth", arguments->truth, "True neighbours")->required();
-  command
-      ->add_option_function<std::vector<std::string>>(
+void add_eval(CLI::App& parent, Session& session) {
+  const auto [parser, arguments] = add_command(
+      parent, session, run_eval, "eval", "Measure the recall of a search result",
+      "  nearwise eval found.ivecs truth.nw -k 1,10\n\n"
+      "k-recall@k: share of the true k nearest among the first k. 1-recall@k: share of queries whose nearest\n"
+      "neighbour is among the first k. If both files have distances (.nw, .bin), ties with the true k-th count.");
+  add_path(parser, "result", arguments.result, "Neighbours found: .nw .ivecs .ibin .bin .npy")->required();
+  add_path(parser, "truth", arguments.truth, "True neighbours")->required();
+  parser
+      .add_option_function<std::vector<std::string>>(
           "-k",
-          [arguments](const std::vector<std::string>& texts) {
-            try {
-              for (const std::string& text : texts) arguments->ks.push_back(parse_count(text, 1));
-            } catch (const Error& error) {
-              throw CLI::ValidationError("-k", error.what());
-            }
+          [&ks = arguments.ks](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) try {
+                ks.push_back(parse_count(text, 1));
+              } catch (const Error& error) {
+                throw CLI::ValidationError(fmt::format("-k must be {}, got '{}'", error.what(), text));
+              }
           },
-          "One or more k (1, 10 and 100, where both files go that far)")
-      ->type_name("N");
-  add_count(*command, "--limit-queries", arguments->limit_queries, 1, "Only the first N queries");
-  command->callback([&session, arguments] {
-    session.run = [&session, arguments] { return run_eval(session, *arguments); };
-  });
+          "One or more values of k (default: 1,10,100, as far as both files have them)")
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  add_limit_queries(parser, arguments.limit_queries);
 }
 
 }  // namespace nearwise::cli

@@ -1,22 +1,15 @@
-// nearwise knn: exact neighbours of the rows of one file among the rows of another, or among its own.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <chrono>
-#include <filesystem>
-#include <string>
+// nearwise knn: exact nearest neighbours, of queries in a base or of every vector of the base.
+#include <optional>
 #include <system_error>
 #include <utility>
 
+#include "cli/commands.h"
+#include "cli/shared/command.h"
+#include "cli/shared/context_options.h"
 #include "cli/shared/files.h"
-#include "cli/shared/machine_options.h"
-#include "cli/shared/progress_bar.h"
-#include "cli/shared/result_file.h"
-#include "cli/shared/session.h"
-#include "cli/shared/text.h"
-#include "nearwise/context.h"
+#include "cli/shared/search_report.h"
+#include "cli/shared/work.h"
 #include "nearwise/exact.h"
-#include "nearwise/vector_file.h"
 
 namespace nearwise::cli {
 namespace {
@@ -24,171 +17,99 @@ namespace {
 struct KnnArguments {
   std::filesystem::path base;
   std::filesystem::path queries;
-  std::filesystem::path output;  // empty: the first rows are printed
+  std::filesystem::path output;  // empty: the first answers are printed
   std::size_t k = 10;
-  std::string metric = "sqeuclidean";
-  std::string short_rows = "refuse";
-  bool exclude_self = false;      // the queries are the base
-  std::size_t limit_queries = 0;  // 0: all
-  MachineArguments machine;
+  Metric metric = Metric::sqeuclidean;
+  bool pad = false;
+  bool exclude_self = false;
+  std::optional<std::size_t> limit_queries;
+  ContextArguments context;
 };
 
-// What came out, and how long it took.
-struct Run {
-  Neighbors neighbors;
-  double seconds = 0;
-  double queries_per_second = 0;
-};
-
-// How many rows may be neighbours of a query.
-std::size_t candidates(const KnnArguments& arguments, RowsView base) {
-  return base.rows() - (arguments.exclude_self && base.rows() > 0 ? 1 : 0);
-}
-
-std::string describe_candidates(const KnnArguments& arguments, RowsView base) {
-  return fmt::format("{} {}rows", candidates(arguments, base), arguments.exclude_self ? "other " : "");
-}
-
-// Mistakes in the arguments are told here, so that what knn itself refuses as invalid is the content of a file.
-void check_shapes(const KnnArguments& arguments, RowsView queries, RowsView base) {
-  if (queries.dim() != base.dim())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("knn: queries and base must have the same dimension, '{}' has {} and '{}' has {}",
-                            arguments.queries.string(), queries.dim(), arguments.base.string(), base.dim()));
-  if (arguments.k > candidates(arguments, base) && arguments.short_rows != "pad")
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("knn: k = {} exceeds the {} of '{}' (--short-rows pad fills up with -1)",
-                            arguments.k, describe_candidates(arguments, base), arguments.base.string()));
-}
-
-Run search(const Context& context, const KnnArguments& arguments, RowsView queries, RowsView base) {
-  const KnnOptions options{.metric = parse_metric(arguments.metric),
-                           .short_rows = arguments.short_rows == "pad" ? ShortRows::pad : ShortRows::refuse};
-  const auto start = std::chrono::steady_clock::now();
-  Run run;
-  run.neighbors = blame_data([&] {
-    return arguments.exclude_self ? exact_knn_graph(context, base, arguments.k, options)
-                                  : knn(context, queries, base, arguments.k, options);
-  });
-  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (run.seconds > 0) run.queries_per_second = static_cast<double>(queries.rows()) / run.seconds;
-  return run;
-}
-
-// --exclude-self without --queries means the base; another file's rows cannot be told to be the same ones.
-void choose_queries(KnnArguments& arguments) {
-  if (!arguments.exclude_self) return;
-  if (arguments.queries.empty()) arguments.queries = arguments.base;
-  std::error_code missing;  // is told when the file is opened
+// With --exclude-self the queries are the base, which may be named a second time.
+std::filesystem::path choose_queries(const Session& session, const KnnArguments& arguments) {
+  if (!arguments.exclude_self) {
+    if (arguments.queries.empty()) refuse(session, "expected a file of queries, or --exclude-self");
+    return arguments.queries;
+  }
+  if (arguments.queries.empty()) return arguments.base;
+  std::error_code missing;  // reported when the file is opened
   if (arguments.queries != arguments.base &&
       !std::filesystem::equivalent(arguments.queries, arguments.base, missing) && !missing)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("knn: with --exclude-self the queries are the base; leave out --queries '{}'",
-                            arguments.queries.string()));
+    refuse(session, "with --exclude-self the queries are the base; leave out '{}'",
+           arguments.queries.string());
+  return arguments.queries;
 }
 
-Json summary(const KnnArguments& arguments, const Context& context, RowsView base, const Run& run) {
-  Json json = {{"rows", run.neighbors.ids.rows()},
-               {"k", run.neighbors.ids.cols()},
-               {"seconds", run.seconds},
-               {"queries_per_second", run.queries_per_second},
-               {"output", nullptr},
-               {"metric", arguments.metric},
-               {"exclude_self", arguments.exclude_self},
-               {"base_rows", base.rows()},
-               {"dim", base.dim()},
-               {"device", arguments.machine.device},
-               {"isa", context.isa()},
-               {"threads", context.threads()},
-               {"memory_peak_bytes", context.memory_peak()}};
-  if (!arguments.output.empty()) {
-    json["output"] = arguments.output.string();
-    return json;
-  }
-  json["first_rows"] = first_rows(run.neighbors);
-  return json;
+std::string describe_base(const KnnArguments& arguments, RowsView base) {
+  if (!arguments.exclude_self) return fmt::format("{} vectors", base.rows());
+  return fmt::format("{} other vectors", base.rows() > 0 ? base.rows() - 1 : 0);
 }
 
-std::string preview(const KnnArguments& arguments, RowsView base, const Run& run) {
-  const Neighbors& found = run.neighbors;
-  const std::string title = fmt::format("{} nearest of {} by {}, {} queries in {:.3g} s ({} queries/s)\n",
-                                        arguments.k, describe_candidates(arguments, base), arguments.metric,
-                                        found.ids.rows(), run.seconds, format_count(run.queries_per_second));
-  return title + preview_of(found);
+void check_shapes(const Session& session, const KnnArguments& arguments, RowsView queries, RowsView base) {
+  if (queries.dim() != base.dim())
+    refuse(session, "queries and base must have the same dimension, '{}' has {} and '{}' has {}",
+           arguments.queries.string(), queries.dim(), arguments.base.string(), base.dim());
+  const std::size_t most = base.rows() - (arguments.exclude_self && base.rows() > 0 ? 1 : 0);
+  if (arguments.k > most && !arguments.pad)
+    refuse(session, "k must be at most the {} of '{}', got {} (--pad fills missing neighbours with id -1)",
+           describe_base(arguments, base), arguments.base.string(), arguments.k);
 }
 
-ExitCode run_knn(Session& session, KnnArguments arguments) {
-  choose_queries(arguments);
-  if (!arguments.output.empty()) {
-    require_suffix_for(Content::neighbors, arguments.output);
-    check_output("knn", arguments.output, {arguments.base, arguments.queries});
-  }
+ExitCode run_knn(Session& session, const KnnArguments& given) {
+  KnnArguments arguments = given;
+  arguments.queries = choose_queries(session, given);
+  check_search_output(session, arguments.output, {arguments.base, arguments.queries});
   const VectorFile base_file = open_vectors(arguments.base);
   const VectorFile query_file = open_vectors(arguments.queries);
   const RowsView base = base_file.rows();
-  RowsView queries = query_file.rows();
   Provenance provenance = describe_run(session);
   provenance["base"] = describe_input(arguments.base, base);
-  provenance["queries"] = describe_input(arguments.queries, queries);
-  if (arguments.limit_queries > 0)
-    queries = queries.slice(0, std::min(arguments.limit_queries, queries.rows()));
-  check_shapes(arguments, queries, base);
+  provenance["queries"] = describe_input(arguments.queries, query_file.rows());
+  const RowsView queries = first_rows_of(query_file.rows(), arguments.limit_queries);
+  check_shapes(session, arguments, queries, base);
 
-  ProgressBar bar(choose_progress_style(session.quiet), "knn", "queries", queries.rows());
-  const Context context = open_context(arguments.machine, bar);
-  const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
-  Run run = search(context, arguments, queries, base);
-  bar.finish();
-  session.interrupt->check();
-
-  const Json json = summary(arguments, context, base, run);
-  if (arguments.output.empty()) {
-    session.json ? print(json) : print(preview(arguments, base, run));
-    return ExitCode::ok;
-  }
-  const std::string done = fmt::format(
-      "wrote {} x {} to {}: {:.3g} s, {} queries/s", run.neighbors.ids.rows(), run.neighbors.ids.cols(),
-      arguments.output.string(), run.seconds, format_count(run.queries_per_second));
-  write_result(arguments.output, parse_metric(arguments.metric), std::move(provenance),
-               std::move(run.neighbors));
-  session.json ? print(json) : remark(session, done);
-  return ExitCode::ok;
+  const KnnOptions options{.metric = arguments.metric,
+                           .short_rows = arguments.pad ? ShortRows::pad : ShortRows::refuse};
+  const Context context = open_context(arguments.context);
+  Work work(session, context, "queries", queries.rows());
+  const Stopwatch watch;
+  Neighbors found = work.run_on_data([&](const Context& own) {
+    return arguments.exclude_self ? exact_knn_graph(own, base, arguments.k, options)
+                                  : knn(own, queries, base, arguments.k, options);
+  });
+  const double seconds = watch.seconds();
+  Json more = {{"exclude_self", arguments.exclude_self}, {"base_rows", base.rows()}, {"dim", base.dim()}};
+  more.update(describe_context(context));
+  const Interrupt::Protection protection = session.interrupt->protect();
+  return report_search(session,
+                       {.output = arguments.output,
+                        .metric = arguments.metric,
+                        .seconds = seconds,
+                        .searched = describe_base(arguments, base),
+                        .more = std::move(more)},
+                       std::move(provenance), std::move(found));
 }
 
 }  // namespace
 
-void add_knn(CLI::App& app, Session& session) {
-  auto arguments = std::make_shared<KnnArguments>();
-  CLI::App* const command = add_command(
-      app, session, "knn", "Find the exact nearest neighbours of every query",
-      "  nearwise knn --base base.fbin --queries queries.fbin -k 10 --memory 2GiB --output truth.nw\n"
-      "  nearwise knn --base base.fbin --exclude-self -k 10 --output graph.nw\n\n"
-      "The suffix of --output chooses the format: .nw keeps ids, distances, metric and where they came "
-      "from;\n"
-      ".bin keeps ids and distances; .ivecs, .ibin and .npy keep ids.");
-  add_path(*command, "--base", arguments->base, "Vectors to search in: .npy .fbin .fvecs .u8bin ...")
-      ->required();
-  const CLI::Option* const queries =
-      add_path(*command, "--queries", arguments->queries, "Vectors to search for");
-  command->add_flag("--exclude-self", arguments->exclude_self,
-                    "The queries are the base, and no row is its own neighbour; leave out --queries");
-  add_count(*command, "-k", arguments->k, 1, "Neighbours of each query (10)");
-  add_word(*command, "--metric", arguments->metric, parse_metric,
-           "sqeuclidean, euclidean, inner_product (largest first) or cosine (sqeuclidean)");
-  add_path(*command, "-o,--output", arguments->output,
-           "Where the neighbours go; without it a few are printed");
-  add_machine_options(*command, arguments->machine);
-  command
-      ->add_option("--short-rows", arguments->short_rows,
-                   "If k exceeds the base: refuse, or pad with id -1 (refuse)")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"refuse", "pad"}));
-  add_count(*command, "--limit-queries", arguments->limit_queries, 1, "Only the first N queries")
-      ->excludes("--exclude-self");
-  command->callback([&session, arguments, queries] {
-    if (queries->empty() && !arguments->exclude_self) throw CLI::RequiredError("--queries");
-    session.run = [&session, arguments] { return run_knn(session, *arguments); };
-  });
+void add_knn(CLI::App& parent, Session& session) {
+  const auto [parser, arguments] =
+      add_command(parent, session, run_knn, "knn", "Find exact nearest neighbours",
+                  "  nearwise knn base.fbin queries.fbin -k 10 --memory-limit 2GiB -o truth.nw\n"
+                  "  nearwise knn base.fbin --exclude-self -k 10 -o graph.nw\n\n"
+                  "A .nw keeps ids, distances, metric and provenance; .bin ids and distances; .ivecs, .ibin and\n"
+                  ".npy ids.");
+  add_path(parser, "base", arguments.base, "Vectors to search: .npy .fbin .fvecs .u8bin ...")->required();
+  add_path(parser, "queries", arguments.queries, "Query vectors");
+  CLI::Option* const exclude_self = parser.add_flag(
+      "--exclude-self", arguments.exclude_self, "Find the nearest other vectors of every base vector");
+  add_count(parser, "-k", arguments.k, 1, "Neighbours per query");
+  add_choice(parser, "--metric", arguments.metric, all_metrics, "Metric; inner_product: largest first");
+  add_search_output(parser, arguments.output);
+  parser.add_flag("--pad", arguments.pad, "If k exceeds the base, fill with id -1 instead of failing");
+  add_limit_queries(parser, arguments.limit_queries)->excludes(exclude_self);
+  add_context_options(parser, arguments.context);
 }
 
 }  // namespace nearwise::cli

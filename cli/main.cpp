@@ -1,5 +1,5 @@
-// The command `nearwise`: one subcommand per task. Every way out of the program goes through here, with an exit
-// code of cli/shared/exit_code.h.
+// The program `nearwise`: nouns with verbs under them, and commands of their own. Every end of the program goes through
+// here, with an exit code of cli/shared/exit_code.h.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -7,28 +7,25 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <initializer_list>
 #include <string>
 
+#include "cli/commands.h"
 #include "cli/shared/exit_code.h"
 #include "cli/shared/interrupt.h"
 #include "cli/shared/session.h"
+#include "cli/usage_error.h"
 #include "nearwise/machine.h"
 
 namespace nearwise::cli {
 namespace {
 
-// A standard file closed by whoever started us would give its number to the next file opened, and messages would end
-// up in the output. Opened the wrong way round, it refuses to be used instead.
+// A closed standard file would give its number to the next file opened, and messages would end up in the output. Opened
+// in the wrong direction, it fails when used.
 void occupy_standard_files() {
   for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file)
     if (fcntl(file, F_GETFD) == -1 && errno == EBADF)
       static_cast<void>(open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY));
-}
-
-// The name of the subcommand under which parsing stopped, for the hint at its help.
-std::string help_command(const CLI::App& app) {
-  const auto chosen = app.get_subcommands();
-  return chosen.empty() ? "nearwise --help" : "nearwise " + chosen.front()->get_name() + " --help";
 }
 
 int exit_status(ExitCode code) {
@@ -36,60 +33,63 @@ int exit_status(ExitCode code) {
   return code == ExitCode::interrupted && signal != 0 ? 128 + signal : static_cast<int>(code);
 }
 
+using AddCommand = void (*)(CLI::App& parent, Session& session);
+
+void add_noun(CLI::App& program, Session& session, const std::string& name, const std::string& description,
+              std::initializer_list<AddCommand> verbs) {
+  CLI::App* const noun = program.add_subcommand(name, description);
+  noun->require_subcommand(1);
+  for (const AddCommand add : verbs) add(*noun, session);
+}
+
+void add_commands(CLI::App& program, Session& session) {
+  add_knn(program, session);
+  add_noun(program, session, "index", "Inverted-file indexes: build, update, calibrate, search",
+           {add_index_build, add_index_add, add_index_remove, add_index_merge, add_index_calibrate,
+            add_index_search});
+  add_noun(program, session, "graph", "k-nearest-neighbour graphs: build, update, measure, use",
+           {add_graph_build, add_graph_merge, add_graph_add, add_graph_remove, add_graph_eval, add_graph_path,
+            add_graph_components, add_graph_duplicates, add_graph_export});
+  add_noun(program, session, "quantizer", "Vector quantizers: train, encode, decode",
+           {add_quantizer_train, add_quantizer_encode, add_quantizer_decode});
+  add_noun(program, session, "plan", "Tasks, disk, memory and time of a build over files, before it starts",
+           {add_plan_index, add_plan_graph});
+  for (const AddCommand add : {add_kmeans, add_eval, add_convert, add_verify, add_info, add_completion})
+    add(program, session);
+}
+
 // Returns true if there is a command to run; otherwise `code` is how the program ends.
-bool parse(CLI::App& app, Session& session, int argc, char** argv, ExitCode& code) {
+bool parse(CLI::App& program, Session& session, int argc, char** argv, ExitCode& code) {
   try {
-    app.parse(argc, argv);
+    program.parse(argc, argv);
     return true;
   } catch (const CLI::Success& success) {  // --help, --version: printed by CLI11
-    app.exit(success);
+    program.exit(success);
     finish_output();
     code = ExitCode::ok;
   } catch (const CLI::ParseError& error) {
-    // CLI11 asks for a subcommand before it looks at a word that is none.
-    std::string message = error.what();
-    if (app.get_subcommands().empty())
-      for (const std::string& word : app.remaining())
-        if (!word.starts_with('-')) message = "there is no command '" + word + "'";
-    // The flag itself may not have been reached.
-    const bool json = std::count(session.arguments.begin(), session.arguments.end(), "--json") > 0;
-    report({ExitCode::usage, "usage", message + " (see '" + help_command(app) + "')"}, json);
+    // The parser may have stopped before the flag.
+    const bool json = std::ranges::count(session.arguments, "--json") > 0;
+    report({ExitCode::usage, "usage", explain(program, error)}, json);
     code = ExitCode::usage;
   }
   return false;
 }
 
 ExitCode run(Session& session, int argc, char** argv) {
-  CLI::App app("Nearest neighbours: exact search, indexes, evaluation, and the files around them.",
-               "nearwise");
-  app.set_version_flag("--version", "nearwise " + version());
-  app.require_subcommand(1);
-  app.footer(
-      "Each command explains itself: nearwise knn --help\nExit codes: 0 ok, 2 usage, 65 bad data, "
-      "66 no input, 69 device not available, 70 internal,\n71 memory or system, 73 cannot create, 74 I/O, "
-      "130 interrupted");
-  add_knn(app, session);
-  add_build(app, session);
-  add_add(app, session);
-  add_remove(app, session);
-  add_merge(app, session);
-  add_measure(app, session);
-  add_search(app, session);
-  add_train(app, session);
-  add_encode(app, session);
-  add_decode(app, session);
-  add_kmeans(app, session);
-  add_graph(app, session);
-  add_plan(app, session);
-  add_eval(app, session);
-  add_convert(app, session);
-  add_verify(app, session);
-  add_info(app, session);
+  CLI::App program("Nearest-neighbour search: exact, with indexes, with graphs.", "nearwise");
+  program.set_version_flag("--version", "nearwise " + version());
+  program.require_subcommand(1);
+  program.footer(
+      "Help and examples of a command: nearwise index build --help\n"
+      "Exit codes: 0 ok, 2 usage, 65 bad data, 66 no input, 69 device not available, 70 internal,\n"
+      "71 memory or system, 73 cannot create, 74 I/O, 130 interrupted");
+  add_commands(program, session);
 
   ExitCode code = ExitCode::ok;
-  if (!parse(app, session, argc, argv, code)) return code;
+  if (!parse(program, session, argc, argv, code)) return code;
   code = session.run();
-  session.interrupt->check();  // a signal too late to stop anything is still answered by the exit code
+  session.interrupt->check();  // a signal too late to stop anything still sets the exit code
   finish_output();
   return code;
 }

@@ -1,11 +1,13 @@
-// nearwise info: what a file says of itself, or what this build finds on this machine.
-#include <fmt/format.h>
-
+// nearwise info: what files contain, or what this build supports on this machine.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "cli/commands.h"
+#include "cli/shared/command.h"
 #include "cli/shared/files.h"
 #include "cli/shared/session.h"
 #include "cli/shared/text.h"
@@ -17,11 +19,15 @@
 namespace nearwise::cli {
 namespace {
 
+struct InfoArguments {
+  std::vector<std::filesystem::path> files;
+};
+
 std::string join(const std::vector<std::string>& words) {
   return words.empty() ? "none" : fmt::format("{}", fmt::join(words, ", "));
 }
 
-// A line of /proc/meminfo, in bytes; 0 where the system has no such file.
+// A value of /proc/meminfo in bytes; 0 if the system has no such file.
 std::uint64_t memory_bytes(const std::string& key) {
   std::ifstream file("/proc/meminfo");
   std::string word;
@@ -31,12 +37,26 @@ std::uint64_t memory_bytes(const std::string& key) {
   return 0;
 }
 
+Json describe_devices() {
+  const std::vector<DeviceInfo> all = devices();
+  std::set<std::string> operations;
+  for (const DeviceInfo& device : all) operations.insert(device.operations.begin(), device.operations.end());
+  Json json = Json::array();
+  for (const DeviceInfo& device : all) {
+    std::vector<std::string> missing;
+    for (const std::string& operation : operations)
+      if (std::ranges::count(device.operations, operation) == 0) missing.push_back(operation);
+    json.push_back({{"name", device.name},
+                    {"model", device.model},
+                    {"operations", device.operations},
+                    {"missing_operations", missing}});
+  }
+  return json;
+}
+
 Json describe_machine() {
-  const BlasInfo blas = measure_blas();
-  Json json = {{"version", version()}, {"devices", Json::array()}, {"instruction_sets", instruction_sets()}};
-  for (const DeviceInfo& device : devices())
-    json["devices"].push_back(
-        {{"name", device.name}, {"model", device.model}, {"operations", device.operations}});
+  Json json = {
+      {"version", version()}, {"devices", describe_devices()}, {"instruction_sets", instruction_sets()}};
   json["threads"] = Context::cpu().threads();
   json["memory_total_bytes"] = memory_bytes("MemTotal");
   json["memory_available_bytes"] = memory_bytes("MemAvailable");
@@ -44,19 +64,16 @@ Json describe_machine() {
   for (const ScanInfo& scan : measure_scans())
     json["scans"].push_back(
         {{"rows", name(scan.rows)}, {"multiplied_as", scan.multiplied_as}, {"gflops", scan.gflops}});
-  json["blas"] = {{"library", blas.library},
-                  {"gflops", blas.gflops},
-                  {"own_gflops", blas.own_gflops},
-                  {"warning", blas.warning}};
   return json;
 }
 
 std::string format_machine(const Json& machine) {
   std::string text = fmt::format("nearwise {}\n", machine["version"].get<std::string>());
   for (const Json& device : machine["devices"])
-    text += fmt::format("{:<18}{}\n{:<18}{}\n", device["name"].get<std::string>(),
+    text += fmt::format("{:<18}{}\n{:<18}{}\n{:<18}{}\n", device["name"].get<std::string>(),
                         device["model"].get<std::string>(), "  operations",
-                        join(device["operations"].get<std::vector<std::string>>()));
+                        join(device["operations"].get<std::vector<std::string>>()), "  missing",
+                        join(device["missing_operations"].get<std::vector<std::string>>()));
   text += fmt::format("{:<18}{}\n", "instruction sets",
                       join(machine["instruction_sets"].get<std::vector<std::string>>()));
   text += fmt::format("{:<18}{}\n", "threads", machine["threads"].get<int>());
@@ -64,15 +81,9 @@ std::string format_machine(const Json& machine) {
                       format_bytes(machine["memory_total_bytes"].get<std::uint64_t>()),
                       format_bytes(machine["memory_available_bytes"].get<std::uint64_t>()));
   for (const Json& scan : machine["scans"])
-    text += fmt::format("{:<18}{} rows multiplied as {}, {:.0f} GFLOP/s on one thread\n", "exact search",
+    text += fmt::format("{:<18}{} vectors multiplied as {}, {:.0f} GFLOP/s on one thread\n", "exact search",
                         scan["rows"].get<std::string>(), scan["multiplied_as"].get<std::string>(),
                         scan["gflops"].get<double>());
-  const Json& blas = machine["blas"];
-  text += fmt::format("{:<18}{}\n{:<18}{:.1f} GFLOP/s on one thread, our own kernel {:.1f}\n", "blas",
-                      blas["library"].get<std::string>(), "  measured", blas["gflops"].get<double>(),
-                      blas["own_gflops"].get<double>());
-  const auto warning = blas["warning"].get<std::string>();
-  if (!warning.empty()) text += fmt::format("{:<18}{}\n", "  warning", warning);
   return text;
 }
 
@@ -157,14 +168,14 @@ std::string format_file(const Json& file) {
   return text;
 }
 
-ExitCode run_info(const Session& session, const std::vector<std::string>& paths) {
-  if (paths.empty()) {
+ExitCode run_info(Session& session, const InfoArguments& arguments) {
+  if (arguments.files.empty()) {
     const Json machine = describe_machine();
     session.json ? print(machine) : print(format_machine(machine));
     return ExitCode::ok;
   }
   Json files = Json::array();
-  for (const std::string& path : paths) files.push_back(describe_file(path));
+  for (const std::filesystem::path& path : arguments.files) files.push_back(describe_file(path));
   if (session.json) print(Json{{"files", files}});
   if (!session.json)
     for (const Json& file : files) print(format_file(file));
@@ -173,16 +184,13 @@ ExitCode run_info(const Session& session, const std::vector<std::string>& paths)
 
 }  // namespace
 
-void add_info(CLI::App& app, Session& session) {
-  auto paths = std::make_shared<std::vector<std::string>>();
-  CLI::App* const command = add_command(
-      app, session, "info", "Describe files, or this build and machine",
-      "  nearwise info truth.nw\n  nearwise info --json\n\n"
-      "With files: what they hold, from their headers. Without: version, devices and their operations,\n"
-      "instruction sets, threads, memory, and the speed of the BLAS in use.");
-  command->add_option("files", *paths, "Files to describe")->type_name("FILE");
-  command->callback(
-      [&session, paths] { session.run = [&session, paths] { return run_info(session, *paths); }; });
+void add_info(CLI::App& parent, Session& session) {
+  const auto [parser, arguments] =
+      add_command(parent, session, run_info, "info", "Describe files, or this build and machine",
+                  "  nearwise info truth.nw\n  nearwise info --json\n\n"
+                  "With files: their content, from the headers. Without: version, devices with the operations\n"
+                  "they support and lack, instruction sets, threads, memory, and the speed of exact search.");
+  add_paths(parser, "files", arguments.files, "Files to describe");
 }
 
 }  // namespace nearwise::cli

@@ -1,13 +1,12 @@
-// nearwise verify: reads files from end to end and says whether they can be trusted.
+// nearwise verify: reads files completely and checks them.
 //
-// Containers are held against their checksums and their own structure; other files against their headers, their
-// length and what their values may be.
-#include <fmt/format.h>
-
+// A .nw is checked against its checksums and its structure; other files by header, length and values.
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "cli/commands.h"
+#include "cli/shared/command.h"
 #include "cli/shared/elements.h"
 #include "cli/shared/files.h"
 #include "cli/shared/progress_bar.h"
@@ -22,12 +21,16 @@
 namespace nearwise::cli {
 namespace {
 
+struct VerifyArguments {
+  std::vector<std::filesystem::path> files;
+};
+
 constexpr std::size_t chunk_bytes = std::size_t{8} << 20;
 
-// Each returns what the file is, in a few words, or throws.
+// The verify functions return a description of the file, or throw.
 std::string verify_container(const std::filesystem::path& path) {
   const ContainerInfo info = inspect(path);
-  // Loading an index, a graph or a quantizer checks all checksums, and what they cannot tell.
+  // Loading an index, a graph or a quantizer checks all checksums, and the structure independently of them.
   if (info.kind == "ivf")
     load_ivf(Context::cpu(), path);
   else if (info.kind == "graph")
@@ -41,7 +44,7 @@ std::string verify_container(const std::filesystem::path& path) {
 
 std::string verify_vectors(Session& session, const std::filesystem::path& path) {
   VectorReader reader = read_vectors(path, chunk_bytes);
-  ProgressBar bar(choose_progress_style(session.quiet), "verify", "rows", reader.rows());
+  ProgressBar bar(choose_progress_style(session.quiet), "verify", "vectors", reader.rows());
   const Interrupt::Protection protection = session.interrupt->protect();
   std::size_t done = 0;
   for (RowsView rows = reader.next(); rows.rows() > 0; rows = reader.next()) {
@@ -66,11 +69,12 @@ std::string verify_file(Session& session, const std::filesystem::path& path) {
   return content_of(path) == Content::vectors ? verify_vectors(session, path) : verify_neighbors(path);
 }
 
-ExitCode run_verify(Session& session, const std::vector<std::string>& paths) {
+ExitCode run_verify(Session& session, const VerifyArguments& arguments) {
   Json files = Json::array();
   std::size_t damaged = 0;
   ExitCode worst = ExitCode::ok;
-  for (const std::string& path : paths) {
+  for (const std::filesystem::path& file : arguments.files) {
+    const std::string path = file.string();
     session.interrupt->check();
     try {
       const std::string what = verify_file(session, path);
@@ -82,7 +86,7 @@ ExitCode run_verify(Session& session, const std::vector<std::string>& paths) {
       const Failure failure = describe(exception);
       if (failure.exit_code == ExitCode::interrupted) throw;
       if (failure.exit_code == ExitCode::data) ++damaged;
-      // Damage outranks a file that could not be looked at; among those, the first counts.
+      // Damage outranks a file that could not be read; among those, the first counts.
       if (failure.exit_code == ExitCode::data || worst == ExitCode::ok) worst = failure.exit_code;
       if (session.json)
         files.push_back(
@@ -98,16 +102,13 @@ ExitCode run_verify(Session& session, const std::vector<std::string>& paths) {
 
 }  // namespace
 
-void add_verify(CLI::App& app, Session& session) {
-  auto paths = std::make_shared<std::vector<std::string>>();
-  CLI::App* const command = add_command(
-      app, session, "verify", "Check files from end to end",
+void add_verify(CLI::App& parent, Session& session) {
+  const auto [parser, arguments] = add_command(
+      parent, session, run_verify, "verify", "Check files for damage",
       "  nearwise verify truth.nw base.fbin\n\n"
-      "Prints one line per file and exits with 65 if any is damaged. Checks every checksum of a .nw, and\n"
-      "of other files header, length, and that every value is a finite number or a possible id.");
-  command->add_option("files", *paths, "Files to check")->type_name("FILE")->required();
-  command->callback(
-      [&session, paths] { session.run = [&session, paths] { return run_verify(session, *paths); }; });
+      "Prints a line per file and exits with 65 if any is damaged. Checks all checksums of a .nw; of other\n"
+      "files the header, the length, and that values are finite numbers or valid ids.");
+  add_paths(parser, "files", arguments.files, "Files to check")->required();
 }
 
 }  // namespace nearwise::cli

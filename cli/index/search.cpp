@@ -1,22 +1,15 @@
-// nearwise search: the neighbours of the rows of a file that an index finds.
-#include <fmt/format.h>
-
+// nearwise index search: approximate nearest neighbours of the vectors of a file.
 #include <algorithm>
-#include <chrono>
-#include <filesystem>
 #include <optional>
-#include <string>
 #include <utility>
 
-#include "cli/shared/elements.h"
+#include "cli/commands.h"
+#include "cli/index/index_file.h"
+#include "cli/shared/command.h"
+#include "cli/shared/context_options.h"
 #include "cli/shared/files.h"
-#include "cli/shared/index_file.h"
-#include "cli/shared/machine_options.h"
-#include "cli/shared/progress_bar.h"
-#include "cli/shared/result_file.h"
-#include "cli/shared/session.h"
+#include "cli/shared/search_report.h"
 #include "cli/shared/text.h"
-#include "nearwise/ivf.h"
 
 namespace nearwise::cli {
 namespace {
@@ -24,166 +17,121 @@ namespace {
 struct SearchArguments {
   std::filesystem::path index;
   std::filesystem::path queries;
-  std::filesystem::path rows;    // empty: no second look
-  std::filesystem::path output;  // empty: the first rows are printed
+  std::filesystem::path rerank;  // empty: no re-ranking
+  std::filesystem::path output;  // empty: the first answers are printed
   std::size_t k = 10;
-  std::size_t probes = 0;      // 0: the index's own number
-  std::size_t candidates = 0;  // 0: the library's choice
-  std::size_t limit_queries = 0;
-  MachineArguments machine;
+  std::optional<std::size_t> probes;
+  std::optional<std::size_t> candidates;
+  std::optional<std::size_t> limit_queries;
+  ContextArguments context;
 };
 
-// Every query's answer is the same in any batch: these make progress to be seen.
+// An answer does not depend on its batch; batches are for progress.
 constexpr std::size_t batch_queries = 16384;
 
-[[noreturn]] void refuse(const std::string& message) {
-  throw Error(ErrorCode::invalid_argument, "search: " + message);
+void check_arguments(const Session& session, const SearchArguments& arguments, const Ivf& index,
+                     RowsView queries, RowsView vectors) {
+  check_dim(session, index, arguments.queries, queries);
+  if (arguments.probes && *arguments.probes > index.lists())
+    refuse(session, "--probes must be at most the {} lists of '{}', got {}", index.lists(),
+           arguments.index.string(), *arguments.probes);
+  if (arguments.rerank.empty()) return;
+  if (arguments.candidates && *arguments.candidates < arguments.k)
+    refuse(session, "--candidates must be at least k = {}, got {}", arguments.k, *arguments.candidates);
+  check_vectors_by_id(session, index, arguments.rerank, vectors);
 }
 
-// Mistakes in the arguments are told here, so that what the library itself refuses as invalid is the content of a file.
-void check_arguments(const SearchArguments& arguments, const Ivf& index, RowsView queries, RowsView rows) {
-  const auto require_dim = [&](const std::filesystem::path& path, RowsView view) {
-    if (view.dim() != index.dim())
-      refuse(fmt::format("vectors and index must have the same dimension, '{}' has {} and '{}' has {}",
-                         path.string(), view.dim(), arguments.index.string(), index.dim()));
-  };
-  require_dim(arguments.queries, queries);
-  if (arguments.probes > index.lists())
-    refuse(fmt::format("{} probes exceed the {} lists of '{}'", arguments.probes, index.lists(),
-                       arguments.index.string()));
-  if (arguments.rows.empty()) return;
-  require_dim(arguments.rows, rows);
-  if (arguments.candidates != 0 && arguments.candidates < arguments.k)
-    refuse(fmt::format("{} candidates are fewer than k = {}", arguments.candidates, arguments.k));
-  const auto ids = static_cast<std::size_t>(index.next_id());
-  if (rows.rows() == 0 || rows.rows() < ids)
-    refuse(fmt::format("a row for every id expected, '{}' has {} and '{}' ids below {}",
-                       arguments.rows.string(), rows.rows(), arguments.index.string(), ids));
-}
-
-// What the answers leave of --memory.
-MachineArguments rest_of_memory(const SearchArguments& arguments, std::size_t queries) {
-  MachineArguments machine = arguments.machine;
-  if (machine.memory == 0) return machine;
+// The memory limit of the search: --memory-limit less the answers.
+ContextArguments without_answers(const Session& session, const SearchArguments& arguments,
+                                 std::size_t queries) {
+  ContextArguments context = arguments.context;
+  if (context.memory_limit == 0) return context;
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(queries, arguments.k, &bytes) ||
-      __builtin_mul_overflow(bytes, sizeof(Id) + sizeof(float), &bytes) || bytes >= machine.memory)
+      __builtin_mul_overflow(bytes, sizeof(Id) + sizeof(float), &bytes) || bytes >= context.memory_limit)
     throw Error(ErrorCode::out_of_memory,
-                fmt::format("search: the answers of {} queries with k = {} exceed --memory {}", queries,
-                            arguments.k, format_bytes(machine.memory)));
-  machine.memory -= bytes;
-  return machine;
+                fmt::format("{}: the answers of {} queries with k = {} exceed --memory-limit {}",
+                            session.command, queries, arguments.k, format_bytes(context.memory_limit)));
+  context.memory_limit -= bytes;
+  return context;
 }
 
-Neighbors search(const Session& session, const Context& context, const SearchArguments& arguments,
-                 const Ivf& index, RowsView queries, RowsView rows, ProgressBar& bar) {
-  const IvfSearchOptions options{
-      .probes = arguments.probes, .rows = rows, .candidates = arguments.candidates};
-  Neighbors all{Matrix<Id>(queries.rows(), arguments.k), Matrix<float>(queries.rows(), arguments.k)};
-  for (std::size_t first = 0; first < queries.rows(); first += batch_queries) {
-    session.interrupt->check();
-    const RowsView batch = queries.slice(first, std::min(batch_queries, queries.rows() - first));
-    require_finite(batch, first);
-    const Neighbors found = blame_data([&] { return index.search(context, batch, arguments.k, options); });
-    const std::size_t values = batch.rows() * arguments.k;
-    std::copy_n(found.ids.data(), values, all.ids.data() + first * arguments.k);
-    std::copy_n(found.distances.data(), values, all.distances.data() + first * arguments.k);
-    bar.update(first + batch.rows(), queries.rows());
-  }
+Neighbors search(Work& work, const SearchArguments& arguments, const Ivf& index, RowsView queries,
+                 RowsView vectors) {
+  const std::size_t k = arguments.k;
+  const IvfSearchOptions options{.probes = arguments.probes.value_or(0),
+                                 .rows = vectors,
+                                 .candidates = arguments.candidates.value_or(0)};
+  Neighbors all{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
+  work.run_batches(queries, batch_queries, [&](const Context& context, RowsView batch, std::size_t first) {
+    const Neighbors found = blame_data([&] { return index.search(context, batch, k, options); });
+    std::copy_n(found.ids.data(), batch.rows() * k, all.ids.data() + first * k);
+    std::copy_n(found.distances.data(), batch.rows() * k, all.distances.data() + first * k);
+  });
   return all;
 }
 
 ExitCode run_search(Session& session, const SearchArguments& arguments) {
-  if (!arguments.output.empty()) {
-    require_suffix_for(Content::neighbors, arguments.output);
-    check_output("search", arguments.output, {arguments.index, arguments.queries, arguments.rows});
-  }
+  check_search_output(session, arguments.output, {arguments.index, arguments.queries, arguments.rerank});
   const VectorFile query_file = open_vectors(arguments.queries);
-  std::optional<VectorFile> rows_file;
-  if (!arguments.rows.empty()) rows_file.emplace(open_vectors(arguments.rows));
-  const RowsView rows = rows_file ? rows_file->rows() : RowsView();
-  RowsView queries = query_file.rows();
+  std::optional<VectorFile> vector_file;
+  if (!arguments.rerank.empty()) vector_file.emplace(open_vectors(arguments.rerank));
+  const RowsView vectors = vector_file ? vector_file->rows() : RowsView();
   Provenance provenance = describe_run(session);
-  provenance["queries"] = describe_input(arguments.queries, queries);
-  if (rows_file) provenance["base"] = describe_input(arguments.rows, rows);
-  if (arguments.limit_queries > 0)
-    queries = queries.slice(0, std::min(arguments.limit_queries, queries.rows()));
+  provenance["queries"] = describe_input(arguments.queries, query_file.rows());
+  if (vector_file) provenance["base"] = describe_input(arguments.rerank, vectors);
+  const RowsView queries = first_rows_of(query_file.rows(), arguments.limit_queries);
 
-  const Context context = open_silent_context(rest_of_memory(arguments, queries.rows()));
+  const Context context = open_context(without_answers(session, arguments, queries.rows()));
   const Ivf index = open_index(context, arguments.index);
-  check_arguments(arguments, index, queries, rows);
-  provenance["index"] = fmt::format("{}, {} bytes, {} rows in {} lists", arguments.index.string(),
-                                    std::filesystem::file_size(arguments.index), index.size(), index.lists());
+  check_arguments(session, arguments, index, queries, vectors);
+  provenance["index"] =
+      fmt::format("{}, {} bytes, {} vectors in {} lists", arguments.index.string(),
+                  std::filesystem::file_size(arguments.index), index.size(), index.lists());
 
-  ProgressBar bar(choose_progress_style(session.quiet), "search", "queries", queries.rows());
-  const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
-  const auto start = std::chrono::steady_clock::now();
-  Neighbors found = search(session, context, arguments, index, queries, rows, bar);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const double rate = seconds > 0 ? static_cast<double>(queries.rows()) / seconds : 0;
-  bar.finish();
-  session.interrupt->check();
-
-  const std::size_t probes = arguments.probes != 0 ? arguments.probes : index.probes();
-  Json json = {{"rows", found.ids.rows()},
-               {"k", found.ids.cols()},
-               {"seconds", seconds},
-               {"queries_per_second", rate},
-               {"output", nullptr},
-               {"metric", name(index.metric())},
-               {"probes", probes},
+  Work work(session, context, "queries", queries.rows());
+  const Stopwatch watch;
+  Neighbors found = search(work, arguments, index, queries, vectors);
+  const double seconds = watch.seconds();
+  const std::size_t probes = arguments.probes.value_or(index.probes());
+  Json more = {{"probes", probes},
                {"lists", index.lists()},
                {"index_rows", index.size()},
                {"dim", index.dim()},
-               {"rerank", rows_file.has_value()},
-               {"isa", context.isa()},
-               {"threads", context.threads()},
-               {"memory_peak_bytes", context.memory_peak()}};
-  if (arguments.output.empty()) {
-    json["first_rows"] = first_rows(found);
-    const std::string title =
-        fmt::format("{} nearest of {} rows by {}, {} of {} lists, {} queries in {:.3g} s ({} queries/s)\n",
-                    arguments.k, index.size(), name(index.metric()), probes, index.lists(), queries.rows(),
-                    seconds, format_count(rate));
-    session.json ? print(json) : print(title + preview_of(found));
-    return ExitCode::ok;
-  }
-  json["output"] = arguments.output.string();
-  const std::string done = fmt::format("wrote {} x {} to {}: {} of {} lists, {:.3g} s, {} queries/s",
-                                       found.ids.rows(), found.ids.cols(), arguments.output.string(), probes,
-                                       index.lists(), seconds, format_count(rate));
-  write_result(arguments.output, index.metric(), std::move(provenance), std::move(found));
-  session.json ? print(json) : remark(session, done);
-  return ExitCode::ok;
+               {"rerank", vector_file.has_value()}};
+  more.update(describe_context(context));
+  const Interrupt::Protection protection = session.interrupt->protect();
+  return report_search(session,
+                       {.output = arguments.output,
+                        .metric = index.metric(),
+                        .seconds = seconds,
+                        .searched = fmt::format("{} vectors, {} of {} lists probed", index.size(), probes,
+                                                index.lists()),
+                        .more = std::move(more)},
+                       std::move(provenance), std::move(found));
 }
 
 }  // namespace
 
-void add_search(CLI::App& app, Session& session) {
-  auto arguments = std::make_shared<SearchArguments>();
-  CLI::App* const command = add_command(
-      app, session, "search", "Find neighbours of every query with an index",
-      "  nearwise search index.nw queries.fbin -k 10 --probes 32 --output found.nw\n"
-      "  nearwise search index.nw queries.fbin -k 10 --rows base.fbin --candidates 200 --output found.nw\n\n"
-      "--rows gives the best candidates a second look, in the vectors themselves. nearwise eval tells how\n"
-      "much of the truth, from nearwise knn, was found.");
-  add_path(*command, "index", arguments->index, "The index: .nw")->required();
-  add_path(*command, "queries", arguments->queries, "Vectors to search for: .npy .fbin .fvecs ...")
-      ->required();
-  add_count(*command, "-k,--k", arguments->k, 1, "Neighbours of each query (10)");
-  add_count(*command, "--probes", arguments->probes, 1, "Lists to look at (the index's own number)");
-  CLI::Option* const rows =
-      add_path(*command, "--rows", arguments->rows, "The vectors themselves, row i with id i: a second look");
-  add_count(*command, "--candidates", arguments->candidates, 1,
-            "Rows to look at again, at least k (the index's own number)")
-      ->needs(rows);
-  add_path(*command, "-o,--output", arguments->output,
-           "Where the neighbours go; without it a few are printed");
-  add_count(*command, "--limit-queries", arguments->limit_queries, 1, "Only the first N queries");
-  add_machine_options(*command, arguments->machine);
-  command->callback([&session, arguments] {
-    session.run = [&session, arguments] { return run_search(session, *arguments); };
-  });
+void add_index_search(CLI::App& parent, Session& session) {
+  const auto [parser, arguments] = add_command(
+      parent, session, run_search, "search", "Find approximate nearest neighbours with an index",
+      "  nearwise index search index.nw queries.fbin -k 10 --probes 32 -o found.nw\n"
+      "  nearwise index search index.nw queries.fbin -k 10 --rerank base.fbin --candidates 200 -o found.nw\n\n"
+      "nearwise eval found.nw truth.nw measures the recall against exact neighbours of nearwise knn.");
+  add_path(parser, "index", arguments.index, "Index: .nw")->required();
+  add_path(parser, "queries", arguments.queries, "Query vectors: .npy .fbin .fvecs ...")->required();
+  add_count(parser, "-k", arguments.k, 1, "Neighbours per query");
+  add_count(parser, "--probes", arguments.probes, 1, "Lists to probe (default: calibrated)");
+  CLI::Option* const rerank =
+      add_path(parser, "--rerank", arguments.rerank,
+               "Vectors of the index, by id: re-rank the best candidates by their exact distances");
+  add_count(parser, "--candidates", arguments.candidates, 1,
+            "Candidates to re-rank, at least k (default: calibrated)")
+      ->needs(rerank);
+  add_search_output(parser, arguments.output);
+  add_limit_queries(parser, arguments.limit_queries);
+  add_context_options(parser, arguments.context);
 }
 
 }  // namespace nearwise::cli

@@ -1,158 +1,135 @@
-// nearwise train: a quantizer of the rows of a file, for nearwise encode and decode.
-#include <fmt/format.h>
-
+// nearwise quantizer train: a quantizer for the vectors of a file.
 #include <algorithm>
-#include <chrono>
-#include <filesystem>
+#include <optional>
 #include <string>
 
+#include "cli/commands.h"
+#include "cli/shared/command.h"
+#include "cli/shared/context_options.h"
 #include "cli/shared/files.h"
-#include "cli/shared/index_file.h"
-#include "cli/shared/machine_options.h"
-#include "cli/shared/progress_bar.h"
 #include "cli/shared/quantizer_file.h"
-#include "cli/shared/result_file.h"
-#include "cli/shared/session.h"
+#include "cli/shared/work.h"
 
 namespace nearwise::cli {
 namespace {
 
-constexpr std::size_t unsaid = ~std::size_t{0};
-
 struct TrainArguments {
   std::filesystem::path base;
   std::filesystem::path output;
-  std::string codec = "lsq";
+  std::string kind = "lsq";
   std::size_t code_bytes = 8;
-  std::size_t bits = 8;
-  std::size_t rounds = unsaid;  // the codec's own
-  std::size_t iterations = unsaid;
-  std::size_t rows_per_centroid = 256;
+  std::optional<unsigned> bits;
+  std::optional<std::size_t> rounds;
+  std::optional<std::size_t> iterations;
+  std::optional<std::size_t> training_rows;
   std::size_t seed = 0;
-  MachineArguments machine;
+  ContextArguments context;
 };
 
-[[noreturn]] void refuse(const std::string& message) {
-  throw Error(ErrorCode::invalid_argument, "train: " + message);
+// Reports wrong arguments, so that whatever the library refuses later is the content of a file.
+void check_arguments(const Session& session, const TrainArguments& arguments, RowsView base) {
+  const std::string where = arguments.base.string();
+  if (arguments.kind == "lsq" && arguments.bits)
+    refuse(session, "--bits is for --kind pq and opq, got --kind lsq");
+  if (arguments.kind == "pq" && arguments.rounds)
+    refuse(session, "--rounds is for --kind lsq and opq, got --kind pq");
+  const unsigned bits = arguments.bits.value_or(8);
+  const std::size_t codewords = std::size_t{1} << bits;
+  if (base.rows() < codewords)
+    refuse(session, "codes of {} bits need at least {} training vectors, '{}' has {}", bits, codewords, where,
+           base.rows());
+  const std::size_t parts = arguments.code_bytes * 8 / bits;
+  constexpr std::size_t largest = AdditiveQuantizer::most_codebooks + 1;
+  if (arguments.kind != "lsq" && parts > base.dim())
+    refuse(session, "--code-bytes {} makes {} sub-quantizers, '{}' has only {} dimensions",
+           arguments.code_bytes, parts, where, base.dim());
+  if (arguments.kind == "lsq" && (arguments.code_bytes < 2 || arguments.code_bytes > largest))
+    refuse(session, "--code-bytes of --kind lsq must be 2 to {}, one of them for the norm, got {}", largest,
+           arguments.code_bytes);
 }
 
-// Mistakes in the arguments are told here, so that what the library itself refuses as invalid is the content of a file.
-void check_arguments(const TrainArguments& arguments, RowsView base) {
-  const std::string where = arguments.base.string();
-  const std::size_t words = std::size_t{1} << arguments.bits;
-  if (base.rows() < words)
-    refuse(fmt::format("codes of {} bits need at least {} rows to train on, '{}' has {}", arguments.bits,
-                       words, where, base.rows()));
-  if (arguments.codec == "lsq") {
-    constexpr std::size_t most = AdditiveQuantizer::most_codebooks + 1;
-    if (arguments.code_bytes < 2 || arguments.code_bytes > most)
-      refuse(fmt::format("codes of lsq have 2 to {} bytes, the last for the length, given {}", most,
-                         arguments.code_bytes));
-  } else if (arguments.code_bytes * 8 / arguments.bits > base.dim()) {
-    refuse(fmt::format("codes of {} parts exceed the {} dimensions of '{}'",
-                       arguments.code_bytes * 8 / arguments.bits, base.dim(), where));
-  }
+// 0: all.
+std::size_t training_rows_per_codeword(const TrainArguments& arguments, std::size_t rows) {
+  if (!arguments.training_rows) return AdditiveQuantizerOptions().rows_per_centroid;
+  if (*arguments.training_rows >= rows) return 0;
+  return std::max<std::size_t>(1, *arguments.training_rows >> arguments.bits.value_or(8));
 }
 
 Quantizer train(const Context& context, const TrainArguments& arguments, RowsView base) {
-  const auto given_or = [](std::size_t given, std::size_t usual) { return given == unsaid ? usual : given; };
-  if (arguments.codec == "lsq") {
+  if (arguments.kind == "lsq") {
     AdditiveQuantizerOptions options;
     options.codebooks = arguments.code_bytes - 1;
-    options.rounds = given_or(arguments.rounds, options.rounds);
-    options.iterations = given_or(arguments.iterations, options.iterations);
-    options.rows_per_centroid = arguments.rows_per_centroid;
+    options.rounds = arguments.rounds.value_or(options.rounds);
+    options.iterations = arguments.iterations.value_or(options.iterations);
+    options.rows_per_centroid = training_rows_per_codeword(arguments, base.rows());
     return Quantizer(AdditiveQuantizer::train(context, base, options));
   }
   OptimizedProductQuantizerOptions options;
-  options.quantizer.parts = arguments.code_bytes * 8 / arguments.bits;
-  options.quantizer.bits = static_cast<unsigned>(arguments.bits);
-  options.quantizer.iterations = given_or(arguments.iterations, options.quantizer.iterations);
-  options.quantizer.rows_per_centroid = arguments.rows_per_centroid;
-  options.rounds = given_or(arguments.rounds, options.rounds);
-  if (arguments.codec == "pq") return Quantizer(ProductQuantizer::train(context, base, options.quantizer));
+  options.quantizer.bits = arguments.bits.value_or(options.quantizer.bits);
+  options.quantizer.parts = arguments.code_bytes * 8 / options.quantizer.bits;
+  options.quantizer.iterations = arguments.iterations.value_or(options.quantizer.iterations);
+  options.quantizer.rows_per_centroid = training_rows_per_codeword(arguments, base.rows());
+  options.rounds = arguments.rounds.value_or(options.rounds);
+  if (arguments.kind == "pq") return Quantizer(ProductQuantizer::train(context, base, options.quantizer));
   return Quantizer(OptimizedProductQuantizer::train(context, base, options));
 }
 
 ExitCode run_train(Session& session, const TrainArguments& arguments) {
-  Quantizer::require_suffix(arguments.output);
-  check_output("train", arguments.output, {arguments.base});
-  const VectorFile base_file = open_vectors(arguments.base);
-  const RowsView base = base_file.rows();
-  check_arguments(arguments, base);
+  require_container(arguments.output, "a quantizer");
+  check_output(session, arguments.output, {arguments.base});
+  const VectorFile file = open_vectors(arguments.base);
+  const RowsView base = file.rows();
+  check_arguments(session, arguments, base);
   Provenance run = describe_run(session);
   run["base"] = describe_input(arguments.base, base);
   run["seed"] = std::to_string(arguments.seed);
 
-  ProgressBar bar(choose_progress_style(session.quiet), "train", "rows", base.rows());
-  const Context context = open_context(arguments.machine, bar, arguments.seed);
-  const auto start = std::chrono::steady_clock::now();
-  const Quantizer trained = [&] {
-    const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
-    return blame_data([&] { return train(context, arguments, base); });
-  }();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  bar.finish();
-  session.interrupt->check();
-
+  const Context context = open_context(arguments.context, arguments.seed);
+  const Stopwatch watch;
+  Work work(session, context, "vectors", base.rows());
+  const Quantizer trained =
+      work.run_on_data([&](const Context& own) { return train(own, arguments, base); });
+  const double seconds = watch.seconds();
   const Interrupt::Protection protection = session.interrupt->protect();
   trained.save(arguments.output, run);
-  if (session.json)
-    print(Json{{"codec", trained.codec()},
+  Json json = {{"kind", trained.kind()},
                {"dim", trained.dim()},
                {"code_bytes", trained.code_bytes()},
                {"rows", base.rows()},
                {"seconds", seconds},
                {"output", arguments.output.string()},
-               {"seed", arguments.seed},
-               {"device", arguments.machine.device},
-               {"isa", context.isa()},
-               {"threads", context.threads()},
-               {"memory_peak_bytes", context.memory_peak()}});
-  else
-    remark(session, fmt::format("wrote the {} quantizer of {} elements in {} bytes to {}: {} rows, {:.3g} s",
-                                trained.codec(), trained.dim(), trained.code_bytes(),
-                                arguments.output.string(), base.rows(), seconds));
+               {"seed", arguments.seed}};
+  json.update(describe_context(context));
+  conclude(session, json,
+           fmt::format("wrote {} quantizer to {}: {} dimensions in {} bytes, {} training vectors, {:.3g} s",
+                       trained.kind(), arguments.output.string(), trained.dim(), trained.code_bytes(),
+                       base.rows(), seconds));
   return ExitCode::ok;
 }
 
 }  // namespace
 
-void add_train(CLI::App& app, Session& session) {
-  auto arguments = std::make_shared<TrainArguments>();
-  CLI::App* const command =
-      add_command(app, session, "train", "Train a quantizer on the rows of a file",
-                  "  nearwise train learn.fbin --codec lsq --code-bytes 8 --output words.nw\n"
-                  "  nearwise encode words.nw base.fbin --output codes.u8bin\n\n"
-                  "A code stands for a row in a few bytes. lsq (additive: sums of codewords, found by "
-                  "search) loses the least\n"
-                  "and takes the longest to encode; pq cuts rows into parts; opq rotates them first.");
-  add_path(*command, "base", arguments->base, "Vectors: .npy .fbin .fvecs .u8bin ...")->required();
-  add_path(*command, "-o,--output", arguments->output, "Where the quantizer goes: .nw")->required();
-  command->add_option("--codec", arguments->codec, "lsq, opq or pq (lsq)")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"lsq", "opq", "pq"}));
-  add_count(*command, "--code-bytes", arguments->code_bytes, 1,
-            "Bytes of a code; of lsq the last one tells a length (8)");
-  CLI::Option* const bits =
-      add_count(*command, "--bits", arguments->bits, 4, "Of a part's code, of pq and opq: 4 or 8 (8)");
-  CLI::Option* const rounds = add_count(*command, "--rounds", arguments->rounds, 0,
-                                        "Of lsq: of codewords and codes (25); of opq: of rotations (10)");
-  add_count(*command, "--iterations", arguments->iterations, 1,
-            "Of lsq: of the search for codes in a round (8); else of k-means, at most (25)");
-  add_count(*command, "--rows-per-centroid", arguments->rows_per_centroid, 0,
-            "Rows to train on, drawn by the seed; 0: all (256)");
-  add_count(*command, "--seed", arguments->seed, 0, "Of the random numbers (0)");
-  add_machine_options(*command, arguments->machine);
-  command->callback([&session, arguments, bits, rounds] {
-    if (arguments->bits != 4 && arguments->bits != 8)
-      throw CLI::ValidationError("--bits", fmt::format("expected 4 or 8, given {}", arguments->bits));
-    if (arguments->codec == "lsq" && !bits->empty())
-      throw CLI::ValidationError("--bits", "is for --codec pq and opq");
-    if (arguments->codec == "pq" && !rounds->empty())
-      throw CLI::ValidationError("--rounds", "is for --codec lsq and opq");
-    session.run = [&session, arguments] { return run_train(session, *arguments); };
-  });
+void add_quantizer_train(CLI::App& parent, Session& session) {
+  const auto [parser, arguments] = add_command(
+      parent, session, run_train, "train", "Train a quantizer on the vectors of a file",
+      "  nearwise quantizer train learn.fbin --kind lsq --code-bytes 8 -o quantizer.nw\n"
+      "  nearwise quantizer encode quantizer.nw base.fbin -o codes.u8bin\n\n"
+      "pq: product quantization; opq: with a trained rotation; lsq: additive quantization, the most accurate\n"
+      "and the slowest to encode.");
+  add_path(parser, "base", arguments.base, "Training vectors: .npy .fbin .fvecs .u8bin ...")->required();
+  add_output(parser, arguments.output, "Quantizer to write: .nw");
+  add_choice<std::string>(parser, "--kind", arguments.kind, {"pq", "opq", "lsq"}, "Kind of quantizer");
+  add_count(parser, "--code-bytes", arguments.code_bytes, 1, "Bytes per code; lsq uses one for the norm");
+  add_choice<unsigned>(parser, "--bits", arguments.bits, {4, 8},
+                       "Bits per sub-quantizer of pq and opq (default: 8)");
+  add_count(parser, "--rounds", arguments.rounds, 0,
+            "Training rounds: lsq, of codewords and codes (default: 25); opq, of rotations (default: 10)");
+  add_count(parser, "--iterations", arguments.iterations, 1,
+            "Iterations: lsq, of the code search per round (default: 8); pq and opq, of k-means (default: 25)");
+  add_count(parser, "--training-rows", arguments.training_rows, 1,
+            "Training vectors, drawn at random (default: 256 per codeword of a codebook)");
+  add_seed(parser, arguments.seed);
+  add_context_options(parser, arguments.context);
 }
 
 }  // namespace nearwise::cli

@@ -37,7 +37,7 @@ float widen(Float16 value) {
 
 void narrow(float value, float& out) { out = value; }
 
-// Adds half a unit of the last kept bit, less one unless that bit is odd: the carry rounds to nearest even.
+// Adds half a unit of the last kept bit, minus one unless that bit is odd: the carry rounds to nearest even.
 std::uint32_t round_away_bits(std::uint32_t magnitude, int dropped) {
   const std::uint32_t half_less_one = (1u << (dropped - 1)) - 1;
   return (magnitude + half_less_one + ((magnitude >> dropped) & 1u)) >> dropped;

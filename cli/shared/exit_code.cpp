@@ -29,7 +29,7 @@ Failure describe(const std::exception& exception) {
   if (dynamic_cast<const InvalidData*>(&exception) != nullptr)
     return {ExitCode::data, "invalid_data", exception.what()};
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr)
-    return {ExitCode::system, "out_of_memory", "the machine has no more memory to give"};
+    return {ExitCode::system, "out_of_memory", "the machine is out of memory; set --memory-limit"};
   if (dynamic_cast<const std::system_error*>(&exception) != nullptr)
     return {ExitCode::system, "system", exception.what()};
   return {ExitCode::internal, "internal", exception.what()};

@@ -13,26 +13,25 @@ enum class ExitCode : int {
   ok = 0,
   usage = 2,           // wrong arguments
   data = 65,           // corrupt or invalid data in a file
-  no_input = 66,       // an input that is not there
+  no_input = 66,       // an input that does not exist
   unavailable = 69,    // this build or machine has no such device or operation
-  internal = 70,       // a mistake of ours
+  internal = 70,       // a bug in nearwise
   system = 71,         // out of memory, or the system refused
-  cannot_create = 73,  // the output cannot be made
+  cannot_create = 73,  // the output cannot be created
   io = 74,             // reading or writing failed half-way: disk full, device error
   interrupted = 130,   // 128 + SIGINT
 };
 
 ExitCode exit_code_of(ErrorCode code);
 
-// A failure the command line finds itself and the library has no code for: file content that is well formed and
-// still unusable (not a finite number, a value that does not fit).
+// File content that is well formed but unusable (NaN, a value that does not fit); the library has no code for it.
 class InvalidData : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// What the library refuses as an invalid argument inside `call` is the content of a file: InvalidData. For calls
-// whose other arguments have been checked.
+// Returns call(). Its Error(invalid_argument) becomes InvalidData: for calls whose other arguments were checked, so that
+// only the content of a file can be invalid.
 template <typename Call>
 auto blame_data(const Call& call) {
   try {
@@ -43,14 +42,13 @@ auto blame_data(const Call& call) {
   }
 }
 
-// What is said about a failure, and how the process ends.
 struct Failure {
   ExitCode exit_code = ExitCode::internal;
-  std::string code;  // for programs: the name of the library's ErrorCode, "invalid_data" or "usage"
+  std::string code;  // the name of the library's ErrorCode, "invalid_data" or "usage"
   std::string message;
 };
 
-// Of any exception that can reach main(), except those of the argument parser.
+// Of any exception but those of the argument parser.
 Failure describe(const std::exception& exception);
 
 }  // namespace nearwise::cli

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -15,7 +16,6 @@
 #include "cli/shared/text.h"
 #include "nearwise/error.h"
 #include "nearwise/knn_graph.h"
-#include "nearwise/storage.h"
 
 namespace nearwise::cli {
 namespace {
@@ -56,8 +56,8 @@ std::string list_suffixes(Content content) {
   return list;
 }
 
-// Looks for 'descr': '<i4' or '<i8' in the header of an .npy. Anything unreadable counts as vectors: whoever opens
-// it next says what is wrong.
+// Looks for 'descr': '<i4' or '<i8' in the header of an .npy. An unreadable file counts as vectors; opening it then
+// reports the problem.
 bool is_npy_of_ids(const std::filesystem::path& path) {
   std::string head(256, '\0');
   std::ifstream file(path, std::ios::binary);
@@ -71,6 +71,24 @@ bool is_npy_of_ids(const std::filesystem::path& path) {
   return type == "i4" || type == "i8";
 }
 
+Id parse_id(const std::string& line, std::size_t number, const std::filesystem::path& path) {
+  Id id = 0;
+  const auto end = std::from_chars(line.data(), line.data() + line.size(), id);
+  if (end.ec != std::errc() || end.ptr != line.data() + line.size())
+    throw InvalidData(fmt::format("'{}': line {}: expected an id, got '{}'", path.string(), number, line));
+  return id;
+}
+
+std::vector<Id> read_lines(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  if (!file) throw Error(ErrorCode::not_found, fmt::format("open {}: cannot be read", path.string()));
+  std::vector<Id> ids;
+  std::size_t number = 0;
+  for (std::string line; std::getline(file, line);) ids.push_back(parse_id(line, ++number, path));
+  if (file.bad()) throw Error(ErrorCode::io, fmt::format("read {}: failed", path.string()));
+  return ids;
+}
+
 }  // namespace
 
 bool is_container(const std::filesystem::path& path) { return path.extension() == ".nw"; }
@@ -81,7 +99,7 @@ Content content_of(const std::filesystem::path& path) {
   if (holds_vectors(suffix)) return Content::vectors;
   if (holds_neighbors(suffix)) return Content::neighbors;
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("'{}': unknown suffix '{}'; vectors are {}; neighbours are {}", path.string(),
+              fmt::format("'{}': unknown suffix '{}'; vectors: {}; neighbours: {}", path.string(),
                           suffix, list_suffixes(Content::vectors), list_suffixes(Content::neighbors)));
 }
 
@@ -97,8 +115,24 @@ void require_suffix_for(Content content, const std::filesystem::path& path) {
   const bool is_vectors = content == Content::vectors;
   if (is_vectors ? holds_vectors(suffix) : holds_neighbors(suffix)) return;
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("'{}': suffix '{}' cannot hold {}; those that can are {}", path.string(), suffix,
+              fmt::format("'{}': suffix '{}' cannot hold {}; use one of {}", path.string(), suffix,
                           is_vectors ? "vectors" : "neighbours", list_suffixes(content)));
+}
+
+void require_container(const std::filesystem::path& path, const std::string& what) {
+  if (!is_container(path))
+    throw Error(ErrorCode::invalid_argument, fmt::format("'{}': suffix '{}' cannot hold {}; use .nw",
+                                                         path.string(), path.extension().string(), what));
+}
+
+ContainerInfo inspect_as(const std::filesystem::path& path, const std::string& what,
+                         std::initializer_list<std::string_view> kinds) {
+  require_container(path, what);
+  ContainerInfo info = inspect(path);
+  if (std::ranges::find(kinds, info.kind) == kinds.end())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("'{}': expected {}, got a file of {}", path.string(), what, info.kind));
+  return info;
 }
 
 void require_creatable(const std::filesystem::path& path) {
@@ -149,15 +183,35 @@ bool has_distances(const Neighbors& neighbors) {
          neighbors.distances.cols() == neighbors.ids.cols();
 }
 
+std::vector<Id> read_ids(const std::filesystem::path& path) {
+  std::vector<Id> ids;
+  const std::string suffix = path.extension().string();
+  if (suffix == ".txt") {
+    ids = read_lines(path);
+  } else if (suffix == ".npy" || suffix == ".ivecs" || suffix == ".ibin") {
+    const Matrix<Id> read = read_neighbor_file(path).neighbors.ids;
+    ids.assign(read.data(), read.data() + read.rows() * read.cols());
+  } else {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("'{}': suffix '{}' cannot hold ids; use one of .npy, .ivecs, .ibin, .txt",
+                            path.string(), suffix));
+  }
+  const auto bad = std::ranges::find_if(ids, [](Id id) { return id < 0; });
+  if (bad != ids.end())
+    throw InvalidData(fmt::format("'{}': ids must be at least 0, got {} at position {}", path.string(), *bad,
+                                  bad - ids.begin()));
+  return ids;
+}
+
 void require_fits(const std::filesystem::path& path, std::uint64_t limit) {
   std::error_code missing;
   const std::uintmax_t bytes = std::filesystem::file_size(path, missing);
   if (limit == 0 || missing) return;
-  // 32-bit ids become 64-bit ones; every other part keeps its size.
+  // 32-bit ids become 64-bit ones; everything else keeps its size.
   const std::uintmax_t needed = is_container(path) ? bytes : 2 * bytes;
   if (needed > limit)
     throw Error(ErrorCode::out_of_memory,
-                fmt::format("'{}': takes up to {} of memory, --memory allows {}", path.string(),
+                fmt::format("'{}': needs up to {} of memory, --memory-limit is {}", path.string(),
                             format_bytes(needed), format_bytes(limit)));
 }
 
@@ -172,7 +226,7 @@ std::string time_of_run() {
   const auto end = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (end.ec != std::errc() || end.ptr != text.data() + text.size())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("SOURCE_DATE_EPOCH: expected seconds since 1970, given '{}'", text));
+                fmt::format("SOURCE_DATE_EPOCH must be seconds since 1970, got '{}'", text));
   return format_utc(seconds);
 }
 

@@ -1,15 +1,18 @@
-// What the command line has to know about files beyond the library's readers and writers: which kind of content a
-// name promises, and whether an output can be made at all before hours of work go into it.
+// File formats by suffix, readers with the exit codes of the command line, and checks of an output before the work.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "nearwise/neighbors.h"
+#include "nearwise/storage.h"
 #include "nearwise/types.h"
 #include "nearwise/vector_file.h"
 
@@ -17,25 +20,28 @@ namespace nearwise::cli {
 
 enum class Content : std::uint8_t { vectors, neighbors };
 
-// By suffix; a .npy that exists is vectors or neighbours by its element type.
-// Throws Error(invalid_argument) with the known suffixes for any other.
+// By suffix; an existing .npy by its element type. Throws Error(invalid_argument) listing the known suffixes.
 Content content_of(const std::filesystem::path& path);
 
-// The element type a suffix stands for; none for .npy, which holds several. Vectors only.
+// The element type of a vector suffix; none for .npy, which holds several.
 std::optional<ElementType> element_type_of(const std::filesystem::path& path);
 
-// Throws Error(invalid_argument) unless the suffix can hold such content, listing those that can.
+// Throws Error(invalid_argument), listing the suffixes that can hold such content, if this one cannot.
 void require_suffix_for(Content content, const std::filesystem::path& path);
+// The same for the objects kept in .nw files; `what` is "an index", "a graph".
+void require_container(const std::filesystem::path& path, const std::string& what);
+// Also throws Error(invalid_argument) if the file holds another kind of object. Returns what the file says of itself.
+ContainerInfo inspect_as(const std::filesystem::path& path, const std::string& what,
+                         std::initializer_list<std::string_view> kinds);
 
-// Throws Error(cannot_create) if the folder is not there or not ours to write, or the name is a folder's.
+// Throws Error(cannot_create) if the folder does not exist or is not writable, or the name is a folder's.
 void require_creatable(const std::filesystem::path& path);
 
-// The library's readers of vectors. An unknown suffix is Error(invalid_argument), content they cannot hold (an .npy of
-// doubles) is InvalidData.
+// Unsupported content (an .npy of doubles) is InvalidData, an unknown suffix Error(invalid_argument).
 VectorFile open_vectors(const std::filesystem::path& path);
 VectorReader read_vectors(const std::filesystem::path& path, std::size_t max_bytes);
 
-// Neighbours from any of their formats, with what only a container knows.
+// Neighbours from any of their formats; metric and provenance only from a container.
 struct NeighborFile {
   Neighbors neighbors;
   std::optional<Metric> metric;
@@ -43,14 +49,17 @@ struct NeighborFile {
 };
 NeighborFile read_neighbor_file(const std::filesystem::path& path);
 
-// Most formats hold ids only; their distances come back as a matrix of 0 x 0.
+// Most formats hold ids only; their distances are read as a 0 x 0 matrix.
 bool has_distances(const Neighbors& neighbors);
+
+// All ids of a file in their order, whatever its shape: .npy, .ivecs, .ibin, or .txt with one id per line. A negative
+// id is InvalidData.
+std::vector<Id> read_ids(const std::filesystem::path& path);
 
 // Throws Error(out_of_memory) if reading the neighbours of `path` could take more than `limit` bytes (0: no limit).
 void require_fits(const std::filesystem::path& path, std::uint64_t limit);
 
-// When this run takes place, in UTC. SOURCE_DATE_EPOCH (seconds since 1970) replaces the clock, so that files can
-// be reproduced byte for byte.
+// The current time in UTC, or SOURCE_DATE_EPOCH (seconds since 1970) for files that are reproducible byte for byte.
 std::string time_of_run();
 
 bool is_container(const std::filesystem::path& path);

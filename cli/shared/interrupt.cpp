@@ -33,7 +33,7 @@ Interrupt::Interrupt(std::function<void(int signal)> give_up) : give_up_(std::mo
   sem_init(&arrivals, 0, 0);
   for (const int number : handled_signals) {
     struct sigaction present = {};
-    // A signal ignored by whoever started us (nohup, a background job of a script) stays ignored.
+    // A signal that was ignored at the start (nohup, a background job of a script) stays ignored.
     if (sigaction(number, nullptr, &present) != 0 || present.sa_handler == SIG_IGN) continue;
     struct sigaction action = {};
     action.sa_handler = note_signal;

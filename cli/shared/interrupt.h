@@ -1,12 +1,10 @@
 // Ctrl-C (SIGINT), SIGTERM and SIGHUP: stop soon, leave no half-written file, say so in the exit code.
 //
-// The first signal asks: work under protect() is told to stop and cleans up behind itself; with nothing to protect
-// the process ends at once. The second signal ends the process whatever it is doing, because the handler is taken
-// away when the first one arrives.
+// The first signal stops work under protect(), which then cleans up; with nothing protected the process ends at once.
+// The second signal ends the process whatever it does, because the first one removes the handler.
 //
-// The handler only posts a semaphore; a thread of ours does what is not allowed in a handler. It is a handler and
-// not sigwait() because BLAS libraries start threads before main(), with signals unblocked: with the default action
-// in place such a thread would take the signal and end the process.
+// The handler only posts a semaphore; a thread of ours does what a handler may not. sigwait() would not do: libraries
+// may start threads before main() with signals unblocked, and by the default action one of them would end the process.
 #pragma once
 
 #include <functional>
@@ -35,7 +33,7 @@ class Interrupt {
     Interrupt& interrupt_;
   };
 
-  // While the result lives, the first signal calls stop (on our thread) and the work goes on to its next check().
+  // While the result lives, the first signal calls stop (on our thread); the work ends at its next check().
   // Throws Error(cancelled) if one has arrived already.
   [[nodiscard]] Protection protect(std::function<void()> stop = {});
 

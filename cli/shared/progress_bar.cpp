@@ -26,7 +26,7 @@ std::size_t terminal_columns() {
   return size.ws_col;
 }
 
-// Progress is never worth an error: what stderr does not take is dropped.
+// Progress that cannot be written is no error.
 void write_stderr(const std::string& text) { static_cast<void>(std::fputs(text.c_str(), stderr)); }
 
 }  // namespace
@@ -69,7 +69,7 @@ void ProgressBar::update(std::uint64_t done, std::uint64_t total) {
     return;
   }
   next_ = now + bar_interval;
-  // One column stays free: a full line would make some terminals wrap.
+  // One column stays free: some terminals wrap a full line.
   const std::size_t taken = operation_.size() + numbers.size() + 5;
   const std::size_t columns = terminal_columns();
   std::string line = operation_ + " ";

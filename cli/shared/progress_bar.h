@@ -1,7 +1,6 @@
-// Progress on stderr: a bar with rate and time left on a terminal, a plain line now and then elsewhere.
+// Progress on stderr: a bar with rate and time left on a terminal, elsewhere a line at most every 5 s.
 //
-// Work that lasts less than a second shows nothing. Thread rule: update() may be called by any thread, one call at
-// a time or several.
+// Work of less than a second shows nothing. update() may be called by any thread, also concurrently.
 #pragma once
 
 #include <chrono>
@@ -24,7 +23,7 @@ ProgressStyle choose_progress_style(bool quiet);
 
 class ProgressBar {
  public:
-  // The rate is given in `unit`s per second, of which the whole work has `units`; there is none without a unit.
+  // The rate is in `unit`s per second, of which the whole work has `units`; without a unit none is shown.
   ProgressBar(ProgressStyle style, std::string operation, std::string unit = {}, std::uint64_t units = 0);
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
@@ -32,7 +31,7 @@ class ProgressBar {
 
   void update(std::uint64_t done, std::uint64_t total);
 
-  // Takes the bar off the terminal: to be called before anything else is printed.
+  // Clears the bar from the terminal. To be called before anything else is printed.
   void finish();
 
   // For ContextOptions::progress; valid while the bar lives.

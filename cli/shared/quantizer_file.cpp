@@ -1,73 +1,63 @@
 #include "cli/shared/quantizer_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <string_view>
 #include <type_traits>
 
 #include "cli/shared/files.h"
-#include "nearwise/storage.h"
 
 namespace nearwise::cli {
 namespace {
 
-// The part of a codec that makes codes.
-const AdditiveQuantizer& coder_of(const AdditiveQuantizer& codec) { return codec; }
-const ProductQuantizer& coder_of(const ProductQuantizer& codec) { return codec; }
-const ProductQuantizer& coder_of(const OptimizedProductQuantizer& codec) { return codec.quantizer; }
+// The quantizer behind the rotation, if there is one.
+template <typename Kind>
+const auto& coder_of(const Kind& quantizer) {
+  if constexpr (std::is_same_v<Kind, OptimizedProductQuantizer>)
+    return quantizer.quantizer;
+  else
+    return quantizer;
+}
 
-constexpr std::array<std::string_view, 3> codec_names = {"lsq", "opq", "pq"};  // in the order of Codec
+constexpr std::array kind_names = {"pq", "opq", "lsq"};  // in the order of Quantizer::Any
 
 }  // namespace
 
-void Quantizer::require_suffix(const std::filesystem::path& path) {
-  if (!is_container(path))
-    throw Error(ErrorCode::invalid_argument, fmt::format("'{}': suffix '{}' cannot hold a quantizer; .nw can",
-                                                         path.string(), path.extension().string()));
-}
-
 Quantizer Quantizer::open(const std::filesystem::path& path) {
-  require_suffix(path);
-  const ContainerInfo info = inspect(path);
+  const ContainerInfo info = inspect_as(path, "a quantizer", {"additive_quantizer", "product_quantizer"});
   if (info.kind == "additive_quantizer") return Quantizer(load_additive_quantizer(path));
-  if (info.kind != "product_quantizer")
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("'{}': a quantizer expected, the file holds {}", path.string(), info.kind));
   const bool is_rotated = std::ranges::count(info.sections, "rotation", &SectionInfo::name) != 0;
   if (is_rotated) return Quantizer(load_optimized_product_quantizer(path));
   return Quantizer(load_product_quantizer(path));
 }
 
 void Quantizer::save(const std::filesystem::path& path, const Provenance& provenance) const {
-  std::visit([&](const auto& codec) { nearwise::save(codec, path, provenance); }, codec_);
+  std::visit([&](const auto& quantizer) { nearwise::save(quantizer, path, provenance); }, quantizer_);
 }
 
-std::string Quantizer::codec() const { return std::string(codec_names[codec_.index()]); }
+std::string Quantizer::kind() const { return kind_names[quantizer_.index()]; }
 
 std::size_t Quantizer::dim() const {
-  return std::visit([](const auto& codec) { return coder_of(codec).dim(); }, codec_);
+  return std::visit([](const auto& quantizer) { return coder_of(quantizer).dim(); }, quantizer_);
 }
 
 std::size_t Quantizer::code_bytes() const {
-  return std::visit([](const auto& codec) { return coder_of(codec).code_bytes(); }, codec_);
+  return std::visit([](const auto& quantizer) { return coder_of(quantizer).code_bytes(); }, quantizer_);
 }
 
 Matrix<std::uint8_t> Quantizer::encode(const Context& context, RowsView rows,
                                        const AdditiveEncodeOptions& additive) const {
   return std::visit(
-      [&]<typename T>(const T& codec) {
-        if constexpr (std::is_same_v<T, AdditiveQuantizer>)
-          return codec.encode(context, rows, additive);
+      [&]<typename Kind>(const Kind& quantizer) {
+        if constexpr (std::is_same_v<Kind, AdditiveQuantizer>)
+          return quantizer.encode(context, rows, additive);
         else
-          return codec.encode(context, rows);
+          return quantizer.encode(context, rows);
       },
-      codec_);
+      quantizer_);
 }
 
 Matrix<float> Quantizer::decode(const Context& context, MatrixView<const std::uint8_t> codes) const {
-  return std::visit([&](const auto& codec) { return codec.decode(context, codes); }, codec_);
+  return std::visit([&](const auto& quantizer) { return quantizer.decode(context, codes); }, quantizer_);
 }
 
 }  // namespace nearwise::cli

@@ -34,9 +34,8 @@ std::optional<std::uint64_t> unit_bytes(std::string_view unit) {
 }  // namespace
 
 std::uint64_t parse_bytes(std::string_view text) {
-  const auto refuse = [&]() -> Error {
-    return {ErrorCode::invalid_argument,
-            fmt::format("expected a size such as 2GiB, 500MB or 1073741824, given '{}'", text)};
+  const auto refuse = [] {
+    return Error(ErrorCode::invalid_argument, "a size such as 2GiB, 500MB or 1073741824");
   };
   const std::size_t number_end = std::min(text.find_first_not_of("0123456789."), text.size());
   const std::string_view number = text.substr(0, number_end);
@@ -48,7 +47,7 @@ std::uint64_t parse_bytes(std::string_view text) {
   const std::optional<std::uint64_t> scale = unit_bytes(unit);
   if (!scale) throw refuse();
 
-  // Whole numbers stay exact; only a fraction goes through floating point.
+  // Whole numbers stay exact; only a fraction needs floating point.
   std::uint64_t whole = 0;
   const auto whole_end = std::from_chars(number.data(), number.data() + number.size(), whole);
   if (whole_end.ec == std::errc() && whole_end.ptr == number.data() + number.size()) {
@@ -67,8 +66,7 @@ std::size_t parse_count(std::string_view text, std::size_t minimum) {
   std::size_t count = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), count);
   if (end.ec != std::errc() || end.ptr != text.data() + text.size() || count < minimum)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("expected a whole number of at least {}, given '{}'", minimum, text));
+    throw Error(ErrorCode::invalid_argument, fmt::format("a whole number of at least {}", minimum));
   return count;
 }
 
@@ -76,9 +74,14 @@ double parse_number(std::string_view text) {
   double number = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
   if (end.ec != std::errc() || end.ptr != text.data() + text.size() || !std::isfinite(number) || number < 0)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("expected a number that is not negative, such as 0.001, given '{}'", text));
+    throw Error(ErrorCode::invalid_argument, "a number of at least 0, such as 0.001");
   return number;
+}
+
+double parse_share(std::string_view text) {
+  const double share = parse_number(text);
+  if (share == 0 || share > 1) throw Error(ErrorCode::invalid_argument, "above 0 and at most 1");
+  return share;
 }
 
 std::string format_bytes(std::uint64_t bytes) {
@@ -116,7 +119,7 @@ std::string format_utc(std::int64_t unix_seconds) {
   struct tm parts = {};
   if (gmtime_r(&seconds, &parts) == nullptr)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} seconds are no time of any calendar", unix_seconds));
+                fmt::format("{} seconds since 1970 are out of range", unix_seconds));
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }

@@ -1,4 +1,4 @@
-// Numbers read from and written for people.
+// Numbers as people write and read them.
 #pragma once
 
 #include <cstddef>
@@ -8,23 +8,23 @@
 
 namespace nearwise::cli {
 
+// The parsers are strict, unlike the argument parser's, which takes "-1" for 2^64 - 1 and "010" for eight. They throw
+// Error(invalid_argument) whose text is the expectation: "a whole number of at least 1".
+
 // "2GiB", "1.5 GiB" (powers of 1024), "500MB", "500M" (powers of 1000), "1073741824", "64B"; upper or lower case.
-// Throws Error(invalid_argument).
 std::uint64_t parse_bytes(std::string_view text);
-
-// A whole number in decimal digits. Throws Error(invalid_argument). Written here because the argument parser takes
-// "-1" for 2^64 - 1 and "010" for eight.
 std::size_t parse_count(std::string_view text, std::size_t minimum);
-
-// A decimal number that is not negative: "0.001", "1e-4". Throws Error(invalid_argument).
+// A number that is not negative: "0.001", "1e-4".
 double parse_number(std::string_view text);
+// Above 0 and at most 1.
+double parse_share(std::string_view text);
 
 std::string format_bytes(std::uint64_t bytes);      // "1.5 GiB"
 std::string format_count(double count);             // "12.3 k"
 std::string format_duration(double seconds);        // "0:07", "1:02:03"
 std::string format_utc(std::int64_t unix_seconds);  // "2026-11-15T03:12:34Z"
 
-// An argument as a shell would take it.
+// An argument quoted for a shell.
 std::string quote(std::string_view argument);
 
 }  // namespace nearwise::cli

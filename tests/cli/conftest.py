@@ -43,7 +43,7 @@ class Result:
 
 @pytest.fixture
 def nearwise(tmp_path):
-    """nearwise("knn", "--base", path, ..., expect=0) runs the program in tmp_path and checks the exit code."""
+    """nearwise("knn", path, ..., expect=0) runs the program in tmp_path and checks the exit code."""
 
     def run(*arguments, expect=0, env=None, cwd=tmp_path, **options):
         options.setdefault("stdout", subprocess.PIPE)
@@ -99,6 +99,6 @@ def long_work(tmp_path_factory):
     path = tmp_path_factory.mktemp("long") / "base.fbin"
     rows = np.random.default_rng(1).standard_normal((1000, 128), dtype=np.float32)
     formats.write_vectors(path, np.tile(rows, (200, 1)) + np.arange(200_000, dtype=np.float32)[:, None] / 1e5)
-    yield ["knn", "--base", str(path), "--queries", str(path), "--limit-queries", "200000", "--threads", "1",
-           "--memory", "24MiB"]
+    yield ["knn", str(path), "--queries", str(path), "--limit-queries", "200000", "--threads", "1",
+           "--memory-limit", "24MiB"]
     path.unlink()  # 100 MB, and pytest keeps the folders of three runs

@@ -16,7 +16,7 @@ def halves(nearwise, tmp_path):
 
 def ids_of(nearwise, tmp_path, graph):
     nearwise("verify", graph)
-    nearwise("convert", graph, "converted.ivecs", "--quiet")
+    nearwise("convert", graph, "-o", "converted.ivecs", "--quiet")
     return formats.read_array(tmp_path / "converted.ivecs").tolist()
 
 
@@ -24,7 +24,7 @@ def ids_of(nearwise, tmp_path, graph):
 def test_merge(nearwise, halves, tmp_path, files):
     result = nearwise("graph", "merge", "left.nw", "right.nw", *files, "-o", "merged.nw", "--json").json
     assert (result["rows"], result["degree"], result["dim"]) == (300, 6, 7)
-    assert result["reached"] is True and result["recall"]["low"] == 1 and result["recall_wanted"] == 0.95
+    assert result["reached"] is True and result["recall"]["low"] == 1 and result["target_recall"] == 0.95
     assert ids_of(nearwise, tmp_path, "merged.nw") == ids_of(nearwise, tmp_path, "base.nw")
     metadata = nearwise("info", "--json", "merged.nw").json["files"][0]["metadata"]
     assert "graph merge left.nw right.nw" in metadata["provenance.command"]
@@ -41,7 +41,7 @@ def test_add(nearwise, halves, tmp_path):
 def test_remove(nearwise, halves, tmp_path):
     gone = [299, 4, 17]
     (tmp_path / "gone.txt").write_text("".join(f"{number}\n" for number in gone))
-    result = nearwise("graph", "remove", "base.nw", "base.fbin", "--ids", "gone.txt", "-o", "fewer.nw")
+    result = nearwise("graph", "remove", "base.nw", "gone.txt", "base.fbin", "-o", "fewer.nw")
     assert "round 0: " in result.err and "wrote 297 x 6" in result.err
     formats.write_vectors(tmp_path / "fewer.fbin", np.delete(halves, gone, axis=0))
     nearwise("graph", "build", "fewer.fbin", "--degree", 6, "-o", "built.nw")
@@ -49,23 +49,23 @@ def test_remove(nearwise, halves, tmp_path):
 
 
 @pytest.mark.parametrize("arguments, code, words", [
-    (["merge", "left.nw", "right.nw", "left.fbin", "-o", "out.nw"], 2, "both graphs have 300 rows, the files of rows have 180"),
+    (["merge", "left.nw", "right.nw", "left.fbin", "-o", "out.nw"], 2, "expected 300 vectors, those of the graph, got 180"),
     (["merge", "right.nw", "left.nw", "base.fbin", "-o", "out.nw"], 65, "the left graph must be of these rows"),
-    (["merge", "left.nw", "right.nw", "base.fbin", "-o", "out.ivecs"], 2, "kept in a .nw file"),
-    (["merge", "left.nw", "right.nw", "base.fbin", "-o", "out.nw", "--recall", "2"], 2, "above 0 and at most 1"),
+    (["merge", "left.nw", "right.nw", "base.fbin", "-o", "out.ivecs"], 2, "cannot hold a graph; use .nw"),
+    (["merge", "left.nw", "right.nw", "base.fbin", "-o", "out.nw", "--target-recall", "2"], 2, "above 0 and at most 1"),
     (["merge", "left.nw", "missing.nw", "base.fbin", "-o", "out.nw"], 66, "missing.nw"),
-    (["merge", "left.nw", "right.nw", "base.fbin", "other.fbin", "-o", "out.nw"], 2, "rows of one shape expected"),
-    (["add", "base.nw", "left.fbin", "-o", "out.nw"], 2, "the graph has 300 rows, the files of rows have 180"),
+    (["merge", "left.nw", "right.nw", "base.fbin", "other.fbin", "-o", "out.nw"], 2, "same dimension and type"),
+    (["add", "base.nw", "left.fbin", "-o", "out.nw"], 2, "expected at least 300 vectors, those of the graph and the new ones, got 180"),
     (["add", "base.fbin", "left.fbin", "-o", "out.nw"], 2, "cannot hold a graph"),
-    (["add", "found.nw", "left.fbin", "-o", "out.nw"], 2, "a graph expected, the file holds neighbors"),
-    (["remove", "base.nw", "base.fbin", "--ids", "far.txt", "-o", "out.nw"], 65, "ids from 0 to 299 expected, given 300"),
-    (["remove", "base.nw", "base.fbin", "--ids", "twice.txt", "-o", "out.nw"], 65, "given 7 twice"),
-    (["remove", "base.nw", "base.fbin", "-o", "out.nw"], 2, "--ids"),
+    (["add", "found.nw", "left.fbin", "-o", "out.nw"], 2, "expected a graph, got a file of neighbors"),
+    (["remove", "base.nw", "far.txt", "base.fbin", "-o", "out.nw"], 65, "ids from 0 to 299 expected, given 300"),
+    (["remove", "base.nw", "twice.txt", "base.fbin", "-o", "out.nw"], 65, "given 7 twice"),
+    (["remove", "base.nw", "far.txt", "-o", "out.nw"], 2, "vectors is required"),
 ])
 def test_refusals(nearwise, halves, tmp_path, arguments, code, words):
     formats.write_vectors(tmp_path / "other.fbin", halves[:, :5])
     (tmp_path / "far.txt").write_text("3\n300\n")
     (tmp_path / "twice.txt").write_text("7\n8\n7\n")
-    nearwise("knn", "--base", "left.fbin", "--exclude-self", "-k", 6, "-o", "found.nw", "--quiet")
+    nearwise("knn", "left.fbin", "--exclude-self", "-k", 6, "-o", "found.nw", "--quiet")
     assert words in nearwise("graph", *arguments, expect=code).err
     assert not (tmp_path / "out.nw").exists()

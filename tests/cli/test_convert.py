@@ -31,7 +31,7 @@ def test_vectors_from_every_format_to_every_other(nearwise, tmp_path, source):
     write(tmp_path / source, array)
     (tmp_path / "out").mkdir()
     for target, element in VECTOR_FILES.items():
-        nearwise("convert", source, "out/" + target, "--type", element)
+        nearwise("convert", source, "-o", "out/" + target, "--type", element)
         found = tmp_path / "out" / target
         np.testing.assert_array_equal(formats.read_vectors(found), array)
         if found.suffix != ".npy":  # whose header may be padded in several ways
@@ -49,7 +49,7 @@ def test_only_exact_conversions_need_no_type(nearwise, tmp_path, source, target)
     types = {".fbin": "f32", ".f16bin": "f16", ".bf16bin": "bf16", ".u8bin": "u8", ".i8bin": "i8"}
     formats.write_vectors(tmp_path / ("in" + source), np.ones((2, 3)))
     is_exact = source == target or (types[source], types[target]) in EXACT
-    result = nearwise("convert", "in" + source, "out" + target, expect=0 if is_exact else 2)
+    result = nearwise("convert", "in" + source, "-o", "out" + target, expect=0 if is_exact else 2)
     assert is_exact or f"--type {types[target]}" in result.err
     assert (tmp_path / ("out" + target)).exists() == is_exact
 
@@ -57,7 +57,7 @@ def test_only_exact_conversions_need_no_type(nearwise, tmp_path, source, target)
 def test_npy_keeps_the_type(nearwise, tmp_path):
     for source, dtype in [("a.f16bin", np.float16), ("a.bf16bin", "V2"), ("a.u8bin", np.uint8)]:
         formats.write_vectors(tmp_path / source, np.ones((2, 3)))
-        nearwise("convert", source, "out.npy")
+        nearwise("convert", source, "-o", "out.npy")
         assert np.load(tmp_path / "out.npy").dtype == dtype
 
 
@@ -67,7 +67,7 @@ def test_every_f16_and_bf16_widens_exactly(nearwise, tmp_path):
     formats.write_array(tmp_path / "in.bf16bin", bits)
     for source, expected in [("in.f16bin", bits.view(np.float16).astype(np.float32)),
                              ("in.bf16bin", formats.from_bf16_bits(bits))]:
-        nearwise("convert", source, "out.fbin")
+        nearwise("convert", source, "-o", "out.fbin")
         found = formats.read_array(tmp_path / "out.fbin")
         is_number = ~np.isnan(expected)
         np.testing.assert_array_equal(found.view(np.uint32)[is_number], expected.view(np.uint32)[is_number])
@@ -88,7 +88,7 @@ def test_narrowing_rounds_to_nearest_even(nearwise, tmp_path):
         fitting = values[np.abs(values) <= limit]
         fitting = fitting[: len(fitting) // 8 * 8].reshape(-1, 8)
         formats.write_vectors(tmp_path / "in.fbin", fitting)
-        nearwise("convert", "in.fbin", f"out.{name}bin", "--type", name)
+        nearwise("convert", "in.fbin", "-o", f"out.{name}bin", "--type", name)
         found = formats.read_array(tmp_path / f"out.{name}bin").view(np.uint16)
         np.testing.assert_array_equal(found, narrow(fitting))
 
@@ -96,10 +96,10 @@ def test_narrowing_rounds_to_nearest_even(nearwise, tmp_path):
 def test_narrowing_to_integers(nearwise, tmp_path):
     values = np.array([[0, 0.5, 1.5, 2.5, 254.5, 255.4, -0.5, 100.49]], np.float32)
     formats.write_vectors(tmp_path / "in.fbin", values)
-    nearwise("convert", "in.fbin", "out.u8bin", "--type", "u8")
+    nearwise("convert", "in.fbin", "-o", "out.u8bin", "--type", "u8")
     np.testing.assert_array_equal(formats.read_array(tmp_path / "out.u8bin"), [[0, 0, 2, 2, 254, 255, 0, 100]])
     formats.write_vectors(tmp_path / "in.fbin", np.array([[-128.5, 127.49, -1.5]], np.float32))
-    nearwise("convert", "in.fbin", "out.i8bin", "--type", "i8")
+    nearwise("convert", "in.fbin", "-o", "out.i8bin", "--type", "i8")
     np.testing.assert_array_equal(formats.read_array(tmp_path / "out.i8bin"), [[-128, 127, -2]])
 
 
@@ -111,7 +111,7 @@ def test_what_does_not_fit_is_named(nearwise, tmp_path, value, element):
     formats.write_vectors(tmp_path / "in.fbin", values)
     output = f"out.{element}bin"
     (tmp_path / output).write_bytes(b"precious")
-    refused = nearwise("convert", "in.fbin", output, "--type", element, expect=65)
+    refused = nearwise("convert", "in.fbin", "-o", output, "--type", element, expect=65)
     assert "row 5, column 2" in refused.err and element in refused.err
     assert (tmp_path / output).read_bytes() == b"precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.fbin", output]
@@ -121,7 +121,7 @@ def test_what_does_not_fit_is_named(nearwise, tmp_path, value, element):
 @pytest.mark.parametrize("element", ["f16", "bf16"])
 def test_infinities_and_nan_pass_between_floats(nearwise, tmp_path, value, element):
     formats.write_vectors(tmp_path / "in.fbin", np.array([[value, 1]], np.float32))
-    nearwise("convert", "in.fbin", f"out.{element}bin", "--type", element)
+    nearwise("convert", "in.fbin", "-o", f"out.{element}bin", "--type", element)
     np.testing.assert_array_equal(formats.read_vectors(tmp_path / f"out.{element}bin"), [[value, 1]])
 
 
@@ -129,15 +129,15 @@ def test_row_numbers_count_over_chunks(nearwise, tmp_path):
     values = np.ones((30_000, 64), np.float32)
     values[29_999, 63] = 256
     formats.write_vectors(tmp_path / "in.fbin", values)
-    refused = nearwise("convert", "in.fbin", "out.u8bin", "--type", "u8", "--memory", "64KiB", expect=65)
+    refused = nearwise("convert", "in.fbin", "-o", "out.u8bin", "--type", "u8", "--memory-limit", "64KiB", expect=65)
     assert "row 29999, column 63" in refused.err
 
 
 def test_memory_is_kept(tmp_path):
     def peak_bytes(rows):
         formats.write_vectors(tmp_path / "in.fbin", np.ones((rows, 256), np.float32))
-        process = subprocess.Popen([program(), "convert", "-q", "in.fbin", "out.f16bin", "--type", "f16",
-                                    "--memory", "8MiB"], cwd=tmp_path, env=environment())
+        process = subprocess.Popen([program(), "convert", "-q", "in.fbin", "-o", "out.f16bin", "--type", "f16",
+                                    "--memory-limit", "8MiB"], cwd=tmp_path, env=environment())
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         assert process.returncode == 0
@@ -148,26 +148,26 @@ def test_memory_is_kept(tmp_path):
 
 def test_memory_for_less_than_a_row(nearwise, tmp_path):
     formats.write_vectors(tmp_path / "in.fbin", np.ones((2, 1000), np.float32))
-    nearwise("convert", "in.fbin", "out.fvecs", "--memory", "4KB", expect=71)
-    nearwise("convert", "in.fbin", "out.fvecs", "--memory", "0")
+    nearwise("convert", "in.fbin", "-o", "out.fvecs", "--memory-limit", "4KB", expect=71)
+    nearwise("convert", "in.fbin", "-o", "out.fvecs", "--memory-limit", "0")
 
 
 @pytest.mark.parametrize("source", NEIGHBOR_SUFFIXES)
 def test_neighbours_from_every_format_to_every_other(nearwise, small, tmp_path, source):
-    knn = ["knn", "--base", "base.fbin", "--queries", "queries.fbin", "-k", 3, "--metric", "cosine"]
+    knn = ["knn", "base.fbin", "queries.fbin", "-k", 3, "--metric", "cosine"]
     nearwise(*knn, "-o", "truth.bin")
     nearwise(*knn, "-o", "in" + source)
     ids, distances = formats.read_truth_bin(tmp_path / "truth.bin")
     for target in NEIGHBOR_SUFFIXES:
         metric = ["--metric", "cosine"] if target == ".nw" else []
         needs_distances = target in (".nw", ".bin") and source not in (".nw", ".bin")
-        result = nearwise("convert", "in" + source, "out" + target, *metric, expect=2 if needs_distances else 0)
+        result = nearwise("convert", "in" + source, "-o", "out" + target, *metric, expect=2 if needs_distances else 0)
         if needs_distances:
             assert "distances" in result.err
             continue
         path = tmp_path / ("out" + target)
         if target == ".nw":  # the program's own format is read by the program
-            nearwise("convert", "out.nw", "again.bin")
+            nearwise("convert", "out.nw", "-o", "again.bin")
             path = tmp_path / "again.bin"
         if path.suffix == ".bin":
             found_ids, found_distances = formats.read_truth_bin(path)
@@ -178,27 +178,27 @@ def test_neighbours_from_every_format_to_every_other(nearwise, small, tmp_path, 
 
 
 def test_a_container_needs_a_metric_and_keeps_its_story(nearwise, small, tmp_path):
-    nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", "--metric", "cosine", "-o", "in.nw")
-    nearwise("convert", "in.nw", "copy.nw")
+    nearwise("knn", "base.fbin", "queries.fbin", "--metric", "cosine", "-o", "in.nw")
+    nearwise("convert", "in.nw", "-o", "copy.nw")
     assert (tmp_path / "copy.nw").read_bytes() == (tmp_path / "in.nw").read_bytes()
-    assert "euclidean" in nearwise("convert", "in.nw", "no.nw", "--metric", "euclidean", expect=2).err
-    nearwise("convert", "in.nw", "ids.bin")
-    assert "--metric" in nearwise("convert", "ids.bin", "no.nw", expect=2).err
+    assert "euclidean" in nearwise("convert", "in.nw", "-o", "no.nw", "--metric", "euclidean", expect=2).err
+    nearwise("convert", "in.nw", "-o", "ids.bin")
+    assert "--metric" in nearwise("convert", "ids.bin", "-o", "no.nw", expect=2).err
     assert not (tmp_path / "no.nw").exists()
 
 
 def test_left_behind_distances_are_mentioned(nearwise, small):
-    nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", "-o", "in.nw")
-    assert "distances are left behind" in nearwise("convert", "in.nw", "out.ivecs").err
-    assert nearwise("convert", "in.nw", "out.ivecs", "--quiet").err == ""
+    nearwise("knn", "base.fbin", "queries.fbin", "-o", "in.nw")
+    assert "distances are dropped" in nearwise("convert", "in.nw", "-o", "out.ivecs").err
+    assert nearwise("convert", "in.nw", "-o", "out.ivecs", "--quiet").err == ""
 
 
 def test_json(nearwise, small):
-    report = nearwise("convert", "base.fbin", "out.f16bin", "--type", "f16", "--json")
+    report = nearwise("convert", "base.fbin", "-o", "out.f16bin", "--type", "f16", "--json")
     assert report.json == {"content": "vectors", "rows": 200, "dim": 16, "from": "f32", "to": "f16",
                            "output": "out.f16bin"}
-    nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", "-o", "in.nw")
-    report = nearwise("convert", "in.nw", "out.ivecs", "--json")
+    nearwise("knn", "base.fbin", "queries.fbin", "-o", "in.nw")
+    report = nearwise("convert", "in.nw", "-o", "out.ivecs", "--json")
     assert report.json == {"content": "neighbors", "rows": 20, "k": 10, "output": "out.ivecs"} and report.err == ""
 
 
@@ -207,17 +207,17 @@ def test_json(nearwise, small):
                                        ["base.fbin", "out.fbin", "--type", "f16"]])
 def test_combinations_that_mean_nothing(nearwise, small, tmp_path, arguments):
     formats.write_array(tmp_path / "ids.ivecs", np.array([[1, 2]], np.int32))
-    nearwise("convert", *arguments, expect=2)
+    nearwise("convert", arguments[0], "-o", *arguments[1:], expect=2)
     assert not (tmp_path / arguments[1]).exists()
 
 
 def test_a_file_onto_itself(nearwise, small, tmp_path):
     before = (tmp_path / "base.fbin").read_bytes()
-    nearwise("convert", "base.fbin", "base.fbin")
+    nearwise("convert", "base.fbin", "-o", "base.fbin")
     assert (tmp_path / "base.fbin").read_bytes() == before
 
 
 def test_ids_beyond_32_bits(nearwise, tmp_path):
     np.save(tmp_path / "ids.npy", np.array([[1, 2**40]]))
-    refused = nearwise("convert", "ids.npy", "ids.ivecs", expect=2)
+    refused = nearwise("convert", "ids.npy", "-o", "ids.ivecs", expect=2)
     assert str(2**40) in refused.err and not (tmp_path / "ids.ivecs").exists()

@@ -1,10 +1,10 @@
-"""nearwise knn, kmeans, graph build, build and search --device: the CPU's answer on every device of the machine, and words for those it does not have."""
+"""--device: the CPU's answer on every device of the machine, and messages for devices that it does not have."""
 import json
 
 import pytest
 
-KNN = ["knn", "--base", "base.fbin", "--queries", "queries.fbin"]
-GRAPH = ["knn", "--base", "base.fbin", "--exclude-self"]
+KNN = ["knn", "base.fbin", "queries.fbin"]
+GRAPH = ["knn", "base.fbin", "--exclude-self"]
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_every_device_builds_the_same_graph(nearwise, devices, small, tmp_path, 
     for device in devices:
         nearwise("graph", "build", "base.fbin", "--degree", 4, "--metric", metric, "--device", device, "-o", device + ".nw")
         # The file itself says when and on which device it was made.
-        nearwise("convert", device + ".nw", device + ".ibin")
+        nearwise("convert", device + ".nw", "-o", device + ".ibin")
     assert len({(tmp_path / (device + ".ibin")).read_bytes() for device in devices}) == 1
 
 
@@ -53,10 +53,10 @@ def test_every_device_builds_and_searches_the_same_index(nearwise, devices, smal
         pytest.skip("this build or machine has no other device")
     for device in devices:
         index, found = device + ".nw", device + ".bin"
-        nearwise("build", "base.fbin", "--codec", *codec, "--lists", 4, "--iterations", 1, "--metric", metric,
+        nearwise("index", "build", "base.fbin", "--codec", *codec, "--lists", 4, "--iterations", 1, "--metric", metric,
                  "--device", device, "-o", index)
-        nearwise("search", index, "queries.fbin", "-k", 5, "--probes", 2, "--device", device, "-o", found)
-        nearwise("search", index, "queries.fbin", "-k", 5, "--rows", "base.fbin", "--candidates", 20, "--device", device,
+        nearwise("index", "search", index, "queries.fbin", "-k", 5, "--probes", 2, "--device", device, "-o", found)
+        nearwise("index", "search", index, "queries.fbin", "-k", 5, "--rerank", "base.fbin", "--candidates", 20, "--device", device,
                  "-o", "again-" + found)
     # The indexes themselves say when and on which device they were made.
     for prefix in ("", "again-"):
@@ -70,6 +70,14 @@ def test_a_device_that_is_not_there(nearwise, devices, small):
         assert name in error["message"] and error["message"].endswith("devices here: " + ", ".join(devices))
 
 
+def test_info_lists_what_a_device_lacks(nearwise, devices):
+    if "cuda:0" not in devices:
+        pytest.skip("this build or machine has no CUDA device")
+    lacking = {device["name"]: device["missing_operations"] for device in nearwise("info", "--json").json["devices"]}
+    assert lacking["cpu"] == [] and "range_search" in lacking["cuda:0"]
+    assert "range_search" in nearwise("info").out.split("cuda:0")[1].split("missing")[1].splitlines()[0]
+
+
 def test_instruction_sets_of_the_cpu_are_refused_elsewhere(nearwise, devices, small):
     if "cuda:0" not in devices:
         pytest.skip("this build or machine has no CUDA device")
@@ -79,7 +87,7 @@ def test_instruction_sets_of_the_cpu_are_refused_elsewhere(nearwise, devices, sm
 def test_memory_limit_on_a_device(nearwise, devices, small):
     if "cuda:0" not in devices:
         pytest.skip("this build or machine has no CUDA device")
-    nearwise(*KNN, "--device", "cuda:0", "--memory", "1KiB", expect=71)
-    limited = nearwise(*KNN, "--device", "cuda:0", "--memory", "2MiB", "--json").json
+    nearwise(*KNN, "--device", "cuda:0", "--memory-limit", "1KiB", expect=71)
+    limited = nearwise(*KNN, "--device", "cuda:0", "--memory-limit", "2MiB", "--json").json
     assert limited["memory_peak_bytes"] <= 2 << 20
     assert limited["first_rows"] == nearwise(*KNN, "--json").json["first_rows"]

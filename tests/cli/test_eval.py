@@ -40,7 +40,7 @@ def test_by_id(nearwise, tmp_path, case):
     result, truth, expected = BY_ID[case]
     write_ids(tmp_path / "result.ivecs", result)
     write_ids(tmp_path / "truth.ibin", truth)
-    found = recalls(nearwise, "--result", "result.ivecs", "--truth", "truth.ibin", "-k", *expected)
+    found = recalls(nearwise, "result.ivecs", "truth.ibin", "-k", *expected)
     assert_close(found, expected)
 
 
@@ -59,29 +59,29 @@ def test_by_distance(nearwise, tmp_path, case):
     result_ids, result_distances, truth_ids, truth_distances, expected = BY_DISTANCE[case]
     formats.write_truth_bin(tmp_path / "result.bin", np.array(result_ids), np.array(result_distances))
     formats.write_truth_bin(tmp_path / "truth.bin", np.array(truth_ids), np.array(truth_distances))
-    found = recalls(nearwise, "--result", "result.bin", "--truth", "truth.bin", "-k", *expected)
+    found = recalls(nearwise, "result.bin", "truth.bin", "-k", *expected)
     assert_close(found, expected)
     # Without the distances of one side, ids decide.
     write_ids(tmp_path / "result.ivecs", result_ids)
-    report = nearwise("eval", "--json", "--result", "result.ivecs", "--truth", "truth.bin").json
+    report = nearwise("eval", "--json", "result.ivecs", "truth.bin").json
     assert report["ties"] == "id"
 
 
 def test_default_ks_are_those_available(nearwise, tmp_path):
     for k, expected in [(1, [1]), (9, [1]), (10, [1, 10]), (120, [1, 10, 100])]:
         write_ids(tmp_path / "ids.ivecs", np.arange(3 * k).reshape(3, k))
-        assert list(recalls(nearwise, "--result", "ids.ivecs", "--truth", "ids.ivecs")) == expected
+        assert list(recalls(nearwise, "ids.ivecs", "ids.ivecs")) == expected
 
 
 def test_exact_search_has_recall_one(nearwise, small):
-    nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", "-o", "truth.nw")
-    nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", "-k", 5, "-o", "found.ivecs")
-    assert recalls(nearwise, "--result", "found.ivecs", "--truth", "truth.nw", "-k", 1, 5) == {1: (1, 1), 5: (1, 1)}
+    nearwise("knn", "base.fbin", "queries.fbin", "-o", "truth.nw")
+    nearwise("knn", "base.fbin", "queries.fbin", "-k", 5, "-o", "found.ivecs")
+    assert recalls(nearwise, "found.ivecs", "truth.nw", "-k", 1, 5) == {1: (1, 1), 5: (1, 1)}
 
 
 def test_table_for_people(nearwise, tmp_path):
     write_ids(tmp_path / "ids.ivecs", [[1, 2]])
-    lines = nearwise("eval", "--result", "ids.ivecs", "--truth", "ids.ivecs", "-k", 1, "-k", 2).out.splitlines()
+    lines = nearwise("eval", "ids.ivecs", "ids.ivecs", "-k", 1, "-k", 2).out.splitlines()
     assert lines[0] == "1 queries, ties count by id"
     assert [line.split() for line in lines[2:]] == [["1", "1.000000", "1.000000"], ["2", "1.000000", "1.000000"]]
 
@@ -89,7 +89,7 @@ def test_table_for_people(nearwise, tmp_path):
 def test_limit_queries(nearwise, tmp_path):
     write_ids(tmp_path / "result.ivecs", [[1], [2]])
     write_ids(tmp_path / "truth.ivecs", [[1], [9], [3]])
-    arguments = ["--result", "result.ivecs", "--truth", "truth.ivecs"]
+    arguments = ["result.ivecs", "truth.ivecs"]
     refused = nearwise("eval", *arguments, expect=2)
     assert "--limit-queries" in refused.err
     assert recalls(nearwise, *arguments, "--limit-queries", 1) == {1: (1, 1)}
@@ -98,11 +98,11 @@ def test_limit_queries(nearwise, tmp_path):
 
 def test_metrics_must_agree(nearwise, small):
     for metric in ("cosine", "euclidean"):
-        nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", "--metric", metric, "-o", metric + ".nw")
-    refused = nearwise("eval", "--result", "cosine.nw", "--truth", "euclidean.nw", expect=2)
+        nearwise("knn", "base.fbin", "queries.fbin", "--metric", metric, "-o", metric + ".nw")
+    refused = nearwise("eval", "cosine.nw", "euclidean.nw", expect=2)
     assert "cosine" in refused.err and "euclidean" in refused.err
 
 
 def test_k_beyond_the_files(nearwise, tmp_path):
     write_ids(tmp_path / "ids.ivecs", [[1, 2]])
-    nearwise("eval", "--result", "ids.ivecs", "--truth", "ids.ivecs", "-k", 3, expect=2)
+    nearwise("eval", "ids.ivecs", "ids.ivecs", "-k", 3, expect=2)

@@ -46,7 +46,7 @@ def test_components(nearwise, graph, tmp_path):
     labels = np.load(tmp_path / "labels.npy")
     assert labels.shape == (32, 1) and labels.dtype == np.int64
     np.testing.assert_array_equal(labels == labels[0], (graph < 500) == (graph[0] < 500))
-    assert nearwise("graph", "components", "graph.nw").out == "2 components, 32 of 32 rows, the largest: 21 11\n"
+    assert nearwise("graph", "components", "graph.nw").out == "2 components, 32 of 32 vectors, the largest: 21 11\n"
 
 
 def test_duplicates(nearwise, graph, tmp_path):
@@ -58,13 +58,13 @@ def test_duplicates(nearwise, graph, tmp_path):
         assert graph[first] == graph[second]
     assert (labels == -1).sum() == 28
     wide = nearwise("graph", "duplicates", "graph.nw", "--distance", 5).out
-    assert wide == "2 groups of near duplicates, 32 of 32 rows, the largest: 21 11\n"
+    assert wide == "2 groups of near duplicates, 32 of 32 vectors, the largest: 21 11\n"
 
 
 def test_export(nearwise, graph, tmp_path):
-    result = nearwise("graph", "export", "graph.nw", "graph.npz", "--json").json
+    result = nearwise("graph", "export", "graph.nw", "-o", "graph.npz", "--json").json
     assert (result["rows"], result["entries"], result["mutual"]) == (32, 64, False)
-    nearwise("convert", "graph.nw", "graph.ivecs")
+    nearwise("convert", "graph.nw", "-o", "graph.ivecs")
     ids = formats.read_array(tmp_path / "graph.ivecs")
     with np.load(tmp_path / "graph.npz") as arrays:
         assert sorted(arrays.files) == ["data", "format", "indices", "indptr", "shape"]
@@ -76,8 +76,8 @@ def test_export(nearwise, graph, tmp_path):
 
 def test_export_is_read_by_scipy(nearwise, graph, tmp_path):
     sparse = pytest.importorskip("scipy.sparse")
-    assert "with 64 entries" in nearwise("graph", "export", "graph.nw", "graph.npz").err
-    nearwise("graph", "export", "graph.nw", "mutual.npz", "--mutual")
+    assert "with 64 entries" in nearwise("graph", "export", "graph.nw", "-o", "graph.npz").err
+    nearwise("graph", "export", "graph.nw", "-o", "mutual.npz", "--mutual")
     every, mutual = (sparse.load_npz(tmp_path / name) for name in ("graph.npz", "mutual.npz"))
     assert every.format == "csr" and every.nnz == 64 and every.dtype == np.float32
     held = np.zeros((32, 32), bool)
@@ -89,24 +89,24 @@ def test_export_is_read_by_scipy(nearwise, graph, tmp_path):
 
 
 def test_neighbours_of_every_row_are_a_graph(nearwise, graph):
-    nearwise("knn", "--base", "base.fbin", "--exclude-self", "-k", 2, "--metric", "euclidean", "-o", "exact.nw")
+    nearwise("knn", "base.fbin", "--exclude-self", "-k", 2, "--metric", "euclidean", "-o", "exact.nw")
     for command in (["components"], ["duplicates", "--distance", "1"]):
         assert nearwise("graph", command[0], "exact.nw", *command[1:]).out == \
             nearwise("graph", command[0], "graph.nw", *command[1:]).out
 
 
 @pytest.mark.parametrize("arguments, code, words", [
-    (["path", "graph.nw", "0", "32"], 2, "end must be a row of 'graph.nw', from 0 to 31, given 32"),
+    (["path", "graph.nw", "0", "32"], 2, "end must be a row of 'graph.nw', from 0 to 31, got 32"),
     (["path", "graph.nw", "0"], 2, "end"),
     (["path", "graph.nw", "-1", "3"], 2, ""),
     (["path", "missing.nw", "0", "1"], 66, "missing.nw"),
-    (["path", "base.fbin", "0", "1"], 2, "a graph in a .nw file expected"),
-    (["components", "found.nw"], 65, "neighbours that are no graph: knn graph: row 0 must not be its own neighbour"),
-    (["components", "graph.nw", "-o", "labels.nw"], 2, "labels go to .npy, .ivecs or .ibin"),
+    (["path", "base.fbin", "0", "1"], 2, "cannot hold a graph; use .nw"),
+    (["components", "found.nw"], 65, "these neighbours are not a graph: knn graph: row 0 must not be its own neighbour"),
+    (["components", "graph.nw", "-o", "labels.nw"], 2, "labels must go to .npy, .ivecs or .ibin"),
     (["duplicates", "graph.nw"], 2, "--distance"),
-    (["export", "graph.nw", "graph.mtx"], 2, "goes to an .npz file"),
-    (["export", "graph.nw", "missing/graph.npz"], 73, "missing"),
+    (["export", "graph.nw", "-o", "graph.mtx"], 2, "must go to an .npz file"),
+    (["export", "graph.nw", "-o", "missing/graph.npz"], 73, "missing"),
 ])
 def test_refusals(nearwise, graph, arguments, code, words):
-    nearwise("knn", "--base", "base.fbin", "--queries", "base.fbin", "-k", 2, "-o", "found.nw")
+    nearwise("knn", "base.fbin", "base.fbin", "-k", 2, "-o", "found.nw")
     assert words in nearwise("graph", *arguments, expect=code).err

@@ -1,4 +1,4 @@
-"""nearwise build, add, remove, merge and search against NumPy, and the files they leave."""
+"""nearwise index against NumPy, and the files it writes."""
 import formats
 import numpy as np
 import pytest
@@ -30,23 +30,23 @@ def content(nearwise, tmp_path, name):
 
 
 def found_by(nearwise, tmp_path, index, *options, k=5):
-    nearwise("search", index, "queries.fbin", "-k", k, "-o", "found.bin", *options)
+    nearwise("index", "search", index, "queries.fbin", "-k", k, "-o", "found.bin", *options)
     return formats.read_truth_bin(tmp_path / "found.bin")
 
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("codec", ["flat", "pq"])
 def test_every_list_is_the_truth(nearwise, files, tmp_path, codec, metric):
-    """All lists, and of codes a second look at all rows: what knn finds."""
+    """All lists probed, and all candidates re-ranked: what knn finds."""
     rows, queries = files
-    nearwise("build", "rows.fbin", "--codec", codec, "--lists", 8, "--metric", metric, "-o", "index.nw")
-    look = ["--rows", "rows.fbin", "--candidates", ROWS] if codec == "pq" else []
+    nearwise("index", "build", "rows.fbin", "--codec", codec, "--lists", 8, "--metric", metric, "-o", "index.nw")
+    look = ["--rerank", "rows.fbin", "--candidates", ROWS] if codec == "pq" else []
     check(*found_by(nearwise, tmp_path, "index.nw", "--probes", 8, *look), queries, rows, metric)
 
 
 def test_lists_are_those_of_the_nearest_centroids(nearwise, files, tmp_path):
     rows, queries = files
-    nearwise("build", "rows.fbin", "--codec", "flat", "--lists", 8, "-o", "index.nw")
+    nearwise("index", "build", "rows.fbin", "--codec", "flat", "--lists", 8, "-o", "index.nw")
     file = nearwise("info", "index.nw", "--json").json["files"][0]
     section = next(section for section in file["sections"] if section["name"] == "centroids")
     data = (tmp_path / "index.nw").read_bytes()
@@ -67,43 +67,43 @@ def test_element_types(nearwise, tmp_path, suffix, codec):
     rows = np.random.default_rng(3).integers(0, 128, (301, 19)).astype(np.float32)
     formats.write_vectors(tmp_path / ("rows" + suffix), rows)
     formats.write_vectors(tmp_path / "queries.fbin", rows[:9])
-    nearwise("build", "rows" + suffix, "--codec", codec, "--lists", 4, "-o", "index.nw")
-    ids, distances = found_by(nearwise, tmp_path, "index.nw", "--probes", 4, "--rows", "rows" + suffix, "--candidates", 301)
+    nearwise("index", "build", "rows" + suffix, "--codec", codec, "--lists", 4, "-o", "index.nw")
+    ids, distances = found_by(nearwise, tmp_path, "index.nw", "--probes", 4, "--rerank", "rows" + suffix, "--candidates", 301)
     check(ids, distances, rows[:9], rows, "sqeuclidean")
 
 
 def test_the_same_command_writes_the_same_bytes(nearwise, files, tmp_path):
     written = set()
-    for variant in ([], ["--threads", 1], ["--threads", 3], ["--memory", "64MiB"], ["--seed", 0]):
-        nearwise("build", "rows.fbin", "--lists", 6, "--rows-per-list", 40, "-o", "index.nw", *variant)
+    for variant in ([], ["--threads", 1], ["--threads", 3], ["--memory-limit", "64MiB"], ["--seed", 0]):
+        nearwise("index", "build", "rows.fbin", "--lists", 6, "--training-rows", 240, "-o", "index.nw", *variant)
         written.add(content(nearwise, tmp_path, "index.nw"))
     assert len(written) == 1
-    nearwise("build", "rows.fbin", "--lists", 6, "--rows-per-list", 40, "--seed", 5, "-o", "index.nw")
+    nearwise("index", "build", "rows.fbin", "--lists", 6, "--training-rows", 240, "--seed", 5, "-o", "index.nw")
     assert content(nearwise, tmp_path, "index.nw") not in written
 
 
 def test_it_says_where_it_comes_from(nearwise, files, tmp_path):
     written = set()
     for _ in range(2):
-        nearwise("build", "rows.fbin", "--codec", "flat", "--lists", 6, "--seed", 4, "-o", "index.nw",
+        nearwise("index", "build", "rows.fbin", "--codec", "flat", "--lists", 6, "--seed", 4, "-o", "index.nw",
                  env={"SOURCE_DATE_EPOCH": "86400"})
         written.add((tmp_path / "index.nw").read_bytes())
     assert len(written) == 1
     metadata = nearwise("info", "index.nw", "--json").json["files"][0]["metadata"]
-    assert metadata["provenance.command"] == "nearwise build rows.fbin --codec flat --lists 6 --seed 4 -o index.nw"
+    assert metadata["provenance.command"] == "nearwise index build rows.fbin --codec flat --lists 6 --seed 4 -o index.nw"
     assert metadata["provenance.base"] == f"rows.fbin, {8 + ROWS * DIM * 4} bytes, {ROWS} x {DIM} f32"
     assert metadata["provenance.time"].startswith("1970-01-02") and metadata["provenance.seed"] == "4"
     (tmp_path / "gone.txt").write_text("3\n")
-    nearwise("remove", "index.nw", "--ids", "gone.txt", "-o", "index.nw")
+    nearwise("index", "remove", "index.nw", "gone.txt", "-o", "index.nw")
     changed = nearwise("info", "index.nw", "--json").json["files"][0]["metadata"]
-    assert changed["provenance.command"] == "nearwise remove index.nw --ids gone.txt -o index.nw"
+    assert changed["provenance.command"] == "nearwise index remove index.nw gone.txt -o index.nw"
     for key in ("provenance.base", "provenance.seed", "provenance.training"):
         assert changed[key] == metadata[key]
 
 
 def recall_of(nearwise, tmp_path, rows, probes, *options):
     """10-recall@10 of all rows, none being its own neighbour."""
-    nearwise("search", "index.nw", "rows.fbin", "-k", 11, "--probes", probes, "-o", "all.bin", *options)
+    nearwise("index", "search", "index.nw", "rows.fbin", "-k", 11, "--probes", probes, "-o", "all.bin", *options)
     found = formats.read_truth_bin(tmp_path / "all.bin")[0]
     truth = oracle(rows, rows, "sqeuclidean")[1]
     return np.mean([len({id for id in line if id != row} & {id for id in true[:11] if id != row}) / 10
@@ -112,43 +112,43 @@ def recall_of(nearwise, tmp_path, rows, probes, *options):
 
 def test_what_is_not_given_is_measured(nearwise, files, tmp_path):
     rows, _ = files
-    spoken = nearwise("build", "rows.fbin", "--seed", 2, "-o", "index.nw").err
+    spoken = nearwise("index", "build", "rows.fbin", "--seed", 2, "-o", "index.nw").err
     file = nearwise("info", "index.nw", "--json").json["files"][0]["metadata"]
     probes, candidates = int(file["probes"]), int(file["candidates"])
     assert 2 <= probes < 30 and candidates >= 25 and file["measured.queries"] == "500"
     recall = float(file["measured.recall"])
     assert recall >= 0.9 and file["measured.rows"] == "1200" and file["measured.target"] == "0.9"
-    assert f"{recall:.3f} of the 10 nearest found in {probes} of 30 lists, with --rows and {candidates} candidates" in spoken
-    assert "measured with 500 of 1200 rows" in spoken and "warning" not in spoken
+    assert f"recall@10 {recall:.3f} with {probes} of 30 lists probed and {candidates} candidates re-ranked" in spoken
+    assert "500 sample queries" in spoken and "warning" not in spoken
     assert "measured.recall" in nearwise("info", "index.nw").out
-    searched = nearwise("search", "index.nw", "queries.fbin", "--json").json
+    searched = nearwise("index", "search", "index.nw", "queries.fbin", "--json").json
     assert searched["probes"] == probes
     # All rows searched for: what is measured is what is found, and one list less is not enough.
-    measured = nearwise("measure", "index.nw", "rows.fbin", "--queries", ROWS, "--recall", 0.99, "-o", "index.nw", "--json").json
-    assert measured["measured"]["reached"] and measured["measured"]["queries"] == ROWS
-    look = ["--rows", "rows.fbin", "--candidates", measured["candidates"]]
-    assert recall_of(nearwise, tmp_path, rows, measured["probes"], *look) == pytest.approx(measured["measured"]["recall"])
+    measured = nearwise("index", "calibrate", "index.nw", "rows.fbin", "--queries", ROWS, "--target-recall", 0.99, "-o", "index.nw", "--json").json
+    assert measured["calibration"]["reached"] and measured["calibration"]["queries"] == ROWS
+    look = ["--rerank", "rows.fbin", "--candidates", measured["candidates"]]
+    assert recall_of(nearwise, tmp_path, rows, measured["probes"], *look) == pytest.approx(measured["calibration"]["recall"])
     assert recall_of(nearwise, tmp_path, rows, measured["probes"] - 1, *look) < 0.99
-    # Without a second look codes of 8 bytes do not find as much, and that is said.
-    blurred = nearwise("measure", "index.nw", "rows.fbin", "--queries", ROWS, "--codes-only", "--recall", 0.999, "-o", "codes.nw")
-    assert "warning: recall 0.999 cannot be reached: 0." in blurred.err
+    # Without re-ranking, codes of 8 bytes do not reach that recall: a warning.
+    blurred = nearwise("index", "calibrate", "index.nw", "rows.fbin", "--queries", ROWS, "--no-rerank", "--target-recall", 0.999, "-o", "codes.nw")
+    assert "warning: target recall 0.999 cannot be reached: recall@10 0." in blurred.err
     assert nearwise("info", "codes.nw", "--json").json["files"][0]["metadata"]["measured.candidates"] == "0"
-    given = nearwise("build", "rows.fbin", "--probes", 7, "-o", "index.nw", "--json").json
-    assert given["probes"] == 7 and given["measured"] is None
+    given = nearwise("index", "build", "rows.fbin", "--probes", 7, "-o", "index.nw", "--json").json
+    assert given["probes"] == 7 and given["calibration"] is None
 
 
 def test_measuring_after_adding_is_building(nearwise, files):
-    built = nearwise("build", "rows.fbin", "--lists", 9, "-o", "whole.nw", "--json").json
-    nearwise("build", "rows.fbin", "--lists", 9, "--train-only", "-o", "index.nw")
-    added = nearwise("add", "index.nw", "rows.fbin", "-o", "index.nw", "--json").json
-    assert added["measured"] is None
-    measured = nearwise("measure", "index.nw", "rows.fbin", "-o", "index.nw", "--json").json
-    for key in ("probes", "candidates", "measured"):
+    built = nearwise("index", "build", "rows.fbin", "--lists", 9, "-o", "whole.nw", "--json").json
+    nearwise("index", "build", "rows.fbin", "--lists", 9, "--train-only", "-o", "index.nw")
+    added = nearwise("index", "add", "index.nw", "rows.fbin", "-o", "index.nw", "--json").json
+    assert added["calibration"] is None
+    measured = nearwise("index", "calibrate", "index.nw", "rows.fbin", "-o", "index.nw", "--json").json
+    for key in ("probes", "candidates", "calibration"):
         assert measured[key] == built[key]
 
 
 def test_options_reach_the_index(nearwise, files):
-    built = nearwise("build", "rows.fbin", "--lists", 9, "--code-bytes", 6, "--bits", 4, "--probes", 4, "--metric", "cosine",
+    built = nearwise("index", "build", "rows.fbin", "--lists", 9, "--code-bytes", 6, "--bits", 4, "--probes", 4, "--metric", "cosine",
                      "-o", "index.nw", "--json").json
     assert {key: built[key] for key in ("rows", "dim", "lists", "codec", "code_bytes", "metric", "probes", "output")} == {
         "rows": ROWS, "dim": DIM, "lists": 9, "codec": "pq", "code_bytes": 6, "metric": "cosine", "probes": 4,
@@ -158,31 +158,31 @@ def test_options_reach_the_index(nearwise, files):
     assert file["metadata"]["bits"] == "4" and file["metadata"]["probes"] == "4"
     text = nearwise("info", "index.nw").out
     assert text.count("  dim ") == 1 and "lists" in text and "section codebooks" in text
-    searched = nearwise("search", "index.nw", "queries.fbin", "--json").json
+    searched = nearwise("index", "search", "index.nw", "queries.fbin", "--json").json
     assert (searched["probes"], searched["lists"], searched["k"], searched["metric"]) == (4, 9, 10, "cosine")
 
 
-def test_a_second_look_finds_more(nearwise, files, tmp_path):
+def test_reranking_finds_more(nearwise, files, tmp_path):
     rows, queries = files
     truth = oracle(queries, rows, "sqeuclidean")[1][:, :5]
-    nearwise("build", "rows.fbin", "--lists", 8, "--code-bytes", 2, "-o", "index.nw")
+    nearwise("index", "build", "rows.fbin", "--lists", 8, "--code-bytes", 2, "-o", "index.nw")
 
     def recall(*options):
         ids, _ = found_by(nearwise, tmp_path, "index.nw", "--probes", 8, *options)
         return np.mean([len(set(a) & set(b)) / 5 for a, b in zip(ids, truth)])
 
-    assert recall() < 0.9 < recall("--rows", "rows.fbin")
+    assert recall() < 0.9 < recall("--rerank", "rows.fbin")
 
 
 def test_add(nearwise, files, tmp_path):
     rows, _ = files
     formats.write_vectors(tmp_path / "first.fbin", rows[:700])
     formats.write_vectors(tmp_path / "second.fbin", rows[700:])
-    nearwise("build", "rows.fbin", "--lists", 8, "--probes", 3, "-o", "whole.nw")
-    nearwise("build", "rows.fbin", "--lists", 8, "--probes", 3, "--train-only", "-o", "index.nw")
+    nearwise("index", "build", "rows.fbin", "--lists", 8, "--probes", 3, "-o", "whole.nw")
+    nearwise("index", "build", "rows.fbin", "--lists", 8, "--probes", 3, "--train-only", "-o", "index.nw")
     assert nearwise("info", "index.nw", "--json").json["files"][0]["rows"] == 0
-    assert "700 added" in nearwise("add", "index.nw", "first.fbin", "-o", "index.nw").err
-    added = nearwise("add", "index.nw", "second.fbin", "-o", "index.nw", "--json").json  # the same file
+    assert "700 added" in nearwise("index", "add", "index.nw", "first.fbin", "-o", "index.nw").err
+    added = nearwise("index", "add", "index.nw", "second.fbin", "-o", "index.nw", "--json").json  # the same file
     assert (added["added"], added["rows"], added["output"]) == (500, ROWS, "index.nw")
     assert content(nearwise, tmp_path, "index.nw") == content(nearwise, tmp_path, "whole.nw")
 
@@ -200,12 +200,12 @@ def test_ids(nearwise, files, tmp_path, suffix):
             formats.write_array(path, values[:, None])
 
     write("ids", ids)
-    nearwise("build", "rows.fbin", "--codec", "flat", "--lists", 8, "--train-only", "-o", "index.nw")
-    nearwise("add", "index.nw", "rows.fbin", "--ids", "ids" + suffix, "-o", "index.nw")
+    nearwise("index", "build", "rows.fbin", "--codec", "flat", "--lists", 8, "--train-only", "-o", "index.nw")
+    nearwise("index", "add", "index.nw", "rows.fbin", "--ids", "ids" + suffix, "-o", "index.nw")
     order = oracle(queries, rows, "sqeuclidean")[1]
     np.testing.assert_array_equal(found_by(nearwise, tmp_path, "index.nw", "--probes", 8)[0], ids[order[:, :5]])
     write("gone", np.append(ids[:100], np.int32(9999)))
-    removed = nearwise("remove", "index.nw", "--ids", "gone" + suffix, "-o", "less.nw", "--json").json
+    removed = nearwise("index", "remove", "index.nw", "gone" + suffix, "-o", "less.nw", "--json").json
     assert (removed["removed"], removed["rows"]) == (100, ROWS - 100)
     kept = [[row for row in line if row >= 100][:5] for line in order]
     np.testing.assert_array_equal(found_by(nearwise, tmp_path, "less.nw", "--probes", 8)[0], ids[np.array(kept)])
@@ -214,33 +214,33 @@ def test_ids(nearwise, files, tmp_path, suffix):
 
 def test_parts_are_merged(nearwise, files, tmp_path):
     rows, _ = files
-    nearwise("build", "rows.fbin", "--lists", 8, "--probes", 3, "-o", "whole.nw")
-    nearwise("build", "rows.fbin", "--lists", 8, "--probes", 3, "--train-only", "-o", "trained.nw")
+    nearwise("index", "build", "rows.fbin", "--lists", 8, "--probes", 3, "-o", "whole.nw")
+    nearwise("index", "build", "rows.fbin", "--lists", 8, "--probes", 3, "--train-only", "-o", "trained.nw")
     for number, first in enumerate((0, 500, 900)):
         formats.write_vectors(tmp_path / "part.fbin", rows[first : (500, 900, ROWS)[number]])
-        nearwise("add", "trained.nw", "part.fbin", "--first-id", first, "-o", f"part{number}.nw")
-    merged = nearwise("merge", "part0.nw", "part1.nw", "part2.nw", "-o", "merged.nw", "--json").json
+        nearwise("index", "add", "trained.nw", "part.fbin", "--first-id", first, "-o", f"part{number}.nw")
+    merged = nearwise("index", "merge", "part0.nw", "part1.nw", "part2.nw", "-o", "merged.nw", "--json").json
     assert (merged["merged"], merged["rows"]) == (700, ROWS)
     assert content(nearwise, tmp_path, "merged.nw") == content(nearwise, tmp_path, "whole.nw")
     metadata = nearwise("info", "merged.nw", "--json").json["files"][0]["metadata"]
-    assert "merge part0.nw part1.nw part2.nw" in metadata["provenance.command"]
+    assert "index merge part0.nw part1.nw part2.nw" in metadata["provenance.command"]
     # Into the first itself.
-    nearwise("merge", "part0.nw", "part1.nw", "part2.nw", "-o", "part0.nw", "--memory", "1MiB")
+    nearwise("index", "merge", "part0.nw", "part1.nw", "part2.nw", "-o", "part0.nw", "--memory-limit", "1MiB")
     assert content(nearwise, tmp_path, "part0.nw") == content(nearwise, tmp_path, "whole.nw")
 
 
 @pytest.mark.parametrize("suffix", [".nw", ".bin", ".ivecs", ".ibin", ".npy"])
 def test_output_formats(nearwise, files, tmp_path, suffix):
     rows, queries = files
-    nearwise("build", "rows.fbin", "--codec", "flat", "--lists", 4, "-o", "index.nw")
+    nearwise("index", "build", "rows.fbin", "--codec", "flat", "--lists", 4, "-o", "index.nw")
     name = "found" + suffix
-    spoken = nearwise("search", "index.nw", "queries.fbin", "--k", 4, "--probes", 4, "-o", name)
+    spoken = nearwise("index", "search", "index.nw", "queries.fbin", "-k", 4, "--probes", 4, "-o", name)
     assert spoken.out == "" and name in spoken.err
     if suffix == ".nw":
         metadata = nearwise("info", name, "--json").json["files"][0]["metadata"]
-        assert metadata["provenance.command"].startswith("nearwise search index.nw queries.fbin --k 4")
+        assert metadata["provenance.command"].startswith("nearwise index search index.nw queries.fbin -k 4")
         assert metadata["provenance.index"].startswith("index.nw, ") and metadata["metric"] == "sqeuclidean"
-        nearwise("convert", name, "found.bin")
+        nearwise("convert", name, "-o", "found.bin")
         name = "found.bin"
     path = tmp_path / name
     ids = formats.read_truth_bin(path)[0] if name.endswith(".bin") else formats.read_array(path)
@@ -249,35 +249,35 @@ def test_output_formats(nearwise, files, tmp_path, suffix):
 
 def test_summaries(nearwise, files):
     rows, queries = files
-    spoken = nearwise("build", "rows.fbin", "--codec", "flat", "--lists", 4, "-o", "index.nw")
-    assert spoken.out == "" and "wrote 1200 rows in 4 lists to index.nw" in spoken.err
-    assert nearwise("build", "rows.fbin", "--lists", 4, "-o", "other.nw", "--quiet").err == ""
-    text = nearwise("search", "index.nw", "queries.fbin", "-k", 3, "--probes", 4).out
+    spoken = nearwise("index", "build", "rows.fbin", "--codec", "flat", "--lists", 4, "-o", "index.nw")
+    assert spoken.out == "" and "wrote 1200 vectors in 4 lists to index.nw" in spoken.err
+    assert nearwise("index", "build", "rows.fbin", "--lists", 4, "-o", "other.nw", "--quiet").err == ""
+    text = nearwise("index", "search", "index.nw", "queries.fbin", "-k", 3, "--probes", 4).out
     assert text.count("query ") == 5 and "25 more" in text and "4 of 4 lists" in text
-    summary = nearwise("search", "index.nw", "queries.fbin", "-k", 3, "--probes", 4, "--json").json
+    summary = nearwise("index", "search", "index.nw", "queries.fbin", "-k", 3, "--probes", 4, "--json").json
     np.testing.assert_array_equal([row["ids"] for row in summary["first_rows"]],
                                   oracle(queries, rows, "sqeuclidean")[1][:5, :3])
-    limited = nearwise("search", "index.nw", "queries.fbin", "-k", 3, "--limit-queries", 7, "--json").json
+    limited = nearwise("index", "search", "index.nw", "queries.fbin", "-k", 3, "--limit-queries", 7, "--json").json
     assert limited["rows"] == 7 and limited["output"] is None
 
 
 def test_more_queries_than_one_batch(nearwise, files, tmp_path):
     rows, _ = files
     formats.write_vectors(tmp_path / "queries.fbin", np.tile(rows, (28, 1)))  # 33 600
-    nearwise("build", "rows.fbin", "--codec", "flat", "--lists", 8, "-o", "index.nw")
-    ids, _ = found_by(nearwise, tmp_path, "index.nw", "--probes", 8, "--memory", "32MiB", k=1)
+    nearwise("index", "build", "rows.fbin", "--codec", "flat", "--lists", 8, "-o", "index.nw")
+    ids, _ = found_by(nearwise, tmp_path, "index.nw", "--probes", 8, "--memory-limit", "32MiB", k=1)
     np.testing.assert_array_equal(ids[:, 0], np.tile(np.arange(ROWS), 28))
 
 
 def test_an_index_without_rows_and_more_neighbours_than_rows(nearwise, files):
-    nearwise("build", "rows.fbin", "--lists", 4, "--train-only", "-o", "index.nw")
-    row = nearwise("search", "index.nw", "queries.fbin", "-k", 3, "--json").json["first_rows"][0]
+    nearwise("index", "build", "rows.fbin", "--lists", 4, "--train-only", "-o", "index.nw")
+    row = nearwise("index", "search", "index.nw", "queries.fbin", "-k", 3, "--json").json["first_rows"][0]
     assert row == {"ids": [-1, -1, -1], "distances": [None, None, None]}
 
 
 def test_verify(nearwise, files, tmp_path):
     for codec in ("pq", "flat"):
-        nearwise("build", "rows.fbin", "--codec", codec, "--lists", 4, "-o", "index.nw")
+        nearwise("index", "build", "rows.fbin", "--codec", codec, "--lists", 4, "-o", "index.nw")
         assert nearwise("verify", "index.nw").out.startswith("index.nw: ok (container of ivf")
         data = (tmp_path / "index.nw").read_bytes()
         for offset in np.linspace(0, len(data) - 1, 12, dtype=int):
@@ -285,11 +285,11 @@ def test_verify(nearwise, files, tmp_path):
             damaged[offset] ^= 0x10
             (tmp_path / "index.nw").write_bytes(damaged)
             assert "damaged" in nearwise("verify", "index.nw", expect=65).out
-            nearwise("search", "index.nw", "queries.fbin", expect=65)
+            nearwise("index", "search", "index.nw", "queries.fbin", expect=65)
 
 
 def test_verify_finds_what_checksums_cannot_tell(nearwise, files, tmp_path):
-    nearwise("build", "rows.fbin", "--lists", 4, "--probes", 2, "-o", "index.nw")
+    nearwise("index", "build", "rows.fbin", "--lists", 4, "--probes", 2, "-o", "index.nw")
     data = bytearray((tmp_path / "index.nw").read_bytes())
     whole = bytes(data)
     try:
@@ -307,11 +307,11 @@ def test_verify_finds_what_checksums_cannot_tell(nearwise, files, tmp_path):
 def test_additive_codes(nearwise, tmp_path):
     base = np.random.default_rng(8).standard_normal((700, 10), dtype=np.float32)
     formats.write_vectors(tmp_path / "base.fbin", base)
-    built = nearwise("build", "base.fbin", "--codec", "lsq", "--lists", 6, "--code-bytes", 3, "-o", "index.nw", "--json").json
+    built = nearwise("index", "build", "base.fbin", "--codec", "lsq", "--lists", 6, "--code-bytes", 3, "-o", "index.nw", "--json").json
     assert (built["codec"], built["code_bytes"], built["rows"]) == ("lsq", 3, 700)
-    nearwise("search", "index.nw", "base.fbin", "-k", 1, "--probes", 6, "--rows", "base.fbin", "--candidates", 100,
+    nearwise("index", "search", "index.nw", "base.fbin", "-k", 1, "--probes", 6, "--rerank", "base.fbin", "--candidates", 100,
              "-o", "found.ivecs")
     assert (formats.read_array(tmp_path / "found.ivecs")[:, 0] == np.arange(700)).mean() > 0.99
     assert "ok" in nearwise("verify", "index.nw").out
-    for options, words in [(["--bits", 4], "is for --codec pq"), (["--code-bytes", 33], "1 to 32 bytes")]:
-        assert words in nearwise("build", "base.fbin", "--codec", "lsq", *options, "-o", "other.nw", expect=2).err
+    for options, words in [(["--bits", 4], "is for --codec pq"), (["--code-bytes", 33], "must be 1 to 32")]:
+        assert words in nearwise("index", "build", "base.fbin", "--codec", "lsq", *options, "-o", "other.nw", expect=2).err

@@ -1,4 +1,4 @@
-"""What can go wrong with indexes on the command line: exit codes, words, interrupts, and files that stay as they were."""
+"""Failures of nearwise index: exit codes, messages, interrupts, and files that stay unchanged."""
 import json
 import signal
 import time
@@ -9,69 +9,69 @@ import pytest
 
 ROWS, DIM = 1200, 16
 
-SEARCH = ["search", "index.nw", "queries.fbin"]
+SEARCH = ["index", "search", "index.nw", "queries.fbin"]
 CASES = [
-    (["build"], 2, "usage", "base"),
-    (["build", "rows.fbin"], 2, "usage", "--output"),
-    (["build", "rows.fbin", "-o", "x.nw", "--codec", "zip"], 2, "usage", "flat"),
-    (["build", "rows.fbin", "-o", "x.nw", "--bits", "5"], 2, "usage", "4 or 8"),
-    (["build", "rows.fbin", "-o", "x.nw", "--codec", "flat", "--code-bytes", "8"], 2, "usage", "--codec pq"),
-    (["build", "rows.fbin", "-o", "x.nw", "--lists", "0"], 2, "usage", "at least 1"),
-    (["build", "rows.fbin", "-o", "x.nw", "--lists", "1201"], 2, "invalid_argument", "1200 rows"),
-    (["build", "rows.fbin", "-o", "x.nw", "--lists", "4", "--probes", "5"], 2, "invalid_argument", "4 lists"),
-    (["build", "rows.fbin", "-o", "x.nw", "--probes", "1000"], 2, "invalid_argument", "lists"),
-    (["build", "rows.fbin", "-o", "x.nw", "--code-bytes", "17"], 2, "invalid_argument", "16 dimensions"),
-    (["build", "queries.fbin", "-o", "x.nw"], 2, "invalid_argument", "256 rows"),
-    (["build", "rows.fbin", "-o", "x.fbin"], 2, "invalid_argument", ".nw"),
-    (["build", "nan.fbin", "-o", "x.nw"], 65, "invalid_data", "row 7"),
-    (["build", "missing.fbin", "-o", "x.nw"], 66, "not_found", "missing.fbin"),
-    (["build", "rows.fbin", "-o", "x.nw", "--memory", "1KiB"], 71, "out_of_memory", "1024"),
-    (["build", "rows.fbin", "-o", "nowhere/x.nw"], 73, "cannot_create", "nowhere"),
-    (["build", "rows.fbin", "-o", "x.nw", "--device", "cuda:63"], 69, "unsupported", "cuda:63"),
-    (["build", "rows.fbin", "-o", "x.nw", "--recall", "0"], 2, "usage", "--recall"),
-    (["build", "rows.fbin", "-o", "x.nw", "--recall", "0.8", "--probes", "2"], 2, "usage", "--probes"),
-    (["measure", "index.nw", "rows.fbin"], 2, "usage", "--output"),
-    (["measure", "index.nw", "rows.fbin", "-o", "x.nw", "--recall", "1.5"], 2, "usage", "at most 1"),
-    (["measure", "index.nw", "queries.fbin", "-o", "x.nw"], 2, "invalid_argument", "a row for every id"),
-    (["measure", "index.nw", "narrow.fbin", "-o", "x.nw"], 2, "invalid_argument", "dimension"),
-    (["measure", "index.nw", "rows.fbin", "-o", "x.nw", "--memory", "1KiB"], 71, "out_of_memory", "1024"),
-    (["measure", "result.nw", "rows.fbin", "-o", "x.nw"], 2, "invalid_argument", "neighbors"),
-    (["add", "index.nw", "rows.fbin"], 2, "usage", "--output"),
-    (["add", "index.nw", "narrow.fbin", "-o", "x.nw"], 2, "invalid_argument", "dimension"),
-    (["add", "index.nw", "rows.u8bin", "-o", "x.nw"], 2, "invalid_argument", "rows of f32"),
-    (["add", "index.nw", "rows.fbin", "--ids", "ids.txt", "-o", "x.nw"], 2, "invalid_argument", "one id per row"),
-    (["add", "index.nw", "rows.fbin", "--ids", "rows.fbin", "-o", "x.nw"], 2, "invalid_argument", ".txt"),
-    (["add", "index.nw", "rows.fbin", "--ids", "ids.txt", "--first-id", "3", "-o", "x.nw"], 2, "usage", "--ids"),
-    (["add", "index.nw", "rows.fbin", "--first-id", "9223372036854775000", "-o", "x.nw"], 2, "invalid_argument", "ids"),
-    (["add", "index.nw", "nan.fbin", "-o", "x.nw"], 65, "invalid_data", "row 7, column 3"),
-    (["add", "index.nw", "nan.fbin", "-o", "index.nw"], 65, "invalid_data", "row 7, column 3"),
-    (["add", "missing.nw", "rows.fbin", "-o", "x.nw"], 66, "not_found", "missing.nw"),
-    (["add", "rows.fbin", "rows.fbin", "-o", "x.nw"], 2, "invalid_argument", ".nw"),
-    (["add", "result.nw", "rows.fbin", "-o", "x.nw"], 2, "invalid_argument", "neighbors"),
-    (["remove", "index.nw", "-o", "x.nw"], 2, "usage", "--ids"),
-    (["remove", "index.nw", "--ids", "words.txt", "-o", "x.nw"], 65, "invalid_data", "line 2"),
-    (["remove", "index.nw", "--ids", "negative.txt", "-o", "x.nw"], 65, "invalid_data", "-4"),
-    (["remove", "index.nw", "--ids", "missing.txt", "-o", "x.nw"], 66, "not_found", "missing.txt"),
-    (["merge", "index.nw", "-o", "x.nw"], 2, "usage", "others"),
-    (["merge", "index.nw", "stranger.nw", "-o", "x.nw"], 2, "invalid_argument", "stranger.nw"),
-    (["merge", "index.nw", "bad.nw", "-o", "x.nw"], 65, "corrupt", "bad.nw"),
-    (["merge", "index.nw", "result.nw", "-o", "x.nw"], 2, "invalid_argument", "neighbors"),
-    (["merge", "index.nw", "missing.nw", "-o", "x.nw"], 66, "not_found", "missing.nw"),
-    (["merge", "rows.fbin", "index.nw", "-o", "x.nw"], 2, "invalid_argument", ".nw"),
+    (["index", "build"], 2, "usage", "base"),
+    (["index", "build", "rows.fbin"], 2, "usage", "--output"),
+    (["index", "build", "rows.fbin", "-o", "x.nw", "--codec", "zip"], 2, "usage", "flat"),
+    (["index", "build", "rows.fbin", "-o", "x.nw", "--bits", "5"], 2, "usage", "one of 4, 8"),
+    (["index", "build", "rows.fbin", "-o", "x.nw", "--codec", "flat", "--code-bytes", "8"], 2, "invalid_argument", "--codec pq"),
+    (["index", "build", "rows.fbin", "-o", "x.nw", "--lists", "0"], 2, "usage", "at least 1"),
+    (["index", "build", "rows.fbin", "-o", "x.nw", "--lists", "1201"], 2, "invalid_argument", "1200 vectors"),
+    (["index", "build", "rows.fbin", "-o", "x.nw", "--lists", "4", "--probes", "5"], 2, "invalid_argument", "4 lists"),
+    (["index", "build", "rows.fbin", "-o", "x.nw", "--probes", "1000"], 2, "invalid_argument", "lists"),
+    (["index", "build", "rows.fbin", "-o", "x.nw", "--code-bytes", "17"], 2, "invalid_argument", "16 dimensions"),
+    (["index", "build", "queries.fbin", "-o", "x.nw"], 2, "invalid_argument", "256 training vectors"),
+    (["index", "build", "rows.fbin", "-o", "x.fbin"], 2, "invalid_argument", ".nw"),
+    (["index", "build", "nan.fbin", "-o", "x.nw"], 65, "invalid_data", "row 7"),
+    (["index", "build", "missing.fbin", "-o", "x.nw"], 66, "not_found", "missing.fbin"),
+    (["index", "build", "rows.fbin", "-o", "x.nw", "--memory-limit", "1KiB"], 71, "out_of_memory", "1024"),
+    (["index", "build", "rows.fbin", "-o", "nowhere/x.nw"], 73, "cannot_create", "nowhere"),
+    (["index", "build", "rows.fbin", "-o", "x.nw", "--device", "cuda:63"], 69, "unsupported", "cuda:63"),
+    (["index", "build", "rows.fbin", "-o", "x.nw", "--target-recall", "0"], 2, "usage", "--target-recall"),
+    (["index", "build", "rows.fbin", "-o", "x.nw", "--target-recall", "0.8", "--probes", "2"], 2, "usage", "--probes"),
+    (["index", "calibrate", "index.nw", "rows.fbin"], 2, "usage", "--output"),
+    (["index", "calibrate", "index.nw", "rows.fbin", "-o", "x.nw", "--target-recall", "1.5"], 2, "usage", "at most 1"),
+    (["index", "calibrate", "index.nw", "queries.fbin", "-o", "x.nw"], 2, "invalid_argument", "a vector for every id"),
+    (["index", "calibrate", "index.nw", "narrow.fbin", "-o", "x.nw"], 2, "invalid_argument", "dimension"),
+    (["index", "calibrate", "index.nw", "rows.fbin", "-o", "x.nw", "--memory-limit", "1KiB"], 71, "out_of_memory", "1024"),
+    (["index", "calibrate", "result.nw", "rows.fbin", "-o", "x.nw"], 2, "invalid_argument", "neighbors"),
+    (["index", "add", "index.nw", "rows.fbin"], 2, "usage", "--output"),
+    (["index", "add", "index.nw", "narrow.fbin", "-o", "x.nw"], 2, "invalid_argument", "dimension"),
+    (["index", "add", "index.nw", "rows.u8bin", "-o", "x.nw"], 2, "invalid_argument", "rows of f32"),
+    (["index", "add", "index.nw", "rows.fbin", "--ids", "ids.txt", "-o", "x.nw"], 2, "invalid_argument", "one id per vector"),
+    (["index", "add", "index.nw", "rows.fbin", "--ids", "rows.fbin", "-o", "x.nw"], 2, "invalid_argument", ".txt"),
+    (["index", "add", "index.nw", "rows.fbin", "--ids", "ids.txt", "--first-id", "3", "-o", "x.nw"], 2, "usage", "--ids"),
+    (["index", "add", "index.nw", "rows.fbin", "--first-id", "9223372036854775000", "-o", "x.nw"], 2, "invalid_argument", "ids"),
+    (["index", "add", "index.nw", "nan.fbin", "-o", "x.nw"], 65, "invalid_data", "row 7, column 3"),
+    (["index", "add", "index.nw", "nan.fbin", "-o", "index.nw"], 65, "invalid_data", "row 7, column 3"),
+    (["index", "add", "missing.nw", "rows.fbin", "-o", "x.nw"], 66, "not_found", "missing.nw"),
+    (["index", "add", "rows.fbin", "rows.fbin", "-o", "x.nw"], 2, "invalid_argument", ".nw"),
+    (["index", "add", "result.nw", "rows.fbin", "-o", "x.nw"], 2, "invalid_argument", "neighbors"),
+    (["index", "remove", "index.nw", "-o", "x.nw"], 2, "usage", "ids is required"),
+    (["index", "remove", "index.nw", "words.txt", "-o", "x.nw"], 65, "invalid_data", "line 2"),
+    (["index", "remove", "index.nw", "negative.txt", "-o", "x.nw"], 65, "invalid_data", "-4"),
+    (["index", "remove", "index.nw", "missing.txt", "-o", "x.nw"], 66, "not_found", "missing.txt"),
+    (["index", "merge", "index.nw", "-o", "x.nw"], 2, "invalid_argument", "at least 2 indexes"),
+    (["index", "merge", "index.nw", "stranger.nw", "-o", "x.nw"], 2, "invalid_argument", "stranger.nw"),
+    (["index", "merge", "index.nw", "bad.nw", "-o", "x.nw"], 65, "corrupt", "bad.nw"),
+    (["index", "merge", "index.nw", "result.nw", "-o", "x.nw"], 2, "invalid_argument", "neighbors"),
+    (["index", "merge", "index.nw", "missing.nw", "-o", "x.nw"], 66, "not_found", "missing.nw"),
+    (["index", "merge", "rows.fbin", "index.nw", "-o", "x.nw"], 2, "invalid_argument", ".nw"),
     ([*SEARCH, "--probes", "9"], 2, "invalid_argument", "8 lists"),
     ([*SEARCH, "-k", "0"], 2, "usage", "at least 1"),
-    ([*SEARCH, "--candidates", "20"], 2, "usage", "--rows"),
-    ([*SEARCH, "--rows", "rows.fbin", "--candidates", "9"], 2, "invalid_argument", "k = 10"),
-    ([*SEARCH, "--rows", "queries.fbin"], 2, "invalid_argument", "a row for every id"),
-    ([*SEARCH, "--rows", "narrow.fbin"], 2, "invalid_argument", "dimension"),
+    ([*SEARCH, "--candidates", "20"], 2, "usage", "--rerank"),
+    ([*SEARCH, "--rerank", "rows.fbin", "--candidates", "9"], 2, "invalid_argument", "k = 10"),
+    ([*SEARCH, "--rerank", "queries.fbin"], 2, "invalid_argument", "a vector for every id"),
+    ([*SEARCH, "--rerank", "narrow.fbin"], 2, "invalid_argument", "dimension"),
     ([*SEARCH, "-o", "index.nw"], 2, "invalid_argument", "replace"),
     ([*SEARCH, "-o", "found.txt"], 2, "invalid_argument", ".ivecs"),
-    (["search", "index.nw", "narrow.fbin"], 2, "invalid_argument", "dimension"),
-    (["search", "index.nw", "nan.fbin"], 65, "invalid_data", "row 7, column 3"),
-    (["search", "result.nw", "queries.fbin"], 2, "invalid_argument", "neighbors"),
-    (["search", "missing.nw", "queries.fbin"], 66, "not_found", "missing.nw"),
-    ([*SEARCH, "--memory", "1KiB"], 71, "out_of_memory", "1.0 KiB"),
-    ([*SEARCH, "--memory", "10KiB"], 71, "out_of_memory", "memory"),
+    (["index", "search", "index.nw", "narrow.fbin"], 2, "invalid_argument", "dimension"),
+    (["index", "search", "index.nw", "nan.fbin"], 65, "invalid_data", "row 7, column 3"),
+    (["index", "search", "result.nw", "queries.fbin"], 2, "invalid_argument", "neighbors"),
+    (["index", "search", "missing.nw", "queries.fbin"], 66, "not_found", "missing.nw"),
+    ([*SEARCH, "--memory-limit", "1KiB"], 71, "out_of_memory", "1.0 KiB"),
+    ([*SEARCH, "--memory-limit", "10KiB"], 71, "out_of_memory", "memory"),
 ]
 
 
@@ -98,8 +98,8 @@ def broken_files(tmp_path_factory):
 def cases(broken_files, nearwise):
     if not (broken_files / "index.nw").exists():
         for name, seed in (("index.nw", 0), ("stranger.nw", 1)):
-            nearwise("build", "rows.fbin", "--codec", "flat", "--lists", 8, "--seed", seed, "-o", name, cwd=broken_files)
-        nearwise("knn", "--base", "rows.fbin", "--queries", "queries.fbin", "-o", "result.nw", cwd=broken_files)
+            nearwise("index", "build", "rows.fbin", "--codec", "flat", "--lists", 8, "--seed", seed, "-o", name, cwd=broken_files)
+        nearwise("knn", "rows.fbin", "queries.fbin", "-o", "result.nw", cwd=broken_files)
     return broken_files
 
 
@@ -118,11 +118,6 @@ def test_exit_codes(nearwise, cases, arguments, code, name, mention):
     assert state() == before
 
 
-def test_every_command_has_an_example(nearwise):
-    for command in ("build", "add", "remove", "merge", "measure", "search"):
-        assert f"Example:\n  nearwise {command} " in nearwise(command, "--help").out
-
-
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     """100 MB: work of many seconds."""
@@ -135,7 +130,7 @@ def large(tmp_path_factory):
 
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_build_leaves_nothing(start, large, tmp_path, number, code):
-    process = start("build", large, "--lists", 4000, "--rows-per-list", 0, "--threads", 1, "-o", "index.nw")
+    process = start("index", "build", large, "--lists", 4000, "--training-rows", 200_000, "--threads", 1, "-o", "index.nw")
     time.sleep(1)
     assert process.poll() is None
     before = time.monotonic()
@@ -148,11 +143,11 @@ def test_an_interrupted_build_leaves_nothing(start, large, tmp_path, number, cod
 
 def test_an_interrupted_search_and_addition(start, nearwise, large, tmp_path):
     formats.write_vectors(tmp_path / "sample.fbin", np.random.default_rng(1).standard_normal((5000, 128), dtype=np.float32))
-    nearwise("build", "sample.fbin", "--codec", "flat", "--lists", 2000, "--iterations", 1, "-o", "index.nw")
+    nearwise("index", "build", "sample.fbin", "--codec", "flat", "--lists", 2000, "--iterations", 1, "-o", "index.nw")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     slow = ["--threads", 1, "--isa", nearwise("info", "--json").json["instruction_sets"][-1]]
-    for arguments in (["add", "index.nw", large, "-o", "index.nw"],
-                      ["search", "index.nw", large, "--probes", 2000, "-o", "found.nw"]):
+    for arguments in (["index", "add", "index.nw", large, "-o", "index.nw"],
+                      ["index", "search", "index.nw", large, "--probes", 2000, "-o", "found.nw"]):
         process = start(*arguments, *slow)
         time.sleep(0.7)
         assert process.poll() is None, arguments

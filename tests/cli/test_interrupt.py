@@ -138,7 +138,7 @@ def test_the_second_signal_ends_a_save_at_once(start, small, tmp_path):
         pytest.skip("needs a C compiler, for an fsync that takes its time")
     (tmp_path / "slow.c").write_text(SLOW_FSYNC)
     subprocess.run([compiler, "-shared", "-fPIC", "-o", "slow.so", "slow.c"], cwd=tmp_path, check=True)
-    process = start("knn", "--base", "base.fbin", "--queries", "queries.fbin", "-o", "found.nw",
+    process = start("knn", "base.fbin", "queries.fbin", "-o", "found.nw",
                     env={"LD_PRELOAD": str(tmp_path / "slow.so")})
     time.sleep(1)
     if process.poll() is not None:

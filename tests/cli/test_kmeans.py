@@ -54,7 +54,7 @@ def test_assignments(nearwise, small, tmp_path, suffix):
         file = nearwise("info", "--json", name).json["files"][0]
         assert (file["content"], file["rows"], file["k"]) == ("neighbors", 200, 1)
         nearwise("verify", name)
-        nearwise("convert", name, "clusters.bin")
+        nearwise("convert", name, "-o", "clusters.bin")
         name = "clusters.bin"
     ids = formats.read_truth_bin(tmp_path / name)[0] if name.endswith(".bin") else formats.read_array(tmp_path / name)
     centroids = formats.read_vectors(tmp_path / "centroids.fbin")
@@ -63,13 +63,13 @@ def test_assignments(nearwise, small, tmp_path, suffix):
 
 def test_same_bytes_for_any_threads_memory_and_instruction_set(nearwise, small, tmp_path):
     sets = nearwise("info", "--json").json["instruction_sets"]
-    options = [["--threads", "1"], ["--threads", "3"], ["--threads", "1", "--memory", "500kB"]]
+    options = [["--threads", "1"], ["--threads", "3"], ["--threads", "1", "--memory-limit", "500kB"]]
     options += [["--isa", name] for name in sets]
     answers = set()
     for option in options:
         result = nearwise("kmeans", "base.fbin", "--clusters", 9, "-o", "centroids.fbin", "--json", *option).json
         answers.add((tmp_path / "centroids.fbin").read_bytes())
-        if "--memory" in option:
+        if "--memory-limit" in option:
             assert result["memory_peak_bytes"] <= 500_000
     assert len(answers) == 1
 
@@ -92,9 +92,9 @@ def test_batches_of_a_file_beyond_the_memory_limit(nearwise, tmp_path):
     centres = np.array([[30, 30], [30, 220], [220, 30], [220, 220]])
     rows = (centres.repeat(50_000, axis=0) + random.integers(-5, 6, (200_000, 2))).astype(np.uint8)
     formats.write_vectors(tmp_path / "base.u8bin", rows)
-    options = ["--clusters", 4, "--memory", "1MB", "--threads", 1, "-o", "centroids.fbin"]
+    options = ["--clusters", 4, "--memory-limit", "1MB", "--threads", 1, "-o", "centroids.fbin"]
     assert "memory limit" in nearwise("kmeans", "base.u8bin", *options, expect=71).err
-    result = nearwise("kmeans", "base.u8bin", *options, "--batch-rows", 1024, "--json").json
+    result = nearwise("kmeans", "base.u8bin", *options, "--batch-size", 1024, "--json").json
     assert result["memory_peak_bytes"] <= 1_000_000 and result["rows"] == 200_000
     centroids = formats.read_vectors(tmp_path / "centroids.fbin")
     assert sorted(centroids.round(-1).tolist()) == centres.tolist()
@@ -104,8 +104,8 @@ def test_batches_of_a_file_beyond_the_memory_limit(nearwise, tmp_path):
 def test_options_have_an_effect(nearwise, small, tmp_path):
     answers = {}
     for options in ([], ["--seed", 1], ["--seeding", "random"], ["--metric", "cosine"], ["--iterations", 1],
-                    ["--metric", "inner_product"], ["--hierarchical"], ["--least-rows", 15], ["--tolerance", 0.2],
-                    ["--balance", 1.1], ["--batch-rows", 100]):
+                    ["--metric", "inner_product"], ["--hierarchical"], ["--min-cluster-size", 15], ["--tolerance", 0.2],
+                    ["--balance", 1.1], ["--batch-size", 100]):
         nearwise("kmeans", "base.fbin", "--clusters", 12, "-o", "centroids.npy", *options)
         answers[tuple(options)] = np.load(tmp_path / "centroids.npy")
     assert len({answer.tobytes() for answer in answers.values()}) == len(answers)
@@ -124,30 +124,30 @@ def test_what_it_says(nearwise, small):
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        (["--clusters", "201"], 2, "201 clusters exceed the 200 rows of 'base.fbin'"),
-        (["--clusters", "0"], 2, "at least 1, given '0'"),
-        (["--clusters", "9", "--least-rows", "23"], 2, "9 clusters of at least 23 rows exceed the 200"),
-        (["--clusters", "9", "--metric", "euclidean"], 2, "sqeuclidean, inner_product, cosine, given 'euclidean'"),
-        (["--clusters", "9", "--tolerance", "-1"], 2, "not negative, such as 0.001, given '-1'"),
-        (["--clusters", "9", "--tolerance", "nan"], 2, "given 'nan'"),
-        (["--clusters", "9", "--balance", "0.9"], 2, "at least 1, or 0 for none, given 0.9"),
-        (["--clusters", "9", "--balance", "2", "--hierarchical"], 2, "takes no --balance"),
-        (["--clusters", "9", "--batch-rows", "8"], 2, "batches of 8 rows are too small for 9 clusters"),
-        (["--clusters", "9", "--batch-rows", "90", "--hierarchical"], 2, "takes no --batch-rows"),
-        (["--clusters", "9", "--batch-rows", "90", "--balance", "2"], 2, "takes no --balance and no --least-rows"),
-        (["--clusters", "9", "--iterations", "0"], 2, "at least 1, given '0'"),
+        (["--clusters", "201"], 2, "--clusters must be at most the 200 vectors of 'base.fbin', got 201"),
+        (["--clusters", "0"], 2, "at least 1, got '0'"),
+        (["--clusters", "9", "--min-cluster-size", "23"], 2, "--min-cluster-size must be at most 22 (200 vectors in 9 clusters), got 23"),
+        (["--clusters", "9", "--metric", "euclidean"], 2, "sqeuclidean, inner_product, cosine, got 'euclidean'"),
+        (["--clusters", "9", "--tolerance", "-1"], 2, "at least 0, such as 0.001, got '-1'"),
+        (["--clusters", "9", "--tolerance", "nan"], 2, "got 'nan'"),
+        (["--clusters", "9", "--balance", "0.9"], 2, "at least 1, or 0 for no bound, got 0.9"),
+        (["--clusters", "9", "--balance", "2", "--hierarchical"], 2, "--hierarchical cannot be combined with --balance"),
+        (["--clusters", "9", "--batch-size", "8"], 2, "--batch-size must be at least the 9 clusters, got 8"),
+        (["--clusters", "9", "--batch-size", "90", "--hierarchical"], 2, "--hierarchical cannot be combined with --batch-size"),
+        (["--clusters", "9", "--batch-size", "90", "--balance", "2"], 2, "cannot be combined with --balance or --min-cluster-size"),
+        (["--clusters", "9", "--iterations", "0"], 2, "at least 1, got '0'"),
         (["--clusters", "9", "--seeding", "best"], 2, "best"),
-        (["--clusters", "9", "--seed", "-1"], 2, "given '-1'"),
+        (["--clusters", "9", "--seed", "-1"], 2, "got '-1'"),
         (["--clusters", "9", "--initial", "queries.fbin"], 2, "must be 9 x 16, 'queries.fbin' has 20 x 16"),
-        (["--clusters", "20", "--initial", "queries.fbin", "--hierarchical"], 2, "takes no initial centroids"),
+        (["--clusters", "20", "--initial", "queries.fbin", "--hierarchical"], 2, "--hierarchical cannot be combined with --initial"),
         (["--clusters", "9", "--initial", "absent.fbin"], 66, "absent.fbin"),
         (["--clusters", "9", "-o", "centroids.u8bin"], 2, "centroids are f32"),
         (["--clusters", "9", "-o", "centroids.ivecs"], 2, "centroids.ivecs"),
         (["--clusters", "9", "-o", "base.fbin"], 2, "would replace an input"),
         (["--clusters", "9", "-o", "absent/centroids.fbin"], 73, "absent"),
         (["--clusters", "9", "--assignments", "clusters.fbin"], 2, "clusters.fbin"),
-        (["--clusters", "9", "-o", "both.npy", "--assignments", "both.npy"], 2, "both go to 'both.npy'"),
-        (["--clusters", "9", "--memory", "1KiB"], 71, "memory limit"),
+        (["--clusters", "9", "-o", "both.npy", "--assignments", "both.npy"], 2, "both are 'both.npy'"),
+        (["--clusters", "9", "--memory-limit", "1KiB"], 71, "memory limit"),
         (["--clusters", "9", "--device", "abacus"], 2, "abacus"),
     ],
 )

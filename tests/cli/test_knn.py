@@ -40,7 +40,7 @@ def test_every_metric_and_element_type(nearwise, tmp_path, metric, suffix):
     queries = random.integers(1, 128, (23, 19)).astype(np.float32)
     formats.write_vectors(tmp_path / ("base" + suffix), base)
     formats.write_vectors(tmp_path / ("queries" + suffix), queries)
-    nearwise("knn", "--base", "base" + suffix, "--queries", "queries" + suffix, "-k", 7, "--metric", metric,
+    nearwise("knn", "base" + suffix, "queries" + suffix, "-k", 7, "--metric", metric,
              "-o", "found.bin")
     check(*formats.read_truth_bin(tmp_path / "found.bin"), queries, base, metric)
 
@@ -48,7 +48,7 @@ def test_every_metric_and_element_type(nearwise, tmp_path, metric, suffix):
 @pytest.mark.parametrize("metric", METRICS)
 def test_floats(nearwise, small, tmp_path, metric):
     base, queries = small
-    nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", "--metric", metric, "-o", "found.bin")
+    nearwise("knn", "base.fbin", "queries.fbin", "--metric", metric, "-o", "found.bin")
     ids, distances = formats.read_truth_bin(tmp_path / "found.bin")
     assert ids.shape == (20, 10)
     check(ids, distances, queries, base, metric)
@@ -60,21 +60,21 @@ def test_queries_and_base_of_different_types(nearwise, tmp_path):
     queries = random.standard_normal((9, 8), dtype=np.float32) * 100
     formats.write_vectors(tmp_path / "base.bvecs", base)
     formats.write_vectors(tmp_path / "queries.npy", queries)
-    nearwise("knn", "--base", "base.bvecs", "--queries", "queries.npy", "-k", 3, "-o", "found.bin")
+    nearwise("knn", "base.bvecs", "queries.npy", "-k", 3, "-o", "found.bin")
     check(*formats.read_truth_bin(tmp_path / "found.bin"), queries, base, "sqeuclidean")
 
 
 @pytest.mark.parametrize("suffix", [".ivecs", ".ibin", ".npy", ".bin"])
 def test_output_formats(nearwise, small, tmp_path, suffix):
     base, queries = small
-    nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", "-k", 4, "-o", "found" + suffix)
+    nearwise("knn", "base.fbin", "queries.fbin", "-k", 4, "-o", "found" + suffix)
     path = tmp_path / ("found" + suffix)
     ids = formats.read_truth_bin(path)[0] if suffix == ".bin" else formats.read_array(path)
     np.testing.assert_array_equal(ids, oracle(queries, base, "sqeuclidean")[1][:, :4])
 
 
 def test_container_tells_where_it_came_from(nearwise, small, tmp_path):
-    nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", "--metric", "cosine", "-o", "found.nw",
+    nearwise("knn", "base.fbin", "queries.fbin", "--metric", "cosine", "-o", "found.nw",
              env={"SOURCE_DATE_EPOCH": "1000000000"})
     file = nearwise("info", "--json", "found.nw").json["files"][0]
     assert (file["content"], file["rows"], file["k"]) == ("neighbors", 20, 10)
@@ -95,7 +95,7 @@ def test_containers_repeat_byte_for_byte(nearwise, tmp_path):
         folder.mkdir()
         random = np.random.default_rng(5)
         formats.write_vectors(folder / "base.fbin", random.standard_normal((500, 32), dtype=np.float32))
-        nearwise("knn", "--base", "base.fbin", "--queries", "base.fbin", "-o", "found.nw", cwd=folder,
+        nearwise("knn", "base.fbin", "base.fbin", "-o", "found.nw", cwd=folder,
                  env={"SOURCE_DATE_EPOCH": "1700000000"})
         copies.append((folder / "found.nw").read_bytes())
     assert copies[0] == copies[1]
@@ -104,22 +104,22 @@ def test_containers_repeat_byte_for_byte(nearwise, tmp_path):
 def test_threads_instruction_set_and_memory_do_not_change_the_answer(nearwise, small, tmp_path):
     outputs = set()
     sets = nearwise("info", "--json").json["instruction_sets"]
-    variants = [["--isa", name] for name in sets] + [["--threads", 1], ["--threads", 3], ["--memory", "32MiB"]]
+    variants = [["--isa", name] for name in sets] + [["--threads", 1], ["--threads", 3], ["--memory-limit", "32MiB"]]
     for variant in variants:
-        nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", "-o", "found.bin", *variant)
+        nearwise("knn", "base.fbin", "queries.fbin", "-o", "found.bin", *variant)
         outputs.add((tmp_path / "found.bin").read_bytes())
     assert len(outputs) == 1
 
 
 def test_summary_for_people(nearwise, small):
-    result = nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", "-k", 3)
+    result = nearwise("knn", "base.fbin", "queries.fbin", "-k", 3)
     assert result.out.count("query ") == 5 and "15 more" in result.out
     assert result.err == ""
 
 
 def test_summary_as_json(nearwise, small):
     base, queries = small
-    summary = nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", "-k", 3, "--json").json
+    summary = nearwise("knn", "base.fbin", "queries.fbin", "-k", 3, "--json").json
     assert (summary["rows"], summary["k"], summary["output"]) == (20, 3, None)
     assert summary["seconds"] > 0 and summary["queries_per_second"] > 0
     ids = [row["ids"] for row in summary["first_rows"]]
@@ -127,7 +127,7 @@ def test_summary_as_json(nearwise, small):
 
 
 def test_stdout_is_empty_when_a_file_is_written(nearwise, small):
-    arguments = ["knn", "--base", "base.fbin", "--queries", "queries.fbin", "-o", "found.nw"]
+    arguments = ["knn", "base.fbin", "queries.fbin", "-o", "found.nw"]
     spoken = nearwise(*arguments)
     assert spoken.out == "" and "found.nw" in spoken.err
     assert nearwise(*arguments, "--quiet").err == ""
@@ -137,21 +137,21 @@ def test_stdout_is_empty_when_a_file_is_written(nearwise, small):
 
 def test_limit_queries(nearwise, small, tmp_path):
     base, queries = small
-    nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", "--limit-queries", 6, "-o", "found.bin")
+    nearwise("knn", "base.fbin", "queries.fbin", "--limit-queries", 6, "-o", "found.bin")
     check(*formats.read_truth_bin(tmp_path / "found.bin"), queries[:6], base, "sqeuclidean")
 
 
 def test_short_rows(nearwise, small):
-    arguments = ["knn", "--base", "queries.fbin", "--queries", "base.fbin", "-k", 25]
+    arguments = ["knn", "queries.fbin", "base.fbin", "-k", 25]
     refused = nearwise(*arguments, expect=2)
-    assert "25" in refused.err and "20 rows" in refused.err
-    row = nearwise(*arguments, "--short-rows", "pad", "--json").json["first_rows"][0]
+    assert "k must be at most the 20 vectors of 'queries.fbin', got 25" in refused.err
+    row = nearwise(*arguments, "--pad", "--json").json["first_rows"][0]
     assert row["ids"][19] >= 0 and row["ids"][20:] == [-1] * 5 and row["distances"][20:] == [None] * 5
 
 
 def test_nothing_to_search_for(nearwise, small, tmp_path):
     formats.write_vectors(tmp_path / "none.fbin", np.zeros((0, 16), np.float32))
-    summary = nearwise("knn", "--base", "base.fbin", "--queries", "none.fbin", "--json").json
+    summary = nearwise("knn", "base.fbin", "none.fbin", "--json").json
     assert summary["rows"] == 0 and summary["first_rows"] == []
 
 
@@ -159,13 +159,13 @@ def test_nothing_to_search_for(nearwise, small, tmp_path):
                                           ("64 MiB", 0), ("1KiB", 71), ("", 2), ("GiB", 2), ("2XB", 2), ("-1", 2),
                                           ("1e9", 2), ("99999999999EiB", 2), ("1.2.3GiB", 2)])
 def test_memory_sizes(nearwise, small, memory, code):
-    nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", f"--memory={memory}", expect=code)
+    nearwise("knn", "base.fbin", "queries.fbin", f"--memory-limit={memory}", expect=code)
 
 
 def test_file_names_that_are_not_utf8(nearwise, small, tmp_path):
     name = b"b\xff.fbin"
     (tmp_path / "base.fbin").rename(tmp_path.joinpath(name.decode("utf-8", "surrogateescape")))
-    result = nearwise("knn", "--base", name.decode("utf-8", "surrogateescape"), "--queries", "queries.fbin",
+    result = nearwise("knn", name.decode("utf-8", "surrogateescape"), "--queries", "queries.fbin",
                       "-o", "found.nw", "--json")
     assert json.loads(result.out)["rows"] == 20
     nearwise("verify", "found.nw")

@@ -1,4 +1,4 @@
-"""nearwise plan graph, and graph build --work: killed at any moment, the same command ends with the same bytes."""
+"""nearwise plan, and build --work: killed at any moment, the same command resumes and ends with the same bytes."""
 import json
 import random
 import signal
@@ -18,7 +18,7 @@ def make_base(folder, rows, dim=8):
 
 
 def build(output, work, way="partitions"):
-    return ["graph", "build", "base.fbin", "-o", output, "--work", work, "--memory", MEMORY, "--threads", "1", "--way", way]
+    return ["graph", "build", "base.fbin", "-o", output, "--work", work, "--memory-limit", MEMORY, "--threads", "1", "--method", way]
 
 
 WAYS = pytest.mark.parametrize("way", ["partitions", "pairs"])
@@ -26,10 +26,10 @@ WAYS = pytest.mark.parametrize("way", ["partitions", "pairs"])
 
 def test_plan_is_told(nearwise, tmp_path):
     make_base(tmp_path, 24_000)
-    table = nearwise("plan", "graph", "base.fbin", "--memory", MEMORY).out
+    table = nearwise("plan", "graph", "base.fbin", "--memory-limit", MEMORY).out
     for stage in ("sample", "train", "assign", "build", "merge", "measure", "finish", "all"):
         assert f"\n{stage} " in table
-    told = nearwise("plan", "graph", "base.fbin", "--memory", MEMORY, "--json").json
+    told = nearwise("plan", "graph", "base.fbin", "--memory-limit", MEMORY, "--json").json
     names = [task["name"] for task in told["tasks"]]
     assert len(set(names)) == len(names) and names[0] == "sample" and names[-1] == "finish"
     for task in told["tasks"]:
@@ -41,10 +41,10 @@ def test_plan_is_told(nearwise, tmp_path):
 
 def test_plan_by_pairs_is_told(nearwise, tmp_path):
     make_base(tmp_path, 24_000)
-    table = nearwise("plan", "graph", "base.fbin", "--memory", MEMORY, "--way", "pairs").out
+    table = nearwise("plan", "graph", "base.fbin", "--memory-limit", MEMORY, "--method", "pairs").out
     for stage in ("sample", "build", "merge", "measure", "finish", "all"):
         assert f"\n{stage} " in table
-    told = nearwise("plan", "graph", "base.fbin", "--memory", MEMORY, "--way", "pairs", "--json").json
+    told = nearwise("plan", "graph", "base.fbin", "--memory-limit", MEMORY, "--method", "pairs", "--json").json
     shards = sum(task["name"].startswith("build-") for task in told["tasks"])
     merges = [task for task in told["tasks"] if task["name"].startswith("merge-")]
     assert shards >= 3 and len(merges) == shards * (shards - 1) // 2
@@ -56,12 +56,12 @@ def test_plan_by_pairs_is_told(nearwise, tmp_path):
 def test_build_and_again(nearwise, tmp_path, way):
     make_base(tmp_path, 24_000)
     first = nearwise(*build("graph.nw", "work", way), "--keep-work", "--json").json
-    assert first["way"] == way and first["reached"] and first["recall"]["low"] >= 0.95 and first["tasks"]["done_before"] == 0
+    assert first["method"] == way and first["reached"] and first["recall"]["low"] >= 0.95 and first["tasks"]["done_before"] == 0
     assert first["memory_peak_bytes"] <= 40 << 20
     nearwise("verify", "graph.nw")
     # What the estimate of the disk was for.
     written = sum(path.stat().st_size for path in (tmp_path / "work").iterdir()) + (tmp_path / "graph.nw").stat().st_size
-    told = nearwise("plan", "graph", "base.fbin", "--memory", MEMORY, "--way", way, "--json").json
+    told = nearwise("plan", "graph", "base.fbin", "--memory-limit", MEMORY, "--method", way, "--json").json
     assert written <= told["disk_bytes"]
     evaluated = nearwise("graph", "eval", "graph.nw", "base.fbin", "--seed", 5, "--json").json
     assert evaluated["recall"]["high"] >= 0.95
@@ -78,17 +78,17 @@ def test_build_and_again(nearwise, tmp_path, way):
     # Without the result it is made again.
     (tmp_path / "graph.nw").unlink()
     result = nearwise(*build("graph.nw", "work", way))
-    assert "the files of work are removed" in result.err and (tmp_path / "graph.nw").read_bytes() == whole
+    assert "removed the files of work" in result.err and (tmp_path / "graph.nw").read_bytes() == whole
     assert "--work" in nearwise("graph", "build", "base.fbin", "-o", "x.nw", "--keep-work", expect=2).err
 
 
 @pytest.mark.parametrize("arguments, code, words", [
-    (["--work", "work"], 2, "needs --memory"),
-    (["--work", "work", "--memory", "1MiB"], 71, "would do"),
-    (["--work", "work", "--memory", MEMORY, "--recall", "1"], 2, "below 1"),
-    (["--work", "base.fbin/work", "--memory", MEMORY], 73, "base.fbin"),
-    (["--work", "work", "--memory", MEMORY, "--way", "couples"], 2, "partitions, pairs"),
-    (["--way", "pairs"], 2, "needs --work"),
+    (["--work", "work"], 2, "needs --memory-limit"),
+    (["--work", "work", "--memory-limit", "1MiB"], 71, "would do"),
+    (["--work", "work", "--memory-limit", MEMORY, "--target-recall", "1"], 2, "below 1"),
+    (["--work", "base.fbin/work", "--memory-limit", MEMORY], 73, "base.fbin"),
+    (["--work", "work", "--memory-limit", MEMORY, "--method", "couples"], 2, "partitions, pairs"),
+    (["--method", "pairs"], 2, "needs --work"),
 ])
 def test_refusals(nearwise, tmp_path, arguments, code, words):
     make_base(tmp_path, 2000)
@@ -142,31 +142,31 @@ def test_killed_at_random_moments(nearwise, start, tmp_path, blow, way):
 
 def test_plan_of_an_index_is_told_and_done(nearwise, tmp_path):
     make_base(tmp_path, 24_000)
-    options = ["--memory", "48MiB", "--lists", "30", "--code-bytes", "4"]
+    options = ["--memory-limit", "48MiB", "--lists", "30", "--code-bytes", "4"]
     table = nearwise("plan", "index", "base.fbin", "--work", "work", *options).out
     for stage in ("train", "add", "gather", "finish", "all"):
         assert f"\n{stage} " in table
     told = nearwise("plan", "index", "base.fbin", "--work", "work", *options, "--json").json
-    assert [task["name"] for task in told["tasks"]] == ["train", "add-0000", "gather", "finish"]
+    assert [task["name"] for task in told["tasks"]] == ["quantizer", "train", "add-0000", "gather", "finish"]
     assert not (tmp_path / "work").exists()
-    first = nearwise("build", "base.fbin", "-o", "index.nw", "--work", "work", *options, "--json").json
+    first = nearwise("index", "build", "base.fbin", "-o", "index.nw", "--work", "work", *options, "--json").json
     assert first["tasks"] == {"done": 4, "done_before": 0, "not_needed": 0}
     assert first["memory_peak_bytes"] <= 48 << 20
     nearwise("verify", "index.nw")
     before = (tmp_path / "index.nw").read_bytes()
-    again = nearwise("build", "base.fbin", "-o", "index.nw", "--work", "work", *options, "--json").json
+    again = nearwise("index", "build", "base.fbin", "-o", "index.nw", "--work", "work", *options, "--json").json
     assert again["tasks"]["done"] == 0 and (tmp_path / "index.nw").read_bytes() == before
     assert sorted(path.name for path in (tmp_path / "work").iterdir() if path.suffix == ".nw") == []
     # Without the folder, in memory: the same answers.
-    nearwise("build", "base.fbin", "-o", "other.nw", *options)
+    nearwise("index", "build", "base.fbin", "-o", "other.nw", *options)
     for index in ("index", "other"):
-        nearwise("search", f"{index}.nw", "base.fbin", "-k", "3", "-o", f"{index}.ibin")
+        nearwise("index", "search", f"{index}.nw", "base.fbin", "-k", "3", "-o", f"{index}.ibin")
     assert (tmp_path / "index.ibin").read_bytes() == (tmp_path / "other.ibin").read_bytes()
 
 
 def test_an_index_over_files_needs_a_limit_and_measures(nearwise, tmp_path):
     make_base(tmp_path, 1000)
-    work = ["build", "base.fbin", "-o", "index.nw", "--work", "work"]
-    assert "work over files needs --memory" in nearwise(*work, expect=2).err
-    assert "is measured where --work is given" in nearwise(*work, "--memory", "48MiB", "--probes", "3", expect=2).err
-    assert "too small" in nearwise(*work, "--memory", "1MiB", expect=71).err
+    work = ["index", "build", "base.fbin", "-o", "index.nw", "--work", "work"]
+    assert "a build over files needs --memory-limit" in nearwise(*work, expect=2).err
+    assert "--probes cannot be combined with --work" in nearwise(*work, "--memory-limit", "48MiB", "--probes", "3", expect=2).err
+    assert "too small" in nearwise(*work, "--memory-limit", "1MiB", expect=71).err

@@ -1,4 +1,4 @@
-"""nearwise train, encode and decode: codes stand for rows, the files they are kept in, and words for what cannot be done."""
+"""nearwise quantizer train, encode and decode: accuracy of the codes, files, and messages."""
 import json
 import signal
 import time
@@ -28,13 +28,13 @@ TRAIN = {"lsq": ["--code-bytes", 4, "--rounds", 3, "--iterations", 2],
 
 @pytest.mark.parametrize("codec", TRAIN)
 def test_there_and_back(nearwise, base, tmp_path, codec):
-    trained = nearwise("train", "base.fbin", "--codec", codec, *TRAIN[codec], "-o", "words.nw", "--json").json
+    trained = nearwise("quantizer", "train", "base.fbin", "--kind", codec, *TRAIN[codec], "-o", "words.nw", "--json").json
     code_bytes = TRAIN[codec][1]
-    assert (trained["codec"], trained["dim"], trained["code_bytes"]) == (codec, DIM, code_bytes)
-    told = nearwise("encode", "words.nw", "base.fbin", "-o", "codes.u8bin", "--json").json
+    assert (trained["kind"], trained["dim"], trained["code_bytes"]) == (codec, DIM, code_bytes)
+    told = nearwise("quantizer", "encode", "words.nw", "base.fbin", "-o", "codes.u8bin", "--json").json
     codes = formats.read_vectors(tmp_path / "codes.u8bin")
     assert codes.shape == (ROWS, code_bytes) and told["rows"] == ROWS
-    nearwise("decode", "words.nw", "codes.u8bin", "-o", "rows.fbin")
+    nearwise("quantizer", "decode", "words.nw", "codes.u8bin", "-o", "rows.fbin")
     decoded = formats.read_vectors(tmp_path / "rows.fbin")
     np.testing.assert_allclose(told["error"], error_of(base, decoded), rtol=1e-6)
     # Three bytes of codewords for 12 elements of variance 1: far below what the mean alone leaves.
@@ -45,41 +45,41 @@ def test_there_and_back(nearwise, base, tmp_path, codec):
 def test_lsq_loses_less_than_product_codes(nearwise, base):
     errors = {}
     for codec, options in TRAIN.items():
-        nearwise("train", "base.fbin", "--codec", codec, *options, "-o", "words.nw")
-        errors[codec] = nearwise("encode", "words.nw", "base.fbin", "-o", "codes.npy", "--json").json["error"]
+        nearwise("quantizer", "train", "base.fbin", "--kind", codec, *options, "-o", "words.nw")
+        errors[codec] = nearwise("quantizer", "encode", "words.nw", "base.fbin", "-o", "codes.npy", "--json").json["error"]
     assert errors["lsq"] < errors["pq"] and errors["opq"] <= errors["pq"] * 1.001
 
 
 @pytest.mark.parametrize("suffix", [".u8bin", ".bvecs", ".npy"])
 def test_formats_hold_the_same_codes(nearwise, base, tmp_path, suffix):
-    nearwise("train", "base.fbin", "--codec", "pq", "--code-bytes", 3, "-o", "words.nw")
+    nearwise("quantizer", "train", "base.fbin", "--kind", "pq", "--code-bytes", 3, "-o", "words.nw")
     for name in ("plain.u8bin", "codes" + suffix):
-        nearwise("encode", "words.nw", "base.fbin", "-o", name)
+        nearwise("quantizer", "encode", "words.nw", "base.fbin", "-o", name)
     plain = formats.read_vectors(tmp_path / "plain.u8bin")
     np.testing.assert_array_equal(formats.read_vectors(tmp_path / ("codes" + suffix)), plain)
     for name in ("plain.u8bin", "codes" + suffix):
-        nearwise("decode", "words.nw", name, "-o", name + ".npy")
+        nearwise("quantizer", "decode", "words.nw", name, "-o", name + ".npy")
     np.testing.assert_array_equal(np.load(tmp_path / ("codes" + suffix + ".npy")), np.load(tmp_path / "plain.u8bin.npy"))
 
 
 def test_threads_and_seed(nearwise, base, tmp_path):
     def codes(*options):
-        nearwise("train", "base.fbin", *TRAIN["lsq"], *options, "-o", "words.nw", env={"SOURCE_DATE_EPOCH": "1"})
-        nearwise("encode", "words.nw", "base.fbin", *options, "-o", "codes.u8bin")
+        nearwise("quantizer", "train", "base.fbin", *TRAIN["lsq"], *options, "-o", "words.nw", env={"SOURCE_DATE_EPOCH": "1"})
+        nearwise("quantizer", "encode", "words.nw", "base.fbin", *options, "-o", "codes.u8bin")
         return (tmp_path / "codes.u8bin").read_bytes()
 
     assert codes("--threads", 1) == codes("--threads", 2) != codes("--seed", 7)
 
 
 def test_more_iterations_lose_less(nearwise, base):
-    nearwise("train", "base.fbin", *TRAIN["lsq"], "-o", "words.nw")
-    few, many = (nearwise("encode", "words.nw", "base.fbin", "--iterations", count, "-o", "codes.u8bin", "--json").json
+    nearwise("quantizer", "train", "base.fbin", *TRAIN["lsq"], "-o", "words.nw")
+    few, many = (nearwise("quantizer", "encode", "words.nw", "base.fbin", "--iterations", count, "-o", "codes.u8bin", "--json").json
                  for count in (1, 24))
     assert many["error"] < few["error"]
 
 
 def test_what_a_file_says_of_itself(nearwise, base):
-    nearwise("train", "base.fbin", *TRAIN["lsq"], "-o", "words.nw")
+    nearwise("quantizer", "train", "base.fbin", *TRAIN["lsq"], "-o", "words.nw")
     file = nearwise("info", "words.nw", "--json").json["files"][0]
     assert (file["content"], file["codebooks"], file["dim"]) == ("additive_quantizer", 3, DIM)
     assert file["metadata"]["provenance.base"].startswith("base.fbin, ")
@@ -88,20 +88,20 @@ def test_what_a_file_says_of_itself(nearwise, base):
 @pytest.mark.parametrize(
     "command, code, words",
     [
-        (["train", "base.fbin", "--codec", "abacus", "-o", "words.nw"], 2, "abacus"),
-        (["train", "base.fbin", "--code-bytes", 1, "-o", "words.nw"], 2, "2 to 33 bytes"),
-        (["train", "base.fbin", "--codec", "pq", "--code-bytes", 13, "-o", "words.nw"], 2, "13 parts exceed the 12"),
-        (["train", "base.fbin", "--codec", "pq", "--rounds", 2, "-o", "words.nw"], 2, "--codec lsq and opq"),
-        (["train", "base.fbin", "--bits", 4, "-o", "words.nw"], 2, "--codec pq and opq"),
-        (["train", "few.fbin", "-o", "words.nw"], 2, "at least 256 rows"),
-        (["train", "base.fbin", "-o", "words.fbin"], 2, "cannot hold a quantizer"),
-        (["train", "absent.fbin", "-o", "words.nw"], 66, "absent.fbin"),
-        (["encode", "made.nw", "few.fbin", "-o", "codes.fbin"], 2, "codes.fbin"),
-        (["encode", "made.nw", "narrow.fbin", "-o", "codes.u8bin"], 2, "of 12 dimensions"),
-        (["encode", "few.fbin", "few.fbin", "-o", "codes.u8bin"], 2, "cannot hold a quantizer"),
-        (["encode", "made.nw", "nan.fbin", "-o", "codes.u8bin"], 65, "row 3"),
-        (["decode", "made.nw", "narrow.fbin", "-o", "rows.fbin"], 2, "codes of 3 bytes"),
-        (["decode", "made.nw", "few.fbin", "-o", "rows.u8bin"], 2, "rows.u8bin"),
+        (["quantizer", "train", "base.fbin", "--kind", "abacus", "-o", "words.nw"], 2, "abacus"),
+        (["quantizer", "train", "base.fbin", "--code-bytes", 1, "-o", "words.nw"], 2, "must be 2 to 33"),
+        (["quantizer", "train", "base.fbin", "--kind", "pq", "--code-bytes", 13, "-o", "words.nw"], 2, "makes 13 sub-quantizers, 'base.fbin' has only 12 dimensions"),
+        (["quantizer", "train", "base.fbin", "--kind", "pq", "--rounds", 2, "-o", "words.nw"], 2, "--kind lsq and opq"),
+        (["quantizer", "train", "base.fbin", "--bits", 4, "-o", "words.nw"], 2, "--kind pq and opq"),
+        (["quantizer", "train", "few.fbin", "-o", "words.nw"], 2, "at least 256 training vectors"),
+        (["quantizer", "train", "base.fbin", "-o", "words.fbin"], 2, "cannot hold a quantizer"),
+        (["quantizer", "train", "absent.fbin", "-o", "words.nw"], 66, "absent.fbin"),
+        (["quantizer", "encode", "made.nw", "few.fbin", "-o", "codes.fbin"], 2, "codes.fbin"),
+        (["quantizer", "encode", "made.nw", "narrow.fbin", "-o", "codes.u8bin"], 2, "the 12 dimensions of the quantizer"),
+        (["quantizer", "encode", "few.fbin", "few.fbin", "-o", "codes.u8bin"], 2, "cannot hold a quantizer"),
+        (["quantizer", "encode", "made.nw", "nan.fbin", "-o", "codes.u8bin"], 65, "row 3"),
+        (["quantizer", "decode", "made.nw", "narrow.fbin", "-o", "rows.fbin"], 2, "codes of 3 bytes"),
+        (["quantizer", "decode", "made.nw", "few.fbin", "-o", "rows.u8bin"], 2, "rows.u8bin"),
     ],
 )
 def test_what_is_refused(nearwise, base, tmp_path, command, code, words):
@@ -110,7 +110,7 @@ def test_what_is_refused(nearwise, base, tmp_path, command, code, words):
     broken = base[:20].copy()
     broken[3, 1] = np.nan
     formats.write_vectors(tmp_path / "nan.fbin", broken)
-    nearwise("train", "base.fbin", "--codec", "pq", "--code-bytes", 3, "-o", "made.nw")
+    nearwise("quantizer", "train", "base.fbin", "--kind", "pq", "--code-bytes", 3, "-o", "made.nw")
     before = sorted(path.name for path in tmp_path.iterdir())
     error = json.loads(nearwise(*command, "--json", expect=code).err)["error"]
     assert words in error["message"]
@@ -120,7 +120,7 @@ def test_what_is_refused(nearwise, base, tmp_path, command, code, words):
 def test_ctrl_c_leaves_nothing(start, tmp_path):
     rows = np.random.default_rng(1).standard_normal((20_000, 64), dtype=np.float32)
     formats.write_vectors(tmp_path / "base.fbin", rows)
-    process = start("train", "base.fbin", "--rounds", "10000", "--threads", "1", "-o", "words.nw")
+    process = start("quantizer", "train", "base.fbin", "--rounds", "10000", "--threads", "1", "-o", "words.nw")
     time.sleep(1.5)
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 130

@@ -6,7 +6,7 @@ import pytest
 
 @pytest.fixture
 def saved(nearwise, small, tmp_path):
-    nearwise("knn", "--base", "base.fbin", "--queries", "queries.fbin", "-o", "found.nw")
+    nearwise("knn", "base.fbin", "queries.fbin", "-o", "found.nw")
     return tmp_path / "found.nw"
 
 
@@ -103,11 +103,16 @@ def test_info_on_the_machine(nearwise):
     assert machine["version"] in nearwise("--version").out
     assert machine["devices"][0]["name"] == "cpu" and machine["devices"][0]["operations"]
     assert machine["instruction_sets"] and machine["threads"] >= 1 and machine["memory_total_bytes"] > 0
-    assert machine["blas"].keys() == {"library", "gflops", "own_gflops", "warning"}
+    every = {operation for device in machine["devices"] for operation in device["operations"]}
+    for device in machine["devices"]:
+        assert set(device["operations"]).isdisjoint(device["missing_operations"])
+        assert set(device["operations"]) | set(device["missing_operations"]) == every
+    assert "blas" not in machine
     assert {"f32", "u8", "i8"} <= {scan["rows"] for scan in machine["scans"]}
     for scan in machine["scans"]:
         assert scan.keys() == {"rows", "multiplied_as", "gflops"}
         assert scan["multiplied_as"] in ("f32", "bf16", "integers") and scan["gflops"] > 0
     text = nearwise("info").out
-    assert text.count("rows multiplied as") == len(machine["scans"])
+    assert text.count("vectors multiplied as") == len(machine["scans"])
+    assert text.count("  missing ") == len(machine["devices"])
     assert machine["devices"][0]["model"] in text and machine["instruction_sets"][0] in text

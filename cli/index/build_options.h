@@ -1,0 +1,50 @@
+// Arguments of index build, in memory and over files, and of plan index.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "cli/shared/context_options.h"
+#include "cli/shared/planned_work.h"
+#include "cli/shared/session.h"
+#include "nearwise/matrix.h"
+#include "nearwise/plan.h"
+
+namespace nearwise::cli {
+
+struct IndexBuildArguments {
+  std::filesystem::path base;
+  std::filesystem::path output;
+  WorkArguments work;
+  std::string codec = "pq";
+  Metric metric = Metric::sqeuclidean;
+  std::optional<std::size_t> lists;
+  std::size_t iterations = 10;
+  std::optional<std::size_t> training_rows;
+  std::optional<std::size_t> code_bytes;
+  std::optional<unsigned> bits;
+  std::optional<std::size_t> probes;  // none: calibrated
+  double target_recall = 0.9;
+  std::size_t seed = 0;
+  bool train_only = false;
+  ContextArguments context;
+};
+
+// The base, and all options but --output, --work and --train-only.
+void add_index_build_options(CLI::App& parser, IndexBuildArguments& arguments);
+
+// Throws Error(invalid_argument) for options that contradict each other or the vectors, so that whatever the library
+// refuses later is the content of a file.
+void check_index_build(const Session& session, const IndexBuildArguments& arguments, RowsView base);
+
+using IndexTraining = decltype(IndexPlanOptions::training);
+// rows: vectors of the base.
+IndexTraining training_of(const IndexBuildArguments& arguments, std::size_t rows);
+
+// index build --work
+ExitCode run_planned_index_build(Session& session, const IndexBuildArguments& arguments);
+
+}  // namespace nearwise::cli

@@ -1,0 +1,110 @@
+#include "cli/index/index_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/shared/files.h"
+
+namespace nearwise::cli {
+namespace {
+
+// At most a few seconds of work, and large enough that lists rarely grow.
+constexpr std::size_t batch_rows = 65536;
+
+Json describe_calibration(const Ivf& index) {
+  if (!index.calibration()) return nullptr;
+  const Calibration& measured = *index.calibration();
+  return {{"recall", measured.recall},
+          {"recall_without_rerank", measured.recall_of_codes},
+          {"target_recall", measured.target},
+          {"reached", measured.reached()},
+          {"queries", measured.queries},
+          {"neighbors", measured.neighbors},
+          {"rows", measured.rows}};
+}
+
+std::string summarize_calibration(const Ivf& index) {
+  const Calibration& measured = *index.calibration();
+  const std::string rerank =
+      measured.candidates == 0
+          ? ""
+          : fmt::format(" and {} candidates re-ranked ({:.3f} without --rerank)", measured.candidates,
+                        measured.recall_of_codes);
+  const std::string found = fmt::format("recall@{} {:.3f} with {} of {} lists probed{}, {} sample queries",
+                                        measured.neighbors, measured.recall, measured.probes, index.lists(),
+                                        rerank, measured.queries);
+  return measured.reached()
+             ? found
+             : fmt::format("warning: target recall {} cannot be reached: {}", measured.target, found);
+}
+
+}  // namespace
+
+Ivf open_index(const Context& context, const std::filesystem::path& path) {
+  inspect_as(path, "an index", {"ivf"});
+  return load_ivf(context, path);
+}
+
+std::uint64_t count_vectors(const std::filesystem::path& index) {
+  const ContainerInfo info = inspect_as(index, "an index", {"ivf"});
+  const auto ids = std::ranges::find(info.sections, "ids", &SectionInfo::name);
+  return ids == info.sections.end() ? 0 : ids->rows;
+}
+
+void check_index_output(const std::filesystem::path& output) {
+  require_container(output, "an index");
+  require_creatable(output);
+}
+
+void check_dim(const Session& session, const Ivf& index, const std::filesystem::path& path,
+               RowsView vectors) {
+  if (vectors.dim() != index.dim())
+    refuse(session, "vectors and index must have the same dimension, '{}' has {} and the index {}",
+           path.string(), vectors.dim(), index.dim());
+}
+
+void check_vectors_by_id(const Session& session, const Ivf& index, const std::filesystem::path& path,
+                         RowsView vectors) {
+  check_dim(session, index, path, vectors);
+  const auto ids = static_cast<std::size_t>(index.next_id());
+  if (vectors.rows() == 0 || vectors.rows() < ids)
+    refuse(session, "expected a vector for every id, '{}' has {} and the index has ids up to {}", path.string(),
+           vectors.rows(), index.next_id() - 1);
+}
+
+void add_vectors(Work& work, Ivf& index, RowsView vectors, std::span<const Id> ids) {
+  work.run_batches(vectors, batch_rows, [&](const Context& context, RowsView batch, std::size_t first) {
+    index.add(context, batch, ids.empty() ? ids : ids.subspan(first, batch.rows()));
+  });
+}
+
+void save_index(const Session& session, Ivf& index, const Provenance& run,
+                const std::filesystem::path& output) {
+  Provenance provenance = index.provenance();
+  for (const auto& [key, text] : run) provenance.insert_or_assign(key, text);
+  index.set_provenance(std::move(provenance));
+  const Interrupt::Protection protection = session.interrupt->protect();
+  save(index, output);
+}
+
+ExitCode report_index(const Session& session, const Ivf& index, const std::filesystem::path& output,
+                      const Json& more, const std::string& what) {
+  Json json = {{"rows", index.size()},
+               {"dim", index.dim()},
+               {"lists", index.lists()},
+               {"codec", index.codec()},
+               {"code_bytes", index.code_bytes()},
+               {"metric", name(index.metric())},
+               {"probes", index.probes()},
+               {"candidates", index.candidates()},
+               {"calibration", describe_calibration(index)},
+               {"output", output.string()}};
+  json.update(more);
+  conclude(session, json,
+           fmt::format("wrote {} vectors in {} lists to {}: {}", index.size(), index.lists(),
+                       output.string(), what));
+  if (index.calibration()) remark(session, summarize_calibration(index));
+  return ExitCode::ok;
+}
+
+}  // namespace nearwise::cli

@@ -1,0 +1,69 @@
+// nearwise plan index, and index build --work, which runs the plan.
+#include "cli/commands.h"
+#include "cli/index/build_options.h"
+#include "cli/index/index_file.h"
+#include "cli/shared/command.h"
+#include "cli/shared/files.h"
+#include "cli/shared/output.h"
+
+namespace nearwise::cli {
+namespace {
+
+Plan make_plan(const Session& session, const Context& context, const IndexBuildArguments& arguments) {
+  if (arguments.context.memory_limit == 0) refuse(session, "a build over files needs --memory-limit");
+  if (arguments.probes) refuse(session, "--probes cannot be combined with --work: a build over files is calibrated");
+  std::string described;
+  std::size_t rows = 0;
+  {
+    const VectorFile file = open_vectors(arguments.base);
+    rows = file.rows().rows();
+    check_index_build(session, arguments, file.rows());
+    described = describe_input(arguments.base, file.rows());
+  }
+  // Neither time nor command: a resumed build writes the same bytes as an uninterrupted one.
+  return plan_index(context,
+                    {.vectors = arguments.base, .work = arguments.work.folder, .output = arguments.output},
+                    {.training = training_of(arguments, rows),
+                     .measure = {.recall = arguments.target_recall},
+                     .provenance = {{"base", described}}});
+}
+
+ExitCode run_plan_index(Session& session, const IndexBuildArguments& given) {
+  IndexBuildArguments arguments = given;
+  if (arguments.output.empty()) arguments.output = arguments.work.folder / "index.nw";
+  const Context context = open_context(arguments.context, arguments.seed);
+  return print_plan(session, make_plan(session, context, arguments));
+}
+
+}  // namespace
+
+ExitCode run_planned_index_build(Session& session, const IndexBuildArguments& arguments) {
+  check_index_output(arguments.output);
+  check_output(session, arguments.output, {arguments.base});
+  const Stopwatch watch;
+  const Context context = open_context(arguments.context, arguments.seed);
+  const Plan plan = make_plan(session, context, arguments);
+  const TaskCounts tasks = run_plan(session, plan, context, arguments.work);
+  const Ivf index = open_index(context, arguments.output);
+  Json more = {{"seed", arguments.seed},
+               {"seconds", watch.seconds()},
+               {"tasks", to_json(tasks)},
+               {"work", arguments.work.folder.string()}};
+  more.update(describe_context(context));
+  return report_index(session, index, arguments.output, more,
+                      fmt::format("{} bytes per vector, {:.3g} s", index.code_bytes(), watch.seconds()));
+}
+
+void add_plan_index(CLI::App& parent, Session& session) {
+  const auto [parser, arguments] = add_command(
+      parent, session, run_plan_index, "index", "Tasks, bytes, memory and time of index build --work",
+      "  nearwise plan index base.fbin --memory-limit 2GiB --code-bytes 16 --work /disk/work\n\n"
+      "Times are estimated from a short measurement on this machine. Fails if memory or disk do not suffice.");
+  arguments.work.folder = ".";
+  add_index_build_options(parser, arguments);
+  add_output(parser, arguments.output, "Index of the build (default: index.nw in the work folder)")
+      ->required(false);
+  add_folder(parser, "--work", arguments.work.folder, "Work folder of the build (default: .)");
+}
+
+}  // namespace nearwise::cli

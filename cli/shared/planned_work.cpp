@@ -1,0 +1,132 @@
+#include "cli/shared/planned_work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cli/shared/command.h"
+#include "cli/shared/text.h"
+
+namespace nearwise::cli {
+namespace {
+
+// "build" of "build-0-0003".
+std::string kind_of(const PlannedTask& task) { return task.name.substr(0, task.name.find('-')); }
+
+struct Stage {
+  std::string kind;
+  std::size_t tasks = 0;
+  PlannedTask sum;  // memory_bytes: of the largest task
+};
+
+std::vector<Stage> stages_of(const Plan& plan) {
+  std::vector<Stage> stages;
+  for (const PlannedTask& task : plan.tasks()) {
+    if (task.if_needed) continue;
+    if (stages.empty() || stages.back().kind != kind_of(task)) stages.push_back({kind_of(task), 0, {}});
+    Stage& stage = stages.back();
+    ++stage.tasks;
+    stage.sum.read_bytes += task.read_bytes;
+    stage.sum.written_bytes += task.written_bytes;
+    stage.sum.memory_bytes = std::max(stage.sum.memory_bytes, task.memory_bytes);
+    stage.sum.seconds += task.seconds;
+  }
+  return stages;
+}
+
+std::string table_of(const Plan& plan) {
+  std::string text = fmt::format("{:<9}{:>7}{:>12}{:>12}{:>12}{:>12}\n", "stage", "tasks", "read", "written",
+                                 "memory", "seconds");
+  const auto line = [&](const std::string& kind, std::size_t tasks, const PlannedTask& sum) {
+    text += fmt::format("{:<9}{:>7}{:>12}{:>12}{:>12}{:>12.1f}\n", kind, tasks, format_bytes(sum.read_bytes),
+                        format_bytes(sum.written_bytes), format_bytes(sum.memory_bytes), sum.seconds);
+  };
+  PlannedTask all;
+  std::size_t tasks = 0;
+  for (const Stage& stage : stages_of(plan)) {
+    line(stage.kind, stage.tasks, stage.sum);
+    all.read_bytes += stage.sum.read_bytes;
+    tasks += stage.tasks;
+  }
+  all.written_bytes = plan.disk_bytes();
+  all.memory_bytes = plan.memory_bytes();
+  all.seconds = plan.seconds();
+  line("all", tasks, all);
+  const bool may_repeat =
+      std::ranges::any_of(plan.tasks(), [](const PlannedTask& task) { return task.if_needed; });
+  if (may_repeat)
+    text += "If the target recall is not reached, a further pass of the same size follows, from train on.\n";
+  return text;
+}
+
+Json json_of(const Plan& plan) {
+  Json tasks = Json::array();
+  for (const PlannedTask& task : plan.tasks())
+    tasks.push_back({{"name", task.name},
+                     {"after", task.after},
+                     {"read_bytes", task.read_bytes},
+                     {"written_bytes", task.written_bytes},
+                     {"memory_bytes", task.memory_bytes},
+                     {"seconds", task.seconds},
+                     {"if_needed", task.if_needed}});
+  return {{"memory_bytes", plan.memory_bytes()},
+          {"disk_bytes", plan.disk_bytes()},
+          {"seconds", plan.seconds()},
+          {"tasks", tasks}};
+}
+
+}  // namespace
+
+CLI::Option* add_work_options(CLI::App& parser, WorkArguments& arguments) {
+  CLI::Option* const work =
+      add_folder(parser, "--work", arguments.folder,
+                 "Build over files in this folder, for data larger than --memory-limit; after an interruption "
+                 "the same command resumes");
+  parser
+      .add_flag("--keep-work", arguments.keep, "Keep the files of the work folder when the result is complete")
+      ->needs(work);
+  return work;
+}
+
+ExitCode print_plan(const Session& session, const Plan& plan) {
+  plan.check_disk();
+  if (session.json)
+    print(json_of(plan));
+  else
+    print(table_of(plan));
+  return ExitCode::ok;
+}
+
+Json to_json(const TaskCounts& counts) {
+  return {{"done", counts.done}, {"done_before", counts.done_before}, {"not_needed", counts.not_needed}};
+}
+
+TaskCounts run_plan(Session& session, const Plan& plan, const Context& context, const WorkArguments& work) {
+  TaskCounts counts;
+  Stopwatch since;
+  Work running(session, context);
+  const auto note = [&](const PlannedTask& task, TaskOutcome outcome) {
+    if (outcome == TaskOutcome::done_before) ++counts.done_before;
+    if (outcome == TaskOutcome::not_needed) ++counts.not_needed;
+    if (outcome == TaskOutcome::done) {
+      ++counts.done;
+      running.bar().finish();
+      remark(session, fmt::format("{}: {:.3g} s", task.name, since.seconds()));
+    }
+    since = Stopwatch();
+  };
+  running.run_on_data([&](const Context& own) {
+    if (!plan.is_done(plan.tasks().back().name)) plan.check_disk();
+    plan.run(own, note);
+  });
+  if (counts.done_before != 0)
+    remark(session, fmt::format("{} tasks were complete before this run", counts.done_before));
+  if (!work.keep) plan.remove_work();
+  remark(session, work.keep ? fmt::format("{} is no longer needed", work.folder.string())
+                            : fmt::format("removed the files of {}", work.folder.string()));
+  return counts;
+}
+
+}  // namespace nearwise::cli

@@ -1,0 +1,37 @@
+// Work over files: plans as tables, their tasks run and reported.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <filesystem>
+#include <string>
+
+#include "cli/shared/session.h"
+#include "cli/shared/work.h"
+#include "nearwise/plan.h"
+
+namespace nearwise::cli {
+
+// --work and --keep-work of a build.
+struct WorkArguments {
+  std::filesystem::path folder;  // empty: build in memory
+  bool keep = false;
+};
+CLI::Option* add_work_options(CLI::App& parser, WorkArguments& arguments);
+
+// Prints a table of the stages, or all tasks as JSON. Throws as Plan::check_disk() does.
+ExitCode print_plan(const Session& session, const Plan& plan);
+
+// How many tasks a run found in which state.
+struct TaskCounts {
+  std::size_t done = 0;
+  std::size_t done_before = 0;
+  std::size_t not_needed = 0;
+};
+Json to_json(const TaskCounts& counts);
+
+// Runs the remaining tasks, with a remark for each, then deletes their files unless --keep-work is given. Throws
+// Error(cannot_create) at the start if the disk is too small.
+TaskCounts run_plan(Session& session, const Plan& plan, const Context& context, const WorkArguments& work);
+
+}  // namespace nearwise::cli

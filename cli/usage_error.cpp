@@ -1,0 +1,194 @@
+#include "cli/usage_error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "cli/shared/command.h"
+
+namespace nearwise::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// Words of other libraries and earlier versions, lower case without dashes and underscores, and ours; of an option the
+// first that the command has.
+struct Synonym {
+  std::string_view word;
+  std::vector<std::string_view> ours;
+};
+const std::vector<Synonym> option_synonyms = {
+    {"nprobe", {"--probes"}},
+    {"nprobes", {"--probes"}},
+    {"ef", {"--candidates"}},
+    {"efsearch", {"--candidates"}},
+    {"nneighbors", {"-k", "--degree"}},
+    {"neighbors", {"-k", "--degree"}},
+    {"k", {"-k", "--degree"}},
+    {"topk", {"-k"}},
+    {"nlist", {"--lists"}},
+    {"nlists", {"--lists"}},
+    {"nclusters", {"--clusters"}},
+    {"nbits", {"--bits"}},
+    {"m", {"--code-bytes"}},
+    {"niter", {"--iterations"}},
+    {"maxiter", {"--iterations"}},
+    {"init", {"--seeding"}},
+    {"njobs", {"--threads"}},
+    {"nthreads", {"--threads"}},
+    {"randomstate", {"--seed"}},
+    {"gpu", {"--device"}},
+    {"memory", {"--memory-limit"}},
+    {"recall", {"--target-recall"}},
+    {"way", {"--method"}},
+    {"codec", {"--kind"}},
+    {"kind", {"--codec"}},
+    {"refine", {"--rerank"}},
+    {"rows", {"--rerank"}},
+    {"codesonly", {"--no-rerank"}},
+    {"rowsperlist", {"--training-rows"}},
+    {"rowspercentroid", {"--training-rows"}},
+    {"leastrows", {"--min-cluster-size"}},
+    {"batchrows", {"--batch-size"}},
+    {"shortrows", {"--pad"}},
+};
+const std::vector<Synonym> command_synonyms = {
+    {"measure", {"index calibrate"}}, {"query", {"index search"}},   {"insert", {"index add"}},
+    {"delete", {"index remove"}},     {"cluster", {"kmeans"}},       {"recall", {"eval"}},
+    {"bruteforce", {"knn"}},          {"nndescent", {"graph build"}}};
+
+const std::vector<std::string_view>* find_synonym(const std::vector<Synonym>& synonyms,
+                                                  std::string_view typed) {
+  std::string plain;
+  for (const char letter : typed.substr(0, typed.find('=')))
+    if (letter != '-' && letter != '_')
+      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  const auto found = std::ranges::find(synonyms, plain, &Synonym::word);
+  return found == synonyms.end() ? nullptr : &found->ours;
+}
+
+// Insertions, deletions, substitutions and swaps of neighbours.
+std::size_t edit_distance(std::string_view left, std::string_view right) {
+  std::vector<std::size_t> before_last;
+  std::vector<std::size_t> last(right.size() + 1);
+  for (std::size_t j = 0; j <= right.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= left.size(); ++i) {
+    std::vector<std::size_t> now(right.size() + 1, i);
+    for (std::size_t j = 1; j <= right.size(); ++j) {
+      const std::size_t substitution = last[j - 1] + (left[i - 1] == right[j - 1] ? 0 : 1);
+      now[j] = std::min({last[j] + 1, now[j - 1] + 1, substitution});
+      if (i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1])
+        now[j] = std::min(now[j], before_last[j - 2] + 1);
+    }
+    before_last = std::move(last);
+    last = std::move(now);
+  }
+  return last.back();
+}
+
+// The nearest word, if it differs in at most a third of its letters.
+std::optional<std::string> nearest(std::string_view typed, const Words& words) {
+  std::optional<std::string> best;
+  std::size_t best_distance = 0;
+  for (const std::string& word : words) {
+    const std::size_t distance = edit_distance(typed, word);
+    if (3 * distance > word.size() || (best && distance >= best_distance)) continue;
+    best = word;
+    best_distance = distance;
+  }
+  return best;
+}
+
+const CLI::App& chosen_parser(const CLI::App& program) {
+  const CLI::App* parser = &program;
+  while (!parser->get_subcommands().empty()) parser = parser->get_subcommands().front();
+  return *parser;
+}
+
+std::vector<const CLI::App*> children_of(const CLI::App& parser) {
+  return parser.get_subcommands(std::function<bool(const CLI::App*)>());
+}
+
+Words names_of_children(const CLI::App& parser) {
+  Words names;
+  for (const CLI::App* child : children_of(parser)) names.push_back(child->get_name());
+  return names;
+}
+
+// Commands of all nouns with this name, as typed in full.
+void find_verbs(const CLI::App& parser, const std::string& name, Words& found) {
+  for (const CLI::App* child : children_of(parser)) {
+    if (child->get_name() == name) found.push_back(path_of(*child));
+    find_verbs(*child, name, found);
+  }
+}
+
+std::string explain_command(const CLI::App& program, const CLI::App& parser, const std::string& typed) {
+  Words meant;
+  if (const auto near = nearest(typed, names_of_children(parser)))
+    meant = {parser.get_parent() == nullptr ? *near : path_of(parser) + " " + *near};
+  if (meant.empty()) find_verbs(program, typed, meant);
+  if (const auto* ours = find_synonym(command_synonyms, typed); ours != nullptr && meant.empty())
+    meant.assign(ours->begin(), ours->end());
+  if (meant.empty())
+    return fmt::format("unknown command '{}'; expected one of {}", typed,
+                       fmt::join(names_of_children(parser), ", "));
+  for (std::string& command : meant) command = "'nearwise " + command + "'";
+  return fmt::format("unknown command '{}'; did you mean {}?", typed, fmt::join(meant, " or "));
+}
+
+std::string explain_option(const CLI::App& parser, const std::string& typed) {
+  const std::string name = typed.substr(0, typed.find('='));
+  Words options;
+  std::string positionals;
+  bool is_positional = false;
+  for (const CLI::Option* option : parser.get_options()) {
+    if (option->get_positional()) {
+      positionals += " " + option->get_name();
+      is_positional = is_positional || "--" + option->get_name() == name;
+    }
+    for (const std::string& word : option->get_lnames()) options.push_back("--" + word);
+    for (const std::string& word : option->get_snames()) options.push_back("-" + word);
+  }
+  if (is_positional)
+    return fmt::format("unknown option {}; give it by position: nearwise {}{}", name, path_of(parser),
+                       positionals);
+  if (const auto* ours = find_synonym(option_synonyms, name))
+    for (const std::string_view option : *ours)
+      if (std::ranges::count(options, option) != 0)
+        return fmt::format("unknown option {}; did you mean {}?", name, option);
+  if (const auto near = nearest(name, options))
+    return fmt::format("unknown option {}; did you mean {}?", name, *near);
+  return fmt::format("unknown option {}", name);
+}
+
+}  // namespace
+
+std::string explain(const CLI::App& program, const CLI::ParseError& error) {
+  const CLI::App& parser = chosen_parser(program);
+  const Words rest = program.remaining(true);
+  const auto first = [&rest](bool is_option) {
+    return std::ranges::find_if(rest, [is_option](const std::string& word) {
+      return word.starts_with('-') == is_option;
+    });
+  };
+  std::string message = error.what();
+  if (!children_of(parser).empty()) {
+    message = first(false) == rest.end()
+                  ? fmt::format("expected a command: {}", fmt::join(names_of_children(parser), ", "))
+                  : explain_command(program, parser, *first(false));
+  } else if (first(true) != rest.end()) {
+    message = explain_option(parser, *first(true));
+  } else if (!rest.empty()) {
+    message = fmt::format("unexpected argument '{}'", rest.front());
+  }
+  const std::string path = path_of(parser);
+  return fmt::format("{}{} (see 'nearwise {}--help')", path.empty() ? "" : path + ": ", message,
+                     path.empty() ? "" : path + " ");
+}
+
+}  // namespace nearwise::cli
