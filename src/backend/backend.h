@@ -11,6 +11,7 @@
 
 #include "backend/context_state.h"
 #include "backend/ops.h"
+#include "backend/strips.h"
 
 namespace nearwise {
 
@@ -46,6 +47,9 @@ std::vector<const Backend*> backends();
 
 // Names of the operations in the table, in declaration order: the implemented ones.
 std::vector<std::string> supported_operations(const Ops& ops);
+
+// With the threads and the instruction set of the context, whatever its device.
+void subtract_products(Context::State& context, const SubtractProductsArgs& args);
 
 // The instruction sets of the CPU backend, best first.
 std::vector<std::string> cpu_instruction_sets();
