@@ -32,7 +32,6 @@ std::uint64_t memory_bytes(const std::string& key) {
 }
 
 Json describe_machine() {
-  const BlasInfo blas = measure_blas();
   Json json = {{"version", version()}, {"devices", Json::array()}, {"instruction_sets", instruction_sets()}};
   for (const DeviceInfo& device : devices())
     json["devices"].push_back(
@@ -44,10 +43,6 @@ Json describe_machine() {
   for (const ScanInfo& scan : measure_scans())
     json["scans"].push_back(
         {{"rows", name(scan.rows)}, {"multiplied_as", scan.multiplied_as}, {"gflops", scan.gflops}});
-  json["blas"] = {{"library", blas.library},
-                  {"gflops", blas.gflops},
-                  {"own_gflops", blas.own_gflops},
-                  {"warning", blas.warning}};
   return json;
 }
 
@@ -67,12 +62,6 @@ std::string format_machine(const Json& machine) {
     text += fmt::format("{:<18}{} rows multiplied as {}, {:.0f} GFLOP/s on one thread\n", "exact search",
                         scan["rows"].get<std::string>(), scan["multiplied_as"].get<std::string>(),
                         scan["gflops"].get<double>());
-  const Json& blas = machine["blas"];
-  text += fmt::format("{:<18}{}\n{:<18}{:.1f} GFLOP/s on one thread, our own kernel {:.1f}\n", "blas",
-                      blas["library"].get<std::string>(), "  measured", blas["gflops"].get<double>(),
-                      blas["own_gflops"].get<double>());
-  const auto warning = blas["warning"].get<std::string>();
-  if (!warning.empty()) text += fmt::format("{:<18}{}\n", "  warning", warning);
   return text;
 }
 
@@ -179,7 +168,7 @@ void add_info(CLI::App& app, Session& session) {
       app, session, "info", "Describe files, or this build and machine",
       "  nearwise info truth.nw\n  nearwise info --json\n\n"
       "With files: what they hold, from their headers. Without: version, devices and their operations,\n"
-      "instruction sets, threads, memory, and the speed of the BLAS in use.");
+      "instruction sets, threads, memory, and the speed of exact search's products.");
   command->add_option("files", *paths, "Files to describe")->type_name("FILE");
   command->callback(
       [&session, paths] { session.run = [&session, paths] { return run_info(session, *paths); }; });

@@ -5,7 +5,7 @@
 // away when the first one arrives.
 //
 // The handler only posts a semaphore; a thread of ours does what is not allowed in a handler. It is a handler and
-// not sigwait() because BLAS libraries start threads before main(), with signals unblocked: with the default action
+// not sigwait() because libraries may start threads before main(), with signals unblocked: with the default action
 // in place such a thread would take the signal and end the process.
 #pragma once
 
