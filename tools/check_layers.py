@@ -29,7 +29,7 @@ SUBLAYERS = {
     "src/backend/cuda": (("tuning",), ("device",), ("kernels", "block", "warp"), ("rows",),
                          ("exact", "lists", "graph", "cluster", "codes", "select")),
     "src/io": (("files",), ("container", "vectors")),
-    "src/quantize": (("rotation",), ("product", "additive")),
+    "src/quantize": (("linear_algebra",), ("rotation",), ("product", "additive")),
     "src/graph": (("build",), ("change", "use")),
     "src/plan": (("engine",), ("tasks",), ("partition",), ("pairs",), ("graph", "index")),
     "cli": (("shared",), ("index", "graph", "quantizer", "files")),
@@ -88,7 +88,7 @@ RESTRICTED = (
     Restriction(re.compile(r"(\w*intrin|arm_neon|arm_sve|cpuid)\.h$"), ("src/backend/cpu/x86/", "tests/support/float_modes.h")),
     Restriction(re.compile(r"(cuda|cublas|curand|nccl|cub/|thrust/|cooperative_groups)"),
                 ("src/backend/cuda/", "cuda_emulation/")),
-    Restriction(re.compile(r"(cblas|lapacke?|openblas)"), ("src/backend/", "bench/")),
+    Restriction(re.compile(r"(cblas|lapacke?|openblas)"), ("bench/",)),
 )
 
 STANDARD_HEADERS = set("""

@@ -1,8 +1,6 @@
 // nearwise info: what files contain, or what this build supports on this machine.
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -38,19 +36,12 @@ std::uint64_t memory_bytes(const std::string& key) {
 }
 
 Json describe_devices() {
-  const std::vector<DeviceInfo> all = devices();
-  std::set<std::string> operations;
-  for (const DeviceInfo& device : all) operations.insert(device.operations.begin(), device.operations.end());
   Json json = Json::array();
-  for (const DeviceInfo& device : all) {
-    std::vector<std::string> missing;
-    for (const std::string& operation : operations)
-      if (std::ranges::count(device.operations, operation) == 0) missing.push_back(operation);
+  for (const DeviceInfo& device : devices())
     json.push_back({{"name", device.name},
                     {"model", device.model},
                     {"operations", device.operations},
-                    {"missing_operations", missing}});
-  }
+                    {"missing_operations", device.missing_operations}});
   return json;
 }
 

@@ -24,16 +24,6 @@ struct DeviceInfo {
 };
 std::vector<DeviceInfo> devices();
 
-// The BLAS this build is linked with. Exact search does not use it (its kernels are our own); it serves LAPACK
-// and large plain products.
-struct BlasInfo {
-  std::string library;    // as it describes itself: name, version, core type
-  double gflops = 0;      // measured, one thread, [512, 512] products
-  double own_gflops = 0;  // our own kernel for f32
-  std::string warning;    // empty, or what is wrong and how to mend it
-};
-BlasInfo measure_blas();
-
 // Screening products of exact search: the arithmetic used for an element type, and its speed on one thread.
 struct ScanInfo {
   ElementType rows = ElementType::f32;

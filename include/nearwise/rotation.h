@@ -1,8 +1,7 @@
 // Rotations: rows seen along other axes, x -> matrix * (x - mean), with orthonormal axes as the rows of the matrix.
 //
 // With as many axes as elements distances stay the same; with fewer, what lies along the others is dropped. Sums are in f64
-// and in a fixed order: the same bytes at any number of threads and on every instruction set. The axes of pca come from
-// LAPACK: they are the same bytes for the same library on the same kind of CPU.
+// and in a fixed order: the same bytes at any number of threads and on every machine. So are the axes of pca.
 #pragma once
 
 #include <cstddef>

@@ -10,11 +10,9 @@ namespace nearwise::python {
 namespace {
 
 nb::dict machine() {
-  BlasInfo blas;
   std::vector<ScanInfo> scans;
   {
-    const nb::gil_scoped_release unlocked;  // they measure: a tenth of a second or so
-    blas = measure_blas();
+    const nb::gil_scoped_release unlocked;  // measures for about a tenth of a second
     scans = measure_scans();
   }
   nb::list device_list;
@@ -34,17 +32,11 @@ nb::dict machine() {
     entry["gflops"] = scan.gflops;
     scan_list.append(entry);
   }
-  nb::dict blas_entry;
-  blas_entry["library"] = blas.library;
-  blas_entry["gflops"] = blas.gflops;
-  blas_entry["own_gflops"] = blas.own_gflops;
-  blas_entry["warning"] = blas.warning;
   nb::dict result;
   result["version"] = version();
   result["instruction_sets"] = instruction_sets();
   result["devices"] = device_list;
   result["scans"] = scan_list;
-  result["blas"] = blas_entry;
   return result;
 }
 
@@ -53,7 +45,7 @@ nb::dict machine() {
 void bind_machine(nb::module_& module) {
   module.def("version", version, "The library's version.");
   module.def("instruction_sets", instruction_sets, "Accepted as isa, best first.");
-  module.def("machine", machine, "Version, instruction sets, devices, measured scans and BLAS.");
+  module.def("machine", machine, "Version, instruction sets, devices and measured scans.");
 }
 
 }  // namespace nearwise::python

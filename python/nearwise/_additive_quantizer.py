@@ -66,7 +66,7 @@ class AdditiveQuantizer:
         """Codewords by least squares and codes by local search in turn, from those of a residual quantizer on.
 
         The same rows, options and seed give the same bytes with any number of threads and any memory limit, on every
-        instruction set; LAPACK, which solves for the codewords, may differ between machines.
+        machine.
 
         Parameters
         ----------

@@ -8,16 +8,16 @@ from nearwise import _core
 
 
 def info() -> dict[str, Any]:
-    """Version, instruction sets, devices, scans and BLAS, as `nearwise info` prints them: put it into bug reports.
+    """Version, instruction sets, devices and scans, as `nearwise info` prints them: put it into bug reports.
 
     `scans` tells in which numbers exact search multiplies rows of a type, and how fast. Takes a moment,
-    because scans and BLAS are measured.
+    because scans are measured.
 
     Examples
     --------
     >>> import nearwise
     >>> sorted(nearwise.info())
-    ['blas', 'devices', 'instruction_sets', 'scans', 'version']
+    ['devices', 'instruction_sets', 'scans', 'version']
     >>> nearwise.info()["devices"][0]["name"]
     'cpu'
     """

@@ -11,6 +11,7 @@
 
 #include "backend/context_state.h"
 #include "backend/ops.h"
+#include "backend/strips.h"
 
 namespace nearwise {
 
@@ -50,6 +51,9 @@ struct Operation {
   bool implemented = false;
 };
 std::vector<Operation> operations(const Ops& ops);
+
+// With the threads and the instruction set of the context, whatever its device.
+void subtract_products(Context::State& context, const SubtractProductsArgs& args);
 
 // The instruction sets of the CPU backend, best first.
 std::vector<std::string> cpu_instruction_sets();

@@ -1,10 +1,10 @@
 // The random numbers of k-means: each use has a stream of its own.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <limits>
 
+#include "core/elementary.h"
 #include "core/random.h"
 
 namespace nearwise::cluster {
@@ -20,7 +20,7 @@ inline Random random_stream(std::uint64_t seed, Draw draw, std::uint64_t round =
 // When a row comes in a race in which the probability to be the next is proportional to the weight: never without one.
 inline double arrival_time(const Random& random, std::uint64_t row, double weight) {
   if (!(weight > 0)) return std::numeric_limits<double>::infinity();
-  return -std::log(1 - random.uniform(row)) / weight;
+  return -natural_logarithm(1 - random.uniform(row)) / weight;
 }
 
 }  // namespace nearwise::cluster

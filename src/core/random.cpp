@@ -1,7 +1,8 @@
 #include "core/random.h"
 
 #include <cmath>
-#include <numbers>
+
+#include "core/elementary.h"
 
 namespace nearwise {
 namespace {
@@ -25,7 +26,7 @@ double Random::normal(std::uint64_t index) const noexcept {
   const std::uint64_t low = static_cast<std::uint64_t>(x[3]) << 32 | x[2];
   const double radius_uniform = (static_cast<double>(high >> 11) + 0.5) * 0x1p-53;  // never 0
   const double angle_uniform = static_cast<double>(low >> 11) * 0x1p-53;
-  return std::sqrt(-2.0 * std::log(radius_uniform)) * std::cos(2.0 * std::numbers::pi * angle_uniform);
+  return std::sqrt(-2 * natural_logarithm(radius_uniform)) * cosine_of_turns(angle_uniform);
 }
 
 }  // namespace nearwise

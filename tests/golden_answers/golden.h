@@ -1,7 +1,6 @@
 // Golden answers: the digests of answers and saved files, compared with those that were recorded (digests.txt).
 //
-// A name that begins with `platform.` marks bits that depend on the LAPACK or the mathematical library of the machine.
-// All other answers are the same on every instruction set, device and number of threads.
+// Answers are the same on every machine, instruction set, device and number of threads.
 #pragma once
 
 #include <functional>

@@ -109,7 +109,7 @@ TEST(GoldenKMeans, Parts) {
         digest.add(row.row);
       }
     });
-    expect("platform.kmeans_parts.split_times." + ending, [&](Digest& digest) {
+    expect("kmeans_parts.split_times." + ending, [&](Digest& digest) {
       for (const SplitRow& row : drawn) digest.add(row.time);
     });
   }

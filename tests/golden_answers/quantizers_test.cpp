@@ -83,7 +83,7 @@ TEST(GoldenQuantizers, Rotation) {
         digest.add(Rotation::identity(32).apply(context, rows));
       });
     const Rotation axes = Rotation::pca(context(), rows, 12, {.training_rows = 150});
-    expect("platform.rotation.pca." + ending, [&](Digest& digest) {
+    expect("rotation.pca." + ending, [&](Digest& digest) {
       digest.add(axes.matrix());
       digest.add(axes.mean());
       digest.add(axes.apply(context(), rows));
@@ -109,13 +109,13 @@ TEST(GoldenQuantizers, OptimizedProductQuantizer) {
 
     const auto trained =
         OptimizedProductQuantizer::train(context(), rows, {.quantizer = options, .rounds = 2});
-    expect("platform." + name, [&](Digest& digest) {
+    expect(name, [&](Digest& digest) {
       digest.add(trained.rotation.matrix());
       digest.add(trained.quantizer.codebooks());
       add_uses(digest, context(), trained, rows);
     });
     save(trained, folder / "opq.nw");
-    expect_container("platform.file." + name, folder / "opq.nw");
+    expect_container("file." + name, folder / "opq.nw");
   }
 }
 
@@ -164,16 +164,16 @@ TEST(GoldenQuantizers, AdditiveTraining) {
   const auto residual = AdditiveQuantizer::train(context(), rows, {.codebooks = 3, .rounds = 0});
   const auto trained =
       AdditiveQuantizer::train(context(), rows, {.codebooks = 3, .rounds = 2, .iterations = 2});
-  EXPECT_FALSE(std::ranges::equal(residual.words(), trained.words()));  // or the test is about nothing
+  EXPECT_FALSE(std::ranges::equal(residual.codewords(), trained.codewords()));  // or the test is about nothing
   const auto expect_trained = [&](const std::string& name, const AdditiveQuantizer& quantizer) {
     expect(name, [&](Digest& digest) {
-      digest.add(quantizer.words());
+      digest.add(quantizer.codewords());
       digest.add(quantizer.norms());
       add_uses(digest, context(), quantizer, rows.view().slice(0, 60), {.iterations = 2});
     });
   };
   expect_trained("additive_quantizer.residual", residual);
-  expect_trained("platform.additive_quantizer.trained", trained);
+  expect_trained("additive_quantizer.trained", trained);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ ALLOWED = [
     ("src/backend/context.cpp", '#include "backend/context_state.h"'),
     ("src/backend/cpu/knn.cpp", '#include "backend/ops.h"'),
     ("src/backend/cpu/knn.cpp", '#include "backend/cpu/kernels/tile.h"'),
-    ("src/backend/cpu/blas.cpp", '#include "nearwise/context.h"'),
+    ("src/backend/cpu/scan_rates.cpp", '#include "nearwise/context.h"'),
     ("src/backend/cpu/kernels/tile.cpp", "#include <hwy/highway.h>"),
     ("src/backend/cpu/kernels/tile.cpp", "#if HWY_ONCE\n#endif"),
     ("src/backend/cpu/kernels/tile.h",

@@ -4,12 +4,13 @@
 
 #include "backend/context_state.h"
 #include "core/checked.h"
-#include "quantize/rotation/lapack.h"
+#include "quantize/linear_algebra/solve_positive.h"
 
 namespace nearwise::quantize {
 namespace {
 
 constexpr std::size_t codewords = 256;
+constexpr std::size_t book_blocks = codewords / StripMatrix::width;  // row blocks of a codebook
 
 // Added to the diagonal, as a share of the rows that a codeword has on average. A vector may be moved from one codebook to
 // another without changing any sum, so without it there is no single solution. With too little of it errors are larger:
@@ -25,60 +26,60 @@ AdditiveLeastSquares::AdditiveLeastSquares(const Context& context, std::size_t c
     : context_(context),
       codebooks_(codebooks),
       dim_(dim),
-      matrix_(*context.state().budget, size() * size()),
-      sums_(*context.state().budget, size() * dim),
-      sides_(*context.state().budget, size() * dim) {}
+      matrix_(*context.state().budget, codebooks * codewords, codebooks * codewords),
+      sums_(*context.state().budget, codebooks * codewords, dim) {}
 
 std::uint64_t AdditiveLeastSquares::bytes(std::size_t codebooks, std::size_t dim) {
   const std::size_t size = codebooks * codewords;
-  return buffer_bytes(size * size, sizeof(double)) +
-         2 * buffer_bytes(checked_multiply(size, dim, "additive quantizer"), sizeof(double));
+  return StripMatrix::bytes(size, size) + StripMatrix::bytes(size, dim);
 }
 
-// A task has the rows of the matrix that belong to one codebook.
+// A task has the rows of the matrix that belong to one codebook, from the diagonal on.
 void AdditiveLeastSquares::count_pairs(const MatrixView<const std::uint8_t>& codes) {
   const Context::State& state = context_.state();
   const double regularisation = regularisation_share * static_cast<double>(codes.rows()) / codewords;
   state.threads->for_each(codebooks_, [&](std::size_t book) {
-    double* const own = matrix_.data() + book * codewords * size();
-    std::fill_n(own, codewords * size(), 0.0);
+    for (std::size_t strip = book * book_blocks; strip < matrix_.strips(); ++strip)
+      std::fill_n(matrix_.block(book * book_blocks, strip), codewords * StripMatrix::width, 0.0);
     for (std::size_t row = 0; row < codes.rows(); ++row) {
       if (row % check_rows == 0) state.cancel.check();
       const auto code = codes.row(row);
-      for (std::size_t other = 0; other <= book; ++other)
-        own[code[book] * size() + other * codewords + code[other]] += 1;
+      for (std::size_t other = book; other < codebooks_; ++other)
+        matrix_(book * codewords + code[book], other * codewords + code[other]) += 1;
     }
-    for (std::size_t codeword = 0; codeword < codewords; ++codeword)
-      own[codeword * size() + book * codewords + codeword] += regularisation;
+    for (std::size_t codeword = book * codewords; codeword < (book + 1) * codewords; ++codeword)
+      matrix_(codeword, codeword) += regularisation;
   });
 }
 
+// A task has the sums of one codebook.
 void AdditiveLeastSquares::add_rows(const MatrixView<const float>& rows,
                                     const MatrixView<const std::uint8_t>& codes) {
   const Context::State& state = context_.state();
   state.threads->for_each(codebooks_, [&](std::size_t book) {
-    double* const own = sums_.data() + book * codewords * dim_;
-    std::fill_n(own, codewords * dim_, 0.0);
+    for (std::size_t strip = 0; strip < sums_.strips(); ++strip)
+      std::fill_n(sums_.block(book * book_blocks, strip), codewords * StripMatrix::width, 0.0);
     for (std::size_t row = 0; row < rows.rows(); ++row) {
       if (row % check_rows == 0) state.cancel.check();
-      double* const sum = own + codes(row, book) * dim_;
+      const std::size_t codeword = book * codewords + codes(row, book);
       const float* const values = rows.row(row).data();
-      for (std::size_t i = 0; i < dim_; ++i) sum[i] += static_cast<double>(values[i]);
+      for (std::size_t first = 0; first < dim_; first += StripMatrix::width) {
+        double* const sum = &sums_(codeword, first);
+        for (std::size_t i = 0; i < std::min(StripMatrix::width, dim_ - first); ++i)
+          sum[i] += static_cast<double>(values[first + i]);
+      }
     }
   });
-  for (std::size_t codeword = 0; codeword < size(); ++codeword)
-    for (std::size_t i = 0; i < dim_; ++i) sides_[i * size() + codeword] = sums_[codeword * dim_ + i];
 }
 
 void AdditiveLeastSquares::fit(const MatrixView<const float>& rows,
                                const MatrixView<const std::uint8_t>& codes, std::span<float> codewords_out) {
   count_pairs(codes);
   add_rows(rows, codes);
-  context_.state().cancel.check();
-  solve_positive(matrix_.span(), size(), sides_.span());
-  for (std::size_t codeword = 0; codeword < size(); ++codeword)
+  solve_positive(context_, matrix_, sums_);
+  for (std::size_t codeword = 0; codeword < codebooks_ * codewords; ++codeword)
     for (std::size_t i = 0; i < dim_; ++i)
-      codewords_out[codeword * dim_ + i] = static_cast<float>(sides_[i * size() + codeword]);
+      codewords_out[codeword * dim_ + i] = static_cast<float>(sums_(codeword, i));
 }
 
 }  // namespace nearwise::quantize

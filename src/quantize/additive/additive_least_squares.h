@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <span>
 
-#include "core/memory.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
+#include "quantize/linear_algebra/strip_matrix.h"
 
 namespace nearwise::quantize {
 
@@ -24,16 +24,14 @@ class AdditiveLeastSquares {
            std::span<float> codewords);
 
  private:
-  std::size_t size() const { return codebooks_ * 256; }
   void count_pairs(const MatrixView<const std::uint8_t>& codes);
   void add_rows(const MatrixView<const float>& rows, const MatrixView<const std::uint8_t>& codes);
 
   const Context& context_;
   const std::size_t codebooks_;
   const std::size_t dim_;
-  Buffer<double> matrix_;  // [size, size]
-  Buffer<double> sums_;    // [size, dim]
-  Buffer<double> sides_;   // [dim, size]
+  StripMatrix matrix_;  // [256 * codebooks, 256 * codebooks]
+  StripMatrix sums_;    // [256 * codebooks, dim] and the solution
 };
 
 }  // namespace nearwise::quantize

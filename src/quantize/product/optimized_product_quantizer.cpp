@@ -91,7 +91,6 @@ OptimizedProductQuantizer OptimizedProductQuantizer::train(const Context& contex
       .operation = operation,
       .codebooks = quantize::check_training(operation, context, rows, options.quantizer),
       .rounds = options.rounds};
-  quantize::check_rotation_dim(operation, rows.dim());
   const DefaultFloatEnvironment environment;
   const Context::State& state = context.state();
   state.cancel.check();

@@ -1,17 +1,17 @@
 #include "quantize/product/optimized_training.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <span>
 #include <utility>
 
 #include "backend/dispatch.h"
 #include "core/checked.h"
+#include "core/elementary.h"
 #include "core/memory.h"
 #include "ops/finite_rows.h"
+#include "quantize/linear_algebra/nearest_orthogonal.h"
 #include "quantize/product/coding.h"
-#include "quantize/rotation/lapack.h"
 #include "quantize/rotation/principal_axes.h"
 #include "quantize/rotation/rotating.h"
 
@@ -115,8 +115,7 @@ class Alternation {
     const auto stream = open_stream(context_);
     dispatch(&Ops::cross_products, training_.operation, *stream,
              CrossProductsArgs{rotated(), centred_.view(), {products.data(), dim(), dim()}});
-    context_.state().cancel.check();
-    nearest_orthogonal(budget(), products.span(), dim());
+    nearest_orthogonal(context_, products.span(), dim());
     std::vector<float> matrix(dim() * dim());
     std::ranges::transform(products.span(), matrix.begin(),
                            [](double element) { return static_cast<float>(element); });
@@ -192,7 +191,7 @@ std::vector<std::size_t> deal_axes(const Codebooks& shape, const std::vector<dou
       if (chosen == shape.parts || parts[part].logarithms < parts[chosen].logarithms) chosen = part;
     }
     dealt[shape.begin(chosen) + parts[chosen].axes++] = axis;
-    parts[chosen].logarithms += std::log(std::max(variances[axis], least) / least);
+    parts[chosen].logarithms += natural_logarithm(std::max(variances[axis], least) / least);
   }
   return dealt;
 }

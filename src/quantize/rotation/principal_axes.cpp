@@ -1,13 +1,11 @@
 #include "quantize/rotation/principal_axes.h"
 
 #include <algorithm>
-#include <cmath>
-#include <utility>
 
 #include "backend/dispatch.h"
 #include "core/checked.h"
 #include "core/convert.h"
-#include "quantize/rotation/lapack.h"
+#include "quantize/linear_algebra/eigenvectors.h"
 
 namespace nearwise::quantize {
 namespace {
@@ -39,13 +37,6 @@ std::vector<float> mean_of(const Context& context, const RowsView& rows) {
   return mean;
 }
 
-// LAPACK leaves the sign open.
-void fix_sign(std::span<double> axis) {
-  const auto largest = std::ranges::max_element(axis, {}, [](double element) { return std::abs(element); });
-  if (*largest >= 0) return;
-  for (double& element : axis) element = -element;
-}
-
 }  // namespace
 
 std::uint64_t CentredRows::bytes(const RowsView& rows) {
@@ -69,26 +60,19 @@ CentredRows::CentredRows(const Context& context, const RowsView& rows)
 }
 
 std::uint64_t principal_axes_bytes(std::size_t dim) {
-  return 2 * buffer_bytes(dim * dim, sizeof(double)) + eigenvectors_bytes(dim);
+  return buffer_bytes(dim * dim, sizeof(double)) + eigenvectors_bytes(dim);
 }
 
 PrincipalAxes principal_axes(const Context& context, const MatrixView<const float>& centred) {
-  MemoryBudget& budget = *context.state().budget;
   const std::size_t dim = centred.cols();
-  Buffer<double> products(budget, dim * dim);
+  PrincipalAxes found{Buffer<double>(*context.state().budget, dim * dim), std::vector<double>(dim)};
   const auto stream = open_stream(context);
   dispatch(&Ops::cross_products, "pca", *stream,
-           CrossProductsArgs{centred, centred, {products.data(), dim, dim}});
-  std::vector<double> rising(dim);
-  eigenvectors(budget, products.span(), rising);
-  PrincipalAxes found{Buffer<double>(budget, dim * dim), std::vector<double>(dim)};
-  for (std::size_t i = 0; i < dim; ++i) {
-    const auto axis = found.axes.span().subspan(i * dim, dim);
-    std::ranges::copy(products.span().subspan((dim - 1 - i) * dim, dim), axis.begin());
-    fix_sign(axis);
-    // Rounding makes eigenvalues of rows in a plane slightly negative.
-    found.variances[i] = std::max(0.0, rising[dim - 1 - i]) / static_cast<double>(centred.rows());
-  }
+           CrossProductsArgs{centred, centred, {found.axes.data(), dim, dim}});
+  eigenvectors(context, found.axes.span(), found.variances);
+  // Rounding makes eigenvalues of rows in a plane slightly negative.
+  for (double& variance : found.variances)
+    variance = std::max(0.0, variance) / static_cast<double>(centred.rows());
   return found;
 }
 

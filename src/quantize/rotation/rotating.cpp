@@ -4,7 +4,6 @@
 
 #include "backend/dispatch.h"
 #include "core/checked.h"
-#include "quantize/rotation/lapack.h"
 
 namespace nearwise::quantize {
 namespace {
@@ -24,11 +23,6 @@ void fill_forward(const AxesView& axes, float* columns, double* offset) {
 }
 
 }  // namespace
-
-void check_rotation_dim(const char* operation, std::size_t dim) {
-  require(dim <= most_lapack_dim, "{}: rows must have at most {} elements, given {}", operation,
-          most_lapack_dim, dim);
-}
 
 std::uint64_t rotate_bytes(const char* operation, const Context& context, const AxesView& axes,
                            Direction direction) {

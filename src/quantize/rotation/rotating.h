@@ -17,9 +17,6 @@ enum class Direction : std::uint8_t {
   backward,  // y -> transposed matrix * y + mean
 };
 
-// Throws Error(invalid_argument) for more elements than axes can be computed for.
-void check_rotation_dim(const char* operation, std::size_t dim);
-
 // Axes as the rows of a matrix, and the mean of the rows.
 struct AxesView {
   MatrixView<const float> matrix;

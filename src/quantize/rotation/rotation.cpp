@@ -71,7 +71,6 @@ Rotation Rotation::pca(const Context& context, RowsView rows, std::size_t dims, 
           name(rows.place()));
   require(rows.rows() >= 1, "{}: there must be at least 1 row, given 0", operation);
   require(dims >= 1 && dims <= rows.dim(), "{}: dims must be 1 to {}, given {}", operation, rows.dim(), dims);
-  quantize::check_rotation_dim(operation, rows.dim());
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
   const RowsView shape = quantize::TrainingRows::shape(rows, options.training_rows);

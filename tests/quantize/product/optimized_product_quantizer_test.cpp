@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "quantize/product/optimized_training.h"
-#include "quantize/rotation/lapack.h"
 #include "support/cancelling.h"
 #include "support/memory_limits.h"
 #include "support/quantizer_cases.h"
@@ -293,22 +292,6 @@ TEST(DealAxes, ProductsOfVariancesAreAlike) {
   EXPECT_EQ(deal_axes({5, 2, 8, {}}, {8, 4, 2, 1, 0}), (std::vector<std::size_t>{0, 3, 4, 1, 2}));
   EXPECT_EQ(deal_axes({3, 3, 8, {}}, {0, 0, 0}), (std::vector<std::size_t>{0, 1, 2}));
   EXPECT_EQ(deal_axes({3, 1, 8, {}}, {3, 2, 1}), (std::vector<std::size_t>{0, 1, 2}));
-}
-
-// U S V' becomes U V': a rotation scaled along its axes is found again, also where one scale is 0.
-TEST(NearestOrthogonal, UndoesScaling) {
-  MemoryBudget budget;
-  const std::vector<double> rotation = {0.6, -0.8, 0, 0.8, 0.6, 0, 0, 0, 1};
-  for (const double last : {2.0, 0.0}) {
-    // rotation * diag(5, 3, last)
-    std::vector<double> matrix = rotation;
-    const double scales[] = {5, 3, last};
-    for (std::size_t i = 0; i < 9; ++i) matrix[i] *= scales[i % 3];
-    quantize::nearest_orthogonal(budget, matrix, 3);
-    for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(matrix[i], rotation[i], 1e-12) << i;
-    EXPECT_NEAR(std::abs(matrix[8]), 1, 1e-12);
-  }
-  EXPECT_EQ(budget.used(), 0U);
 }
 
 }  // namespace

@@ -1,0 +1,14 @@
+// Linear equations with a symmetric positive definite matrix, by Cholesky factorisation.
+#pragma once
+
+#include "nearwise/context.h"
+#include "quantize/linear_algebra/strip_matrix.h"
+
+namespace nearwise::quantize {
+
+// Solves matrix * x = right for every column of `right`, in place. Of the matrix, elements (i, j) with j >= i are read; all
+// of it is overwritten. Padding of the diagonal must be positive, as everything else beyond the order must be zero.
+// The result does not depend on threads or the instruction set. Throws Error(internal) if the matrix is not positive definite.
+void solve_positive(const Context& context, StripMatrix& matrix, StripMatrix& right);
+
+}  // namespace nearwise::quantize
