@@ -1,4 +1,4 @@
-// The operations of the CUDA backend (src/backend/ops.h), a .cu for each or a few.
+// Operations of the CUDA backend (src/backend/ops.h).
 #pragma once
 
 #include "backend/ops.h"
