@@ -1,4 +1,5 @@
-// What tests may ask of the emulated device and tell it. CUDA code itself never sees this.
+// Interface for tests of the emulated device: options, fault injection, findings, resource accounting.
+// Kernels and the code that launches them never include it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,15 +15,15 @@
 namespace cuda_emulation {
 
 struct Options {
-  // Blocks interleaved at a time, 1 to 64. CUDA_EMULATION_RESIDENT_BLOCKS.
+  // Blocks that run interleaved, 1 to 64. CUDA_EMULATION_RESIDENT_BLOCKS.
   int resident_blocks = 4;
-  // Order of lanes, warps, blocks and streams, and preemption. CUDA_EMULATION_SEED.
+  // Seeds the order of lanes, warps, blocks and streams, and preemption. CUDA_EMULATION_SEED.
   std::uint64_t seed = 1;
-  // Probability of a switch at a checked access.
+  // Probability of a thread switch after a checked access.
   double preemption = 0.02;
-  // Bank conflicts and sectors per source line, printed at exit. CUDA_EMULATION_PROFILE.
+  // Counts bank conflicts and sectors per source line, printed at exit. CUDA_EMULATION_PROFILE.
   bool profile = false;
-  // Switches without any thread finishing or passing a barrier before a livelock is reported.
+  // Thread switches without a thread that exits or passes a barrier before a livelock is reported.
   std::uint64_t watchdog = 200'000'000;
 };
 Options& options();
@@ -36,37 +37,39 @@ struct Statistics {
 };
 Statistics& statistics();
 
-// How often warps met in the collectives of one line: in votes, where a kernel took which way.
-struct Meeting {
+// Executions of the collectives of one source line. Votes show which branch a kernel took, without marks in
+// its source.
+struct CollectiveCount {
   Collective collective;
   std::string file;
   int line = 0;
   std::uint64_t times = 0;
-  std::uint64_t not_zero = 0;  // a vote that at least one lane agreed to; of shuffles, one lane's result
+  std::uint64_t not_zero = 0;  // executions with a nonzero result (of a shuffle: the lowest lane's)
 };
-// Since the start or the last forget_meetings(), by file and line.
-std::vector<Meeting> meetings();
-void forget_meetings();
+// Counts since the start or the last reset, ordered by file and line.
+std::vector<CollectiveCount> collective_counts();
+void reset_collective_counts();
 
 // Whether kernels were compiled with the hooks that check every access.
 bool checks_accesses();
 
-// What the device found wrong with a kernel or a copy: empty where nothing. Until it is taken every CUDA call that
-// uses the device fails, as after a failed kernel on a GPU. Taking it makes the device usable again.
+// The first error the device found in a kernel or a copy, or an empty string. Every CUDA call that uses the
+// device fails until the report is taken, as after a failed kernel on a GPU; taking it makes the device
+// usable again.
 std::string report();
 std::string take_report();
 
-// From now on the `count`-th allocation of device or pinned memory fails, once; 0: none does. At the start of a
-// program CUDA_EMULATION_FAIL_ALLOCATION.
+// The `count`-th allocation of device or pinned memory from now on fails, once; 0: none does. The initial
+// value is CUDA_EMULATION_FAIL_ALLOCATION.
 void fail_allocation(std::uint64_t count);
-// Allocations tried so far.
+// Allocations attempted so far.
 std::uint64_t allocations();
 
 // The next call of this name ("cudaGetDeviceCount") fails with `status`, once.
 void fail_call(const std::string& name, cudaError_t status);
 
-// What exists at this moment; all zero at the end of a program that cleans up. Runs what is queued first. Memory pools
-// do not count: without allocations they hold nothing.
+// Resources that exist now; all zero after a program has cleaned up. Runs queued work first. Memory pools are
+// not counted: they hold nothing without allocations.
 struct Accounting {
   std::size_t device_bytes = 0;
   std::size_t device_allocations = 0;
@@ -79,10 +82,10 @@ struct Accounting {
 Accounting accounting();
 std::string to_string(const Accounting& accounting);
 
-// Streams in which kernels or copies are queued, of all devices. Runs nothing.
+// Streams of all devices with queued kernels or copies. Runs nothing.
 std::size_t busy_streams();
 
-// Prints bank conflicts (shared memory) and 32-byte sectors (global memory) per source line.
+// Prints bank conflicts of shared memory and 32-byte sectors of global memory per source line.
 void print_profile();
 
 }  // namespace cuda_emulation

@@ -1,6 +1,8 @@
-// What a kernel file sees instead of CUDA: qualifiers, built-in variables, collectives, atomics, intrinsics, launches.
+// CUDA device code for a host compiler: qualifiers, built-in variables, collectives, atomics, intrinsics,
+// launches.
 //
-// Included by src/backend/cuda/device/gpu.h for every compiler but nvcc. README.md has the rules for kernels.
+// A project's kernel header includes this file for every compiler but nvcc (here
+// src/backend/cuda/device/gpu.h). README.md has the rules for kernels.
 #pragma once
 
 #include "cuda_emulation/device/atomics.h"

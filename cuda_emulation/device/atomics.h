@@ -1,4 +1,4 @@
-// Atomic operations: every one is a point where other threads may run first.
+// Atomic operations. Other threads may run before each of them.
 #pragma once
 
 #include <type_traits>
@@ -7,11 +7,12 @@
 
 namespace cuda_emulation {
 
-// Lets others run, checks the access, passes on what fences have released; then nobody else runs until end_atomic().
+// Runs other threads, checks the access and propagates what fences have released. No other thread runs until
+// end_atomic().
 void begin_atomic(const void* address, unsigned bytes, const char* file, int line);
 void end_atomic();
 
-// Not instrumented: the access is checked as an atomic one, not as a plain read and a plain write.
+// Not instrumented: the access is checked as one atomic access, not as a plain read and a plain write.
 template <typename T, typename Function>
 __attribute__((no_sanitize("thread"), noinline)) T read_modify_write(T* address, const Function& function,
                                                                      const char* file, int line) {
@@ -26,7 +27,7 @@ __attribute__((no_sanitize("thread"), noinline)) T read_modify_write(T* address,
 
 #define CUDA_EMULATION_ATOMIC(name, expression)                                                       \
   template <typename T>                                                                               \
-  T name(T* address, std::type_identity_t<T> value, CUDA_EMULATION_PLACE) {                           \
+  T name(T* address, std::type_identity_t<T> value, CUDA_EMULATION_LOCATION) {                        \
     return ::cuda_emulation::read_modify_write(                                                       \
         address, [value]([[maybe_unused]] T old) { return static_cast<T>(expression); }, file, line); \
   }
@@ -42,7 +43,7 @@ CUDA_EMULATION_ATOMIC(atomicXor, old ^ value)
 
 template <typename T>
 T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> value,
-            CUDA_EMULATION_PLACE) {
+            CUDA_EMULATION_LOCATION) {
   return ::cuda_emulation::read_modify_write(
       address, [=](T old) { return old == expected ? value : old; }, file, line);
 }

@@ -1,4 +1,4 @@
-// The part of cooperative groups that kernels here may use: the block, the grid, tiles of a warp.
+// The supported part of cooperative groups: the block, the grid, tiles of a warp.
 #pragma once
 
 #include "cuda_emulation/device/collectives.h"
@@ -6,8 +6,8 @@
 namespace cooperative_groups {
 
 struct thread_block {
-  void sync(CUDA_EMULATION_PLACE) const {
-    ::cuda_emulation::meet_in_block(::cuda_emulation::Barrier::plain, false, file, line);
+  void sync(CUDA_EMULATION_LOCATION) const {
+    ::cuda_emulation::block_barrier(::cuda_emulation::Barrier::plain, false, file, line);
   }
   unsigned size() const { return blockDim.x * blockDim.y * blockDim.z; }
   unsigned thread_rank() const { return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x; }
@@ -15,7 +15,7 @@ struct thread_block {
 inline thread_block this_thread_block() { return {}; }
 
 struct grid_group {
-  void sync(CUDA_EMULATION_PLACE) const { ::cuda_emulation::meet_in_grid(file, line); }
+  void sync(CUDA_EMULATION_LOCATION) const { ::cuda_emulation::grid_barrier(file, line); }
 };
 inline grid_group this_grid() { return {}; }
 
@@ -29,28 +29,28 @@ struct thread_block_tile {
   unsigned thread_rank() const { return this_thread_block().thread_rank() & (lanes - 1); }
   unsigned meta_group_rank() const { return this_thread_block().thread_rank() / lanes; }
 
-  void sync(CUDA_EMULATION_PLACE) const { __syncwarp(mask(), file, line); }
+  void sync(CUDA_EMULATION_LOCATION) const { __syncwarp(mask(), file, line); }
   template <typename T>
-  T shfl(T value, int source, CUDA_EMULATION_PLACE) const {
+  T shfl(T value, int source, CUDA_EMULATION_LOCATION) const {
     return __shfl_sync(mask(), value, source, lanes, file, line);
   }
   template <typename T>
-  T shfl_xor(T value, int distance, CUDA_EMULATION_PLACE) const {
+  T shfl_xor(T value, int distance, CUDA_EMULATION_LOCATION) const {
     return __shfl_xor_sync(mask(), value, distance, lanes, file, line);
   }
   template <typename T>
-  T shfl_up(T value, unsigned delta, CUDA_EMULATION_PLACE) const {
+  T shfl_up(T value, unsigned delta, CUDA_EMULATION_LOCATION) const {
     return __shfl_up_sync(mask(), value, delta, lanes, file, line);
   }
   template <typename T>
-  T shfl_down(T value, unsigned delta, CUDA_EMULATION_PLACE) const {
+  T shfl_down(T value, unsigned delta, CUDA_EMULATION_LOCATION) const {
     return __shfl_down_sync(mask(), value, delta, lanes, file, line);
   }
-  unsigned ballot(int predicate, CUDA_EMULATION_PLACE) const {
+  unsigned ballot(int predicate, CUDA_EMULATION_LOCATION) const {
     return __ballot_sync(mask(), predicate, file, line) >> first_lane();
   }
-  int any(int predicate, CUDA_EMULATION_PLACE) const { return __any_sync(mask(), predicate, file, line); }
-  int all(int predicate, CUDA_EMULATION_PLACE) const { return __all_sync(mask(), predicate, file, line); }
+  int any(int predicate, CUDA_EMULATION_LOCATION) const { return __any_sync(mask(), predicate, file, line); }
+  int all(int predicate, CUDA_EMULATION_LOCATION) const { return __all_sync(mask(), predicate, file, line); }
 };
 
 template <unsigned lanes>

@@ -1,4 +1,4 @@
-// Intrinsics of one thread: cached loads, bits, conversions, rounded arithmetic.
+// Single-thread intrinsics: cached loads, bit operations, conversions, rounded arithmetic.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ template <typename T>
 void __stcs(T* address, std::type_identity_t<T> value) {
   *address = value;
 }
-// Read past L1, where other blocks' writes do not show: like volatile.
+// Bypasses L1, which does not see writes of other blocks; emulated as a volatile load.
 template <typename T>
 T __ldcg(const T* address) {
   return *const_cast<const volatile T*>(address);
@@ -69,7 +69,7 @@ inline double __dadd_rn(double a, double b) { return a + b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline float rsqrtf(float value) { return 1.0f / sqrtf(value); }
 
-// Of floats: as fminf and fmaxf, they drop a NaN.
+// Like fminf and fmaxf, these return the other operand if one is NaN.
 template <typename T>
 std::enable_if_t<std::is_arithmetic_v<T>, T> min(T a, T b) {
   return b < a || a != a ? b : a;

@@ -1,4 +1,4 @@
-// How a kernel is queued, and its dynamic shared memory.
+// Kernel launches and dynamic shared memory.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace cuda_emulation {
 
-// One launch: the kernel's parameters are copied here, as CUDA copies them, and `body` is called by every thread.
+// One launch: a copy of the kernel's arguments, and the function that every thread calls.
 struct KernelCall {
   const void* kernel;
   void (*body)(void* call);

@@ -1,4 +1,5 @@
-// CUDA's qualifiers and built-in variables for a host compiler. The types (dim3, float4, cudaStream_t) are the toolkit's.
+// CUDA's qualifiers and built-in variables for a host compiler. Types such as dim3, float4 and cudaStream_t
+// come from the toolkit.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +11,7 @@
 #undef __shared__
 #undef __launch_bounds__
 #undef __forceinline__
-// libstdc++ writes __attribute__((__noinline__)).
+// libstdc++ uses the word in __attribute__((__noinline__)).
 #undef __noinline__
 #define __global__
 #define __device__
@@ -18,14 +19,14 @@
 #define __constant__
 #define __launch_bounds__(...)
 #define __forceinline__ inline
-// All static shared variables lie in one section: poisoned when a block starts, exchanged when another one runs.
-// g++ 12 cannot place variables of templates in a section (its bug 41091), hence clang.
+// All static shared variables are in one section, which is poisoned when a block starts and swapped when
+// another block runs. g++ 12 cannot place variables of templates in a section (GCC bug 41091), hence clang.
 #define __shared__ static __attribute__((section("cuda_emulation_shared")))
 
-// Calls that may report a mistake know where they were made.
-#define CUDA_EMULATION_PLACE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+// Source location of the caller, for calls that may report an error.
+#define CUDA_EMULATION_LOCATION const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
-// Those of the CUDA thread that runs now.
+// Values of the CUDA thread that is running.
 extern uint3 threadIdx;
 extern uint3 blockIdx;
 extern dim3 blockDim;

@@ -12,16 +12,17 @@
 #include "cuda_emulation/engine/profile.h"
 #include "cuda_emulation/engine/schedule.h"
 
-// First and last address of the program, or of the shared library that this is part of: hidden, each has its own.
+// First and last address of the program or of the shared library this is part of; hidden, so that each has
+// its own.
 extern "C" __attribute__((visibility("hidden"))) char __ehdr_start[], _end[];
 
 namespace cuda_emulation {
 namespace {
 
-bool hooks_found = false;
+bool has_hooks = false;
 
 [[noreturn]] void report(cudaError_t status, const char* finding, const CheckedAccess& access,
-                         const Moment* conflict = nullptr) {
+                         const Timestamp* conflict = nullptr) {
   const Thread& thread = current();
   std::string text = fmt::format("{}: {}: {}-byte {} at {}, {}", describe(thread), finding, access.bytes,
                                  access.writes ? "write" : "read", static_cast<const void*>(access.address),
@@ -36,7 +37,8 @@ bool within(const char* address, const void* begin, std::size_t size) {
   return address >= begin && address < static_cast<const char*>(begin) + size;
 }
 
-// Memory that belongs to the thread or never changes: its stack, its built-in variables, parameters, constants.
+// Memory that is private to the thread or constant: its stack, built-in variables, kernel arguments,
+// constants.
 bool is_private(const char* address, const Thread& thread) {
   return within(address, thread.stack, stack_bytes) || (address >= __ehdr_start && address < _end) ||
          within(address, machine.call->call.get(), machine.call->call_bytes) ||
@@ -51,24 +53,26 @@ Region* shared_region(const char* address, Block& block) {
 void check_races(const Cell& cell, std::uint8_t bytes, const CheckedAccess& access, const Thread& thread) {
   const auto conflicts = [&](const Access& earlier) {
     return (earlier.bytes & bytes) != 0 && !(access.atomic && earlier.atomic) &&
-           !happened_before(earlier.moment, thread);
+           !happened_before(earlier.timestamp, thread);
   };
-  if (conflicts(cell.write)) report(cudaErrorLaunchFailure, "race with a write", access, &cell.write.moment);
+  if (conflicts(cell.write))
+    report(cudaErrorLaunchFailure, "race with a write", access, &cell.write.timestamp);
   if (!access.writes) return;
   for (const Access& read : cell.read)
-    if (conflicts(read)) report(cudaErrorLaunchFailure, "race with a read", access, &read.moment);
+    if (conflicts(read)) report(cudaErrorLaunchFailure, "race with a read", access, &read.timestamp);
 }
 
 void remember(Cell& cell, std::uint8_t bytes, const CheckedAccess& access, const Thread& thread) {
-  const Access made = {{thread.index, thread.clock, thread.block->epoch}, bytes, access.atomic};
+  const Access latest = {{thread.index, thread.clock, thread.block->epoch}, bytes, access.atomic};
   if (access.writes) {
-    cell.write = made;
+    cell.write = latest;
     cell.initialised |= bytes;
     cell.read[0].bytes = cell.read[1].bytes = 0;
   } else {
-    // Two readers are remembered, the first and the latest: a third may be missed, none is invented.
-    const bool second = cell.read[0].bytes != 0 && cell.read[0].moment.thread != thread.index;
-    cell.read[second ? 1 : 0] = made;
+    // Only the first and the latest reader are kept: a race with a third may be missed, false reports are
+    // impossible.
+    const bool second = cell.read[0].bytes != 0 && cell.read[0].timestamp.thread != thread.index;
+    cell.read[second ? 1 : 0] = latest;
   }
 }
 
@@ -82,13 +86,13 @@ void check_cell(Cell& cell, std::uint8_t bytes, const CheckedAccess& access, con
 
 }  // namespace
 
-bool checks_accesses() { return hooks_found; }
-void found_hooks() { hooks_found = true; }
+bool checks_accesses() { return has_hooks; }
+void register_hooks() { has_hooks = true; }
 
 const char* source_line(const void* code) {
   static std::array<char, 512> line;
   std::snprintf(line.data(), line.size(), "?");
-  // A return address: the access is the instruction before it.
+  // `code` is a return address; the access is the instruction before it.
   const auto offset = static_cast<std::size_t>(static_cast<const char*>(code) - __ehdr_start - 1);
   const std::string command = fmt::format("addr2line -e /proc/{}/exe {:#x} 2>/dev/null", getpid(), offset);
   if (FILE* const output = popen(command.c_str(), "r")) {
@@ -138,7 +142,7 @@ void hooked_access(const CheckedAccess& access) {
 void hooked_range(const void* address, std::size_t bytes, bool writes, const void* code) {
   if (inside_emulator || bytes == 0) return;
   const InsideEmulator inside;
-  // 16 bytes: taken for a vector, which must be aligned.
+  // A range of 16 bytes is assumed to be a vector, which must be aligned.
   check_access({.address = static_cast<const char*>(address),
                 .bytes = bytes,
                 .reads = !writes,
@@ -151,7 +155,7 @@ void begin_atomic(const void* address, unsigned bytes, const char* file, int lin
   ++statistics().atomics;
   yield(file, line);
   inside_emulator = true;
-  if (!hooks_found) return;
+  if (!has_hooks) return;
   check_access({.address = static_cast<const char*>(address),
                 .bytes = bytes,
                 .reads = true,
@@ -164,7 +168,7 @@ void begin_atomic(const void* address, unsigned bytes, const char* file, int lin
 void end_atomic() { inside_emulator = false; }
 
 void fence() {
-  if (!hooks_found) return;
+  if (!has_hooks) return;
   const InsideEmulator inside;
   pass_fence(current());
 }

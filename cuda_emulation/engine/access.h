@@ -1,4 +1,4 @@
-// The checks of one access by a kernel: bounds, alignment, initialisation, races.
+// Checks of one memory access by a kernel: bounds, alignment, initialisation, races.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,23 @@ struct CheckedAccess {
   std::size_t bytes;
   bool reads;
   bool writes;
-  const void* code;  // where it was made
+  const void* code;  // return address of the access
   bool atomic = false;
   Alignment alignment = Alignment::natural;
 };
 
-// By a thread of the kernel that runs. Ends the kernel on a finding.
+// Called by a thread of the running kernel. Ends the kernel if the check fails.
 void check_access(const CheckedAccess& access);
 
-// The calls of the compiler's hooks: ignored while the emulator itself runs; others may run afterwards.
+// Called by the compiler's hooks. Ignored while the emulator itself runs; may switch to another thread
+// afterwards.
 void hooked_access(const CheckedAccess& access);
 void hooked_range(const void* address, std::size_t bytes, bool writes, const void* code);
 
-// Called before main by every file that was compiled with the hooks.
-void found_hooks();
+// Called before main() by every file that was compiled with the hooks.
+void register_hooks();
 
-// "file:line" of an address in the program, as far as its debug information says.
+// "file:line" of a code address, as far as debug information has it.
 const char* source_line(const void* code);
 
 }  // namespace cuda_emulation

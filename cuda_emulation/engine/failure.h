@@ -1,4 +1,4 @@
-// A mistake of a kernel or of a call, found while queued work runs. The runtime turns it into CUDA's error code.
+// Error in a kernel or a call, found while queued work runs. The runtime converts it to a CUDA error code.
 #pragma once
 
 #include <cuda_runtime_api.h>

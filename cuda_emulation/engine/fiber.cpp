@@ -4,7 +4,7 @@
 
 #include "cuda_emulation/engine/failure.h"
 
-// Callee-saved registers go to the stack, the rest is the caller's business.
+// Saves the callee-saved registers on the stack; the caller saves the others.
 asm(R"(
 .text
 .globl cuda_emulation_switch
@@ -45,7 +45,8 @@ char* new_stack() {
 }
 
 void* start_of_fiber(char* stack, void (*entry)()) {
-  // At its first instruction a function expects a stack pointer of 8 modulo 16: a return address was just pushed.
+  // On entry, the System V ABI requires a stack pointer of 8 modulo 16, as after the push of a return
+  // address.
   auto* top = reinterpret_cast<void**>(stack + stack_bytes - 64);
   *--top = nullptr;
   *--top = reinterpret_cast<void*>(entry);

@@ -1,20 +1,20 @@
-// Fibers: stacks that are switched by hand (x86-64, System V).
+// Fibers: stack switching in user space (x86-64, System V).
 #pragma once
 
 #include <cstddef>
 
 namespace cuda_emulation {
 
-// Without its guard page.
+// Excludes the guard page.
 inline constexpr std::size_t stack_bytes = 128 * 1024;
 
-// A stack with an unreadable page below it. Lives as long as the process: stacks are used again by later launches.
+// Allocates a stack with a guard page below it. Never freed: later launches reuse it.
 char* new_stack();
 
-// Prepares a stack so that switching to the result calls `entry`, which never returns.
+// Prepares a stack so that switching to the result calls `entry`, which must not return.
 void* start_of_fiber(char* stack, void (*entry)());
 
-// Keeps the current registers and stack in *save, goes on where `load` was kept.
+// Saves registers and the stack pointer to *save and resumes the fiber saved in `load`.
 extern "C" void cuda_emulation_switch(void** save, void* load);
 
 }  // namespace cuda_emulation

@@ -1,8 +1,8 @@
-// What the compiler calls in files compiled with -fsanitize=thread. Linked instead of ThreadSanitizer's library, in
-// the check build only: the same instrumentation, another purpose.
+// Callbacks of code compiled with -fsanitize=thread, linked instead of ThreadSanitizer's runtime in the check
+// build: the instrumentation is the same, the checks are for CUDA's memory model.
 //
-// Copies of structs (float4) reach us as memcpy: the program is linked with -Wl,--wrap=memcpy,--wrap=memmove,
-// --wrap=memset.
+// The compiler copies structs such as float4 with memcpy, hence the link options
+// -Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset.
 #include <cstddef>
 #include <cstdint>
 
@@ -83,7 +83,7 @@ extern "C" void* __tsan_memset(void* to, int value, std::size_t bytes) {
   return __wrap_memset(to, value, bytes);
 }
 
-// Host code in an instrumented file may use std::atomic and shared_ptr: those are what they are.
+// Host code in an instrumented file may use std::atomic and shared_ptr: plain atomics, unchecked.
 #define SEQUENTIAL __ATOMIC_SEQ_CST
 #define ATOMICS_OF_SIZE(bits, T)                                                                            \
   extern "C" T __tsan_atomic##bits##_load(const volatile T* at, int) {                                      \

@@ -10,9 +10,9 @@ namespace cuda_emulation {
 namespace {
 
 std::map<const char*, Region> regions;
-Region* last_found = nullptr;  // accesses come in runs
+Region* last_found = nullptr;  // consecutive accesses often hit the same region
 
-// Calls visit(cell, bits of its bytes) for the cells of [offset, offset + size).
+// Calls visit(cell, byte mask) for the cells of [offset, offset + size).
 template <typename Visit>
 void for_each_cell(Region& region, std::size_t offset, std::size_t size, const Visit& visit) {
   const std::size_t end = offset + size;

@@ -1,4 +1,4 @@
-// The memory that kernels may use, and what the checker remembers of each of its 4-byte cells.
+// Memory that kernels may access, and the access history of each of its 4-byte cells.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace cuda_emulation {
 
-// The last write and two of the reads since. `bytes` has a bit for each byte of the cell.
+// One recorded access. `bytes` has a bit for each byte of the cell.
 struct Access {
-  Moment moment;
+  Timestamp timestamp;
   std::uint8_t bytes;
   bool atomic;
 };
@@ -29,7 +29,7 @@ struct Region {
   const char* begin = nullptr;
   std::size_t size = 0;
   int device = shared_memory;
-  std::vector<Cell> cells = {};  // made at the first checked access
+  std::vector<Cell> cells = {};  // allocated at the first checked access
 
   bool contains(const char* address) const { return address >= begin && address < begin + size; }
   Cell& cell(std::size_t index) {
@@ -38,16 +38,16 @@ struct Region {
   }
 };
 
-// Live device memory, as kernels and copies see it in the order of the streams.
+// Live device memory, in stream order as kernels and copies see it.
 void add_region(const void* begin, std::size_t size, int device);
 void remove_region(const void* begin);
 Region* find_region(const char* address);
 
-// The host, a copy or a library has written here.
+// Records a write by the host, a copy or a library.
 void mark_initialised(const void* begin, std::size_t size);
 
-// For work that is not a kernel (copies, cuBLAS): throws Failure unless [begin, begin + size) lies in live memory of
-// one allocation; and, for a read in the check build, unless all of it was written.
+// For copies and cuBLAS: throws Failure unless [begin, begin + size) is inside one live allocation and, for a
+// read in the check build, initialised.
 enum class Use : std::uint8_t { read, write };
 void require_region(const void* begin, std::size_t size, Use use, const char* what);
 

@@ -16,26 +16,26 @@ void join_latest(std::map<unsigned, unsigned>& into, const std::map<unsigned, un
 
 }  // namespace
 
-void Knowledge::join(const Knowledge& other) {
+void VectorClock::join(const VectorClock& other) {
   join_latest(blocks, other.blocks);
   join_latest(threads, other.threads);
 }
 
-bool happened_before(const Moment& moment, const Thread& thread) {
-  if (moment.thread == thread.index) return true;
+bool happened_before(const Timestamp& timestamp, const Thread& thread) {
+  if (timestamp.thread == thread.index) return true;
   const Block& block = *thread.block;
-  const unsigned other_block = moment.thread / block.size;
-  const unsigned other_thread = moment.thread % block.size;
+  const unsigned other_block = timestamp.thread / block.size;
+  const unsigned other_thread = timestamp.thread % block.size;
   if (other_block == block.index) {
-    if (moment.epoch < block.epoch) return true;
-    if (other_thread / 32 == thread.warp->index && thread.seen[other_thread % 32] >= moment.clock)
+    if (timestamp.epoch < block.epoch) return true;
+    if (other_thread / 32 == thread.warp->index && thread.seen[other_thread % 32] >= timestamp.clock)
       return true;
   }
-  const Knowledge& known = thread.acquired;
+  const VectorClock& known = thread.acquired;
   const auto by_block = known.blocks.find(other_block);
-  if (by_block != known.blocks.end() && by_block->second > moment.epoch) return true;
-  const auto by_thread = known.threads.find(moment.thread);
-  return by_thread != known.threads.end() && by_thread->second >= moment.clock;
+  if (by_block != known.blocks.end() && by_block->second > timestamp.epoch) return true;
+  const auto by_thread = known.threads.find(timestamp.thread);
+  return by_thread != known.threads.end() && by_thread->second >= timestamp.clock;
 }
 
 void pass_fence(Thread& thread) {
@@ -54,7 +54,7 @@ void pass_fence(Thread& thread) {
   ++thread.clock;
 }
 
-void pass_atomic(Thread& thread, Knowledge& variable) {
+void pass_atomic(Thread& thread, VectorClock& variable) {
   thread.pending.join(variable);
   variable.join(thread.released);
 }

@@ -1,4 +1,4 @@
-// What a thread knows to have happened before: through fences and atomics, beyond its own warp and block.
+// Happens-before order across warps and blocks, through fences and atomics.
 #pragma once
 
 #include <map>
@@ -7,28 +7,28 @@ namespace cuda_emulation {
 
 struct Thread;
 
-struct Knowledge {
-  std::map<unsigned, unsigned> blocks;   // block: barriers passed
-  std::map<unsigned, unsigned> threads;  // thread of the grid: clock
+struct VectorClock {
+  std::map<unsigned, unsigned> blocks;   // block -> barriers passed
+  std::map<unsigned, unsigned> threads;  // thread of the grid -> clock
 
   bool empty() const { return blocks.empty() && threads.empty(); }
-  void join(const Knowledge& other);
+  void join(const VectorClock& other);
 };
 
-// Where in a thread's life an access was made.
-struct Moment {
-  unsigned thread;  // of the grid
-  unsigned clock;   // counts __syncwarp and fences of the thread
-  unsigned epoch;   // counts __syncthreads of its block
+// Position of an access in its thread's execution.
+struct Timestamp {
+  unsigned thread;  // index in the grid
+  unsigned clock;   // number of __syncwarp calls and fences of the thread
+  unsigned epoch;   // number of __syncthreads calls of the block
 };
 
-// Whether what was done at `moment` is ordered before what `thread` does now.
-bool happened_before(const Moment& moment, const Thread& thread);
+// Whether an access at `timestamp` is ordered before what `thread` does now.
+bool happened_before(const Timestamp& timestamp, const Thread& thread);
 
-// A fence: what was acquired becomes usable, and what was done so far becomes releasable by the next atomic.
+// Fence: makes pending clocks effective, and lets the next atomic publish everything done so far.
 void pass_fence(Thread& thread);
 
-// An atomic access of `thread` to a variable: takes what others released there, releases what it has.
-void pass_atomic(Thread& thread, Knowledge& variable);
+// Atomic access: reads the clocks published at the variable and publishes the thread's released clocks.
+void pass_atomic(Thread& thread, VectorClock& variable);
 
 }  // namespace cuda_emulation

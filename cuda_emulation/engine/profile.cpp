@@ -11,7 +11,7 @@
 namespace cuda_emulation {
 namespace {
 
-constexpr std::size_t most_requests_held = 1'000'000;
+constexpr std::size_t max_buffered_requests = 1'000'000;
 constexpr std::uint64_t sector_bytes = 32;
 constexpr std::size_t widest_access = 16;
 
@@ -21,7 +21,7 @@ struct Site {
   std::size_t bytes;
   std::uint64_t requests = 0;
   std::uint64_t cost = 0;
-  std::uint64_t least_cost = 0;
+  std::uint64_t min_cost = 0;
 };
 
 struct Request {
@@ -34,8 +34,8 @@ std::map<const void*, Site> sites;
 std::map<std::tuple<const void*, unsigned, unsigned>, Request> requests;  // code, warp, occurrence
 std::map<std::pair<const void*, unsigned>, unsigned> occurrences;         // code, thread
 
-// Accesses of 8 bytes are served half a warp at a time, of 16 a quarter: each such phase costs as many cycles as the
-// busiest bank has different words.
+// 8-byte accesses are served half a warp at a time, 16-byte accesses a quarter. Each such phase takes as many
+// cycles as the busiest bank has distinct words.
 void add_shared(Site& site, const Request& request) {
   const auto phases = static_cast<unsigned>(std::max<std::size_t>(1, request.bytes / 4));
   const unsigned lanes = 32 / phases;
@@ -51,7 +51,7 @@ void add_shared(Site& site, const Request& request) {
     std::size_t busiest = 0;
     for (const auto& bank : banks) busiest = std::max(busiest, bank.size());
     site.cost += busiest;
-    site.least_cost += busiest > 0;
+    site.min_cost += busiest > 0;
   }
 }
 
@@ -66,7 +66,7 @@ void add_global(Site& site, const Request& request) {
     addresses.insert(first);
   }
   site.cost += sectors.size();
-  site.least_cost += (addresses.size() * request.bytes + sector_bytes - 1) / sector_bytes;
+  site.min_cost += (addresses.size() * request.bytes + sector_bytes - 1) / sector_bytes;
 }
 
 void count_requests() {
@@ -92,7 +92,7 @@ void profile_access(const CheckedAccess& access, const Region& region, const Thr
   request.addresses[thread.lane] =
       shared ? static_cast<std::uint64_t>(access.address - region.begin)
              : static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(access.address));
-  if (requests.size() > most_requests_held) count_requests();
+  if (requests.size() > max_buffered_requests) count_requests();
 }
 
 void print_profile() {
@@ -106,7 +106,7 @@ void print_profile() {
     };
     fmt::print("{:<7} {:<6} {:>5} {:>10} {:>13.2f} {:>6.2f}  {}\n", site.shared ? "shared" : "global",
                site.writes ? "write" : "read", site.bytes, site.requests, per_request(site.cost),
-               per_request(site.least_cost), source_line(entry.first));
+               per_request(site.min_cost), source_line(entry.first));
   }
 }
 

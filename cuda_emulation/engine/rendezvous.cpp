@@ -1,20 +1,20 @@
-// Where threads meet: collectives of a warp, barriers of a block and of the grid.
+// Warp collectives, block barriers and grid barriers.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "cuda_emulation/engine/meetings.h"
+#include "cuda_emulation/engine/collective_counts.h"
 #include "cuda_emulation/engine/schedule.h"
 
 namespace cuda_emulation {
 namespace {
 
-// Calls visit(lane number, thread) for the lanes of a mask.
+// Calls visit(lane, thread) for the lanes of a mask.
 template <typename Visit>
 void for_each_lane(const Warp& warp, unsigned lanes, const Visit& visit) {
-  for (unsigned rest = lanes; rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<unsigned>(__builtin_ctz(rest));
+  for (unsigned remaining = lanes; remaining != 0; remaining &= remaining - 1) {
+    const auto lane = static_cast<unsigned>(__builtin_ctz(remaining));
     visit(lane, *warp.lanes[lane]);
   }
 }
@@ -53,7 +53,7 @@ unsigned ballot(const Warp& warp, unsigned lanes) {
   return votes;
 }
 
-// The lane that a shuffle reads; its own where the distance leaves the segment.
+// The lane a shuffle reads; the lane itself if the distance leaves the segment.
 int shuffle_source(Collective collective, int lane, int parameter, int width) {
   const int first = lane & ~(width - 1);
   switch (collective) {
@@ -64,15 +64,15 @@ int shuffle_source(Collective collective, int lane, int parameter, int width) {
   }
 }
 
-void shuffle_lanes(const Warp& warp, const Gathering& gathering) {
-  for_each_lane(warp, gathering.arrived, [&](unsigned lane, Thread& thread) {
+void shuffle_lanes(const Warp& warp, const PendingCollective& pending) {
+  for_each_lane(warp, pending.arrived, [&](unsigned lane, Thread& thread) {
     const int source =
-        shuffle_source(gathering.collective, static_cast<int>(lane), thread.parameter, thread.width);
-    if (source < 0 || source > 31 || (gathering.arrived >> source & 1u) == 0)
+        shuffle_source(pending.collective, static_cast<int>(lane), thread.parameter, thread.width);
+    if (source < 0 || source > 31 || (pending.arrived >> source & 1u) == 0)
       fail_kernel(
           cudaErrorLaunchFailure,
           fmt::format("{}: {} reads lane {}, not a participant (mask {:08x}, participants {:08x}) at {}:{}",
-                      describe(thread), name(gathering.collective), source, gathering.mask, gathering.arrived,
+                      describe(thread), name(pending.collective), source, pending.mask, pending.arrived,
                       thread.file, thread.line));
     thread.result = warp.lanes[static_cast<unsigned>(source)]->value;
   });
@@ -87,7 +87,8 @@ void match_lanes(const Warp& warp, unsigned lanes) {
   });
 }
 
-// The only collective of a warp that orders memory: afterwards every lane has seen what the others had done.
+// __syncwarp is the only warp collective that orders memory: each lane then sees all earlier accesses of the
+// others.
 void sync_lanes(const Warp& warp, unsigned lanes) {
   std::array<unsigned, 32> seen = {};
   bool acquired_any = false;
@@ -96,7 +97,7 @@ void sync_lanes(const Warp& warp, unsigned lanes) {
     seen[lane] = thread.clock;
     acquired_any |= !thread.acquired.empty();
   });
-  Knowledge common;
+  VectorClock common;
   if (acquired_any)
     for_each_lane(warp, lanes, [&](unsigned, const Thread& thread) { common.join(thread.acquired); });
   for_each_lane(warp, lanes, [&](unsigned, Thread& thread) {
@@ -107,23 +108,23 @@ void sync_lanes(const Warp& warp, unsigned lanes) {
   });
 }
 
-void give_all(const Warp& warp, unsigned lanes, std::uint64_t result) {
+void broadcast(const Warp& warp, unsigned lanes, std::uint64_t result) {
   for_each_lane(warp, lanes, [&](unsigned, Thread& thread) { thread.result = result; });
 }
 
 void complete(Warp& warp, std::size_t which) {
-  const Gathering gathering = warp.gatherings[which];
-  warp.gatherings.erase(warp.gatherings.begin() + static_cast<std::ptrdiff_t>(which));
-  ++statistics().collectives_done[static_cast<std::size_t>(gathering.collective)];
-  const unsigned lanes = gathering.arrived;
-  switch (gathering.collective) {
+  const PendingCollective pending = warp.pending_collectives[which];
+  warp.pending_collectives.erase(warp.pending_collectives.begin() + static_cast<std::ptrdiff_t>(which));
+  ++statistics().collectives_done[static_cast<std::size_t>(pending.collective)];
+  const unsigned lanes = pending.arrived;
+  switch (pending.collective) {
     case Collective::shuffle:
     case Collective::shuffle_up:
     case Collective::shuffle_down:
-    case Collective::shuffle_xor: shuffle_lanes(warp, gathering); break;
-    case Collective::ballot: give_all(warp, lanes, ballot(warp, lanes)); break;
-    case Collective::any: give_all(warp, lanes, ballot(warp, lanes) != 0); break;
-    case Collective::all: give_all(warp, lanes, ballot(warp, lanes) == lanes); break;
+    case Collective::shuffle_xor: shuffle_lanes(warp, pending); break;
+    case Collective::ballot: broadcast(warp, lanes, ballot(warp, lanes)); break;
+    case Collective::any: broadcast(warp, lanes, ballot(warp, lanes) != 0); break;
+    case Collective::all: broadcast(warp, lanes, ballot(warp, lanes) == lanes); break;
     case Collective::match_any: match_lanes(warp, lanes); break;
     case Collective::match_all:
       match_lanes(warp, lanes);
@@ -132,10 +133,10 @@ void complete(Warp& warp, std::size_t which) {
       });
       break;
     case Collective::sync_warp: sync_lanes(warp, lanes); break;
-    default: give_all(warp, lanes, reduce(warp, gathering.collective, lanes));
+    default: broadcast(warp, lanes, reduce(warp, pending.collective, lanes));
   }
-  count_meeting(*warp.lanes[static_cast<unsigned>(__builtin_ctz(lanes))]);
-  // As set_ready, for all of them at once: collectives are most of what kernels do.
+  count_collective(*warp.lanes[static_cast<unsigned>(__builtin_ctz(lanes))]);
+  // Inlines set_ready for all lanes at once: most thread switches of a kernel are at collectives.
   for_each_lane(warp, lanes, [](unsigned, Thread& thread) { thread.state = ThreadState::ready; });
   warp.ready |= lanes;
   warp.block->ready_warps |= 1u << warp.index;
@@ -147,7 +148,7 @@ void complete_block_barrier(Block& block) {
   machine.switches_since_progress = 0;
   ++block.epoch;
   block.waiting = 0;
-  Knowledge common;
+  VectorClock common;
   for (const Thread* thread : block.threads) common.join(thread->acquired);
   for (Thread* thread : block.threads) {
     if (thread->state != ThreadState::at_block_barrier) continue;
@@ -173,8 +174,8 @@ const char* name(Collective collective) {
   return names[static_cast<std::size_t>(collective)];
 }
 
-std::uint64_t meet_in_warp(Collective collective, unsigned mask, std::uint64_t value, int parameter,
-                           int width, const char* file, int line) {
+std::uint64_t warp_collective(Collective collective, unsigned mask, std::uint64_t value, int parameter,
+                              int width, const char* file, int line) {
   const InsideEmulator inside;
   Thread& thread = current();
   Warp& warp = *thread.warp;
@@ -188,23 +189,24 @@ std::uint64_t meet_in_warp(Collective collective, unsigned mask, std::uint64_t v
   thread.line = line;
   if ((mask & own_bit) == 0)
     fail_kernel(cudaErrorLaunchFailure,
-                fmt::format("{}: calls {} with mask {:08x}, which does not name it, at {}:{}",
+                fmt::format("{}: calls {} with mask {:08x}, which lacks its lane, at {}:{}",
                             describe(thread), name(collective), mask, file, line));
   std::size_t which = 0;
-  while (which < warp.gatherings.size() &&
-         (warp.gatherings[which].mask != mask || warp.gatherings[which].collective != collective))
+  while (which < warp.pending_collectives.size() &&
+         (warp.pending_collectives[which].mask != mask ||
+          warp.pending_collectives[which].collective != collective))
     ++which;
-  if (which == warp.gatherings.size()) warp.gatherings.push_back({collective, mask, 0});
-  Gathering& gathering = warp.gatherings[which];
-  gathering.arrived |= own_bit;
-  if (gathering.arrived == (mask & warp.alive))
+  if (which == warp.pending_collectives.size()) warp.pending_collectives.push_back({collective, mask, 0});
+  PendingCollective& pending = warp.pending_collectives[which];
+  pending.arrived |= own_bit;
+  if (pending.arrived == (mask & warp.alive))
     complete(warp, which);
   else
     wait_in(ThreadState::in_warp_collective);
   return thread.result;
 }
 
-int meet_in_block(Barrier kind, bool predicate, const char* file, int line) {
+int block_barrier(Barrier kind, bool predicate, const char* file, int line) {
   const InsideEmulator inside;
   Thread& thread = current();
   Block& block = *thread.block;
@@ -229,7 +231,7 @@ int meet_in_block(Barrier kind, bool predicate, const char* file, int line) {
   return static_cast<int>(thread.result);
 }
 
-void meet_in_grid(const char* file, int line) {
+void grid_barrier(const char* file, int line) {
   const InsideEmulator inside;
   Thread& thread = current();
   if (machine.next_block < machine.order.size())
@@ -246,8 +248,8 @@ void meet_in_grid(const char* file, int line) {
 
 void leave_warp(Warp& warp, unsigned lane) {
   warp.alive &= ~(1u << lane);
-  for (std::size_t i = 0; i < warp.gatherings.size();) {
-    if (warp.gatherings[i].arrived == (warp.gatherings[i].mask & warp.alive))
+  for (std::size_t i = 0; i < warp.pending_collectives.size();) {
+    if (warp.pending_collectives[i].arrived == (warp.pending_collectives[i].mask & warp.alive))
       complete(warp, i);
     else
       ++i;
@@ -261,7 +263,7 @@ void leave_block(Block& block) {
 void leave_grid() {
   if (machine.at_grid_barrier == 0 || machine.at_grid_barrier != machine.alive) return;
   machine.at_grid_barrier = 0;
-  ++machine.launch;  // everything before is ordered before everything after
+  ++machine.launch;  // orders all accesses before the barrier before those after it
   for (const auto& block : machine.slots) {
     if (block == nullptr) continue;
     for (Thread* thread : block->threads)

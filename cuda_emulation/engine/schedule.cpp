@@ -8,7 +8,7 @@
 #include "cuda_emulation/engine/failure.h"
 #include "cuda_emulation/engine/fiber.h"
 
-// Made by the linker around the section of all static shared variables; absent where no kernel has any.
+// Defined by the linker around the section of static shared variables; null if no kernel has any.
 extern "C" char __start_cuda_emulation_shared[] __attribute__((weak));
 extern "C" char __stop_cuda_emulation_shared[] __attribute__((weak));
 
@@ -25,15 +25,15 @@ thread_local bool inside_emulator = true;
 
 namespace {
 
-constexpr int most_resident_blocks = 64;  // bits of ready_blocks
-constexpr int most_threads_listed = 40;
+constexpr int max_resident_blocks = 64;  // one bit of ready_blocks each
+constexpr int max_listed_threads = 40;
 
 std::size_t static_shared_bytes() {
   if (__start_cuda_emulation_shared == nullptr) return 0;
   return static_cast<std::size_t>(__stop_cuda_emulation_shared - __start_cuda_emulation_shared);
 }
 
-// The first set bit at or after `from`, or else the first of all.
+// The first set bit at or after `from`, wrapping around.
 template <typename Bits>
 unsigned next_bit(Bits bits, unsigned from) {
   const Bits rest = from < sizeof(Bits) * 8 ? static_cast<Bits>(bits >> from << from) : Bits{0};
@@ -86,7 +86,7 @@ std::string list_threads() {
   for (const auto& block : machine.slots) {
     if (block == nullptr) continue;
     for (const Thread* thread : block->threads)
-      if (thread->state != ThreadState::done && listed++ < most_threads_listed)
+      if (thread->state != ThreadState::done && listed++ < max_listed_threads)
         text += fmt::format("\n  {}: {}", describe(*thread), describe_state(*thread));
   }
   return text;
@@ -97,17 +97,17 @@ std::string list_threads() {
   for (const auto& block : machine.slots) {
     if (block == nullptr) continue;
     for (const Warp& warp : block->warps)
-      for (const Gathering& gathering : warp.gatherings)
-        text += fmt::format("\n  block {} warp {}: {} mask {:08x} lacks lanes {:08x}", block->index,
-                            warp.index, name(gathering.collective), gathering.mask,
-                            gathering.mask & warp.alive & ~gathering.arrived);
+      for (const PendingCollective& pending : warp.pending_collectives)
+        text +=
+            fmt::format("\n  block {} warp {}: {} mask {:08x} lacks lanes {:08x}", block->index, warp.index,
+                        name(pending.collective), pending.mask, pending.mask & warp.alive & ~pending.arrived);
   }
   fail_kernel(cudaErrorLaunchTimeout, text);
 }
 
 void start_block(unsigned slot, unsigned index);
 
-// The body of every fiber. A thread that has ended may begin again as a thread of the next block in its slot.
+// Body of every fiber. A thread that has exited is reused as a thread of the next block in its slot.
 void run_thread() {
   for (;;) {
     inside_emulator = false;
@@ -158,7 +158,7 @@ void start_thread(Block& block, unsigned index) {
   thread.width = 32;
   thread.seen = {};
   thread.acquired = thread.pending = thread.released = {};
-  // The fiber that starts the block goes on in run_thread; all others begin there.
+  // The fiber that starts the block continues in run_thread; all others start there.
   if (&thread != running) thread.stack_pointer = start_of_fiber(thread.stack, run_thread);
   set_ready(thread);
 }
@@ -188,7 +188,7 @@ void start_block(unsigned slot, unsigned index) {
     warp.block = &block;
     warp.index = i;
     warp.alive = warp.ready = 0;
-    warp.gatherings.clear();
+    warp.pending_collectives.clear();
   }
   machine.alive += block.size;
   for (unsigned i = 0; i < block.size; ++i) start_thread(block, i);
@@ -264,7 +264,7 @@ void wait_in(ThreadState state) {
 
 void count_switch() {
   if (++machine.switches_since_progress > options().watchdog)
-    fail_kernel(cudaErrorLaunchTimeout, "livelock suspected: no thread gets on" + list_threads());
+    fail_kernel(cudaErrorLaunchTimeout, "livelock suspected: no thread makes progress" + list_threads());
 }
 
 void yield(const char* file, int line) {
@@ -292,7 +292,7 @@ void run_kernel(const cudaLaunchConfig_t& config, const KernelCall& call, int de
   const std::size_t blocks = std::size_t{grid.x} * grid.y * grid.z;
   const std::size_t threads = std::size_t{size.x} * size.y * size.z;
   const auto resident = std::min<std::size_t>(
-      blocks, static_cast<std::size_t>(std::clamp(options().resident_blocks, 1, most_resident_blocks)));
+      blocks, static_cast<std::size_t>(std::clamp(options().resident_blocks, 1, max_resident_blocks)));
   machine.grid = grid;
   machine.block = size;
   machine.shared_bytes = config.dynamicSmemBytes;

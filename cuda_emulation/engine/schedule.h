@@ -1,4 +1,4 @@
-// Which thread runs: fibers are switched at collectives, barriers, atomics and, in the check build, at any access.
+// Scheduler: fibers switch at collectives, barriers, atomics and, in the check build, at any access.
 #pragma once
 
 #include <string>
@@ -12,26 +12,27 @@ std::uint64_t next_random();
 void set_ready(Thread& thread);
 void clear_ready(Thread& thread);
 
-// Lets the chosen thread run; returns when the calling thread is chosen again.
+// Switches to `thread`; returns when the calling thread is scheduled again.
 void switch_to(Thread& thread);
-// The next one after the calling thread has stopped: of its warp, of its block, of any block. Reports a deadlock.
+// The next ready thread after the calling one has blocked: of its warp, else of its block, else of any block.
+// Reports a deadlock.
 Thread& choose_next();
-// Any one that is ready.
+// A random ready thread.
 Thread& choose_any();
-// Stops the calling thread in `state` and runs others.
+// Blocks the calling thread in `state` and runs others.
 void wait_in(ThreadState state);
 
-// Counts a switch that a waiting thread asks for; reports a livelock when nothing else happens for long.
+// Counts a switch of a spinning thread; reports a livelock after Options::watchdog switches without progress.
 void count_switch();
 
-// Ends the kernel with this finding.
+// Ends the kernel with this error.
 [[noreturn]] void fail_kernel(cudaError_t status, const std::string& finding);
 std::string describe(const Thread& thread);
 
-// Runs a kernel to its end. Throws Failure.
+// Runs a kernel to completion. Throws Failure.
 void run_kernel(const cudaLaunchConfig_t& config, const KernelCall& call, int device);
 
-// In rendezvous.cpp: a lane has left its warp, its block, the grid.
+// In rendezvous.cpp: a lane has exited; completes the collectives or barriers that waited only for it.
 void leave_warp(Warp& warp, unsigned lane);
 void leave_block(Block& block);
 void leave_grid();

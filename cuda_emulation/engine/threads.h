@@ -1,4 +1,4 @@
-// CUDA threads, warps and blocks while a kernel runs. One kernel at a time, under the runtime's lock.
+// CUDA threads, warps and blocks of the running kernel. One kernel runs at a time, under the runtime's lock.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace cuda_emulation {
 
-inline constexpr char poison = '\xff';  // a NaN, or -1
+inline constexpr char poison = '\xff';  // a NaN as a float, -1 as an integer
 
 enum class ThreadState : std::uint8_t { ready, in_warp_collective, at_block_barrier, at_grid_barrier, done };
 
@@ -43,13 +43,13 @@ struct Thread {
   char* stack;
   unsigned clock;
   std::array<unsigned, 32> seen;  // clocks of the warp's lanes at the last common __syncwarp
-  Knowledge acquired;             // usable now
-  Knowledge pending;              // read by atomics, usable after a fence
-  Knowledge released;             // by the last fence, passed on by atomics
+  VectorClock acquired;           // effective now
+  VectorClock pending;            // read by atomics, effective after a fence
+  VectorClock released;           // by the last fence, published by atomics
 };
 
-// Lanes on their way into the same collective.
-struct Gathering {
+// A collective that some lanes of its mask have reached.
+struct PendingCollective {
   Collective collective;
   unsigned mask;
   unsigned arrived;
@@ -58,10 +58,10 @@ struct Gathering {
 struct Warp {
   Block* block;
   unsigned index;
-  unsigned alive;  // lanes, as bits
+  unsigned alive;  // bit mask of lanes
   unsigned ready;
   std::array<Thread*, 32> lanes;
-  std::vector<Gathering> gatherings;
+  std::vector<PendingCollective> pending_collectives;
 };
 
 struct Block {
@@ -70,16 +70,16 @@ struct Block {
   uint3 position;
   unsigned size;
   unsigned alive;
-  unsigned waiting;  // at the block's barrier
+  unsigned waiting;  // threads at the block's barrier
   unsigned epoch;    // barriers passed, plus one
   std::uint32_t ready_warps;
-  int votes;  // of the threads at the barrier
+  int votes;  // nonzero predicates of the threads at the barrier
   int voters;
   const char* barrier_file;
   int barrier_line;
   std::vector<Warp> warps;
   std::vector<Thread*> threads;
-  std::vector<char> saved_shared;  // static shared memory while another block has the section
+  std::vector<char> saved_shared;  // static shared memory while another block occupies the section
   std::unique_ptr<char[]> dynamic_shared;
   Region static_region;
   Region dynamic_region;
@@ -95,11 +95,11 @@ struct Machine {
 
   std::vector<std::unique_ptr<Block>> slots;
   std::uint64_t ready_blocks = 0;
-  std::vector<unsigned> order;  // of the grid's blocks
+  std::vector<unsigned> order;  // execution order of the grid's blocks
   std::size_t next_block = 0;
   unsigned alive = 0;
   unsigned at_grid_barrier = 0;
-  Block* mapped = nullptr;  // whose static shared memory is in the section
+  Block* mapped = nullptr;  // block whose static shared memory occupies the section
 
   void* host_stack = nullptr;
   std::string failure;
@@ -108,16 +108,16 @@ struct Machine {
   std::uint64_t switches_since_progress = 0;
   std::vector<Thread> threads;
   std::vector<char*> stacks;
-  std::unordered_map<const void*, Knowledge> atomics;  // what was released at an atomic variable
+  std::unordered_map<const void*, VectorClock> atomics;  // published at each atomic variable
 };
 extern Machine machine;
 
-// The thread that runs; nullptr outside kernels.
+// The running thread; nullptr outside kernels.
 extern Thread* running;
 inline Thread& current() { return *running; }
 
-// Inline functions of the library may be shared with instrumented files: what the emulator itself does is not checked.
-// Per host thread: only the one that runs a kernel is.
+// Accesses by the emulator itself are not checked, although inline functions may be shared with instrumented
+// files. Per host thread, since only one of them runs a kernel.
 extern thread_local bool inside_emulator;
 class InsideEmulator {
  public:

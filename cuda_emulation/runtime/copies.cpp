@@ -1,4 +1,4 @@
-// Copies and fills, in the order of their streams.
+// Copies and fills, in stream order.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -11,9 +11,9 @@
 namespace cuda_emulation {
 namespace {
 
-constexpr std::size_t longest_pitch = 0x7fff'ffff;  // cudaDeviceProp::memPitch of every device so far
+constexpr std::size_t max_pitch = 0x7fff'ffff;  // cudaDeviceProp::memPitch of all current devices
 
-// `rows` rows of `row_bytes`, a pitch apart.
+// `rows` rows of `row_bytes` bytes, a pitch apart.
 struct Copy {
   char* to;
   std::size_t to_pitch;
@@ -44,10 +44,10 @@ void run_copy(const Copy& copy, bool from_device, bool to_device) {
   }
 }
 
-// Pageable memory: the source is read at the call, the destination is complete when the call returns.
+// Pageable memory: the source is read during the call, the destination is complete when the call returns.
 cudaError_t queue_copy(Copy copy, cudaMemcpyKind kind, Queue& queue) {
   if (copy.rows == 0 || copy.row_bytes == 0) return cudaSuccess;
-  if (std::max(copy.to_pitch, copy.from_pitch) > longest_pitch && copy.rows > 1)
+  if (std::max(copy.to_pitch, copy.from_pitch) > max_pitch && copy.rows > 1)
     return cudaErrorInvalidPitchValue;
   if (copy.row_bytes > copy.to_pitch || copy.row_bytes > copy.from_pitch) return cudaErrorInvalidPitchValue;
   const bool from_device = is_device_memory(copy.from);
@@ -62,7 +62,7 @@ cudaError_t queue_copy(Copy copy, cudaMemcpyKind kind, Queue& queue) {
     copy.from_pitch = copy.row_bytes;
   }
   push(queue, {.work = [=] {
-         static_cast<void>(staged);  // lives as long as the copy
+         static_cast<void>(staged);  // keeps the staging buffer alive until the copy is done
          run_copy(copy, from_device, to_device);
        }});
   return to_device || is_pinned_memory(copy.to) ? cudaSuccess : run_queue(queue);
@@ -93,17 +93,17 @@ extern "C" {
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaMemcpyAsync")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaMemcpyAsync")) return finish(status);
   return finish(queue_copy(plain_copy(to, from, bytes), kind, *queue_of(stream)));
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaMemcpy")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaMemcpy")) return finish(status);
   Queue& queue = *queue_of(nullptr);
   if (const cudaError_t status = queue_copy(plain_copy(to, from, bytes), kind, queue)) return finish(status);
-  // From pageable memory the call may return when the source has been read, before the device has it: streams that are
-  // not ordered with the default one must wait for it.
+  // From pageable memory the call may return once the source has been read, before the device has the data:
+  // non-blocking streams must synchronise with it.
   const bool may_return = is_device_memory(to) && !is_device_memory(from) && !is_pinned_memory(from);
   return finish(may_return ? cudaSuccess : run_queue(queue));
 }
@@ -112,7 +112,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, 
                               std::size_t row_bytes, std::size_t rows, cudaMemcpyKind kind,
                               cudaStream_t stream) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaMemcpy2DAsync")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaMemcpy2DAsync")) return finish(status);
   return finish(queue_copy(
       {static_cast<char*>(to), to_pitch, static_cast<const char*>(from), from_pitch, row_bytes, rows}, kind,
       *queue_of(stream)));
@@ -121,13 +121,13 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, 
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
                                 cudaStream_t stream) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaMemcpyPeerAsync")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaMemcpyPeerAsync")) return finish(status);
   return finish(queue_copy(plain_copy(to, from, bytes), cudaMemcpyDeviceToDevice, *queue_of(stream)));
 }
 
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaMemsetAsync")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaMemsetAsync")) return finish(status);
   return finish(queue_fill(static_cast<char*>(to), value, bytes, *queue_of(stream)));
 }
 

@@ -1,4 +1,4 @@
-// cuBLAS as far as it is used: products of matrices, with the rounding of the number format that was asked for.
+// The supported part of cuBLAS: matrix products with the rounding of the compute type.
 #include <cublas_v2.h>
 #include <cuda_fp16.h>
 
@@ -23,7 +23,7 @@ Handle& handle_of(cublasHandle_t handle) { return *reinterpret_cast<Handle*>(han
 
 enum class Products : std::uint8_t { plain, tf32, bfloat16, exact_inputs };
 
-// A matrix in column-major order, as BLAS has it.
+// A column-major matrix.
 struct Operand {
   const void* data;
   cudaDataType type;
@@ -67,7 +67,7 @@ void require_matrix(const Operand& operand, int stored_rows, int stored_columns)
                    static_cast<std::size_t>(stored_rows) * bytes, Use::read, "cuBLAS");
 }
 
-// `count` vectors of `depth` numbers, one after another, rounded as the products take them.
+// Gathers `count` vectors of `depth` numbers, rounded to the input format of the product.
 std::vector<float> pack(const Operand& operand, bool depth_is_contiguous, int count, int depth,
                         Products products) {
   std::vector<float> packed(static_cast<std::size_t>(count) * static_cast<std::size_t>(depth));
@@ -82,7 +82,7 @@ std::vector<float> pack(const Operand& operand, bool depth_is_contiguous, int co
   return packed;
 }
 
-// Eight sums, as a library may choose; nobody may rely on the order.
+// Eight partial sums: cuBLAS does not define an order, so callers must not rely on one.
 float add_plainly(const float* a, const float* b, int depth) {
   float sums[8] = {};
   for (int i = 0; i < depth; ++i) sums[i % 8] += a[i] * b[i];
@@ -126,7 +126,7 @@ cublasStatus_t queue_product(const Handle& handle, const Product& product) {
       product.b.leading < (product.b.transposed ? product.columns : product.depth))
     return CUBLAS_STATUS_INVALID_VALUE;
   if (product.rows == 0 || product.columns == 0) return CUBLAS_STATUS_SUCCESS;
-  if (refusal_of_device("cublasGemm") != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
+  if (device_call_error("cublasGemm") != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
   push(*queue_of(handle.stream), {.work = [product] { multiply(product); }});
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -144,7 +144,7 @@ extern "C" {
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   const RuntimeLock lock;
-  if (refusal_of_device("cublasCreate") != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (device_call_error("cublasCreate") != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (!may_allocate()) return CUBLAS_STATUS_ALLOC_FAILED;
   *handle = reinterpret_cast<cublasHandle_t>(new Handle{.device = current_device()});
   runtime().cublas_handles.insert(*handle);
@@ -153,7 +153,7 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
 
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
   const RuntimeLock lock;
-  // The handle of another device would be left behind.
+  // Otherwise a handle of another device would be destroyed here.
   if (!runtime().cublas_handles.contains(handle) || handle_of(handle).device != current_device())
     return CUBLAS_STATUS_NOT_INITIALIZED;
   runtime().cublas_handles.erase(handle);

@@ -15,11 +15,11 @@
 namespace cuda_emulation {
 namespace {
 
-// Addresses are never used twice: a pointer to freed memory stays a pointer to nothing.
+// Addresses are never reused: a pointer to freed memory stays invalid.
 constexpr std::size_t address_space_bytes = std::size_t{1} << 40;
-constexpr std::size_t granule_bytes = 256;  // as CUDA aligns its allocations
-constexpr std::size_t zone_bytes = 256;     // behind every allocation
-constexpr char zone_byte = '\xa5';
+constexpr std::size_t granule_bytes = 256;  // CUDA's allocation alignment
+constexpr std::size_t guard_bytes = 256;    // guard zone after every allocation
+constexpr char guard_byte = '\xa5';
 
 struct AddressSpace {
   AddressSpace()
@@ -32,7 +32,7 @@ struct AddressSpace {
   }
 
   char* begin;
-  char* end;  // of what has been given out
+  char* end;  // end of the used addresses
   int openings = 0;
 };
 
@@ -45,10 +45,10 @@ std::size_t round_up(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-std::size_t whole_bytes(std::size_t bytes) { return round_up(bytes, granule_bytes) + zone_bytes; }
+std::size_t whole_bytes(std::size_t bytes) { return round_up(bytes, granule_bytes) + guard_bytes; }
 
-// New addresses, or nullptr. Whole pages, so that they can be given back to the system.
-char* take_addresses(std::size_t bytes) {
+// New addresses or nullptr. Rounded to whole pages, so that they can be returned to the system.
+char* reserve_addresses(std::size_t bytes) {
   AddressSpace& space = address_space();
   const std::size_t pages = round_up(whole_bytes(bytes), 4096);
   if (space.begin == MAP_FAILED ||
@@ -60,18 +60,18 @@ char* take_addresses(std::size_t bytes) {
   return address;
 }
 
-void begin_life(char* address, const Allocation& allocation) {
+void activate(char* address, const Allocation& allocation) {
   std::memset(address, poison, allocation.bytes);
-  std::memset(address + allocation.bytes, zone_byte, whole_bytes(allocation.bytes) - allocation.bytes);
+  std::memset(address + allocation.bytes, guard_byte, whole_bytes(allocation.bytes) - allocation.bytes);
   add_region(address, allocation.bytes, allocation.device);
 }
 
-void end_life(char* address) {
+void release(char* address) {
   Runtime& state = runtime();
   const auto found = state.allocations.find(address);
   const Allocation allocation = found->second;
   const std::string_view zone(address + allocation.bytes, whole_bytes(allocation.bytes) - allocation.bytes);
-  const bool intact = zone.find_first_not_of(zone_byte) == std::string_view::npos;
+  const bool intact = zone.find_first_not_of(guard_byte) == std::string_view::npos;
   remove_region(address);
   madvise(address, round_up(whole_bytes(allocation.bytes), 4096), MADV_DONTNEED);
   state.devices[static_cast<std::size_t>(allocation.device)].used -= allocation.bytes;
@@ -80,21 +80,21 @@ void end_life(char* address) {
   if (!intact)
     throw Failure(
         cudaErrorIllegalAddress,
-        fmt::format("something was written past the end of an allocation of {} bytes", allocation.bytes));
+        fmt::format("write past the end of an allocation of {} bytes", allocation.bytes));
 }
 
-// Claims memory of the device at the time of the call; it comes to life in the order of its queue.
-cudaError_t claim(void** pointer, std::size_t bytes, int ordinal, Pool* pool) {
+// Reserves device memory at the call; the allocation becomes live in stream order.
+cudaError_t allocate(void** pointer, std::size_t bytes, int ordinal, Pool* pool) {
   Runtime& state = runtime();
   *pointer = nullptr;
   if (!may_allocate()) return cudaErrorMemoryAllocation;
   Device& device = state.devices[static_cast<std::size_t>(ordinal)];
   if (bytes > device.capacity - device.used) {
-    // The driver, too, waits for memory that has been freed in the order of a stream.
+    // The driver also waits for memory that was freed in stream order.
     if (const cudaError_t status = run_device(ordinal)) return status;
     if (bytes > device.capacity - device.used) return cudaErrorMemoryAllocation;
   }
-  char* const address = take_addresses(bytes);
+  char* const address = reserve_addresses(bytes);
   if (address == nullptr) return cudaErrorMemoryAllocation;
   device.used += bytes;
   if (pool != nullptr) pool->used_bytes += bytes;
@@ -103,7 +103,7 @@ cudaError_t claim(void** pointer, std::size_t bytes, int ordinal, Pool* pool) {
   return cudaSuccess;
 }
 
-// The memory of this pointer, unless it was freed already.
+// The allocation at this address, unless already freed.
 Allocation* find_allocation(void* pointer) {
   const auto found = runtime().allocations.find(static_cast<char*>(pointer));
   return found == runtime().allocations.end() || found->second.freed ? nullptr : &found->second;
@@ -114,10 +114,10 @@ Pool* pool_of(cudaMemPool_t handle) { return reinterpret_cast<Pool*>(handle); }
 cudaError_t allocate_in_stream(void** pointer, std::size_t bytes, Pool& pool, cudaStream_t stream) {
   *pointer = nullptr;
   if (bytes == 0) return cudaErrorInvalidValue;
-  if (const cudaError_t status = claim(pointer, bytes, pool.device, &pool)) return status;
+  if (const cudaError_t status = allocate(pointer, bytes, pool.device, &pool)) return status;
   auto* const address = static_cast<char*>(*pointer);
   push(*queue_of(stream),
-       {.bookkeeping = [address] { begin_life(address, runtime().allocations.at(address)); }});
+       {.bookkeeping = [address] { activate(address, runtime().allocations.at(address)); }});
   return cudaSuccess;
 }
 
@@ -144,12 +144,12 @@ extern "C" {
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   const RuntimeLock lock;
   *pointer = nullptr;
-  if (const cudaError_t status = refusal_of_device("cudaMalloc")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaMalloc")) return finish(status);
   if (bytes == 0) return cudaSuccess;
-  if (const cudaError_t status = claim(pointer, bytes, current_device(), nullptr)) return finish(status);
+  if (const cudaError_t status = allocate(pointer, bytes, current_device(), nullptr)) return finish(status);
   const MemoryAccess open;
   auto* const address = static_cast<char*>(*pointer);
-  begin_life(address, runtime().allocations.at(address));
+  activate(address, runtime().allocations.at(address));
   return cudaSuccess;
 }
 
@@ -158,9 +158,9 @@ cudaError_t cudaFree(void* pointer) {
   if (pointer == nullptr) return finish(runtime().failure);
   Allocation* const allocation = find_allocation(pointer);
   if (allocation == nullptr) return finish(cudaErrorInvalidValue);
-  static_cast<void>(run_everything());  // as CUDA does, before the memory goes
+  static_cast<void>(run_everything());  // cudaFree synchronises the device first
   allocation->freed = true;
-  push(*queue_of(nullptr), {.bookkeeping = [address = static_cast<char*>(pointer)] { end_life(address); }});
+  push(*queue_of(nullptr), {.bookkeeping = [address = static_cast<char*>(pointer)] { release(address); }});
   return finish(run_everything());
 }
 
@@ -168,14 +168,14 @@ cudaError_t cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, cudaMemPo
                                     cudaStream_t stream) {
   const RuntimeLock lock;
   *pointer = nullptr;
-  if (const cudaError_t status = refusal_of_device("cudaMallocFromPoolAsync")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaMallocFromPoolAsync")) return finish(status);
   return finish(allocate_in_stream(pointer, bytes, *pool_of(pool), stream));
 }
 
 cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream) {
   const RuntimeLock lock;
   *pointer = nullptr;
-  if (const cudaError_t status = refusal_of_device("cudaMallocAsync")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaMallocAsync")) return finish(status);
   Pool& pool = runtime().devices[static_cast<std::size_t>(queue_of(stream)->device)].default_pool;
   return finish(allocate_in_stream(pointer, bytes, pool, stream));
 }
@@ -186,13 +186,13 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   Allocation* const allocation = find_allocation(pointer);
   if (allocation == nullptr) return finish(cudaErrorInvalidValue);
   allocation->freed = true;
-  push(*queue_of(stream), {.bookkeeping = [address = static_cast<char*>(pointer)] { end_life(address); }});
+  push(*queue_of(stream), {.bookkeeping = [address = static_cast<char*>(pointer)] { release(address); }});
   return finish(runtime().failure);
 }
 
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* handle, const cudaMemPoolProps* properties) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaMemPoolCreate")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaMemPoolCreate")) return finish(status);
   const int device = properties->location.id;
   if (properties->allocType != cudaMemAllocationTypePinned ||
       properties->location.type != cudaMemLocationTypeDevice || device < 0 ||
@@ -207,7 +207,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* handle, const cudaMemPoolProps* pro
 
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t handle) {
   const RuntimeLock lock;
-  static_cast<void>(run_everything());  // frees that are still queued count against it
+  static_cast<void>(run_everything());  // includes frees that are still queued
   const auto found = runtime().pools.find(pool_of(handle));
   if (found == runtime().pools.end() || found->second->used_bytes != 0) return finish(cudaErrorInvalidValue);
   runtime().pools.erase(found);
@@ -216,7 +216,7 @@ cudaError_t cudaMemPoolDestroy(cudaMemPool_t handle) {
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attribute, void* value) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaMemPoolSetAttribute")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaMemPoolSetAttribute")) return finish(status);
   if (attribute != cudaMemPoolAttrReleaseThreshold) return finish(cudaErrorInvalidValue);
   pool_of(handle)->release_threshold = *static_cast<const std::uint64_t*>(value);
   return cudaSuccess;
@@ -224,7 +224,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attrib
 
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attribute, void* value) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaMemPoolGetAttribute")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaMemPoolGetAttribute")) return finish(status);
   const Pool& pool = *pool_of(handle);
   switch (attribute) {
     case cudaMemPoolAttrReleaseThreshold: *static_cast<std::uint64_t*>(value) = pool.release_threshold; break;
@@ -238,7 +238,7 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return finish(runtim
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* handle, int device) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaDeviceGetDefaultMemPool")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaDeviceGetDefaultMemPool")) return finish(status);
   if (device < 0 || device >= static_cast<int>(runtime().devices.size()))
     return finish(cudaErrorInvalidDevice);
   *handle =

@@ -1,11 +1,12 @@
-// Device memory: addresses that the host cannot read, a limit per device, zones that show a write past the end.
+// Device memory: unreadable by the host, limited per device, with guard zones that detect writes past the
+// end.
 #pragma once
 
 #include <cstddef>
 
 namespace cuda_emulation {
 
-// Device memory can be read and written only while one of these lives: while queued work runs.
+// Device memory is accessible only while one of these exists, that is while queued work runs.
 class MemoryAccess {
  public:
   MemoryAccess();

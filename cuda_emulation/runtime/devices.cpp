@@ -1,4 +1,4 @@
-// What a device says of itself: the limits of a GPU of compute capability 9.0, small memory, few processors.
+// Device properties: limits of compute capability 9.0, with little memory and few multiprocessors.
 #include <cuda_runtime_api.h>
 
 #include <cstring>
@@ -14,7 +14,7 @@ constexpr int compute_minor = 0;
 constexpr int multiprocessors = 4;
 constexpr int threads_per_block = 1024;
 constexpr int shared_bytes_per_block = 48 * 1024;
-constexpr int most_shared_bytes_per_block = 227 * 1024;
+constexpr int max_shared_bytes_per_block = 227 * 1024;
 
 bool is_device(int device) { return device >= 0 && device < static_cast<int>(runtime().devices.size()); }
 
@@ -24,14 +24,14 @@ extern "C" {
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal("cudaGetDeviceProperties")) return finish(status);
+  if (const cudaError_t status = call_error("cudaGetDeviceProperties")) return finish(status);
   if (!is_device(device)) return finish(cudaErrorInvalidDevice);
   std::memset(properties, 0, sizeof *properties);
   std::strcpy(properties->name, "emulated device");
   properties->totalGlobalMem = runtime().devices[static_cast<std::size_t>(device)].capacity;
   properties->sharedMemPerBlock = shared_bytes_per_block;
-  properties->sharedMemPerBlockOptin = most_shared_bytes_per_block;
-  properties->sharedMemPerMultiprocessor = most_shared_bytes_per_block + 1024;
+  properties->sharedMemPerBlockOptin = max_shared_bytes_per_block;
+  properties->sharedMemPerMultiprocessor = max_shared_bytes_per_block + 1024;
   properties->regsPerBlock = properties->regsPerMultiprocessor = 65536;
   properties->warpSize = 32;
   properties->maxThreadsPerBlock = threads_per_block;
@@ -49,7 +49,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal("cudaDeviceGetAttribute")) return finish(status);
+  if (const cudaError_t status = call_error("cudaDeviceGetAttribute")) return finish(status);
   if (!is_device(device)) return finish(cudaErrorInvalidDevice);
   switch (attribute) {
     case cudaDevAttrComputeCapabilityMajor: *value = compute_major; break;
@@ -58,7 +58,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrWarpSize: *value = 32; break;
     case cudaDevAttrMaxThreadsPerBlock: *value = threads_per_block; break;
     case cudaDevAttrMaxSharedMemoryPerBlock: *value = shared_bytes_per_block; break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = most_shared_bytes_per_block; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = max_shared_bytes_per_block; break;
     case cudaDevAttrMemoryPoolsSupported: *value = 1; break;
     default: return finish(cudaErrorInvalidValue);
   }
@@ -67,7 +67,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaMemGetInfo")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaMemGetInfo")) return finish(status);
   const Device& device = runtime().devices[static_cast<std::size_t>(current_device())];
   *total_bytes = device.capacity;
   *free_bytes = device.capacity - device.used;
@@ -76,7 +76,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
 
 cudaError_t cudaDeviceSynchronize() {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaDeviceSynchronize")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaDeviceSynchronize")) return finish(status);
   return finish(run_device(current_device()));
 }
 

@@ -1,4 +1,4 @@
-// Names and descriptions of the errors that the emulated device knows.
+// Names and descriptions of the CUDA errors that the emulated device returns.
 #include <array>
 #include <string>
 
@@ -52,7 +52,7 @@ const char* cudaGetErrorName(cudaError_t status) {
   return found == nullptr ? "unrecognized error code" : found->name;
 }
 
-// What the emulated device found is appended to what a GPU would say.
+// Appends the emulated device's finding to CUDA's description.
 const char* cudaGetErrorString(cudaError_t status) {
   const cuda_emulation::RuntimeLock lock;
   static thread_local std::string text;

@@ -1,4 +1,4 @@
-// Pinned host memory: copies to and from it are asynchronous.
+// Pinned host memory, for asynchronous copies.
 #include <cstdlib>
 
 #include "cuda_emulation/runtime/device_memory.h"
@@ -22,7 +22,7 @@ extern "C" {
 cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned) {
   const RuntimeLock lock;
   *pointer = nullptr;
-  if (const cudaError_t status = refusal_of_device("cudaHostAlloc")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaHostAlloc")) return finish(status);
   if (bytes == 0) return cudaSuccess;
   if (!may_allocate()) return finish(cudaErrorMemoryAllocation);
   *pointer = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
@@ -36,7 +36,7 @@ cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) { return cudaHostA
 cudaError_t cudaFreeHost(void* pointer) {
   const RuntimeLock lock;
   if (pointer == nullptr) return finish(runtime().failure);
-  static_cast<void>(run_everything());  // copies that are under way
+  static_cast<void>(run_everything());  // includes copies in progress
   if (runtime().pinned.erase(static_cast<char*>(pointer)) == 0) return finish(cudaErrorInvalidValue);
   std::free(pointer);
   return finish(runtime().failure);
@@ -44,9 +44,9 @@ cudaError_t cudaFreeHost(void* pointer) {
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaPointerGetAttributes")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaPointerGetAttributes")) return finish(status);
   *attributes = {};
-  attributes->device = -2;  // as CUDA has it for memory it does not know
+  attributes->device = -2;  // as CUDA reports for unregistered memory
   attributes->type = cudaMemoryTypeUnregistered;
   const auto after = runtime().allocations.upper_bound(const_cast<char*>(static_cast<const char*>(pointer)));
   if (is_pinned_memory(pointer)) {

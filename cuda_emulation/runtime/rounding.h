@@ -1,4 +1,4 @@
-// How tensor cores see and add numbers.
+// Input rounding and accumulation of tensor cores.
 #pragma once
 
 #include <bit>
@@ -7,21 +7,21 @@
 
 namespace cuda_emulation {
 
-// TF32 keeps 10 bits of the fraction. The hardware ignores the rest; a library may round before: this is the worse.
+// TF32 has 10 fraction bits. Truncates like the hardware; a library may round first, which loses less.
 inline float as_tf32(float value) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xffffe000u);
 }
 
 inline float from_bfloat16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 
-// To nearest, ties to even.
+// Rounds to nearest, ties to even.
 inline float as_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if (value != value) return value;
   return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
 }
 
-// Towards zero: tensor cores drop what does not fit when they add.
+// Rounds towards zero, as tensor cores do when they accumulate.
 inline float truncate(double value) {
   const auto nearest = static_cast<float>(value);
   if (std::fabs(static_cast<double>(nearest)) <= std::fabs(value) || !std::isfinite(value)) return nearest;

@@ -36,12 +36,12 @@ Runtime::Runtime()
   }
 }
 
-// The end of the program: nothing may be left, and no finding unread.
+// At the end of the program no resources may be left and no finding unread.
 Runtime::~Runtime() {
   const Accounting left = accounting();
   if (options().profile) print_profile();
   if (left == Accounting{} && report.empty()) return;
-  if (!report.empty()) std::fprintf(stderr, "cuda_emulation: nobody saw: %s\n", report.c_str());
+  if (!report.empty()) std::fprintf(stderr, "cuda_emulation: unread finding: %s\n", report.c_str());
   if (left != Accounting{})
     std::fprintf(stderr, "cuda_emulation: left at exit: %s\n", to_string(left).c_str());
   std::fflush(nullptr);
@@ -55,7 +55,7 @@ Runtime& runtime() {
 
 int current_device() { return device_of_thread; }
 
-cudaError_t refusal(const char* call) {
+cudaError_t call_error(const char* call) {
   Runtime& state = runtime();
   const auto wanted = state.calls_to_fail.find(call);
   if (wanted == state.calls_to_fail.end()) return cudaSuccess;
@@ -64,9 +64,9 @@ cudaError_t refusal(const char* call) {
   return status;
 }
 
-cudaError_t refusal_of_device(const char* call) {
+cudaError_t device_call_error(const char* call) {
   if (runtime().devices.empty()) return cudaErrorNoDevice;
-  const cudaError_t status = refusal(call);
+  const cudaError_t status = call_error(call);
   return status != cudaSuccess ? status : runtime().failure;
 }
 
@@ -112,7 +112,7 @@ void fail_call(const std::string& name, cudaError_t status) {
 Accounting accounting() {
   const RuntimeLock lock;
   Runtime& state = runtime();
-  static_cast<void>(run_everything());  // what it finds is in the report
+  static_cast<void>(run_everything());  // errors found by it are in the report
   Accounting found;
   for (const auto& [address, allocation] : state.allocations) found.device_bytes += allocation.bytes;
   found.device_allocations = state.allocations.size();
@@ -151,14 +151,14 @@ extern "C" {
 cudaError_t cudaGetDeviceCount(int* count) {
   const RuntimeLock lock;
   *count = 0;
-  if (const cudaError_t status = refusal("cudaGetDeviceCount")) return finish(status);
+  if (const cudaError_t status = call_error("cudaGetDeviceCount")) return finish(status);
   *count = static_cast<int>(runtime().devices.size());
   return finish(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
 }
 
 cudaError_t cudaSetDevice(int device) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal("cudaSetDevice")) return finish(status);
+  if (const cudaError_t status = call_error("cudaSetDevice")) return finish(status);
   if (device < 0 || device >= static_cast<int>(runtime().devices.size()))
     return finish(cudaErrorInvalidDevice);
   device_of_thread = device;

@@ -1,6 +1,6 @@
-// The state behind the CUDA calls: devices, queues of work, events, memory, and what went wrong.
+// State behind the CUDA calls: devices, queues of work, events, memory, errors.
 //
-// One lock for all of it: host threads take turns, also while kernels run.
+// One lock guards all of it: host threads take turns, also while kernels run.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,14 +18,14 @@
 namespace cuda_emulation {
 
 struct Event {
-  std::uint64_t recorded = 0;  // how often it was put into a queue
-  std::uint64_t passed = 0;    // up to which of them has been reached
+  std::uint64_t recorded = 0;  // times recorded
+  std::uint64_t passed = 0;    // number of records reached so far
 };
 
 struct Operation {
-  std::uint64_t number = 0;           // over all queues, in the order of the calls
-  std::function<void()> work;         // a kernel, a copy: not done any more after a failure
-  std::function<void()> bookkeeping;  // memory: always done
+  std::uint64_t number = 0;           // over all queues, in call order
+  std::function<void()> work;         // a kernel or a copy; skipped after a failure
+  std::function<void()> bookkeeping;  // memory management; never skipped
   std::shared_ptr<Event> waits_for;
   std::shared_ptr<Event> records;
   std::uint64_t event_count = 0;
@@ -34,8 +34,8 @@ struct Operation {
 // A stream. Its work runs only when something waits for it.
 struct Queue {
   int device = 0;
-  bool blocking = true;    // ordered with the legacy stream of its device
-  bool destroyed = false;  // what is queued still runs
+  bool blocking = true;    // synchronises with the legacy default stream
+  bool destroyed = false;  // queued work still runs
   std::deque<Operation> operations;
 };
 
@@ -57,7 +57,7 @@ struct Allocation {
   std::size_t bytes = 0;
   int device = 0;
   Pool* pool = nullptr;
-  bool freed = false;  // in the order of the calls; the memory goes when its queue gets there
+  bool freed = false;  // in call order; memory is released in stream order
 };
 
 struct Runtime {
@@ -73,7 +73,7 @@ struct Runtime {
   std::map<char*, Allocation> allocations;
   std::map<char*, std::size_t> pinned;
   std::set<void*> cublas_handles;
-  std::map<const void*, std::size_t> kernel_shared_bytes;  // kernels that asked for more than 48 KiB
+  std::map<const void*, std::size_t> kernel_shared_bytes;  // kernels that requested more than 48 KiB
   std::uint64_t allocations_tried = 0;
   std::uint64_t allocation_to_fail = 0;
   std::map<std::string, cudaError_t> calls_to_fail;
@@ -93,21 +93,21 @@ class RuntimeLock {
 int current_device();
 Queue* queue_of(cudaStream_t stream);
 
-// For the beginning of a call: the failure that a test asked for; or, where the call uses the device, the failure
-// that nobody has taken yet. cudaSuccess: go on.
-cudaError_t refusal(const char* call);
-cudaError_t refusal_of_device(const char* call);
-// Remembers an error for cudaGetLastError.
+// Status to return at the beginning of a call: an injected failure or, if the call uses the device, the
+// failure not yet taken by take_report(). cudaSuccess: proceed.
+cudaError_t call_error(const char* call);
+cudaError_t device_call_error(const char* call);
+// Stores an error for cudaGetLastError.
 cudaError_t finish(cudaError_t status);
 
 void push(Queue& queue, Operation operation);
-// Runs queued work until `done`, that of `preferred` first, else in an order that follows the seed.
+// Runs queued work until `done`, work of `preferred` first, otherwise in an order that depends on the seed.
 cudaError_t run_until(const std::function<bool()>& done, Queue* preferred);
 cudaError_t run_queue(Queue& queue);
 cudaError_t run_device(int device);
 cudaError_t run_everything();
 
-// Whether an allocation may be made (tests make some fail); counts it.
+// Counts an allocation; false if fault injection makes it fail.
 bool may_allocate();
 
 }  // namespace cuda_emulation

@@ -1,5 +1,5 @@
-// Streams and events. Queued work runs only when somebody waits for it, and then in an order that follows the seed:
-// code that lacks a synchronisation reads poison, here and every time, instead of sometimes on a GPU.
+// Streams and events. Queued work runs only when something waits for it, in an order that depends on the
+// seed: code with a missing synchronisation reads poison every time, instead of sometimes on a GPU.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -42,7 +42,7 @@ void pass_event(const Operation& operation) {
     operation.records->passed = std::max(operation.records->passed, operation.event_count);
 }
 
-// As on a GPU, a failed kernel ends the context: nothing that is queued will run. Memory is still given back.
+// As on a GPU, a failed kernel ends the context: queued work is dropped. Memory is still released.
 void abandon_queues() {
   const MemoryAccess open;
   for (Queue* queue : all_queues()) {
@@ -50,7 +50,7 @@ void abandon_queues() {
       try {
         if (operation.bookkeeping) operation.bookkeeping();
       } catch (const Failure&) {
-        // One finding is reported, the first.
+        // Only the first finding is reported.
       }
       pass_event(operation);
     }
@@ -88,7 +88,7 @@ Queue& any_that_can_run() {
   std::vector<Queue*> queues = all_queues();
   std::erase_if(queues, [](const Queue* queue) { return !can_run(*queue); });
   if (queues.empty())
-    throw Failure(cudaErrorLaunchTimeout, "streams wait for each other, or for an event that nobody records");
+    throw Failure(cudaErrorLaunchTimeout, "streams wait for each other or for an event that is never recorded");
   return *queues[random_number() % queues.size()];
 }
 
@@ -150,7 +150,7 @@ cudaError_t run_everything() {
 
 cudaError_t queue_kernel(const cudaLaunchConfig_t& config, KernelCall call) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaLaunchKernelEx")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaLaunchKernelEx")) return finish(status);
   const dim3& grid = config.gridDim;
   const dim3& block = config.blockDim;
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || block.x == 0 || block.y == 0 || block.z == 0 ||
@@ -176,7 +176,7 @@ extern "C" {
 
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaFuncSetAttribute")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaFuncSetAttribute")) return finish(status);
   if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) return cudaSuccess;
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > 227 * 1024)
     return finish(cudaErrorInvalidValue);
@@ -186,7 +186,7 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaStreamCreateWithFlags")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaStreamCreateWithFlags")) return finish(status);
   auto queue = std::make_unique<Queue>();
   queue->device = current_device();
   queue->blocking = (flags & cudaStreamNonBlocking) == 0;
@@ -207,13 +207,13 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaStreamSynchronize")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaStreamSynchronize")) return finish(status);
   return finish(run_queue(*queue_of(stream)));
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t handle, unsigned) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaStreamWaitEvent")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaStreamWaitEvent")) return finish(status);
   const std::shared_ptr<Event> event = find_event(handle);
   if (event == nullptr) return finish(cudaErrorInvalidResourceHandle);
   push(*queue_of(stream), {.waits_for = event, .event_count = event->recorded});
@@ -222,7 +222,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t handle, unsigne
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* handle, unsigned) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaEventCreateWithFlags")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaEventCreateWithFlags")) return finish(status);
   auto event = std::make_shared<Event>();
   *handle = reinterpret_cast<cudaEvent_t>(event.get());
   runtime().events.emplace(*handle, std::move(event));
@@ -238,7 +238,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaEventRecord")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaEventRecord")) return finish(status);
   const std::shared_ptr<Event> event = find_event(handle);
   if (event == nullptr) return finish(cudaErrorInvalidResourceHandle);
   push(*queue_of(stream), {.records = event, .event_count = ++event->recorded});
@@ -247,7 +247,7 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream) {
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   const RuntimeLock lock;
-  if (const cudaError_t status = refusal_of_device("cudaEventSynchronize")) return finish(status);
+  if (const cudaError_t status = device_call_error("cudaEventSynchronize")) return finish(status);
   const std::shared_ptr<Event> event = find_event(handle);
   if (event == nullptr) return finish(cudaErrorInvalidResourceHandle);
   const std::uint64_t wanted = event->recorded;

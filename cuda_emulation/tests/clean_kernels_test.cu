@@ -1,4 +1,4 @@
-// Kernels without mistakes: right results, and no report, under every schedule.
+// Correct kernels give right results and no report under every schedule.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What collectives, barriers, atomics and intrinsics return, as the CUDA programming guide defines it.
+// Results of collectives, barriers, atomics and intrinsics, as the CUDA programming guide defines them.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -79,7 +79,7 @@ __global__ void rotate_through_shared(int* out) {
   out[blockIdx.x * 96 + threadIdx.x] = values[(threadIdx.x + 1) % 96];
 }
 
-// Blocks interleave, and each has shared memory of its own.
+// Blocks run interleaved, each with its own shared memory.
 TEST(SharedMemory, BelongsToABlock) {
   const std::vector<int> found = run(rotate_through_shared, 96, 10);
   for (int block = 0; block < 10; ++block)

@@ -1,4 +1,4 @@
-// cuBLAS stand-in: right products of every layout, and the rounding of the number format that was asked for.
+// cuBLAS replacement: products of every layout, with the rounding of the compute type.
 #include <cublas_v2.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ class Cublas : public testing::Test {
   void SetUp() override { ASSERT_EQ(cublasCreate(&handle_), CUBLAS_STATUS_SUCCESS); }
   void TearDown() override { EXPECT_EQ(cublasDestroy(handle_), CUBLAS_STATUS_SUCCESS); }
 
-  // The product of two numbers.
+  // The product of two scalars.
   float product(float a, float b, cublasComputeType_t compute) { return dot({a}, {b}, compute); }
 
   float dot(const std::vector<float>& a, const std::vector<float>& b, cublasComputeType_t compute) {
@@ -68,7 +68,7 @@ TEST_F(Cublas, SgemmOfEveryLayout) {
     }
 }
 
-// 1 + 2^-11 has one bit more than TF32 keeps, 1 + 2^-8 one more than bf16.
+// 1 + 2^-11 has one bit more than TF32, 1 + 2^-8 one more than bf16.
 TEST_F(Cublas, InputsAreRoundedAsTheFormatHasThem) {
   const float beyond_tf32 = 1 + 0x1p-11f, within_tf32 = 1 + 0x1p-10f, beyond_bf16 = 1 + 0x1p-8f;
   EXPECT_EQ(product(beyond_tf32, 1, CUBLAS_COMPUTE_32F), beyond_tf32);
@@ -121,7 +121,7 @@ TEST_F(Cublas, RunsInTheOrderOfItsStream) {
   ASSERT_EQ(cublasSgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, a.data(), 1, b.data(), 1, &zero,
                         out.data(), 1),
             CUBLAS_STATUS_SUCCESS);
-  EXPECT_EQ(out.to_host()[0], -1) << "nobody has waited for the stream";
+  EXPECT_EQ(out.to_host()[0], -1) << "the stream was not synchronised";
   ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   EXPECT_EQ(out.to_host()[0], 6);
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);

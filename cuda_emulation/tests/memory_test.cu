@@ -1,4 +1,4 @@
-// The runtime stand-in: memory that the host cannot read, in the order of streams, limited, accounted for.
+// Runtime replacement: device memory is unreadable by the host, stream-ordered, limited and accounted for.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -25,7 +25,7 @@ cudaStream_t new_stream() {
   return stream;
 }
 
-// So much that it fits once, and not twice.
+// An allocation size that fits once but not twice.
 std::size_t most_of_the_device() {
   std::size_t free_bytes = 0, total = 0;
   EXPECT_EQ(cudaMemGetInfo(&free_bytes, &total), cudaSuccess);
@@ -190,7 +190,7 @@ TEST(Accounting, SeesWhatIsThere) {
   EXPECT_EQ(accounting(), Accounting{});
 }
 
-// What a program leaves behind, and a finding that nobody read, make it fail at its end.
+// Leaked resources and unread findings make a program fail at exit.
 TEST(Accounting, EndsAProgramThatLeaks) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
@@ -205,7 +205,7 @@ TEST(Accounting, EndsAProgramThatLeaks) {
         static_cast<void>(cudaMemsetAsync(allocate(4, nullptr), 0, 8, nullptr));
         std::exit(0);
       },
-      testing::ExitedWithCode(1), "nobody saw: fill past the end of an allocation");
+      testing::ExitedWithCode(1), "unread finding: fill past the end of an allocation");
   EXPECT_EXIT({ std::exit(accounting() == Accounting{} ? 0 : 2); }, testing::ExitedWithCode(0), "");
 }
 

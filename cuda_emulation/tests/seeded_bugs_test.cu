@@ -1,4 +1,4 @@
-// Proof of sensitivity: every mistake below must be reported, and in words that name it.
+// Proof of sensitivity: every bug below must be reported, with a message that names it.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -160,12 +160,12 @@ std::function<void()> copy_floats(std::size_t first, std::size_t floats, unsigne
   };
 }
 
-enum class Build { any, check };  // in which build it must be found
+enum class Build { any, check };  // the builds that must find it
 
 struct SeededBug {
   const char* name;
   Build found_by;
-  const char* report;  // a part of it
+  const char* report;  // substring of the report
   std::function<void()> run;
 };
 std::ostream& operator<<(std::ostream& stream, const SeededBug& bug) { return stream << bug.name; }
@@ -177,7 +177,7 @@ const SeededBug seeded_bugs[] = {
     {"no_lock", Build::check, "race", run_locked_insert<LockMistake::no_lock>},
     {"lane_left_warp", Build::any, "livelock", run_locked_insert<LockMistake::lane_leaves_warp>},
     {"shuffle_outside_mask", Build::any, "not a participant", run_on_64_ints(shuffle_outside_mask, 2, 32)},
-    {"mask_lacks_caller", Build::any, "does not name it", run_on_64_ints(mask_without_caller, 2, 32)},
+    {"mask_lacks_caller", Build::any, "lacks its lane", run_on_64_ints(mask_without_caller, 2, 32)},
     {"split_barrier", Build::any, "divergent __syncthreads", run_on_64_ints(split_barrier, 2, 64)},
     {"never_released", Build::any, "livelock", run_on_64_ints(never_released, 2, 64)},
     {"divergent_warp", Build::any, "deadlock", run_on_64_ints(different_collectives, 2, 32)},

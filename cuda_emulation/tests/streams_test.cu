@@ -1,4 +1,5 @@
-// The runtime stand-in: work waits until somebody waits for it, and code that relies on luck is found out.
+// Runtime replacement: queued work runs only when something waits for it, so missing synchronisation is
+// always found.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -65,7 +66,7 @@ TEST(Streams, WorkRunsWhenItIsWaitedFor) {
   host.data()[0] = -5;
   launch(add, dim3(1), dim3(size), 0, stream, values.data(), 2, values.data());
   ASSERT_EQ(cudaMemcpyAsync(host.data(), values.data(), bytes, cudaMemcpyDeviceToHost, stream), cudaSuccess);
-  EXPECT_EQ(host.data()[0], -5) << "nobody has waited yet";
+  EXPECT_EQ(host.data()[0], -5) << "not synchronised yet";
   ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   EXPECT_EQ(host.data()[0], 3);
 }
@@ -80,7 +81,7 @@ TEST(Streams, PageableMemoryIsReadAtTheCallAndWrittenBeforeItReturns) {
   EXPECT_EQ(host, std::vector<int>(size, 7));
 }
 
-// One stream writes, another copies to the host, an event between them or not.
+// One stream writes, another copies to the host, with or without an event between them.
 bool is_right_with_two_streams(bool with_event) {
   const TestStream writer, reader;
   const TestEvent written;

@@ -1,4 +1,4 @@
-// Warps insert candidates into sorted segments of 32 entries, each under a lock, without mistakes or with a chosen one.
+// Warps insert candidates into sorted segments of 32 entries under locks, correctly or with a chosen bug.
 #pragma once
 
 #include "backend/cuda/device/gpu.h"
@@ -7,7 +7,7 @@ namespace cuda_emulation {
 
 enum class LockMistake { none, no_fence_at_release, no_lock, lane_leaves_warp };
 
-// Candidate i goes to segment `segments[i]` of `distances` and `ids`, [segments, 32].
+// Inserts candidate i into segment `segments[i]` of `distances` and `ids`, both [segments, 32].
 template <LockMistake mistake = LockMistake::none>
 __global__ void locked_insert(const int* __restrict__ segments, const float* __restrict__ candidate_distances,
                               const int* __restrict__ candidate_ids, int candidates,

@@ -1,4 +1,5 @@
-// Squared distances of x [n, dim] and y [m, dim] through tiles in shared memory, without mistakes or with a chosen one.
+// Squared distances of x [n, dim] and y [m, dim] through tiles in shared memory, correctly or with a chosen
+// bug.
 #pragma once
 
 #include "backend/cuda/device/gpu.h"

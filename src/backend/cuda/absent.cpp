@@ -1,4 +1,4 @@
-// Stands in for the CUDA backend in a build without it.
+// Replaces the CUDA backend in builds without CUDA.
 #include "backend/backend.h"
 
 namespace nearwise {

@@ -1,4 +1,4 @@
-// The CUDA backend's table.
+// Operation table of the CUDA backend.
 #include "backend/backend.h"
 
 #include "backend/cuda/device/encoding.h"
@@ -10,7 +10,7 @@
 namespace nearwise {
 namespace {
 
-// A machine without a GPU, or without a driver, has no devices: that is no error.
+// A machine without a GPU or a driver has no devices; that is not an error.
 int count_devices() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
@@ -54,7 +54,6 @@ const Backend* cuda_backend() {
         return std::make_unique<gpu::CudaStream>(state);
       },
       .place_of = locate,
-      // Operations are entered here as they come, one .cu beside this file for each.
       .ops = {.knn_costs = gpu::knn_costs,
               .fetch_rows = gpu::fetch_rows,
               .prepare_rows = gpu::prepare_rows,

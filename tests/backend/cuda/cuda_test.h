@@ -1,4 +1,4 @@
-// For tests that need a CUDA device, real or emulated: skipped with a message where there is none.
+// Fixture of tests that need a CUDA device, real or emulated; skips them if there is none.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,13 +23,13 @@ class CudaTest : public testing::Test {
   void SetUp() override {
     if (device_count() == 0) GTEST_SKIP() << "this machine has no CUDA device";
   }
-  void TearDown() override { release_staging_areas(); }
+  void TearDown() override { release_staging_buffers(); }
 };
 
 using support::error_of;
 
-// Whether this run has generated case `number`. Where NEARWISE_TEST_SHARE says "2/5" it has every fifth, from the second
-// on: the check build has five schedules, which share the cases among them.
+// Whether this run tests generated case `number`. With NEARWISE_TEST_SHARE=2/5 it is every fifth case, from
+// the second on: the check build's five schedules share the cases.
 inline bool is_due(std::uint64_t number) {
   const char* const share = std::getenv("NEARWISE_TEST_SHARE");
   if (share == nullptr) return true;

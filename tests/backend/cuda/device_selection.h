@@ -1,6 +1,6 @@
-// One generated selection on the device, and its comparison with the oracle.
+// One generated selection on the device, compared with the oracle.
 //
-// A case is a pure function of its fields: those in a failure message repeat it.
+// A case is a pure function of its fields: those in a failure message reproduce it.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,18 +27,18 @@ struct DeviceSelection {
   std::size_t k = 1;
   gpu::Ties ties = gpu::Ties::positions;
   Order order = Order::smallest;
-  gpu::tuning::RowCuts cuts = {};
+  gpu::tuning::RowSplit cuts = {};
 
   std::string description() const {
     constexpr std::array<const char*, 3> ties_names = {"positions", "narrow ids", "wide ids"};
     return fmt::format("{}, {} x {}, k {}, {}, {}, parts of {} columns", name(kind), rows, cols, k,
                        ties_names[static_cast<std::size_t>(ties)],
-                       order == Order::largest ? "largest" : "smallest", cuts.least_columns);
+                       order == Order::largest ? "largest" : "smallest", cuts.min_columns);
   }
 
   ValueRows values() const { return {kind, rows, cols, 1000 + cols, 3}; }
 
-  // Against the order of columns, with repetitions, so that position and id never agree by chance; one row for all.
+  // Descending with repetitions, so that position and id never agree by chance; one row for all.
   std::vector<Id> ids() const {
     const Random random = random_for(cols, Purpose::rows);
     std::vector<Id> ids(cols);
@@ -70,7 +70,7 @@ struct DeviceSelection {
                    .rows = rows,
                    .cols = static_cast<std::uint32_t>(cols),
                    .k = static_cast<std::uint32_t>(k),
-                   .turn = order == Order::largest ? INT32_MIN : 0,
+                   .sign_mask = order == Order::largest ? INT32_MIN : 0,
                    .best = best.data(),
                    .ids = best_ids.data(),
                    .best_stride = k},

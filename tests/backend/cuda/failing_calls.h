@@ -1,4 +1,4 @@
-// Work where memory or calls fail, each in turn: the right answer or a clean error, and nothing left behind.
+// Runs work with every allocation or call failing in turn: the right result or a clean error, and no leaks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 
 namespace nearwise::gpu {
 
-// right_answer(context) works, and says whether the answer was right. Returns how many of the failures it survived:
-// working memory is tried again, smaller.
+// right_answer(context) runs the work and checks its result. Returns the number of failures it survived, by
+// retrying with less working memory.
 template <typename RightAnswer>
 int fail_every_allocation(std::uint64_t least_allocations, const RightAnswer& right_answer) {
   const std::uint64_t before = cuda_emulation::allocations();

@@ -1,4 +1,4 @@
-// One step of radix selection: which digit does the element of a given rank have?
+// One round of radix selection: finds the digit of the element of a given rank.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +11,35 @@ namespace nearwise::gpu {
 inline constexpr int digit_bits = 8;
 inline constexpr int digits = 1 << digit_bits;
 
-struct DigitFound {
+struct DigitRank {
   std::uint32_t digit;
-  std::uint32_t below;  // elements with lower digits
-  std::uint32_t equal;  // elements with this one
+  std::uint32_t below;  // elements with smaller digits
+  std::uint32_t equal;  // elements with this digit
 };
 
-// By the lanes of one warp. counts[digits]; rank from 1 to the sum of counts. Every lane gets the answer.
-__device__ __forceinline__ DigitFound find_digit(const std::uint32_t* counts, std::uint32_t rank, int lane) {
+// Called by all lanes of a warp. counts[digits]; rank from 1 to the sum of counts. Every lane gets the
+// result.
+__device__ __forceinline__ DigitRank find_digit(const std::uint32_t* counts, std::uint32_t rank, int lane) {
   constexpr int per_lane = digits / warp_lanes;
   std::uint32_t sum = 0;
-  // Every fourth lane's counts begin in the same bank: those lanes begin with different ones of them.
+  // The counts of every fourth lane start in the same bank: these lanes start at different offsets.
   for (int i = 0; i < per_lane; ++i) sum += counts[lane * per_lane + (i + lane / 4) % per_lane];
-  std::uint32_t up_to_here = sum;
+  std::uint32_t prefix_sum = sum;
 #pragma unroll
   for (int distance = 1; distance < warp_lanes; distance *= 2) {
-    const std::uint32_t before = __shfl_up_sync(whole_warp, up_to_here, static_cast<unsigned>(distance));
-    if (lane >= distance) up_to_here += before;
+    const std::uint32_t previous = __shfl_up_sync(whole_warp, prefix_sum, static_cast<unsigned>(distance));
+    if (lane >= distance) prefix_sum += previous;
   }
-  const int owner = __ffs(static_cast<int>(__ballot_sync(whole_warp, up_to_here >= rank))) - 1;
-  DigitFound found = {static_cast<std::uint32_t>(lane * per_lane), up_to_here - sum, 0};
+  const int owner = __ffs(static_cast<int>(__ballot_sync(whole_warp, prefix_sum >= rank))) - 1;
+  DigitRank result = {static_cast<std::uint32_t>(lane * per_lane), prefix_sum - sum, 0};
   if (lane == owner) {
-    while (found.below + counts[found.digit] < rank) found.below += counts[found.digit++];
-    found.equal = counts[found.digit];
+    while (result.below + counts[result.digit] < rank) result.below += counts[result.digit++];
+    result.equal = counts[result.digit];
   }
-  found.digit = __shfl_sync(whole_warp, found.digit, owner);
-  found.below = __shfl_sync(whole_warp, found.below, owner);
-  found.equal = __shfl_sync(whole_warp, found.equal, owner);
-  return found;
+  result.digit = __shfl_sync(whole_warp, result.digit, owner);
+  result.below = __shfl_sync(whole_warp, result.below, owner);
+  result.equal = __shfl_sync(whole_warp, result.equal, owner);
+  return result;
 }
 
 }  // namespace nearwise::gpu

@@ -1,4 +1,4 @@
-// Products of the rows and columns of a tile, by a block: elements pass through shared memory.
+// Inner products of the rows and columns of a tile by a block, with elements in shared memory.
 #pragma once
 
 #include <cstdint>
@@ -8,48 +8,48 @@
 
 namespace nearwise::gpu {
 
-inline constexpr int pair_side = 16;                              // threads of a block, in either direction
-inline constexpr int pairs_side = tuning::join_tile / pair_side;  // pairs of a thread, in either direction
+inline constexpr int pair_side = 16;                              // threads of a block per dimension
+inline constexpr int pairs_side = tuning::join_tile / pair_side;  // pairs of a thread per dimension
 inline constexpr int element_stride =
-    tuning::join_tile + 2;  // words of four elements and eight rows: all banks
+    tuning::join_tile + 2;  // no bank conflicts: four elements of eight rows use all banks
 inline constexpr int element_count = tuning::join_depth * element_stride;
 static_assert(pair_side * pair_side == tuning::join_threads);
-// A thread loads four elements of one row, and as many of one column.
+// A thread loads four elements of one row and four of one column.
 static_assert(tuning::join_tile * tuning::join_depth == 4 * tuning::join_threads);
 
-// The pairs of a thread: rows row() + 16 i and columns column() + 16 j.
+// A thread has the pairs of rows row() + 16 i and columns column() + 16 j.
 struct PairProducts {
   float sums[pairs_side][pairs_side] = {};
 
   static __device__ __forceinline__ std::uint32_t row() { return threadIdx.x / pair_side; }
   static __device__ __forceinline__ std::uint32_t column() { return threadIdx.x % pair_side; }
 
-  // row_places and column_places: of the packed rows [.., width] in `packed`. By all threads of a block together.
+  // row_indices, column_indices: rows of `packed` [.., width]. Called by all threads of a block.
   __device__ __forceinline__ void add(const float* packed, std::uint32_t width,
-                                      const std::uint32_t* row_places, std::uint32_t rows,
-                                      const std::uint32_t* column_places, std::uint32_t columns,
+                                      const std::uint32_t* row_indices, std::uint32_t rows,
+                                      const std::uint32_t* column_indices, std::uint32_t columns,
                                       float* row_elements, float* column_elements) {
     for (std::uint32_t first = 0; first < width; first += tuning::join_depth) {
-      load(packed, width, first, row_places, rows, row_elements);
-      load(packed, width, first, column_places, columns, column_elements);
-      __syncthreads();  // all are there
+      load(packed, width, first, row_indices, rows, row_elements);
+      load(packed, width, first, column_indices, columns, column_elements);
+      __syncthreads();  // elements loaded
       const std::uint32_t depth = min(width - first, static_cast<std::uint32_t>(tuning::join_depth));
       if (row() < rows && column() < columns) multiply(row_elements, column_elements, depth);
-      __syncthreads();  // whoever reads these is done
+      __syncthreads();  // elements consumed
     }
   }
 
  private:
-  // Elements [depth, tile] of some rows from element `first` on; zeros behind the last element and row.
+  // Elements [depth, tile] of the given rows from element `first` on; zero past the last element or row.
   static __device__ __forceinline__ void load(const float* packed, std::uint32_t width, std::uint32_t first,
-                                              const std::uint32_t* places, std::uint32_t count,
+                                              const std::uint32_t* indices, std::uint32_t count,
                                               float* elements) {
     constexpr std::uint32_t quads = tuning::join_depth / 4;
     const std::uint32_t row = threadIdx.x / quads;
     const std::uint32_t element = threadIdx.x % quads * 4;
     float4 four = {0, 0, 0, 0};
     if (row < count && first + element < width)
-      four = *reinterpret_cast<const float4*>(packed + std::size_t{places[row]} * width + first + element);
+      four = *reinterpret_cast<const float4*>(packed + std::size_t{indices[row]} * width + first + element);
     float* const out = elements + element * element_stride + row;
     out[0] = four.x;
     out[element_stride] = four.y;

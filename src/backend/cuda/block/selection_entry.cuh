@@ -1,7 +1,7 @@
-// An element of a row that was selected, and the order of such elements.
+// A selected element and the order of such elements.
 //
-// Sorts of any length move entries of eight bytes, an image and a position (the bits of a PositionKey); the ids that
-// break ties are looked up where images are equal, and nowhere else.
+// Sorts of any length move 8-byte entries, an image and a position (the bits of a PositionKey). Ids that
+// break ties are looked up only when images are equal.
 #pragma once
 
 #include <cstdint>

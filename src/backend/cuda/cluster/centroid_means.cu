@@ -1,6 +1,6 @@
-// Means of clusters: rows come from the host in the order of their clusters and are summed on the device, in the order and
-// by the cut that the CPU has, hence the same bits. The host sorts row numbers, gathers rows and divides: that is little
-// beside reading all rows, and they lie there.
+// Means of clusters. The host sorts row indices by cluster and gathers rows; the device sums them in the
+// CPU's order and segmentation, hence with the same bits; the host divides. Host work is small compared with
+// reading all rows, which are in host memory.
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -28,7 +28,7 @@ struct Shape {
   std::size_t row_bytes = 0;
 };
 
-// What is summed at a time. A segment is a piece of a cluster, or as much of it as there is room for.
+// Size of a batch. A segment is a piece of a cluster, or the part of a piece that fits.
 struct Capacity {
   std::size_t rows = 0;
   std::size_t segments = 0;
@@ -46,19 +46,19 @@ std::uint64_t bytes_of(const Shape& shape, const Capacity& capacity) {
          buffer_bytes(shape.dim + 1, sizeof(double));
 }
 
-// Clusters of some rows share a batch, so that it needs fewer segments than rows.
+// Batches with several clusters need fewer segments than rows.
 Capacity capacity_of(std::size_t rows) {
   return {rows, std::max<std::size_t>(1, rows / tuning::rows_per_segment)};
 }
 
 Capacity choose_capacity(const Shape& shape, std::size_t rows, std::uint64_t bytes) {
-  Capacity capacity = capacity_of(std::min(rows, tuning::most_summed_rows));
+  Capacity capacity = capacity_of(std::min(rows, tuning::max_summed_rows));
   while (capacity.rows > 1 && bytes_of(shape, capacity) > bytes)
     capacity = capacity_of(divide_up<std::size_t>(capacity.rows, 2));
   return capacity;
 }
 
-// Walks through the members of all clusters, piece by piece.
+// Sums the members of all clusters, batch by batch.
 class Means {
  public:
   Means(const CudaStream& stream, const CentroidMeansArgs& args, const Shape& shape, const Capacity& capacity)
@@ -86,7 +86,7 @@ class Means {
     while (collect_batch()) {
       stream_.context.cancel.check();
       sum_batch();
-      take_sums();
+      add_sums();
     }
   }
 
@@ -94,9 +94,9 @@ class Means {
   std::size_t columns() const { return shape_.dim + 1; }
   std::size_t begin_of(std::size_t cluster) const { return cluster == 0 ? 0 : args_.ends[cluster - 1]; }
 
-  // Segments from where the last batch ended; false: there are none left.
+  // Segments from the end of the last batch; false: no members left.
   bool collect_batch() {
-    batch_first_ = place_;
+    batch_first_ = position_;
     first_cluster_ = cluster_;
     batch_rows_ = 0;
     batch_segments_ = 0;
@@ -104,18 +104,18 @@ class Means {
            batch_segments_ < capacity_.segments) {
       const std::size_t begin = begin_of(cluster_);
       const std::size_t end = args_.ends[cluster_];
-      if (place_ == end) {
+      if (position_ == end) {
         if (begin == end) write_mean(cluster_, 0);
         ++cluster_;
         continue;
       }
-      const std::size_t done = (place_ - begin) % piece_rows;
-      const std::size_t count = std::min({piece_rows - done, end - place_, capacity_.rows - batch_rows_});
+      const std::size_t done = (position_ - begin) % piece_rows;
+      const std::size_t count = std::min({piece_rows - done, end - position_, capacity_.rows - batch_rows_});
       host_segments_[batch_segments_] = {static_cast<std::uint32_t>(batch_rows_),
                                          static_cast<std::uint32_t>(count), done != 0};
       std::fill_n(host_owners_.data() + batch_rows_, count, static_cast<std::uint32_t>(batch_segments_));
       std::ranges::copy(args_.centroids.row(cluster_), host_centroids_.data() + batch_segments_ * shape_.dim);
-      place_ += count;
+      position_ += count;
       batch_rows_ += count;
       ++batch_segments_;
     }
@@ -124,7 +124,7 @@ class Means {
 
   void sum_batch() {
     gather_rows();
-    // What the last batch has summed of its last piece goes on in the first segment.
+    // The first segment continues the last piece of the previous batch.
     if (host_segments_[0].continues && last_segment_ != 0)
       check(cudaMemcpyAsync(sums_.data(), sums_.data() + last_segment_ * columns(),
                             columns() * sizeof(double), cudaMemcpyDeviceToDevice, stream_.handle()),
@@ -164,15 +164,15 @@ class Means {
     });
   }
 
-  // Pieces that are whole are added to the sums of their cluster, and clusters that are whole become means.
-  void take_sums() {
-    std::size_t place = batch_first_;
+  // Adds finished pieces to their cluster's sums and writes the means of finished clusters.
+  void add_sums() {
+    std::size_t position = batch_first_;
     std::size_t cluster = first_cluster_;
     for (std::size_t segment = 0; segment < batch_segments_; ++segment) {
-      while (args_.ends[cluster] == place) ++cluster;
-      place += host_segments_[segment].count;
-      const bool ends = args_.ends[cluster] == place;
-      if (!ends && (place - begin_of(cluster)) % piece_rows != 0) continue;
+      while (args_.ends[cluster] == position) ++cluster;
+      position += host_segments_[segment].count;
+      const bool ends = args_.ends[cluster] == position;
+      if (!ends && (position - begin_of(cluster)) % piece_rows != 0) continue;
       const double* const sums = host_sums_.data() + segment * columns();
       for (std::size_t i = 0; i < columns(); ++i) cluster_sums_[i] += sums[i];
       if (!ends) continue;
@@ -181,7 +181,7 @@ class Means {
     }
   }
 
-  // From cluster_sums_, which are zero where there are no members.
+  // Uses cluster_sums_, which are zero for an empty cluster.
   void write_mean(std::size_t cluster, std::size_t size) {
     const std::span<const double> sum(cluster_sums_.data(), shape_.dim);
     args_.errors[cluster] = size == 0 ? 0 : cluster_sums_[shape_.dim];
@@ -194,12 +194,12 @@ class Means {
   const Shape shape_;
   const Capacity capacity_;
   std::size_t cluster_ = 0;        // of the next segment
-  std::size_t place_ = 0;          // in the list of members
+  std::size_t position_ = 0;       // next position in the list of members
   std::size_t first_cluster_ = 0;  // of the batch
-  std::size_t batch_first_ = 0;    // in the list of members
+  std::size_t batch_first_ = 0;    // position in the list of members
   std::size_t batch_rows_ = 0;
   std::size_t batch_segments_ = 0;
-  std::size_t last_segment_ = 0;  // of the batch before
+  std::size_t last_segment_ = 0;  // of the previous batch
   DeviceBuffer<std::byte> rows_;
   DeviceBuffer<std::uint32_t> owners_;
   DeviceBuffer<double> squares_;
@@ -212,13 +212,13 @@ class Means {
   Buffer<RowSegment> host_segments_;
   Buffer<float> host_centroids_;
   Buffer<double> host_sums_;
-  Buffer<double> cluster_sums_;  // of the cluster whose pieces come
+  Buffer<double> cluster_sums_;  // of the cluster in progress
 };
 
 }  // namespace
 
 std::uint64_t centroid_means_bytes(const Stream&, std::size_t rows, std::size_t dim) {
-  return bytes_of({dim, dim * sizeof(float)}, capacity_of(std::min(rows, tuning::least_summed_rows)));
+  return bytes_of({dim, dim * sizeof(float)}, capacity_of(std::min(rows, tuning::min_summed_rows)));
 }
 
 void centroid_means(Stream& stream, const CentroidMeansArgs& args) {
@@ -226,9 +226,11 @@ void centroid_means(Stream& stream, const CentroidMeansArgs& args) {
   const DeviceScope scope(cuda.ordinal());
   sort_by_cluster(args.nearest, args.members, args.ends);
   const Shape shape = {args.rows.dim(), args.rows.dim() * element_size(args.rows.type())};
-  with_working_memory(cuda, bytes_of(shape, {1, 1}), tuning::good_working_bytes, 0, [&](std::uint64_t bytes) {
-    return Means(cuda, args, shape, choose_capacity(shape, args.rows.rows(), bytes));
-  }).run();
+  with_working_memory(cuda, bytes_of(shape, {1, 1}), tuning::target_working_bytes, 0,
+                      [&](std::uint64_t bytes) {
+                        return Means(cuda, args, shape, choose_capacity(shape, args.rows.rows(), bytes));
+                      })
+      .run();
 }
 
 }  // namespace nearwise::gpu

@@ -1,5 +1,5 @@
-// Sums of table entries for all codes: the scan of lists (kernels/scan_lists.h), with all codes of a tile as one list. Tables,
-// codes and sums lie on the host and come and go in tiles.
+// Sums of table entries of all codes: the scan of lists (kernels/lists/scan_lists.h) with all codes of a tile
+// as one list. Tables, codes and sums are on the host and are copied in tiles.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -13,7 +13,7 @@
 #include "backend/cuda/rows/row_copy.h"
 #include "backend/cuda/tuning/exact_search.h"
 #include "backend/cuda/tuning/list_search.h"
-#include "backend/cuda/warp/code_word.cuh"
+#include "backend/cuda/warp/interleaved_codes.cuh"
 #include "core/checked.h"
 
 namespace nearwise::gpu {
@@ -23,10 +23,10 @@ constexpr const char* operation = "code_sums";
 
 struct SumsTile {
   std::size_t queries = 0;
-  std::size_t rows = 0;  // a multiple of those that are interleaved
+  std::size_t rows = 0;  // a multiple of interleaved_rows
 };
 
-std::size_t words_of(std::size_t code_bytes) { return divide_up<std::size_t>(code_bytes, 4); }
+std::size_t words_of_code(std::size_t code_bytes) { return divide_up<std::size_t>(code_bytes, 4); }
 
 class Summing {
  public:
@@ -38,19 +38,19 @@ class Summing {
         pairs_(stream, tile.queries, operation),
         offsets_(stream, tile.queries, operation),
         codes_(stream, tile.rows * args.codes.cols(), operation),
-        interleaved_(stream, tile.rows * words_of(args.codes.cols()), operation),
+        interleaved_(stream, tile.rows * words_of_code(args.codes.cols()), operation),
         sums_(stream, tile.queries * tile.rows, operation) {}
   static std::uint64_t bytes(const CodeSumsArgs& args, const SumsTile& tile) {
     return device_bytes(tile.queries * args.tables.cols(), sizeof(float)) +
            device_bytes(tile.queries, sizeof(ScanPair)) + device_bytes(tile.queries, sizeof(float)) +
            device_bytes(tile.rows * args.codes.cols(), 1) +
-           device_bytes(tile.rows * words_of(args.codes.cols()), sizeof(std::uint32_t)) +
+           device_bytes(tile.rows * words_of_code(args.codes.cols()), sizeof(std::uint32_t)) +
            device_bytes(tile.queries * tile.rows, sizeof(float));
   }
 
   void run() {
     check(cudaMemsetAsync(offsets_.data(), 0, tile_.queries * sizeof(float), stream_.handle()), operation);
-    // Rows behind the last one are interleaved too.
+    // Zeroes the padding after the last row, which is interleaved too.
     check(cudaMemsetAsync(codes_.data(), 0, codes_.size(), stream_.handle()), operation);
     for (std::size_t first = 0; first < args_.codes.rows(); first += tile_.rows) {
       const std::size_t rows = std::min(tile_.rows, args_.codes.rows() - first);
@@ -77,7 +77,7 @@ class Summing {
          .rows = static_cast<std::uint32_t>(round_up<std::size_t>(rows, interleaved_rows)),
          .code_bytes = static_cast<std::uint32_t>(bytes),
          .books = {}},
-        static_cast<std::uint32_t>(words_of(bytes)), interleaved_.data());
+        static_cast<std::uint32_t>(words_of_code(bytes)), interleaved_.data());
   }
 
   void scan(std::size_t first, std::size_t queries, std::size_t rows) {
@@ -90,14 +90,14 @@ class Summing {
     launch_scan_codes(stream_.handle(),
                       {.pairs = pairs_.data(),
                        .count = queries,
-                       .most_rows = static_cast<std::uint32_t>(rows),
+                       .max_rows = static_cast<std::uint32_t>(rows),
                        .scores = sums_.data(),
                        .columns = rows},
                       {.codes = interleaved_.data(),
                        .tables = tables_.data(),
                        .offsets = offsets_.data(),
                        .parts = static_cast<std::uint32_t>(args_.codes.cols()),
-                       .words = static_cast<std::uint32_t>(words_of(args_.codes.cols())),
+                       .words_per_code = static_cast<std::uint32_t>(words_of_code(args_.codes.cols())),
                        .bits = 8,
                        .pairs_per_block = 1});
   }
@@ -113,12 +113,12 @@ class Summing {
   DeviceBuffer<float> sums_;
 };
 
-// Fewer rows first: tables are short beside all sums.
+// Shrinks rows first: tables are small compared with the sums.
 SumsTile choose_tile(const CodeSumsArgs& args, std::uint64_t bytes) {
   SumsTile tile = {
-      std::min(args.tables.rows(), tuning::most_tile_queries),
-      round_up<std::size_t>(std::min(args.codes.rows(), tuning::most_tile_rows), interleaved_rows)};
-  while (tile.rows > tuning::least_tile_rows && Summing::bytes(args, tile) > bytes)
+      std::min(args.tables.rows(), tuning::max_tile_queries),
+      round_up<std::size_t>(std::min(args.codes.rows(), tuning::max_tile_rows), interleaved_rows)};
+  while (tile.rows > tuning::min_tile_rows && Summing::bytes(args, tile) > bytes)
     tile.rows = round_up<std::size_t>(tile.rows / 2, interleaved_rows);
   while (tile.queries > 1 && Summing::bytes(args, tile) > bytes)
     tile.queries = divide_up<std::size_t>(tile.queries, 2);
@@ -129,14 +129,14 @@ SumsTile choose_tile(const CodeSumsArgs& args, std::uint64_t bytes) {
 
 }  // namespace
 
-// It has no bytes to name: the least, tables of one query and some codes, is less than any rotation into tables takes, which
-// comes before it.
+// Has no bytes function: its minimum, tables of one query and 32 codes, is less than what the rotation before
+// it takes.
 void code_sums(Stream& stream, const CodeSumsArgs& args) {
   const CudaStream& cuda = cuda_stream(stream);
   const DeviceScope scope(cuda.ordinal());
   if (args.tables.rows() == 0 || args.codes.rows() == 0) return;
   const auto summing = with_working_memory(
-      cuda, Summing::bytes(args, {1, interleaved_rows}), tuning::good_working_bytes, 0,
+      cuda, Summing::bytes(args, {1, interleaved_rows}), tuning::target_working_bytes, 0,
       [&](std::uint64_t bytes) { return std::make_unique<Summing>(cuda, args, choose_tile(args, bytes)); });
   summing->run();
 }

@@ -1,4 +1,4 @@
-// Product quantization: the codes of rows, and the tables of queries. Rows come in tiles, codewords once.
+// Product quantization: codes of rows and lookup tables of queries. Rows are copied in tiles, codewords once.
 #include <algorithm>
 #include <memory>
 
@@ -19,7 +19,7 @@ namespace {
 constexpr const char* codes_name = "part_codes";
 constexpr const char* tables_name = "part_tables";
 
-// Codewords, a tile of rows, and what becomes of each of them.
+// Codewords, a tile of rows, and the tile's results.
 template <typename T>
 struct Coding {
   Coding(const CudaStream& stream, const RowsView& rows, const Codebooks& codebooks, std::size_t width,
@@ -38,18 +38,18 @@ struct Coding {
   DeviceBuffer<T> results;  // [tile rows, width]
 };
 
-// launch(coding, rows on the device, count) for every tile of rows, and its results to the host.
+// Calls launch(coding, device rows, count) for every tile of rows and copies its results to the host.
 template <typename T, typename Launch>
-void code_rows(const CudaStream& stream, const RowsView& rows, const Codebooks& codebooks,
-               const MatrixView<T>& out, ProgressMeter* progress, const char* operation,
-               const Launch& launch) {
+void encode_tiles(const CudaStream& stream, const RowsView& rows, const Codebooks& codebooks,
+                  const MatrixView<T>& out, ProgressMeter* progress, const char* operation,
+                  const Launch& launch) {
   if (rows.rows() == 0) return;
   const std::size_t width = out.cols();
   const auto bytes_of = [&](std::size_t tile_rows) {
     return Coding<T>::bytes(codebooks, element_size(rows.type()), width, tile_rows);
   };
   const auto coding =
-      with_working_memory(stream, bytes_of(1), tuning::good_working_bytes, 0, [&](std::uint64_t bytes) {
+      with_working_memory(stream, bytes_of(1), tuning::target_working_bytes, 0, [&](std::uint64_t bytes) {
         return std::make_unique<Coding<T>>(stream, rows, codebooks, width,
                                            choose_tile_rows(rows.rows(), bytes, bytes_of), operation);
       });
@@ -68,21 +68,21 @@ void code_rows(const CudaStream& stream, const RowsView& rows, const Codebooks& 
 
 std::uint64_t part_codes_bytes(const Stream&, const Codebooks& codebooks) {
   return Coding<std::uint8_t>::bytes(codebooks, sizeof(float), codebooks.code_bytes(),
-                                     tuning::least_coded_rows);
+                                     tuning::min_coded_rows);
 }
 
 void part_codes(Stream& stream, const PartCodesArgs& args) {
   const CudaStream& cuda = cuda_stream(stream);
   const DeviceScope scope(cuda.ordinal());
-  code_rows(cuda, args.rows, args.codebooks, args.codes, args.progress, codes_name,
-            [&](Coding<std::uint8_t>& coding, const float* rows, std::size_t count) {
-              launch_nearest_codewords(cuda.handle(),
-                                       {.rows = rows,
-                                        .count = static_cast<std::uint32_t>(count),
-                                        .books = coding.books.view(),
-                                        .code_bytes = static_cast<std::uint32_t>(args.codebooks.code_bytes()),
-                                        .codes = coding.results.data()});
-            });
+  encode_tiles(cuda, args.rows, args.codebooks, args.codes, args.progress, codes_name,
+               [&](Coding<std::uint8_t>& coding, const float* rows, std::size_t count) {
+                 launch_nearest_codewords(
+                     cuda.handle(), {.rows = rows,
+                                     .count = static_cast<std::uint32_t>(count),
+                                     .books = coding.books.view(),
+                                     .code_bytes = static_cast<std::uint32_t>(args.codebooks.code_bytes()),
+                                     .codes = coding.results.data()});
+               });
 }
 
 std::uint64_t part_tables_bytes(const Stream&, const Codebooks& codebooks) {
@@ -93,14 +93,14 @@ void part_tables(Stream& stream, const PartTablesArgs& args) {
   const CudaStream& cuda = cuda_stream(stream);
   const DeviceScope scope(cuda.ordinal());
   const TableEntry entry = args.metric == Metric::inner_product ? TableEntry::product : TableEntry::square;
-  code_rows(cuda, args.queries, args.codebooks, args.tables, args.progress, tables_name,
-            [&](Coding<float>& coding, const float* queries, std::size_t count) {
-              launch_part_tables(cuda.handle(), entry,
-                                 {.queries = queries,
-                                  .count = count,
-                                  .books = coding.books.view(),
-                                  .tables = coding.results.data()});
-            });
+  encode_tiles(cuda, args.queries, args.codebooks, args.tables, args.progress, tables_name,
+               [&](Coding<float>& coding, const float* queries, std::size_t count) {
+                 launch_part_tables(cuda.handle(), entry,
+                                    {.queries = queries,
+                                     .count = count,
+                                     .books = coding.books.view(),
+                                     .tables = coding.results.data()});
+               });
 }
 
 }  // namespace nearwise::gpu

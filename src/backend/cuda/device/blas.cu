@@ -9,7 +9,7 @@ namespace {
 ErrorCode code_of(cublasStatus_t status) {
   switch (status) {
     case CUBLAS_STATUS_ALLOC_FAILED: return ErrorCode::out_of_memory;
-    // bf16 before compute capability 8.0.
+    // e.g. bf16 before compute capability 8.0
     case CUBLAS_STATUS_ARCH_MISMATCH:
     case CUBLAS_STATUS_NOT_SUPPORTED: return ErrorCode::unsupported;
     default: return ErrorCode::device;
@@ -22,8 +22,8 @@ void check_blas(const CudaStream& stream, cublasStatus_t status, const char* ope
        cublasGetStatusString(status));
 }
 
-// Neither the environment nor a later version may choose other numbers, or shorter ones for parts of a sum: the bound is
-// that of the encoding.
+// Forbids the environment and later cuBLAS versions to choose lower precision: the error bound assumes the
+// encoding.
 cublasMath_t math_mode(Encoding encoding) {
   if (encoding == Encoding::f32) return CUBLAS_PEDANTIC_MATH;
   return static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
@@ -40,7 +40,7 @@ Blas::Blas(const CudaStream& stream, Encoding encoding) : ordinal_(stream.ordina
 }
 
 Blas::~Blas() {
-  // A handle must go on the device that it was made on.
+  // A handle must be destroyed on its own device.
   const DeviceScope scope(ordinal_);
   static_cast<void>(cublasDestroy(handle_));
 }
@@ -56,7 +56,7 @@ void Blas::negated_products(const CudaStream& stream, const std::byte* queries, 
   const cublasComputeType_t compute = encoding_ == Encoding::f32    ? CUBLAS_COMPUTE_32F_PEDANTIC
                                       : encoding_ == Encoding::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                                     : CUBLAS_COMPUTE_32F;
-  // BLAS counts columns first: our rows are its columns, and out is its [rows, queries].
+  // cuBLAS is column-major: our rows are its columns, and `out` is its [rows, queries].
   check_blas(
       stream,
       cublasGemmEx(handle_, CUBLAS_OP_T, CUBLAS_OP_N, static_cast<int>(row_count),

@@ -1,4 +1,4 @@
-// cuBLAS: products of packed rows.
+// cuBLAS products of packed rows.
 #pragma once
 
 #include <cublas_v2.h>
@@ -17,8 +17,8 @@ class Blas {
   Blas(const Blas&) = delete;
   Blas& operator=(const Blas&) = delete;
 
-  // out(q, r) = - sum over i of queries(q, i) * rows(r, i), in f32. Matrices on the device, in the encoding, one row
-  // after another.
+  // out(q, r) = -sum over i of queries(q, i) * rows(r, i), in f32. Device matrices in the encoding,
+  // contiguous.
   void negated_products(const CudaStream& stream, const std::byte* queries, std::size_t query_count,
                         const std::byte* rows, std::size_t row_count, std::size_t width, float* out) const;
 

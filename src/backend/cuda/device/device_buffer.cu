@@ -6,7 +6,7 @@
 namespace nearwise::gpu {
 namespace {
 
-constexpr std::size_t granule_bytes = 256;  // CUDA's own alignment
+constexpr std::size_t granule_bytes = 256;  // alignment of CUDA allocations
 
 }  // namespace
 

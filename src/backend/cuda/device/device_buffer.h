@@ -1,4 +1,4 @@
-// Device memory in the order of a stream, counted on the context's budget.
+// Stream-ordered device memory, counted in the context's budget.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace nearwise::gpu {
 
-// What an allocation of `size` elements takes from the budget.
+// Bytes of the budget that an allocation of `size` elements takes.
 std::size_t device_bytes(std::size_t size, std::size_t element_bytes);
 
-// Throws Error(out_of_memory) where the device has no more.
+// Throws Error(out_of_memory) if the device is out of memory.
 void* allocate_on_stream(const StreamHandle& stream, std::size_t bytes, const char* operation);
 
-// Uninitialised memory for `size` elements, usable by what is queued on the stream from now on. Freed in the order of
-// the same stream: other streams that use it must have been waited for.
+// Uninitialised memory for `size` elements, usable by work queued on the stream from now on. Freed in stream
+// order: other streams must have finished using it.
 template <typename T>
 class DeviceBuffer {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -60,7 +60,7 @@ class DeviceBuffer {
   std::size_t size_ = 0;
 };
 
-// In the order of the stream. Pageable host memory may be changed when the call returns.
+// In stream order. Pageable host memory may be reused when the call returns.
 template <typename T>
 void copy_to_device(const CudaStream& stream, std::span<const T> from, T* to, const char* operation) {
   check(cudaMemcpyAsync(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice, stream.handle()),

@@ -1,4 +1,4 @@
-// Makes a device the calling thread's current one while it lives: launches, allocations and messages mean that one.
+// Sets the calling thread's current device for the lifetime of the object.
 #pragma once
 
 #include "backend/cuda/device/error.h"
@@ -8,18 +8,18 @@ namespace nearwise::gpu {
 class DeviceScope {
  public:
   explicit DeviceScope(int ordinal) {
-    check(cudaGetDevice(&before_), "choosing a device", ordinal);
-    changed_ = before_ != ordinal;
+    check(cudaGetDevice(&previous_), "choosing a device", ordinal);
+    changed_ = previous_ != ordinal;
     if (changed_) check(cudaSetDevice(ordinal), "choosing a device", ordinal);
   }
   ~DeviceScope() {
-    if (changed_) ignore(cudaSetDevice(before_));
+    if (changed_) ignore(cudaSetDevice(previous_));
   }
   DeviceScope(const DeviceScope&) = delete;
   DeviceScope& operator=(const DeviceScope&) = delete;
 
  private:
-  int before_ = 0;
+  int previous_ = 0;
   bool changed_ = false;
 };
 

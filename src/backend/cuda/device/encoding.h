@@ -1,4 +1,4 @@
-// In which numbers rows are multiplied. All give the same answer: the bound knows what each may lose.
+// Number formats of matrix products. All give the same results: the error bound depends on the format.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 namespace nearwise::gpu {
 
 enum class Encoding : std::uint8_t {
-  f32,   // by the ordinary units
-  tf32,  // f32 with 11 significant bits, by tensor cores
-  bf16,  // 8 significant bits, by tensor cores
+  f32,   // FP32 units
+  tf32,  // f32 with 11 significant bits, tensor cores
+  bf16,  // 8 significant bits, tensor cores
 };
 
-// By its name, which is that of ContextOptions::isa; empty: f32. Throws Error(invalid_argument) for another.
+// Parses ContextOptions::isa; empty: f32. Throws Error(invalid_argument) for an unknown name.
 Encoding parse_encoding(std::string_view name);
 
 constexpr Products products_of(Encoding encoding) {
@@ -24,7 +24,7 @@ constexpr Products products_of(Encoding encoding) {
 
 constexpr std::size_t encoded_bytes(Encoding encoding) { return encoding == Encoding::bf16 ? 2 : 4; }
 
-// Columns that the bias of a score needs for the 24 bits of f32.
+// Columns needed to represent the 24-bit bias of a score.
 constexpr std::size_t bias_columns(Encoding encoding) { return encoding == Encoding::f32 ? 1 : 3; }
 
 }  // namespace nearwise::gpu

@@ -8,7 +8,7 @@ namespace nearwise::gpu {
 
 void throw_error(cudaError_t status, const char* operation, int ordinal) {
   const bool known = ordinal != current_device || cudaGetDevice(&ordinal) == cudaSuccess;
-  // Errors of one call stay in the thread until they are fetched, and would be taken for the next call's.
+  // Clears the thread's sticky error, which would otherwise be reported by the next call.
   static_cast<void>(cudaGetLastError());
   const std::string device = known ? "cuda:" + std::to_string(ordinal) : "cuda";
   throw Error(status == cudaErrorMemoryAllocation ? ErrorCode::out_of_memory : ErrorCode::device,

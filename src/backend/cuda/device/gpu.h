@@ -1,7 +1,7 @@
-// The one header that kernels and their launches include: CUDA itself, or the emulated device of the tests.
+// The only header through which kernels and launches include CUDA.
 //
-// nvcc sees real CUDA. Any other compiler is building the tests on the emulated device (tests/cuda_emulation), which
-// runs the same sources as fibers and checks them; its README has the rules that kernels keep.
+// nvcc sees the CUDA runtime. Any other compiler builds for the emulated device (cuda_emulation), which runs
+// the same sources as fibers and checks them; its README has the rules for kernels.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -20,7 +20,7 @@ namespace nearwise::gpu {
 
 #if defined(__CUDACC__)
 
-// The block's dynamic shared memory, aligned for vectors of four floats.
+// The block's dynamic shared memory, aligned for float4.
 template <typename T>
 __device__ __forceinline__ T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char nearwise_dynamic_shared[];
@@ -40,11 +40,11 @@ using cuda_emulation::start_kernel;
 
 #endif
 
-// What a kernel may use without being asked; more is an attribute of the kernel.
+// Dynamic shared memory that needs no kernel attribute.
 inline constexpr std::size_t default_shared_bytes = 48 * 1024;
 
-// Queues the kernel on the stream. Throws Error where it cannot start: a grid, a block or shared memory that the
-// device does not offer. Arguments are converted to the kernel's parameters here, on the host.
+// Launches the kernel on the stream. Throws Error if the device does not support the grid, block or shared
+// memory. Arguments are converted to the kernel's parameter types on the host.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
             cudaStream_t stream, Arguments&&... arguments) {

@@ -9,9 +9,9 @@
 namespace nearwise::gpu {
 namespace {
 
-// What a pool keeps when nothing of it is in use. Enough for the workspaces of small calls made again and again; more
-// goes back to the device, where other libraries of the process need it.
-constexpr std::uint64_t kept_bytes = std::uint64_t{256} << 20;
+// Unused memory a pool retains: enough for the workspaces of repeated small calls. More returns to the device
+// for other libraries in the process.
+constexpr std::uint64_t retained_bytes = std::uint64_t{256} << 20;
 
 cudaMemPool_t make_pool(int ordinal) {
   cudaMemPoolProps properties{};
@@ -21,7 +21,7 @@ cudaMemPool_t make_pool(int ordinal) {
   properties.location.id = ordinal;
   cudaMemPool_t pool = nullptr;
   check(cudaMemPoolCreate(&pool, &properties), "memory pool", ordinal);
-  std::uint64_t threshold = kept_bytes;
+  std::uint64_t threshold = retained_bytes;
   const cudaError_t status = cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold);
   if (status != cudaSuccess) ignore(cudaMemPoolDestroy(pool));
   check(status, "memory pool", ordinal);
@@ -31,7 +31,7 @@ cudaMemPool_t make_pool(int ordinal) {
 }  // namespace
 
 cudaMemPool_t memory_pool(int ordinal) {
-  // Not destroyed at exit: by then the driver may be gone, and it takes the pools with it.
+  // Never destroyed: at exit the driver may already be gone, and it frees the pools.
   static auto* const mutex = new std::mutex;
   static auto* const pools = new std::map<int, cudaMemPool_t>;
   const std::lock_guard<std::mutex> lock(*mutex);

@@ -1,12 +1,12 @@
-// The memory pool of a device: one per device and process, so that memory freed by one call serves the next.
+// Memory pool of a device, one per device and process, so that calls reuse freed memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 namespace nearwise::gpu {
 
-// Made at the first use, kept to the end of the process. Thread-safe. Our own, not the device's default pool: that one
-// belongs to the application, and to other libraries in the process.
+// Created on first use, lives until the process ends. Thread-safe. Separate from the device's default pool,
+// which belongs to the application and other libraries.
 cudaMemPool_t memory_pool(int ordinal);
 
 }  // namespace nearwise::gpu

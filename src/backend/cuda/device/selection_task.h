@@ -1,4 +1,4 @@
-// What kernels of selection work on: the k best of every row, or of every part of a row.
+// Input and output of the selection kernels: the k best values of every row or part of a row.
 #pragma once
 
 #include <cstddef>
@@ -6,25 +6,26 @@
 
 namespace nearwise::gpu {
 
-// By what equal values are ordered, before their positions.
+// Tie-break of equal values, before their positions.
 enum class Ties : std::uint8_t { positions, narrow_ids, wide_ids };
 
 // All pointers are to device memory.
 struct SelectionTask {
   const float* values = nullptr;  // [rows, cols]
   std::size_t value_stride = 0;
-  // At most one of them. Without, a column's number is its id. Ids that do not break ties are looked up only.
+  // At most one of them; without both, a column's index is its id. Ids that do not break ties are only
+  // copied.
   const std::uint32_t* narrow_ids = nullptr;
   const std::int64_t* wide_ids = nullptr;
-  std::size_t id_stride = 0;  // 0: one row of ids serves all rows
-  std::int64_t first_id = 0;  // of the first column, where ids are numbers of columns
+  std::size_t id_stride = 0;  // 0: one row of ids for all rows
+  std::int64_t first_id = 0;  // of the first column, if ids are column indices
   std::size_t rows = 0;
   std::uint32_t cols = 0;  // at most 2^31
   std::uint32_t parts =
-      1;  // of a row, equally long but for one column; none is shorter than k; rows * parts < 2^31
+      1;  // per row; lengths differ by at most one column and are at least k; rows * parts < 2^31
   std::uint32_t k = 0;
-  std::int32_t turn = 0;  // the sign bit, where the largest values are the best
-  // Where the answer goes: entry i of part p of row r to r * best_stride + p * k + i, of either.
+  std::int32_t sign_mask = 0;  // the sign bit if the largest values are the best, else 0
+  // Results of part p of row r start at r * best_stride + p * k in both arrays.
   float* best = nullptr;
   std::int64_t* ids = nullptr;
   std::size_t best_stride = 0;

@@ -12,55 +12,55 @@
 namespace nearwise::gpu {
 namespace {
 
-// Areas that nobody uses at the moment. Not freed at exit: by then the driver may be gone.
-struct IdleAreas {
+// Buffers not in use. Never freed at exit: the driver may already be gone.
+struct IdleBuffers {
   std::mutex mutex;
-  std::vector<std::byte*> areas;
+  std::vector<std::byte*> buffers;
 };
 
-IdleAreas& idle_areas() {
-  static auto* const idle = new IdleAreas;
+IdleBuffers& idle_buffers() {
+  static auto* const idle = new IdleBuffers;
   return *idle;
 }
 
-std::byte* take_area(const CudaStream& stream, const char* operation) {
+std::byte* acquire_buffer(const CudaStream& stream, const char* operation) {
   {
-    IdleAreas& idle = idle_areas();
+    IdleBuffers& idle = idle_buffers();
     const std::lock_guard lock(idle.mutex);
-    if (!idle.areas.empty()) {
-      std::byte* const area = idle.areas.back();
-      idle.areas.pop_back();
-      return area;
+    if (!idle.buffers.empty()) {
+      std::byte* const buffer = idle.buffers.back();
+      idle.buffers.pop_back();
+      return buffer;
     }
   }
   const DeviceScope scope(stream.ordinal());
-  void* area = nullptr;
-  check(cudaMallocHost(&area, 2 * tuning::staging_piece_bytes), operation);
-  return static_cast<std::byte*>(area);
+  void* buffer = nullptr;
+  check(cudaMallocHost(&buffer, 2 * tuning::staging_piece_bytes), operation);
+  return static_cast<std::byte*>(buffer);
 }
 
-void give_back(std::byte* area) {
-  IdleAreas& idle = idle_areas();
+void release_buffer(std::byte* buffer) {
+  IdleBuffers& idle = idle_buffers();
   const std::lock_guard lock(idle.mutex);
-  idle.areas.push_back(area);
+  idle.buffers.push_back(buffer);
 }
 
 }  // namespace
 
 Event::Event(const CudaStream& stream) {
   const DeviceScope scope(stream.ordinal());
-  check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event");
+  check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "creating an event");
 }
 
 Staging::Staging(const CudaStream& stream, const char* operation)
     : stream_(stream),
       operation_(operation),
       copied_{Event(stream), Event(stream)},
-      area_(take_area(stream, operation)) {}
+      buffer_(acquire_buffer(stream, operation)) {}
 
 Staging::~Staging() {
   ignore(cudaStreamSynchronize(stream_.handle()));
-  give_back(area_);
+  release_buffer(buffer_);
 }
 
 void Staging::send(const RowsView& rows, std::byte* out) {
@@ -68,7 +68,7 @@ void Staging::send(const RowsView& rows, std::byte* out) {
   const std::size_t half = sent_ % 2;
   if (sent_ >= 2) check(cudaEventSynchronize(copied_[half].handle()), operation_);
   ++sent_;
-  std::byte* const memory = area_ + half * tuning::staging_piece_bytes;
+  std::byte* const memory = buffer_ + half * tuning::staging_piece_bytes;
   const std::size_t row_bytes = rows.dim() * element_size(rows.type());
   constexpr std::size_t task_bytes = 1 << 18;
   const std::size_t task_rows = std::max<std::size_t>(1, task_bytes / row_bytes);
@@ -82,11 +82,11 @@ void Staging::send(const RowsView& rows, std::byte* out) {
   check(cudaEventRecord(copied_[half].handle(), stream_.handle()), operation_);
 }
 
-void release_staging_areas() {
-  IdleAreas& idle = idle_areas();
+void release_staging_buffers() {
+  IdleBuffers& idle = idle_buffers();
   const std::lock_guard lock(idle.mutex);
-  for (std::byte* const area : idle.areas) ignore(cudaFreeHost(area));
-  idle.areas.clear();
+  for (std::byte* const buffer : idle.buffers) ignore(cudaFreeHost(buffer));
+  idle.buffers.clear();
 }
 
 }  // namespace nearwise::gpu

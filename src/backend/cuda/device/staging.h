@@ -1,4 +1,4 @@
-// Rows of the host on their way to the device, through pinned memory: copies from other memory stop the host.
+// Staging buffer: copies host rows to the device through pinned memory, so that copies are asynchronous.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// Two halves: one is filled by the context's threads while the other is copied. The memory is taken from a few areas that
-// the process keeps: pinning and freeing take long, and wait for the device. They are not on any budget.
+// Double buffer: the context's threads fill one half while the other is copied. Buffers are kept by the
+// process, since pinning and unpinning are slow and synchronise the device; no memory budget counts them.
 class Staging {
  public:
   Staging(const CudaStream& stream, const char* operation);
@@ -31,18 +31,19 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // Queues the copy of rows, one after another, to `out` on the device. Together they fit into a half.
+  // Queues the copy of rows, stored contiguously, to `out` on the device. They must fit into half of the
+  // buffer.
   void send(const RowsView& rows, std::byte* out);
 
  private:
   const CudaStream& stream_;
   const char* const operation_;
   const Event copied_[2];
-  std::byte* const area_;
+  std::byte* const buffer_;
   std::size_t sent_ = 0;
 };
 
-// Frees the areas that are not in use: for tests, which look for leaks.
-void release_staging_areas();
+// Frees unused staging buffers. For leak checks in tests.
+void release_staging_buffers();
 
 }  // namespace nearwise::gpu

@@ -9,7 +9,7 @@ namespace nearwise::gpu {
 
 StreamHandle::StreamHandle(int device) : ordinal(device), pool(memory_pool(device)) {
   const DeviceScope scope(ordinal);
-  // Not ordered with the legacy default stream: work of the application there is not ours to wait for.
+  // Does not synchronise with the legacy default stream, which belongs to the application.
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "opening a stream");
 }
 
@@ -23,9 +23,9 @@ const Blas& CudaStream::blas() {
   return *blas_;
 }
 
-CudaStream& CudaStream::beside() {
-  if (!beside_) beside_ = std::make_unique<CudaStream>(context);
-  return *beside_;
+CudaStream& CudaStream::second_stream() {
+  if (!second_stream_) second_stream_ = std::make_unique<CudaStream>(context);
+  return *second_stream_;
 }
 
 void CudaStream::synchronize(const char* operation) const {
@@ -39,7 +39,7 @@ std::uintptr_t stream_handle(Stream& stream) {
 
 void wait_for_stream(Stream& stream, std::uintptr_t handle) {
   const DeviceScope scope(cuda_stream(stream).ordinal());
-  // CUDA's own names of the default streams are the numbers that DLPack and the CUDA array interface use.
+  // DLPack and the CUDA array interface use CUDA's own handle values for the default streams.
   check(cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(handle)), "waiting for a stream");
 }
 

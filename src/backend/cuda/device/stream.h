@@ -1,4 +1,4 @@
-// The CUDA backend's stream: a CUDA stream on the context's device, and the pool its memory comes from.
+// Stream of the CUDA backend: a CUDA stream on the context's device and its memory pool.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace nearwise::gpu {
 
 class Blas;
 
-// Owns a CUDA stream. Shared by a CudaStream and the buffers allocated on it, which may live longer.
+// Owns a CUDA stream. Shared by a CudaStream and the buffers allocated on it, which may outlive it.
 class StreamHandle {
  public:
   explicit StreamHandle(int ordinal);
@@ -26,13 +26,13 @@ class StreamHandle {
 class CudaStream : public Stream {
  public:
   explicit CudaStream(Context::State& state);
-  // Waits for what was queued: it may use memory that goes right after.
+  // Synchronises: queued work may use memory that is freed next.
   ~CudaStream() override;
 
-  // Another stream of the same context, for what is to run beside this one. Made at the first use.
-  CudaStream& beside();
+  // A second stream of the same context, for concurrent work. Created on first use.
+  CudaStream& second_stream();
 
-  // cuBLAS for the encoding that the context's isa names. Made at the first use, which takes long.
+  // cuBLAS for the encoding chosen by the context's isa. Created on first use, which is slow.
   const Blas& blas();
 
   int ordinal() const { return shared_->ordinal; }
@@ -40,16 +40,16 @@ class CudaStream : public Stream {
   const std::shared_ptr<const StreamHandle>& shared() const { return shared_; }
   MemoryBudget& budget() const { return *context.budget; }
 
-  // Waits for all that was queued; throws what a kernel of it failed with, naming `operation`.
+  // Waits for all queued work and throws its errors, naming `operation`.
   void synchronize(const char* operation) const;
 
  private:
   const std::shared_ptr<const StreamHandle> shared_;
-  std::unique_ptr<CudaStream> beside_;
+  std::unique_ptr<CudaStream> second_stream_;
   std::unique_ptr<const Blas> blas_;
 };
 
-// Operations of this backend only ever get its own streams.
+// Operations of this backend only receive its own streams.
 inline CudaStream& cuda_stream(Stream& stream) { return static_cast<CudaStream&>(stream); }
 inline const CudaStream& cuda_stream(const Stream& stream) { return static_cast<const CudaStream&>(stream); }
 

@@ -1,7 +1,7 @@
-// Makes the members of groups known to each other: groups are cut into tiles of pairs, a block of threads for each.
+// Local joins of groups: groups are split into tiles of pairs, one block of threads each.
 //
-// Scores decide who is evaluated, and exactly evaluated distances who stays, as on the CPU: the lists have its bytes, in
-// whatever order blocks run and locks are taken.
+// As on the CPU, scores select the pairs to evaluate and exact distances decide which entries stay, so the
+// lists have the CPU's bytes whatever the order of blocks and locks.
 #include <algorithm>
 
 #include "backend/cuda/device/device_scope.h"
@@ -15,21 +15,21 @@ namespace {
 
 constexpr std::size_t tile_side = tuning::join_tile;
 
-// Tiles and members of some groups, or of a part of a large one.
+// Tiles and members of several groups, or of a part of a large one.
 class TileQueue {
  public:
   TileQueue(const CudaStream& stream, JoinRows& rows, const Groups& groups)
       : stream_(stream),
         rows_(rows),
         groups_(groups),
-        host_tiles_(stream.budget(), tuning::most_join_tiles),
-        tiles_(stream, tuning::most_join_tiles, join_name),
+        host_tiles_(stream.budget(), tuning::max_join_tiles),
+        tiles_(stream, tuning::max_join_tiles, join_name),
         members_(stream, member_capacity(groups), join_name) {}
 
   static std::uint64_t bytes() {
-    return buffer_bytes(tuning::most_join_tiles, sizeof(JoinTile)) +
-           device_bytes(tuning::most_join_tiles, sizeof(JoinTile)) +
-           device_bytes(tuning::most_join_members, sizeof(std::uint32_t));
+    return buffer_bytes(tuning::max_join_tiles, sizeof(JoinTile)) +
+           device_bytes(tuning::max_join_tiles, sizeof(JoinTile)) +
+           device_bytes(tuning::max_join_members, sizeof(std::uint32_t));
   }
 
   void run() {
@@ -48,10 +48,11 @@ class TileQueue {
     std::size_t largest = 0;
     for (std::size_t group = 0; group < groups.size(); ++group)
       largest = std::max(largest, groups.of(group).size());
-    return std::max(largest, std::min(groups.members.size(), tuning::most_join_members));
+    return std::max(largest, std::min(groups.members.size(), tuning::max_join_members));
   }
 
-  // Rows are new members; they meet those behind them, or behind all of them.
+  // Rows are the new members; they are compared with later members, or with the old members only if groups
+  // are bipartite.
   void add(std::size_t group) {
     const std::size_t size = groups_.of(group).size();
     const std::size_t new_count = groups_.new_counts[group];
@@ -66,7 +67,7 @@ class TileQueue {
       }
   }
 
-  // Joins the tiles so far, whose members end at `end`.
+  // Joins the queued tiles, whose members end at `end`.
   void launch(std::uint64_t end) {
     if (count_ == 0) return;
     stream_.context.cancel.check();
@@ -84,7 +85,7 @@ class TileQueue {
   const CudaStream& stream_;
   JoinRows& rows_;
   const Groups& groups_;
-  std::uint64_t first_member_ = 0;  // on the device
+  std::uint64_t first_member_ = 0;  // first member on the device
   std::size_t count_ = 0;
   Buffer<JoinTile> host_tiles_;
   DeviceBuffer<JoinTile> tiles_;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Encoding encoding = Encoding::f32;
 
-// Kernels add the bias themselves: a row is on either side of its pairs.
+// Without bias columns: every row is on both sides of pairs, so the kernels add the bias.
 constexpr std::size_t width_for(std::size_t dim) {
   return packed_width(Metric::inner_product, dim, encoding);
 }
@@ -50,15 +50,15 @@ std::uint64_t JoinRows::starting_bytes(const KnnCostsArgs& args) {
          device_bytes(1, sizeof(PackedSummary)) + buffer_bytes(piece_rows(row_bytes) * row_bytes, 1);
 }
 
-// Piece by piece, each put together on the host.
+// Gathers the rows piece by piece on the host.
 void JoinRows::load_rows(const CudaStream& stream) {
   constexpr std::size_t task_rows = 1024;
   const std::size_t count = args_.rows.rows();
   Buffer<std::byte> piece(stream.budget(), std::min(count, piece_rows(row_bytes_)) * row_bytes_);
-  const std::size_t most = piece.size() / row_bytes_;
-  for (std::size_t first = 0; first < count; first += most) {
+  const std::size_t piece_capacity = piece.size() / row_bytes_;
+  for (std::size_t first = 0; first < count; first += piece_capacity) {
     stream.context.cancel.check();
-    const std::size_t rows = std::min(most, count - first);
+    const std::size_t rows = std::min(piece_capacity, count - first);
     stream.context.threads->for_each(divide_up(rows, task_rows), [&](std::size_t task) {
       const std::size_t end = std::min(rows, (task + 1) * task_rows);
       for (std::size_t i = task * task_rows; i < end; ++i)

@@ -1,4 +1,5 @@
-// Rows of a graph that is being built, on the device in the order of their places, and their lists.
+// Rows of a graph under construction, on the device in the order of the construction, and their neighbour
+// lists.
 #pragma once
 
 #include <cstddef>
@@ -12,24 +13,24 @@
 
 namespace nearwise::gpu {
 
-inline constexpr const char* join_name = "build_knn_graph";  // in messages
+inline constexpr const char* join_name = "build_knn_graph";  // in error messages
 
-// All of it is used on the stream that it was made on.
+// Used only on the stream that it was created on.
 class JoinRows : public JoinState {
  public:
   JoinRows(const CudaStream& stream, const StartJoinArgs& args);
 
   static std::uint64_t bytes_per_row(const KnnCostsArgs& args);
-  // While it is made, and what its parts are rounded up by.
+  // Minimum working memory of the constructor, and alignment of the buffers.
   static std::uint64_t starting_bytes(const KnnCostsArgs& args);
 
-  // The lists come to the device, and go back to the host, where callers look at them.
+  // Copy the neighbour lists to the device and back to the host.
   void fetch_lists(const CudaStream& stream);
   void return_lists(const CudaStream& stream);
 
   std::size_t size() const { return args_.rows.rows(); }
   std::size_t degree() const { return args_.degree; }
-  // All but tiles and members.
+  // Without tiles and members.
   JoinTask task();
   ElementType type() const { return args_.rows.type(); }
 
@@ -42,7 +43,7 @@ class JoinRows : public JoinState {
   const std::size_t width_;  // of a packed row
   const ScoreBound bound_;
   Lengths longest_;
-  DeviceBuffer<std::byte> rows_;  // [rows, dim] as they are
+  DeviceBuffer<std::byte> rows_;  // [rows, dim] in their own type
   DeviceBuffer<float> packed_;    // [rows, width]
   DeviceBuffer<Lengths> lengths_;
   DeviceBuffer<NeighborEntry> lists_;  // [rows, degree]

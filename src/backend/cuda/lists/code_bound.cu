@@ -9,12 +9,12 @@
 namespace nearwise::gpu {
 namespace {
 
-constexpr double unit = 0x1p-24;  // what one operation in f32 rounds, relatively
+constexpr double unit = 0x1p-24;  // relative rounding error of an f32 operation
 constexpr double double_unit = 0x1p-53;
-constexpr double tiny = 0x1p-140;  // more than what one number may lose to underflow
+constexpr double tiny = 0x1p-140;  // bounds the absolute error of underflow
 
-// Beyond this, squares come near the end of f32.
-constexpr double longest_vector = 1e18;
+// Longer vectors have squares near the f32 range limit.
+constexpr double max_norm = 1e18;
 
 constexpr double report_blur = 0x1p-20;  // as in ScoreBound
 constexpr double report_floor = 0x1p-140;
@@ -22,9 +22,9 @@ constexpr double report_floor = 0x1p-140;
 double square_of(std::span<const float> row, std::span<const float> centre) {
   double sum = 0;
   for (std::size_t i = 0; i < row.size(); ++i) {
-    const double moved =
+    const double centred =
         static_cast<double>(row[i]) - (centre.empty() ? 0.0 : static_cast<double>(centre[i]));
-    sum += moved * moved;
+    sum += centred * centred;
   }
   return sum;
 }
@@ -52,30 +52,31 @@ CodeBound::CodeBound(const ListCodec& codec, Metric metric, std::span<const floa
     double longest = 0;
     for (std::size_t begin = 0; begin < codewords.size(); begin += length)
       longest = std::max(longest, square_of(codewords.subspan(begin, length), {}));
-    // Parts of a product code are at right angles; codewords of an additive one may all point in the same direction.
+    // Parts of a product code are orthogonal; codewords of an additive code may all point in the same
+    // direction.
     codewords_ += codec.is_additive() ? std::sqrt(longest) : longest;
   }
   codewords_ = margin * (codec.is_additive() ? codewords_ : std::sqrt(codewords_));
 }
 
 bool CodeBound::holds_for(std::size_t query) const {
-  return squares_[query] <= longest_vector * longest_vector && given_centroid_ <= longest_vector &&
-         centroid_ <= longest_vector && codewords_ <= longest_vector;
+  return squares_[query] <= max_norm * max_norm && given_centroid_ <= max_norm && centroid_ <= max_norm &&
+         codewords_ <= max_norm;
 }
 
-// |score as computed - score in exact arithmetic|.
+// Bound of |computed score - exact score|.
 double CodeBound::error(std::size_t query) const {
   const double length = (1 + 0x1p-20) * std::sqrt(squares_[query]);
   const double row_error = unit * (given_centroid_ + codewords_);  // y is a sum in f32
   const double row = centroid_ + codewords_ + row_error;
-  // Entries of tables, each rounded once, and their sum, one after another.
+  // Table entries, each rounded once, and their sum in f32.
   double sum = (parts_ + 1) * unit * length * codewords_;
-  // The number of query and list, and its addition.
+  // Offset of query and list, and its addition.
   sum += unit * length * centroid_ + unit * length * (centroid_ + codewords_);
   sum += length * row_error;
-  // The number of the row, and its addition.
+  // Half norm of the row, and its addition.
   if (is_euclidean(metric_)) sum += unit * row * row / 2 + unit * (row * row / 2 + length * row);
-  // Sums in f64: of tables, of lengths, and of what is reported.
+  // f64 sums: of tables, norms and the reported distance.
   sum += (dim_ + 16) * 4 * double_unit * (length + row) * (length + row);
   return 1.01 * sum + (parts_ + 4) * tiny;
 }
@@ -87,11 +88,11 @@ double CodeBound::limit_from_score(std::size_t query, float score) const {
 }
 
 float CodeBound::cutoff(std::size_t query, double limit) const {
-  constexpr float most = std::numeric_limits<float>::max();
-  if (limit == std::numeric_limits<double>::infinity()) return most;
+  constexpr float max_score = std::numeric_limits<float>::max();
+  if (limit == std::numeric_limits<double>::infinity()) return max_score;
   const double score = (is_euclidean(metric_) ? (limit - squares_[query]) / 2 : limit) + error(query);
-  if (score >= static_cast<double>(most)) return most;
-  return std::nextafter(static_cast<float>(score), most);
+  if (score >= static_cast<double>(max_score)) return max_score;
+  return std::nextafter(static_cast<float>(score), max_score);
 }
 
 }  // namespace nearwise::gpu

@@ -1,13 +1,14 @@
-// What a score of a code proves of the reported distance of what it stands for.
+// Error bound: what the score of a code proves about the reported distance of its reconstruction.
 //
-// A row y is the sum of its centroid c and codewords r, rounded to f32 once. With primes for what has the centre subtracted, half
-// the squared distance is, up to a constant of the query,
+// A reconstruction y is the sum of its centroid c and codewords r, rounded to f32 once. With primes for
+// vectors minus the centre, half the squared distance is, up to a constant of the query,
 //
 //     score = |y'|^2 / 2 - q'c' - q'r
 //
-// a number of the row, a number of query and list, and a sum over tables of the query, one entry per part. All are computed
-// in f64 and rounded to f32 once, so that all that is lost are these roundings, those of the additions, and that y is
-// not exactly c + r. docs/algorithms/inverted-file.md has the sum. For inner_product the first term is missing.
+// that is, a half norm per row, an offset per query and list, and a sum of table entries, one per part. All
+// are computed in f64 and rounded to f32 once. The error consists of these roundings, those of the additions,
+// and the rounding of y. docs/algorithms/inverted-file.md has the derivation. For inner_product the first
+// term is absent.
 #pragma once
 
 #include <cstddef>
@@ -37,10 +38,10 @@ class CodeBound {
   const std::span<const double> squares_;
   const double dim_;
   const double parts_;
-  // The longest of the index, or more.
-  double centroid_ = 0;        // less the centre
-  double given_centroid_ = 0;  // as it is
-  double codewords_ = 0;       // of all parts together
+  // Upper bounds of norms over the index.
+  double centroid_ = 0;        // minus the centre
+  double given_centroid_ = 0;  // as stored
+  double codewords_ = 0;       // sum over all parts
 };
 
 }  // namespace nearwise::gpu

@@ -1,4 +1,4 @@
-// Scores of codes: tables of the query by a kernel of their own, and a scan that adds up their entries.
+// Scores of codes: lookup tables per query, and a scan that sums their entries.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -17,10 +17,11 @@
 namespace nearwise::gpu {
 namespace {
 
-std::size_t words_of(std::size_t code_bytes) { return divide_up<std::size_t>(code_bytes, 4); }
+std::size_t words_of_code(std::size_t code_bytes) { return divide_up<std::size_t>(code_bytes, 4); }
 
 // |q - centre|^2 of every query, in f64.
-Buffer<double> measure(const CudaStream& stream, const RowsView& queries, std::span<const float> centre) {
+Buffer<double> squared_norms(const CudaStream& stream, const RowsView& queries,
+                             std::span<const float> centre) {
   Buffer<double> squares(stream.budget(), queries.rows());
   constexpr std::size_t task_queries = 64;
   stream.context.threads->for_each(divide_up(queries.rows(), task_queries), [&](std::size_t task) {
@@ -30,8 +31,8 @@ Buffer<double> measure(const CudaStream& stream, const RowsView& queries, std::s
       row_to_double(queries, query, row.data());
       squares[query] = 0;
       for (std::size_t i = 0; i < row.size(); ++i) {
-        const double moved = row[i] - (centre.empty() ? 0.0 : static_cast<double>(centre[i]));
-        squares[query] += moved * moved;
+        const double centred = row[i] - (centre.empty() ? 0.0 : static_cast<double>(centre[i]));
+        squares[query] += centred * centred;
       }
     }
   });
@@ -46,10 +47,10 @@ class CodeScorer : public ListScorer {
       : stream_(stream),
         args_(args),
         centre_(is_euclidean(args.metric) ? args.centre : std::span<const float>()),
-        squares_(measure(stream, args.queries, centre_)),
+        squares_(squared_norms(stream, args.queries, centre_)),
         bound_(args.codec, args.metric, centre_, squares_.span()),
         codes_(stream, args, tile_rows),
-        interleaved_(stream, tile_rows * words_of(args.codec.code_bytes), list_search_name),
+        interleaved_(stream, tile_rows * words_of_code(args.codec.code_bytes), list_search_name),
         half_norms_(stream, is_euclidean(args.metric) ? tile_rows : 0, list_search_name),
         device_centre_(stream, centre_.size(), list_search_name) {
     if (!centre_.empty()) copy_to_device(stream, centre_, device_centre_.data(), list_search_name);
@@ -57,7 +58,7 @@ class CodeScorer : public ListScorer {
 
   void load_tile(const ListTiles& tiles, const ListTile& tile) override {
     codes_.load(tiles, tile);
-    launch_interleave_codes(stream_.handle(), codes_.rows(), words(), interleaved_.data());
+    launch_interleave_codes(stream_.handle(), codes_.rows(), words_per_code(), interleaved_.data());
     if (is_euclidean(args_.metric))
       launch_half_norms(stream_.handle(), codes_.rows(), device_centre_.data(), half_norms_.data());
   }
@@ -95,10 +96,10 @@ class CodeScorer : public ListScorer {
                        .tables = queries_->tables.data(),
                        .offsets = queries_->offsets.data(),
                        .parts = codes_.books().parts,
-                       .words = words(),
+                       .words_per_code = words_per_code(),
                        .bits = args_.codec.bits,
                        .pairs_per_block = static_cast<std::uint32_t>(std::clamp<std::size_t>(
-                           task.count / tuning::wanted_scan_blocks, 1, tuning::most_pairs_per_block))});
+                           task.count / tuning::target_scan_blocks, 1, tuning::max_pairs_per_block))});
   }
 
   bool holds_for(std::size_t query) const override { return bound_.holds_for(query); }
@@ -123,7 +124,9 @@ class CodeScorer : public ListScorer {
     DeviceBuffer<float> offsets;  // [pairs]
   };
 
-  std::uint32_t words() const { return static_cast<std::uint32_t>(words_of(args_.codec.code_bytes)); }
+  std::uint32_t words_per_code() const {
+    return static_cast<std::uint32_t>(words_of_code(args_.codec.code_bytes));
+  }
   std::size_t entries() const { return args_.codec.parts() << args_.codec.bits; }
 
   const CudaStream& stream_;
@@ -131,7 +134,7 @@ class CodeScorer : public ListScorer {
   const std::span<const float> centre_;
   const Buffer<double> squares_;
   const CodeBound bound_;
-  TileCodes codes_;
+  ListTileCodes codes_;
   DeviceBuffer<std::uint32_t> interleaved_;
   DeviceBuffer<float> half_norms_;
   DeviceBuffer<float> device_centre_;
@@ -141,8 +144,8 @@ class CodeScorer : public ListScorer {
 }  // namespace
 
 std::uint64_t code_scorer_bytes(const ScorerShape& shape, std::size_t queries, std::size_t tile_rows) {
-  return buffer_bytes(queries, sizeof(double)) + TileCodes::bytes(shape, tile_rows) +
-         device_bytes(tile_rows * words_of(shape.code_bytes), sizeof(std::uint32_t)) +
+  return buffer_bytes(queries, sizeof(double)) + ListTileCodes::bytes(shape, tile_rows) +
+         device_bytes(tile_rows * words_of_code(shape.code_bytes), sizeof(std::uint32_t)) +
          device_bytes(tile_rows, sizeof(float)) + device_bytes(shape.dim, sizeof(float));
 }
 

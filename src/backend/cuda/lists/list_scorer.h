@@ -1,4 +1,4 @@
-// How rows in lists get their scores on the device, and what a score proves of a row.
+// Scores of rows in inverted lists on the device, and their error bounds.
 #pragma once
 
 #include <cstddef>
@@ -16,36 +16,36 @@
 
 namespace nearwise::gpu {
 
-inline constexpr const char* list_search_name = "list_search";  // in messages
+inline constexpr const char* list_search_name = "list_search";  // in error messages
 
 class ListScorer {
  public:
   virtual ~ListScorer() = default;
 
-  // Brings the rows of a tile to the device.
+  // Copies the rows of a tile to the device.
   virtual void load_tile(const ListTiles& tiles, const ListTile& tile) = 0;
-  // And a tile of queries, at most as many as start_queries said.
+  // Copies a tile of queries, at most as many as start_queries() allocated.
   virtual void load_queries(std::size_t first, std::size_t count) = 0;
-  // Memory for so many queries, and pairs; given back by end_queries.
+  // Allocates memory for queries and pairs; end_queries() frees it.
   virtual void start_queries(std::size_t queries, std::size_t pairs) = 0;
   virtual void end_queries() = 0;
   virtual std::uint64_t query_bytes(std::size_t queries, std::size_t pairs) const = 0;
   virtual void scan(const ScanTask& task) = 0;
 
-  // Of all tiles that were loaded; as ScoreBound and its functions.
+  // Error bounds over all loaded tiles, as in ScoreBound.
   virtual bool holds_for(std::size_t query) const = 0;
   virtual double limit_from_score(std::size_t query, float score) const = 0;
   virtual double limit_from_key(float key) const = 0;
   virtual float cutoff(std::size_t query, double limit) const = 0;
 };
 
-// Codes are scanned by tables; rows that are kept as they are, and all rows for cosine, whose scores are
-// quotients, as exact search has them.
+// Codes are scanned with lookup tables. Uncompressed rows, and all rows for cosine, whose scores are
+// quotients, are scanned as in exact search.
 inline bool scans_codes(const ListCodec& codec, Metric metric) {
   return !codec.holds_rows() && metric != Metric::cosine;
 }
 
-// For tiles of so many rows. What they take of the budget, beside query_bytes.
+// Scorers for tiles of `tile_rows` rows, and their memory in addition to query_bytes().
 std::unique_ptr<ListScorer> make_code_scorer(const CudaStream& stream, const ListSearchArgs& args,
                                              std::size_t tile_rows);
 std::unique_ptr<ListScorer> make_row_scorer(const CudaStream& stream, const ListSearchArgs& args,
@@ -55,8 +55,8 @@ struct ScorerShape {
   std::size_t dim = 0;
   Metric metric = Metric::sqeuclidean;
   std::size_t code_bytes = 0;
-  std::size_t query_element = 4;  // bytes
-  // Of codes; 0: none.
+  std::size_t query_element = 4;  // bytes of an element
+  // Of codes; 0 for uncompressed rows.
   std::size_t parts = 0;
   unsigned bits = 8;
   bool additive = false;
@@ -69,15 +69,15 @@ std::uint64_t code_query_bytes(const ScorerShape& shape, std::size_t queries, st
 std::uint64_t row_scorer_bytes(const ScorerShape& shape, std::size_t queries, std::size_t tile_rows);
 std::uint64_t row_query_bytes(const ScorerShape& shape, std::size_t queries);
 
-// The codes of a tile on the device, and what decodes them where they are not the rows.
-class TileCodes {
+// Codes of a tile on the device and the codebooks that decode them.
+class ListTileCodes {
  public:
-  TileCodes(const CudaStream& stream, const ListSearchArgs& args, std::size_t tile_rows);
+  ListTileCodes(const CudaStream& stream, const ListSearchArgs& args, std::size_t tile_rows);
   static std::uint64_t bytes(const ScorerShape& shape, std::size_t tile_rows);
 
   void load(const ListTiles& tiles, const ListTile& tile);
 
-  // Of the tile that was loaded.
+  // Of the loaded tile.
   CodeRowsTask rows() const;
   const std::byte* codes() const { return codes_.data(); }
   std::size_t row_count() const { return rows_; }
@@ -90,8 +90,8 @@ class TileCodes {
   Buffer<std::uint32_t> host_lists_;
   Buffer<float> host_centroids_;
   DeviceBuffer<std::byte> codes_;
-  DeviceBuffer<std::uint32_t> lists_;  // [tile_rows / 32] pieces
-  DeviceBuffer<float> centroids_;      // [tile_rows / 32, dim] of pieces
+  DeviceBuffer<std::uint32_t> lists_;  // [tile_rows / 32] index of the piece
+  DeviceBuffer<float> centroids_;      // [pieces, dim]
   CodebooksOnDevice books_;
   std::size_t rows_ = 0;
 };

@@ -1,31 +1,33 @@
-// Search in inverted lists: tiles of lists come to the device, each once, and are scanned for all queries that probe them, a
-// tile of queries at a time. The best scores of a tile join those of the tiles before; at the end the rows they belong to
-// are evaluated (list_finish.h).
+// Search in inverted lists: tiles of lists are copied to the device once each and scanned for all queries
+// that probe them, one tile of queries at a time. The tile's best scores are merged into the best so far; at
+// the end their rows are evaluated (evaluate_candidates.h).
 #include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "backend/cuda/device/device_scope.h"
 #include "backend/cuda/device/working_memory.h"
-#include "backend/cuda/lists/list_answers.h"
-#include "backend/cuda/lists/list_finish.h"
+#include "backend/cuda/lists/evaluate_candidates.h"
+#include "backend/cuda/lists/list_results.h"
 #include "backend/cuda/lists/list_scorer.h"
 #include "backend/cuda/operations.h"
-#include "backend/cuda/rows/top_k.h"
+#include "backend/cuda/rows/top_k_collector.h"
 #include "backend/cuda/tuning/exact_search.h"
 #include "backend/cuda/tuning/list_search.h"
-#include "backend/cuda/warp/code_word.cuh"
+#include "backend/cuda/warp/interleaved_codes.cuh"
 #include "core/checked.h"
 
 namespace nearwise::gpu {
 namespace {
 
-std::size_t length_for(std::size_t candidates) { return TopK::list_length(candidates, Encoding::f32); }
+std::size_t length_for(std::size_t candidates) {
+  return TopKCollector::list_length(candidates, Encoding::f32);
+}
 
-// Of a tile of queries, beside what the scorer needs.
+// Memory of a tile of queries in addition to the scorer's.
 std::uint64_t score_bytes(std::size_t queries, std::size_t columns, std::size_t pairs, std::size_t length) {
   return device_bytes(queries * columns, sizeof(float)) +
-         device_bytes(BestLists::workspace_bytes(queries, columns, length), 1) +
+         device_bytes(RunningTopK::workspace_bytes(queries, columns, length), 1) +
          device_bytes(pairs, sizeof(ScanPair)) + buffer_bytes(pairs, sizeof(ScanPair));
 }
 
@@ -33,18 +35,18 @@ std::uint64_t scorer_bytes(const ScorerShape& shape, bool codes, std::size_t que
   return codes ? code_scorer_bytes(shape, queries, rows) : row_scorer_bytes(shape, queries, rows);
 }
 
-// A query that looks at a whole tile of so many rows.
-std::uint64_t least_query_bytes(const ScorerShape& shape, bool codes, std::size_t rows, std::size_t length) {
+// Memory of one query that probes a whole tile.
+std::uint64_t min_query_bytes(const ScorerShape& shape, bool codes, std::size_t rows, std::size_t length) {
   const std::size_t pairs = rows / interleaved_rows;
   return (codes ? code_query_bytes(shape, 1, pairs) : row_query_bytes(shape, 1)) +
          score_bytes(1, rows, pairs, length);
 }
 
-// One tile of lists, and what is scanned of it for a tile of queries.
+// Scan of one tile of lists for tiles of queries.
 class TileScan {
  public:
   TileScan(const CudaStream& stream, const ListTiles& tiles, const ListTile& tile, ListScorer& scorer,
-           BestLists& best, std::size_t queries)
+           RunningTopK& best, std::size_t queries)
       : stream_(stream),
         tiles_(tiles),
         tile_(tile),
@@ -52,19 +54,19 @@ class TileScan {
         best_(best),
         queries_(queries),
         scores_(stream, queries * tile.columns, list_search_name),
-        workspace_(stream, BestLists::workspace_bytes(queries, tile.columns, best.length()),
+        workspace_(stream, RunningTopK::workspace_bytes(queries, tile.columns, best.length()),
                    list_search_name),
-        pairs_(stream, queries * tile.most_pairs, list_search_name),
-        host_pairs_(stream.budget(), queries * tile.most_pairs) {
-    scorer.start_queries(queries, queries * tile.most_pairs);
+        pairs_(stream, queries * tile.max_pairs, list_search_name),
+        host_pairs_(stream.budget(), queries * tile.max_pairs) {
+    scorer.start_queries(queries, queries * tile.max_pairs);
   }
   static std::uint64_t bytes(const ListTile& tile, const ListScorer& scorer, std::size_t length,
                              std::size_t queries) {
-    return score_bytes(queries, tile.columns, queries * tile.most_pairs, length) +
-           scorer.query_bytes(queries, queries * tile.most_pairs);
+    return score_bytes(queries, tile.columns, queries * tile.max_pairs, length) +
+           scorer.query_bytes(queries, queries * tile.max_pairs);
   }
   ~TileScan() {
-    // The pairs of the last copy, and memory that others are about to take.
+    // Waits for the last copy of pairs, and before memory is reused.
     ignore(cudaStreamSynchronize(stream_.handle()));
     scorer_.end_queries();
   }
@@ -78,14 +80,14 @@ class TileScan {
     if (pairs == 0) return;
     copy_to_device(stream_, std::span<const ScanPair>(host_pairs_.data(), pairs), pairs_.data(),
                    list_search_name);
-    // Columns behind a query's last row: 3.4e38, which stands behind all scores that mean something. Selection passes over it,
-    // where it would look at a NaN.
+    // Columns past a query's last row get 3.4e38, which sorts after all valid scores and which selection
+    // skips faster than a NaN.
     check(cudaMemsetAsync(scores_.data(), 0x7F, count * tile_.columns * sizeof(float), stream_.handle()),
           list_search_name);
     scorer_.load_queries(first, count);
     scorer_.scan({.pairs = pairs_.data(),
                   .count = pairs,
-                  .most_rows = tile_.longest,
+                  .max_rows = tile_.longest,
                   .scores = scores_.data(),
                   .columns = tile_.columns});
     best_.add(stream_, {scores_.data(), count, tile_.columns, static_cast<std::size_t>(tile_.first_position)},
@@ -111,7 +113,7 @@ class TileScan {
   const ListTiles& tiles_;
   const ListTile& tile_;
   ListScorer& scorer_;
-  BestLists& best_;
+  RunningTopK& best_;
   const std::size_t queries_;
   DeviceBuffer<float> scores_;  // [queries, columns]
   DeviceBuffer<std::byte> workspace_;
@@ -119,7 +121,7 @@ class TileScan {
   Buffer<ScanPair> host_pairs_;
 };
 
-// Lists cut into tiles, and the memory for one of them.
+// Lists split into tiles, and a scorer sized for one of them.
 struct Scan {
   std::unique_ptr<ListScorer> scorer;
   std::unique_ptr<ListTiles> tiles;
@@ -137,14 +139,14 @@ class ListSearch {
   void run() {
     const std::size_t rows = probed_rows();
     const Scan scan =
-        with_working_memory(stream_, least_bytes(tuning::least_tile_rows), tuning::good_working_bytes, 0,
+        with_working_memory(stream_, min_bytes(tuning::min_tile_rows), tuning::target_working_bytes, 0,
                             [&](std::uint64_t bytes) { return make_scan(choose_tile_rows(rows, bytes)); });
     for (const ListTile& tile : scan.tiles->tiles()) scan_tile(*scan.scorer, *scan.tiles, tile);
-    finish_lists(stream_, args_, *scan.tiles, *scan.scorer, best_);
+    evaluate_candidates(stream_, args_, *scan.tiles, *scan.scorer, best_);
   }
 
  private:
-  // In lists that somebody looks at, filled up to groups.
+  // Rows in probed lists, padded to groups of 32.
   std::size_t probed_rows() const {
     std::vector<bool> probed(args_.lists.size());
     for (const Id list : args_.probes)
@@ -155,22 +157,24 @@ class ListSearch {
     return std::max<std::size_t>(rows, interleaved_rows);
   }
 
-  std::uint64_t least_bytes(std::size_t tile_rows) const {
-    const FinishShape finish = {evaluated_shape(args_), best_.length(), args_.candidates,
-                                std::min(args_.k, args_.candidates)};
+  std::uint64_t min_bytes(std::size_t tile_rows) const {
+    const EvaluationShape finish = {evaluated_shape(args_), best_.length(), args_.candidates,
+                                    std::min(args_.k, args_.candidates)};
     return scorer_bytes(shape_, codes_, args_.queries.rows(), tile_rows) +
            buffer_bytes(args_.probes.size(), sizeof(std::uint32_t)) +
-           std::max(least_query_bytes(shape_, codes_, tile_rows, best_.length()), list_finish_bytes(finish));
+           std::max(min_query_bytes(shape_, codes_, tile_rows, best_.length()),
+                    evaluate_candidates_bytes(finish));
   }
 
-  // Half of the memory is for queries.
+  // Leaves half of the memory to queries.
   std::size_t choose_tile_rows(std::size_t rows, std::uint64_t bytes) const {
-    std::size_t chosen = tuning::least_tile_rows;
-    for (std::size_t tried = chosen; tried <= tuning::most_tile_rows; tried *= 2) {
-      if (scorer_bytes(shape_, codes_, args_.queries.rows(), tried) > bytes / 2 || least_bytes(tried) > bytes)
+    std::size_t chosen = tuning::min_tile_rows;
+    for (std::size_t candidate = chosen; candidate <= tuning::max_tile_rows; candidate *= 2) {
+      if (scorer_bytes(shape_, codes_, args_.queries.rows(), candidate) > bytes / 2 ||
+          min_bytes(candidate) > bytes)
         break;
-      chosen = tried;
-      if (tried >= rows) break;
+      chosen = candidate;
+      if (candidate >= rows) break;
     }
     return std::min(chosen, rows);
   }
@@ -188,8 +192,8 @@ class ListSearch {
       return TileScan::bytes(tile, scorer, best_.length(), queries);
     };
     const auto scan =
-        with_working_memory(stream_, bytes_of(1), tuning::good_working_bytes, 0, [&](std::uint64_t bytes) {
-          std::size_t queries = std::min(all, tuning::most_tile_queries);
+        with_working_memory(stream_, bytes_of(1), tuning::target_working_bytes, 0, [&](std::uint64_t bytes) {
+          std::size_t queries = std::min(all, tuning::max_tile_queries);
           while (queries > 1 && bytes_of(queries) > bytes) queries = divide_up<std::size_t>(queries, 2);
           return std::make_unique<TileScan>(stream_, tiles, tile, scorer, best_, queries);
         });
@@ -203,20 +207,20 @@ class ListSearch {
   const ListSearchArgs& args_;
   const ScorerShape shape_;
   const bool codes_;
-  BestLists best_;
+  RunningTopK best_;
 };
 
 }  // namespace
 
-// Neither codes nor second looks are known here: the most that any of them takes.
+// Codec and re-ranking are unknown here: returns the maximum over all of them.
 ListSearchCosts list_search_costs(const Stream&, const ListSearchShape& shape) {
-  if (shape.candidates > largest_k)
-    fail(ErrorCode::unsupported, "search: candidates on a CUDA device must be at most {}, given {}",
-         largest_k, shape.candidates);
-  constexpr std::size_t tile_rows = tuning::least_tile_rows;
+  if (shape.candidates > max_k)
+    fail(ErrorCode::unsupported, "search: candidates on a CUDA device must be at most {}, given {}", max_k,
+         shape.candidates);
+  constexpr std::size_t tile_rows = tuning::min_tile_rows;
   const std::size_t length = length_for(shape.candidates);
-  const auto least = [&](const ScorerShape& scorer, bool codes) {
-    return scorer_bytes(scorer, codes, 1, tile_rows) + least_query_bytes(scorer, codes, tile_rows, length);
+  const auto scan_bytes = [&](const ScorerShape& scorer, bool codes) {
+    return scorer_bytes(scorer, codes, 1, tile_rows) + min_query_bytes(scorer, codes, tile_rows, length);
   };
   const ScorerShape rows = {.dim = shape.dim,
                             .metric = shape.metric,
@@ -228,21 +232,21 @@ ListSearchCosts list_search_costs(const Stream&, const ListSearchShape& shape) {
   codes.code_bytes = codes.parts;
   const bool may_be_codes = shape.row_type == ElementType::f32;
   const std::uint64_t scanning =
-      std::max(least(rows, false), may_be_codes ? least(codes, shape.metric != Metric::cosine) : 0);
-  const std::uint64_t holding =
+      std::max(scan_bytes(rows, false), may_be_codes ? scan_bytes(codes, shape.metric != Metric::cosine) : 0);
+  const std::uint64_t resident =
       std::max(scorer_bytes(rows, false, 1, tile_rows),
                may_be_codes ? scorer_bytes(codes, shape.metric != Metric::cosine, 1, tile_rows) : 0);
-  const FinishShape finish = {
+  const EvaluationShape finish = {
       {shape.dim, shape.dim * element_size(shape.query_type), shape.dim * sizeof(float)},
       length,
       shape.candidates,
       shape.candidates};
-  // A second look that takes fewer of many candidates may cut them into parts.
+  // Re-ranking that keeps few of many candidates may split them into parts.
   const std::uint64_t parts = shape.candidates * 32;
-  constexpr std::uint64_t rounding = 16 * 256;  // of the buffers that live through a search
+  constexpr std::uint64_t rounding = 16 * 256;  // alignment of the buffers that live through a search
   return {.bytes_per_query =
               length * (sizeof(float) + sizeof(Id)) + sizeof(Lengths) + shape.probes * sizeof(std::uint32_t),
-          .fixed_bytes = rounding + std::max(scanning, holding + list_finish_bytes(finish) + parts) +
+          .fixed_bytes = rounding + std::max(scanning, resident + evaluate_candidates_bytes(finish) + parts) +
                          ListTiles::bytes(shape.lists, 0, 0, shape.rows, tile_rows)};
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backend/cuda/warp/code_word.cuh"
+#include "backend/cuda/warp/interleaved_codes.cuh"
 #include "core/checked.h"
 
 namespace nearwise::gpu {
@@ -18,8 +18,8 @@ ListTiles::ListTiles(MemoryBudget& budget, const ListSearchArgs& args, std::size
       probes_(budget, args.probes.size()),
       first_pieces_(args.lists.size() + 1) {
   sort_probes(args);
-  cut(args, tile_rows);
-  measure(args.queries.rows());
+  split_lists(args, tile_rows);
+  set_columns(args.queries.rows());
 }
 
 std::uint64_t ListTiles::bytes(std::size_t lists, std::size_t queries, std::size_t probes, std::size_t rows,
@@ -33,14 +33,14 @@ void ListTiles::sort_probes(const ListSearchArgs& args) {
   std::ranges::transform(args.probes, probes_.data(),
                          [](Id list) { return list == no_id ? no_list : static_cast<std::uint32_t>(list); });
   for (std::size_t query = 0; query < args.queries.rows(); ++query) {
-    const auto own = probes_.span().subspan(query * probe_count_, probe_count_);
-    std::ranges::sort(own);
-    for (const std::uint32_t list : own)
-      if (list != no_list) first_pieces_[list] = 1;  // marked: somebody looks at it
+    const auto query_probes = probes_.span().subspan(query * probe_count_, probe_count_);
+    std::ranges::sort(query_probes);
+    for (const std::uint32_t list : query_probes)
+      if (list != no_list) first_pieces_[list] = 1;  // mark as probed
   }
 }
 
-void ListTiles::cut(const ListSearchArgs& args, std::size_t tile_rows) {
+void ListTiles::split_lists(const ListSearchArgs& args, std::size_t tile_rows) {
   for (std::uint32_t list = 0; list < args.lists.size(); ++list) {
     const std::size_t rows = first_pieces_[list] != 0 ? args.lists[list].rows : 0;
     first_pieces_[list] = pieces_.size();
@@ -62,7 +62,7 @@ void ListTiles::cut(const ListSearchArgs& args, std::size_t tile_rows) {
   first_pieces_.back() = pieces_.size();
 }
 
-void ListTiles::measure(std::size_t queries) {
+void ListTiles::set_columns(std::size_t queries) {
   Id position = 0;
   for (ListTile& tile : tiles_) {
     for (std::size_t query = 0; query < queries; ++query) {
@@ -73,7 +73,7 @@ void ListTiles::measure(std::size_t queries) {
         ++count;
       });
       tile.columns = std::max(tile.columns, columns);
-      tile.most_pairs = std::max(tile.most_pairs, count);
+      tile.max_pairs = std::max(tile.max_pairs, count);
     }
     tile.first_position = position;
     position += static_cast<Id>(tile.columns);
@@ -81,9 +81,9 @@ void ListTiles::measure(std::size_t queries) {
 }
 
 std::span<const std::uint32_t> ListTiles::lists_from(std::size_t query, std::uint32_t list) const {
-  const auto own = probes_.span().subspan(query * probe_count_, probe_count_);
-  const auto first = std::ranges::lower_bound(own, list);
-  return {first, std::ranges::lower_bound(first, own.end(), no_list)};
+  const auto query_probes = probes_.span().subspan(query * probe_count_, probe_count_);
+  const auto first = std::ranges::lower_bound(query_probes, list);
+  return {first, std::ranges::lower_bound(first, query_probes.end(), no_list)};
 }
 
 std::size_t ListTiles::rows_of(std::size_t query) const {

@@ -1,8 +1,8 @@
-// The lists that a search looks at, cut into tiles that fit the device, and for every query its rows in them.
+// The probed lists of a search, split into tiles that fit the device, and the rows of every query in them.
 //
-// Lists that nobody probes are left out. Long ones are cut into pieces. In a tile every piece begins at a multiple of 32
-// rows; to a query its rows of a tile, one piece after another, are columns 0 to columns - 1 at the most. A position is
-// a column of all tiles in a row.
+// Lists without probes are skipped, long lists are split into pieces. In a tile every piece starts at a
+// multiple of 32 rows. The rows of a query in a tile, piece after piece, are its columns. A position is a
+// column index over all tiles.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,23 @@ namespace nearwise::gpu {
 struct ListPiece {
   std::uint32_t list = 0;
   std::uint32_t rows = 0;
-  std::uint32_t first_row = 0;  // of the tile
-  std::size_t first = 0;        // row of the list
+  std::uint32_t first_row = 0;  // in the tile
+  std::size_t first = 0;        // first row in the list
 };
 
 struct ListTile {
   std::size_t first_piece = 0;
   std::size_t pieces = 0;
-  std::size_t rows = 0;        // with those that fill up pieces: a multiple of 32
-  std::size_t columns = 0;     // of the query that has most
-  std::size_t most_pairs = 0;  // pieces of the query that has most
-  std::uint32_t longest = 0;   // rows of a piece
+  std::size_t rows = 0;       // including padding of pieces: a multiple of 32
+  std::size_t columns = 0;    // maximum over queries
+  std::size_t max_pairs = 0;  // pieces per query, maximum
+  std::uint32_t longest = 0;  // rows of a piece, maximum
   Id first_position = 0;
 };
 
 class ListTiles {
  public:
-  // Tiles of at most tile_rows rows, a multiple of 32.
+  // Tiles have at most tile_rows rows, a multiple of 32.
   ListTiles(MemoryBudget& budget, const ListSearchArgs& args, std::size_t tile_rows);
   static std::uint64_t bytes(std::size_t lists, std::size_t queries, std::size_t probes, std::size_t rows,
                              std::size_t tile_rows);
@@ -44,10 +44,10 @@ class ListTiles {
     return std::span(pieces_).subspan(tile.first_piece, tile.pieces);
   }
 
-  // All rows in the lists of a query.
+  // Rows in all lists of a query.
   std::size_t rows_of(std::size_t query) const;
 
-  // visit(piece of the tile, column where it begins) for every piece of the tile that the query looks at.
+  // visit(piece of the tile, first column) for every piece of the tile that the query probes.
   template <typename Visit>
   void for_each_piece(std::size_t query, const ListTile& tile, const Visit& visit) const {
     if (tile.pieces == 0) return;
@@ -67,15 +67,15 @@ class ListTiles {
     std::uint32_t list = 0;
     std::size_t row = 0;
   };
-  // Of a position that the query has.
+  // Row at one of the query's positions.
   Place find(std::size_t query, Id position) const;
 
  private:
-  // The query's lists from this one on, ascending.
+  // The query's lists from `list` on, ascending.
   std::span<const std::uint32_t> lists_from(std::size_t query, std::uint32_t list) const;
   void sort_probes(const ListSearchArgs& args);
-  void cut(const ListSearchArgs& args, std::size_t tile_rows);
-  void measure(std::size_t queries);
+  void split_lists(const ListSearchArgs& args, std::size_t tile_rows);
+  void set_columns(std::size_t queries);
 
   const std::size_t probe_count_;
   std::span<const ListView> views_;

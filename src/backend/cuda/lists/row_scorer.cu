@@ -1,4 +1,4 @@
-// Scores of rows that are kept as they are, or decoded: packed as exact search packs them, in f32.
+// Scores of uncompressed or decoded rows, packed in f32 as in exact search.
 #include <optional>
 
 #include "backend/cuda/kernels/rows/pack_rows.h"
@@ -41,7 +41,7 @@ class RowScorer : public ListScorer {
     }
     task.count = codes_.row_count();
     task.out = reinterpret_cast<std::byte*>(packed_.data());
-    longest_ = longer(longest_, measured(args_.codec.type, task).longest);
+    longest_ = longer(longest_, pack(args_.codec.type, task).longest);
   }
 
   std::uint64_t query_bytes(std::size_t queries, std::size_t) const override {
@@ -60,8 +60,8 @@ class RowScorer : public ListScorer {
     task.count = count;
     task.out = reinterpret_cast<std::byte*>(queries_->packed.data());
     task.lengths = queries_->lengths.data();
-    const Measured of_queries = measured(args_.queries.type(), task);
-    if (of_queries.first_bad != count) refuse_row(RowsRole::queries, first + of_queries.first_bad);
+    const PackResult packed = pack(args_.queries.type(), task);
+    if (packed.first_bad_row != count) refuse_row(RowsRole::queries, first + packed.first_bad_row);
     const auto lengths = lengths_.span().subspan(first, count);
     copy_to_host(stream_, queries_->lengths.data(), lengths, list_search_name);
     stream_.synchronize(list_search_name);
@@ -98,9 +98,9 @@ class RowScorer : public ListScorer {
     DeviceBuffer<Lengths> lengths;
   };
 
-  struct Measured {
+  struct PackResult {
     Lengths longest;
-    std::size_t first_bad = 0;
+    std::size_t first_bad_row = 0;
   };
 
   PackTask pack_task(Bias bias) const {
@@ -111,7 +111,7 @@ class RowScorer : public ListScorer {
             .bias = is_euclidean(args_.metric) ? bias : Bias::none};
   }
 
-  Measured measured(ElementType type, PackTask task) {
+  PackResult pack(ElementType type, PackTask task) {
     PackedSummary summary = {.first_bad_row = task.count};
     copy_to_device(stream_, std::span<const PackedSummary>(&summary, 1), summary_.data(), list_search_name);
     task.summary = summary_.data();
@@ -127,8 +127,8 @@ class RowScorer : public ListScorer {
   const std::size_t width_;
   const ScoreBound bound_;
   Buffer<Lengths> lengths_;  // of queries
-  Lengths longest_;          // no row of any tile is longer
-  TileCodes codes_;
+  Lengths longest_;          // upper bound over all tiles
+  ListTileCodes codes_;
   DeviceBuffer<float> decoded_;
   DeviceBuffer<float> packed_;
   DeviceBuffer<float> device_centre_;
@@ -140,7 +140,7 @@ class RowScorer : public ListScorer {
 
 std::uint64_t row_scorer_bytes(const ScorerShape& shape, std::size_t queries, std::size_t tile_rows) {
   const std::size_t width = packed_width(shape.metric, shape.dim, encoding);
-  return buffer_bytes(queries, sizeof(Lengths)) + TileCodes::bytes(shape, tile_rows) +
+  return buffer_bytes(queries, sizeof(Lengths)) + ListTileCodes::bytes(shape, tile_rows) +
          device_bytes(shape.parts == 0 ? 0 : tile_rows * shape.dim, sizeof(float)) +
          device_bytes(tile_rows * width, sizeof(float)) + device_bytes(shape.dim, sizeof(float)) +
          device_bytes(1, sizeof(PackedSummary));

@@ -1,4 +1,4 @@
-// The codewords of a product quantizer on the device, or of an additive one.
+// Codewords of a product or additive quantizer on the device.
 #pragma once
 
 #include <cstddef>
@@ -15,35 +15,35 @@ namespace nearwise::gpu {
 class CodebooksOnDevice {
  public:
   CodebooksOnDevice() = default;
-  // begins: [parts + 1] elements of a row, ascending.
-  CodebooksOnDevice(const CudaStream& stream, std::span<const float> words,
+  // begins: [parts + 1] first elements of the parts, ascending.
+  CodebooksOnDevice(const CudaStream& stream, std::span<const float> codewords,
                     std::span<const std::size_t> begins, unsigned bits, const char* operation)
-      : words_(stream, words.size(), operation), begins_(stream, begins.size(), operation) {
-    copy_to_device(stream, words, words_.data(), operation);
+      : codewords_(stream, codewords.size(), operation), begins_(stream, begins.size(), operation) {
+    copy_to_device(stream, codewords, codewords_.data(), operation);
     const std::vector<std::uint32_t> narrow(begins.begin(), begins.end());
     copy_to_device(stream, std::span<const std::uint32_t>(narrow), begins_.data(), operation);
-    view_ = {.words = words_.data(),
+    view_ = {.codewords = codewords_.data(),
              .begins = begins_.data(),
              .parts = static_cast<std::uint32_t>(begins.size() - 1),
              .dim = static_cast<std::uint32_t>(begins.back()),
              .bits = bits};
   }
-  // Of additive codes, [parts, 256, dim].
-  CodebooksOnDevice(const CudaStream& stream, std::span<const float> words, std::size_t dim,
+  // Additive codebooks, [parts, 256, dim].
+  CodebooksOnDevice(const CudaStream& stream, std::span<const float> codewords, std::size_t dim,
                     const char* operation)
-      : words_(stream, words.size(), operation) {
+      : codewords_(stream, codewords.size(), operation) {
     constexpr unsigned bits = 8;
-    copy_to_device(stream, words, words_.data(), operation);
-    view_ = {.words = words_.data(),
-             .parts = static_cast<std::uint32_t>(words.size() / dim >> bits),
+    copy_to_device(stream, codewords, codewords_.data(), operation);
+    view_ = {.codewords = codewords_.data(),
+             .parts = static_cast<std::uint32_t>(codewords.size() / dim >> bits),
              .dim = static_cast<std::uint32_t>(dim),
              .bits = bits};
   }
   CodebooksOnDevice(const CudaStream& stream, const Codebooks& codebooks, const char* operation)
       : CodebooksOnDevice(stream, codebooks.codewords, begins_of(codebooks), codebooks.bits, operation) {}
 
-  static std::uint64_t bytes(std::size_t words, std::size_t parts) {
-    return device_bytes(words, sizeof(float)) + device_bytes(parts + 1, sizeof(std::uint32_t));
+  static std::uint64_t bytes(std::size_t codewords, std::size_t parts) {
+    return device_bytes(codewords, sizeof(float)) + device_bytes(parts + 1, sizeof(std::uint32_t));
   }
   static std::uint64_t bytes(const Codebooks& codebooks) {
     return bytes(codebooks.dim * codebooks.count(), codebooks.parts);
@@ -58,7 +58,7 @@ class CodebooksOnDevice {
     return begins;
   }
 
-  DeviceBuffer<float> words_;
+  DeviceBuffer<float> codewords_;
   DeviceBuffer<std::uint32_t> begins_;
   DeviceCodebooks view_;
 };

@@ -1,4 +1,4 @@
-// Rows packed for products, on the device.
+// Rows on the device, packed for matrix products.
 #pragma once
 
 #include <bit>
@@ -15,11 +15,11 @@
 
 namespace nearwise::gpu {
 
-inline constexpr const char* exact_search = "exact search";  // in messages
+inline constexpr const char* exact_search = "exact search";  // in error messages
 
 inline Encoding encoding_of(const CudaStream& stream) { return parse_encoding(stream.context.options.isa); }
 
-// Numbers of a packed row: its elements, the bias of euclidean scores, and what makes rows begin at 16 bytes.
+// Numbers of a packed row: elements, bias of Euclidean scores, and padding to 16 bytes.
 constexpr std::size_t packed_width(Metric metric, std::size_t dim, Encoding encoding) {
   const std::size_t needed = dim + (is_euclidean(metric) ? bias_columns(encoding) : 0);
   const std::size_t granule = 16 / encoded_bytes(encoding);
@@ -48,23 +48,23 @@ class PackedRows : public PreparedRows {
   const std::size_t width;
   const Encoding encoding;
   DeviceBuffer<std::byte> elements;  // [rows, width]
-  Buffer<Lengths> lengths;           // [rows] queries only, on the host
-  Lengths longest;                   // no row is longer
+  Buffer<Lengths> lengths;           // [rows] of queries only, on the host
+  Lengths longest;                   // upper bound over all rows
 };
 
-// f64 sums of at most 2^20 squares lose less.
+// Exceeds the relative rounding error of f64 sums of up to 2^20 squares.
 inline constexpr double norm_margin = 1 + 0x1p-30;
 
-// No row that was packed is longer.
+// Upper bound of the lengths of all packed rows.
 inline Lengths longest_of(const PackedSummary& summary) {
   return {std::bit_cast<double>(summary.longest_norm) * norm_margin,
           std::bit_cast<double>(summary.longest_residual) * norm_margin};
 }
 
-// What packing takes while it runs, at the least.
+// Minimum working memory of packing.
 std::uint64_t packing_bytes(std::size_t dim, std::size_t element_bytes);
 
-// Copies rows to the device, or within it: one after another.
+// Copies rows to contiguous memory on the device, from the host or the device.
 void copy_rows_to_device(const CudaStream& stream, const RowsView& rows, std::byte* out);
 
 }  // namespace nearwise::gpu

@@ -24,7 +24,7 @@ PairEvaluator::PairEvaluator(const CudaStream& stream, const RowsView& queries, 
       queries_(stream, capacity.queries * shape.dim, operation),
       rows_(stream, capacity.pairs * shape.row_bytes, operation),
       slots_(stream, capacity.pairs, operation),
-      numbers_(stream, capacity.pairs, operation),
+      row_indices_(stream, capacity.pairs, operation),
       host_rows_(stream.budget(), capacity.pairs * shape.row_bytes) {}
 
 void PairEvaluator::load_queries(std::size_t first, std::size_t count) {
@@ -52,11 +52,11 @@ void PairEvaluator::run(ElementType type, std::span<const std::uint64_t> slots, 
 }
 
 void PairEvaluator::evaluate(const RowsView& rows, std::span<const std::uint64_t> slots,
-                             std::span<const std::uint32_t> numbers, std::size_t columns, float* keys) {
+                             std::span<const std::uint32_t> row_indices, std::size_t columns, float* keys) {
   for (std::size_t first = 0; first < slots.size(); first += capacity_.pairs) {
     const std::size_t count = std::min(capacity_.pairs, slots.size() - first);
     copy_to_device(stream_, slots.subspan(first, count), slots_.data(), operation_);
-    copy_to_device(stream_, numbers.subspan(first, count), numbers_.data(), operation_);
+    copy_to_device(stream_, row_indices.subspan(first, count), row_indices_.data(), operation_);
     launch_evaluate_rows(stream_.handle(), rows.type(),
                          {.queries = queries_.data(),
                           .rows = rows.data(),
@@ -66,7 +66,7 @@ void PairEvaluator::evaluate(const RowsView& rows, std::span<const std::uint64_t
                           .pairs = count,
                           .columns = columns,
                           .slots = slots_.data(),
-                          .row_numbers = numbers_.data(),
+                          .row_indices = row_indices_.data(),
                           .keys = keys});
   }
 }

@@ -1,5 +1,5 @@
-// Rows are copied to the device a piece at a time and packed there, on a stream beside the one that scans: a block of the
-// base is on its way while the block before is multiplied.
+// Copies rows to the device in pieces and packs them there, on the second stream: a block of the base is
+// copied and packed while the previous block is multiplied.
 #include <algorithm>
 #include <memory>
 
@@ -19,10 +19,10 @@ namespace {
 std::size_t row_bytes_of(const RowsView& rows) { return rows.dim() * element_size(rows.type()); }
 bool on_host(const RowsView& rows) { return rows.place().kind == DeviceKind::cpu; }
 bool is_staged(const RowsView& rows) {
-  return on_host(rows) && rows.rows() * row_bytes_of(rows) >= tuning::least_staged_bytes;
+  return on_host(rows) && rows.rows() * row_bytes_of(rows) >= tuning::min_staged_bytes;
 }
 
-// Where memory cannot be pinned rows are copied from where they are, only slower.
+// If memory cannot be pinned, rows are copied directly, which is slower.
 std::unique_ptr<Staging> make_staging(const CudaStream& stream) {
   try {
     return std::make_unique<Staging>(stream, exact_search);
@@ -32,7 +32,7 @@ std::unique_ptr<Staging> make_staging(const CudaStream& stream) {
   }
 }
 
-// Device memory for a piece of the rows as they are, and for what is measured of it.
+// Device memory for a piece of the original rows and its norms.
 struct Piece {
   Piece(const CudaStream& stream, const PrepareArgs& args, std::size_t piece_rows)
       : rows(piece_rows),
@@ -91,7 +91,7 @@ void fetch_rows(Stream& stream, const RowsView& rows, std::byte* out) {
 }
 
 std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& args) {
-  const CudaStream& cuda = cuda_stream(stream).beside();
+  const CudaStream& cuda = cuda_stream(stream).second_stream();
   const DeviceScope scope(cuda.ordinal());
   const RowsView& rows = args.rows;
   const Encoding encoding = encoding_of(cuda);
@@ -134,8 +134,8 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
                    exact_search);
   }
   copy_to_host(cuda, piece.summary.data(), std::span(&summary, 1), exact_search);
-  // Other streams may use the rows as soon as they are returned. They must be done with them when the rows go, which are
-  // freed in the order of this one: what is packed next finds the memory free.
+  // Other streams may use the rows as soon as they are returned, and must have finished before the rows are
+  // freed, which happens in the order of this stream.
   cuda.synchronize(exact_search);
   if (summary.first_bad_row != rows.rows()) refuse_row(args.role, args.first_row + summary.first_bad_row);
   packed->longest = longest_of(summary);

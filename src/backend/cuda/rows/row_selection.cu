@@ -13,19 +13,19 @@ namespace nearwise::gpu {
 namespace {
 
 constexpr std::size_t workspace_alignment = 256;
-constexpr auto largest_capacity = static_cast<std::size_t>(tuning::largest_select_capacity);
+constexpr auto max_capacity = static_cast<std::size_t>(tuning::max_select_capacity);
 
-std::size_t choose_parts(std::size_t rows, std::size_t cols, std::size_t k, const tuning::RowCuts& cuts) {
+std::size_t choose_parts(std::size_t rows, std::size_t cols, std::size_t k, const tuning::RowSplit& cuts) {
   NEARWISE_ASSERT(cuts.columns_per_entry >= 2);
-  const std::size_t useful = cols / std::max(cuts.least_columns, cuts.columns_per_entry * k);
-  return std::max<std::size_t>(1, std::min(useful, divide_up(cuts.wanted_parts, rows)));
+  const std::size_t useful = cols / std::max(cuts.min_columns, cuts.columns_per_entry * k);
+  return std::max<std::size_t>(1, std::min(useful, divide_up(cuts.target_parts, rows)));
 }
 
-// The shortest warp queue that has room for k. Narrow ids are wide ones to the long queues: their keys take as many
-// registers, and the compiler a minute for each.
+// Uses the shortest warp queue with room for k. Long queues treat narrow ids as wide ones: their keys take as
+// many registers, and each instance takes the compiler a minute.
 template <Ties ties>
 void select_in_registers(cudaStream_t stream, const SelectionTask& task) {
-  constexpr Ties of_long_queues = ties == Ties::narrow_ids ? Ties::wide_ids : ties;
+  constexpr Ties long_queue_ties = ties == Ties::narrow_ids ? Ties::wide_ids : ties;
   if (task.k <= 32)
     launch_select_rows<ties, 32>(stream, task);
   else if (task.k <= 64)
@@ -35,22 +35,22 @@ void select_in_registers(cudaStream_t stream, const SelectionTask& task) {
   else if (task.k <= 256)
     launch_select_rows<ties, 256>(stream, task);
   else if (task.k <= 512)
-    launch_select_rows<of_long_queues, 512>(stream, task);
+    launch_select_rows<long_queue_ties, 512>(stream, task);
   else
-    launch_select_rows<of_long_queues, 1024>(stream, task);
+    launch_select_rows<long_queue_ties, 1024>(stream, task);
 }
 
 }  // namespace
 
-RowSelection::RowSelection(std::size_t rows, std::size_t cols, std::size_t k, const tuning::RowCuts& cuts)
+RowSelection::RowSelection(std::size_t rows, std::size_t cols, std::size_t k, const tuning::RowSplit& cuts)
     : k_(k) {
   const auto place = [&](std::size_t bytes) {
     return std::exchange(workspace_bytes_, workspace_bytes_ + round_up(bytes, workspace_alignment));
   };
-  std::size_t most_parts = 1;
+  std::size_t max_parts = 1;
   for (std::size_t level_cols = cols;;) {
     Level level = {.cols = level_cols, .parts = choose_parts(rows, level_cols, k, cuts)};
-    most_parts = std::max(most_parts, level.parts);
+    max_parts = std::max(max_parts, level.parts);
     if (level.parts > 1) {
       level.values_offset = place(rows * level.parts * k * sizeof(float));
       level.ids_offset = place(rows * level.parts * k * sizeof(std::int64_t));
@@ -59,8 +59,8 @@ RowSelection::RowSelection(std::size_t rows, std::size_t cols, std::size_t k, co
     if (level.parts == 1) break;
     level_cols = level.parts * k;
   }
-  if (k > largest_capacity) {
-    const std::size_t bytes = rows * most_parts * k * sizeof(std::int64_t);
+  if (k > max_capacity) {
+    const std::size_t bytes = rows * max_parts * k * sizeof(std::int64_t);
     entries_offset_ = place(bytes);
     if (k > tuning::sorted_run) sorted_entries_offset_ = place(bytes);
   }
@@ -78,7 +78,7 @@ void RowSelection::run(cudaStream_t stream, Ties ties, SelectionTask task, std::
     task.ids = last ? ids : reinterpret_cast<std::int64_t*>(workspace + level.ids_offset);
     task.best_stride = last ? best_stride : level.parts * k_;
     run_level(stream, ties, task, workspace);
-    // What the parts hand on is the next level's input, with ids of 64 bits, whatever they were.
+    // The output of the parts, with 64-bit ids, is the input of the next level.
     task.values = task.best;
     task.value_stride = task.best_stride;
     task.narrow_ids = nullptr;
@@ -90,8 +90,8 @@ void RowSelection::run(cudaStream_t stream, Ties ties, SelectionTask task, std::
 
 void RowSelection::run_level(cudaStream_t stream, Ties ties, const SelectionTask& task,
                              std::byte* workspace) const {
-  if (k_ <= tuning::most_reduced) return launch_reduce_rows(stream, ties, task);
-  if (k_ <= largest_capacity) {
+  if (k_ <= tuning::max_reduced_k) return launch_reduce_rows(stream, ties, task);
+  if (k_ <= max_capacity) {
     const auto select = ties == Ties::positions    ? select_in_registers<Ties::positions>
                         : ties == Ties::narrow_ids ? select_in_registers<Ties::narrow_ids>
                                                    : select_in_registers<Ties::wide_ids>;

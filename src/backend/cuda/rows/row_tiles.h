@@ -1,4 +1,4 @@
-// Rows of any place and type on the device as f32, a tile at a time.
+// Tiles of rows on the device as f32, from host or device rows of any element type.
 #pragma once
 
 #include <algorithm>
@@ -42,10 +42,10 @@ class RowTiles {
   DeviceBuffer<float> rows_;
 };
 
-// The most rows of a tile for which bytes_of(rows) does not exceed `bytes`, or the least.
+// The most tile rows with bytes_of(rows) <= `bytes`, at least 1.
 template <typename BytesOf>
 std::size_t choose_tile_rows(std::size_t rows, std::uint64_t bytes, const BytesOf& bytes_of) {
-  std::size_t chosen = std::clamp<std::size_t>(rows, 1, tuning::most_coded_rows);
+  std::size_t chosen = std::clamp<std::size_t>(rows, 1, tuning::max_coded_rows);
   while (chosen > 1 && bytes_of(chosen) > bytes) chosen = divide_up<std::size_t>(chosen, 2);
   return chosen;
 }

@@ -1,4 +1,4 @@
-// How many queries and rows are looked at together: as many as are good, or as memory allows.
+// Tile sizes of queries and rows within a memory limit.
 #pragma once
 
 #include <algorithm>
@@ -15,24 +15,24 @@ struct Tiling {
 };
 
 struct TileLimits {
-  Tiling most;
-  std::size_t least_rows = 1;
+  Tiling max;
+  std::size_t min_rows = 1;
 };
 
-// The largest tile of all queries and rows for which bytes_of(tiling) does not exceed `bytes`, or the least there is.
+// The largest tile with bytes_of(tiling) <= `bytes`, or the smallest possible.
 template <typename BytesOf>
 Tiling choose_tiling(const TileLimits& limits, const Tiling& all, std::uint64_t bytes,
                      const BytesOf& bytes_of) {
-  Tiling tiling = {std::min(all.queries, limits.most.queries), std::min(all.rows, limits.most.rows)};
+  Tiling tiling = {std::min(all.queries, limits.max.queries), std::min(all.rows, limits.max.rows)};
   while (bytes_of(tiling) > bytes) {
-    if (tiling.queries > 1 && (tiling.queries * 32 >= tiling.rows || tiling.rows <= limits.least_rows))
+    if (tiling.queries > 1 && (tiling.queries * 32 >= tiling.rows || tiling.rows <= limits.min_rows))
       tiling.queries = divide_up<std::size_t>(tiling.queries, 2);
-    else if (tiling.rows > limits.least_rows)
-      tiling.rows = std::max(limits.least_rows, divide_up<std::size_t>(tiling.rows, 2));
+    else if (tiling.rows > limits.min_rows)
+      tiling.rows = std::max(limits.min_rows, divide_up<std::size_t>(tiling.rows, 2));
     else
       break;
   }
-  // Evenly cut: tiles differ by a row at most.
+  // Splits evenly: tiles differ by at most one row.
   tiling.rows = divide_up(all.rows, divide_up(all.rows, tiling.rows));
   return tiling;
 }

@@ -1,6 +1,6 @@
-// select_k on a CUDA device. Values and ids on the host come in tiles that fit the memory limit: whole rows, or where
-// not even one fits, columns of few rows. Then every tile's best stand beside the best so far, and the best of both
-// are selected.
+// select_k on a CUDA device. Values and ids in host memory are copied in tiles that fit the memory limit:
+// whole rows or, if not even one fits, column ranges of a few rows, whose best are merged with the best so
+// far.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -21,68 +21,67 @@ namespace {
 
 constexpr const char* operation = "select_k";
 
-constexpr std::size_t most_rows = std::size_t{1} << 24;       // of a tile: a grid has room for their parts
-constexpr std::size_t largest_k = longest_selection_row / 2;  // two tiles' best make a row
+constexpr std::size_t max_rows = std::size_t{1} << 24;    // per tile: bounded by the grid size
+constexpr std::size_t max_k = max_selection_columns / 2;  // two tiles' results form a row
 
-// What has to be copied to the device, in bytes for every column.
+// Bytes to copy to the device per column.
 struct CopiedColumns {
-  std::size_t of_row = 0;     // values, and ids of a row's own
-  std::size_t of_shared = 0;  // one row of ids for all
+  std::size_t per_row = 0;  // values, and ids of each row
+  std::size_t shared = 0;   // ids shared by all rows
 };
 
 struct Tiling {
   std::size_t rows = 0;   // of a tile
   std::size_t cols = 0;   // of a tile, at most
-  std::size_t tiles = 1;  // of a row
+  std::size_t tiles = 1;  // per row
 
   std::size_t first_column(std::size_t tile, std::size_t all) const { return tile * all / tiles; }
 };
 
 std::size_t workspace_bytes(const Tiling& tiling, std::size_t k) {
-  const std::size_t of_tile = RowSelection(tiling.rows, tiling.cols, k).workspace_bytes();
-  if (tiling.tiles == 1) return of_tile;
-  // Tiles differ by a column, and the number of parts may with it.
-  return std::max({of_tile, RowSelection(tiling.rows, tiling.cols - 1, k).workspace_bytes(),
+  const std::size_t tile_bytes = RowSelection(tiling.rows, tiling.cols, k).workspace_bytes();
+  if (tiling.tiles == 1) return tile_bytes;
+  // Tiles differ by one column, which may change the number of parts.
+  return std::max({tile_bytes, RowSelection(tiling.rows, tiling.cols - 1, k).workspace_bytes(),
                    RowSelection(tiling.rows, 2 * k, k).workspace_bytes()});
 }
 
-// Where several tiles make a row, the best so far and the best of a tile stand side by side, in two buffers by turns.
+// If a row has several tiles, the best so far and the tile's best are adjacent, in two alternating buffers.
 std::size_t results(const Tiling& tiling, std::size_t k) {
   return tiling.tiles == 1 ? tiling.rows * k : 2 * tiling.rows * 2 * k;
 }
 
 std::uint64_t bytes_of(const Tiling& tiling, std::size_t k, const CopiedColumns& copied) {
-  return device_bytes(tiling.rows * tiling.cols, copied.of_row) +
-         device_bytes(tiling.cols, copied.of_shared) + device_bytes(results(tiling, k), sizeof(float)) +
-         device_bytes(results(tiling, k), sizeof(Id)) + device_bytes(workspace_bytes(tiling, k), 1) +
-         2 * device_bytes(1, 1);
+  return device_bytes(tiling.rows * tiling.cols, copied.per_row) + device_bytes(tiling.cols, copied.shared) +
+         device_bytes(results(tiling, k), sizeof(float)) + device_bytes(results(tiling, k), sizeof(Id)) +
+         device_bytes(workspace_bytes(tiling, k), 1) + 2 * device_bytes(1, 1);
 }
 
-// Tiles of at most so many columns, evenly cut. With cols at least twice k, or all columns, none is shorter than k.
+// Even tiles of at most `cols` columns. If cols >= 2 k or cols is all columns, no tile is shorter than k.
 Tiling cut_columns(std::size_t rows, std::size_t all_cols, std::size_t cols) {
   const std::size_t tiles = divide_up(all_cols, cols);
   return {rows, divide_up(all_cols, tiles), tiles};
 }
 
-Tiling least_tiling(const SelectKShape& shape) {
+Tiling min_tiling(const SelectKShape& shape) {
   return cut_columns(1, shape.cols, std::min(shape.cols, std::max<std::size_t>(1024, 2 * shape.k)));
 }
 
-// The largest tiles that `available` bytes allow.
+// The largest tiles that fit into `available` bytes.
 Tiling choose_tiling(const SelectKShape& shape, const CopiedColumns& copied, std::uint64_t available) {
   Tiling tiling =
-      cut_columns(std::min(shape.rows, most_rows), shape.cols, std::min(shape.cols, longest_selection_row));
+      cut_columns(std::min(shape.rows, max_rows), shape.cols, std::min(shape.cols, max_selection_columns));
   const auto fits = [&] { return bytes_of(tiling, shape.k, copied) <= available; };
   while (tiling.rows > 1 && !fits()) tiling.rows = divide_up<std::size_t>(tiling.rows, 2);
-  const Tiling least = least_tiling(shape);
-  while (tiling.cols > least.cols && !fits())
-    tiling = cut_columns(1, shape.cols, std::max(least.cols, divide_up<std::size_t>(tiling.cols, 2)));
+  const Tiling smallest = min_tiling(shape);
+  while (tiling.cols > smallest.cols && !fits())
+    tiling = cut_columns(1, shape.cols, std::max(smallest.cols, divide_up<std::size_t>(tiling.cols, 2)));
   return tiling;
 }
 
 bool on_host(Place place) { return place.kind == DeviceKind::cpu; }
 
-// Rows of one input, on the device: where they are, or copied tile by tile.
+// One input on the device: read in place, or copied tile by tile.
 template <typename T>
 class TileInput {
  public:
@@ -92,7 +91,7 @@ class TileInput {
       copy_ = DeviceBuffer<T>(stream, (shared_ ? 1 : tiling.rows) * tiling.cols, operation);
   }
 
-  // Columns first_col to first_col + cols - 1 of some rows; nullptr where there is no such input.
+  // Columns [first_col, first_col + cols) of the given rows; nullptr if this input is absent.
   const T* tile(std::size_t first_row, std::size_t rows, std::size_t first_col, std::size_t cols) {
     if (matrix_.data() == nullptr) return nullptr;
     const T* const source = matrix_.data() + (shared_ ? 0 : first_row * matrix_.stride()) + first_col;
@@ -105,7 +104,7 @@ class TileInput {
     return copy_.data();
   }
 
-  // Elements from one row of the last tile to the next; 0 where one row serves all.
+  // Elements between rows of the last tile; 0 if one row is shared by all.
   std::size_t stride() const {
     if (shared_) return 0;
     return on_host(matrix_.place()) ? tile_cols_ : matrix_.stride();
@@ -132,7 +131,7 @@ class TiledSelection {
         best_(stream, results(tiling, args.k), operation),
         ids_(stream, results(tiling, args.k), operation),
         workspace_(stream, workspace_bytes(tiling, args.k), operation) {}
-  // Where an error ends it early, copies may be under way from memory that the caller is about to free.
+  // After an error, copies may still read memory that the caller is about to free.
   ~TiledSelection() { ignore(cudaStreamSynchronize(stream_.handle())); }
   TiledSelection(const TiledSelection&) = delete;
   TiledSelection& operator=(const TiledSelection&) = delete;
@@ -140,11 +139,11 @@ class TiledSelection {
   void run() {
     for (std::size_t row = 0; row < args_.values.rows(); row += tiling_.rows) {
       const std::size_t rows = std::min(tiling_.rows, args_.values.rows() - row);
-      // The first tile's best are the best so far.
+      // The best of the first tile are the best so far.
       select_tile(row, rows, 0, 0);
       for (std::size_t tile = 1; tile < tiling_.tiles; ++tile) {
         select_tile(row, rows, tile, args_.k);
-        join(rows);
+        merge(rows);
       }
       copy_result(row, rows);
       if (args_.progress != nullptr) args_.progress->add(rows * args_.values.cols());
@@ -165,11 +164,11 @@ class TiledSelection {
     return {.rows = rows,
             .cols = static_cast<std::uint32_t>(cols),
             .k = static_cast<std::uint32_t>(args_.k),
-            .turn = args_.order == Order::largest ? INT32_MIN : 0,
+            .sign_mask = args_.order == Order::largest ? INT32_MIN : 0,
             .best_stride = stride()};
   }
 
-  // Into columns offset to offset + k - 1 of the current side.
+  // Writes to columns [offset, offset + k) of the current side.
   void select_tile(std::size_t first_row, std::size_t rows, std::size_t tile, std::size_t offset) {
     stream_.context.cancel.check();
     const std::size_t first = tiling_.first_column(tile, args_.values.cols());
@@ -186,9 +185,9 @@ class TiledSelection {
     RowSelection(tiling_.rows, cols, args_.k).run(stream_.handle(), ties(), selection, workspace_.data());
   }
 
-  // The best of both halves of this side become the best so far, on the other side. Earlier columns are in the first
-  // half: where ties go by position, they go by column.
-  void join(std::size_t rows) {
+  // Selects the best of both halves of this side into the other side. Earlier columns are in the first half,
+  // so ties by position are ties by column.
+  void merge(std::size_t rows) {
     SelectionTask selection = task(rows, 2 * args_.k);
     selection.values = best(side_);
     selection.value_stride = stride();
@@ -228,10 +227,10 @@ class TiledSelection {
 
 CopiedColumns copied_columns(const SelectKArgs& args) {
   CopiedColumns copied;
-  if (on_host(args.values.place())) copied.of_row += sizeof(float);
+  if (on_host(args.values.place())) copied.per_row += sizeof(float);
   const auto add = [&]<typename T>(const MatrixView<const T>& ids) {
     if (ids.data() != nullptr && on_host(ids.place()))
-      (ids.rows() == 1 ? copied.of_shared : copied.of_row) += sizeof(T);
+      (ids.rows() == 1 ? copied.shared : copied.per_row) += sizeof(T);
   };
   add(args.column_ids.narrow);
   add(args.column_ids.wide);
@@ -240,30 +239,29 @@ CopiedColumns copied_columns(const SelectKArgs& args) {
 
 }  // namespace
 
-// For inputs on the host, and ids of 64 bits for every row: less will do where there are none.
+// For host inputs with 64-bit ids per row, the largest case.
 std::uint64_t select_k_bytes(const Stream&, const SelectKShape& shape) {
-  return bytes_of(least_tiling(shape), shape.k, {.of_row = sizeof(float) + sizeof(Id)});
+  return bytes_of(min_tiling(shape), shape.k, {.per_row = sizeof(float) + sizeof(Id)});
 }
 
 void select_k(Stream& stream, const SelectKArgs& args) {
-  if (args.k > largest_k)
-    fail(ErrorCode::unsupported, "select_k: k on a CUDA device must be at most {}, given {}", largest_k,
-         args.k);
+  if (args.k > max_k)
+    fail(ErrorCode::unsupported, "select_k: k on a CUDA device must be at most {}, given {}", max_k, args.k);
   const CudaStream& cuda = cuda_stream(stream);
   const DeviceScope scope(cuda.ordinal());
   const SelectKShape shape = {args.values.rows(), args.values.cols(), args.k};
   const CopiedColumns copied = copied_columns(args);
-  const std::uint64_t least = bytes_of(least_tiling(shape), args.k, copied);
+  const std::uint64_t smallest = bytes_of(min_tiling(shape), args.k, copied);
   std::optional<TiledSelection> selection;
   for (std::uint64_t available = cuda.budget().available(); !selection;) {
     const Tiling tiling = choose_tiling(shape, copied, available);
-    const std::uint64_t wanted = bytes_of(tiling, args.k, copied);
+    const std::uint64_t bytes = bytes_of(tiling, args.k, copied);
     try {
       selection.emplace(cuda, args, tiling);
     } catch (const Error& error) {
-      // The device has less than the limit allows: smaller tiles.
-      if (error.code() != ErrorCode::out_of_memory || wanted <= least) throw;
-      available = std::max(least, wanted / 2);
+      // The device has less memory than the limit allows: use smaller tiles.
+      if (error.code() != ErrorCode::out_of_memory || bytes <= smallest) throw;
+      available = std::max(smallest, bytes / 2);
     }
   }
   selection->run();

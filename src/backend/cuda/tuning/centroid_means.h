@@ -1,16 +1,16 @@
-// Numbers of centroid_means on the device. None is measured on a GPU yet.
+// Tuning constants of centroid_means. Not measured on a GPU yet.
 #pragma once
 
 #include <cstddef>
 
 namespace nearwise::gpu::tuning {
 
-// Rows that are summed at a time: copies of megabytes, and blocks enough for a large GPU. What is kept free for them, where
+// Rows summed per batch: copies of megabytes and enough blocks for a large GPU. The minimum is reserved when
 // memory is short.
-inline constexpr std::size_t most_summed_rows = 65536;
-inline constexpr std::size_t least_summed_rows = 1024;
+inline constexpr std::size_t max_summed_rows = 65536;
+inline constexpr std::size_t min_summed_rows = 1024;
 
-// There is memory for one segment per so many rows; where clusters are smaller fewer rows are summed at a time.
+// Rows per segment that memory is sized for; smaller clusters make smaller batches.
 inline constexpr std::size_t rows_per_segment = 8;
 
 }  // namespace nearwise::gpu::tuning

@@ -1,4 +1,4 @@
-// The two best keys that a lane, and then its warp, has seen.
+// The two best keys of a lane, and then of its warp.
 #pragma once
 
 #include "backend/cuda/device/gpu.h"
@@ -10,12 +10,12 @@ namespace nearwise::gpu {
 template <typename Key>
 class BestTwo {
  public:
-  // False only for a value that is not among the two best of this lane; see WarpSelect::may_qualify.
-  __device__ __forceinline__ bool may_qualify(float turned_value) const {
+  // False only if the value is not among the two best of this lane; see WarpSelect::may_qualify.
+  __device__ __forceinline__ bool may_qualify(float oriented_value) const {
     if constexpr (Key::ties_by_id)
-      return !(turned_value > threshold_);
+      return !(oriented_value > threshold_);
     else
-      return !(turned_value >= threshold_);
+      return !(oriented_value >= threshold_);
   }
 
   __device__ __forceinline__ void add(const Key& key) {
@@ -28,19 +28,19 @@ class BestTwo {
     threshold_ = number_of(second_.image());
   }
 
-  // By all lanes together: then every lane has the warp's.
-  __device__ __forceinline__ void join_lanes() {
+  // Called by all lanes: afterwards every lane has the two best keys of the warp.
+  __device__ __forceinline__ void reduce_lanes() {
 #pragma unroll
     for (int distance = warp_lanes / 2; distance > 0; distance /= 2) {
       const auto exchange = [&](auto word) { return __shfl_xor_sync(whole_warp, word, distance); };
       const Key other_first = first_.shuffled(exchange);
       const Key other_second = second_.shuffled(exchange);
-      const bool mine = first_.before(other_first);
-      // Behind the better first one comes the other, or what stood behind the better one.
-      const Key behind = mine ? second_ : other_second;
-      const Key beaten = mine ? other_first : first_;
-      first_ = mine ? first_ : other_first;
-      second_ = behind.before(beaten) ? behind : beaten;
+      const bool own_wins = first_.before(other_first);
+      // The new second is the better of the losing first and the winner's second.
+      const Key winner_second = own_wins ? second_ : other_second;
+      const Key loser_first = own_wins ? other_first : first_;
+      first_ = own_wins ? first_ : other_first;
+      second_ = winner_second.before(loser_first) ? winner_second : loser_first;
     }
   }
 

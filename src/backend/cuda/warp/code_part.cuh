@@ -1,4 +1,4 @@
-// The codewords that a part of a code names, of product codes and of additive ones.
+// Codewords of one part of a code: a subspace of a product code, or a codebook of an additive code.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,19 @@
 namespace nearwise::gpu {
 
 struct CodePart {
-  std::uint32_t begin = 0;  // element of a row
+  std::uint32_t begin = 0;  // first element of the row
   std::uint32_t length = 0;
-  const float* words = nullptr;  // [2^bits, length]
+  const float* codewords = nullptr;  // [2^bits, length]
 };
 
 __device__ __forceinline__ CodePart part_of(const DeviceCodebooks& books, std::uint32_t part) {
   if (books.begins == nullptr)
-    return {.length = books.dim, .words = books.words + (std::size_t{part} * books.dim << books.bits)};
+    return {.length = books.dim,
+            .codewords = books.codewords + (std::size_t{part} * books.dim << books.bits)};
   const std::uint32_t begin = books.begins[part];
   return {.begin = begin,
           .length = books.begins[part + 1] - begin,
-          .words = books.words + (std::size_t{begin} << books.bits)};
+          .codewords = books.codewords + (std::size_t{begin} << books.bits)};
 }
 
 }  // namespace nearwise::gpu

@@ -1,5 +1,5 @@
-// The search for the additive code of one row by a warp. Lane b has the code of codebook b, and lane l the candidates
-// 8 l to 8 l + 7 of the codebook whose code is being chosen: 16 bytes of every row of a table.
+// Iterated local search for the additive code of one row by a warp. Lane b has the code of codebook b. Lane l
+// has the candidates 8 l to 8 l + 7 of the codebook whose code is being chosen: 16 bytes of every table row.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace nearwise::gpu {
 
-// The sums of a lane's candidates: 16-bit entries, added in the order that is given, saturating as the CPU's do. They are kept
-// with 2^15 added, so that all sums that did not saturate are within 16 bits without a sign.
+// Sums of a lane's candidates: 16-bit entries added in the given order, saturating like the CPU's. A bias of
+// 2^15 keeps sums that have not saturated in the unsigned 16-bit range.
 class CandidateSums {
  public:
-  static constexpr int count = 8;  // of a lane
+  static constexpr int count = 8;  // per lane
   static constexpr int bias = 1 << 15;
   static constexpr int largest = (1 << 16) - 1;
   static_assert(count * warp_lanes == additive_codebook_size);
@@ -26,7 +26,7 @@ class CandidateSums {
     for (int i = 0; i < count; ++i) sums_[i] = entry(own, i) + bias;
   }
 
-  // As if there were no limits; `left_range` tells afterwards whether there were.
+  // Adds without saturation; left_range() then tells whether any sum overflowed.
   __device__ __forceinline__ void add(const uint4& entries) {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
@@ -41,8 +41,8 @@ class CandidateSums {
     for (int i = 0; i < count; ++i) sums_[i] = min(max(sums_[i] + entry(entries, i), 0), largest);
   }
 
-  // The candidate of the whole warp with the least sum, the lower number in a tie. By all lanes together.
-  __device__ __forceinline__ std::uint32_t least(int lane) const {
+  // The candidate with the smallest sum of the whole warp, the lower index on a tie. Called by all lanes.
+  __device__ __forceinline__ std::uint32_t argmin(int lane) const {
     int best = sums_[0] * static_cast<int>(additive_codebook_size);
 #pragma unroll
     for (int i = 1; i < count; ++i) best = min(best, sums_[i] * static_cast<int>(additive_codebook_size) + i);
@@ -63,10 +63,10 @@ class CandidateSums {
   int seen_ = 0;
 };
 
-// All members are called by all lanes together.
+// All members are called by all lanes.
 class CodeSearch {
  public:
-  // own: memory for the row's own entries, [books, lanes]; each lane reads what it wrote.
+  // own: shared memory [books, lanes] for the row's own entries; each lane reads only what it wrote.
   __device__ __forceinline__ CodeSearch(const SearchCodesTask& task, std::uint32_t row, uint4* own)
       : task_(task), row_(row), lane_(static_cast<int>(threadIdx.x) % warp_lanes), own_(own + lane_) {
     const auto* const entries =
@@ -76,10 +76,10 @@ class CodeSearch {
   }
 
   __device__ __forceinline__ void load() {
-    if (has_code()) code_ = task_.codes[place()];
+    if (has_code()) code_ = task_.codes[code_index()];
   }
   __device__ __forceinline__ void store() {
-    if (has_code()) task_.codes[place()] = static_cast<std::uint8_t>(best_);
+    if (has_code()) task_.codes[code_index()] = static_cast<std::uint8_t>(best_);
   }
 
   __device__ __forceinline__ void perturb(std::uint32_t iteration) {
@@ -96,24 +96,24 @@ class CodeSearch {
     }
   }
 
-  // One code after the other, until none would change. A start is what a residual quantizer does: each codebook, once, takes
-  // what is best for what those before it leave over.
-  __device__ __forceinline__ void descend(bool starts) {
-    const std::uint32_t rounds = starts ? 1 : task_.rounds;
+  // Coordinate descent: chooses one code after the other until none changes. The start is a residual
+  // quantizer: each codebook once, for the residual of the codebooks before it.
+  __device__ __forceinline__ void descend(bool is_start) {
+    const std::uint32_t rounds = is_start ? 1 : task_.rounds;
     const std::uint32_t all = 0xFFFFFFFFU >> (warp_lanes - task_.books);
-    std::uint32_t settled = 0;  // bit b: code b has been chosen since another code changed
+    std::uint32_t settled = 0;  // bit b: code b was chosen after the last change of another code
     for (std::uint32_t round = 0; round < rounds && settled != all; ++round)
       for (std::uint32_t book = 0; book < task_.books; ++book) {
         const std::uint32_t bit = 1U << book;
-        if ((settled & bit) == 0) settled = choose(book, starts ? book : task_.books) ? bit : settled | bit;
+        if ((settled & bit) == 0) settled = choose(book, is_start ? book : task_.books) ? bit : settled | bit;
       }
   }
 
-  // A better code becomes the best; the search goes on from the best.
-  __device__ __forceinline__ void accept(bool whatever_it_costs) {
-    const float found = cost();
-    if (whatever_it_costs || found < best_cost_) {
-      best_cost_ = found;
+  // Accepts a better code; otherwise restores the best.
+  __device__ __forceinline__ void accept(bool always) {
+    const float new_cost = cost();
+    if (always || new_cost < best_cost_) {
+      best_cost_ = new_cost;
       best_ = code_;
     } else {
       code_ = best_;
@@ -122,18 +122,20 @@ class CodeSearch {
 
  private:
   __device__ __forceinline__ bool has_code() const { return static_cast<std::uint32_t>(lane_) < task_.books; }
-  __device__ __forceinline__ std::size_t place() const { return std::size_t{row_} * task_.books + lane_; }
+  __device__ __forceinline__ std::size_t code_index() const {
+    return std::size_t{row_} * task_.books + lane_;
+  }
 
-  // Chooses the code of one codebook, given those of codebooks [0, end). Whether it is another one than before.
+  // Chooses the code of one codebook, given those of codebooks [0, end). Returns whether it changed.
   __device__ __forceinline__ bool choose(std::uint32_t book, std::uint32_t end) {
     const auto lane = static_cast<std::uint32_t>(lane_);
-    // Where this lane's code has its row among the tables for the candidates of the codebook.
+    // Table row that this lane's code selects for the candidates of the codebook.
     const std::uint32_t slot = book * (task_.books - 1) + lane - (lane < book ? 0 : 1);
-    const std::uint32_t named = (slot * additive_codebook_size + code_) * warp_lanes;
+    const std::uint32_t table_row = (slot * additive_codebook_size + code_) * warp_lanes;
     const std::uint32_t others = end - (book < end ? 1 : 0);
     const auto* const pairs = reinterpret_cast<const uint4*>(task_.pairs) + lane_;
     const auto row_of = [&](std::uint32_t i) {
-      return __ldg(pairs + __shfl_sync(whole_warp, named, static_cast<int>(i < book ? i : i + 1)));
+      return __ldg(pairs + __shfl_sync(whole_warp, table_row, static_cast<int>(i < book ? i : i + 1)));
     };
     const uint4 own = own_[book * warp_lanes];
     CandidateSums sums(own);
@@ -144,14 +146,14 @@ class CodeSearch {
 #pragma unroll 1
       for (std::uint32_t i = 0; i < others; ++i) sums.add_saturating(row_of(i));
     }
-    const std::uint32_t word = sums.least(lane_);
-    const bool changed = __shfl_sync(whole_warp, code_, static_cast<int>(book)) != word;
-    if (lane == book) code_ = word;
+    const std::uint32_t codeword = sums.argmin(lane_);
+    const bool changed = __shfl_sync(whole_warp, code_, static_cast<int>(book)) != codeword;
+    if (lane == book) code_ = codeword;
     return changed;
   }
 
-  // The squared distance of the row from the sum of its codewords: 16 sums, added up by halves. The upper half of the warp
-  // has the elements that the lower half adds next.
+  // Squared distance of the row from the sum of its codewords: 16 partial sums, reduced pairwise in the CPU's
+  // order. The upper half-warp has the elements that the lower half adds next.
   __device__ __forceinline__ float cost() const {
     constexpr int half = warp_lanes / 2;
     static_assert(half == cost_lanes);
@@ -159,12 +161,12 @@ class CodeSearch {
     float sum = 0;
     for (std::uint32_t first = 0; first < task_.width; first += warp_lanes) {
       const std::uint32_t i = first + static_cast<std::uint32_t>(lane_);
-      const bool there = i < task_.width;
-      float difference = there ? __ldg(values + i) : 0.0F;
+      const bool in_range = i < task_.width;
+      float difference = in_range ? __ldg(values + i) : 0.0F;
       for (std::uint32_t book = 0; book < task_.books; ++book) {
-        const std::uint32_t word =
+        const std::uint32_t codeword =
             book * additive_codebook_size + __shfl_sync(whole_warp, code_, static_cast<int>(book));
-        if (there) difference -= __ldg(task_.words + std::size_t{word} * task_.width + i);
+        if (in_range) difference -= __ldg(task_.codewords + std::size_t{codeword} * task_.width + i);
       }
       const float square = difference * difference;
       sum += square;

@@ -1,9 +1,9 @@
-// Odd-size merging and sorting networks on arrays that a warp keeps in its registers.
+// Odd-size merging and sorting networks on arrays in the registers of a warp.
 //
-// After Johnson, Douze, Jegou, "Billion-scale similarity search with GPUs", section 4.1. A lane-stride array of N
-// registers has 32 N elements: element 32 i + j is register i of lane j. Distances that are multiples of 32 stay in
-// a lane, shorter ones are a butterfly of shuffles. Registers are named by constants only (template arguments and
-// unrolled loops): a computed index would put the whole array into local memory.
+// After Johnson, Douze, Jegou, "Billion-scale similarity search with GPUs", section 4.1. A lane-stride array
+// of N registers has 32 N elements: element 32 i + j is register i of lane j. Distances that are multiples of
+// 32 stay in a lane, shorter ones are butterfly shuffles. Registers are indexed by constants only (template
+// arguments, unrolled loops): a computed index would move the array to local memory.
 #pragma once
 
 #include <bit>
@@ -15,10 +15,10 @@ namespace nearwise::gpu {
 inline constexpr unsigned whole_warp = 0xFFFFFFFFU;
 inline constexpr int warp_lanes = 32;
 
-// The end of an array at which Algorithm 1 imagines the elements that fill it up to a power of two.
+// The end at which Algorithm 1 pads an array to a power of two.
 enum class Side { left, right };
 
-// The largest that is less than Count.
+// The largest power of two less than Count.
 template <int Count>
 inline constexpr int power_of_two_below = static_cast<int>(std::bit_ceil(static_cast<unsigned>(Count)) / 2);
 
@@ -35,11 +35,11 @@ __device__ __forceinline__ void compare_swap(Key& left, Key& right) {
   left = lesser;
 }
 
-// With the lane whose number differs by `lane_mask`; the upper of the two keeps the greater key.
+// Compares with the lane whose index differs by `lane_mask`; the upper lane keeps the greater key.
 template <typename Key>
 __device__ __forceinline__ void compare_swap_lanes(Key& key, int lane_mask, bool upper) {
   const Key other = exchanged(key, lane_mask);
-  // Both lanes see the same pair. Equal keys are equal in every bit: it does not matter who takes which.
+  // Both lanes compare the same pair. Equal keys are bitwise equal, so either assignment is valid.
   key = other.before(key) != upper ? other : key;
 }
 
@@ -61,22 +61,22 @@ __device__ __forceinline__ void merge_continue(Key* array, int lane) {
   }
 }
 
-// Algorithm 1, MERGE-ODD, of two sorted arrays: the first `LeftCount` registers of the result in `left`, and the
-// rest, where `keep_right`, in `right`.
+// Algorithm 1, MERGE-ODD, of two sorted arrays: `left` gets the first `LeftCount` registers of the result
+// and, with `keep_right`, `right` gets the rest.
 template <int LeftBegin, int LeftCount, int RightBegin, int RightCount, bool keep_right, typename Key>
 __device__ __forceinline__ void merge_odd(Key* left, Key* right, int lane) {
   constexpr int pairs = LeftCount < RightCount ? LeftCount : RightCount;
 #pragma unroll
   for (int i = 0; i < pairs; ++i) {
-    // The last element against the first, and so on inwards: registers and lanes both run backwards.
+    // Compares the last element with the first and so on inwards: registers and lanes are reversed.
     Key& left_key = left[LeftBegin + LeftCount - 1 - i];
     Key& right_key = right[RightBegin + i];
-    const Key facing_left = exchanged(right_key, warp_lanes - 1);
+    const Key mirrored_right = exchanged(right_key, warp_lanes - 1);
     if constexpr (keep_right) {
-      const Key facing_right = exchanged(left_key, warp_lanes - 1);
-      right_key = right_key.before(facing_right) ? facing_right : right_key;
+      const Key mirrored_left = exchanged(left_key, warp_lanes - 1);
+      right_key = right_key.before(mirrored_left) ? mirrored_left : right_key;
     }
-    left_key = facing_left.before(left_key) ? facing_left : left_key;
+    left_key = mirrored_right.before(left_key) ? mirrored_right : left_key;
   }
   merge_continue<LeftBegin, LeftCount, Side::left>(left, lane);
   if constexpr (keep_right) merge_continue<RightBegin, RightCount, Side::right>(right, lane);

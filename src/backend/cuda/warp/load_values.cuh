@@ -1,4 +1,4 @@
-// Values of a row, spread over a warp.
+// Loads values of a row into the lanes of a warp.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace nearwise::gpu {
 
-// Value i of a lane is in column first + 32 i + lane; what lies behind the end is not read.
+// Value i of a lane is column first + 32 i + lane; columns past the end are not read.
 template <int Count>
 __device__ __forceinline__ void load_values(float (&values)[Count], const float* row, std::uint32_t first,
                                             std::uint32_t end, int lane) {

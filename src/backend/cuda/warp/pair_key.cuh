@@ -1,4 +1,4 @@
-// The distance of two rows as it is reported (core/distance.h), by a group of eight threads.
+// Reported distance of two rows (core/distance.h) by a group of eight threads.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace nearwise::gpu {
 
-// sort_key() of it, in every thread of the group; lane: the thread's number there. By all lanes of a warp together.
+// sort_key() of the distance, in every thread of the group; lane: index in the group. Called by all lanes of
+// a warp.
 template <typename Left, typename Right>
 __device__ __forceinline__ float pair_key(Metric metric, const Left* left, const Right* right,
                                           std::uint32_t dim, std::uint32_t lane) {

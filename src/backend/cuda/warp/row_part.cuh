@@ -1,4 +1,4 @@
-// One row of a selection, or one part of it: its columns, their ids, and where the answer goes.
+// One row of a selection or one part of it: columns, ids, output.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace nearwise::gpu {
 
-// The ids of one row's columns: a caller's, of either width, or the positions themselves.
+// Ids of a row's columns: the caller's, 32 or 64 bits, or the positions.
 struct DeviceRowIds {
   const std::uint32_t* narrow = nullptr;
   const std::int64_t* wide = nullptr;
-  std::int64_t first = 0;  // of positions
+  std::int64_t first = 0;  // id of position 0
 
   __device__ __forceinline__ std::int64_t at(std::uint32_t position) const {
     if (wide != nullptr) return wide[position];
@@ -21,7 +21,7 @@ struct DeviceRowIds {
   }
 };
 
-// Positions are columns of the row: a part has those from `first` to `end`.
+// Positions are columns of the row; a part has columns [first, end).
 struct RowPart {
   const float* values;
   DeviceRowIds ids;
@@ -30,7 +30,7 @@ struct RowPart {
   float* best;
   std::int64_t* best_ids;
 
-  // Parts are numbered row by row. The first ones have the columns that do not divide evenly.
+  // Parts are numbered row by row. If lengths differ, the first parts have one more column.
   __device__ __forceinline__ RowPart(const SelectionTask& task, std::uint32_t number) {
     const std::size_t row = number / task.parts;
     const std::uint32_t part = number % task.parts;

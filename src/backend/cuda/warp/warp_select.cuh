@@ -1,12 +1,13 @@
-// WarpSelect: the k best keys that a warp has seen, in registers.
+// WarpSelect: the k best keys of a warp, in registers.
 //
-// After Johnson, Douze, Jegou, "Billion-scale similarity search with GPUs", section 4.2, Algorithm 3. The warp queue
-// holds the best keys, sorted; candidates, keys that were better than the k-th when they came, wait until there are
-// enough to sort and merge them into the warp queue. Where the paper has a queue of candidates in the registers of every
-// lane, one of which is full long before the others, all lanes share one in shared memory: merges are half as many.
+// After Johnson, Douze, Jegou, "Billion-scale similarity search with GPUs", section 4.2, Algorithm 3. The
+// warp queue has the best keys, sorted. Candidates, keys better than the k-th best when they arrived, are
+// buffered until they are sorted and merged into the warp queue. The paper has a thread queue per lane, one
+// of which is full long before the others; here all lanes share one candidate queue in shared memory, which
+// halves the merges.
 //
-// The warp queue has `Capacity` elements, of which k are wanted: the others begin as keys better than any, stay in
-// front for ever, and so the k-th best is always the last element of the last register.
+// The warp queue has `Capacity` elements. Capacity - k of them are sentinels better than any key, which stay
+// in front, so that the k-th best is always the last element of the last register.
 #pragma once
 
 #include <cstdint>
@@ -16,61 +17,61 @@
 
 namespace nearwise::gpu {
 
-// `CandidateRegisters` is the room for candidates, in registers of a warp.
+// CandidateRegisters: size of the candidate queue, in registers of a warp.
 template <typename Key, int Capacity, int CandidateRegisters>
 class WarpSelect {
   static_assert(Capacity % warp_lanes == 0);
-  // One is left free before every call of add: it holds a key of every lane.
+  // One register is free before every call of add(), which may append a key of every lane.
   static_assert(CandidateRegisters >= 2);
 
  public:
-  static constexpr int most_candidates = CandidateRegisters * warp_lanes;
+  static constexpr int max_candidates = CandidateRegisters * warp_lanes;
 
-  // `candidates`: this warp's [most_candidates] in shared memory.
+  // candidates: this warp's queue [max_candidates] in shared memory.
   __device__ __forceinline__ WarpSelect(int k, int lane, Key* candidates)
-      : candidates_(candidates), lane_(lane), in_front_(Capacity - k) {
-    // Not written as for_each has it: the compiler would keep the differences, one per register, all the way.
+      : candidates_(candidates), lane_(lane), sentinels_(Capacity - k) {
+    // Not written like for_each(): the compiler would keep one difference per register alive.
 #pragma unroll
     for (int i = 0; i < registers; ++i)
-      warp_queue_[i] = lane < in_front_ - i * warp_lanes ? Key::best() : Key::worst();
+      warp_queue_[i] = lane < sentinels_ - i * warp_lanes ? Key::best() : Key::worst();
     kth_ = Key::worst();
     threshold_ = number_of(nan_image);
   }
 
-  // False only for a value that is not among the k best: the test for the many, in one comparison. Elements come in
-  // the order of positions, so that where ties go by position a value equal to the k-th comes too late. A threshold
-  // that is NaN, while there are fewer than k numbers, lets all pass; NaNs always pass, and are seen through by add.
-  __device__ __forceinline__ bool may_qualify(float turned_value) const {
+  // False only if a value is not among the k best; one comparison rejects most values. Elements arrive in
+  // position order, so with ties by position a value equal to the k-th best cannot qualify. The threshold is
+  // NaN, which accepts everything, until there are k numbers; NaNs always pass and are rejected by add().
+  __device__ __forceinline__ bool may_qualify(float oriented_value) const {
     if constexpr (Key::ties_by_id)
-      return !(turned_value > threshold_);
+      return !(oriented_value > threshold_);
     else
-      return !(turned_value >= threshold_);
+      return !(oriented_value >= threshold_);
   }
 
-  // By all lanes together: the keys of those that have one. What is full must be merged before the next call.
+  // Called by all lanes: appends the keys of lanes that have one. merge() must follow if the queue is full.
   __device__ __forceinline__ void add(bool has_key, const Key& key) {
-    const bool joins = has_key && key.before(kth_);
-    const unsigned joining = __ballot_sync(whole_warp, joins);
-    const unsigned in_front = joining & ((1U << lane_) - 1);
-    if (joins) candidates_[count_ + __popc(in_front)] = key;
-    count_ += __popc(joining);
+    const bool qualifies = has_key && key.before(kth_);
+    const unsigned qualifying = __ballot_sync(whole_warp, qualifies);
+    const unsigned lower_lanes = qualifying & ((1U << lane_) - 1);
+    if (qualifies) candidates_[count_ + __popc(lower_lanes)] = key;
+    count_ += __popc(qualifying);
   }
 
   // The same in all lanes.
-  __device__ __forceinline__ bool full() const { return count_ > most_candidates - warp_lanes; }
+  __device__ __forceinline__ bool full() const { return count_ > max_candidates - warp_lanes; }
 
-  // By all lanes together. Thousands of instructions: one call in a kernel, or compile times explode.
+  // Called by all lanes. Thousands of instructions: call it once per kernel to limit compile time.
   __device__ __forceinline__ void merge() {
     Key sorted[CandidateRegisters];
-    __syncwarp();  // candidates are what other lanes wrote
+    __syncwarp();  // acquires the candidates of other lanes
 #pragma unroll
     for (int i = 0; i < CandidateRegisters; ++i) {
       sorted[i] = Key::worst();
-      // Word by word: a key may have padding, which nobody wrote.
+      // Copied word by word: padding of a key is uninitialised.
       if (lane_ < count_ - i * warp_lanes)
         sorted[i] = candidates_[lane_ + i * warp_lanes].shuffled([](auto word) { return word; });
     }
-    __syncwarp();  // the next ones go where these were
+    __syncwarp();  // candidates consumed
     count_ = 0;
     sort_odd<0, CandidateRegisters>(sorted, lane_);
     merge_odd<0, registers, 0, CandidateRegisters, false>(warp_queue_, sorted, lane_);
@@ -84,7 +85,7 @@ class WarpSelect {
   __device__ __forceinline__ void for_each(const Write& write) const {
 #pragma unroll
     for (int i = 0; i < registers; ++i) {
-      const int rank = i * warp_lanes + lane_ - in_front_;
+      const int rank = i * warp_lanes + lane_ - sentinels_;
       if (rank >= 0) write(rank, warp_queue_[i]);
     }
   }
@@ -96,9 +97,9 @@ class WarpSelect {
   Key kth_;
   float threshold_;
   Key* const candidates_;
-  int count_ = 0;  // of candidates
+  int count_ = 0;  // candidates
   const int lane_;
-  const int in_front_;
+  const int sentinels_;
 };
 
 }  // namespace nearwise::gpu

@@ -1,4 +1,4 @@
-// k-means where memory or calls fail: each in turn, the CPU's bytes or a clean error, nothing left behind.
+// k-means with every allocation or call failing in turn: the CPU's bytes or a clean error, no leaks.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace {
 
 using gpu::error_of;
 
-// Many rows are equally near to several centroids: exact search decides them.
+// Many rows are equally near to several centroids and need exact search.
 class CudaKMeansFailures : public gpu::CudaTest {
  protected:
   static constexpr KMeansOptions options = {.iterations = 1, .tolerance = 0, .seeding = Seeding::random};

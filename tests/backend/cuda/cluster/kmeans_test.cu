@@ -1,4 +1,4 @@
-// k-means on a CUDA device: the CPU's assignments, means, errors and whole trainings, to the bit.
+// k-means on a CUDA device: assignments, means, errors and whole trainings equal the CPU's, bit for bit.
 #include "nearwise/kmeans.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST_P(CudaKMeans, MeansOfManyShapes) {
   }
 }
 
-// Pieces of 4096 rows, cut by batches in their midst where memory is short.
+// Pieces of 4096 rows, split by batches when memory is short.
 TEST_P(CudaKMeans, MeansOfLargeClusters) {
   const MeansCase made = {
       .rows = 12'500, .dim = 2, .clusters = 3, .kind = Kind::cancelling, .metric = GetParam(), .seed = 5};
@@ -89,7 +89,7 @@ TEST_P(CudaKMeans, MeansInLittleMemory) {
   }
 }
 
-// What train_kmeans asks for: the nearest, without distances.
+// As in train_kmeans: the nearest centroid without distances.
 std::vector<std::uint32_t> nearest_of(const Context& context, const Problem& problem, Metric metric) {
   const RowsView rows = problem.queries;
   const RowsView base = problem.base;
@@ -103,7 +103,7 @@ std::vector<std::uint32_t> nearest_of(const Context& context, const Problem& pro
 TEST_P(CudaKMeans, AssignsEveryKindOfData) {
   std::uint64_t number = static_cast<std::uint64_t>(GetParam());
   for (const Kind kind : support::every_kind) {
-    // Every metric has another third of the kinds by each of these.
+    // Every metric tests another third of the data kinds with each of these.
     const char* const isa = std::array{"f32", "tf32", "bf16"}[++number % 3];
     const bool narrow = number % 4 == 0;
     const Problem problem = support::make_problem({.kind = kind,
@@ -130,7 +130,6 @@ TEST_P(CudaKMeans, AssignsRowsOfEveryType) {
       const Context context = Context::cuda(0);
       EXPECT_EQ(nearest_of(context, problem, GetParam()), nearest_of(cpu(), problem, GetParam()))
           << name(type) << " " << centroids;
-      // With distances.
       const AssignOptions options = {.metric = GetParam()};
       EXPECT_TRUE(same(support::as_expected(assign(cpu(), problem.queries, problem.base, options)),
                        assign(context, problem.queries, problem.base, options)))
@@ -138,7 +137,7 @@ TEST_P(CudaKMeans, AssignsRowsOfEveryType) {
     }
 }
 
-// Undecided rows are gathered where they are.
+// Uncertified rows are gathered from host or device memory.
 TEST_P(CudaKMeans, AssignsRowsOnTheDevice) {
   const std::size_t dim = 6, rows = 60;
   const Rows data(support::generate(Kind::integers, rows, dim, 4), ElementType::f32);

@@ -1,4 +1,4 @@
-// Additive encoding with the most codebooks, training, and where memory or calls fail.
+// Additive encoding with the maximum number of codebooks, training, and failing allocations and calls.
 #include <gtest/gtest.h>
 
 #include <cstdint>

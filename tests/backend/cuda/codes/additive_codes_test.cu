@@ -1,4 +1,4 @@
-// Additive quantizers on a CUDA device: the CPU's codes and answers, to the bit.
+// Additive quantizers on a CUDA device: codes and results equal the CPU's, bit for bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ TEST_F(CudaAdditive, CodesOfManyShapes) {
     if (!gpu::is_due(number)) continue;
     const Random random = support::random_for(number, support::Purpose::shapes);
     const Kind kind = support::every_kind[number % support::every_kind.size()];
-    // Of more codebooks, whose tables have 65,536 entries for every two of them, fewer elements.
+    // Fewer elements for more codebooks, whose pair tables have 65,536 entries per pair.
     const std::size_t codebooks = number % 7 == 0 ? 4 + random.below(1, 2) : 1 + random.below(1, 3);
     const std::size_t dim = dims[random.below(0, codebooks < 3 ? dims.size() : 3)];
     const Rows rows(support::generate(kind, random.below(2, 12), dim, number),
@@ -56,7 +56,7 @@ TEST_F(CudaAdditive, CodesOfManyShapes) {
   RecordProperty("generated_cases", cases);
 }
 
-// Far rows and perturbations that point away from them: a step is taken again where a sum left the range.
+// Far rows and perturbations away from them: sums leave the range, and steps are repeated with saturation.
 TEST_F(CudaAdditive, SumsThatSaturate) {
   const Context context = Context::cuda(0, {.seed = 4});
   const AdditiveQuantizer quantizer = support::saturating_additive(3, 1);
@@ -67,7 +67,7 @@ TEST_F(CudaAdditive, SumsThatSaturate) {
       same(to_vector(quantizer.encode(cpu(), rows, options)), quantizer.encode(context, rows, options)));
 }
 
-// More than one launch has; and the settled codes end a descent before its last round.
+// More iterations than one launch has; settled codes end a descent before its last round.
 TEST_F(CudaAdditive, ManyIterationsAndRounds) {
   const Rows rows(support::generate(Kind::normal, 3, 3, 5), ElementType::f32);
   const AdditiveQuantizer quantizer = support::untrained_additive(Kind::normal, 3, 2, 6);
@@ -76,7 +76,7 @@ TEST_F(CudaAdditive, ManyIterationsAndRounds) {
                    quantizer.encode(Context::cuda(0, {.seed = 4}), rows, options)));
 }
 
-// Codes of one word and of several, more bytes than tables fit into shared memory, and tiles where memory is short.
+// Codes of one or several words, tables larger than shared memory, and tiles when memory is short.
 TEST_F(CudaAdditive, CodeSumsInAnyMemory) {
   for (const auto& shape : {std::array<std::size_t, 3>{1, 1, 1}, {3, 70, 4}, {2, 600, 5}, {2, 33, 33}}) {
     const std::size_t queries = shape[0], rows = shape[1], bytes = shape[2];

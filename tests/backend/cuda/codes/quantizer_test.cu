@@ -1,4 +1,5 @@
-// Product quantization, rotations and inverted files on a CUDA device: the CPU's codes, tables, rows and answers, to the bit.
+// Product quantization, rotations and inverted files on a CUDA device: codes, tables, rows and results equal
+// the CPU's.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -40,7 +41,7 @@ TEST_F(CudaQuantizer, CodesAndTablesOfManyShapes) {
     if (!gpu::is_due(number)) continue;
     const Random random = support::random_for(number, support::Purpose::shapes);
     const Kind kind = support::every_kind[number % support::every_kind.size()];
-    // Of 256 codewords fewer elements: all are compared.
+    // Fewer elements for 256 codewords: all are compared.
     const unsigned bits = random.below(2, 5) == 0 ? 8 : 4;
     const std::size_t dim = dims[random.below(0, bits == 8 ? 4 : dims.size())];
     const std::size_t parts = 1 + random.below(1, dim);
@@ -87,7 +88,7 @@ TEST_F(CudaQuantizer, RotatesRowsOfEveryType) {
     }
 }
 
-// In one piece, and in pieces of rows and columns where memory is short.
+// In one piece, and in pieces of rows and columns when memory is short.
 TEST_F(CudaQuantizer, CrossProductsInAnyMemory) {
   for (const auto& shape : {std::array<std::size_t, 3>{150, 35, 40}, {1, 1, 1}, {70, 3, 33}}) {
     const std::size_t rows = shape[0], left = shape[1], right = shape[2];
@@ -125,7 +126,7 @@ TEST_F(CudaQuantizer, TrainsAnOptimizedOneToTheBytesOfTheCpu) {
 class CudaIvf : public gpu::CudaTest, public testing::WithParamInterface<Metric> {};
 INSTANTIATE_TEST_SUITE_P(Metrics, CudaIvf, testing::ValuesIn(support::every_metric), support::metric_name);
 
-// Rows added and searched for on either device.
+// Rows added and searched on either device.
 TEST_P(CudaIvf, IsTheIndexOfTheCpu) {
   const support::Problem problem =
       support::make_problem({.kind = Kind::exact_duplicates, .rows = 150, .queries = 5, .dim = 8, .seed = 2});

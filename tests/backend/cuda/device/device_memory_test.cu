@@ -1,4 +1,4 @@
-// Arrays of other libraries, and an index prepared on one side and used on the other.
+// Arrays of other libraries, and an index prepared on one device and used on the other.
 #include "nearwise/device_memory.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ struct ForeignStream {
   cudaStream_t stream = nullptr;
 };
 
-// 40 rows of 3 elements, which a stream fills when somebody waits for it.
+// 40 rows of 3 elements, which a stream fills when it is synchronised.
 struct UnfinishedRows {
   explicit UnfinishedRows(const ForeignStream& filled_by) : elements(120), memory(elements.size()) {
     for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<float>(i * i % 89);
@@ -62,7 +62,7 @@ TEST_F(CudaDeviceMemory, OthersMakeReadyOnAStreamOfOurs) {
   const ForeignStream stream;
   const UnfinishedRows rows(stream);
   const ExchangeStream exchange(Context::cuda(0));
-  EXPECT_GT(exchange.handle(), 2U);  // no default stream
+  EXPECT_GT(exchange.handle(), 2U);  // not a default stream
   cudaEvent_t filled = nullptr;
   check(cudaEventCreateWithFlags(&filled, cudaEventDisableTiming), "test");
   check(cudaEventRecord(filled, stream.stream), "test");
@@ -111,7 +111,7 @@ TEST_F(CudaDeviceMemory, RowsOnADeviceStayThere) {
   for (const Error& error :
        {error_of([&] { index.to(Context::cpu()); }),
         error_of([&] { index.search(Context::cpu(), rows.on_host(), 1); }),
-        // Whole numbers: before it searches, such an index looks whether the queries are some too.
+        // Integers: such an index checks whether the queries are integers too.
         error_of([&] { of_host_rows.search(Context::cpu(), rows.on_device(), 1); }),
         error_of([&] { of_host_rows.range_search(Context::cpu(), rows.on_device(), 1); })}) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);

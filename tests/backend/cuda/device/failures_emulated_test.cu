@@ -1,4 +1,4 @@
-// Every allocation, and the CUDA calls that an operation makes, fail in turn: a clean error, and nothing is left behind.
+// Every allocation and every kind of CUDA call fails in turn: a clean error and no leaks.
 #include <string>
 #include <vector>
 
@@ -25,7 +25,7 @@ __global__ void mismatched_barriers(int* values) {
     values[threadIdx.x] = __syncthreads_or(1);
 }
 
-// A little of all the backend does.
+// A small example of every operation of the backend.
 std::vector<int> doubled(const Context& context, std::vector<int> values) {
   const std::unique_ptr<Stream> opened = cuda_backend()->open(context.state());
   const CudaStream& stream = cuda_stream(*opened);
@@ -98,7 +98,7 @@ TEST_F(Failures, OfAKernelShowWhenItIsWaitedFor) {
 }
 
 TEST_F(Failures, ANewPoolThatCannotBeMadeIsTriedAgain) {
-  // In a process of its own, started anew: pools are made once.
+  // In a new process, since pools are created once.
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {

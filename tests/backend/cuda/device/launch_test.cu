@@ -17,7 +17,7 @@ __global__ void add_scaled(const float* x, float scale, int size, float* y) {
   if (i < size) y[i] = y[i] + scale * x[i];
 }
 
-// Through dynamic shared memory, so that a wrong size shows.
+// Uses dynamic shared memory, so that a wrong size is detected.
 __global__ void reverse(float* values, int size) {
   float* const kept = dynamic_shared<float>();
   for (int i = static_cast<int>(threadIdx.x); i < size; i += static_cast<int>(blockDim.x))
@@ -55,7 +55,7 @@ TEST_F(Launch, RunsOnEveryDeviceInTheOrderOfTheStream) {
     DeviceBuffer<float> device_x(stream, x.size(), "test"), device_y(stream, y.size(), "test");
     copy_to_device<float>(stream, x, device_x.data(), "test");
     copy_to_device<float>(stream, y, device_y.data(), "test");
-    // The arguments are converted to the kernel's parameters: 1000 is a size_t here.
+    // Arguments are converted to the kernel's parameter types: 1000 becomes a size_t.
     launch(add_scaled, dim3(8), dim3(128), 0, stream.handle(), device_x.data(), 2.0, x.size(),
            device_y.data());
     copy_to_host<float>(stream, device_y.data(), y, "test");
@@ -85,7 +85,7 @@ TEST_F(Launch, NamesOperationAndDeviceWhereItCannotStart) {
   EXPECT_EQ(message(2048, 0),
             "kernel launch: cuda:0: invalid configuration argument (cudaErrorInvalidConfiguration)");
   EXPECT_EQ(message(32, 10'000'000), "kernel launch: cuda:0: invalid argument (cudaErrorInvalidValue)");
-  // The error was fetched: the next call does not see it.
+  // The error was cleared: the next call does not return it.
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 

@@ -1,4 +1,4 @@
-// Rows copied between strides, also where one is longer than CUDA copies at once.
+// Copies of rows between strides, also beyond the maximum pitch of CUDA.
 #include "backend/cuda/rows/row_copy.h"
 
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ TEST_F(RowCopy, TakesRowsOutOfLongerOnes) {
 }
 
 TEST_F(RowCopy, RowsMayLieFurtherApartThanAPitch) {
-  // Address space only: three pages of it are touched.
-  const std::size_t stride = gpu::longest_pitch / sizeof(float) + 1024;
+  // Reserves address space only: three pages are touched.
+  const std::size_t stride = gpu::max_pitch / sizeof(float) + 1024;
   const std::size_t bytes = (2 * stride + 1024) * sizeof(float);
   void* const memory =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,4 +1,4 @@
-// Rows through pinned memory: the halves take turns, and none is filled again before it was copied.
+// Rows copied through pinned memory: halves alternate, and none is refilled before it was copied.
 #include "backend/cuda/device/staging.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@ namespace {
 
 class CudaStaging : public gpu::CudaTest {};
 
-// What is queued runs late on the emulated device: a half that is filled too soon shows in every copy before.
+// Queued work runs late on the emulated device, so a half that is refilled too early corrupts every earlier
+// copy.
 TEST_F(CudaStaging, PiecesArriveAsTheyWereSent) {
   constexpr std::size_t pieces = 7, rows = 5, dim = 3, stride = 4;
   const Context context = Context::cuda(0, {.threads = 2});

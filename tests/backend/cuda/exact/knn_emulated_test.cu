@@ -1,4 +1,4 @@
-// Exact search where memory or calls fail: each in turn, the exact answer or a clean error, nothing left behind.
+// Exact search with every allocation or call failing in turn: the exact result or a clean error, no leaks.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace {
 
 using gpu::error_of;
 
-// Some queries are certain by their scores, and for some all rows are evaluated.
+// Scores certify some queries; for others all rows are evaluated.
 class CudaKnnFailures : public gpu::CudaTest {
  protected:
   const support::Problem problem_ = support::make_problem(
@@ -40,7 +40,7 @@ TEST_F(CudaKnnFailures, EveryCallInTurn) {
       [&](const Context& context) { return right_answer(context); });
 }
 
-// When a block has been shown its products are still to come: the next block is packed meanwhile.
+// After a call with a block its products are still queued: the next block is packed meanwhile.
 TEST_F(CudaKnnFailures, BlocksAreScannedWhileTheNextIsPacked) {
   const support::Problem large = support::make_problem({.rows = 2000, .queries = 3, .dim = 40, .seed = 1});
   double now = 0;
@@ -55,7 +55,7 @@ TEST_F(CudaKnnFailures, BlocksAreScannedWhileTheNextIsPacked) {
   EXPECT_EQ(busy.back(), 0U);
 }
 
-// The same for what only large inputs do.
+// The same for the paths of large inputs.
 TEST_F(CudaKnnFailures, EveryCallOfStaging) {
   const support::Problem large = support::make_problem({.rows = 1100, .queries = 1, .dim = 64, .seed = 1});
   const oracle::Answer expected =
@@ -65,14 +65,14 @@ TEST_F(CudaKnnFailures, EveryCallOfStaging) {
     EXPECT_TRUE(support::same(expected, knn(context, large.queries, large.base, 2)));
   };
   for (const char* call : {"cudaHostAlloc", "cudaEventCreateWithFlags", "cudaEventRecord"}) {
-    gpu::release_staging_areas();
+    gpu::release_staging_buffers();
     cuda_emulation::fail_call(call, cudaErrorLaunchFailure);
     EXPECT_EQ(error_of(search).code(), ErrorCode::device) << call;
     EXPECT_EQ(context.memory_used(), 0U) << call;
     search();
   }
-  // Memory that cannot be pinned is none that is needed.
-  gpu::release_staging_areas();
+  // Failure to pin memory is not an error.
+  gpu::release_staging_buffers();
   cuda_emulation::fail_call("cudaHostAlloc", cudaErrorMemoryAllocation);
   search();
   EXPECT_EQ(cuda_emulation::accounting(), cuda_emulation::Accounting{});

@@ -1,4 +1,4 @@
-// Exact search on a CUDA device: the CPU's answer, ids and bits of distances.
+// Exact search on a CUDA device: ids and distances equal the CPU's, bit for bit.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -42,7 +42,7 @@ void expect_cpu_answer(const Context& context, const KnnCase& knn_case) {
                             knn(context, problem.queries, problem.base, knn_case.k, options)));
 }
 
-// Case `number` of a metric: every kind of data three times, and shapes, types and layouts as they come.
+// Case `number` of a metric: every kind of data three times, with varying shapes, types and layouts.
 KnnCase generated_case(Metric metric, std::uint64_t number) {
   constexpr std::array<std::size_t, 11> dims = {1, 2, 3, 7, 8, 9, 16, 31, 33, 64, 100};
   constexpr std::array layouts = {Layout::dense, Layout::padded, Layout::unaligned};
@@ -79,7 +79,7 @@ TEST_P(CudaKnn, SixtyShapes) {
   RecordProperty("generated_cases", cases);
 }
 
-// Products of fewer bits, added with truncation: the same answer.
+// Lower precision with truncating accumulation gives the same result.
 TEST_P(CudaKnn, FortyShapesOnTensorCores) {
   for (const char* isa : {"tf32", "bf16"}) {
     const Context context = Context::cuda(0, {.isa = isa});
@@ -88,7 +88,7 @@ TEST_P(CudaKnn, FortyShapesOnTensorCores) {
   }
 }
 
-// As k-means asks: the nearest of a few, mostly by the two best scores alone.
+// As in k-means: the nearest of a few rows, mostly certified by the two best scores.
 TEST_P(CudaKnn, TheNearestOnly) {
   for (const std::size_t rows : {1, 2, 3, 40, 700})
     for (const Kind kind : {Kind::normal, Kind::near_duplicates, Kind::identical})
@@ -98,7 +98,7 @@ TEST_P(CudaKnn, TheNearestOnly) {
                          .k = 1});
 }
 
-// Tiles of queries and rows, blocks of the base, pieces of what is packed: all as small as they get.
+// Minimal tiles of queries and rows, blocks of the base and pieces of packing.
 TEST_P(CudaKnn, TheLeastMemoryThatIsNamedWillDo) {
   for (const std::size_t k : {3, 40}) {
     const Problem problem =
@@ -120,7 +120,7 @@ TEST_P(CudaKnn, TheLeastMemoryThatIsNamedWillDo) {
   }
 }
 
-// Scores tell nothing apart: all rows are evaluated, in the least memory too.
+// Scores cannot separate any rows: all are evaluated, also with minimal memory.
 TEST_P(CudaKnn, NearDuplicatesAreEvaluated) {
   for (const Kind kind : {Kind::nearer_duplicates, Kind::identical, Kind::offset_1e6}) {
     const KnnCase knn_case = {.recipe = {.kind = kind, .rows = 400, .queries = 5, .dim = 12, .seed = 5},
@@ -159,7 +159,7 @@ TEST_P(CudaKnn, RowsOnTheDevice) {
   EXPECT_TRUE(support::same(expected, knn(context, all_queries, base, 4, options)));
   EXPECT_TRUE(support::same(expected, knn(context, host_queries, base, 4, options)));
   EXPECT_TRUE(support::same(expected, knn(context, all_queries, host_base, 4, options)));
-  // All rows evaluated where they are.
+  // All rows are evaluated in place.
   const oracle::Answer all = support::as_expected(knn(cpu(), host_base, host_base, 1, options));
   EXPECT_TRUE(support::same(all, knn(context, base, base, 1, options)));
 

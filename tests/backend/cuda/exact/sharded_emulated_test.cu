@@ -1,4 +1,4 @@
-// One of several devices fails: the error names it, and nothing is left behind on any.
+// One of several devices fails: the error names it, and no device leaks.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Exact search over several CUDA devices: the CPU's answer, ids and bits of distances.
+// Exact search over several CUDA devices: ids and distances equal the CPU's, bit for bit.
 #include "nearwise/sharded.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 using support::KnnCase;
 using support::Problem;
 
-// As many contexts as are asked for, over all devices there are: a machine with fewer uses some several times.
+// The given number of contexts, over all devices; a machine with fewer devices uses some several times.
 std::vector<Context> contexts_on_devices(std::size_t count) {
   std::vector<Context> contexts;
   for (std::size_t i = 0; i < count; ++i)

@@ -1,4 +1,4 @@
-// Groups that are joined under several schedules, and where memory or calls fail.
+// Local joins under several schedules, and with failing allocations and calls.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -15,7 +15,7 @@ using support::JoinCase;
 using support::Kind;
 using support::Rows;
 
-// Schedules while it lives: who comes to a lock first.
+// Varies the schedule during its lifetime, hence the order in which locks are taken.
 class Schedule {
  public:
   Schedule(std::uint64_t seed, int resident_blocks) : before_(cuda_emulation::options()) {
@@ -32,7 +32,7 @@ class Schedule {
 
 using CudaJoinSchedules = gpu::CudaTest;
 
-// Cells and two rounds of descent. The check build has five schedules of its own.
+// Partitions and two NN-Descent iterations. The check build has five schedules of its own.
 TEST_F(CudaJoinSchedules, GraphsDoNotDependOnTheOrderOfLocks) {
   if (cuda_emulation::checks_accesses()) GTEST_SKIP() << "too slow; BuildsTheGraphOfTheCpu has fewer rows";
   const Rows rows(support::generate(Kind::exact_duplicates, 2000, 4, 7), ElementType::f32);
@@ -51,7 +51,7 @@ TEST_F(CudaJoinSchedules, GraphsDoNotDependOnTheOrderOfLocks) {
   };
   const Neighbors expected = build(Context::cpu({.threads = 2}));
   for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
-    // The shared memory of blocks that run side by side is exchanged all the time, which is slow.
+    // Swapping the shared memory of interleaved blocks is slow.
     const Schedule schedule(seed, seed == 5 ? 3 : 1);
     EXPECT_TRUE(support::same_bytes(expected, build(Context::cuda(0)))) << "schedule " << seed;
   }
@@ -75,7 +75,7 @@ TEST_F(CudaJoinSchedules, LargeGroups) {
   }
 }
 
-// Scores prove nothing of numbers beyond f32: all pairs are evaluated.
+// Scores have no error bound beyond the f32 range: all pairs are evaluated.
 class CudaJoinFailures : public gpu::CudaTest, public testing::WithParamInterface<Kind> {
  protected:
   const JoinCase made_{

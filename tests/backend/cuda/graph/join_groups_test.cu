@@ -1,4 +1,4 @@
-// Groups that are joined on a CUDA device leave the CPU's lists, to the bit, whatever the order of the work.
+// Local joins on a CUDA device give the CPU's lists, bit for bit, in whatever order blocks run.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -26,7 +26,7 @@ void expect_cpu_lists(const Context& context, const JoinShape& shape) {
   EXPECT_EQ(context.memory_used(), 0U);
 }
 
-// Shape `number` of a metric: every kind of data, every type, and the rest as it comes. Few are large.
+// Shape `number` of a metric: every kind of data, every type, otherwise random. Few are large.
 JoinShape generated_shape(Metric metric, std::uint64_t number) {
   constexpr std::array<std::size_t, 8> dims = {1, 2, 3, 8, 15, 17, 33, 50};
   const std::uint64_t seed = 1000 * static_cast<std::uint64_t>(metric) + number;
@@ -45,7 +45,7 @@ JoinShape generated_shape(Metric metric, std::uint64_t number) {
       .groups = large ? 1 : 1 + below(6, 2),
       .members = large ? 100UL : 1 + below(7, 20),
       .bipartite = below(10, 3) == 0,
-      // Members of lists that are never full are offered again and again.
+      // Members of lists that are never full are inserted repeatedly.
       .rounds = large || degree > 10 ? 0 : below(8, 2),
       .sample = 1 + below(9, 4),
       .seed = seed};
@@ -63,7 +63,7 @@ TEST_P(CudaJoinGroups, GeneratedShapes) {
   RecordProperty("generated_cases", cases);
 }
 
-// In the memory that the costs name.
+// With exactly the memory that the costs state.
 TEST_P(CudaJoinGroups, LeastMemory) {
   const JoinShape shape = {.metric = GetParam(), .rows = 40, .dim = 11, .members = 30};
   const JoinCase made(shape);
@@ -81,7 +81,7 @@ TEST_P(CudaJoinGroups, LeastMemory) {
 
 using CudaJoin = gpu::CudaTest;
 
-// Lists of more entries than a warp has lanes, and of so many that nobody is turned away.
+// Lists longer than a warp, and so long that nothing is rejected.
 TEST_F(CudaJoin, LongLists) {
   const Context context = Context::cuda(0);
   std::uint64_t number = 0;
@@ -96,7 +96,7 @@ TEST_F(CudaJoin, LongLists) {
                                  .seed = degree});
 }
 
-// Neighbourhoods of several tiles, and rows that are everybody's neighbour.
+// Neighbourhoods of several tiles, and hub rows.
 TEST_F(CudaJoin, LargeSamples) {
   const Context context = Context::cuda(0);
   if (gpu::is_due(0))
@@ -129,7 +129,7 @@ TEST_F(CudaJoin, StopsWhenCancelled) {
   EXPECT_EQ(context.memory_used(), 0U);
 }
 
-// The whole way: cells, descent, the recall, the result. Sizes of a test of the checked device.
+// End to end: partitions, NN-Descent, recall, result. Sizes suit the check build.
 TEST_F(CudaJoin, BuildsTheGraphOfTheCpu) {
   const Rows rows(support::generate(Kind::exact_duplicates, 100, 6, 5), ElementType::f32);
   graph::Tuning tuning = support::small_partitions(4);
@@ -153,7 +153,7 @@ TEST_F(CudaJoin, BuildsTheGraphOfTheCpu) {
   EXPECT_LE(context.memory_peak(), least);
 }
 
-// Lists that hold neighbours from the start, and groups that are apart.
+// Lists that start with neighbours, and bipartite groups.
 TEST_F(CudaJoin, MergesTheGraphsOfTheCpu) {
   const Rows rows(support::generate(Kind::normal, 40, 6, 6), ElementType::f32);
   const RowsView all = rows;

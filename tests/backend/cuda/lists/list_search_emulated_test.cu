@@ -1,4 +1,4 @@
-// Search in inverted lists, and product codes, where memory or calls fail.
+// List search and product codes with failing allocations and calls.
 #include <gtest/gtest.h>
 
 #include "backend/cuda/failing_calls.h"
@@ -11,7 +11,7 @@ namespace {
 using support::Kind;
 using support::ListCase;
 
-// Of near duplicates scores prove some answers; of identical rows none, and all rows are evaluated.
+// Scores certify some queries among near duplicates, none among identical rows, which are all evaluated.
 class CudaListFailures : public gpu::CudaTest, public testing::WithParamInterface<Kind> {
  protected:
   const ListCase codes_{{.kind = GetParam(),

@@ -1,4 +1,5 @@
-// Search in inverted lists on a CUDA device: the answers of its definition, which are the CPU's, ids and bits of distances.
+// Search in inverted lists on a CUDA device: ids and distances equal the definition's and the CPU's, bit for
+// bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,13 +30,13 @@ void expect_definition(const Context& context, const ListShape& shape) {
   EXPECT_EQ(context.memory_used(), 0U);
 }
 
-// Shape `number` of a metric: every kind of data, both codecs, and the rest as it comes.
+// Shape `number` of a metric: every kind of data, both codecs, otherwise random.
 ListShape generated_shape(Metric metric, std::uint64_t number) {
   constexpr std::array<std::size_t, 9> dims = {1, 2, 5, 8, 15, 16, 33, 40, 70};
   const std::uint64_t seed = 1000 * static_cast<std::uint64_t>(metric) + number;
   const Random random = support::random_for(seed, support::Purpose::shapes);
   const auto below = [&](std::uint64_t draw, std::size_t bound) { return random.below(draw, bound); };
-  // Tables of 256 entries are what takes most of the time: fewer parts of them.
+  // Fewer parts with tables of 256 entries, which take most of the time.
   const unsigned bits = below(8, 3) == 0 ? 8 : 4;
   ListShape shape = {
       .kind = support::every_kind[number % support::every_kind.size()],
@@ -51,14 +52,14 @@ ListShape generated_shape(Metric metric, std::uint64_t number) {
       .rerank = below(11, 3) == 0,
       .centred = metric != Metric::inner_product && metric != Metric::cosine && below(12, 2) == 0,
       .seed = seed};
-  // Sums of centroid and codeword beyond f32: no index holds such rows.
+  // Sums of centroid and codeword beyond f32, which no index stores.
   if (shape.kind != Kind::largest && below(13, 3) != 0) shape.parts = 1 + below(14, shape.dim);
   shape.candidates = shape.rerank ? shape.k + below(15, 60) : shape.k;
   if (!shape.rerank && below(16, 3) == 0) shape.first_id = Id{1} << 40;
   return shape;
 }
 
-// The same of additive codes. Tables have an entry for every codeword, and each of them is as long as a row: both are few.
+// The same for additive codes: few codebooks and dimensions, since every codeword is as long as a row.
 ListShape additive_shape(Metric metric, std::uint64_t number) {
   constexpr std::array<std::size_t, 6> dims = {1, 2, 5, 8, 9, 33};
   ListShape shape = generated_shape(metric, number + 500);
@@ -91,7 +92,7 @@ TEST_P(CudaListSearch, GeneratedShapesOfAdditiveCodes) {
   RecordProperty("generated_cases", cases);
 }
 
-// In the least memory that the costs name: lists and queries in many tiles, lists cut into pieces.
+// With the minimum memory that the costs state: many tiles of lists and queries, split lists.
 TEST_P(CudaListSearch, LittleMemory) {
   for (const auto& [parts, additive] : {std::pair{0UL, false}, {3UL, false}, {2UL, true}}) {
     const ListShape shape = {.kind = Kind::near_duplicates,
@@ -124,7 +125,7 @@ TEST_P(CudaListSearch, LittleMemory) {
   }
 }
 
-// Identical rows: scores prove nothing, and ids decide.
+// Identical rows: scores prove nothing, and ids break ties.
 TEST_P(CudaListSearch, MoreTiesThanRoom) {
   const Context context = Context::cuda(0);
   for (const auto& [rerank, additive] : {std::pair{false, false}, {true, false}, {false, true}})
@@ -145,7 +146,7 @@ TEST_P(CudaListSearch, MoreTiesThanRoom) {
 
 using CudaLists = gpu::CudaTest;
 
-// More parts than tables in shared memory have room for, and more rows than a block has.
+// More parts than tables in shared memory, and more rows than a block scans.
 TEST_F(CudaLists, LongCodesAndLists) {
   const Context context = Context::cuda(0);
   for (const unsigned bits : {4U, 8U})
@@ -161,7 +162,7 @@ TEST_F(CudaLists, LongCodesAndLists) {
                                 .seed = bits});
 }
 
-// Tables of as many codebooks as there can be go through shared memory in turns.
+// Tables of the maximum number of codebooks are loaded into shared memory in several passes.
 TEST_F(CudaLists, MostCodebooks) {
   for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product})
     expect_definition(Context::cuda(0), {.kind = Kind::near_duplicates,

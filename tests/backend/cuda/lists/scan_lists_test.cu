@@ -1,4 +1,4 @@
-// The scan of product codes by itself: sums of table entries, whichever pairs share a block and its tables.
+// The kernel scan_codes: sums of table entries, whichever pairs share a block and its tables.
 #include "backend/cuda/kernels/lists/scan_lists.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ constexpr std::size_t queries = 3;
 constexpr std::size_t columns = 230;
 constexpr float untouched = -1;
 
-// Lists of a row, of several groups and of most of the tile; queries with one list and with several.
+// Lists of one row, of several groups and of most of the tile; queries with one or several lists.
 const std::vector<ScanPair> pairs = {
     {.query = 0, .column = 0, .first_row = 0, .rows = 1, .list = 0},
     {.query = 0, .column = 1, .first_row = 32, .rows = 130, .list = 1},
@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(PairsPerBlock, CudaScanLists, testing::Values(1U, 2U, 3
 
 TEST_P(CudaScanLists, AddsUpTables) {
   for (const unsigned bits : {4U, 8U})
-    // The tables of all parts fit into shared memory, or they do not.
+    // With all tables in shared memory, and with more.
     for (const std::uint32_t parts : {1U, 5U, bits == 8 ? 35U : 260U}) {
       const Random random(parts, bits);
       const std::size_t entries = std::size_t{parts} << bits;
@@ -76,7 +76,7 @@ TEST_P(CudaScanLists, AddsUpTables) {
       gpu::launch_scan_codes(nullptr,
                              {.pairs = device_pairs.data(),
                               .count = pairs.size(),
-                              .most_rows = 130,
+                              .max_rows = 130,
                               .scores = scores.data(),
                               .columns = columns},
                              {.codes = device_codes.data(),
@@ -84,7 +84,7 @@ TEST_P(CudaScanLists, AddsUpTables) {
                               .tables = device_tables.data(),
                               .offsets = device_offsets.data(),
                               .parts = parts,
-                              .words = words,
+                              .words_per_code = words,
                               .bits = bits,
                               .pairs_per_block = GetParam()});
       EXPECT_EQ(scores.to_host(), expected) << parts << " parts of " << bits << " bits";

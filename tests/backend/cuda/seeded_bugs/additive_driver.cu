@@ -1,4 +1,4 @@
-// Additive codes that any bug in the kernels must spoil: says "clean", or what it found. Linked as driver.cu is.
+// Additive codes that any seeded bug must corrupt: prints "clean" or the finding. Linked like driver.cu.
 #include <cstdint>
 #include <cstdio>
 
@@ -13,7 +13,7 @@ using support::Rows;
 
 constexpr std::uint64_t any_memory = 0;
 
-// Rows fill no whole block of any kernel, and elements neither half of a warp.
+// Row counts that leave blocks partly filled, dimensions that are no multiple of half a warp.
 bool codes_are_right(Kind kind, std::size_t dim, std::size_t codebooks) {
   const Rows rows(support::generate(kind, 19, dim, 1), ElementType::f32);
   const AdditiveQuantizer quantizer = support::untrained_additive(kind, dim, codebooks, 2);
@@ -25,7 +25,7 @@ bool codes_are_right(Kind kind, std::size_t dim, std::size_t codebooks) {
       any_memory);
 }
 
-// Rows that no sum of codewords comes near: they are shrunk, and sums of their entries saturate.
+// Rows far from any sum of codewords: they are shrunk, and sums of their entries saturate.
 bool far_rows_are_right() {
   const AdditiveQuantizer quantizer = support::saturating_additive(3, 3);
   Matrix<float> rows(40, 1);

@@ -1,5 +1,5 @@
-// Selections that any bug in the kernels must spoil: says "clean", or what it found. Linked with kernels in which a bug
-// was seeded, and once with the kernels as they are.
+// Selections that any seeded bug must corrupt: prints "clean" or the finding. Linked with mutated kernels,
+// and once with the original ones.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -15,14 +15,14 @@ using gpu::Ties;
 using support::DeviceSelection;
 using support::RowKind;
 
-// Of two values by reduction, of at most 32, which take the shortest warp queue, and by radix selection with its sorts.
+// By reduction (k = 2), by the shortest warp queue (k <= 32), and by radix selection with its sorts.
 std::vector<DeviceSelection> selections() {
-  const gpu::tuning::RowCuts parts = {.wanted_parts = 20, .least_columns = 90, .columns_per_entry = 2};
-  const gpu::tuning::RowCuts thirds = {.wanted_parts = 120, .least_columns = 60, .columns_per_entry = 2};
+  const gpu::tuning::RowSplit parts = {.target_parts = 20, .min_columns = 90, .columns_per_entry = 2};
+  const gpu::tuning::RowSplit thirds = {.target_parts = 120, .min_columns = 60, .columns_per_entry = 2};
   std::vector<DeviceSelection> all;
   for (const RowKind kind : {RowKind::descending, RowKind::few_values, RowKind::anything, RowKind::zeros})
     for (const Ties ties : support::every_ties) {
-      // Enough rows for the best two to be in one lane.
+      // Enough rows that the best two are in one lane for some.
       all.push_back({kind, 300, 70, 2, ties, Order::smallest});
       all.push_back({kind, 5, 700, 30, ties, Order::smallest});
       all.push_back({kind, 2, 1009, 32, ties, Order::largest, parts});
@@ -44,7 +44,7 @@ int main() {
       std::printf("found: wrong answer: %s: %s\n", selection.description().c_str(), match.message());
     } catch (const std::exception& error) {
       const std::string report = cuda_emulation::take_report();
-      // An exception without a report is no finding of the emulated device.
+      // An exception without a report is not a finding of the emulated device.
       std::printf("%s: %s: %s\n", report.empty() ? "error" : "found",
                   report.empty() ? error.what() : report.c_str(), selection.description().c_str());
     }

@@ -1,4 +1,4 @@
-// For drivers of seeded bugs: work on the emulated device against the CPU's.
+// For drivers of seeded bugs: compares results of the emulated device with the CPU's.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace nearwise {
 
-// Whether work(context) gives the CPU's matrix; says what was found if not.
+// Whether work(context) gives the CPU's matrix; prints the finding if not.
 template <typename Work>
 bool is_right(const char* what, const Work& work, std::uint64_t limit = 20'000) {
   try {

@@ -1,4 +1,4 @@
-// Groups that any bug in the kernels must spoil: says "clean", or what it found. Linked as driver.cu is.
+// Local joins that any seeded bug must corrupt: prints "clean" or the finding. Linked like driver.cu.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -9,7 +9,7 @@
 namespace nearwise {
 namespace {
 
-// Whether the lists were right; says what was found if not.
+// Whether the lists were right; prints the finding if not.
 bool is_right(const support::JoinShape& shape) {
   try {
     const support::JoinCase made(shape);
@@ -31,12 +31,12 @@ bool is_right(const support::JoinShape& shape) {
 int main() {
   using namespace nearwise;
   using support::Kind;
-  // Small, as insertion under locks is slow on the checked device.
+  // Small, since insertion under locks is slow in the check build.
   const support::JoinShape shapes[] = {
       // Ties.
       {.kind = Kind::integers, .rows = 30, .dim = 3, .degree = 4, .groups = 2, .members = 30, .seed = 1},
       {.metric = Metric::cosine, .rows = 20, .dim = 20, .degree = 7, .groups = 2, .members = 20, .seed = 2},
-      // Scores that cancel: the bound decides.
+      // Scores cancel: the error bound decides.
       {.kind = Kind::offset_1e4, .rows = 30, .dim = 5, .degree = 3, .groups = 3, .members = 30, .seed = 3},
       {.kind = Kind::cancelling,
        .metric = Metric::inner_product,
@@ -45,7 +45,7 @@ int main() {
        .members = 25,
        .seed = 4},
       {.rows = 40, .dim = 4, .degree = 8, .groups = 2, .members = 30, .rounds = 1, .sample = 2, .seed = 6},
-      // Lists of more entries than a warp has lanes.
+      // Lists longer than a warp.
       {.kind = Kind::exact_duplicates,
        .rows = 40,
        .dim = 4,
@@ -53,7 +53,7 @@ int main() {
        .groups = 1,
        .members = 40,
        .seed = 5},
-      // More than one tile.
+      // Several tiles.
       {.rows = 70, .dim = 3, .degree = 2, .groups = 1, .members = 70, .seed = 7}};
   for (const support::JoinShape& shape : shapes)
     if (!is_right(shape)) return 0;

@@ -1,4 +1,4 @@
-// Means of clusters that any bug in the kernels must spoil: says "clean", or what it found. Linked as driver.cu is.
+// Cluster means that any seeded bug must corrupt: prints "clean" or the finding. Linked like driver.cu.
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -11,7 +11,7 @@
 namespace nearwise {
 namespace {
 
-// Whether the means were right; says what was found if not.
+// Whether the means were right; prints the finding if not.
 bool is_right(const support::MeansCase& made, std::uint64_t limit) {
   try {
     if (support::means_of(Context::cuda(0, {.threads = 1, .memory_limit = limit}), made) ==
@@ -36,7 +36,7 @@ int main() {
     const support::MeansCase cases[] = {
         {.rows = 150, .dim = 20, .clusters = 9, .metric = metric, .seed = 1},
         {.rows = 60, .dim = 128, .clusters = 3, .metric = metric, .seed = 2},
-        // Pieces that are cut by a batch.
+        // Pieces split by a batch.
         {.rows = 6'000, .dim = 1, .clusters = 2, .metric = metric, .seed = 3}};
     for (const support::MeansCase& made : cases)
       for (const std::uint64_t limit : {0, 150'000})

@@ -1,4 +1,4 @@
-// Exact searches that any bug in the kernels must spoil: says "clean", or what it found. Linked as driver.cu is.
+// Exact searches that any seeded bug must corrupt: prints "clean" or the finding. Linked like driver.cu.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -10,7 +10,7 @@
 namespace nearwise {
 namespace {
 
-// Whether the searches so far were right; says what was found if not.
+// Whether the searches so far were right; prints the finding if not.
 bool is_right(const support::KnnCase& knn_case, const char* isa) {
   const support::Problem problem = support::make_problem(knn_case.recipe);
   const KnnOptions options = {.metric = knn_case.metric};

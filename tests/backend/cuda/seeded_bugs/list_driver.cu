@@ -1,4 +1,4 @@
-// Searches in inverted lists that any bug in the kernels must spoil: says "clean", or what it found. Linked as driver.cu is.
+// List searches that any seeded bug must corrupt: prints "clean" or the finding. Linked like driver.cu.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -9,7 +9,7 @@
 namespace nearwise {
 namespace {
 
-// Whether the search was right; says what was found if not.
+// Whether the search was right; prints the finding if not.
 bool is_right(const support::ListShape& shape) {
   try {
     const support::ListCase made(shape);
@@ -33,7 +33,7 @@ int main() {
   for (const Metric metric : support::every_metric)
     for (const unsigned bits : {4U, 8U})
       for (const Kind kind : {Kind::normal, Kind::near_duplicates})
-        // Product codes of one and of several tables' worth, and rows.
+        // Product codes with one or several loads of tables, and uncompressed rows.
         for (const std::size_t parts : {0UL, 3UL, bits == 8 ? 18UL : 7UL})
           if (!is_right({.kind = kind,
                          .metric = metric,
@@ -51,7 +51,7 @@ int main() {
             return 0;
   for (const Metric metric : support::every_metric)
     for (const Kind kind : {Kind::normal, Kind::near_duplicates})
-      // Rows of more than a warp has lanes, and of fewer.
+      // Dimensions above and below the size of a warp.
       for (const std::size_t dim : {5UL, 35UL})
         if (!is_right({.kind = kind,
                        .metric = metric,

@@ -1,4 +1,5 @@
-// Codes, tables and rotations that any bug in the kernels must spoil: says "clean", or what it found. Linked as driver.cu is.
+// Codes, tables and rotations that any seeded bug must corrupt: prints "clean" or the finding. Linked like
+// driver.cu.
 #include <cstdint>
 #include <cstdio>
 #include <vector>
@@ -23,15 +24,15 @@ Matrix<double> cross_products(const Context& context, const Rows& rows) {
   return sums;
 }
 
-// Codewords that differ in the order of their elements only, and rows whose elements are all equal: distances are equal but for
-// the rounding of sums.
+// Codewords that are permutations of each other, and rows with equal elements: distances differ only by
+// rounding.
 bool equal_distances_are_right() {
   constexpr std::size_t dim = 11;
   const support::Values base = support::generate(Kind::normal, 1, dim, 5);
-  std::vector<float> words;
+  std::vector<float> codewords;
   for (std::size_t word = 0; word < 16; ++word)
-    for (std::size_t i = 0; i < dim; ++i) words.push_back(static_cast<float>(base(0, (i + word) % dim)));
-  const ProductQuantizer quantizer = ProductQuantizer::from_codebooks(dim, 1, 4, words);
+    for (std::size_t i = 0; i < dim; ++i) codewords.push_back(static_cast<float>(base(0, (i + word) % dim)));
+  const ProductQuantizer quantizer = ProductQuantizer::from_codebooks(dim, 1, 4, codewords);
   std::vector<float> rows;
   for (std::size_t row = 0; row < 40; ++row) rows.insert(rows.end(), dim, 0.1F * static_cast<float>(row));
   return is_right("equal distances", [&](const Context& context) {
@@ -39,15 +40,15 @@ bool equal_distances_are_right() {
   });
 }
 
-// Products that cancel: the sum is what their order leaves of them.
+// Products cancel: the sum depends on their order.
 bool cancelling_products_are_right() {
   constexpr std::size_t dim = 11;
   support::Values values = support::generate(Kind::normal, 16, dim, 6);
-  std::vector<float> words;
+  std::vector<float> codewords;
   for (std::size_t word = 0; word < 16; ++word)
     for (std::size_t i = 0; i < dim; ++i)
-      words.push_back(static_cast<float>(values(word, i) + (i == 1 ? 1e17 : i == 4 ? -1e17 : 0)));
-  const ProductQuantizer quantizer = ProductQuantizer::from_codebooks(dim, 1, 4, words);
+      codewords.push_back(static_cast<float>(values(word, i) + (i == 1 ? 1e17 : i == 4 ? -1e17 : 0)));
+  const ProductQuantizer quantizer = ProductQuantizer::from_codebooks(dim, 1, 4, codewords);
   const std::vector<float> ones(2 * dim, 1.0F);
   return is_right("products", [&](const Context& context) {
     return quantizer.tables(context, MatrixView<const float>(ones.data(), 2, dim), Metric::inner_product);

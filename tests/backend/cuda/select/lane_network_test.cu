@@ -1,4 +1,4 @@
-// The odd-size networks by themselves: every size that a queue could have, not only those in use.
+// The odd-size networks for every queue size, not only those in use.
 #include "backend/cuda/warp/lane_network.cuh"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ __global__ void merge_kernel(std::int64_t* elements) {
   for (int i = 0; i < Left + Right; ++i) elements[i * warp_lanes + lane] = array[i].bits;
 }
 
-// Many equal ones among them.
+// With many equal keys.
 std::vector<std::int64_t> some_numbers(std::size_t count, std::uint64_t seed) {
   const Random random(seed);
   std::vector<std::int64_t> numbers(count);

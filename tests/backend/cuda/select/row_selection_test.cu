@@ -1,8 +1,7 @@
-// Selection on the device against the oracle: every length of a warp queue, radix selection, rows cut into parts.
+// Selection on the device against the oracle: every warp queue length, radix selection, split rows.
 //
-// What these would catch: a queue that overflows or is not merged at the end, a lost remainder, a threshold that
-// refuses what it should not, ties broken by anything but the id, a NaN taken for a number, parts that overlap or
-// leave a gap, entries lost between two levels.
+// Catches queue overflow, a missing final merge, a lost remainder, wrong thresholds, ties not broken by id,
+// NaNs taken for numbers, overlapping or missing parts, entries lost between levels.
 #include "backend/cuda/rows/row_selection.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +34,7 @@ class RowSelection : public gpu::CudaTest, public testing::WithParamInterface<Ro
 INSTANTIATE_TEST_SUITE_P(Kind, RowSelection, testing::ValuesIn(every_row_kind),
                          [](const auto& instance) { return std::string(support::name(instance.param)); });
 
-// Kinds of rows take turns in how ties are broken and which values are the best: together they have every combination.
+// Kinds of rows alternate tie-breaks and orders, so that every combination is tested.
 Ties some_ties(RowKind kind, std::size_t number) {
   return every_ties[(static_cast<std::size_t>(kind) + number) % 3];
 }
@@ -43,7 +42,7 @@ Order some_order(RowKind kind, std::size_t number) {
   return both_orders[(static_cast<std::size_t>(kind) / 3 + number) % 2];
 }
 
-// Five rows are more than a block's warps, and the last has some left over.
+// Five rows: more than a block's warps, and the last block is partly filled.
 TEST_P(RowSelection, EveryCapacity) {
   std::size_t number = 0;
   for (const std::size_t capacity : {32, 64, 128, 256, 512, 1024}) {
@@ -55,7 +54,7 @@ TEST_P(RowSelection, EveryCapacity) {
   }
 }
 
-// By a reduction. Of so many rows some have the best two in one lane.
+// By reduction. With this many rows, some have the best two in one lane.
 TEST_P(RowSelection, TheBestTwo) {
   for (const Ties ties : every_ties)
     for (const std::size_t k : {1, 2})
@@ -81,13 +80,13 @@ TEST_P(RowSelection, LargerThanRegisters) {
                     some_ties(GetParam(), number),
                     some_order(GetParam(), number)}
         .expect_oracle();
-  // All columns, and more than are sorted in shared memory at once: three runs, an odd number.
+  // All columns, and more than one sorted run: three runs, an odd number.
   DeviceSelection{GetParam(), 1, 4500, 4500, some_ties(GetParam(), 2), Order::smallest}.expect_oracle();
 }
 
 TEST_P(RowSelection, CutIntoParts) {
   // Several levels: 60 parts, then a few, then one.
-  const gpu::tuning::RowCuts many = {.wanted_parts = 120, .least_columns = 50, .columns_per_entry = 2};
+  const gpu::tuning::RowSplit many = {.target_parts = 120, .min_columns = 50, .columns_per_entry = 2};
   for (const std::size_t number : {0, 1, 2})
     DeviceSelection{GetParam(),
                     2,
@@ -97,8 +96,8 @@ TEST_P(RowSelection, CutIntoParts) {
                     some_order(GetParam(), number),
                     many}
         .expect_oracle();
-  // Radix selection from two parts, and from what they hand on.
-  const gpu::tuning::RowCuts two = {.wanted_parts = 9, .least_columns = 1, .columns_per_entry = 2};
+  // Radix selection from two parts, and from their output.
+  const gpu::tuning::RowSplit two = {.target_parts = 9, .min_columns = 1, .columns_per_entry = 2};
   DeviceSelection{GetParam(), 1, 5000, 1200, some_ties(GetParam(), 0), Order::smallest, two}.expect_oracle();
 }
 

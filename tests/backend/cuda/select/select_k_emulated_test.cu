@@ -1,4 +1,4 @@
-// select_k where memory fails: every allocation in turn, the exact answer or a clean error, nothing left behind.
+// select_k with every allocation failing in turn: the exact result or a clean error, no leaks.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -20,7 +20,7 @@ TEST(SelectKFailures, EveryAllocationInTurn) {
   for (const std::size_t k : {7, 1100}) {
     const ValueRows values(RowKind::anything, 4, 3000, 9);
     const auto expected = oracle::select_k(values, k, Order::smallest, column_number);
-    // Once refused, smaller tiles are tried, and four rows can be cut.
+    // After a failure smaller tiles are tried; four rows can be split.
     const auto right_answer = [&](const Context& context) {
       return bool(same(expected, select_k(context, values, k)));
     };

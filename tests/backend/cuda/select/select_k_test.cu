@@ -1,7 +1,7 @@
-// select_k on a CUDA device: the answer of the CPU, to the bit, for generated shapes; tiles, limits, places, errors.
+// select_k on a CUDA device equals the CPU bit for bit: generated shapes, tiles, limits, places, errors.
 //
-// What these would catch, beside what row_selection_test.cu has: a row or column lost between two tiles, ids of the
-// wrong tile, a stride taken for a length, memory beyond the limit, a lost progress report.
+// Catches, in addition to row_selection_test.cu: a row or column lost between tiles, ids of the wrong tile,
+// confused strides, memory beyond the limit, a lost progress report.
 #include "nearwise/select_k.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ oracle::SelectionAnswer as_expected(const Selection& selection) {
           {selection.values.data(), selection.values.data() + size}};
 }
 
-// Against the order of columns, with repetitions, so that position and id never agree by chance.
+// Descending with repetitions, so that position and id never agree by chance.
 template <typename IdType>
 std::vector<IdType> some_ids(std::size_t count, std::uint64_t seed) {
   const Random random = support::random_for(seed, support::Purpose::rows);
@@ -57,7 +57,7 @@ std::vector<IdType> some_ids(std::size_t count, std::uint64_t seed) {
 
 enum class GivenIds { none, narrow, wide };
 
-// Everything of a generated selection follows from its number.
+// A generated selection is a pure function of its number.
 struct GeneratedCase {
   RowKind kind;
   std::size_t rows, cols, k;
@@ -67,13 +67,13 @@ struct GeneratedCase {
 
   explicit GeneratedCase(std::uint64_t number) {
     const Random random(number, 77);
-    const auto spread = [&](std::uint64_t index, double most) {  // even over the orders of magnitude, from 0
+    const auto spread = [&](std::uint64_t index, double most) {  // log-uniform, from 0
       return static_cast<std::size_t>(std::exp(random.uniform(index) * std::log(most + 1))) - 1;
     };
     kind = every_row_kind[number % every_row_kind.size()];
     cols = spread(1, 20'001);
     k = 1 + spread(2, 2048);
-    // Long rows once, short ones several times; and none at all.
+    // Long rows once, short ones several times, and none.
     rows =
         random.below(3, 20) == 0 ? 0 : 1 + random.below(4, 1 + std::min<std::uint64_t>(6, 2000 / (cols + k)));
     order = both_orders[random.below(5, 2)];
@@ -106,7 +106,7 @@ struct GeneratedCase {
   }
 };
 
-// 640 shapes in 32 tests, so that they can run side by side. tools/prove adds up what they record.
+// 640 shapes in 32 tests, which can run in parallel. tools/prove adds up what they record.
 constexpr int cases_of_test = 20;
 class SelectKGenerated : public gpu::CudaTest, public testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(Cuda, SelectKGenerated, testing::Range(0, 32));
@@ -126,7 +126,7 @@ TEST_P(SelectKGenerated, IsTheAnswerOfTheCpu) {
 
 class CudaSelectK : public gpu::CudaTest {};
 
-// The limit that a refusal names is enough, to the byte; tiles of rows and columns give the same answer.
+// The limit named by an error message suffices exactly; tiles of rows and columns give the same result.
 TEST_F(CudaSelectK, TightLimitsGiveTheSameBytes) {
   struct Shape {
     std::size_t rows, columns, k;
@@ -181,7 +181,7 @@ TEST_F(CudaSelectK, ReadsValuesAndIdsOnTheDevice) {
     });
     EXPECT_TRUE(same(expected, select_k(cuda, on_device, ids_on_device, k, {.order = Order::largest})));
   }
-  // Ids on the host that do not fit cut the columns of values that are there already.
+  // Host ids that do not fit split the columns of values on the device.
   const std::vector<Id> wide = some_ids<Id>(columns, 6);
   const auto expected = oracle::select_k(values, 20, Order::smallest,
                                          [&](std::size_t, std::size_t column) { return wide[column]; });

@@ -1,9 +1,7 @@
-// Which ways rows of random values take through WarpSelect, counted on the emulated device: how many groups of values
-// are passed over, how often candidates are queued, how often queues are merged. tools/gpu_estimate.py reads what is
-// recorded here.
+// Counts the paths of random rows through WarpSelect on the emulated device: rounds without candidates,
+// rounds with candidates, merges. tools/gpu_estimate.py reads the recorded properties.
 //
-// What these would catch: a scan that looks at values twice, queues that are merged before they are full, a threshold
-// that stays behind.
+// Catches values read twice, queues merged before they are full, stale thresholds.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,18 +20,18 @@ namespace nearwise {
 namespace {
 
 using cuda_emulation::Collective;
-using cuda_emulation::Meeting;
+using cuda_emulation::CollectiveCount;
 
-// Those of one collective in one file, in the order of lines.
-std::vector<Meeting> meetings_in(const std::string& file, Collective collective) {
-  std::vector<Meeting> found = cuda_emulation::meetings();
-  std::erase_if(found, [&](const Meeting& meeting) {
-    return meeting.collective != collective || !meeting.file.ends_with(file);
+// Counts of one collective in one file, by line.
+std::vector<CollectiveCount> counts_in(const std::string& file, Collective collective) {
+  std::vector<CollectiveCount> found = cuda_emulation::collective_counts();
+  std::erase_if(found, [&](const CollectiveCount& count) {
+    return count.collective != collective || !count.file.ends_with(file);
   });
   return found;
 }
 
-// Candidates that fit beside the queue for k.
+// Capacity of the candidate queue for k.
 template <std::size_t number = 0>
 double candidate_room(std::size_t k) {
   constexpr int capacity = gpu::tuning::select_capacities[number];
@@ -42,8 +40,8 @@ double candidate_room(std::size_t k) {
   return 0;
 }
 
-// Of n random values k / n are among the k best, so that as many candidates as a merge takes come while n grows by the
-// same factor every time; the first k come one after the other. Half of the last 32 places stay free.
+// A value is among the k best of n with probability k / n, so the candidates of one merge arrive while n
+// grows by a constant factor; the first k arrive one after the other. Half of the last 32 entries stay free.
 double expected_merges(std::size_t k, std::size_t cols) {
   const double per_merge = candidate_room(k) - gpu::warp_lanes / 2;
   const auto wanted = static_cast<double>(k);
@@ -57,7 +55,7 @@ struct Shape {
 
 class SelectionPaths : public gpu::CudaTest, public testing::WithParamInterface<Shape> {};
 
-// 128,000 is the length of the paper's rows (section 6.1).
+// 128,000 is the row length of the paper (section 6.1).
 INSTANTIATE_TEST_SUITE_P(Uniform, SelectionPaths, testing::ValuesIn([] {
                            std::vector<Shape> shapes;
                            for (const std::size_t k : {10, 32, 100, 256, 512, 1000, 1024})
@@ -70,27 +68,27 @@ INSTANTIATE_TEST_SUITE_P(Uniform, SelectionPaths, testing::ValuesIn([] {
                          });
 
 TEST_P(SelectionPaths, AreCounted) {
-  if (cuda_emulation::checks_accesses()) GTEST_SKIP() << "the ways are the same without checks";
+  if (cuda_emulation::checks_accesses()) GTEST_SKIP() << "paths do not depend on the checks";
   const auto [k, cols] = GetParam();
   const std::size_t rows = cols > 500'000 ? 1 : 4;
   const support::DeviceSelection selection = {
-      .kind = support::RowKind::uniform, .rows = rows, .cols = cols, .k = k, .cuts = {.wanted_parts = 1}};
-  cuda_emulation::forget_meetings();
+      .kind = support::RowKind::uniform, .rows = rows, .cols = cols, .k = k, .cuts = {.target_parts = 1}};
+  cuda_emulation::reset_collective_counts();
   selection.expect_oracle();
 
-  const std::vector<Meeting> votes = meetings_in("kernels/select_rows.cuh", Collective::any);
+  const std::vector<CollectiveCount> votes = counts_in("kernels/select/select_rows.cuh", Collective::any);
   ASSERT_EQ(votes.size(), 2U) << "one for the round, one for more candidates";
   const std::uint64_t rounds = votes[0].times;
   const std::uint64_t candidate_rounds = votes[0].not_zero;
   const std::uint64_t insertions = votes[1].times;
-  const std::vector<Meeting> ballots = meetings_in("warp/warp_select.cuh", Collective::ballot);
+  const std::vector<CollectiveCount> ballots = counts_in("warp/warp_select.cuh", Collective::ballot);
   ASSERT_EQ(ballots.size(), 1U) << "of those whose key joins the candidates";
-  const std::vector<Meeting> kth = meetings_in("warp/warp_select.cuh", Collective::shuffle);
+  const std::vector<CollectiveCount> kth = counts_in("warp/warp_select.cuh", Collective::shuffle);
   ASSERT_EQ(kth.size(), 1U) << "the k-th best, at the end of a merge";
   const std::uint64_t merges = kth[0].times;
   std::uint64_t shuffles = 0;
-  for (const Meeting& meeting : meetings_in("warp/lane_network.cuh", Collective::shuffle_xor))
-    shuffles += meeting.times;
+  for (const CollectiveCount& count : counts_in("warp/lane_network.cuh", Collective::shuffle_xor))
+    shuffles += count.times;
 
   const std::size_t values = gpu::tuning::values_per_lane;
   EXPECT_EQ(rounds, rows * divide_up(cols, values * std::size_t{gpu::warp_lanes}));

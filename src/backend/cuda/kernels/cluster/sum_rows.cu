@@ -11,17 +11,17 @@ namespace {
 
 constexpr int rows_per_block = 16;
 constexpr int columns_per_block = 128;
-// Values of a column that are loaded before the first of them is added: memory answers for all at once.
-constexpr std::uint32_t rows_ahead = 8;
+// Values loaded before the first is added, so that their latencies overlap.
+constexpr std::uint32_t unrolled_rows = 8;
 
-// Eight threads a row.
+// Eight threads per row.
 template <typename T>
-__global__ void measure_rows(SumRowsTask task) {
+__global__ void squared_distances(SumRowsTask task) {
   const std::uint32_t lane = threadIdx.x % sum_group;
   const std::size_t number = std::size_t{blockIdx.x} * rows_per_block + threadIdx.x / sum_group;
-  // All lanes of a warp meet in the sums: those without a row look at the last one again.
-  const bool there = number < task.count;
-  const std::size_t index = there ? number : task.count - 1;
+  // All lanes take part in the sums: threads without a row repeat the last one.
+  const bool in_range = number < task.count;
+  const std::size_t index = in_range ? number : task.count - 1;
   const T* const row = reinterpret_cast<const T*>(task.rows) + index * task.dim;
   const float* const centroid = task.centroids + std::size_t{task.owners[index]} * task.dim;
 
@@ -42,7 +42,7 @@ __global__ void measure_rows(SumRowsTask task) {
     square += difference * difference;
   }
   square = group_sum(square);
-  if (there && lane == 0) {
+  if (in_range && lane == 0) {
     task.squares[index] = square;
     if (task.unit_length) task.lengths[index] = length;
   }
@@ -53,18 +53,19 @@ template <typename At>
 __device__ __forceinline__ double add_in_order(double sum, std::uint32_t first, std::uint32_t end,
                                                const At& at) {
   std::uint32_t i = first;
-  for (; end - i >= rows_ahead; i += rows_ahead) {
-    double values[rows_ahead];
+  for (; end - i >= unrolled_rows; i += unrolled_rows) {
+    double values[unrolled_rows];
 #pragma unroll
-    for (std::uint32_t ahead = 0; ahead < rows_ahead; ++ahead) values[ahead] = at(i + ahead);
+    for (std::uint32_t offset = 0; offset < unrolled_rows; ++offset) values[offset] = at(i + offset);
 #pragma unroll
-    for (std::uint32_t ahead = 0; ahead < rows_ahead; ++ahead) sum += values[ahead];
+    for (std::uint32_t offset = 0; offset < unrolled_rows; ++offset) sum += values[offset];
   }
   for (; i < end; ++i) sum += at(i);
   return sum;
 }
 
-// A block has a segment and some columns, a thread one of them; the column behind the last is that of the squares.
+// A block has a segment and a range of columns, a thread one column; column dim is that of the squared
+// distances.
 template <typename T>
 __global__ void sum_columns(SumRowsTask task) {
   const std::uint32_t column = blockIdx.y * columns_per_block + threadIdx.x;
@@ -93,7 +94,7 @@ void launch_sum_rows(cudaStream_t stream, ElementType type, const SumRowsTask& t
   const unsigned column_blocks = task.dim / columns_per_block + 1;  // of dim + 1 columns
   visit_element_type(type, [&](auto tag) {
     using T = decltype(tag);
-    launch(measure_rows<T>, dim3(row_blocks), dim3(rows_per_block * sum_group), 0, stream, task);
+    launch(squared_distances<T>, dim3(row_blocks), dim3(rows_per_block * sum_group), 0, stream, task);
     launch(sum_columns<T>, dim3(static_cast<unsigned>(task.segment_count), column_blocks),
            dim3(columns_per_block), 0, stream, task);
   });

@@ -8,7 +8,7 @@ namespace {
 
 constexpr unsigned threads = 128;
 
-// A thread per row: the hash and the sum of squares take one element after the other, as on the CPU. Little beside the search.
+// One thread per row: hash and sum of squares are sequential, as on the CPU. Cheap compared with the search.
 __global__ void additive_rows(AdditiveRowsTask task) {
   const std::uint32_t row = blockIdx.x * threads + threadIdx.x;
   if (row >= task.count) return;

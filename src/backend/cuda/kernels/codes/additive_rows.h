@@ -1,4 +1,4 @@
-// Rows as additive encoding takes them (codes/additive_codewords.h).
+// Input rows of additive encoding (codes/additive_codewords.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,9 +17,9 @@ struct AdditiveRowsTask {
   double unit = 1;
   double longest = 0;
   std::uint32_t width = 0;        // at least dim
-  float* values = nullptr;        // [count, width] out: (x - offset) * unit, filled up with zeros
-  double* shrinks = nullptr;      // [count] out: what a row is multiplied by to be no longer than `longest`
-  std::uint64_t* keys = nullptr;  // [count] out: of the row's random numbers
+  float* values = nullptr;        // [count, width] output: (x - offset) * unit, zero-padded
+  double* shrinks = nullptr;      // [count] output: factor that limits a row's norm to `longest`
+  std::uint64_t* keys = nullptr;  // [count] output: keys of the rows' random numbers
 };
 void launch_additive_rows(cudaStream_t stream, const AdditiveRowsTask& task);
 

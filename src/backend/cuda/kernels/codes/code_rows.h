@@ -1,4 +1,4 @@
-// Codes of a tile of lists: interleaved as warps read them, measured, or decoded.
+// Codes of a tile of lists: interleaving, norms of reconstructions, decoding.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,33 +8,33 @@
 
 namespace nearwise::gpu {
 
-// Of product codes, whose parts share a row between them, or of additive ones, whose parts have all of it. All pointers are
-// to device memory.
+// Codebooks of a product quantizer, whose parts are disjoint ranges of elements, or of an additive one, whose
+// parts span all elements. All pointers are to device memory.
 struct DeviceCodebooks {
-  const float* words = nullptr;           // part after part, each [2^bits, its elements]
-  const std::uint32_t* begins = nullptr;  // [parts + 1] elements; null: additive
+  const float* codewords = nullptr;       // part after part, each [2^bits, length of the part]
+  const std::uint32_t* begins = nullptr;  // [parts + 1] first elements; null: additive
   std::uint32_t parts = 0;
   std::uint32_t dim = 0;
-  unsigned bits = 8;  // or 4
+  unsigned bits = 8;  // 4 or 8
 };
 
 struct CodeRowsTask {
-  const std::uint8_t* codes = nullptr;   // [rows, code_bytes] as they are kept
-  const std::uint32_t* lists = nullptr;  // [rows / 32] whose centroid is in the rows
+  const std::uint8_t* codes = nullptr;   // [rows, code_bytes] as stored
+  const std::uint32_t* lists = nullptr;  // [rows / 32] list of each group of 32 rows
   const float* centroids = nullptr;      // [lists of the tile, dim]
   std::uint32_t rows = 0;                // a multiple of 32
   std::uint32_t code_bytes = 0;
   DeviceCodebooks books;
 };
 
-// out: [rows / 32, words, 32], words of 32 bits; what is left of the last word is zero.
-void launch_interleave_codes(cudaStream_t stream, const CodeRowsTask& task, std::uint32_t words,
+// out: [rows / 32, words_per_code, 32] 32-bit words; unused bytes of the last word are zero.
+void launch_interleave_codes(cudaStream_t stream, const CodeRowsTask& task, std::uint32_t words_per_code,
                              std::uint32_t* out);
 
-// Half the squared length of what a code stands for, less the centre [dim]; null: none. In f64, rounded once.
+// Half the squared norm of each reconstruction minus the centre [dim]; null: no centre. In f64, rounded once.
 void launch_half_norms(cudaStream_t stream, const CodeRowsTask& task, const float* centre, float* out);
 
-// out [rows, dim]: what codes stand for.
+// out [rows, dim]: reconstructions.
 void launch_decode_rows(cudaStream_t stream, const CodeRowsTask& task, float* out);
 
 }  // namespace nearwise::gpu

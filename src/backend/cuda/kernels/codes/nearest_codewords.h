@@ -1,4 +1,4 @@
-// Product codes of rows: the nearest codeword of every part, as knn with k = 1 finds it.
+// Product codes of rows: the nearest codeword of every part, as knn with k = 1.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -9,29 +9,30 @@ namespace {
 
 constexpr unsigned threads = 256;
 
-// A thread has an entry: the lanes of a reported distance are eight sums of its own.
+// One thread per entry, with the eight partial sums of a reported distance.
 template <TableEntry entry>
 __global__ void part_tables(PartTablesTask task) {
   const std::uint32_t number = blockIdx.x * threads + threadIdx.x;
   if (number >= task.books.parts << task.books.bits) return;
   const std::uint32_t part = number >> task.books.bits;
-  const CodePart of = part_of(task.books, part);
-  const float* const word = of.words + std::size_t{number - (part << task.books.bits)} * of.length;
-  const float* const query = task.queries + blockIdx.y * std::size_t{task.books.dim} + of.begin;
+  const CodePart code_part = part_of(task.books, part);
+  const float* const codeword =
+      code_part.codewords + std::size_t{number - (part << task.books.bits)} * code_part.length;
+  const float* const query = task.queries + blockIdx.y * std::size_t{task.books.dim} + code_part.begin;
   double sums[distance_lanes] = {};
-  for (std::uint32_t first = 0; first < of.length; first += distance_lanes) {
+  for (std::uint32_t first = 0; first < code_part.length; first += distance_lanes) {
 #pragma unroll
     for (std::uint32_t lane = 0; lane < distance_lanes; ++lane) {
       const std::uint32_t i = first + lane;
-      if (i >= of.length) continue;
+      if (i >= code_part.length) continue;
       const double x = query[i];
-      const double y = word[i];
+      const double y = codeword[i];
       if constexpr (entry == TableEntry::square)
         sums[lane] += (x - y) * (x - y);
       else if constexpr (entry == TableEntry::product)
         sums[lane] += x * y;
       else
-        sums[lane] -= (task.centre != nullptr ? x - task.centre[of.begin + i] : x) * y;
+        sums[lane] -= (task.centre != nullptr ? x - task.centre[code_part.begin + i] : x) * y;
     }
   }
   task.tables[blockIdx.y * (std::size_t{task.books.parts} << task.books.bits) + number] =

@@ -1,4 +1,5 @@
-// Tables of queries: every part of a query, of additive codes all of it, against all codewords of that part.
+// Lookup tables of queries: every part of a query (for additive codes: the whole query) against all codewords
+// of the part.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,16 +12,16 @@
 namespace nearwise::gpu {
 
 enum class TableEntry : std::uint8_t {
-  square,           // the squared distance, as reported
-  product,          // the product, as reported
-  negated_product,  // of the query less the centre
+  square,           // squared distance as reported
+  product,          // inner product as reported
+  negated_product,  // of the query minus the centre
 };
 
 // All pointers are to device memory.
 struct PartTablesTask {
   const float* queries = nullptr;  // [count, dim]
   std::size_t count = 0;           // at most 65535
-  const float* centre = nullptr;   // [dim], of negated products; null: none
+  const float* centre = nullptr;   // [dim] for negated products; null: no centre
   DeviceCodebooks books;
   float* tables = nullptr;  // [count, parts * 2^bits]
 };

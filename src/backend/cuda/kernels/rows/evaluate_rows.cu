@@ -6,24 +6,24 @@
 namespace nearwise::gpu {
 namespace {
 
-constexpr int group = sum_group;  // threads of a pair
+constexpr int group = sum_group;  // threads per pair
 constexpr int pairs_per_block = 16;
 
 template <typename T>
 __global__ void evaluate_rows(EvaluateTask task) {
   const std::uint32_t lane = threadIdx.x % group;
   const std::size_t number = std::size_t{blockIdx.x} * pairs_per_block + threadIdx.x / group;
-  const bool there = number < task.pairs;
-  // All lanes of a warp meet in the sums: those without a pair look at the last one again.
-  const std::size_t pair = there ? number : task.pairs - 1;
+  const bool in_range = number < task.pairs;
+  // All lanes take part in the sums: threads without a pair repeat the last one.
+  const std::size_t pair = in_range ? number : task.pairs - 1;
   const std::size_t slot = task.slots != nullptr ? task.slots[pair] : pair;
-  std::size_t row_number = slot % task.columns;
-  if (task.slots != nullptr) row_number = task.row_numbers != nullptr ? task.row_numbers[pair] : pair;
+  std::size_t row = slot % task.columns;
+  if (task.slots != nullptr) row = task.row_indices != nullptr ? task.row_indices[pair] : pair;
   const float* const query = task.queries + slot / task.columns * task.dim;
-  const T* const row = reinterpret_cast<const T*>(task.rows + row_number * task.stride_bytes);
+  const T* const elements = reinterpret_cast<const T*>(task.rows + row * task.stride_bytes);
 
-  const float key = pair_key(task.metric, query, row, task.dim, lane);
-  if (there && lane == 0) task.keys[slot] = key;
+  const float key = pair_key(task.metric, query, elements, task.dim, lane);
+  if (in_range && lane == 0) task.keys[slot] = key;
 }
 
 }  // namespace

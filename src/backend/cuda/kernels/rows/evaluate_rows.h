@@ -1,4 +1,4 @@
-// Distances as they are reported (core/distance.h), of pairs of queries and rows.
+// Reported distances (core/distance.h) of pairs of queries and rows.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,8 +10,8 @@
 
 namespace nearwise::gpu {
 
-// A pair has a slot in a matrix [queries, columns] of keys, which says whose query it is. Without slots, all slots are
-// filled in their order, and columns are rows. All pointers are to device memory.
+// A pair has a slot in a matrix [queries, columns] of keys, which determines its query. Without slots, all
+// slots are filled in order, and columns are rows. All pointers are to device memory.
 struct EvaluateTask {
   const float* queries = nullptr;  // [queries, dim]
   const std::byte* rows = nullptr;
@@ -21,7 +21,7 @@ struct EvaluateTask {
   std::size_t pairs = 0;
   std::size_t columns = 0;
   const std::uint64_t* slots = nullptr;        // [pairs], or null
-  const std::uint32_t* row_numbers = nullptr;  // [pairs], with slots; null: row i is of pair i
+  const std::uint32_t* row_indices = nullptr;  // [pairs], with slots; null: row i belongs to pair i
   float* keys = nullptr;                       // [queries, columns] sort_key() of the reported distance
 };
 

@@ -7,7 +7,7 @@ namespace nearwise::gpu {
 namespace {
 
 constexpr int lanes = 32;
-constexpr int warps_per_block = 4;  // a row each
+constexpr int warps_per_block = 4;  // one row per warp
 constexpr float smallest_normal = 0x1p-126F;
 
 __device__ __forceinline__ double warp_sum(double value) {
@@ -15,42 +15,42 @@ __device__ __forceinline__ double warp_sum(double value) {
   return value;
 }
 
-// Products may flush denormals to zero: packed rows have none, and what that loses is measured.
+// Products may flush denormals to zero: packed rows have none, and the loss is part of the residual.
 __device__ __forceinline__ float without_denormals(float value) {
   return fabsf(value) < smallest_normal ? 0.0F : value;
 }
 
-// The nearest number of the encoding, without denormals, and its bits as they are stored.
+// Encodings: the nearest number without denormals, and its stored bits.
 struct AsF32 {
   using Stored = float;
   static __device__ __forceinline__ float nearest(float value) { return without_denormals(value); }
   static __device__ __forceinline__ Stored store(float value) { return value; }
 };
 
-// The nearest number without the last bits, ties to even. The largest numbers become infinite: their lengths say that
-// scores mean nothing.
+// Rounds to nearest, ties to even, dropping the last bits. The largest numbers become infinite; their norm
+// then disables the error bound.
 template <int Dropped>
-__device__ __forceinline__ float shortened(float value) {
+__device__ __forceinline__ float rounded(float value) {
   const auto bits = static_cast<std::uint32_t>(__float_as_int(value));
-  const std::uint32_t rounded = bits + (1U << (Dropped - 1)) - 1 + (bits >> Dropped & 1);
-  return without_denormals(__int_as_float(static_cast<int>(rounded >> Dropped << Dropped)));
+  const std::uint32_t rounded_bits = bits + (1U << (Dropped - 1)) - 1 + (bits >> Dropped & 1);
+  return without_denormals(__int_as_float(static_cast<int>(rounded_bits >> Dropped << Dropped)));
 }
 
 struct AsTf32 {
   using Stored = float;
-  static __device__ __forceinline__ float nearest(float value) { return shortened<13>(value); }
+  static __device__ __forceinline__ float nearest(float value) { return rounded<13>(value); }
   static __device__ __forceinline__ Stored store(float value) { return value; }
 };
 
 struct AsBf16 {
   using Stored = std::uint16_t;
-  static __device__ __forceinline__ float nearest(float value) { return shortened<16>(value); }
+  static __device__ __forceinline__ float nearest(float value) { return rounded<16>(value); }
   static __device__ __forceinline__ Stored store(float value) {
     return static_cast<std::uint16_t>(static_cast<std::uint32_t>(__float_as_int(value)) >> 16);
   }
 };
 
-// Part `index` of a number that is the sum of its parts, up to what does not fit into all of them.
+// Part `index` of a number split into a sum of encoded numbers.
 template <typename Encoded>
 __device__ __forceinline__ float part_of(double number, std::uint32_t index) {
   float part = 0;
@@ -81,20 +81,20 @@ __global__ void pack_rows(PackTask task) {
 
   bool finite = true;
   double squares = 0;
-  double lost = 0;
+  double error = 0;
   for (std::uint32_t i = lane; i < task.dim; i += lanes) {
     const float x = to_float(row[i]);
     finite = finite && x - x == 0;
-    float moved = task.centre != nullptr ? x - task.centre[i] : x;
-    if (task.normalise && length > 0) moved = static_cast<float>(x / length);
-    const float kept = Encoded::nearest(moved);
-    const double difference = static_cast<double>(moved) - kept;
-    lost += difference * difference;
-    squares += static_cast<double>(kept) * kept;
-    out[i] = Encoded::store(kept);
+    float centred = task.centre != nullptr ? x - task.centre[i] : x;
+    if (task.normalise && length > 0) centred = static_cast<float>(x / length);
+    const float encoded_value = Encoded::nearest(centred);
+    const double difference = static_cast<double>(centred) - encoded_value;
+    error += difference * difference;
+    squares += static_cast<double>(encoded_value) * encoded_value;
+    out[i] = Encoded::store(encoded_value);
   }
   squares = warp_sum(squares);
-  lost = warp_sum(lost);
+  error = warp_sum(error);
   for (std::uint32_t i = task.dim + lane; i < task.width; i += lanes) {
     float value = 0;
     const std::uint32_t column = i - task.dim;
@@ -106,7 +106,7 @@ __global__ void pack_rows(PackTask task) {
   finite = __all_sync(0xFFFFFFFFU, finite) != 0;
   if (lane != 0) return;
   const double norm = sqrt(squares);
-  const double residual = sqrt(lost);
+  const double residual = sqrt(error);
   if (task.lengths != nullptr) task.lengths[number] = {norm, residual};
   atomicMax(&task.summary->longest_norm, static_cast<unsigned long long>(__double_as_longlong(norm)));
   atomicMax(&task.summary->longest_residual, static_cast<unsigned long long>(__double_as_longlong(residual)));

@@ -21,13 +21,13 @@ __global__ void __launch_bounds__(tuning::warps_per_block* warp_lanes) reduce_ro
   const RowPart part(task, number);
 
   BestTwo<Key> best;
-  // The next values are on their way while these are looked at.
+  // Prefetches the next values.
   float next[count];
   load_values(next, part.values, part.first, part.end, lane);
   for (std::uint32_t first = part.first; first < part.end; first += step) {
     float values[count];
 #pragma unroll
-    for (int i = 0; i < count; ++i) values[i] = turned(next[i], task.turn);
+    for (int i = 0; i < count; ++i) values[i] = oriented(next[i], task.sign_mask);
     if (part.end - first > step) load_values(next, part.values, first + step, part.end, lane);
     bool any = false;
 #pragma unroll
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(tuning::warps_per_block* warp_lanes) reduce_ro
         best.add(Key::make(image_of(values[i]), position, part.ids));
     }
   }
-  best.join_lanes();
+  best.reduce_lanes();
 
   if (static_cast<std::uint32_t>(lane) >= task.k) return;
   const std::uint32_t position = lane == 0 ? best.first().position() : best.second().position();

@@ -1,4 +1,4 @@
-// The best or the two best of every row, or of every part of a row: a reduction, one warp each.
+// The best or the two best values of every row or part of a row, by a reduction in one warp.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,7 +7,7 @@
 
 namespace nearwise::gpu {
 
-// For k <= tuning::most_reduced.
+// For k <= tuning::max_reduced_k.
 void launch_reduce_rows(cudaStream_t stream, Ties ties, const SelectionTask& task);
 
 }  // namespace nearwise::gpu

@@ -7,7 +7,7 @@ namespace {
 
 constexpr unsigned columns_per_block = 32;
 constexpr unsigned row_threads = 4;
-constexpr std::uint32_t rows_per_thread = 4;  // that share the loads of a column
+constexpr std::uint32_t rows_per_thread = 4;  // rows that share the loads of a column
 constexpr unsigned rows_per_block = row_threads * rows_per_thread;
 constexpr unsigned left_per_block = 4;
 
@@ -20,14 +20,14 @@ __global__ void rotate_rows(RotateTask task) {
 #pragma unroll
   for (std::uint32_t i = 0; i < rows_per_thread; ++i) {
     sums[i] = task.offset[column];
-    // Behind the last row it is taken again.
+    // Past the last row, the last row is repeated.
     rows[i] = task.rows + std::size_t{min(first + i, task.count - 1)} * task.dim;
   }
   for (std::uint32_t element = 0; element < task.dim; ++element) {
-    const double of_column = __ldg(task.columns + std::size_t{element} * task.width + column);
+    const double column_element = __ldg(task.columns + std::size_t{element} * task.width + column);
 #pragma unroll
     for (std::uint32_t i = 0; i < rows_per_thread; ++i)
-      sums[i] += static_cast<double>(__ldg(rows[i] + element)) * of_column;
+      sums[i] += static_cast<double>(__ldg(rows[i] + element)) * column_element;
   }
 #pragma unroll
   for (std::uint32_t i = 0; i < rows_per_thread; ++i)
@@ -35,7 +35,7 @@ __global__ void rotate_rows(RotateTask task) {
       task.rotated[std::size_t{first + i} * task.width + column] = static_cast<float>(sums[i]);
 }
 
-// A thread per sum.
+// One thread per sum.
 __global__ void cross_products(CrossTask task) {
   const std::uint32_t right = blockIdx.x * columns_per_block + threadIdx.x;
   const std::uint32_t left = blockIdx.y * left_per_block + threadIdx.y;

@@ -1,5 +1,5 @@
-// Products of rows in f64: with the columns of a matrix, and of the columns of two matrices. Elements are f32, whose products
-// f64 holds exactly, and sums have the order of the CPU: the same bits.
+// f64 products of rows with the columns of a matrix, and of the columns of two matrices. f64 holds products
+// of f32 elements exactly, and sums have the CPU's order, hence the same bits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,7 +15,7 @@ struct RotateTask {
   std::uint32_t count = 0;
   std::uint32_t dim = 0;
   const float* columns = nullptr;  // [dim, width]
-  const double* offset = nullptr;  // [width] that sums begin with
+  const double* offset = nullptr;  // [width] initial values of the sums
   std::uint32_t width = 0;
   float* rotated = nullptr;  // [count, width]
 };
@@ -27,7 +27,7 @@ struct CrossTask {
   const float* right = nullptr;  // [count, right_columns]
   std::uint32_t right_columns = 0;
   std::uint32_t count = 0;
-  double* sums = nullptr;  // [left_columns, right_columns] added to, one row after the other
+  double* sums = nullptr;  // [left_columns, right_columns] accumulated in row order
 };
 void launch_cross_products(cudaStream_t stream, const CrossTask& task);
 

@@ -1,4 +1,4 @@
-// Rows of any element type as f32, exactly.
+// Converts rows of any element type to f32, exactly.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,7 +9,7 @@
 
 namespace nearwise::gpu {
 
-// rows [count, dim], one after another, to out [count, dim]; both on the device.
+// rows [count, dim], contiguous, to out [count, dim]; both on the device.
 void launch_widen_rows(cudaStream_t stream, ElementType type, const std::byte* rows, std::size_t count,
                        std::size_t dim, float* out);
 

@@ -1,7 +1,7 @@
-// Radix selection. An element's key is a few 32-bit words, the most significant first: image, what breaks ties,
-// position. Digit by digit the block counts the elements that agree with the k-th best so far, and learns its next
-// digit; it stops as soon as all elements with the digits found belong to the answer. Values that are all different
-// take four rounds, and ids are read only where values are equal.
+// Radix selection. A key is a sequence of 32-bit words, most significant first: image, tie-break, position.
+// Digit by digit the block counts the elements that match the k-th best so far and finds its next digit; it
+// stops when all matching elements belong to the result. Distinct values take four rounds, and ids are read
+// only for equal values.
 #include "backend/cuda/kernels/select/radix_select.h"
 
 #include <cstdint>
@@ -20,7 +20,7 @@ inline constexpr int key_words = ties == Ties::positions    ? 2
                                  : ties == Ties::narrow_ids ? 3
                                                             : 4;
 
-// Words compare as unsigned numbers.
+// Words compare as unsigned integers.
 template <Ties ties>
 __device__ __forceinline__ std::uint32_t key_word(int word, std::int32_t image, std::uint32_t position,
                                                   const DeviceRowIds& ids) {
@@ -35,26 +35,26 @@ __device__ __forceinline__ std::uint32_t key_word(int word, std::int32_t image, 
   return 0;
 }
 
-// What is known of the k-th best element: whole words, and the upper bits of one more.
+// Known prefix of the k-th best key: whole words and the upper bits of one more.
 struct Prefix {
   std::uint32_t words[4];
-  int word;   // the one that is known in part
-  int shift;  // its lower bits that are not known
+  int word;   // the partly known word
+  int shift;  // its unknown lower bits
 };
 
-enum class Against { below, equal, above };
+enum class Comparison { below, equal, above };
 
 template <Ties ties>
-__device__ __forceinline__ Against compare(const Prefix& prefix, int word, int shift, std::int32_t image,
-                                           std::uint32_t position, const DeviceRowIds& ids) {
+__device__ __forceinline__ Comparison compare(const Prefix& prefix, int word, int shift, std::int32_t image,
+                                              std::uint32_t position, const DeviceRowIds& ids) {
   for (int i = 0; i <= word; ++i) {
-    // A word of which nothing is known would be shifted by its own length.
+    // Nothing of this word is known: a shift by 32 is undefined.
     if (i == word && shift == 32) break;
-    const std::uint32_t mine = key_word<ties>(i, image, position, ids) >> (i == word ? shift : 0);
+    const std::uint32_t own = key_word<ties>(i, image, position, ids) >> (i == word ? shift : 0);
     const std::uint32_t known = prefix.words[i] >> (i == word ? shift : 0);
-    if (mine != known) return mine < known ? Against::below : Against::above;
+    if (own != known) return own < known ? Comparison::below : Comparison::above;
   }
-  return Against::equal;
+  return Comparison::equal;
 }
 
 template <Ties ties>
@@ -62,8 +62,8 @@ __global__ void __launch_bounds__(tuning::radix_threads)
     radix_select(SelectionTask task, std::int64_t* entries) {
   __shared__ std::uint32_t counts[digits];
   __shared__ Prefix prefix;
-  __shared__ std::uint32_t rank;   // of the k-th best among the elements that agree with the prefix
-  __shared__ std::uint32_t equal;  // their number
+  __shared__ std::uint32_t rank;   // of the k-th best among the elements that match the prefix
+  __shared__ std::uint32_t equal;  // number of elements that match the prefix
   __shared__ std::uint32_t written;
   const auto thread = static_cast<std::uint32_t>(threadIdx.x);
   const int lane = static_cast<int>(thread) % warp_lanes;
@@ -81,28 +81,28 @@ __global__ void __launch_bounds__(tuning::radix_threads)
   while (equal != rank) {
     const int word = prefix.word;
     const int shift = prefix.shift;
-    const std::uint32_t wanted = rank;
+    const std::uint32_t target_rank = rank;
     for (std::uint32_t i = thread; i < digits; i += tuning::radix_threads) counts[i] = 0;
     __syncthreads();
-    // The next digit lies in this word, or begins the next one.
+    // The next digit is in this word, or starts the next one.
     const int digit_word = shift == 0 ? word + 1 : word;
     const int digit_shift = (shift == 0 ? 32 : shift) - digit_bits;
     for (std::uint32_t position = part.first + thread; position < part.end;
          position += tuning::radix_threads) {
-      const std::int32_t image = image_of(turned(__ldg(part.values + position), task.turn));
-      if (compare<ties>(prefix, word, shift, image, position, part.ids) != Against::equal) continue;
+      const std::int32_t image = image_of(oriented(__ldg(part.values + position), task.sign_mask));
+      if (compare<ties>(prefix, word, shift, image, position, part.ids) != Comparison::equal) continue;
       const std::uint32_t bits = key_word<ties>(digit_word, image, position, part.ids);
       atomicAdd(&counts[(bits >> digit_shift) % digits], 1U);
     }
     __syncthreads();
     if (thread < warp_lanes) {
-      const DigitFound found = find_digit(counts, wanted, lane);
+      const DigitRank result = find_digit(counts, target_rank, lane);
       if (thread == 0) {
         prefix.word = digit_word;
         prefix.shift = digit_shift;
-        prefix.words[digit_word] |= found.digit << digit_shift;
-        rank = wanted - found.below;
-        equal = found.equal;
+        prefix.words[digit_word] |= result.digit << digit_shift;
+        rank = target_rank - result.below;
+        equal = result.equal;
       }
     }
     __syncthreads();
@@ -116,16 +116,17 @@ __global__ void __launch_bounds__(tuning::radix_threads)
     bool chosen = false;
     std::int32_t image = 0;
     if (position < part.end) {
-      image = image_of(turned(__ldg(part.values + position), task.turn));
-      chosen = compare<ties>(prefix, word, shift, image, position, part.ids) != Against::above;
+      image = image_of(oriented(__ldg(part.values + position), task.sign_mask));
+      chosen = compare<ties>(prefix, word, shift, image, position, part.ids) != Comparison::above;
     }
-    // One atomic operation for all lanes of a warp.
-    const std::uint32_t others = __ballot_sync(whole_warp, chosen);
-    std::uint32_t place = 0;
-    if (lane == 0 && others != 0) place = atomicAdd(&written, static_cast<std::uint32_t>(__popc(others)));
-    place = __shfl_sync(whole_warp, place, 0);
-    place += static_cast<std::uint32_t>(__popc(others & ((1U << lane) - 1)));
-    if (chosen) part_entries[place] = PositionKey::make(image, position, {}).bits;
+    // One atomic operation per warp.
+    const std::uint32_t chosen_lanes = __ballot_sync(whole_warp, chosen);
+    std::uint32_t output = 0;
+    if (lane == 0 && chosen_lanes != 0)
+      output = atomicAdd(&written, static_cast<std::uint32_t>(__popc(chosen_lanes)));
+    output = __shfl_sync(whole_warp, output, 0);
+    output += static_cast<std::uint32_t>(__popc(chosen_lanes & ((1U << lane) - 1)));
+    if (chosen) part_entries[output] = PositionKey::make(image, position, {}).bits;
   }
 }
 

@@ -1,4 +1,4 @@
-// The k best of every row, or part of a row, for any k and in any order: radix selection, one block each.
+// The k best values of every row or part of a row, unordered, for any k: radix selection by one block each.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,7 +9,7 @@
 
 namespace nearwise::gpu {
 
-// The entries (image and position) of the k best, in any order: entries[rows, parts, k].
+// Writes the entries (image and position) of the k best, unordered: entries[rows, parts, k].
 void launch_radix_select(cudaStream_t stream, Ties ties, const SelectionTask& task, std::int64_t* entries);
 
 }  // namespace nearwise::gpu

@@ -1,5 +1,5 @@
-// The body of select_rows; included by the files that instantiate it, a few small ones, since the
-// longest queues take the compiler a minute.
+// Implementation of select_rows, included by the files that instantiate it: long queues take a minute to
+// compile.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ __global__ void __launch_bounds__(tuning::warps_per_block* warp_lanes,
   std::uint32_t first = part.first;
 
   using Selected = WarpSelect<Key, Capacity, tuning::candidate_registers<Capacity>>;
-  __shared__ Key candidates[tuning::warps_per_block][Selected::most_candidates];
+  __shared__ Key candidates[tuning::warps_per_block][Selected::max_candidates];
   Selected selected(static_cast<int>(task.k), lane, candidates[threadIdx.x / warp_lanes]);
-  // As turned(), by a multiplication: the units that compare have enough to do.
-  const float sign = turned(1.0F, task.turn);
-  // The next values are on their way while these are looked at.
+  // Same as oriented(), by a multiplication: the integer and compare units are the bottleneck.
+  const float sign = oriented(1.0F, task.sign_mask);
+  // Prefetches the next values.
   float next[count];
   load_values(next, row, first, end, lane);
   for (bool last = false; !last; first += step) {
@@ -50,10 +50,10 @@ __global__ void __launch_bounds__(tuning::warps_per_block* warp_lanes,
 #pragma unroll
     for (int i = 0; i < count; ++i)
       if (selected.may_qualify(values[i])) pending |= 1U << i;
-    // Behind the end of the row: values i for which lane + 32 i is not less than what is left of it.
+    // Clears the bits past the end of the row.
     if (last) pending &= (1U << ((end - first + warp_lanes - 1 - lane) / warp_lanes)) - 1;
-    // Every lane takes its next pending value, whichever that is: it is read again, since a register cannot be
-    // chosen at run time.
+    // Every lane takes its next pending value and reads it again, since registers cannot be indexed at run
+    // time.
     for (bool more = true; more;) {
       const bool has_key = pending != 0;
       Key key = Key::worst();
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(tuning::warps_per_block* warp_lanes,
         const std::uint32_t position =
             first + static_cast<std::uint32_t>(lane + (__ffs(static_cast<int>(pending)) - 1) * warp_lanes);
         pending &= pending - 1;
-        key = Key::make(image_of(turned(__ldg(row + position), task.turn)), position, part.ids);
+        key = Key::make(image_of(oriented(__ldg(row + position), task.sign_mask)), position, part.ids);
       }
       selected.add(has_key, key);
       more = __any_sync(whole_warp, pending != 0);
@@ -69,11 +69,11 @@ __global__ void __launch_bounds__(tuning::warps_per_block* warp_lanes,
     }
   }
 
-  // Made again rather than kept: its pointers would take registers all the way through the merges.
-  const RowPart answer(task, number);
+  // Recomputed: keeping its pointers would occupy registers during the merges.
+  const RowPart output(task, number);
   selected.for_each([&](int rank, const Key& key) {
-    answer.best[rank] = __ldg(answer.values + key.position());
-    answer.best_ids[rank] = answer.ids.at(key.position());
+    output.best[rank] = __ldg(output.values + key.position());
+    output.best_ids[rank] = output.ids.at(key.position());
   });
 }
 

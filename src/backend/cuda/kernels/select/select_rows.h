@@ -1,4 +1,4 @@
-// The k best of every row, or of every part of a row, by WarpSelect: one warp each.
+// The k best values of every row or part of a row by WarpSelect, one warp each.
 #pragma once
 
 #include <cuda_runtime_api.h>

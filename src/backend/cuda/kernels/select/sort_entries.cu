@@ -1,4 +1,4 @@
-// Sorts of selected entries, [rows, parts, k]: runs in shared memory, then merges of two runs at a time.
+// Sorts selected entries [rows, parts, k]: runs in shared memory, then pairwise merges of runs.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +11,9 @@
 namespace nearwise::gpu {
 namespace {
 
-// A block sorts one run: blockIdx.x counts runs of a part, blockIdx.y parts. Bitonic, each first stage reversed, so
-// that the lower place always keeps the lesser entry: places behind the end need neither memory nor comparisons.
+// A block sorts one run: blockIdx.x is the run of a part, blockIdx.y the part. Bitonic sort with the first
+// stage of each merge reversed, so that the lower index always keeps the smaller entry and no padding is
+// needed.
 template <Ties ties>
 __global__ void __launch_bounds__(tuning::sort_threads)
     sort_runs(SelectionTask task, std::int64_t* entries, std::uint32_t first_part) {
@@ -42,7 +43,8 @@ __global__ void __launch_bounds__(tuning::sort_threads)
   for (std::uint32_t i = threadIdx.x; i < count; i += tuning::sort_threads) source[i] = run[i];
 }
 
-// A thread per entry: its place is its own number and that of the entries in the neighbouring run before it.
+// One thread per entry: its position is its own index plus the number of smaller entries in the neighbouring
+// run.
 template <Ties ties>
 __global__ void __launch_bounds__(tuning::sort_threads)
     merge_runs(SelectionTask task, std::uint32_t run, const std::int64_t* entries, std::int64_t* merged,
@@ -52,20 +54,20 @@ __global__ void __launch_bounds__(tuning::sort_threads)
   const std::uint32_t number = first_part + blockIdx.y;
   const DeviceRowIds ids = RowPart(task, number).ids;
   const SelectionEntry* const source = entries + std::size_t{number} * task.k;
-  const SelectionEntry mine = source[index];
-  const std::uint32_t own = index / run;
-  const std::uint32_t begin = min((own ^ 1) * run, task.k);
+  const SelectionEntry entry = source[index];
+  const std::uint32_t own_run = index / run;
+  const std::uint32_t begin = min((own_run ^ 1) * run, task.k);
   const std::uint32_t end = min(begin + run, task.k);
   std::uint32_t low = begin;
   for (std::uint32_t high = end; low < high;) {
     const std::uint32_t middle = low + (high - low) / 2;
-    if (entry_before<ties>(source[middle], mine, ids))
+    if (entry_before<ties>(source[middle], entry, ids))
       low = middle + 1;
     else
       high = middle;
   }
-  const std::uint32_t place = own / 2 * 2 * run + index % run + (low - begin);
-  merged[std::size_t{number} * task.k + place] = mine;
+  const std::uint32_t position = own_run / 2 * 2 * run + index % run + (low - begin);
+  merged[std::size_t{number} * task.k + position] = entry;
 }
 
 __global__ void __launch_bounds__(tuning::sort_threads)
@@ -79,13 +81,13 @@ __global__ void __launch_bounds__(tuning::sort_threads)
   part.best_ids[rank] = part.ids.at(key.position());
 }
 
-// The second dimension of a grid has 16 bits: start(first_part, parts) for as many parts at a time.
+// gridDim.y is limited to 65535: calls start(first_part, parts) for ranges of parts.
 template <typename Start>
-void for_parts(const SelectionTask& task, const Start& start) {
+void for_part_ranges(const SelectionTask& task, const Start& start) {
   const std::size_t parts = task.rows * task.parts;
-  for (std::size_t first = 0; first < parts; first += tuning::most_parts_per_launch)
+  for (std::size_t first = 0; first < parts; first += tuning::max_parts_per_launch)
     start(static_cast<std::uint32_t>(first),
-          static_cast<unsigned>(std::min(parts - first, tuning::most_parts_per_launch)));
+          static_cast<unsigned>(std::min(parts - first, tuning::max_parts_per_launch)));
 }
 
 unsigned blocks_of(std::uint32_t count, std::uint32_t per_block) {
@@ -98,7 +100,7 @@ void launch_sort_runs(cudaStream_t stream, Ties ties, const SelectionTask& task,
   const auto kernel = ties == Ties::positions    ? sort_runs<Ties::positions>
                       : ties == Ties::narrow_ids ? sort_runs<Ties::narrow_ids>
                                                  : sort_runs<Ties::wide_ids>;
-  for_parts(task, [&](std::uint32_t first, unsigned parts) {
+  for_part_ranges(task, [&](std::uint32_t first, unsigned parts) {
     launch(kernel, dim3(blocks_of(task.k, tuning::sorted_run), parts), dim3(tuning::sort_threads), 0, stream,
            task, entries, first);
   });
@@ -109,14 +111,14 @@ void launch_merge_runs(cudaStream_t stream, Ties ties, const SelectionTask& task
   const auto kernel = ties == Ties::positions    ? merge_runs<Ties::positions>
                       : ties == Ties::narrow_ids ? merge_runs<Ties::narrow_ids>
                                                  : merge_runs<Ties::wide_ids>;
-  for_parts(task, [&](std::uint32_t first, unsigned parts) {
+  for_part_ranges(task, [&](std::uint32_t first, unsigned parts) {
     launch(kernel, dim3(blocks_of(task.k, tuning::sort_threads), parts), dim3(tuning::sort_threads), 0,
            stream, task, run, entries, merged, first);
   });
 }
 
 void launch_write_entries(cudaStream_t stream, const SelectionTask& task, const std::int64_t* entries) {
-  for_parts(task, [&](std::uint32_t first, unsigned parts) {
+  for_part_ranges(task, [&](std::uint32_t first, unsigned parts) {
     launch(write_entries, dim3(blocks_of(task.k, tuning::sort_threads), parts), dim3(tuning::sort_threads), 0,
            stream, task, entries, first);
   });

@@ -1,4 +1,4 @@
-#include "backend/cuda/lists/list_answers.h"
+#include "backend/cuda/lists/list_results.h"
 
 #include <algorithm>
 #include <cstring>
@@ -14,14 +14,14 @@ void write_list_row(const ListSearchArgs& args, const ListTiles::Place& place, s
 
 PairEvaluator::Shape evaluated_shape(const ListSearchArgs& args) {
   const std::size_t dim = args.codec.dim;
-  const std::size_t kept = dim * element_size(args.codec.type);
+  const std::size_t stored = dim * element_size(args.codec.type);
   const bool gathered = args.rows.rows() != 0 && args.rows.place().kind == DeviceKind::cpu;
   return {.dim = dim,
           .query_bytes = dim * element_size(args.queries.type()),
-          .row_bytes = gathered ? std::max(kept, dim * element_size(args.rows.type())) : kept};
+          .row_bytes = gathered ? std::max(stored, dim * element_size(args.rows.type())) : stored};
 }
 
-std::uint64_t ListAnswers::bytes(std::size_t queries, std::size_t candidates, std::size_t taken) {
+std::uint64_t ListResults::bytes(std::size_t queries, std::size_t candidates, std::size_t taken) {
   const std::size_t entries = queries * candidates;
   return 2 * device_bytes(entries, sizeof(float)) + 2 * device_bytes(entries, sizeof(Id)) +
          device_bytes(RowSelection(queries, candidates, taken).workspace_bytes(), 1) +
@@ -29,7 +29,7 @@ std::uint64_t ListAnswers::bytes(std::size_t queries, std::size_t candidates, st
          buffer_bytes(entries, sizeof(float)) + buffer_bytes(entries, sizeof(Id));
 }
 
-ListAnswers::ListAnswers(const CudaStream& stream, const ListSearchArgs& args, PairEvaluator& evaluator,
+ListResults::ListResults(const CudaStream& stream, const ListSearchArgs& args, PairEvaluator& evaluator,
                          std::size_t queries)
     : stream_(stream),
       args_(args),
@@ -44,70 +44,70 @@ ListAnswers::ListAnswers(const CudaStream& stream, const ListSearchArgs& args, P
   best_ids_ = DeviceBuffer<Id>(stream, queries * taken_, list_search_name);
   workspace_ = DeviceBuffer<std::byte>(stream, selection_.workspace_bytes(), list_search_name);
   slots_ = Buffer<std::uint64_t>(stream.budget(), entries);
-  numbers_ = Buffer<std::uint32_t>(stream.budget(), entries);
+  row_indices_ = Buffer<std::uint32_t>(stream.budget(), entries);
   host_keys_ = Buffer<float>(stream.budget(), queries * taken_);
   host_ids_ = Buffer<Id>(stream.budget(), queries * taken_);
 }
 
-void ListAnswers::write(std::size_t first_query, std::span<const float> keys, std::span<const Id> ids,
-                        std::span<const bool> certain) {
+void ListResults::write(std::size_t first_query, std::span<const float> keys, std::span<const Id> ids,
+                        std::span<const bool> certified) {
   if (args_.rows.rows() != 0) {
-    rerank(first_query, ids, certain);
+    rerank(first_query, ids, certified);
     return;
   }
   const std::size_t length = args_.candidates;
-  for (std::size_t i = 0; i < certain.size(); ++i)
-    if (certain[i])
+  for (std::size_t i = 0; i < certified.size(); ++i)
+    if (certified[i])
       write_row(first_query + i, keys.subspan(i * length, length), ids.subspan(i * length, length));
 }
 
-void ListAnswers::rerank(std::size_t first_query, std::span<const Id> ids, std::span<const bool> certain) {
+void ListResults::rerank(std::size_t first_query, std::span<const Id> ids, std::span<const bool> certified) {
   std::size_t pairs = 0;
-  for (std::size_t i = 0; i < certain.size(); ++i)
-    for (std::size_t slot = i * args_.candidates; certain[i] && slot < (i + 1) * args_.candidates; ++slot) {
+  for (std::size_t i = 0; i < certified.size(); ++i)
+    for (std::size_t slot = i * args_.candidates; certified[i] && slot < (i + 1) * args_.candidates; ++slot) {
       if (ids[slot] == no_id) continue;
       slots_[pairs] = slot;
-      numbers_[pairs++] = static_cast<std::uint32_t>(ids[slot]);
+      row_indices_[pairs++] = static_cast<std::uint32_t>(ids[slot]);
     }
   const RowsView& rows = args_.rows;
   const std::span<const std::uint64_t> slots(slots_.data(), pairs);
   check(cudaMemsetAsync(keys_.data(), 0xFF, ids.size() * sizeof(float), stream_.handle()), list_search_name);
   copy_to_device(stream_, ids, ids_.data(), list_search_name);
   if (rows.place().kind == DeviceKind::cpu)
-    evaluator_.evaluate(rows.type(), slots, args_.candidates, keys_.data(),
-                        [&](std::size_t pair, std::byte* out) {
-                          std::memcpy(out, rows.row(numbers_[pair]), rows.dim() * element_size(rows.type()));
-                        });
+    evaluator_.evaluate(
+        rows.type(), slots, args_.candidates, keys_.data(), [&](std::size_t pair, std::byte* out) {
+          std::memcpy(out, rows.row(row_indices_[pair]), rows.dim() * element_size(rows.type()));
+        });
   else
-    evaluator_.evaluate(rows, slots, {numbers_.data(), pairs}, args_.candidates, keys_.data());
+    evaluator_.evaluate(rows, slots, {row_indices_.data(), pairs}, args_.candidates, keys_.data());
   selection_.run(stream_.handle(), Ties::wide_ids,
                  {.values = keys_.data(),
                   .value_stride = args_.candidates,
                   .wide_ids = ids_.data(),
                   .id_stride = args_.candidates,
-                  .rows = certain.size(),
+                  .rows = certified.size(),
                   .cols = static_cast<std::uint32_t>(args_.candidates),
                   .k = static_cast<std::uint32_t>(taken_),
                   .best = best_keys_.data(),
                   .ids = best_ids_.data(),
                   .best_stride = taken_},
                  workspace_.data());
-  const std::size_t answers = certain.size() * taken_;
-  copy_to_host(stream_, best_keys_.data(), host_keys_.span().first(answers), list_search_name);
-  copy_to_host(stream_, best_ids_.data(), host_ids_.span().first(answers), list_search_name);
+  const std::size_t results = certified.size() * taken_;
+  copy_to_host(stream_, best_keys_.data(), host_keys_.span().first(results), list_search_name);
+  copy_to_host(stream_, best_ids_.data(), host_ids_.span().first(results), list_search_name);
   stream_.synchronize(list_search_name);
-  for (std::size_t i = 0; i < certain.size(); ++i)
-    if (certain[i])
+  for (std::size_t i = 0; i < certified.size(); ++i)
+    if (certified[i])
       write_row(first_query + i, host_keys_.span().subspan(i * taken_, taken_),
                 host_ids_.span().subspan(i * taken_, taken_));
 }
 
-void ListAnswers::write_row(std::size_t query, std::span<const float> keys, std::span<const Id> ids) {
+void ListResults::write_row(std::size_t query, std::span<const float> keys, std::span<const Id> ids) {
   for (std::size_t i = 0; i < args_.k; ++i) {
-    const bool there = i < ids.size() && ids[i] != no_id;
-    args_.ids(query, i) = there ? ids[i] : no_id;
+    const bool found = i < ids.size() && ids[i] != no_id;
+    args_.ids(query, i) = found ? ids[i] : no_id;
     args_.distances(query, i) =
-        there ? distance_of_key(args_.metric, keys[i]) : padding_distance(args_.metric);
+        found ? distance_of_key(args_.metric, keys[i]) : padding_distance(args_.metric);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "backend/cuda/lists/list_finish.h"
+#include "backend/cuda/lists/evaluate_candidates.h"
 
 #include <algorithm>
 #include <limits>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend/cuda/device/working_memory.h"
-#include "backend/cuda/lists/list_answers.h"
+#include "backend/cuda/lists/list_results.h"
 #include "backend/cuda/rows/row_selection.h"
 #include "backend/cuda/tuning/exact_search.h"
 #include "core/checked.h"
@@ -14,17 +14,17 @@
 namespace nearwise::gpu {
 namespace {
 
-constexpr std::size_t most_tile_queries = 4096;
-constexpr std::size_t most_pairs = 1 << 20;
-constexpr std::size_t least_pairs = 16;
+constexpr std::size_t max_tile_queries = 4096;
+constexpr std::size_t max_pairs = 1 << 20;
+constexpr std::size_t min_pairs = 16;
 
 using Capacity = PairEvaluator::Capacity;
 
-std::uint64_t bytes_of(const FinishShape& shape, const Capacity& capacity) {
+std::uint64_t bytes_of(const EvaluationShape& shape, const Capacity& capacity) {
   const std::size_t entries = capacity.queries * shape.length;
   const std::size_t best = capacity.queries * shape.candidates;
   return PairEvaluator::bytes(shape.evaluated, capacity) +
-         ListAnswers::bytes(capacity.queries, shape.candidates, shape.taken) +
+         ListResults::bytes(capacity.queries, shape.candidates, shape.taken) +
          device_bytes(entries, sizeof(float)) + device_bytes(entries, sizeof(Id)) +
          device_bytes(best, sizeof(float)) + device_bytes(best, sizeof(Id)) +
          device_bytes(RowSelection(capacity.queries, shape.length, shape.candidates).workspace_bytes(), 1) +
@@ -34,24 +34,24 @@ std::uint64_t bytes_of(const FinishShape& shape, const Capacity& capacity) {
          buffer_bytes(capacity.queries, sizeof(std::uint32_t)) + buffer_bytes(capacity.queries, sizeof(bool));
 }
 
-Capacity choose_capacity(const FinishShape& shape, std::size_t queries, std::uint64_t bytes) {
-  Capacity capacity = {std::min(queries, most_tile_queries), 0};
+Capacity choose_capacity(const EvaluationShape& shape, std::size_t queries, std::uint64_t bytes) {
+  Capacity capacity = {std::min(queries, max_tile_queries), 0};
   const auto pairs_of = [&] {
-    return std::min(most_pairs, std::max(least_pairs, capacity.queries * shape.length));
+    return std::min(max_pairs, std::max(min_pairs, capacity.queries * shape.length));
   };
   for (capacity.pairs = pairs_of(); capacity.queries > 1 && bytes_of(shape, capacity) > bytes;
        capacity.pairs = pairs_of())
     capacity.queries = divide_up<std::size_t>(capacity.queries, 2);
-  while (capacity.pairs > least_pairs && bytes_of(shape, capacity) > bytes)
-    capacity.pairs = std::max(least_pairs, divide_up<std::size_t>(capacity.pairs, 2));
+  while (capacity.pairs > min_pairs && bytes_of(shape, capacity) > bytes)
+    capacity.pairs = std::max(min_pairs, divide_up<std::size_t>(capacity.pairs, 2));
   return capacity;
 }
 
-class ListFinish {
+class CandidateEvaluation {
  public:
-  ListFinish(const CudaStream& stream, const ListSearchArgs& args, const ListTiles& tiles,
-             const ListScorer& scorer, const BestLists& scores, const FinishShape& shape,
-             const Capacity& capacity)
+  CandidateEvaluation(const CudaStream& stream, const ListSearchArgs& args, const ListTiles& tiles,
+                      const ListScorer& scorer, const RunningTopK& scores, const EvaluationShape& shape,
+                      const Capacity& capacity)
       : stream_(stream),
         args_(args),
         tiles_(tiles),
@@ -74,29 +74,29 @@ class ListFinish {
         slots_(stream.budget(), capacity.queries * shape.length),
         host_best_keys_(stream.budget(), capacity.queries * shape.candidates),
         host_best_ids_(stream.budget(), capacity.queries * shape.candidates),
-        chances_(stream.budget(), capacity.queries),
-        certain_(stream.budget(), capacity.queries) {}
-  ListFinish(const ListFinish&) = delete;
-  ListFinish& operator=(const ListFinish&) = delete;
+        selected_(stream.budget(), capacity.queries),
+        certified_(stream.budget(), capacity.queries) {}
+  CandidateEvaluation(const CandidateEvaluation&) = delete;
+  CandidateEvaluation& operator=(const CandidateEvaluation&) = delete;
 
   std::size_t tile_queries() const { return capacity_.queries; }
 
-  // Writes the answers that are certain; the other queries are appended to `open`.
-  void run(std::size_t first, std::size_t count, std::vector<std::uint32_t>& open) {
+  // Writes certified results; appends the other queries to `uncertified`.
+  void run(std::size_t first, std::size_t count, std::vector<std::uint32_t>& uncertified) {
     stream_.context.cancel.check();
     first_ = first;
     fetch_lists(count);
-    for (std::size_t i = 0; i < count; ++i) judge_scores(i);
+    for (std::size_t i = 0; i < count; ++i) count_selected(i);
     evaluator_.load_queries(first, count);
     evaluate(count);
     select(count);
     for (std::size_t i = 0; i < count; ++i) {
-      certain_[i] = certain_[i] || proven_by_keys(i);
-      if (!certain_[i]) open.push_back(static_cast<std::uint32_t>(first + i));
+      certified_[i] = certified_[i] || is_certified_by_keys(i);
+      if (!certified_[i]) uncertified.push_back(static_cast<std::uint32_t>(first + i));
     }
     const std::size_t best = count * shape_.candidates;
     answers_.write(first, host_best_keys_.span().first(best), host_best_ids_.span().first(best),
-                   certain_.span().first(count));
+                   certified_.span().first(count));
   }
 
  private:
@@ -111,42 +111,42 @@ class ListFinish {
     stream_.synchronize(list_search_name);
   }
 
-  // How many of the list have a chance, and whether all that have one are in it. Dropped rows have a score that is no
-  // better than the list's last.
-  void judge_scores(std::size_t i) {
+  // Determines how many list entries may be candidates, and whether all such rows are in the list. Rows not
+  // in the list have scores no better than its last.
+  void count_selected(std::size_t i) {
     const std::size_t query = first_ + i;
     const std::size_t rows = tiles_.rows_of(query);
-    chances_[i] = 0;
-    certain_[i] = rows == 0;
+    selected_[i] = 0;
+    certified_[i] = rows == 0;
     if (rows == 0 || !scorer_.holds_for(query)) return;
     const std::size_t listed = std::min(shape_.length, rows);
     float cutoff = std::numeric_limits<float>::max();
     if (listed >= shape_.candidates)
       cutoff = scorer_.cutoff(query, scorer_.limit_from_score(query, scores(i)[shape_.candidates - 1]));
-    certain_[i] = rows <= shape_.length || scores(i).back() > cutoff;
-    // Without a proof by scores the exact keys of the whole list may still give one.
-    chances_[i] = static_cast<std::uint32_t>(listed);
-    if (certain_[i])
-      chances_[i] = static_cast<std::uint32_t>(
+    certified_[i] = rows <= shape_.length || scores(i).back() > cutoff;
+    // If scores do not certify the list, the exact keys of all its entries may.
+    selected_[i] = static_cast<std::uint32_t>(listed);
+    if (certified_[i])
+      selected_[i] = static_cast<std::uint32_t>(
           std::upper_bound(scores(i).begin(), scores(i).begin() + static_cast<std::ptrdiff_t>(listed),
                            cutoff) -
           scores(i).begin());
   }
 
-  bool proven_by_keys(std::size_t i) const {
+  bool is_certified_by_keys(std::size_t i) const {
     const std::size_t last = (i + 1) * shape_.candidates - 1;
-    return chances_[i] > 0 && host_best_ids_[last] != no_id &&
+    return selected_[i] > 0 && host_best_ids_[last] != no_id &&
            scores(i).back() > scorer_.cutoff(first_ + i, scorer_.limit_from_key(host_best_keys_[last]));
   }
 
-  // Keys of all rows with a chance; NaN and no_id elsewhere.
+  // Evaluates the selected entries of all queries; other keys are NaN and ids no_id.
   void evaluate(std::size_t count) {
     const std::size_t entries = count * shape_.length;
     check(cudaMemsetAsync(keys_.data(), 0xFF, entries * sizeof(float), stream_.handle()), list_search_name);
     std::fill_n(host_ids_.data(), entries, no_id);
     std::size_t pairs = 0;
     for (std::size_t i = 0; i < count; ++i)
-      for (std::size_t slot = i * shape_.length; slot < i * shape_.length + chances_[i]; ++slot) {
+      for (std::size_t slot = i * shape_.length; slot < i * shape_.length + selected_[i]; ++slot) {
         places_[pairs] = tiles_.find(first_ + i, host_positions_[slot]);
         host_ids_[slot] = args_.lists[places_[pairs].list].ids[places_[pairs].row];
         slots_[pairs++] = slot;
@@ -179,13 +179,13 @@ class ListFinish {
   const ListSearchArgs& args_;
   const ListTiles& tiles_;
   const ListScorer& scorer_;
-  const BestLists& lists_;
-  const FinishShape shape_;
+  const RunningTopK& lists_;
+  const EvaluationShape shape_;
   const Capacity capacity_;
   const RowSelection selection_;
-  std::size_t first_ = 0;  // query of the tile
+  std::size_t first_ = 0;  // first query of the tile
   PairEvaluator evaluator_;
-  ListAnswers answers_;
+  ListResults answers_;
   DeviceBuffer<float> keys_;  // [queries, length]
   DeviceBuffer<Id> ids_;
   DeviceBuffer<float> best_keys_;  // [queries, candidates]
@@ -194,36 +194,36 @@ class ListFinish {
   Buffer<float> host_scores_;
   Buffer<Id> host_positions_;
   Buffer<Id> host_ids_;
-  Buffer<ListTiles::Place> places_;  // of pairs
-  Buffer<std::uint64_t> slots_;      // of pairs
+  Buffer<ListTiles::Place> places_;
+  Buffer<std::uint64_t> slots_;
   Buffer<float> host_best_keys_;
   Buffer<Id> host_best_ids_;
-  Buffer<std::uint32_t> chances_;  // entries of the list that are evaluated
-  Buffer<bool> certain_;           // whether the best are the candidates
+  Buffer<std::uint32_t> selected_;  // list entries to evaluate
+  Buffer<bool> certified_;          // whether the best are proven to be the candidates
 };
 
 }  // namespace
 
-std::uint64_t list_finish_bytes(const FinishShape& shape) {
-  return std::max(bytes_of(shape, {1, least_pairs}), evaluate_lists_bytes(shape));
+std::uint64_t evaluate_candidates_bytes(const EvaluationShape& shape) {
+  return std::max(bytes_of(shape, {1, min_pairs}), exhaustive_lists_bytes(shape));
 }
 
-void finish_lists(const CudaStream& stream, const ListSearchArgs& args, const ListTiles& tiles,
-                  const ListScorer& scorer, const BestLists& scores) {
-  const FinishShape shape = {evaluated_shape(args), scores.length(), args.candidates,
-                             std::min(args.k, args.candidates)};
+void evaluate_candidates(const CudaStream& stream, const ListSearchArgs& args, const ListTiles& tiles,
+                         const ListScorer& scorer, const RunningTopK& scores) {
+  const EvaluationShape shape = {evaluated_shape(args), scores.length(), args.candidates,
+                                 std::min(args.k, args.candidates)};
   const std::size_t queries = args.queries.rows();
-  std::vector<std::uint32_t> open;
+  std::vector<std::uint32_t> uncertified;
   {
-    const auto finish = with_working_memory(
-        stream, bytes_of(shape, {1, least_pairs}), tuning::good_working_bytes, 0, [&](std::uint64_t bytes) {
-          return std::make_unique<ListFinish>(stream, args, tiles, scorer, scores, shape,
-                                              choose_capacity(shape, queries, bytes));
+    const auto evaluation = with_working_memory(
+        stream, bytes_of(shape, {1, min_pairs}), tuning::target_working_bytes, 0, [&](std::uint64_t bytes) {
+          return std::make_unique<CandidateEvaluation>(stream, args, tiles, scorer, scores, shape,
+                                                       choose_capacity(shape, queries, bytes));
         });
-    for (std::size_t first = 0; first < queries; first += finish->tile_queries())
-      finish->run(first, std::min(finish->tile_queries(), queries - first), open);
+    for (std::size_t first = 0; first < queries; first += evaluation->tile_queries())
+      evaluation->run(first, std::min(evaluation->tile_queries(), queries - first), uncertified);
   }
-  evaluate_lists(stream, args, tiles, shape, open);
+  search_lists_exhaustively(stream, args, tiles, shape, uncertified);
 }
 
 }  // namespace nearwise::gpu

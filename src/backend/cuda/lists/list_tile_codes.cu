@@ -1,19 +1,19 @@
-// Codes come from the host a tile at a time, gathered by the context's threads: lists lie anywhere.
+// Gathers codes of a tile on the host, with the context's threads, and copies them to the device.
 #include <algorithm>
 #include <cstring>
 
 #include "backend/cuda/lists/list_scorer.h"
-#include "backend/cuda/warp/code_word.cuh"
+#include "backend/cuda/warp/interleaved_codes.cuh"
 #include "core/checked.h"
 
 namespace nearwise::gpu {
 namespace {
 
-// A tile has no more pieces: each begins a group.
-std::size_t most_pieces(std::size_t tile_rows) { return tile_rows / interleaved_rows; }
+// Every piece starts a group of 32 rows.
+std::size_t max_pieces(std::size_t tile_rows) { return tile_rows / interleaved_rows; }
 
 std::size_t centroid_size(const ScorerShape& shape, std::size_t tile_rows) {
-  return shape.parts == 0 ? 0 : most_pieces(tile_rows) * shape.dim;
+  return shape.parts == 0 ? 0 : max_pieces(tile_rows) * shape.dim;
 }
 
 CodebooksOnDevice books_of(const CudaStream& stream, const ListCodec& codec) {
@@ -35,19 +35,19 @@ ScorerShape scorer_shape(const ListSearchArgs& args) {
           .additive = args.codec.is_additive()};
 }
 
-TileCodes::TileCodes(const CudaStream& stream, const ListSearchArgs& args, std::size_t tile_rows)
+ListTileCodes::ListTileCodes(const CudaStream& stream, const ListSearchArgs& args, std::size_t tile_rows)
     : stream_(stream),
       args_(args),
       host_codes_(stream.budget(), tile_rows * args.codec.code_bytes),
-      host_lists_(stream.budget(), most_pieces(tile_rows)),
+      host_lists_(stream.budget(), max_pieces(tile_rows)),
       host_centroids_(stream.budget(), centroid_size(scorer_shape(args), tile_rows)),
       codes_(stream, host_codes_.size(), list_search_name),
       lists_(stream, host_lists_.size(), list_search_name),
       centroids_(stream, host_centroids_.size(), list_search_name),
       books_(books_of(stream, args.codec)) {}
 
-std::uint64_t TileCodes::bytes(const ScorerShape& shape, std::size_t tile_rows) {
-  const std::size_t pieces = most_pieces(tile_rows);
+std::uint64_t ListTileCodes::bytes(const ScorerShape& shape, std::size_t tile_rows) {
+  const std::size_t pieces = max_pieces(tile_rows);
   const std::size_t centroids = centroid_size(shape, tile_rows);
   return buffer_bytes(tile_rows * shape.code_bytes, 1) + buffer_bytes(pieces, sizeof(std::uint32_t)) +
          buffer_bytes(centroids, sizeof(float)) + device_bytes(tile_rows * shape.code_bytes, 1) +
@@ -55,19 +55,19 @@ std::uint64_t TileCodes::bytes(const ScorerShape& shape, std::size_t tile_rows) 
          CodebooksOnDevice::bytes(shape.book_size(), shape.parts);
 }
 
-void TileCodes::load(const ListTiles& tiles, const ListTile& tile) {
-  // What was queued may still read the host's copies of the tile before.
+void ListTileCodes::load(const ListTiles& tiles, const ListTile& tile) {
+  // Queued work may still read the previous tile's host buffers.
   stream_.synchronize(list_search_name);
   const std::span<const ListPiece> pieces = tiles.pieces(tile);
   const std::size_t code_bytes = args_.codec.code_bytes;
   stream_.context.threads->for_each(pieces.size(), [&](std::size_t number) {
     const ListPiece& piece = pieces[number];
-    const std::size_t filled = round_up<std::size_t>(piece.rows, interleaved_rows);
+    const std::size_t padded = round_up<std::size_t>(piece.rows, interleaved_rows);
     std::byte* const to = host_codes_.data() + piece.first_row * code_bytes;
     std::memcpy(to, args_.lists[piece.list].codes + piece.first * code_bytes, piece.rows * code_bytes);
-    // Rows that fill up a piece get scores that nobody reads.
-    std::memset(to + piece.rows * code_bytes, 0, (filled - piece.rows) * code_bytes);
-    std::fill_n(host_lists_.data() + piece.first_row / interleaved_rows, filled / interleaved_rows,
+    // Padding rows get scores that are never read.
+    std::memset(to + piece.rows * code_bytes, 0, (padded - piece.rows) * code_bytes);
+    std::fill_n(host_lists_.data() + piece.first_row / interleaved_rows, padded / interleaved_rows,
                 static_cast<std::uint32_t>(number));
     if (!args_.codec.holds_rows())
       std::ranges::copy(args_.codec.centroids.row(piece.list),
@@ -83,7 +83,7 @@ void TileCodes::load(const ListTiles& tiles, const ListTile& tile) {
   send(host_centroids_, centroids_, args_.codec.holds_rows() ? 0 : pieces.size() * args_.codec.dim);
 }
 
-CodeRowsTask TileCodes::rows() const {
+CodeRowsTask ListTileCodes::rows() const {
   return {.codes = reinterpret_cast<const std::uint8_t*>(codes_.data()),
           .lists = lists_.data(),
           .centroids = centroids_.data(),

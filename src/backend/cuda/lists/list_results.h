@@ -1,4 +1,4 @@
-// Candidates of a search in lists become its answers: written as they are, or after a second look at the rows themselves.
+// Results of a list search: writes candidates as they are, or re-ranks them with the original vectors.
 #pragma once
 
 #include <cstddef>
@@ -14,32 +14,32 @@
 
 namespace nearwise::gpu {
 
-// What a code stands for, as codec.type.
+// Writes a row's reconstruction as codec.type.
 void write_list_row(const ListSearchArgs& args, const ListTiles::Place& place, std::byte* out);
 
-// Of the evaluations of a search.
+// Shape of the evaluations of a search.
 PairEvaluator::Shape evaluated_shape(const ListSearchArgs& args);
 
-class ListAnswers {
+class ListResults {
  public:
   static std::uint64_t bytes(std::size_t queries, std::size_t candidates, std::size_t taken);
 
-  // For so many queries at a time, which the evaluator has loaded.
-  ListAnswers(const CudaStream& stream, const ListSearchArgs& args, PairEvaluator& evaluator,
+  // For up to `queries` queries at a time, which the evaluator has loaded.
+  ListResults(const CudaStream& stream, const ListSearchArgs& args, PairEvaluator& evaluator,
               std::size_t queries);
 
-  // keys and ids [count, candidates], best first, then no_id; queries that are not `certain` are passed over.
+  // keys and ids [count, candidates], best first, then no_id; queries that are not `certified` are skipped.
   void write(std::size_t first_query, std::span<const float> keys, std::span<const Id> ids,
-             std::span<const bool> certain);
+             std::span<const bool> certified);
 
  private:
-  void rerank(std::size_t first_query, std::span<const Id> ids, std::span<const bool> certain);
+  void rerank(std::size_t first_query, std::span<const Id> ids, std::span<const bool> certified);
   void write_row(std::size_t query, std::span<const float> keys, std::span<const Id> ids);
 
   const CudaStream& stream_;
   const ListSearchArgs& args_;
   PairEvaluator& evaluator_;
-  const std::size_t taken_;  // of the candidates, by the second look
+  const std::size_t taken_;  // candidates kept by re-ranking
   const RowSelection selection_;
   DeviceBuffer<float> keys_;  // [queries, candidates]
   DeviceBuffer<Id> ids_;
@@ -47,7 +47,7 @@ class ListAnswers {
   DeviceBuffer<Id> best_ids_;
   DeviceBuffer<std::byte> workspace_;
   Buffer<std::uint64_t> slots_;
-  Buffer<std::uint32_t> numbers_;
+  Buffer<std::uint32_t> row_indices_;
   Buffer<float> host_keys_;
   Buffer<Id> host_ids_;
 };

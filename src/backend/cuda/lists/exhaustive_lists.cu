@@ -1,10 +1,11 @@
-// Every row in the lists of a query is evaluated, so many at a time, and joins the best so far: distance, then id.
+// Exhaustive search in the probed lists: evaluates every row in batches and merges it into the best so far,
+// by distance, then id.
 #include <algorithm>
 #include <memory>
 
 #include "backend/cuda/device/working_memory.h"
-#include "backend/cuda/lists/list_answers.h"
-#include "backend/cuda/lists/list_finish.h"
+#include "backend/cuda/lists/evaluate_candidates.h"
+#include "backend/cuda/lists/list_results.h"
 #include "backend/cuda/rows/row_selection.h"
 #include "backend/cuda/tuning/exact_search.h"
 #include "core/checked.h"
@@ -12,13 +13,13 @@
 namespace nearwise::gpu {
 namespace {
 
-constexpr std::size_t most_pairs = 65536;
-constexpr std::size_t least_pairs = 64;
+constexpr std::size_t max_pairs = 65536;
+constexpr std::size_t min_pairs = 64;
 
-std::uint64_t bytes_of(const FinishShape& shape, std::size_t pairs) {
+std::uint64_t bytes_of(const EvaluationShape& shape, std::size_t pairs) {
   const std::size_t columns = shape.candidates + pairs;
   return PairEvaluator::bytes(shape.evaluated, {1, pairs}) +
-         ListAnswers::bytes(1, shape.candidates, shape.taken) + device_bytes(columns, sizeof(float)) +
+         ListResults::bytes(1, shape.candidates, shape.taken) + device_bytes(columns, sizeof(float)) +
          device_bytes(columns, sizeof(Id)) + device_bytes(shape.candidates, sizeof(float)) +
          device_bytes(shape.candidates, sizeof(Id)) +
          device_bytes(RowSelection(1, columns, shape.candidates).workspace_bytes(), 1) +
@@ -27,15 +28,15 @@ std::uint64_t bytes_of(const FinishShape& shape, std::size_t pairs) {
          buffer_bytes(shape.candidates, sizeof(Id));
 }
 
-class ListEvaluation {
+class ExhaustiveListSearch {
  public:
-  ListEvaluation(const CudaStream& stream, const ListSearchArgs& args, const ListTiles& tiles,
-                 const FinishShape& shape, std::size_t pairs)
+  ExhaustiveListSearch(const CudaStream& stream, const ListSearchArgs& args, const ListTiles& tiles,
+                       const EvaluationShape& shape, std::size_t pairs)
       : stream_(stream),
         args_(args),
         tiles_(tiles),
         shape_(shape),
-        most_pairs_(pairs),
+        max_pairs_(pairs),
         selection_(1, shape.candidates + pairs, shape.candidates),
         evaluator_(stream, args.queries, args.metric, shape.evaluated, {1, pairs}, list_search_name),
         answers_(stream, args, evaluator_, 1),
@@ -49,8 +50,8 @@ class ListEvaluation {
         slots_(stream.budget(), pairs),
         host_best_keys_(stream.budget(), shape.candidates),
         host_best_ids_(stream.budget(), shape.candidates) {}
-  ListEvaluation(const ListEvaluation&) = delete;
-  ListEvaluation& operator=(const ListEvaluation&) = delete;
+  ExhaustiveListSearch(const ExhaustiveListSearch&) = delete;
+  ExhaustiveListSearch& operator=(const ExhaustiveListSearch&) = delete;
 
   void run(std::size_t query) {
     evaluator_.load_queries(query, 1);
@@ -64,19 +65,19 @@ class ListEvaluation {
           places_[pairs_] = {piece.list, piece.first + i};
           host_ids_[pairs_] = args_.lists[piece.list].ids[piece.first + i];
           slots_[pairs_] = shape_.candidates + pairs_;
-          if (++pairs_ == most_pairs_) join();
+          if (++pairs_ == max_pairs_) merge();
         }
       });
-    join();
+    merge();
     copy_to_host(stream_, best_keys_.data(), host_best_keys_.span(), list_search_name);
     copy_to_host(stream_, best_ids_.data(), host_best_ids_.span(), list_search_name);
     stream_.synchronize(list_search_name);
-    constexpr bool certain = true;
-    answers_.write(query, host_best_keys_.span(), host_best_ids_.span(), {&certain, 1});
+    constexpr bool certified = true;
+    answers_.write(query, host_best_keys_.span(), host_best_ids_.span(), {&certified, 1});
   }
 
  private:
-  // Entries without a row: behind all others.
+  // Empty entries sort after all others.
   void clear(void* memory, std::size_t bytes) {
     static_assert(no_id == -1);
     check(cudaMemsetAsync(memory, 0xFF, bytes, stream_.handle()), list_search_name);
@@ -89,8 +90,8 @@ class ListEvaluation {
           list_search_name);
   }
 
-  // The pairs so far stand beside the best, and the best of both are kept.
-  void join() {
+  // Merges the collected pairs into the best so far.
+  void merge() {
     if (pairs_ == 0) return;
     stream_.context.cancel.check();
     clear(keys_.data(), keys_.size() * sizeof(float));
@@ -119,12 +120,12 @@ class ListEvaluation {
   const CudaStream& stream_;
   const ListSearchArgs& args_;
   const ListTiles& tiles_;
-  const FinishShape shape_;
-  const std::size_t most_pairs_;
+  const EvaluationShape shape_;
+  const std::size_t max_pairs_;
   const RowSelection selection_;
   PairEvaluator evaluator_;
-  ListAnswers answers_;
-  DeviceBuffer<float> keys_;  // [candidates + pairs] the best so far, then those that join them
+  ListResults answers_;
+  DeviceBuffer<float> keys_;  // [candidates + pairs] best so far, then new pairs
   DeviceBuffer<Id> ids_;
   DeviceBuffer<float> best_keys_;  // [candidates]
   DeviceBuffer<Id> best_ids_;
@@ -139,21 +140,20 @@ class ListEvaluation {
 
 }  // namespace
 
-std::uint64_t evaluate_lists_bytes(const FinishShape& shape) { return bytes_of(shape, least_pairs); }
+std::uint64_t exhaustive_lists_bytes(const EvaluationShape& shape) { return bytes_of(shape, min_pairs); }
 
-void evaluate_lists(const CudaStream& stream, const ListSearchArgs& args, const ListTiles& tiles,
-                    const FinishShape& shape, std::span<const std::uint32_t> queries) {
+void search_lists_exhaustively(const CudaStream& stream, const ListSearchArgs& args, const ListTiles& tiles,
+                               const EvaluationShape& shape, std::span<const std::uint32_t> queries) {
   if (queries.empty()) return;
   std::size_t rows = 0;
   for (const std::uint32_t query : queries) rows = std::max(rows, tiles.rows_of(query));
-  const auto evaluation = with_working_memory(
-      stream, bytes_of(shape, least_pairs), tuning::good_working_bytes, 0, [&](std::uint64_t bytes) {
-        std::size_t pairs = std::clamp(rows, least_pairs, most_pairs);
-        while (pairs > least_pairs && bytes_of(shape, pairs) > bytes)
-          pairs = std::max(least_pairs, pairs / 2);
-        return std::make_unique<ListEvaluation>(stream, args, tiles, shape, pairs);
+  const auto search = with_working_memory(
+      stream, bytes_of(shape, min_pairs), tuning::target_working_bytes, 0, [&](std::uint64_t bytes) {
+        std::size_t pairs = std::clamp(rows, min_pairs, max_pairs);
+        while (pairs > min_pairs && bytes_of(shape, pairs) > bytes) pairs = std::max(min_pairs, pairs / 2);
+        return std::make_unique<ExhaustiveListSearch>(stream, args, tiles, shape, pairs);
       });
-  for (const std::uint32_t query : queries) evaluation->run(query);
+  for (const std::uint32_t query : queries) search->run(query);
 }
 
 }  // namespace nearwise::gpu

@@ -1,5 +1,5 @@
-// The best values of every query so far and the rows they belong to, best first, on the device. Rows come in tiles, in
-// their order: equal values keep it.
+// Running top-k of every query on the device: the best values so far and their rows, best first. Rows arrive
+// in tiles in ascending order, so that ties go to the lower row.
 #pragma once
 
 #include <cstddef>
@@ -9,26 +9,26 @@
 
 namespace nearwise::gpu {
 
-// Values of a tile, on the device: column i is of row first_row + i.
+// Values of a tile on the device: column i belongs to row first_row + i.
 struct ValueTile {
-  const float* values = nullptr;  // [queries, rows], one query after another
+  const float* values = nullptr;  // [queries, rows], contiguous
   std::size_t queries = 0;
   std::size_t rows = 0;
   std::size_t first_row = 0;
 };
 
-class BestLists {
+class RunningTopK {
  public:
-  // Empty lists: every entry has a NaN for its value and no_id for its row, and stands behind all others.
-  BestLists(const CudaStream& stream, std::size_t queries, std::size_t length, const char* operation);
+  // Empty entries have value NaN and row no_id and sort after all others.
+  RunningTopK(const CudaStream& stream, std::size_t queries, std::size_t length, const char* operation);
   void clear(const CudaStream& stream);
 
   static std::size_t bytes(std::size_t queries, std::size_t length);
 
-  // What add() needs for tiles of these queries and rows, or one row less.
+  // Workspace of add() for tiles of this size or one row less.
   static std::size_t workspace_bytes(std::size_t queries, std::size_t rows, std::size_t length);
 
-  // Queries of the tile begin with first_query; tile_queries is the number that the workspace was made for.
+  // The tile's queries start at first_query; tile_queries is the count that the workspace was sized for.
   void add(const CudaStream& stream, const ValueTile& tile, std::size_t first_query, std::size_t tile_queries,
            std::byte* workspace);
 
