@@ -14,12 +14,13 @@ namespace nearwise::python {
 namespace {
 
 AdditiveQuantizer train_additive(const BorrowedRows& rows, std::uint64_t codebooks, std::uint64_t rounds,
-                                 std::uint64_t iterations, std::uint64_t rows_per_centroid,
+                                 std::uint64_t iterations, std::uint64_t training_rows,
                                  const Settings& settings, nb::handle progress) {
-  const AdditiveQuantizerOptions options{.codebooks = codebooks,
-                                         .rounds = rounds,
-                                         .iterations = iterations,
-                                         .rows_per_centroid = rows_per_centroid};
+  const AdditiveQuantizerOptions options{
+      .codebooks = codebooks,
+      .rounds = rounds,
+      .iterations = iterations,
+      .rows_per_centroid = training_rows == 0 ? 256 : std::max<std::uint64_t>(1, training_rows / 256)};
   const Context context = context_for(settings);
   std::optional<AdditiveQuantizer> trained;
   run(context, progress,
@@ -73,7 +74,7 @@ void bind_additive_quantizer(nb::module_& module) {
   bind_file<AdditiveQuantizer, load_additive_quantizer>(bound);
   bound
       .def_static("train", train_additive, nb::arg("rows"), nb::arg("codebooks"), nb::arg("rounds"),
-                  nb::arg("iterations"), nb::arg("rows_per_centroid"), nb::arg("settings"),
+                  nb::arg("iterations"), nb::arg("training_rows"), nb::arg("settings"),
                   nb::arg("progress").none())
       .def_static("from_codebooks", additive_from_codebooks, nb::arg("dim"), nb::arg("codebooks"),
                   nb::arg("norms"))

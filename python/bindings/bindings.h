@@ -160,9 +160,6 @@ double multiplications(const RowsView& queries, const RowsView& base);
 // "plus_plus" or "random"
 Seeding parse_seeding(const std::string& text);
 
-// "refuse" or "pad"
-ShortRows parse_short_rows(const std::string& text);
-
 // The resolved settings of one call (nearwise.Context in Python): the class `Settings` of nearwise._core.
 struct Settings {
   std::string device = "cpu";
@@ -178,10 +175,6 @@ struct Settings {
 // with a limit is not: concurrent calls would exhaust each other's budget. Needs the interpreter lock, which also guards
 // the cache; a forked child starts with an empty one.
 Context context_for(const Settings& settings);
-inline Context context_for(const std::string& device, int threads, std::uint64_t memory_limit,
-                           const std::string& isa, std::uint64_t seed = 0) {
-  return context_for(Settings{device, threads, memory_limit, isa, seed});
-}
 
 // Calls work(context) without the interpreter lock, on another thread. Meanwhile the calling thread checks for signals and
 // reports progress every few milliseconds, so that Python code runs on the caller's thread only. An exception from either

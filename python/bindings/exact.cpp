@@ -14,10 +14,10 @@ namespace nearwise::python {
 namespace {
 
 NumpyNeighbors knn_arrays(const BorrowedRows& queries, const BorrowedRows& base, std::uint64_t k,
-                          const std::string& metric, const std::string& short_rows, bool exclude_self,
-                          const Settings& settings, nb::handle progress) {
+                          const std::string& metric, bool pad, bool exclude_self, const Settings& settings,
+                          nb::handle progress) {
   const KnnOptions options{.metric = parse_metric(metric),
-                           .short_rows = parse_short_rows(short_rows),
+                           .short_rows = pad ? ShortRows::pad : ShortRows::refuse,
                            .exclude_self = exclude_self};
   const Context context = context_for(settings);
   std::optional<Neighbors> found;
@@ -26,9 +26,10 @@ NumpyNeighbors knn_arrays(const BorrowedRows& queries, const BorrowedRows& base,
   return to_numpy(std::move(*found));
 }
 
-NumpyNeighbors graph_arrays(const BorrowedRows& base, std::uint64_t k, const std::string& metric,
-                            const std::string& short_rows, const Settings& settings, nb::handle progress) {
-  const KnnOptions options{.metric = parse_metric(metric), .short_rows = parse_short_rows(short_rows)};
+NumpyNeighbors graph_arrays(const BorrowedRows& base, std::uint64_t k, const std::string& metric, bool pad,
+                            const Settings& settings, nb::handle progress) {
+  const KnnOptions options{.metric = parse_metric(metric),
+                           .short_rows = pad ? ShortRows::pad : ShortRows::refuse};
   const Context context = context_for(settings);
   std::optional<Neighbors> found;
   run_by_size(context, progress, multiplications(base.view(), base.view()),
@@ -54,19 +55,12 @@ double multiplications(const RowsView& queries, const RowsView& base) {
          static_cast<double>(base.dim());
 }
 
-ShortRows parse_short_rows(const std::string& text) {
-  if (text == "refuse") return ShortRows::refuse;
-  if (text == "pad") return ShortRows::pad;
-  throw Error(ErrorCode::invalid_argument, "short_rows: expected one of refuse, pad, given '" + text + "'");
-}
-
 void bind_exact(nb::module_& module) {
   module.def("knn", knn_arrays, nb::arg("queries"), nb::arg("base"), nb::arg("k"), nb::arg("metric"),
-             nb::arg("short_rows"), nb::arg("exclude_self"), nb::arg("settings"), nb::arg("progress").none(),
+             nb::arg("pad"), nb::arg("exclude_self"), nb::arg("settings"), nb::arg("progress").none(),
              "ids and distances [queries, k]");
   module.def("exact_knn_graph", graph_arrays, nb::arg("base"), nb::arg("k"), nb::arg("metric"),
-             nb::arg("short_rows"), nb::arg("settings"), nb::arg("progress").none(),
-             "ids and distances [rows, k]");
+             nb::arg("pad"), nb::arg("settings"), nb::arg("progress").none(), "ids and distances [rows, k]");
   module.def("range_search", range_arrays, nb::arg("queries"), nb::arg("base"), nb::arg("radius"),
              nb::arg("metric"), nb::arg("settings"), nb::arg("progress").none(),
              "offsets [queries + 1], ids and distances");

@@ -18,15 +18,15 @@ using NumpyKMeans = std::tuple<NumpyMatrix<float>, NumpyVector<std::int64_t>, Nu
 
 NumpyKMeans train(const BorrowedRows& rows, std::uint64_t clusters, bool hierarchical,
                   const std::string& metric, std::uint64_t iterations, double tolerance,
-                  const std::string& seeding, const BorrowedRows* initial, std::uint64_t least_rows,
-                  double balance, std::uint64_t batch_rows, const Settings& settings, nb::handle progress) {
+                  const std::string& seeding, const BorrowedRows* initial, std::uint64_t min_cluster_size,
+                  double balance, std::uint64_t batch_size, const Settings& settings, nb::handle progress) {
   KMeansOptions options{.metric = parse_metric(metric),
                         .iterations = iterations,
                         .tolerance = tolerance,
                         .seeding = parse_seeding(seeding),
-                        .min_cluster_size = least_rows,
+                        .least_rows = min_cluster_size,
                         .balance = balance,
-                        .batch_rows = batch_rows};
+                        .batch_rows = batch_size};
   const Context context = context_for(settings);
   if (initial != nullptr) options.initial = initial->view();
   const RowsView& view = rows.view();
@@ -64,8 +64,8 @@ Seeding parse_seeding(const std::string& text) {
 void bind_kmeans(nb::module_& module) {
   module.def("train_kmeans", train, nb::arg("rows"), nb::arg("clusters"), nb::arg("hierarchical"),
              nb::arg("metric"), nb::arg("iterations"), nb::arg("tolerance"), nb::arg("seeding"),
-             nb::arg("initial").none(), nb::arg("least_rows"), nb::arg("balance"), nb::arg("batch_rows"),
-             nb::arg("settings"), nb::arg("progress").none(),
+             nb::arg("initial").none(), nb::arg("min_cluster_size"), nb::arg("balance"),
+             nb::arg("batch_size"), nb::arg("settings"), nb::arg("progress").none(),
              "centroids [clusters, dim], sizes [clusters], errors, and whether it converged");
   module.def("assign", assign_arrays, nb::arg("rows"), nb::arg("centroids"), nb::arg("metric"),
              nb::arg("balance"), nb::arg("settings"), nb::arg("progress").none(),

@@ -29,12 +29,13 @@ MatrixView<const float> centroids_of(const BorrowedRows& borrowed) {
 }
 
 NumpyMatrix<float> seed(const BorrowedRows& rows, std::uint64_t clusters, const std::string& metric,
-                        const std::string& seeding, const BorrowedRows* initial, const Settings& settings) {
+                        const std::string& seeding, const BorrowedRows* initial, const Settings& settings,
+                        nb::handle progress) {
   KMeansOptions options{.metric = parse_metric(metric), .seeding = parse_seeding(seeding)};
   const Context context = context_for(settings);
   if (initial != nullptr) options.initial = initial->view();
   Matrix<float> found;
-  run(context, nb::none(),
+  run(context, progress,
       [&](const Context& own) { found = seed_kmeans(own, rows.view(), clusters, options); });
   return to_numpy(std::move(found));
 }
@@ -108,7 +109,8 @@ NumpySplitRows draw(const BorrowedRows& rows, const BorrowedRows& assigned, cons
 
 void bind_kmeans_parts(nb::module_& module) {
   module.def("seed_kmeans", seed, nb::arg("rows"), nb::arg("clusters"), nb::arg("metric"), nb::arg("seeding"),
-             nb::arg("initial").none(), nb::arg("settings"), "centroids [clusters, dim] to start from");
+             nb::arg("initial").none(), nb::arg("settings"), nb::arg("progress").none(),
+             "centroids [clusters, dim] to start from");
   module.def("sum_clusters", sum, nb::arg("rows"), nb::arg("centroids"), nb::arg("first_row"),
              nb::arg("metric"), nb::arg("settings"), nb::arg("progress").none(),
              "sums [clusters, dim], sizes and errors [clusters]");

@@ -50,8 +50,8 @@ Graph to_python(KnnGraph&& graph) {
            std::move(rounds)}};
 }
 
-KnnGraph to_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,
-                  const std::string& metric, const Report& report) {
+KnnGraph to_graph(const GivenGraph& given) {
+  const auto& [ids, distances, metric, report] = given;
   KnnGraph graph{
       .neighbors = to_neighbors(ids, distances),
       .metric = parse_metric(metric),
@@ -64,18 +64,14 @@ KnnGraph to_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const floa
   return graph;
 }
 
-Graph build(const BorrowedRows& rows, std::uint64_t degree, const std::string& metric, double recall,
+Graph build(const BorrowedRows& rows, std::uint64_t degree, const std::string& metric, double target_recall,
             const Settings& settings, nb::handle progress) {
-  const KnnGraphOptions options{.degree = degree, .metric = parse_metric(metric), .recall = recall};
+  const KnnGraphOptions options{.degree = degree, .metric = parse_metric(metric), .recall = target_recall};
   const Context context = context_for(settings);
   std::optional<KnnGraph> graph;
   run_by_size(context, progress, multiplications(rows.view(), rows.view()),
               [&](const Context& own) { graph = build_knn_graph(own, rows.view(), options); });
   return to_python(std::move(*graph));
-}
-
-KnnGraph to_graph(const GivenGraph& given) {
-  return to_graph(std::get<0>(given), std::get<1>(given), std::get<2>(given), std::get<3>(given));
 }
 
 // change(context, rows) returns the new graph.
@@ -87,42 +83,37 @@ Graph changed(const BorrowedRows& rows, const Context& context, nb::handle progr
   return to_python(std::move(*graph));
 }
 
-Graph merge(const BorrowedRows& rows, const GivenGraph& left, const GivenGraph& right, double recall,
+Graph merge(const BorrowedRows& rows, const GivenGraph& left, const GivenGraph& right, double target_recall,
             const Settings& settings, nb::handle progress) {
   const KnnGraph left_graph = to_graph(left);
   const KnnGraph right_graph = to_graph(right);
   return changed(rows, context_for(settings), progress, [&](const Context& own, const RowsView& view) {
-    return merge_knn_graphs(own, view, left_graph, right_graph, {.recall = recall});
+    return merge_knn_graphs(own, view, left_graph, right_graph, {.recall = target_recall});
   });
 }
 
-Graph add(const BorrowedRows& rows, const GivenGraph& given, double recall, const Settings& settings,
+Graph add(const BorrowedRows& rows, const GivenGraph& given, double target_recall, const Settings& settings,
           nb::handle progress) {
   const KnnGraph graph = to_graph(given);
   return changed(rows, context_for(settings), progress, [&](const Context& own, const RowsView& view) {
-    return add_to_knn_graph(own, view, graph, {.recall = recall});
+    return add_to_knn_graph(own, view, graph, {.recall = target_recall});
   });
 }
 
 Graph remove(const BorrowedRows& rows, const GivenGraph& given,
-             const nb::ndarray<nb::numpy, const Id, nb::ndim<1>, nb::c_contig>& ids, double recall,
+             const nb::ndarray<nb::numpy, const Id, nb::ndim<1>, nb::c_contig>& ids, double target_recall,
              const Settings& settings, nb::handle progress) {
   const KnnGraph graph = to_graph(given);
   const std::vector<Id> removed(ids.data(), ids.data() + ids.size());
   return changed(rows, context_for(settings), progress, [&](const Context& own, const RowsView& view) {
-    return remove_from_knn_graph(own, view, graph, removed, {.recall = recall});
+    return remove_from_knn_graph(own, view, graph, removed, {.recall = target_recall});
   });
 }
 
-void validate(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,
-              const std::string& metric, const Report& report) {
-  to_graph(ids, distances, metric, report).validate();
-}
+void validate(const GivenGraph& graph) { to_graph(graph).validate(); }
 
-void save_graph(const std::filesystem::path& path, const NumpyMatrix<const Id>& ids,
-                const NumpyMatrix<const float>& distances, const std::string& metric, const Report& report,
-                const Provenance& provenance) {
-  const KnnGraph graph = to_graph(ids, distances, metric, report);
+void save_graph(const std::filesystem::path& path, const GivenGraph& given, const Provenance& provenance) {
+  const KnnGraph graph = to_graph(given);
   const nb::gil_scoped_release unlocked;
   save(graph, path, provenance);
 }
@@ -153,18 +144,18 @@ Estimate measure(const BorrowedRows& rows, const NumpyMatrix<const Id>& ids,
 
 void bind_knn_graph(nb::module_& module) {
   module.def("build_knn_graph", build, nb::arg("rows"), nb::arg("degree"), nb::arg("metric"),
-             nb::arg("recall"), nb::arg("settings"), nb::arg("progress").none(),
+             nb::arg("target_recall"), nb::arg("settings"), nb::arg("progress").none(),
              "((ids, distances), metric, (method, recall, reached, rounds))");
-  module.def("merge_knn_graphs", merge, nb::arg("rows"), nb::arg("left"), nb::arg("right"), nb::arg("recall"),
-             nb::arg("settings"), nb::arg("progress").none(), "As build_knn_graph.");
-  module.def("add_to_knn_graph", add, nb::arg("rows"), nb::arg("graph"), nb::arg("recall"),
+  module.def("merge_knn_graphs", merge, nb::arg("rows"), nb::arg("left"), nb::arg("right"),
+             nb::arg("target_recall"), nb::arg("settings"), nb::arg("progress").none(),
+             "As build_knn_graph.");
+  module.def("add_to_knn_graph", add, nb::arg("rows"), nb::arg("graph"), nb::arg("target_recall"),
              nb::arg("settings"), nb::arg("progress").none(), "As build_knn_graph.");
   module.def("remove_from_knn_graph", remove, nb::arg("rows"), nb::arg("graph"), nb::arg("ids").noconvert(),
-             nb::arg("recall"), nb::arg("settings"), nb::arg("progress").none(), "As build_knn_graph.");
-  module.def("validate_knn_graph", validate, nb::arg("ids"), nb::arg("distances"), nb::arg("metric"),
-             nb::arg("report"));
-  module.def("save_knn_graph", save_graph, nb::arg("path"), nb::arg("ids"), nb::arg("distances"),
-             nb::arg("metric"), nb::arg("report"), nb::arg("provenance"));
+             nb::arg("target_recall"), nb::arg("settings"), nb::arg("progress").none(),
+             "As build_knn_graph.");
+  module.def("validate_knn_graph", validate, nb::arg("graph"));
+  module.def("save_knn_graph", save_graph, nb::arg("path"), nb::arg("graph"), nb::arg("provenance"));
   module.def("load_knn_graph", load_graph, nb::arg("path"));
   module.def("measure_recall", measure, nb::arg("rows"), nb::arg("ids"), nb::arg("distances"),
              nb::arg("metric"), nb::arg("sample"), nb::arg("settings"), nb::arg("progress").none(),

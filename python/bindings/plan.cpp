@@ -48,12 +48,12 @@ using Path = std::filesystem::path;
 using Texts = std::map<std::string, std::string>;
 
 Plan make_graph_plan(const Path& vectors, const Path& work, const Path& output, std::uint64_t degree,
-                     const std::string& metric, double recall, const std::string& way,
+                     const std::string& metric, double target_recall, const std::string& method,
                      const Texts& provenance, const Settings& settings) {
   const GraphPlanOptions options = {.degree = degree,
                                     .metric = parse_metric(metric),
-                                    .recall = recall,
-                                    .method = parse_graph_plan_method(way),
+                                    .recall = target_recall,
+                                    .way = parse_graph_way(method),
                                     .provenance = provenance};
   return made(settings, [&](const Context& own) {
     return plan_graph(own, {vectors, work, output}, options);
@@ -63,10 +63,10 @@ Plan make_graph_plan(const Path& vectors, const Path& work, const Path& output, 
 Plan make_index_plan(const Path& vectors, const Path& work, const Path& output, const std::string& codec,
                      std::uint64_t lists, std::uint64_t code_bytes, std::uint64_t bits,
                      const std::string& metric, std::uint64_t iterations, std::uint64_t rows_per_list,
-                     double recall, const Texts& provenance, const Settings& settings) {
+                     double target_recall, const Texts& provenance, const Settings& settings) {
   IndexPlanOptions options = {
       .training = IvfPqOptions{.code_bytes = code_bytes, .bits = static_cast<unsigned>(bits)},
-      .measure = {.recall = recall},
+      .measure = {.recall = target_recall},
       .provenance = provenance};
   if (codec == "flat") options.training = IvfFlatOptions();
   if (codec == "lsq")
@@ -99,11 +99,11 @@ void bind_plan(nb::module_& module) {
       .def("disk_bytes", &Plan::disk_bytes)
       .def("seconds", &Plan::seconds);
   module.def("plan_graph", make_graph_plan, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
-             nb::arg("degree"), nb::arg("metric"), nb::arg("recall"), nb::arg("way"), nb::arg("provenance"),
-             nb::arg("settings"));
+             nb::arg("degree"), nb::arg("metric"), nb::arg("target_recall"), nb::arg("method"),
+             nb::arg("provenance"), nb::arg("settings"));
   module.def("plan_index", make_index_plan, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
              nb::arg("codec"), nb::arg("lists"), nb::arg("code_bytes"), nb::arg("bits"), nb::arg("metric"),
-             nb::arg("iterations"), nb::arg("rows_per_list"), nb::arg("recall"), nb::arg("provenance"),
+             nb::arg("iterations"), nb::arg("training_rows"), nb::arg("target_recall"), nb::arg("provenance"),
              nb::arg("settings"));
 }
 

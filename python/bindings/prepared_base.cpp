@@ -31,9 +31,9 @@ class PreparedBase {
     return moved;
   }
 
-  NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, const std::string& short_rows,
-                        const Settings& settings, nb::handle progress) const {
-    const ShortRows padding = parse_short_rows(short_rows);
+  NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, bool pad, const Settings& settings,
+                        nb::handle progress) const {
+    const ShortRows padding = pad ? ShortRows::pad : ShortRows::refuse;
     std::optional<Neighbors> found;
     run_search(queries, settings, progress,
                [&](const Context& own) { found = exact_->knn(own, queries.view(), k, padding); });
@@ -89,7 +89,7 @@ void bind_prepared_base(nb::module_& module) {
   nb::class_<PreparedBase>(module, "PreparedBase", "A base prepared for many searches.")
       .def(nb::init<nb::handle_t<BorrowedRows>, const std::string&, const Settings&, nb::handle>(),
            nb::arg("base"), nb::arg("metric"), nb::arg("settings"), nb::arg("progress").none())
-      .def("search", &PreparedBase::search, nb::arg("queries"), nb::arg("k"), nb::arg("short_rows"),
+      .def("search", &PreparedBase::search, nb::arg("queries"), nb::arg("k"), nb::arg("pad"),
            nb::arg("settings"), nb::arg("progress").none(), "ids and distances [queries, k]")
       .def("range_search", &PreparedBase::range_search, nb::arg("queries"), nb::arg("radius"),
            nb::arg("settings"), nb::arg("progress").none(), "offsets [queries + 1], ids and distances")

@@ -12,9 +12,13 @@ namespace nearwise::python {
 namespace {
 
 ProductQuantizer train(const BorrowedRows& rows, std::uint64_t parts, unsigned bits, std::uint64_t iterations,
-                       std::uint64_t rows_per_centroid, const Settings& settings, nb::handle progress) {
+                       std::uint64_t training_rows, const Settings& settings, nb::handle progress) {
   const ProductQuantizerOptions options{
-      .parts = parts, .bits = bits, .iterations = iterations, .rows_per_centroid = rows_per_centroid};
+      .parts = parts,
+      .bits = bits,
+      .iterations = iterations,
+      .rows_per_centroid =
+          training_rows == 0 ? 256 : std::max<std::uint64_t>(1, training_rows / (std::uint64_t{1} << bits))};
   const Context context = context_for(settings);
   std::optional<ProductQuantizer> trained;
   // Never brief: k-means takes long even with few vectors.
@@ -36,7 +40,7 @@ void bind_product_quantizer(nb::module_& module) {
   bind_file<ProductQuantizer, load_product_quantizer>(bound);
   bound
       .def_static("train", train, nb::arg("rows"), nb::arg("parts"), nb::arg("bits"), nb::arg("iterations"),
-                  nb::arg("rows_per_centroid"), nb::arg("settings"), nb::arg("progress").none())
+                  nb::arg("training_rows"), nb::arg("settings"), nb::arg("progress").none())
       .def_static("from_codebooks", from_codebooks, nb::arg("dim"), nb::arg("parts"), nb::arg("bits"),
                   nb::arg("codebooks"))
       .def_prop_ro("dim", &ProductQuantizer::dim)

@@ -50,9 +50,9 @@ std::optional<Tensor> ids_of(nb::handle ids) {
 }
 
 NumpyNeighbors select_arrays(const BorrowedRows& values, nb::handle ids, std::uint64_t k, bool largest,
-                             const std::string& short_rows, const Settings& settings, nb::handle progress) {
+                             bool pad, const Settings& settings, nb::handle progress) {
   const SelectOptions options{.order = largest ? Order::largest : Order::smallest,
-                              .short_rows = parse_short_rows(short_rows)};
+                              .short_rows = pad ? ShortRows::pad : ShortRows::refuse};
   const Context context = context_for(settings);
   const RowsView& rows = values.view();
   if (rows.type() != ElementType::f32)
@@ -70,7 +70,7 @@ NumpyNeighbors select_arrays(const BorrowedRows& values, nb::handle ids, std::ui
 
 void bind_select_k(nb::module_& module) {
   module.def("select_k", select_arrays, nb::arg("values"), nb::arg("ids").none(), nb::arg("k"),
-             nb::arg("largest"), nb::arg("short_rows"), nb::arg("settings"), nb::arg("progress").none(),
+             nb::arg("largest"), nb::arg("pad"), nb::arg("settings"), nb::arg("progress").none(),
              "ids and values [rows, k]");
 }
 

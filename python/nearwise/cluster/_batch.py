@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from nearwise._error import Error
 from nearwise._merge_neighbors import merge_neighbors
@@ -30,11 +32,11 @@ class Batch:
         self,
         sharded: Sharded,
         operation: str,
-        queries: np.ndarray,
+        queries: npt.NDArray[Any],
         k: int,
         arguments: tuple[Any, ...],
         block_queries: int,
-        report: Optional[Callable[[int, int], Any]],
+        report: Callable[[int, int], Any] | None,
     ) -> None:
         self._sharded = sharded
         self._operation = operation

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, NamedTuple, Optional, Union
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from nearwise import _options
 from nearwise._kmeans import KMeans, KMeansMetric, Seeding
@@ -50,7 +52,7 @@ class _File(NamedTuple):
     def blocks(self) -> int:
         return -(-self.rows // self.block_rows)
 
-    def block(self, number: int) -> tuple[np.ndarray, int]:
+    def block(self, number: int) -> tuple[npt.NDArray[Any], int]:
         """Its rows, mapped, and the number of the first."""
         first = number * self.block_rows
         return read_vectors(self.path)[first : first + self.block_rows], first
@@ -59,7 +61,7 @@ class _File(NamedTuple):
 class _Round:
     """One look at all blocks: tasks that need not wait for each other, for `run`, whose results are returned."""
 
-    def __init__(self, file: _File, centroids: np.ndarray, threads: int = 1) -> None:
+    def __init__(self, file: _File, centroids: npt.NDArray[Any], threads: int = 1) -> None:
         self.file = file
         self.centroids = centroids
         self.threads = threads
@@ -101,8 +103,8 @@ class _SplitRound(_Round):
     def __init__(
         self,
         file: _File,
-        centroids: np.ndarray,
-        moved: np.ndarray,
+        centroids: npt.NDArray[Any],
+        moved: npt.NDArray[Any],
         splits: list[tuple[int, int]],
         iteration: int,
         threads: int = 1,
@@ -168,10 +170,10 @@ class Training:
 
     def run(
         self,
-        centroids: np.ndarray,
+        centroids: npt.NDArray[Any],
         iterations: int,
         tolerance: float,
-        report: Optional[Callable[[int, int], Any]] = None,
+        report: Callable[[int, int], Any] | None = None,
     ) -> KMeans:
         errors: list[float] = []
         converged = False
@@ -187,7 +189,7 @@ class Training:
         return KMeans(centroids, np.array(sums.sizes), np.array(errors), converged)  # Ray's arrays are read-only
 
     def _summed(
-        self, centroids: np.ndarray, iteration: int, iterations: int, report: Optional[Callable[[int, int], Any]]
+        self, centroids: npt.NDArray[Any], iteration: int, iterations: int, report: Callable[[int, int], Any] | None
     ) -> ClusterSums:
         total, blocks, done = Total(), self._file.blocks, 0
 
@@ -201,7 +203,7 @@ class Training:
         self._execute(_Round(self._file, centroids), add)
         return total.take()
 
-    def _split(self, sums: ClusterSums, centroids: np.ndarray, moved: np.ndarray, iteration: int) -> None:
+    def _split(self, sums: ClusterSums, centroids: npt.NDArray[Any], moved: npt.NDArray[Any], iteration: int) -> None:
         """Moves the centroids of empty clusters to rows of those with the largest errors, as train_kmeans does."""
         splits = choose_splits(sums)
         if not splits:
@@ -233,7 +235,7 @@ def train_kmeans(
     initial: Any = None,
     seed: int = 0,
     block_rows: int = 0,
-    memory_limit: Union[int, str] = 0,
+    memory_limit: int | str | None = None,
     threads: int = 1,
     retries: int = 3,
     timeout: float = 3600,

@@ -11,6 +11,7 @@ import os
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 import nearwise
 
@@ -39,7 +40,7 @@ class ExactReplica(Replica):
         rows, dim = self._prepared.shape
         return Description(rows, dim, self._prepared.metric, 0, "")
 
-    def search(self, queries: np.ndarray, first: int, last: int, k: int) -> nearwise.Neighbors:
+    def search(self, queries: npt.NDArray[Any], first: int, last: int, k: int) -> nearwise.Neighbors:
         found = _some(self._prepared.knn, queries, first, last, k, short_rows="pad")
         np.add(found.ids, self._first, out=found.ids, where=found.ids >= 0)  # numbered through all parts
         return _narrowed(found)
@@ -56,7 +57,7 @@ class IvfReplica(Replica):
             self._index.size, self._index.dim, self._index.metric, self._index.probes, digest.hexdigest()
         )
 
-    def search(self, queries: np.ndarray, first: int, last: int, k: int, probes: int) -> nearwise.Neighbors:
+    def search(self, queries: npt.NDArray[Any], first: int, last: int, k: int, probes: int) -> nearwise.Neighbors:
         return _narrowed(_some(self._index.search, queries, first, last, k, probes=probes))
 
 
@@ -67,7 +68,7 @@ def _narrowed(found: nearwise.Neighbors) -> nearwise.Neighbors:
     return found._replace(ids=found.ids.astype(np.int32))
 
 
-def _some(search: Any, queries: np.ndarray, first: int, last: int, k: int, **options: Any) -> nearwise.Neighbors:
+def _some(search: Any, queries: npt.NDArray[Any], first: int, last: int, k: int, **options: Any) -> nearwise.Neighbors:
     try:
         return search(queries[first:last], k, **options)
     except ValueError as error:

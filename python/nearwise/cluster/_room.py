@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Optional
+from collections.abc import Iterable
 
 from nearwise.cluster._ray import Node
 
@@ -18,7 +18,7 @@ class Room:
         if node := self._left.get(node_id):
             self._left[node_id] = node._replace(cpus=node.cpus - cpus, memory=node.memory - memory)
 
-    def take(self, cpus: float, memory: float) -> Optional[str]:
+    def take(self, cpus: float, memory: float) -> str | None:
         """The id of the machine with the most CPUs left among those that have room, whose room is taken then."""
         fitting = (node for node in self._left.values() if node.cpus >= cpus and node.memory >= memory)
         node = max(fitting, key=lambda node: node.cpus, default=None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import pickle
 import time
-from typing import Any, Callable, Iterator, NamedTuple, Optional
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from nearwise import _options
 from nearwise._error import Error
@@ -22,7 +23,7 @@ _MOST_BYTES_WITH_A_TASK = 64 << 10
 class _Attempt(NamedTuple):
     task: str
     node: str  # where it shall run, and once it has begun, where it does
-    begun: Optional[float] = None  # None: it waits for a machine with room
+    begun: float | None = None  # None: it waits for a machine with room
 
 
 def run(
@@ -31,7 +32,7 @@ def run(
     threads: int = 1,
     retries: int = 3,
     timeout: float = 3600,
-    on_task: Optional[Callable[[str, str], Any]] = None,
+    on_task: Callable[[str, str], Any] | None = None,
     progress: ProgressArgument = None,
 ) -> None:
     """Runs the tasks of a plan on the machines of a cluster, and ends with the bytes that `plan.run()` makes.
@@ -86,8 +87,8 @@ class _Execution:
         threads: int,
         retries: int,
         timeout: float,
-        on_task: Optional[Callable[[str, Any], Any]],
-        report: Optional[Callable[[int, int], Any]],
+        on_task: Callable[[str, Any], Any] | None,
+        report: Callable[[int, int], Any] | None,
     ) -> None:
         self._plan = plan.with_threads(threads)
         pickled = ray.cloudpickle.dumps(self._plan)
