@@ -76,7 +76,7 @@ def as_array(values: Any, name: str) -> Array | DeviceArray:
             raise ValueError(f"{name}: a masked array with masked elements is not accepted; fill or drop them")
         return values.data
     if isinstance(values, np.ndarray):
-        return values.view(Array)
+        return values.view(np.ndarray)
     on_device = from_device(values, name)
     if on_device is not None:
         return on_device
