@@ -37,7 +37,7 @@ using Estimate = std::tuple<double, double, double, std::size_t>;
 using CalibrationFields =
     std::tuple<std::size_t, std::size_t, Estimate, Estimate, double, std::size_t, std::size_t>;
 
-CalibrationFields fields_of(const MeasuredRecall& found) {
+CalibrationFields fields_of(const Calibration& found) {
   const auto estimate = [&](double recall) { return Estimate{recall, recall, recall, found.queries}; };
   return {found.probes,
           found.candidates,
@@ -142,19 +142,19 @@ class InvertedFile {
   CalibrationFields calibrate(const BorrowedRows& rows, double target_recall, std::uint64_t queries,
                               bool rerank, const Settings& settings, nb::handle progress) {
     const Context context = context_for(settings.with_memory_limit(available(settings.memory_limit)));
-    MeasuredRecall found;
+    Calibration found;
     run(context, progress, [&](const Context& own) {
       const auto lock = wait_for<std::unique_lock<Mutex>>(own);
-      found = index_.measure_probes(own, rows.view(),
-                                    {.recall = target_recall, .queries = queries, .second_look = rerank});
+      found =
+          index_.calibrate(own, rows.view(), {.recall = target_recall, .queries = queries, .rerank = rerank});
     });
     return fields_of(found);
   }
 
   std::optional<CalibrationFields> calibration() const {
     return reading([&]() -> std::optional<CalibrationFields> {
-      if (!index_.measured()) return {};
-      return fields_of(*index_.measured());
+      if (!index_.calibration()) return {};
+      return fields_of(*index_.calibration());
     });
   }
 

@@ -24,9 +24,9 @@ NumpyKMeans train(const BorrowedRows& rows, std::uint64_t clusters, bool hierarc
                         .iterations = iterations,
                         .tolerance = tolerance,
                         .seeding = parse_seeding(seeding),
-                        .least_rows = min_cluster_size,
+                        .min_cluster_size = min_cluster_size,
                         .balance = balance,
-                        .batch_rows = batch_size};
+                        .batch_size = batch_size};
   const Context context = context_for(settings);
   if (initial != nullptr) options.initial = initial->view();
   const RowsView& view = rows.view();

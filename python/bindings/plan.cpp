@@ -53,7 +53,7 @@ Plan make_graph_plan(const Path& vectors, const Path& work, const Path& output, 
   const GraphPlanOptions options = {.degree = degree,
                                     .metric = parse_metric(metric),
                                     .recall = target_recall,
-                                    .way = parse_graph_way(method),
+                                    .method = parse_graph_plan_method(method),
                                     .provenance = provenance};
   return made(settings, [&](const Context& own) {
     return plan_graph(own, {vectors, work, output}, options);

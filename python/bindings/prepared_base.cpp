@@ -36,7 +36,7 @@ class PreparedBase {
     const ShortRows padding = pad ? ShortRows::pad : ShortRows::refuse;
     std::optional<Neighbors> found;
     run_search(queries, settings, progress,
-               [&](const Context& own) { found = exact_->knn(own, queries.view(), k, padding); });
+               [&](const Context& own) { found = exact_->search(own, queries.view(), k, padding); });
     return to_numpy(std::move(*found));
   }
 

@@ -2,9 +2,9 @@
 
     ids, distances = nearwise.knn(queries, base, k=10, metric="sqeuclidean")
 
-numpy arrays, and arrays of other libraries on a CUDA device, are used in place (`nearwise.knn` lists the layouts that need a
-copy). Every operation takes a `nearwise.Context`, or its settings as plain keywords. Wrong arguments raise ValueError or
-TypeError; every other failure is a `nearwise.Error` with a `code`.
+numpy arrays, and arrays of other libraries on a CUDA device, are used in place (`nearwise.knn` lists the
+layouts that need a copy). Every operation takes a `nearwise.Context`, or its settings as plain keywords. Wrong
+arguments raise ValueError or TypeError; every other failure is a `nearwise.Error` with a `code`.
 """
 
 from nearwise._additive_quantizer import AdditiveQuantizer

@@ -17,8 +17,8 @@ from nearwise._quantizer import Quantizer, TableMetric, as_codes
 class AdditiveQuantizer(Quantizer):
     """Vectors encoded as a sum of codewords, one of each codebook, all of full length (LSQ): 128 elements in 8 bytes.
 
-    Encoding is a search: about 50 microseconds per vector and thread with 7 or 8 codebooks of 128 elements. A code has one
-    byte per codebook, and one for the norm of the sum.
+    Encoding is a search: about 50 microseconds per vector and thread with 7 or 8 codebooks of 128 elements. A
+    code has one byte per codebook, and one for the norm of the sum.
 
     Made by `train`, `from_codebooks` or `nearwise.load`. It can be pickled.
 
@@ -41,7 +41,9 @@ class AdditiveQuantizer(Quantizer):
     _bound: _core.AdditiveQuantizer
 
     def __init__(self) -> None:
-        raise TypeError("AdditiveQuantizer: made by AdditiveQuantizer.train, AdditiveQuantizer.from_codebooks or nearwise.load")
+        raise TypeError(
+            "AdditiveQuantizer: made by AdditiveQuantizer.train, AdditiveQuantizer.from_codebooks or nearwise.load"
+        )
 
     @classmethod
     @operation
@@ -96,7 +98,7 @@ class AdditiveQuantizer(Quantizer):
     @classmethod
     @operation
     def from_codebooks(cls, codebooks: Any, norms: Any, *, context: Context | None = None) -> AdditiveQuantizer:
-        """A quantizer of given codewords, [codebooks, 256, dim], and 256 ascending squared norms, as `norms` returns."""
+        """A quantizer of given codewords, [codebooks, 256, dim], and 256 ascending squared norms, as `norms` has."""
         words = np.ascontiguousarray(codebooks, np.float32)
         if words.ndim != 3 or words.shape[1] != 256:
             raise ValueError(f"codebooks: expected an array [codebooks, 256, dim], given shape {words.shape}")
@@ -193,8 +195,8 @@ class AdditiveQuantizer(Quantizer):
     ) -> Neighbors:
         """The k best codes for every query, by comparing all.
 
-        Squared distances to reconstructions are inexact by the quantization of the norm; products are exact up to rounding.
-        Ties go to the lower number.
+        Squared distances to reconstructions are inexact by the quantization of the norm; products are exact up
+        to rounding. Ties go to the lower number.
 
         Parameters
         ----------

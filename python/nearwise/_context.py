@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, Self, TypeVar, cast
 
 from nearwise import _core, _options
 from nearwise._device_array import DeviceArray
@@ -23,25 +23,26 @@ _R = TypeVar("_R")
 class Context:
     """Where operations run and under which limits. `None` leaves the choice to the operation.
 
-    Every operation takes one as `context=`, and the same settings as plain keywords. A keyword may add to a context but not
-    contradict it. Objects (`Exact`, `Ivf`, quantizers, `KnnGraph`, ...) remember the threads, memory_limit, device and isa
-    they were made with; their methods take `context=` to change them for one call.
+    Every operation takes one as `context=`, and the same settings as plain keywords. A keyword may add to a
+    context but not contradict it. Objects (`Exact`, `Ivf`, quantizers, `KnnGraph`, ...) remember the threads,
+    memory_limit, device and isa they were made with; their methods take `context=` to change them for one call.
 
     Parameters
     ----------
     threads : int, optional
         Default: all CPUs this process may use. A forked child process uses one.
     memory_limit : int or str, optional
-        Bytes of working memory, results and converted copies together: 2147483648, "2GiB", "500MB". Default: no limit. What
-        does not fit is refused with `Error` code out_of_memory.
+        Bytes of working memory, results and converted copies together: 2147483648, "2GiB", "500MB". Default: no
+        limit. What does not fit is refused with `Error` code out_of_memory.
     device : str, optional
-        "cpu", "cuda" (the first) or "cuda:N"; default: where the arrays are. Arrays in host memory are accepted everywhere,
-        arrays on a CUDA device only there. `info()["devices"]` lists the devices.
+        "cpu", "cuda" (the first) or "cuda:N"; default: where the arrays are. Arrays in host memory are accepted
+        everywhere, arrays on a CUDA device only there. `info()["devices"]` lists the devices.
     seed : int, optional
         Of all random numbers; default 0. The same seed gives the same bytes.
     isa : str, optional
-        Upper bound of the instruction set, a name of `info()["instruction_sets"]`; default: the best available. On a CUDA
-        device the type of the products: "f32" (default), or "tf32" and "bf16" on tensor cores. Results are the same.
+        Upper bound of the instruction set, a name of `info()["instruction_sets"]`; default: the best available.
+        On a CUDA device the type of the products: "f32" (default), or "tf32" and "bf16" on tensor cores.
+        Results are the same.
     progress : None, True or callable, optional
         True shows a line on stderr if the call takes more than a second. A callable is called with (done, total) on the
         calling thread; an exception it raises stops the operation.
@@ -111,16 +112,18 @@ def resolve(operation: str, context: Any, keywords: dict[str, Any]) -> Context:
     for name, value in given.items():
         other = getattr(context, name)
         if other is not None and other != value:
-            raise TypeError(f"{operation}() got {name}={value!r}, but context= has {name}={other!r}: give one of the two")
+            raise TypeError(
+                f"{operation}() got {name}={value!r}, but context= has {name}={other!r}: give one of the two"
+            )
     return dataclasses.replace(context, **given)
 
 
 def operation(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorates a public function, constructor or method: its plain keywords of a context arrive as one `context`.
 
-    The function sees a resolved `context`, and None for threads, memory_limit, device, seed, isa and progress. A method
-    gets its object's context with that of the call merged into it. Keywords the function does not have raise a TypeError that
-    names ours. Signature and annotations stay those of the function.
+    The function sees a resolved `context`, and None for threads, memory_limit, device, seed, isa and progress.
+    A method gets its object's context with that of the call merged into it. Keywords the function does not have
+    raise a TypeError that names ours. Signature and annotations stay those of the function.
     """
     parameters = inspect.signature(function).parameters
     fields = [name for name in _FIELDS if name in parameters]
@@ -157,7 +160,7 @@ class Call:
         self._limit = self.context.memory_bytes
         self._device = self.context.device
 
-    def __enter__(self) -> Call:
+    def __enter__(self) -> Self:
         progress = self.context.progress
         if progress is True:
             self.report = ProgressBar(self.operation)

@@ -2,8 +2,8 @@
 
 The producer may still have work on the array in a stream. Both protocols order it before ours:
 
-- DLPack: the consumer passes a stream, and the producer makes the array ready on it. We pass a new stream of the array's
-  device and wait for it. Not the default stream, on which unrelated work is queued.
+- DLPack: the consumer passes a stream, and the producer makes the array ready on it. We pass a new stream of the
+  array's device and wait for it. Not the default stream, on which unrelated work is queued.
 - CUDA array interface: the producer names the stream of its work (or none), and we wait for that.
 
 The host waits, not a stream: every operation opens its own streams and returns its results to the host, so the call
@@ -60,7 +60,8 @@ def _from_interface(values: Any, interface: dict[str, Any], name: str) -> Device
     device = _core.device_of(address=address)
     if device == "cpu":
         raise Error(
-            f"{name}: the {type(values).__name__} is on no CUDA device that this build of nearwise can use", "unsupported"
+            f"{name}: the {type(values).__name__} is on no CUDA device that this build of nearwise can use",
+            "unsupported",
         )
     stream: int | None = interface.get("stream")
     if stream == 0:
@@ -78,9 +79,13 @@ def _from_interface(values: Any, interface: dict[str, Any], name: str) -> Device
     )
 
 
-def _strides_in_elements(strides: tuple[int, ...] | None, shape: tuple[int, ...], itemsize: int, name: str) -> list[int]:
+def _strides_in_elements(
+    strides: tuple[int, ...] | None, shape: tuple[int, ...], itemsize: int, name: str
+) -> list[int]:
     if strides is None:
         return [int(np.prod(shape[axis + 1 :], dtype=np.int64)) for axis in range(len(shape))]
     if any(stride % itemsize for stride in strides):
-        raise ValueError(f"{name}: strides {strides} of a device array are no multiples of its {itemsize}-byte elements")
+        raise ValueError(
+            f"{name}: strides {strides} of a device array are no multiples of its {itemsize}-byte elements"
+        )
     return [stride // itemsize for stride in strides]

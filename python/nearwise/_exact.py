@@ -28,30 +28,32 @@ def knn(
 ) -> Neighbors:
     """The k nearest vectors of `base` for every vector of `queries`, by exact search.
 
-    The result is the same, bit for bit, on every device and instruction set, with any number of threads. Ctrl-C stops the
-    search and raises KeyboardInterrupt. Other Python threads run meanwhile; they must not write to the arrays.
+    The result is the same, bit for bit, on every device and instruction set, with any number of threads. Ctrl-C
+    stops the search and raises KeyboardInterrupt. Other Python threads run meanwhile; they must not write to
+    the arrays.
 
     Parameters
     ----------
     queries, base : array [rows, dim]
-        numpy arrays, or any object with `__dlpack__` in host memory (PyTorch, JAX), of float32, float16, bfloat16 (an array
-        of `ml_dtypes.bfloat16`, or a tensor), uint8 or int8; the two may differ in type.
+        numpy arrays, or any object with `__dlpack__` in host memory (PyTorch, JAX), of float32, float16,
+        bfloat16 (an array of `ml_dtypes.bfloat16`, or a tensor), uint8 or int8; the two may differ in type.
 
-        They are read in place, also memory-mapped or with gaps between rows (`x[::2]`, `x[:, :64]`). Other layouts (Fortran
-        order, steps within a row, negative steps, foreign byte order, unaligned or overlapping rows), float64 (rounded to
-        float32) and other integers (float32 must hold them exactly) are copied once. NaN and infinity are refused with
-        the row's number.
+        They are read in place, also memory-mapped or with gaps between rows (`x[::2]`, `x[:, :64]`). Other
+        layouts (Fortran order, steps within a row, negative steps, foreign byte order, unaligned or overlapping
+        rows), float64 (rounded to float32) and other integers (float32 must hold them exactly) are copied once.
+        NaN and infinity are refused with the row's number.
 
-        Arrays on a CUDA device (with `__dlpack__`, as in PyTorch, CuPy and JAX, or with `__cuda_array_interface__`, as in
-        Numba) are read there and never copied to the host: they must have one of the five types and C order, with or
-        without gaps between rows. Work that their library has queued for them is waited for.
+        Arrays on a CUDA device (with `__dlpack__`, as in PyTorch, CuPy and JAX, or with
+        `__cuda_array_interface__`, as in Numba) are read there and never copied to the host: they must have one
+        of the five types and C order, with or without gaps between rows. Work that their library has queued for
+        them is waited for.
     k : int
         At least 1, and at most the size of the base unless `pad`.
     metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
         inner_product is returned as it is, largest first. cosine is 1 - cos; a zero vector has distance 1 to all.
     pad : bool
-        If k exceeds the size of the base, end each result row in id -1 at distance +inf (-inf for inner_product) instead of
-        raising ValueError.
+        If k exceeds the size of the base, end each result row in id -1 at distance +inf (-inf for
+        inner_product) instead of raising ValueError.
     exclude_self : bool
         The queries are the base, and no vector is its own neighbor (a duplicate is). `exact_knn_graph` gives the same
         result, often in half the time.
@@ -61,7 +63,8 @@ def knn(
     Returns
     -------
     Neighbors
-        A named tuple of ids, int64 [queries, k], and distances, float32 [queries, k]: numpy arrays, wherever the queries are.
+        A named tuple of ids, int64 [queries, k], and distances, float32 [queries, k]: numpy arrays, wherever
+        the queries are.
 
     Examples
     --------
@@ -112,8 +115,8 @@ def exact_knn_graph(
 ) -> Neighbors:
     """The k nearest other vectors of every vector of `base`, by exact search.
 
-    The result is that of `knn(base, base, k, exclude_self=True)`, bit for bit; every pair is compared only once where the
-    machine's matrix units and `memory_limit` allow it.
+    The result is that of `knn(base, base, k, exclude_self=True)`, bit for bit; every pair is compared only once
+    where the machine's matrix units and `memory_limit` allow it.
 
     Parameters
     ----------
@@ -171,8 +174,8 @@ def range_search(
 ) -> RangeNeighbors:
     """All vectors of `base` within `radius` of each vector of `queries`, by exact search.
 
-    Those whose reported distance is at most `radius`; for inner_product, at least. The result is the same, bit for bit, on
-    every instruction set and with any number of threads.
+    Those whose reported distance is at most `radius`; for inner_product, at least. The result is the same, bit
+    for bit, on every instruction set and with any number of threads.
 
     Parameters
     ----------
@@ -182,8 +185,8 @@ def range_search(
         In the metric's own unit (sqeuclidean: a squared distance), rounded to float32 as distances are. Infinity is
         accepted, NaN is not.
     metric, context, device, threads, memory_limit, isa, progress
-        As in `nearwise.knn`; CUDA devices do not support it (`Error` code unsupported). The size of the result is not known
-        in advance: `memory_limit` is checked while it grows.
+        As in `nearwise.knn`; CUDA devices do not support it (`Error` code unsupported). The size of the result
+        is not known in advance: `memory_limit` is checked while it grows.
 
     Returns
     -------
@@ -219,23 +222,24 @@ def range_search(
 class Exact:
     """A base prepared once for many exact searches.
 
-    Results are those of `knn` and `range_search`, bit for bit. Worthwhile for many searches of few queries each: the base is
-    converted once into the form that the machine multiplies fastest.
+    Results are those of `knn` and `range_search`, bit for bit. Worthwhile for many searches of few queries
+    each: the base is converted once into the form that the machine multiplies fastest.
 
-    The base is not copied unless it had to be converted: do not change it while this object is in use. The object keeps it
-    alive. Several threads may search at the same time.
+    The base is not copied unless it had to be converted: do not change it while this object is in use. The
+    object keeps it alive. Several threads may search at the same time.
 
     Parameters
     ----------
     base : array [rows, dim]
-        As in `nearwise.knn`. The prepared form takes about as much memory as uint8 and int8 vectors, half of float32 ones.
-        Queries of the base's element type use it, and so do float32, float16 and bfloat16 among each other; for other
-        queries the base is converted again in every search, as `knn` does it.
+        As in `nearwise.knn`. The prepared form takes about as much memory as uint8 and int8 vectors, half of
+        float32 ones. Queries of the base's element type use it, and so do float32, float16 and bfloat16 among
+        each other; for other queries the base is converted again in every search, as `knn` does it.
     metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
         Of all searches.
     context, device, threads, memory_limit, isa, progress
-        See `nearwise.Context`, for the preparation and all searches; `to` prepares it on another device. memory_limit covers a
-        converted copy of the base, the prepared form and one search; concurrent searches count separately.
+        See `nearwise.Context`, for the preparation and all searches; `to` prepares it on another device.
+        memory_limit covers a converted copy of the base, the prepared form and one search; concurrent searches
+        count separately.
 
     Examples
     --------
@@ -301,7 +305,7 @@ class Exact:
     def range_search(
         self, queries: Any, radius: float, *, context: Context | None = None, progress: ProgressArgument = None
     ) -> RangeNeighbors:
-        """All vectors of the base within `radius` of each vector of `queries`, as `nearwise.range_search` finds them."""
+        """All vectors of the base within `radius` of each query, as `nearwise.range_search` finds them."""
         with Call("Exact.range_search", context) as call:
             found = self._prepared.range_search(
                 queries=call.rows(queries, "queries"),
@@ -314,8 +318,9 @@ class Exact:
     def to(self, device: str, *, isa: str | None = None, progress: ProgressArgument = None) -> Exact:
         """The same base prepared on another device, with the same metric, threads and memory_limit.
 
-        This one stays as it is. A base in host memory can be prepared on every device, one on a CUDA device only there. `isa`
-        is kept between CUDA devices and on the CPU, unless given; otherwise it is the default.
+        This one stays as it is. A base in host memory can be prepared on every device, one on a CUDA device
+        only there. `isa` is kept between CUDA devices and on the CPU, unless given; otherwise it is the
+        default.
         """
         if isa is None and _options.word(device, "device").startswith("cuda") == self.device.startswith("cuda"):
             isa = self._context.isa

@@ -93,8 +93,8 @@ class GraphUses:
     def near_duplicates(self, distance: float) -> RowGroups:
         """Groups of vectors connected by edges of at most `distance` (inner_product: at least).
 
-        The distance is in the unit of the graph's metric. Vectors without such an edge have the label -1. Only edges of the
-        graph are considered.
+        The distance is in the unit of the graph's metric. Vectors without such an edge have the label -1. Only
+        edges of the graph are considered.
 
         Examples
         --------
@@ -123,7 +123,9 @@ class GraphUses:
         inner_product, where a vector need not be its own best match.
         """
         if self.metric == "inner_product":
-            raise ValueError("with_self: expected a metric in which every vector is its own nearest, given inner_product")
+            raise ValueError(
+                "with_self: expected a metric in which every vector is its own nearest, given inner_product"
+            )
         ids, distances = as_neighbors(self.neighbors)
         own = np.arange(len(ids), dtype=np.int64)[:, None]
         return Neighbors(np.hstack([own, ids]), np.hstack([np.zeros((len(ids), 1), dtype=np.float32), distances]))
@@ -157,4 +159,3 @@ class GraphUses:
 
 def _adopt_groups(groups: tuple[npt.NDArray[Any], npt.NDArray[Any]]) -> RowGroups:
     return RowGroups(groups[0].view(np.int64), groups[1].view(np.int64))
-

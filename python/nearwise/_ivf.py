@@ -149,7 +149,7 @@ class IvfPq(Ivf):
         ----------
         target_recall : float
             Share of the 10 nearest vectors that a search with re-ranking and default probes finds; see `Ivf.calibrate`.
-        rows, metric, lists, iterations, training_rows, code_bytes, bits, context, seed, device, threads, memory_limit, isa, progress
+        rows, metric, lists, iterations, training_rows, code_bytes, bits, context and its settings
             As in `train`.
         """
         target = _options.target_recall(target_recall)
@@ -198,8 +198,8 @@ class IvfPq(Ivf):
 class IvfLsq(Ivf):
     """An inverted file of additive codes: stores an LSQ code of each vector's residual, 1 to 32 bytes.
 
-    It loses less than an `IvfPq` of as many bytes. Encoding takes about 50 microseconds per vector and thread with 8 bytes
-    for 128 elements. Distances are those to the reconstructions, unless `search` re-ranks.
+    It loses less than an `IvfPq` of as many bytes. Encoding takes about 50 microseconds per vector and thread
+    with 8 bytes for 128 elements. Distances are those to the reconstructions, unless `search` re-ranks.
 
     Examples
     --------
@@ -242,8 +242,8 @@ class IvfLsq(Ivf):
         ----------
         target_recall : float
             As in `IvfPq.build`.
-        rows, metric, lists, iterations, training_rows, code_bytes, rounds, train_iterations, encode_iterations, context, seed,
-        device, threads, memory_limit, isa, progress
+        rows, metric, lists, iterations, training_rows, code_bytes, rounds, train_iterations, encode_iterations,
+        context and its settings
             As in `train`.
         """
         target = _options.target_recall(target_recall)

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,6 @@ from nearwise._neighbors import Neighbors, adopt
 from nearwise._progress import ProgressArgument
 from nearwise._recall import RecallEstimate
 from nearwise._vector_file import Path
-
-_Index = TypeVar("_Index", bound="Ivf")
 
 
 class Calibration(NamedTuple):
@@ -41,13 +39,13 @@ class Calibration(NamedTuple):
 class Ivf:
     """Vectors in lists around k-means centroids; a search scans the lists nearest to the query.
 
-    `IvfFlat` stores the vectors, `IvfPq` a PQ code of each vector's residual, `IvfLsq` an additive code, which loses less and
-    takes longer to make. `build` makes an index of all vectors and calibrates it. `train` makes an empty one, to which `add`
-    adds vectors; then call `calibrate`. `nearwise.load` opens a saved one.
+    `IvfFlat` stores the vectors, `IvfPq` a PQ code of each vector's residual, `IvfLsq` an additive code, which
+    loses less and takes longer to make. `build` makes an index of all vectors and calibrates it. `train` makes
+    an empty one, to which `add` adds vectors; then call `calibrate`. `nearwise.load` opens a saved one.
 
-    The result of a search is defined: the lists are those whose centroids `nearwise.knn` finds, and the neighbors are the
-    best vectors in them, by the distance to what the index stores. It is the same, bit for bit, on every instruction set, with
-    any number of threads and whatever other queries are in the call.
+    The result of a search is defined: the lists are those whose centroids `nearwise.knn` finds, and the
+    neighbors are the best vectors in them, by the distance to what the index stores. It is the same, bit for
+    bit, on every instruction set, with any number of threads and whatever other queries are in the call.
 
     Several threads may search at the same time. Methods that change the index wait for searches, and searches for them.
     """
@@ -59,14 +57,14 @@ class Ivf:
         raise TypeError("an index is made by build or train of IvfFlat, IvfPq or IvfLsq, or by nearwise.load")
 
     @classmethod
-    def _of(cls: type[_Index], index: _core.Ivf, context: Context) -> _Index:
+    def _of(cls, index: _core.Ivf, context: Context) -> Self:
         made = object.__new__(cls)
         made._index = index
         made._context = dataclasses.replace(context, device=index.device, progress=None)
         return made
 
     @classmethod
-    def _train(cls: type[_Index], codec: str, rows: Any, context: Context | None, **options: Any) -> _Index:
+    def _train(cls, codec: str, rows: Any, context: Context | None, **options: Any) -> Self:
         """`options` are those of _core.train_ivf."""
         with Call("train", context) as call:
             index = _core.train_ivf(
@@ -119,11 +117,9 @@ class Ivf:
         if not isinstance(other, Ivf):
             raise TypeError(f"other: expected an index, given {type(other).__name__}")
         with Call("merge", context) as call:
-            self._index.merge(
-                other=other._index, settings=call.settings_on(self._index.device), progress=call.report
-            )
+            self._index.merge(other=other._index, settings=call.settings_on(self._index.device), progress=call.report)
 
-    def empty_copy(self: _Index) -> _Index:
+    def empty_copy(self) -> Self:
         """An index of the same training without vectors, with the same context."""
         return self._of(self._index.empty_copy(), self._context)
 
@@ -188,9 +184,10 @@ class Ivf:
     ) -> Calibration:
         """Sets the default probes and candidates to the cheapest that reach the target recall.
 
-        Measured against exact search on vectors of the index, none of which counts as its own neighbor. `build` calls it;
-        call it after `add`, and again when many vectors were added or removed. Warns if even all lists do not reach
-        the target; the probes are then those that find the same share of what all lists find.
+        Measured against exact search on vectors of the index, none of which counts as its own neighbor. `build`
+        calls it; call it after `add`, and again when many vectors were added or removed. Warns if even all
+        lists do not reach the target; the probes are then those that find the same share of what all lists
+        find.
 
         Parameters
         ----------

@@ -57,9 +57,9 @@ def train_kmeans(
 ) -> KMeans:
     """k-means centroids by Lloyd's algorithm on exact search.
 
-    Every vector is assigned to the centroid that `knn` with k = 1 finds. The same vectors, options and seed give the same
-    bytes with any number of threads and any memory limit, on every device and instruction set. Ctrl-C stops it and raises
-    KeyboardInterrupt.
+    Every vector is assigned to the centroid that `knn` with k = 1 finds. The same vectors, options and seed
+    give the same bytes with any number of threads and any memory limit, on every device and instruction set.
+    Ctrl-C stops it and raises KeyboardInterrupt.
 
     Parameters
     ----------
@@ -73,24 +73,26 @@ def train_kmeans(
     iterations : int
         Upper bound.
     tolerance : float
-        Converged when an iteration lowers the error by no more than this fraction of it. 0: when it no longer decreases.
+        Converged when an iteration lowers the error by no more than this fraction of it. 0: when it no longer
+        decreases.
     seeding : {"plus_plus", "random"}
         Initial centroids: vectors drawn with a probability proportional to their squared distance to those drawn before
         (k-means++), or uniformly.
     initial : array [clusters, dim], optional
         Initial centroids, in host memory; scaled to length 1 where centroids are. Replaces `seeding`.
     min_cluster_size : int
-        After an iteration, the centroid of a smaller cluster is moved to a vector of the cluster with the largest error.
-        1: only those of empty clusters, which never raises the error.
+        After an iteration, the centroid of a smaller cluster is moved to a vector of the cluster with the
+        largest error. 1: only those of empty clusters, which never raises the error.
     balance : float, optional
         At least 1: no cluster gets more than this times rows / clusters vectors, rounded up to what all vectors need. A
         vector whose nearest cluster is full goes to the nearest that is not; the error may then rise between
         iterations. `assign` with the same balance gives the assignment. Default: unbounded.
     batch_size : int, optional
-        Mini-batches, for files far larger than memory: every iteration uses about this many vectors, in short blocks from
-        all over the file, and moves each centroid towards their mean by a weight that falls with the number of vectors
-        it has had. Memory then depends on the batch alone; 64 vectors per cluster are a good size. `sizes` count the
-        vectors of all batches, and an error is that of the batch scaled to all vectors. Default: all vectors.
+        Mini-batches, for files far larger than memory: every iteration uses about this many vectors, in short
+        blocks from all over the file, and moves each centroid towards their mean by a weight that falls with
+        the number of vectors it has had. Memory then depends on the batch alone; 64 vectors per cluster are a
+        good size. `sizes` count the vectors of all batches, and an error is that of the batch scaled to all
+        vectors. Default: all vectors.
     context, seed, device, threads, memory_limit, isa, progress
         See `nearwise.Context`; progress counts pairs of vectors and centroids.
 
@@ -225,9 +227,10 @@ def assign(
     metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
         As in `nearwise.knn`.
     balance : float, optional
-        At least 1: no centroid gets more than this times rows / centroids vectors, rounded up to what all vectors need. In
-        rounds: every vector applies to the nearest centroid that is not full, which accepts the nearest applicants until
-        it is; the others apply again. Default: every vector gets its nearest centroid.
+        At least 1: no centroid gets more than this times rows / centroids vectors, rounded up to what all
+        vectors need. In rounds: every vector applies to the nearest centroid that is not full, which accepts
+        the nearest applicants until it is; the others apply again. Default: every vector gets its nearest
+        centroid.
     context, device, threads, memory_limit, isa, progress
         See `nearwise.Context`.
 

@@ -38,7 +38,7 @@ class ClusterSums(NamedTuple):
 
 
 class SplitRows(NamedTuple):
-    """Vectors of a block drawn as new centroids of empty clusters. Those with the lowest times of all blocks are used."""
+    """Vectors of a block drawn as centroids of empty clusters; those with the lowest times of all blocks are used."""
 
     clusters: npt.NDArray[np.int64]
     times: npt.NDArray[np.float64]

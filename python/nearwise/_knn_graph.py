@@ -29,9 +29,9 @@ class GraphRound(NamedTuple):
 class KnnGraph(GraphUses):
     """The result of `build_knn_graph`. Unpacks as (ids, distances).
 
-    Every vector has `degree` different neighbors and never itself, best first, the lower id first in a tie; a row ends in -1
-    only if there are no more other vectors. Distances are those of exact search. A graph does not change: `with_rows` and
-    `without_rows` return new ones.
+    Every vector has `degree` different neighbors and never itself, best first, the lower id first in a tie; a
+    row ends in -1 only if there are no more other vectors. Distances are those of exact search. A graph does
+    not change: `with_rows` and `without_rows` return new ones.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class KnnGraph(GraphUses):
     def __init__(self, graph: tuple[Any, str, Any], context: Context) -> None:
         neighbors, self.metric, report = graph
         self.neighbors: Neighbors = adopt(neighbors)
-        self.method = cast('Literal["exact", "descent"]', report[0])
+        self.method = cast('Literal["exact", "nn_descent"]', report[0])
         self.recall = RecallEstimate(*report[1])
         self.reached: bool = report[2]
         self.rounds = [GraphRound(number, updates, RecallEstimate(*recall)) for number, updates, recall in report[3]]
@@ -95,8 +95,8 @@ class KnnGraph(GraphUses):
     ) -> KnnGraph:
         """A new graph of this graph's vectors and more.
 
-        A few thousand new vectors are compared with all, and an exact graph stays exact. More of them get a graph of their
-        own, which is merged as by `nearwise.merge_knn_graphs`.
+        A few thousand new vectors are compared with all, and an exact graph stays exact. More of them get a
+        graph of their own, which is merged as by `nearwise.merge_knn_graphs`.
 
         Parameters
         ----------
@@ -136,9 +136,9 @@ class KnnGraph(GraphUses):
     ) -> KnnGraph:
         """A new graph without some of the vectors.
 
-        The others keep their order and are numbered from 0: it is the graph of `np.delete(rows, ids, axis=0)`. Vectors that
-        lost neighbors get others. A few of them are compared with all, and an exact graph stays exact; many are compared
-        with the neighbors of their neighbors.
+        The others keep their order and are numbered from 0: it is the graph of `np.delete(rows, ids, axis=0)`.
+        Vectors that lost neighbors get others. A few of them are compared with all, and an exact graph stays
+        exact; many are compared with the neighbors of their neighbors.
 
         Parameters
         ----------
@@ -192,11 +192,11 @@ def build_knn_graph(
 ) -> KnnGraph:
     """The approximate k-NN graph of the vectors, at a recall that is measured.
 
-    Vectors are compared within overlapping k-means partitions, then with the neighbors of their neighbors (NN-Descent),
-    until a sample of vectors, compared with exact search, shows the target recall. The graph is exact where exact search is
-    faster (some ten thousand vectors) or the target is not reached otherwise. The same vectors, options and seed give the
-    same bytes with any number of threads, on every instruction set and on CUDA devices. Ctrl-C stops it and raises
-    KeyboardInterrupt.
+    Vectors are compared within overlapping k-means partitions, then with the neighbors of their neighbors
+    (NN-Descent), until a sample of vectors, compared with exact search, shows the target recall. The graph is
+    exact where exact search is faster (some ten thousand vectors) or the target is not reached otherwise. The
+    same vectors, options and seed give the same bytes with any number of threads, on every instruction set and
+    on CUDA devices. Ctrl-C stops it and raises KeyboardInterrupt.
 
     Parameters
     ----------
@@ -207,8 +207,8 @@ def build_knn_graph(
     metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
         As in `nearwise.knn`.
     target_recall : float
-        Share of the true neighbors in the graph. The build ends when the lower end of the 95 % confidence interval reaches
-        it; `KnnGraph.reached` tells whether it did. 1: exact search.
+        Share of the true neighbors in the graph. The build ends when the lower end of the 95 % confidence
+        interval reaches it; `KnnGraph.reached` tells whether it did. 1: exact search.
     context, seed, device, threads, memory_limit, isa, progress
         See `nearwise.Context`; progress counts the units of each step in turn.
 
@@ -261,8 +261,8 @@ def merge_knn_graphs(
 ) -> KnnGraph:
     """The graph of the vectors of two graphs.
 
-    Vectors of one graph are compared with those of the other only, so merging takes less time than building. The recall is
-    measured as in `nearwise.build_knn_graph`.
+    Vectors of one graph are compared with those of the other only, so merging takes less time than building.
+    The recall is measured as in `nearwise.build_knn_graph`.
 
     Parameters
     ----------

@@ -91,7 +91,8 @@ def merge_neighbors(
     Parameters
     ----------
     parts : iterable of Neighbors, or of pairs (ids, distances)
-        Each [queries, any number], as a search returns it. All have the same queries; ids must be unique across the parts.
+        Each [queries, any number], as a search returns it. All have the same queries; ids must be unique across
+        the parts.
     k : int
         If all parts together have fewer, rows end in id -1 at distance +inf (-inf for inner_product).
     metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}

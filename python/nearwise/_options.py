@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from typing import Any
@@ -91,7 +92,7 @@ def number(value: Any, name: str) -> float:
     if isinstance(value, (bool, np.bool_, str, bytes)) or np.ndim(value) != 0 or not hasattr(value, "__float__"):
         raise TypeError(f"{name}: expected a number, given {value!r} ({type(value).__name__})")
     given = float(value)
-    if given != given:
+    if math.isnan(given):
         raise ValueError(f"{name}: expected a number, given NaN")
     return given
 

@@ -134,8 +134,8 @@ def plan_graph(
 ) -> Plan:
     """The k-NN graph of a vector file that may be larger than memory, as tasks over files.
 
-    The same file, options, memory limit and seed give the same tasks and the same bytes, wherever the tasks run and however
-    often they are interrupted. Nothing is written before a task runs.
+    The same file, options, memory limit and seed give the same tasks and the same bytes, wherever the tasks run
+    and however often they are interrupted. Nothing is written before a task runs.
 
     Parameters
     ----------
@@ -148,8 +148,8 @@ def plan_graph(
     degree, metric, target_recall
         As in `nearwise.build_knn_graph`; a target recall of 1 is refused.
     method : {"partitions", "pairs"}
-        "partitions": overlapping partitions, a fixed number of passes over the vectors. "pairs": the graphs of every two
-        shards of the file are merged (GGM), which takes as many passes as there are other shards.
+        "partitions": overlapping partitions, a fixed number of passes over the vectors. "pairs": the graphs of
+        every two shards of the file are merged (GGM), which takes as many passes as there are other shards.
     provenance : mapping of strings
         Saved with the graph.
     context, seed, threads, memory_limit, isa
@@ -201,8 +201,8 @@ def plan_index(
 ) -> Plan:
     """An inverted file of a vector file, both of which may be larger than memory, as tasks over files.
 
-    Lists and codebooks are trained on a sample, vectors are encoded block by block, lists are assembled, and the index is
-    calibrated. The result is that of `IvfPq.build`, `IvfLsq.build` or `IvfFlat.build`.
+    Lists and codebooks are trained on a sample, vectors are encoded block by block, lists are assembled, and
+    the index is calibrated. The result is that of `IvfPq.build`, `IvfLsq.build` or `IvfFlat.build`.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, Literal
 
 import numpy as np
@@ -42,8 +43,8 @@ class ProductCoder(Quantizer):
     ) -> npt.NDArray[np.uint8]:
         """Codes of vectors, uint8 [rows, code_bytes].
 
-        With 8 bits byte p is the number of part p's codeword. With 4 bits part 2i is in the low half of byte i, and part
-        2i + 1 in its high half. The codeword is the one that `knn` with k = 1 finds in the codebook.
+        With 8 bits byte p is the number of part p's codeword. With 4 bits part 2i is in the low half of byte i,
+        and part 2i + 1 in its high half. The codeword is the one that `knn` with k = 1 finds in the codebook.
         """
         with Call("encode", context) as call:
             codes: npt.NDArray[np.uint8] = self._bound.encode(
@@ -55,9 +56,7 @@ class ProductCoder(Quantizer):
     def error(self, rows: Any, *, context: Context | None = None, progress: ProgressArgument = None) -> float:
         """The mean squared distance of vectors to their reconstructions."""
         with Call("error", context) as call:
-            return float(
-                self._bound.error(rows=call.rows(rows, "rows"), settings=call.settings, progress=call.report)
-            )
+            return float(self._bound.error(rows=call.rows(rows, "rows"), settings=call.settings, progress=call.report))
 
     @operation
     def tables(
@@ -70,8 +69,9 @@ class ProductCoder(Quantizer):
     ) -> npt.NDArray[np.float32]:
         """Distances of queries to all codewords, float32 [queries, parts, centroids].
 
-        Entry [q, p, c] is the squared distance ("sqeuclidean") or the product ("inner_product") of part p of query q and
-        codeword c of that part. The sum of the entries of a code is the distance to its reconstruction.
+        Entry [q, p, c] is the squared distance ("sqeuclidean") or the product ("inner_product") of part p of
+        query q and codeword c of that part. The sum of the entries of a code is the distance to its
+        reconstruction.
         """
         with Call("tables", context) as call:
             entries: npt.NDArray[np.float32] = self._bound.tables(
@@ -109,7 +109,9 @@ class ProductQuantizer(ProductCoder):
     _bound: _core.ProductQuantizer
 
     def __init__(self) -> None:
-        raise TypeError("ProductQuantizer: made by ProductQuantizer.train, ProductQuantizer.from_codebooks or nearwise.load")
+        raise TypeError(
+            "ProductQuantizer: made by ProductQuantizer.train, ProductQuantizer.from_codebooks or nearwise.load"
+        )
 
     @classmethod
     @operation
@@ -139,7 +141,8 @@ class ProductQuantizer(ProductCoder):
         rows : array [rows, dim]
             In host memory, otherwise as in `nearwise.knn`; at least as many as a part has codewords.
         parts : int, optional
-            1 to dim; their lengths differ by at most one, the longer ones come first. Default: parts of at most 4 elements.
+            1 to dim; their lengths differ by at most one, the longer ones come first. Default: parts of at most
+            4 elements.
         bits : {4, 8}
             Of a part's code: 16 or 256 codewords per part.
         iterations : int
@@ -164,7 +167,7 @@ class ProductQuantizer(ProductCoder):
     @classmethod
     @operation
     def from_codebooks(cls, codebooks: Any, *, context: Context | None = None) -> ProductQuantizer:
-        """A quantizer of given codewords: a sequence of arrays [16 or 256, elements of the part], as `codebooks` returns.
+        """A quantizer of given codewords: a sequence of arrays [16 or 256, elements of the part], as `codebooks` has.
 
         >>> import numpy as np
         >>> from nearwise import ProductQuantizer
@@ -198,7 +201,7 @@ class ProductQuantizer(ProductCoder):
         """The codewords of every part, float32 [centroids, elements of the part]: a copy."""
         flat = self._bound.codebooks()[0]
         begins = [self._bound.part_begin(part) * self.centroids for part in range(self.parts + 1)]
-        return [flat[begin:end].reshape(self.centroids, -1) for begin, end in zip(begins, begins[1:])]
+        return [flat[begin:end].reshape(self.centroids, -1) for begin, end in itertools.pairwise(begins)]
 
     @property
     def _plain(self) -> _core.ProductQuantizer:
@@ -211,9 +214,9 @@ class ProductQuantizer(ProductCoder):
 class OptimizedProductQuantizer(ProductCoder):
     """A product quantizer of rotated vectors, and the rotation, trained together (OPQ).
 
-    On correlated vectors its error is far below that of a `ProductQuantizer` with codes of the same size. `encode`, `tables`
-    and `error` rotate their arguments, `decode` rotates back. Made by `train`, `nearwise.load`, or of a rotation and a
-    quantizer. It can be pickled.
+    On correlated vectors its error is far below that of a `ProductQuantizer` with codes of the same size.
+    `encode`, `tables` and `error` rotate their arguments, `decode` rotates back. Made by `train`,
+    `nearwise.load`, or of a rotation and a quantizer. It can be pickled.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from nearwise._progress import ProgressArgument
 from nearwise._rows import as_array
 from nearwise._vector_file import Path
 
-_Q = TypeVar("_Q", bound="Quantizer")
 TableMetric = Literal["sqeuclidean", "inner_product"]
 
 
@@ -26,7 +25,7 @@ class Quantizer:
     _context: Context
 
     @classmethod
-    def _of(cls: type[_Q], bound: Any, context: Context) -> _Q:
+    def _of(cls, bound: Any, context: Context) -> Self:
         made = object.__new__(cls)
         made._bound = bound
         made._context = context.remembered()

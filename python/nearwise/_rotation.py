@@ -15,7 +15,8 @@ from nearwise._progress import ProgressArgument
 class Rotation:
     """Orthonormal axes and a mean: a vector x becomes matrix @ (x - mean).
 
-    Made by `Rotation.pca` or `Rotation.from_matrix`, and not changed afterwards. It can be pickled, and threads may share it.
+    Made by `Rotation.pca` or `Rotation.from_matrix`, and not changed afterwards. It can be pickled, and threads
+    may share it.
 
     Examples
     --------

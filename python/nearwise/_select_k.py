@@ -60,7 +60,8 @@ def select_k(
         int64 or uint32: what to return, and to order ties by, in place of column numbers. One row applies to all rows.
         In host memory or on the same device as the values.
     pad : bool
-        If k exceeds the number of columns, end each row in id -1 and +inf (-inf if `largest`) instead of raising ValueError.
+        If k exceeds the number of columns, end each row in id -1 and +inf (-inf if `largest`) instead of
+        raising ValueError.
     context, device, threads, memory_limit, isa, progress
         See `nearwise.Context`; progress counts values.
 

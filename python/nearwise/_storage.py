@@ -95,17 +95,18 @@ def load(
     memory_limit: int | str | None = None,
     isa: str | None = None,
 ) -> Any:
-    """Loads a .nw file: a search result, an index, a k-NN graph or a quantizer, saved from Python, C++ or the command line.
+    """Loads a .nw file: a search result, an index, a k-NN graph or a quantizer.
 
-    Every checksum is verified: damage is an `Error` with code corrupt. An index is mapped: its vectors are read as searches
-    need them, and copied list by list when they change. Replace its file by renaming while it is in use, never write to it.
+    Every checksum is verified: damage is an `Error` with code corrupt. An index is mapped: its vectors are read
+    as searches need them, and copied list by list when they change. Replace its file by renaming while it is in
+    use, never write to it.
 
     Parameters
     ----------
     path : path
     expected : type, optional
-        Raises TypeError, naming what the file holds, unless it is of this class: `nearwise.Ivf`, `nearwise.KnnGraph`, ...
-        Type checkers infer the result from it.
+        Raises TypeError, naming what the file holds, unless it is of this class: `nearwise.Ivf`,
+        `nearwise.KnnGraph`, ... Type checkers infer the result from it.
     context, device, threads, memory_limit, isa
         See `nearwise.Context`. The object remembers them.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection
 
-# What other libraries call it, and our names, the most specific first. The first one that the operation has is suggested.
+# Our names, and those of other libraries. The first of ours that the operation has is suggested.
 _NAMES: dict[str, tuple[str, ...]] = {
     "threads": ("n_jobs", "num_threads", "n_threads", "nthreads", "num_workers", "workers"),
     "memory_limit": ("max_memory", "memory", "max_memory_bytes"),

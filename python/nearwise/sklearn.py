@@ -139,8 +139,8 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         count = self.n_neighbors + (self.mode == "distance")
         if count > self.n_samples_fit_:
             raise ValueError(
-                f"n_neighbors: expected at most {self.n_samples_fit_ - (self.mode == 'distance')} with mode {self.mode!r} "
-                f"and n_samples_fit = {self.n_samples_fit_}, given {self.n_neighbors}"
+                f"n_neighbors: expected at most {self.n_samples_fit_ - (self.mode == 'distance')} with mode "
+                f"{self.mode!r} and n_samples_fit = {self.n_samples_fit_}, given {self.n_neighbors}"
             )
         return count
 

@@ -87,9 +87,7 @@ class Batch:
         if not living:
             raise Error(f"{self._operation}: part {shard}: no replica is alive", "device")
         place, actor = living[block % len(living)]
-        reference = actor.search.remote(
-            self._queries, self._first(block), self._last(block), self._k, *self._arguments
-        )
+        reference = actor.search.remote(self._queries, self._first(block), self._last(block), self._k, *self._arguments)
         self._pending[reference] = _Call(block, place)
         self._heard.setdefault(place, time.monotonic())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import Any
 
@@ -49,7 +50,7 @@ class ShardedExact(Sharded):
         bounds = [rows * part // count for part in range(count + 1)]
         name, word = os.path.abspath(path), _options.word(metric, "metric")
         number = (context.threads if context else None) or 1
-        parts = [(name, first, last, word, number) for first, last in zip(bounds, bounds[1:])]
+        parts = [(name, first, last, word, number) for first, last in itertools.pairwise(bounds)]
         super().__init__(ExactReplica, parts, replicas, number, start_timeout, timeout)
 
     @operation
@@ -69,7 +70,9 @@ class ShardedExact(Sharded):
         """
         count = _options.count(k, "k")
         if count > self.size and not _options.flag(pad, "pad"):
-            raise ValueError(f"search: k must be at most the size of the base, {self.size}, given {count}; or set pad=True")
+            raise ValueError(
+                f"search: k must be at most the size of the base, {self.size}, given {count}; or set pad=True"
+            )
         return self._search("search", queries, count, (), block_queries, context)
 
 

@@ -21,8 +21,8 @@ class ShardedIvf(Sharded):
     Results are those of one index with all vectors, bit for bit. The files are copies of one training:
     `part = index.empty_copy(); part.add(rows, ids); part.save(path)`.
 
-    If a process or machine dies during a search, another replica of the same part takes over its work. Without one the search
-    fails with `nearwise.Error`. `restore` starts new replicas.
+    If a process or machine dies during a search, another replica of the same part takes over its work. Without
+    one the search fails with `nearwise.Error`. `restore` starts new replicas.
 
     Parameters
     ----------
@@ -66,15 +66,15 @@ class ShardedIvf(Sharded):
         context: Context | None = None,
         progress: ProgressArgument = None,
     ) -> Neighbors:
-        """The k best vectors in the lists nearest to each query, as `nearwise.Ivf.search` finds them, without re-ranking.
+        """The k best vectors in the lists nearest to each query: `nearwise.Ivf.search` without re-ranking.
 
         Parameters
         ----------
         probes : int, optional
             Lists to scan. Default: that of the first file's index.
         block_queries : int, optional
-            Queries per message; a process that dies loses a few such blocks at most. Default: one block for each replica,
-            at most 8192 queries.
+            Queries per message; a process that dies loses a few such blocks at most. Default: one block for
+            each replica, at most 8192 queries.
         queries, k, context, progress
             As in `nearwise.Ivf.search`; of the context only progress is used.
         """

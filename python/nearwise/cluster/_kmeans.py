@@ -244,24 +244,24 @@ def train_kmeans(
 ) -> KMeans:
     """`nearwise.train_kmeans` of a vector file on all machines of a cluster.
 
-    A task reads a block of the file, assigns its vectors to the nearest centroids and returns their sums, which are as large
-    as the centroids. The result depends on `block_rows`, in the last bits, and not on machines, threads and restarts.
-    With one block it is that of `nearwise.train_kmeans`, bit for bit.
+    A task reads a block of the file, assigns its vectors to the nearest centroids and returns their sums, which
+    are as large as the centroids. The result depends on `block_rows`, in the last bits, and not on machines,
+    threads and restarts. With one block it is that of `nearwise.train_kmeans`, bit for bit.
 
     Parameters
     ----------
     path : str or path
         A file that `nearwise.read_vectors` reads, at this path on every machine.
     clusters, metric, iterations, tolerance, seeding, initial
-        As in `nearwise.train_kmeans`. This process seeds the centroids, from a sample of 32 vectors per cluster: with very
-        many clusters give `initial`, or seeding="random".
+        As in `nearwise.train_kmeans`. This process seeds the centroids, from a sample of 32 vectors per
+        cluster: with very many clusters give `initial`, or seeding="random".
     block_rows : int, optional
         Vectors of a task. Default: 262,144, or 64 per cluster if that is more.
     retries, timeout
         As in `nearwise.cluster.run`.
     context, seed, threads, memory_limit, progress
-        See `nearwise.Context`. threads (default 1) and memory_limit (default: an estimate) are per task, and Ray reserves
-        them. progress counts blocks.
+        See `nearwise.Context`. threads (default 1) and memory_limit (default: an estimate) are per task, and
+        Ray reserves them. progress counts blocks.
     """
     call = Call("train_kmeans", context)
     rows, dim = read_vectors(path).shape

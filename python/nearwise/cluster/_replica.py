@@ -1,7 +1,7 @@
 """The processes of a cluster: each searches one part of a base.
 
-A replica is opened by a method, not by its constructor: Ray wraps exceptions of constructors, those of methods reach the
-caller unchanged.
+A replica is opened by a method, not by its constructor: Ray wraps exceptions of constructors, those of methods
+reach the caller unchanged.
 """
 
 from __future__ import annotations

@@ -48,15 +48,15 @@ def run(
     plan : Plan
         From `nearwise.plan_graph` or `nearwise.plan_index`.
     retries : int
-        How often a task is restarted after its process or machine died, or after a timeout. An exception raised by a task
-        is raised here at once, because a restart would raise it again.
+        How often a task is restarted after its process or machine died, or after a timeout. An exception raised
+        by a task is raised here at once, because a restart would raise it again.
     timeout : float
         Seconds for one task, and for the cluster to have the resources for one.
     on_task : callable, optional
         Called with the name and the outcome of every finished task: "done", "done before" or "not needed".
     context, threads, progress
-        See `nearwise.Context`. threads is per task, default 1; Ray reserves as many CPUs, and the memory of the plan. progress
-        counts tasks.
+        See `nearwise.Context`. threads is per task, default 1; Ray reserves as many CPUs, and the memory of the
+        plan. progress counts tasks.
     """
     with Call("run", context) as call:
         _Execution(
@@ -205,7 +205,7 @@ class _Execution:
         self._give_up_lost(now)
 
     def _give_up_lost(self, now: float) -> None:
-        """Those that take too long, and those at machines known to be dead: Ray waits for a process that has outlived its node."""
+        """Restarts tasks that take too long, and those on dead machines, for whose processes Ray may wait."""
         alive = {node.id for node in self._nodes}
         for reference, attempt in list(self._running.items()):
             if attempt.begun is None:  # time runs for those that run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from nearwise import _options
 from nearwise._context import Call, Context
@@ -105,7 +105,8 @@ class Sharded:
     def living(self, shard: int) -> list[tuple[Place, Any]]:
         """The replicas of a part that are not known to be dead, and their actors."""
         return sorted(
-            ((place, actor) for place, actor in list(self._actors.items()) if place.shard == shard), key=lambda pair: pair[0]
+            ((place, actor) for place, actor in list(self._actors.items()) if place.shard == shard),
+            key=lambda pair: pair[0],
         )
 
     def give_up(self, place: Place) -> None:
@@ -137,16 +138,16 @@ class Sharded:
     def __len__(self) -> int:
         return self.size
 
-    def __enter__(self: Any) -> Any:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
         return (
-            f"<{type(self).__module__}.{type(self).__name__}: {self.size} vectors of {self.dim} elements in {self.shards} "
-            f"parts, {self.metric}, {len(self._actors)} processes>"
+            f"<{type(self).__module__}.{type(self).__name__}: {self.size} vectors of {self.dim} elements in "
+            f"{self.shards} parts, {self.metric}, {len(self._actors)} processes>"
         )
 
     @property
@@ -172,8 +173,9 @@ class Sharded:
             done, _ = ray.wait(list(opening), timeout=max(0.0, deadline - time.monotonic()))
             if not done:
                 raise Error(
-                    f"cluster: {len(opening)} of {len(started)} processes did not start within {self._start_timeout:g} s; "
-                    f"they need {self._threads} CPUs each, the cluster has {ray.cluster_resources().get('CPU', 0):g}",
+                    f"cluster: {len(opening)} of {len(started)} processes did not start within "
+                    f"{self._start_timeout:g} s; they need {self._threads} CPUs each, "
+                    f"the cluster has {ray.cluster_resources().get('CPU', 0):g}",
                     "device",
                 )
             place = opening.pop(done[0])
@@ -193,7 +195,7 @@ class Sharded:
         other = next(iter(self._descriptions.values()))
         if (found.dim, found.metric, found.training) != (other.dim, other.metric, other.training):
             raise ValueError(
-                f"cluster: expected parts of one training, with the same dimension and metric, given {other} and {found}"
+                f"cluster: expected parts of one training, with equal dimension and metric, given {other} and {found}"
             )
 
     def _search(
