@@ -1,4 +1,4 @@
-"""A graph of nearest neighbours and what it is good for: components, near duplicates, other libraries."""
+"""A k-NN graph and its uses: components, near duplicates, other libraries."""
 
 import nearwise
 import numpy as np
@@ -6,29 +6,29 @@ import numpy as np
 random = np.random.default_rng(5)
 centres = 10 * random.standard_normal((5, 32), dtype=np.float32)
 rows = centres[np.arange(5_000) % 5] + random.standard_normal((5_000, 32), dtype=np.float32)
-rows[4_900:] = rows[:100] + 0.01 * random.standard_normal((100, 32), dtype=np.float32)  # nearly the same once more
+rows[4_900:] = rows[:100] + 0.01 * random.standard_normal((100, 32), dtype=np.float32)  # near duplicates
 
-graph = nearwise.build_knn_graph(rows, degree=10, metric="euclidean", recall=0.95)
+graph = nearwise.build_knn_graph(rows, degree=10, metric="euclidean", target_recall=0.95)
 print(graph)
 
-# Which rows hang together? Groups are numbered in the order of their first rows.
+# Connected components, numbered in the order of their first members.
 components = graph.connected_components()
-print("components of", components.sizes.tolist(), "rows")
+print("components of", components.sizes.tolist(), "vectors")
 
-# Which rows are nearly the same? Rows in no group have label -1.
+# Near duplicates. Vectors in no group have label -1.
 duplicates = graph.near_duplicates(0.5)
-print(len(duplicates.sizes), "groups of near duplicates; the first is rows", duplicates.members()[0].tolist())
+print(len(duplicates.sizes), "groups of near duplicates; the first is", duplicates.members()[0].tolist())
 
-# Edges that both ends have: fewer and surer ones.
+# Mutual edges: fewer and more reliable.
 mutual = graph.mutual_neighbors()
-print(f"{len(mutual.ids) / graph.ids.size:.0%} of the edges are mutual; row 0 keeps", mutual.of(0)[0].tolist())
+print(f"{len(mutual.ids) / graph.ids.size:.0%} of the edges are mutual; vector 0 keeps", mutual.of(0)[0].tolist())
 
-# A file that scipy.sparse.load_npz reads, and the arrays that UMAP takes as precomputed_knn.
+# A file for scipy.sparse.load_npz, and the arrays for precomputed_knn of UMAP.
 graph.save_npz("graph.npz")
 ids, distances = graph.with_self()
-print("with every row as its own first neighbour:", ids.shape)
+print("with every vector as its own first neighbor:", ids.shape)
 
-# scipy.sparse and scikit-learn, where they are installed.
+# scikit-learn, if it is installed.
 try:
     from nearwise.sklearn import KNeighborsTransformer
     from sklearn.cluster import DBSCAN

@@ -1,4 +1,4 @@
-"""An inverted file: a small index of many rows that answers in a fraction of the time, and how much of the truth it finds."""
+"""An inverted file: a small index that answers in a fraction of the time, at a measured recall."""
 
 import nearwise
 import numpy as np
@@ -8,11 +8,12 @@ centres = random.standard_normal((100, 64), dtype=np.float32)
 rows = centres[random.integers(0, 100, 20_000)] + 0.5 * random.standard_normal((20_000, 64), dtype=np.float32)
 queries = rows[:200] + 0.1 * random.standard_normal((200, 64), dtype=np.float32)
 
-# In one step, without a number: lists and codes follow from the rows, and how many lists a search must look at is measured.
+# In one step: the numbers of lists and code bytes follow from the vectors, and the probes are calibrated.
 index = nearwise.IvfPq.build(rows, seed=1)
-print(f"{index.measured.recall:.3f} of the nearest found in {index.probes} of {index.lists} lists")
+assert index.calibration is not None
+print(f"recall {index.calibration.recall} with {index.probes} of {index.lists} lists")
 
-# Or step by step. Training finds the lists and the codes; then rows come in, in as many batches as you like.
+# Or step by step: train an empty index, then add vectors in any number of batches.
 index = nearwise.IvfPq.train(rows, lists=128, code_bytes=16, seed=1)
 index.add(rows[:15_000])
 index.add(rows[15_000:])
@@ -21,27 +22,27 @@ print(index)
 truth = nearwise.knn(queries, rows, k=10)
 
 
-def recall(found):
-    """The share of the true ten nearest that was found."""
-    return np.mean([len(set(true) & set(ids)) / 10 for true, ids in zip(truth.ids, found.ids)])
+def recall(found: nearwise.Neighbors) -> float:
+    """The share of the ten nearest that was found."""
+    return float(np.mean([len(set(true) & set(ids)) / 10 for true, ids in zip(truth.ids, found.ids)]))
 
 
-# More lists cost time and find more.
+# More probes take longer and find more.
 for probes in (1, 4, 16):
     print(f"{probes:2} of {index.lists} lists: recall {recall(index.search(queries, k=10, probes=probes)):.3f}")
 
-# Codes blur distances. A second look at the best candidates, in the rows themselves, makes them true.
-looked_again = index.search(queries, k=10, probes=16, rows=rows, candidates=200)
-print(f"with a second look: recall {recall(looked_again):.3f}")
+# Distances to codes are inexact. Re-ranking compares the best candidates with the vectors themselves.
+reranked = index.search(queries, k=10, probes=16, rerank=rows, candidates=200)
+print(f"with re-ranking: recall {recall(reranked):.3f}")
 
-# What is saved is mapped when it comes back: the same answers, at once.
+# A saved index is mapped, not read. The same results, without waiting.
 index.probes = 16
 index.save("index.nw")
-loaded = nearwise.load_ivf("index.nw")
-same = loaded.search(queries, k=10, rows=rows, candidates=200)
-print("the same answers from the file:", bool((same.ids == looked_again.ids).all()))
+loaded = nearwise.load("index.nw", nearwise.Ivf, threads=1)
+same = loaded.search(queries, k=10, rerank=rows, candidates=200)
+print("the same results from the file:", bool((same.ids == reranked.ids).all()))
 
-# Rows may go, and come under ids of your own.
+# Vectors can be removed, and added under ids of your own.
 print("removed:", loaded.remove([0, 1, 2]))
 loaded.add(rows[:1], ids=[1_000_000])
-print("row 0 is now", loaded.search(rows[:1], k=1).ids[0, 0])
+print("vector 0 now has the id", loaded.search(rows[:1], k=1).ids[0, 0])

@@ -1,4 +1,4 @@
-"""A base prepared once, for searches that come one by one; and the exact graph of the same rows."""
+"""A base prepared once for many searches, and the exact k-NN graph of the same vectors."""
 
 import nearwise
 import numpy as np
@@ -10,15 +10,15 @@ prepared = nearwise.Exact(base, metric="cosine")
 print(prepared)
 for number in range(3):
     query = base[number] + 0.1 * random.standard_normal((1, 64), dtype=np.float32)
-    ids, distances = prepared.knn(query, k=3)
-    print(f"question {number}: rows {ids[0].tolist()}, the best at {distances[0, 0]:.4f}")
+    ids, distances = prepared.search(query, k=3)
+    print(f"query {number}: {ids[0].tolist()}, the best at {distances[0, 0]:.4f}")
 
-# All rows within a radius: as many as there are, for each query.
+# All vectors within a radius of each query.
 found = prepared.range_search(base[:3], radius=0.6)
 for number in range(3):
     ids, distances = found.of(number)
-    print(f"row {number} has {len(ids)} rows within 0.6, itself first: {ids[:3].tolist()}")
+    print(f"vector {number} has {len(ids)} vectors within 0.6, itself first: {ids[:3].tolist()}")
 
-# Everyone's nearest others.
+# The nearest other vectors of every vector.
 graph = nearwise.exact_knn_graph(base, k=5, metric="cosine")
-print("the nearest others of row 0:", graph.ids[0].tolist())
+print("the nearest other vectors of vector 0:", graph.ids[0].tolist())

@@ -1,4 +1,4 @@
-"""The smoothest path between two pictures in the graph of nearest neighbours: every picture looks like the one before it.
+"""The smoothest path between two pictures in a k-NN graph: every picture resembles the one before it.
 
     python smoothest_path.py                                        # ellipses, drawn here
     python smoothest_path.py --images base.u8bin --pair 1 2 --pair 3 4 --output paths.png
@@ -12,14 +12,17 @@ import zlib
 
 import nearwise
 import numpy as np
+import numpy.typing as npt
+
+Pixels = npt.NDArray[np.uint8]
 
 SIDE = 28
 PER_LINE = 15
 SCALE = 2
 
 
-def draw_ellipses(count, seed=1):
-    """Ellipses of any angle and width as rows of 784 pixels; the first lies flat, the second stands upright."""
+def draw_ellipses(count: int, seed: int = 1) -> Pixels:
+    """Ellipses of any angle and width as rows of 784 pixels; the first is horizontal, the second vertical."""
     random = np.random.default_rng(seed)
     angles, widths = random.uniform(0, np.pi, count), random.uniform(2, 9, count)
     angles[:2], widths[:2] = (0, np.pi / 2), 2
@@ -27,10 +30,11 @@ def draw_ellipses(count, seed=1):
     across = x * np.cos(angles)[:, None, None] + y * np.sin(angles)[:, None, None]
     along = y * np.cos(angles)[:, None, None] - x * np.sin(angles)[:, None, None]
     radius = np.sqrt((across / 11) ** 2 + (along / widths[:, None, None]) ** 2)
-    return (255 * np.clip(4 * (1 - radius), 0, 1)).astype(np.uint8).reshape(count, SIDE * SIDE)
+    pixels: Pixels = (255 * np.clip(4 * (1 - radius), 0, 1)).astype(np.uint8)
+    return pixels.reshape(count, SIDE * SIDE)
 
 
-def montage(pictures):
+def montage(pictures: Pixels) -> Pixels:
     """Pictures in lines from left to right, dark on white."""
     lines = -(-len(pictures) // PER_LINE)
     sheet = np.zeros((lines * PER_LINE, SIDE * SIDE), np.uint8)
@@ -39,12 +43,12 @@ def montage(pictures):
     return 255 - sheet.repeat(SCALE, axis=0).repeat(SCALE, axis=1)
 
 
-def write_png(path, pixels):
+def write_png(path: str, pixels: Pixels) -> None:
     """A grey picture."""
     height, width = pixels.shape
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
 
-    def chunk(kind, content):
+    def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
@@ -69,7 +73,7 @@ shown = []
 for start, end in arguments.pair or [(0, 1)]:
     path = graph.smoothest_path(start, end)
     if path is None:
-        print(f"{start} to {end}: nothing connects them")
+        print(f"{start} to {end}: not connected")
         continue
     direct = np.linalg.norm(images[start].astype(np.float32) - images[end].astype(np.float32))
     print(f"{start} to {end}: {len(path.distances)} steps of at most {path.widest:.0f}, instead of one of {direct:.0f}")

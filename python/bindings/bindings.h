@@ -1,8 +1,8 @@
-// What the binding files share: rows borrowed from Python arrays, results given to numpy, and work that runs
-// without the interpreter lock but answers Ctrl-C.
+// Shared by the binding files: vectors borrowed from Python arrays, results moved into numpy arrays, and calls that run
+// without the interpreter lock but react to Ctrl-C.
 //
-// The functions of nearwise._core are private: python/nearwise/*.py words the arguments, this side checks them
-// again wherever a wrong one would reach memory.
+// nearwise._core is private. python/nearwise/*.py checks arguments and words the errors; this side checks again what
+// would otherwise read or write invalid memory.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -29,8 +29,9 @@ namespace nearwise::python {
 
 namespace nb = nanobind;
 
-// One per public header, and one for the class in exact.h; context.cpp has nothing to bind, its part is further down.
+// One per file.
 void bind_additive_quantizer(nb::module_& module);
+void bind_context(nb::module_& module);
 void bind_device_memory(nb::module_& module);
 void bind_error(nb::module_& module);
 void bind_exact(nb::module_& module);
@@ -53,13 +54,13 @@ void bind_smoothest_path(nb::module_& module);
 void bind_storage(nb::module_& module);
 void bind_vector_file(nb::module_& module);
 
-// Memory of another library, which it keeps alive.
+// An array of another library, kept alive.
 using Tensor = nb::ndarray<nb::ro>;
 
 // The CUDA device that a tensor is on, or the host.
 Place place_of(const Tensor& tensor);
 
-// An array on a CUDA device. Whoever makes one has waited for its elements (python/nearwise/_device_array.py).
+// An array on a CUDA device. Its elements are complete: python/nearwise/_device_array.py waits for the producer's stream.
 class DeviceArray {
  public:
   explicit DeviceArray(Tensor tensor) : tensor_(std::move(tensor)) {}
@@ -84,11 +85,11 @@ struct ArrayLayout {
 // elements adjacent.
 RowsView checked_rows(const ArrayLayout& layout, ElementType type, const char* name);
 
-// Rows of a DeviceArray or of a Python object that offers the buffer protocol, borrowed without a copy. While it lives,
-// numpy refuses to resize the array. Made and destroyed with the interpreter lock held.
+// A matrix of vectors, borrowed without a copy from a DeviceArray or from an object with the buffer protocol: the class
+// `Rows` of nearwise._core. While it lives, numpy refuses to resize the array. Made and destroyed with the interpreter lock.
 class BorrowedRows {
  public:
-  // `name` is the argument's, for messages. The array must be 2-D with adjacent elements within a row.
+  // `name` is the argument's, for messages. The array must be 2-D, the elements of a row adjacent.
   BorrowedRows(nb::handle array, ElementType type, const char* name);
   ~BorrowedRows();
   BorrowedRows(const BorrowedRows&) = delete;
@@ -105,10 +106,10 @@ class BorrowedRows {
 template <typename T>
 using NumpyMatrix = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
 
-// Of an element type known at run time.
+// The element type is known at run time only.
 using ReadOnlyArray = nb::ndarray<nb::numpy, nb::ro>;
 
-// Gives the memory of a matrix to a numpy array, without a copy.
+// Moves a matrix into a numpy array, without a copy.
 template <typename T>
 NumpyMatrix<T> to_numpy(Matrix<T>&& matrix) {
   // A matrix without memory has no pointer for the capsule.
@@ -128,18 +129,17 @@ NumpyNeighbors to_numpy(Neighbors&& neighbors);
 template <typename T>
 using NumpyVector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
-// Gives the memory of a vector to a numpy array, without a copy. T is the elements' type but for its sign: numpy's counts
-// have one.
+// Moves a vector into a numpy array, without a copy. T may differ from Element in its sign: counts are signed in numpy.
 template <typename T, typename Element>
 NumpyVector<T> to_numpy(std::vector<Element>&& vector) {
   static_assert(sizeof(T) == sizeof(Element));
   auto held = std::make_unique<std::vector<Element>>(std::move(vector));
-  held->reserve(1);  // an array needs an address
+  held->reserve(1);  // nanobind needs a non-null address
   T* const data = reinterpret_cast<T*>(held->data());
   const std::size_t size = held->size();
   const nb::capsule owner(held.get(),
                           [](void* memory) noexcept { delete static_cast<std::vector<Element>*>(memory); });
-  static_cast<void>(held.release());  // the capsule's now
+  static_cast<void>(held.release());  // owned by the capsule
   return NumpyVector<T>(data, {size}, owner);
 }
 
@@ -147,37 +147,44 @@ NumpyVector<T> to_numpy(std::vector<Element>&& vector) {
 using NumpyRangeNeighbors = std::tuple<NumpyVector<std::int64_t>, NumpyVector<Id>, NumpyVector<float>>;
 NumpyRangeNeighbors to_numpy(RangeNeighbors&& found);
 
-// The owning form that saving takes: this is a copy.
+// Copies the arrays.
 Neighbors to_neighbors(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances);
 
-// A graph to ask, without the report of its build: this is a copy.
+// Copies the arrays; the report is empty.
 KnnGraph to_knn_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,
                       const std::string& metric);
 
-// Of a search that looks at every pair.
+// queries * base * dim: the cost of comparing every pair.
 double multiplications(const RowsView& queries, const RowsView& base);
 
 // "plus_plus" or "random"
 Seeding parse_seeding(const std::string& text);
 
-// "refuse" or "pad"
-ShortRows parse_short_rows(const std::string& text);
+// The resolved settings of one call (nearwise.Context in Python): the class `Settings` of nearwise._core.
+struct Settings {
+  std::string device = "cpu";
+  int threads = 0;
+  std::uint64_t memory_limit = 0;
+  std::string isa = {};
+  std::uint64_t seed = 0;
 
-// A context for one call, with cancellation of its own. Contexts without a memory limit and a seed are kept and shared; a
-// limit is one call's, or two calls at once would refuse each other's memory, and seeds are too many to keep. Needs the
-// interpreter lock, which also guards the cache; a forked child starts with an empty one.
-Context context_for(const std::string& device, int threads, std::uint64_t memory_limit,
-                    const std::string& isa, std::uint64_t seed = 0);
+  Settings with_memory_limit(std::uint64_t limit) const;
+};
 
-// Calls work(context) without the interpreter lock. While it runs, the calling thread looks for signals and hands
-// on progress every few milliseconds: Python code runs on no other thread. An exception from either (Ctrl-C is
-// KeyboardInterrupt) cancels the work and is thrown once it has stopped.
+// A context for one call, with its own cancellation. Contexts without a memory limit and seed are cached and shared. One
+// with a limit is not: concurrent calls would exhaust each other's budget. Needs the interpreter lock, which also guards
+// the cache; a forked child starts with an empty one.
+Context context_for(const Settings& settings);
+
+// Calls work(context) without the interpreter lock, on another thread. Meanwhile the calling thread checks for signals and
+// reports progress every few milliseconds, so that Python code runs on the caller's thread only. An exception from either
+// (Ctrl-C raises KeyboardInterrupt) cancels the work and is thrown once it has stopped.
 void run(const Context& context, nb::handle progress, const std::function<void(const Context&)>& work);
 
-// For work that is over in about a millisecond: on the calling thread, without looking for signals.
+// For work of about a millisecond: on the calling thread, without checking for signals.
 void run_briefly(const Context& context, const std::function<void(const Context&)>& work);
 
-// One of the two: by the number of multiplications or values read, and whether progress is to be seen.
+// Calls `run_briefly` where `steps` (multiplications or values read) are few and no progress is reported, else `run`.
 void run_by_size(const Context& context, nb::handle progress, double steps,
                  const std::function<void(const Context&)>& work);
 

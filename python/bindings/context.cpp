@@ -1,6 +1,7 @@
 // Contexts for calls from Python, and the calling thread's side of a running operation.
 #include "nearwise/context.h"
 
+#include <nanobind/stl/string.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -18,10 +19,10 @@
 namespace nearwise::python {
 namespace {
 
-// A fifth of the 100 ms in which Ctrl-C is to be answered; the rest belongs to the operation's own stopping.
-constexpr auto time_between_looks = std::chrono::milliseconds(20);
+// Ctrl-C must take effect within 100 ms; the other 80 ms are for the operation to stop.
+constexpr auto poll_interval = std::chrono::milliseconds(20);
 
-// Steps that any machine of ours does in about a millisecond.
+// Takes about a millisecond on the slowest supported machine.
 constexpr double brief_steps = 1 << 20;
 
 bool interpreter_is_ending() {
@@ -51,7 +52,7 @@ class Work {
     try {
       thread_ = std::thread(body);
     } catch (const std::system_error&) {
-      body();  // no thread to be had: better done without an ear for Ctrl-C than not at all
+      body();  // no thread available: run here, without reacting to Ctrl-C
     }
   }
   ~Work() { stop(); }
@@ -60,40 +61,40 @@ class Work {
 
   bool wait() {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, time_between_looks, [this] { return finished_; });
+    return changed_.wait_for(lock, poll_interval, [this] { return finished_; });
   }
-  // Cancels what still runs and waits for its end.
+  // Cancels the work if it still runs, and waits for it.
   void stop() {
     context_.cancel();
     if (thread_.joinable()) thread_.join();
   }
   std::exception_ptr error() const { return error_; }
 
-  // What has been reported since the last call of this.
-  bool news(Progress& latest) {
+  // Whether progress was reported since the last call, and the latest report.
+  bool take_report(Progress& latest) {
     const std::lock_guard lock(mutex_);
     latest = latest_;
-    return std::exchange(has_news_, false);
+    return std::exchange(has_report_, false);
   }
 
  private:
   void record(const Progress& now) {
     const std::lock_guard lock(mutex_);
     latest_ = now;
-    has_news_ = true;
+    has_report_ = true;
   }
 
   const Context context_;
   std::exception_ptr error_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   bool finished_ = false;
-  bool has_news_ = false;
+  bool has_report_ = false;
   Progress latest_;
   std::thread thread_;
 };
 
-// Gives the interpreter lock away, and takes it back at the end.
+// Releases the interpreter lock, and takes it back at the end.
 class Unlocked {
  public:
   Unlocked() : thread_(PyEval_SaveThread()) {}
@@ -110,9 +111,9 @@ class Unlocked {
   PyThreadState* thread_;
 };
 
-// A daemon thread whose interpreter ends must not take the lock again: older versions would unwind it by force,
-// through our frames. Stopping here is what newer versions do.
-void rest_if_ending(Work& work) {
+// A daemon thread must not take the lock while the interpreter shuts down: older Python versions would unwind the thread
+// through our frames. Newer versions block it, as this does.
+void block_if_ending(Work& work) {
   if (!interpreter_is_ending()) return;
   work.stop();
   for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
@@ -120,17 +121,22 @@ void rest_if_ending(Work& work) {
 
 void report(Work& work, nb::handle progress) {
   Progress latest;
-  if (!progress.is_none() && work.news(latest)) progress(latest.done, latest.total);
+  if (!progress.is_none() && work.take_report(latest)) progress(latest.done, latest.total);
 }
 
 }  // namespace
 
-Context context_for(const std::string& device, int threads, std::uint64_t memory_limit,
-                    const std::string& isa, std::uint64_t seed) {
+Settings Settings::with_memory_limit(std::uint64_t limit) const {
+  Settings changed = *this;
+  changed.memory_limit = limit;
+  return changed;
+}
+
+Context context_for(const Settings& settings) {
   using Key = std::tuple<std::string, int, std::string>;
   using Cache = std::map<Key, Context>;
-  // Never destroyed: at exit the thread library may be gone before us. Left behind in a forked child, where the
-  // worker threads it counts on do not exist.
+  // Never destroyed: at exit the thread library may be unloaded first. Abandoned in a forked child, which does not have
+  // the worker threads.
   static Cache* cache = new Cache;
   static pid_t owner = getpid();
   if (owner != getpid()) {
@@ -138,14 +144,16 @@ Context context_for(const std::string& device, int threads, std::uint64_t memory
     owner = getpid();
   }
   ContextOptions options;
-  options.threads = threads;
-  options.memory_limit = memory_limit;
-  options.seed = seed;
-  options.isa = isa;
-  if (memory_limit != 0 || seed != 0) return Context::on(device, std::move(options));
-  const Key key(device, threads, isa);
+  options.threads = settings.threads;
+  options.memory_limit = settings.memory_limit;
+  options.seed = settings.seed;
+  options.isa = settings.isa;
+  if (settings.memory_limit != 0 || settings.seed != 0)
+    return Context::on(settings.device, std::move(options));
+  const Key key(settings.device, settings.threads, settings.isa);
   auto found = cache->find(key);
-  if (found == cache->end()) found = cache->emplace(key, Context::on(device, std::move(options))).first;
+  if (found == cache->end())
+    found = cache->emplace(key, Context::on(settings.device, std::move(options))).first;
   return found->second;
 }
 
@@ -155,7 +163,7 @@ void run(const Context& context, nb::handle progress, const std::function<void(c
     Unlocked interpreter;
     Work running(context, !progress.is_none(), work);
     while (!raised && !running.wait()) {
-      rest_if_ending(running);
+      block_if_ending(running);
       interpreter.lock();
       try {
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -166,11 +174,11 @@ void run(const Context& context, nb::handle progress, const std::function<void(c
       interpreter.unlock();
     }
     running.stop();
-    rest_if_ending(running);
+    block_if_ending(running);
     interpreter.lock();
     if (raised) std::rethrow_exception(raised);
     if (running.error()) std::rethrow_exception(running.error());
-    report(running, progress);  // the last one says done == total
+    report(running, progress);  // the final report: done == total
   }
 }
 
@@ -185,6 +193,12 @@ void run_by_size(const Context& context, nb::handle progress, double steps,
     run_briefly(context, work);
   else
     run(context, progress, work);
+}
+
+void bind_context(nb::module_& module) {
+  nb::class_<Settings>(module, "Settings", "The resolved settings of one call; 0 and empty: the default.")
+      .def(nb::init<std::string, int, std::uint64_t, std::string, std::uint64_t>(), nb::arg("device"),
+           nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"), nb::arg("seed"));
 }
 
 }  // namespace nearwise::python

@@ -1,4 +1,4 @@
-// Arrays on a CUDA device for Python: described by DLPack or by the CUDA array interface, waited for through streams.
+// Arrays on CUDA devices, shared by DLPack or by the CUDA array interface.
 #include "nearwise/device_memory.h"
 
 #include <nanobind/stl/string.h>
@@ -27,7 +27,7 @@ nb::dlpack::dtype dtype_of(ElementType type) {
   return {};
 }
 
-// As numpy and most others call it.
+// numpy's name of the type.
 std::string name_of(nb::dlpack::dtype dtype) {
   const auto kind = [&]() -> std::string {
     switch (static_cast<Code>(dtype.code)) {
@@ -69,11 +69,11 @@ nb::tuple strides_of(const DeviceArray& array) {
 }
 
 ExchangeStream open_exchange(const std::string& device) {
-  return ExchangeStream(context_for(device, 0, 0, ""));
+  return ExchangeStream(context_for({.device = device}));
 }
 
 void wait_on(const std::string& device, std::uintptr_t stream) {
-  const Context context = context_for(device, 0, 0, "");
+  const Context context = context_for({.device = device});
   const nb::gil_scoped_release unlocked;
   wait_for_stream(context, stream);
 }
@@ -122,7 +122,8 @@ void bind_device_memory(nb::module_& module) {
   module.def("describe_device_array", describe_array, nb::arg("address"), nb::arg("shape"),
              nb::arg("strides"), nb::arg("code"), nb::arg("bits"), nb::arg("ordinal"), nb::arg("owner"),
              "A DeviceArray of memory at an address; strides in elements, code and bits as in DLPack.");
-  nb::class_<ExchangeStream>(module, "ExchangeStream", "A stream for another library to be ready on.")
+  nb::class_<ExchangeStream>(module, "ExchangeStream",
+                             "A stream on which another library completes its work.")
       .def(
           "__init__",
           [](ExchangeStream* self, const std::string& device) {
@@ -132,11 +133,11 @@ void bind_device_memory(nb::module_& module) {
       .def_prop_ro("handle", &ExchangeStream::handle)
       .def("wait", &ExchangeStream::wait, nb::call_guard<nb::gil_scoped_release>());
   module.def("wait_for_stream", wait_on, nb::arg("device"), nb::arg("stream"),
-             "Waits for all that is queued on a stream of the device.");
+             "Waits for the work queued on a stream of the device.");
   module.def(
       "device_of",
       [](std::uintptr_t address) { return name(nearwise::place_of(reinterpret_cast<const void*>(address))); },
-      nb::arg("address"), "The device that an address is memory of, or cpu.");
+      nb::arg("address"), "The device that owns the memory at an address, or cpu.");
 }
 
 }  // namespace nearwise::python

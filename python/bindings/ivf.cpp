@@ -10,6 +10,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <limits>
@@ -30,28 +31,28 @@ namespace {
 
 using NumpyIds = nb::ndarray<nb::numpy, const Id, nb::ndim<1>, nb::c_contig>;
 
-struct Machine {
-  std::string device;
-  int threads;
-  std::uint64_t memory_limit;
-  std::string isa;
-  std::uint64_t seed = 0;
-};
+// value, low, high, rows
+using Estimate = std::tuple<double, double, double, std::size_t>;
+// The fields of Python's Calibration in their order.
+using CalibrationFields =
+    std::tuple<std::size_t, std::size_t, Estimate, Estimate, double, std::size_t, std::size_t>;
 
-// The fields of Calibration in their order.
-using Measured =
-    std::tuple<std::size_t, std::size_t, double, double, double, std::size_t, std::size_t, std::size_t>;
-
-Measured fields_of(const Calibration& measured) {
-  return {measured.probes, measured.candidates, measured.recall,    measured.recall_of_codes,
-          measured.target, measured.queries,    measured.neighbors, measured.rows};
+CalibrationFields fields_of(const Calibration& found) {
+  const auto estimate = [&](double recall) { return Estimate{recall, recall, recall, found.queries}; };
+  return {found.probes,
+          found.candidates,
+          estimate(found.recall),
+          estimate(found.recall_of_codes),
+          found.target,
+          found.neighbors,
+          found.rows};
 }
 
-// An index and the machine it works on. The index counts on the budget of the context it was made with, which stays: what
-// changes it works there, too. Searches take a context each, as those of PreparedBase do and for the same reasons.
+// An index and the context it was made with, whose memory budget holds its vectors: changes use it as well. Every search
+// has a context of its own, for the reasons given in prepared_base.cpp.
 //
-// C++ leaves it to the caller that nothing else runs while rows come and go. Python's threads are nobody's to order, so
-// there is a lock; it is waited for without the interpreter lock.
+// C++ requires that changes run alone. Python threads are not synchronized, so a lock orders them; waiting for it does not
+// hold the interpreter lock.
 class InvertedFile {
   using Mutex = std::shared_timed_mutex;
 
@@ -63,25 +64,21 @@ class InvertedFile {
   }
 
  public:
-  InvertedFile(Ivf index, Context context, Machine machine)
-      : index_(std::move(index)),
-        context_(std::move(context)),
-        machine_(std::move(machine)),
-        size_(index_.size()) {}
+  InvertedFile(Ivf index, Context context)
+      : index_(std::move(index)), context_(std::move(context)), size_(index_.size()) {}
 
-  // copied_bytes: what Python has spent of the limit on converted copies.
-  void add(nb::handle rows, const std::string& rows_type, const std::optional<NumpyIds>& ids,
-           std::uint64_t copied_bytes, nb::handle progress) {
-    const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
-    const RowsView& view = borrowed.view();
+  // settings.memory_limit is for the index and this call together, in all methods.
+  void add(const BorrowedRows& rows, const std::optional<NumpyIds>& ids, const Settings& settings,
+           nb::handle progress) {
+    const RowsView& view = rows.view();
     const std::span<const Id> given = ids ? span_of(*ids) : std::span<const Id>();
-    // No ids are C++'s word for numbers in turn.
+    // To C++, no ids mean consecutive numbers.
     if (ids && given.size() != view.rows())
-      throw Error(ErrorCode::invalid_argument, "add: one id per row expected, given " +
+      throw Error(ErrorCode::invalid_argument, "add: expected one id per vector, given " +
                                                    std::to_string(given.size()) + " for " +
-                                                   std::to_string(view.rows()) + " rows");
-    require_room(copied_bytes + (view.rows() * (index_.code_bytes() + sizeof(Id))));
-    run_by_size(changing_context(), progress,
+                                                   std::to_string(view.rows()) + " vectors");
+    available(settings.memory_limit, view.rows() * (index_.code_bytes() + sizeof(Id)));
+    run_by_size(changing_context(settings), progress,
                 steps_of<std::unique_lock<Mutex>>(multiplications(view, index_.centroids())),
                 [&](const Context& own) {
                   const auto lock = wait_for<std::unique_lock<Mutex>>(own);
@@ -90,10 +87,10 @@ class InvertedFile {
                 });
   }
 
-  std::size_t remove(const NumpyIds& ids, nb::handle progress) {
+  std::size_t remove(const NumpyIds& ids, const Settings& settings, nb::handle progress) {
     std::size_t removed = 0;
     run_by_size(
-        changing_context(), progress,
+        changing_context(settings), progress,
         steps_of<std::unique_lock<Mutex>>(static_cast<double>(size()) + static_cast<double>(ids.size())),
         [&](const Context& own) {
           const auto lock = wait_for<std::unique_lock<Mutex>>(own);
@@ -103,12 +100,12 @@ class InvertedFile {
     return removed;
   }
 
-  void merge(const InvertedFile& other, nb::handle progress) {
-    if (&other == this) return index_.merge(context_, index_);  // says what is wrong with that
-    run(changing_context(), progress, [&](const Context& own) {
+  void merge(const InvertedFile& other, const Settings& settings, nb::handle progress) {
+    if (&other == this) return index_.merge(context_, index_);  // throws
+    run(changing_context(settings), progress, [&](const Context& own) {
       std::unique_lock mine(mutex_, std::defer_lock);
       std::shared_lock theirs(other.mutex_, std::defer_lock);
-      // Two indexes that are merged into each other must not wait for each other.
+      // Merging two indexes into each other must not deadlock.
       while (std::try_lock(mine, theirs) != -1) {
         check(own);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -119,50 +116,43 @@ class InvertedFile {
   }
 
   std::unique_ptr<InvertedFile> empty_copy() const {
-    return reading([&] { return std::make_unique<InvertedFile>(index_.empty_copy(), context_, machine_); });
+    return reading([&] { return std::make_unique<InvertedFile>(index_.empty_copy(), context_); });
   }
 
-  // rows: None, or the array whose type rows_type names.
-  NumpyNeighbors search(nb::handle queries, const std::string& queries_type, std::uint64_t k,
-                        std::uint64_t probes, nb::handle rows, const std::string& rows_type,
-                        std::uint64_t candidates, std::uint64_t copied_bytes, nb::handle progress) const {
-    const BorrowedRows query_rows(queries, parse_element_type(queries_type), "queries");
-    std::optional<BorrowedRows> rerank;
+  NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, std::uint64_t probes,
+                        const BorrowedRows* rerank, std::uint64_t candidates, const Settings& settings,
+                        nb::handle progress) const {
     IvfSearchOptions options{.probes = probes, .candidates = candidates};
-    if (!rows.is_none()) {
-      rerank.emplace(rows, parse_element_type(rows_type), "rows");
+    if (rerank != nullptr) {
       options.rows = rerank->view();
-      // No rows are C++'s word for no second look.
+      // To C++, no vectors mean no re-ranking.
       if (options.rows.rows() == 0 && size() != 0)
-        throw Error(ErrorCode::invalid_argument, "search: `rows` must hold a row for every id, given 0 rows");
+        throw Error(ErrorCode::invalid_argument,
+                    "search: rerank must hold a vector for every id, given none");
     }
-    const Context context =
-        context_for(machine_.device, machine_.threads, require_room(copied_bytes), machine_.isa);
+    const Context context = context_for(settings.with_memory_limit(available(settings.memory_limit)));
     std::optional<Neighbors> found;
-    run_by_size(context, progress, search_steps(query_rows.view().rows(), k, options),
-                [&](const Context& own) {
-                  const auto lock = wait_for<std::shared_lock<Mutex>>(own);
-                  found = index_.search(own, query_rows.view(), k, options);
-                });
+    run_by_size(context, progress, search_steps(queries.view().rows(), k, options), [&](const Context& own) {
+      const auto lock = wait_for<std::shared_lock<Mutex>>(own);
+      found = index_.search(own, queries.view(), k, options);
+    });
     return to_numpy(std::move(*found));
   }
 
-  Measured calibrate(nb::handle rows, const std::string& rows_type, double recall, std::uint64_t queries,
-                     bool rerank, std::uint64_t copied_bytes, nb::handle progress) {
-    const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
-    const Context context = context_for(machine_.device, machine_.threads, require_room(copied_bytes),
-                                        machine_.isa, machine_.seed);
-    Calibration measured;
+  CalibrationFields calibrate(const BorrowedRows& rows, double target_recall, std::uint64_t queries,
+                              bool rerank, const Settings& settings, nb::handle progress) {
+    const Context context = context_for(settings.with_memory_limit(available(settings.memory_limit)));
+    Calibration found;
     run(context, progress, [&](const Context& own) {
       const auto lock = wait_for<std::unique_lock<Mutex>>(own);
-      measured =
-          index_.calibrate(own, borrowed.view(), {.recall = recall, .queries = queries, .rerank = rerank});
+      found =
+          index_.calibrate(own, rows.view(), {.recall = target_recall, .queries = queries, .rerank = rerank});
     });
-    return fields_of(measured);
+    return fields_of(found);
   }
 
-  std::optional<Measured> measured() const {
-    return reading([&]() -> std::optional<Measured> {
+  std::optional<CalibrationFields> calibration() const {
+    return reading([&]() -> std::optional<CalibrationFields> {
       if (!index_.calibration()) return {};
       return fields_of(*index_.calibration());
     });
@@ -195,8 +185,9 @@ class InvertedFile {
     const std::unique_lock lock(mutex_);
     index_.set_provenance(provenance);
   }
-  // Never changed.
+  // For properties that never change.
   const Ivf& index() const { return index_; }
+  std::string device() const { return name(context_.place()); }
   std::string metric() const { return std::string(name(index_.metric())); }
   std::string codec() const { return std::string(index_.codec()); }
 
@@ -207,14 +198,14 @@ class InvertedFile {
     if (own.cancelled()) throw Error(ErrorCode::cancelled, "cancelled while another thread used the index");
   }
 
-  // For run_by_size: whoever has to wait for another thread is not over in a millisecond.
+  // For run_by_size: a call that waits for another thread is not brief.
   template <typename Lock>
   double steps_of(double steps) const {
     const Lock lock(mutex_, std::try_to_lock);
     return lock ? steps : std::numeric_limits<double>::infinity();
   }
 
-  // The same of a search: centroids, rows in the lists that are probed, and candidates, all in lists of average length.
+  // The same for a search: centroids, scanned codes and candidates, with lists of average length.
   double search_steps(std::size_t queries, std::size_t k, const IvfSearchOptions& options) const {
     const std::shared_lock lock(mutex_, std::try_to_lock);
     if (!lock) return std::numeric_limits<double>::infinity();
@@ -228,7 +219,7 @@ class InvertedFile {
                                            rows * static_cast<double>(index_.code_bytes()));
   }
 
-  // Ctrl-C is answered also while another thread works on the index.
+  // Reacts to Ctrl-C while another thread holds the lock.
   template <typename Lock>
   Lock wait_for(const Context& own) const {
     Lock lock(mutex_, std::defer_lock);
@@ -236,104 +227,70 @@ class InvertedFile {
     return lock;
   }
 
-  // Threads do not survive a fork.
-  Context changing_context() const {
-    if (machine_.memory_limit != 0 && owner_ == getpid()) return context_;
-    return context_for(machine_.device, machine_.threads, machine_.memory_limit, machine_.isa);
+  // With a memory limit, the context whose budget holds the vectors; but threads do not survive a fork.
+  Context changing_context(const Settings& settings) const {
+    if (context_.memory_limit() != 0 && owner_ == getpid()) return context_;
+    return context_for(settings.with_memory_limit(context_.memory_limit()));
   }
 
-  // What the index and so many bytes leave of the limit; 0: there is none.
-  std::uint64_t require_room(std::uint64_t bytes) const {
-    if (machine_.memory_limit == 0) return 0;
-    const std::uint64_t taken = context_.memory_used() + bytes;
-    if (taken < machine_.memory_limit) return machine_.memory_limit - taken;
-    throw Error(ErrorCode::out_of_memory, "the index, converted copies and new rows take " +
-                                              std::to_string(taken) + " bytes, the memory limit is " +
-                                              std::to_string(machine_.memory_limit));
+  // What the index and `bytes` more leave of a limit; 0: no limit.
+  std::uint64_t available(std::uint64_t limit, std::uint64_t bytes = 0) const {
+    if (limit == 0) return 0;
+    const std::uint64_t taken = (context_.memory_limit() == 0 ? 0 : context_.memory_used()) + bytes;
+    if (taken < limit) return limit - taken;
+    throw Error(ErrorCode::out_of_memory, "the index and the new vectors take " + std::to_string(taken) +
+                                              " bytes, the memory limit leaves " + std::to_string(limit));
   }
 
   Ivf index_;
   Context context_;
-  Machine machine_;
   pid_t owner_ = getpid();
-  mutable Mutex mutex_;            // guards the rows and probes of the index
-  std::atomic<std::size_t> size_;  // known without waiting for who changes it
+  mutable Mutex mutex_;            // guards the vectors and defaults of the index
+  std::atomic<std::size_t> size_;  // readable while the index changes
 };
 
-// train(context, rows) makes the index.
-template <typename Train>
-std::unique_ptr<InvertedFile> train_index(nb::handle rows, const std::string& rows_type, std::uint64_t seed,
-                                          Machine machine, nb::handle progress, const Train& train) {
-  const Context context =
-      context_for(machine.device, machine.threads, machine.memory_limit, machine.isa, seed);
-  const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
+// Options of other codecs than the one named are ignored.
+std::unique_ptr<InvertedFile> train_index(const BorrowedRows& rows, const std::string& codec,
+                                          const std::string& metric, std::uint64_t lists,
+                                          std::uint64_t iterations, std::uint64_t training_rows,
+                                          const Settings& settings, nb::handle progress,
+                                          std::uint64_t code_bytes, unsigned bits, std::uint64_t rounds,
+                                          std::uint64_t train_iterations, std::uint64_t encode_iterations) {
+  const auto train = [&](const Context& own) -> Ivf {
+    const auto common = [&](auto options) {
+      options.metric = parse_metric(metric);
+      options.lists = lists;
+      options.iterations = iterations;
+      options.rows_per_list =
+          training_rows == 0 ? 256
+                             : std::max<std::uint64_t>(1, training_rows / std::max<std::uint64_t>(1, lists));
+      return options;
+    };
+    if (codec == "pq") {
+      IvfPqOptions options = common(IvfPqOptions{.code_bytes = code_bytes, .bits = bits});
+      return IvfPq::train(own, rows.view(), options);
+    }
+    if (codec == "lsq") {
+      IvfLsqOptions options = common(IvfLsqOptions{.code_bytes = code_bytes,
+                                                   .rounds = rounds,
+                                                   .train_iterations = train_iterations,
+                                                   .encode_iterations = encode_iterations});
+      return IvfLsq::train(own, rows.view(), options);
+    }
+    return IvfFlat::train(own, rows.view(), common(IvfFlatOptions()));
+  };
+  const Context context = context_for(settings);
   std::optional<Ivf> trained;
-  run(context, progress, [&](const Context& own) { trained.emplace(train(own, borrowed.view())); });
-  machine.seed = seed;
-  return std::make_unique<InvertedFile>(std::move(*trained), context, std::move(machine));
+  run(context, progress, [&](const Context& own) { trained.emplace(train(own)); });
+  return std::make_unique<InvertedFile>(std::move(*trained), context);
 }
 
-std::unique_ptr<InvertedFile> train_flat(nb::handle rows, const std::string& rows_type,
-                                         const std::string& metric, std::uint64_t lists,
-                                         std::uint64_t iterations, std::uint64_t rows_per_list,
-                                         std::uint64_t seed, const std::string& device, int threads,
-                                         std::uint64_t memory_limit, const std::string& isa,
+std::unique_ptr<InvertedFile> load_index(const std::filesystem::path& path, const Settings& settings,
                                          nb::handle progress) {
-  const IvfFlatOptions options{.metric = parse_metric(metric),
-                               .lists = lists,
-                               .iterations = iterations,
-                               .rows_per_list = rows_per_list};
-  return train_index(
-      rows, rows_type, seed, {device, threads, memory_limit, isa}, progress,
-      [&](const Context& own, const RowsView& view) { return IvfFlat::train(own, view, options); });
-}
-
-std::unique_ptr<InvertedFile> train_product(nb::handle rows, const std::string& rows_type,
-                                            const std::string& metric, std::uint64_t lists,
-                                            std::uint64_t iterations, std::uint64_t rows_per_list,
-                                            std::uint64_t code_bytes, unsigned bits, std::uint64_t seed,
-                                            const std::string& device, int threads,
-                                            std::uint64_t memory_limit, const std::string& isa,
-                                            nb::handle progress) {
-  const IvfPqOptions options{.metric = parse_metric(metric),
-                             .lists = lists,
-                             .iterations = iterations,
-                             .rows_per_list = rows_per_list,
-                             .code_bytes = code_bytes,
-                             .bits = bits};
-  return train_index(
-      rows, rows_type, seed, {device, threads, memory_limit, isa}, progress,
-      [&](const Context& own, const RowsView& view) { return IvfPq::train(own, view, options); });
-}
-
-std::unique_ptr<InvertedFile> train_additive(nb::handle rows, const std::string& rows_type,
-                                             const std::string& metric, std::uint64_t lists,
-                                             std::uint64_t iterations, std::uint64_t rows_per_list,
-                                             std::uint64_t code_bytes, std::uint64_t rounds,
-                                             std::uint64_t train_iterations, std::uint64_t encode_iterations,
-                                             std::uint64_t seed, const std::string& device, int threads,
-                                             std::uint64_t memory_limit, const std::string& isa,
-                                             nb::handle progress) {
-  const IvfLsqOptions options{.metric = parse_metric(metric),
-                              .lists = lists,
-                              .iterations = iterations,
-                              .rows_per_list = rows_per_list,
-                              .code_bytes = code_bytes,
-                              .rounds = rounds,
-                              .train_iterations = train_iterations,
-                              .encode_iterations = encode_iterations};
-  return train_index(
-      rows, rows_type, seed, {device, threads, memory_limit, isa}, progress,
-      [&](const Context& own, const RowsView& view) { return IvfLsq::train(own, view, options); });
-}
-
-std::unique_ptr<InvertedFile> load_index(const std::filesystem::path& path, const std::string& device,
-                                         int threads, std::uint64_t memory_limit, const std::string& isa) {
-  const Context context = context_for(device, threads, memory_limit, isa);
+  const Context context = context_for(settings);
   std::optional<Ivf> loaded;
-  run(context, nb::none(), [&](const Context& own) { loaded.emplace(load_ivf(own, path)); });
-  return std::make_unique<InvertedFile>(std::move(*loaded), context,
-                                        Machine{device, threads, memory_limit, isa});
+  run(context, progress, [&](const Context& own) { loaded.emplace(load_ivf(own, path)); });
+  return std::make_unique<InvertedFile>(std::move(*loaded), context);
 }
 
 using ReadOnlyFloats = nb::ndarray<nb::numpy, const float, nb::ndim<2>>;
@@ -348,46 +305,37 @@ ReadOnlyFloats centroids_of(nb::handle self) {
 
 void bind_ivf(nb::module_& module) {
   nb::class_<InvertedFile>(module, "Ivf", "An inverted file.")
-      .def("add", &InvertedFile::add, nb::arg("rows"), nb::arg("rows_type"),
-           nb::arg("ids").noconvert().none(), nb::arg("copied_bytes"), nb::arg("progress").none())
-      .def("remove", &InvertedFile::remove, nb::arg("ids").noconvert(), nb::arg("progress").none(),
-           "How many rows went.")
-      .def("merge", &InvertedFile::merge, nb::arg("other"), nb::arg("progress").none())
+      .def("add", &InvertedFile::add, nb::arg("rows"), nb::arg("ids").none().noconvert(), nb::arg("settings"),
+           nb::arg("progress").none())
+      .def("remove", &InvertedFile::remove, nb::arg("ids").noconvert(), nb::arg("settings"),
+           nb::arg("progress").none(), "The number of vectors removed.")
+      .def("merge", &InvertedFile::merge, nb::arg("other"), nb::arg("settings"), nb::arg("progress").none())
       .def("empty_copy", &InvertedFile::empty_copy)
-      .def("search", &InvertedFile::search, nb::arg("queries"), nb::arg("queries_type"), nb::arg("k"),
-           nb::arg("probes"), nb::arg("rows").none(), nb::arg("rows_type"), nb::arg("candidates"),
-           nb::arg("copied_bytes"), nb::arg("progress").none(), "ids and distances [queries, k]")
-      .def("calibrate", &InvertedFile::calibrate, nb::arg("rows"), nb::arg("rows_type"), nb::arg("recall"),
-           nb::arg("queries"), nb::arg("rerank"), nb::arg("copied_bytes"), nb::arg("progress").none(),
+      .def("search", &InvertedFile::search, nb::arg("queries"), nb::arg("k"), nb::arg("probes"),
+           nb::arg("rerank").none(), nb::arg("candidates"), nb::arg("settings"), nb::arg("progress").none(),
+           "ids and distances [queries, k]")
+      .def("calibrate", &InvertedFile::calibrate, nb::arg("rows"), nb::arg("target_recall"),
+           nb::arg("queries"), nb::arg("rerank"), nb::arg("settings"), nb::arg("progress").none(),
            "The fields of Calibration.")
       .def("save", &InvertedFile::save_to, nb::arg("path"))
       .def("list_size", &InvertedFile::list_size, nb::arg("list"))
-      .def_prop_ro("size", &InvertedFile::size, "Rows.")
+      .def_prop_ro("size", &InvertedFile::size)
       .def_prop_ro("dim", [](const InvertedFile& file) { return file.index().dim(); })
       .def_prop_ro("lists", [](const InvertedFile& file) { return file.index().lists(); })
       .def_prop_ro("code_bytes", [](const InvertedFile& file) { return file.index().code_bytes(); })
+      .def_prop_ro("device", &InvertedFile::device)
       .def_prop_ro("metric", &InvertedFile::metric)
-      .def_prop_ro("codec", &InvertedFile::codec, "What is kept of a row: flat, pq or lsq.")
+      .def_prop_ro("codec", &InvertedFile::codec, "flat, pq or lsq")
       .def_prop_ro("centroids", centroids_of, "[lists, dim]")
-      .def_prop_ro("measured", &InvertedFile::measured, "The fields of Calibration, or None.")
+      .def_prop_ro("calibration", &InvertedFile::calibration, "The fields of Calibration, or None.")
       .def_prop_ro("candidates", &InvertedFile::candidates)
       .def_prop_rw("provenance", &InvertedFile::provenance, &InvertedFile::set_provenance)
       .def_prop_rw("probes", &InvertedFile::probes, &InvertedFile::set_probes);
-  module.def("train_ivf_flat", train_flat, nb::arg("rows"), nb::arg("rows_type"), nb::arg("metric"),
-             nb::arg("lists"), nb::arg("iterations"), nb::arg("rows_per_list"), nb::arg("seed"),
-             nb::arg("device"), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"),
-             nb::arg("progress").none());
-  module.def("train_ivf_pq", train_product, nb::arg("rows"), nb::arg("rows_type"), nb::arg("metric"),
-             nb::arg("lists"), nb::arg("iterations"), nb::arg("rows_per_list"), nb::arg("code_bytes"),
-             nb::arg("bits"), nb::arg("seed"), nb::arg("device"), nb::arg("threads"), nb::arg("memory_limit"),
-             nb::arg("isa"), nb::arg("progress").none());
-  module.def("train_ivf_lsq", train_additive, nb::arg("rows"), nb::arg("rows_type"), nb::arg("metric"),
-             nb::arg("lists"), nb::arg("iterations"), nb::arg("rows_per_list"), nb::arg("code_bytes"),
-             nb::arg("rounds"), nb::arg("train_iterations"), nb::arg("encode_iterations"), nb::arg("seed"),
-             nb::arg("device"), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"),
-             nb::arg("progress").none());
-  module.def("load_ivf", load_index, nb::arg("path"), nb::arg("device"), nb::arg("threads"),
-             nb::arg("memory_limit"), nb::arg("isa"));
+  module.def("train_ivf", train_index, nb::arg("rows"), nb::arg("codec"), nb::arg("metric"), nb::arg("lists"),
+             nb::arg("iterations"), nb::arg("training_rows"), nb::arg("settings"), nb::arg("progress").none(),
+             nb::arg("code_bytes") = 0, nb::arg("bits") = 8, nb::arg("rounds") = 0,
+             nb::arg("train_iterations") = 0, nb::arg("encode_iterations") = 0);
+  module.def("load_ivf", load_index, nb::arg("path"), nb::arg("settings"), nb::arg("progress").none());
 }
 
 }  // namespace nearwise::python

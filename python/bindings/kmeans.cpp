@@ -16,28 +16,20 @@ namespace {
 // centroids, sizes, errors and whether it converged
 using NumpyKMeans = std::tuple<NumpyMatrix<float>, NumpyVector<std::int64_t>, NumpyVector<double>, bool>;
 
-// initial: None, or an array whose type initial_type names.
-NumpyKMeans train(nb::handle rows, const std::string& rows_type, std::uint64_t clusters, bool hierarchical,
+NumpyKMeans train(const BorrowedRows& rows, std::uint64_t clusters, bool hierarchical,
                   const std::string& metric, std::uint64_t iterations, double tolerance,
-                  const std::string& seeding, nb::handle initial, const std::string& initial_type,
-                  std::uint64_t least_rows, double balance, std::uint64_t batch_rows, std::uint64_t seed,
-                  const std::string& device, int threads, std::uint64_t memory_limit, const std::string& isa,
-                  nb::handle progress) {
+                  const std::string& seeding, const BorrowedRows* initial, std::uint64_t min_cluster_size,
+                  double balance, std::uint64_t batch_size, const Settings& settings, nb::handle progress) {
   KMeansOptions options{.metric = parse_metric(metric),
                         .iterations = iterations,
                         .tolerance = tolerance,
                         .seeding = parse_seeding(seeding),
-                        .min_cluster_size = least_rows,
+                        .min_cluster_size = min_cluster_size,
                         .balance = balance,
-                        .batch_size = batch_rows};
-  const Context context = context_for(device, threads, memory_limit, isa, seed);
-  const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
-  std::optional<BorrowedRows> start;
-  if (!initial.is_none()) {
-    start.emplace(initial, parse_element_type(initial_type), "initial");
-    options.initial = start->view();
-  }
-  const RowsView& view = borrowed.view();
+                        .batch_size = batch_size};
+  const Context context = context_for(settings);
+  if (initial != nullptr) options.initial = initial->view();
+  const RowsView& view = rows.view();
   std::optional<KMeans> found;
   const double steps = static_cast<double>(view.rows()) * static_cast<double>(view.dim()) *
                        static_cast<double>(clusters) * static_cast<double>(iterations);
@@ -49,18 +41,14 @@ NumpyKMeans train(nb::handle rows, const std::string& rows_type, std::uint64_t c
           to_numpy<double>(std::move(found->errors)), found->converged};
 }
 
-NumpyNeighbors assign_arrays(nb::handle rows, const std::string& rows_type, nb::handle centroids,
-                             const std::string& centroids_type, const std::string& metric, double balance,
-                             const std::string& device, int threads, std::uint64_t memory_limit,
-                             const std::string& isa, nb::handle progress) {
+NumpyNeighbors assign_arrays(const BorrowedRows& rows, const BorrowedRows& centroids,
+                             const std::string& metric, double balance, const Settings& settings,
+                             nb::handle progress) {
   const AssignOptions options{.metric = parse_metric(metric), .balance = balance};
-  const Context context = context_for(device, threads, memory_limit, isa);
-  const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
-  const BorrowedRows centroid_rows(centroids, parse_element_type(centroids_type), "centroids");
+  const Context context = context_for(settings);
   std::optional<Neighbors> found;
-  run_by_size(
-      context, progress, multiplications(borrowed.view(), centroid_rows.view()),
-      [&](const Context& own) { found = assign(own, borrowed.view(), centroid_rows.view(), options); });
+  run_by_size(context, progress, multiplications(rows.view(), centroids.view()),
+              [&](const Context& own) { found = assign(own, rows.view(), centroids.view(), options); });
   return to_numpy(std::move(*found));
 }
 
@@ -74,15 +62,13 @@ Seeding parse_seeding(const std::string& text) {
 }
 
 void bind_kmeans(nb::module_& module) {
-  module.def("train_kmeans", train, nb::arg("rows"), nb::arg("rows_type"), nb::arg("clusters"),
-             nb::arg("hierarchical"), nb::arg("metric"), nb::arg("iterations"), nb::arg("tolerance"),
-             nb::arg("seeding"), nb::arg("initial").none(), nb::arg("initial_type"), nb::arg("least_rows"),
-             nb::arg("balance"), nb::arg("batch_rows"), nb::arg("seed"), nb::arg("device"),
-             nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(),
+  module.def("train_kmeans", train, nb::arg("rows"), nb::arg("clusters"), nb::arg("hierarchical"),
+             nb::arg("metric"), nb::arg("iterations"), nb::arg("tolerance"), nb::arg("seeding"),
+             nb::arg("initial").none(), nb::arg("min_cluster_size"), nb::arg("balance"),
+             nb::arg("batch_size"), nb::arg("settings"), nb::arg("progress").none(),
              "centroids [clusters, dim], sizes [clusters], errors, and whether it converged");
-  module.def("assign", assign_arrays, nb::arg("rows"), nb::arg("rows_type"), nb::arg("centroids"),
-             nb::arg("centroids_type"), nb::arg("metric"), nb::arg("balance"), nb::arg("device"),
-             nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(),
+  module.def("assign", assign_arrays, nb::arg("rows"), nb::arg("centroids"), nb::arg("metric"),
+             nb::arg("balance"), nb::arg("settings"), nb::arg("progress").none(),
              "ids and distances [rows, 1]");
 }
 

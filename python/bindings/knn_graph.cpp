@@ -1,4 +1,4 @@
-// Graphs of nearest neighbours for Python.
+// k-NN graphs for Python.
 #include "nearwise/knn_graph.h"
 
 #include <nanobind/stl/filesystem.h>
@@ -22,11 +22,11 @@ using Provenance = std::map<std::string, std::string>;
 using Estimate = std::tuple<double, double, double, std::uint64_t>;
 // round, updates, recall
 using Round = std::tuple<std::uint64_t, std::uint64_t, Estimate>;
-// method, recall, whether it was reached, rounds
+// method, recall, whether the target was reached, rounds
 using Report = std::tuple<std::string, Estimate, bool, std::vector<Round>>;
 // (ids, distances), metric, report
 using Graph = std::tuple<NumpyNeighbors, std::string, Report>;
-// The same, as it is handed back: ids, distances, metric, report
+// As Python passes it back: ids, distances, metric, report
 using GivenGraph = std::tuple<NumpyMatrix<const Id>, NumpyMatrix<const float>, std::string, Report>;
 
 Estimate to_python(const RecallEstimate& recall) {
@@ -50,8 +50,8 @@ Graph to_python(KnnGraph&& graph) {
            std::move(rounds)}};
 }
 
-KnnGraph to_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,
-                  const std::string& metric, const Report& report) {
+KnnGraph to_graph(const GivenGraph& given) {
+  const auto& [ids, distances, metric, report] = given;
   KnnGraph graph{
       .neighbors = to_neighbors(ids, distances),
       .metric = parse_metric(metric),
@@ -64,74 +64,56 @@ KnnGraph to_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const floa
   return graph;
 }
 
-Graph build(nb::handle rows, const std::string& rows_type, std::uint64_t degree, const std::string& metric,
-            double recall, std::uint64_t seed, const std::string& device, int threads,
-            std::uint64_t memory_limit, const std::string& isa, nb::handle progress) {
-  const KnnGraphOptions options{.degree = degree, .metric = parse_metric(metric), .recall = recall};
-  const Context context = context_for(device, threads, memory_limit, isa, seed);
-  const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
+Graph build(const BorrowedRows& rows, std::uint64_t degree, const std::string& metric, double target_recall,
+            const Settings& settings, nb::handle progress) {
+  const KnnGraphOptions options{.degree = degree, .metric = parse_metric(metric), .recall = target_recall};
+  const Context context = context_for(settings);
   std::optional<KnnGraph> graph;
-  run_by_size(context, progress, multiplications(borrowed.view(), borrowed.view()),
-              [&](const Context& own) { graph = build_knn_graph(own, borrowed.view(), options); });
+  run_by_size(context, progress, multiplications(rows.view(), rows.view()),
+              [&](const Context& own) { graph = build_knn_graph(own, rows.view(), options); });
   return to_python(std::move(*graph));
 }
 
-KnnGraph to_graph(const GivenGraph& given) {
-  return to_graph(std::get<0>(given), std::get<1>(given), std::get<2>(given), std::get<3>(given));
-}
-
-// change(context, rows): the changed graph.
-Graph changed(nb::handle rows, const std::string& rows_type, const Context& context, nb::handle progress,
+// change(context, rows) returns the new graph.
+Graph changed(const BorrowedRows& rows, const Context& context, nb::handle progress,
               const std::function<KnnGraph(const Context&, const RowsView&)>& change) {
-  const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
   std::optional<KnnGraph> graph;
-  run_by_size(context, progress, multiplications(borrowed.view(), borrowed.view()),
-              [&](const Context& own) { graph = change(own, borrowed.view()); });
+  run_by_size(context, progress, multiplications(rows.view(), rows.view()),
+              [&](const Context& own) { graph = change(own, rows.view()); });
   return to_python(std::move(*graph));
 }
 
-Graph merge(nb::handle rows, const std::string& rows_type, const GivenGraph& left, const GivenGraph& right,
-            double recall, std::uint64_t seed, const std::string& device, int threads,
-            std::uint64_t memory_limit, const std::string& isa, nb::handle progress) {
+Graph merge(const BorrowedRows& rows, const GivenGraph& left, const GivenGraph& right, double target_recall,
+            const Settings& settings, nb::handle progress) {
   const KnnGraph left_graph = to_graph(left);
   const KnnGraph right_graph = to_graph(right);
-  return changed(rows, rows_type, context_for(device, threads, memory_limit, isa, seed), progress,
-                 [&](const Context& own, const RowsView& view) {
-                   return merge_knn_graphs(own, view, left_graph, right_graph, {.recall = recall});
-                 });
+  return changed(rows, context_for(settings), progress, [&](const Context& own, const RowsView& view) {
+    return merge_knn_graphs(own, view, left_graph, right_graph, {.recall = target_recall});
+  });
 }
 
-Graph add(nb::handle rows, const std::string& rows_type, const GivenGraph& given, double recall,
-          std::uint64_t seed, const std::string& device, int threads, std::uint64_t memory_limit,
-          const std::string& isa, nb::handle progress) {
+Graph add(const BorrowedRows& rows, const GivenGraph& given, double target_recall, const Settings& settings,
+          nb::handle progress) {
   const KnnGraph graph = to_graph(given);
-  return changed(rows, rows_type, context_for(device, threads, memory_limit, isa, seed), progress,
-                 [&](const Context& own, const RowsView& view) {
-                   return add_to_knn_graph(own, view, graph, {.recall = recall});
-                 });
+  return changed(rows, context_for(settings), progress, [&](const Context& own, const RowsView& view) {
+    return add_to_knn_graph(own, view, graph, {.recall = target_recall});
+  });
 }
 
-Graph remove(nb::handle rows, const std::string& rows_type, const GivenGraph& given,
-             const nb::ndarray<nb::numpy, const Id, nb::ndim<1>, nb::c_contig>& ids, double recall,
-             std::uint64_t seed, const std::string& device, int threads, std::uint64_t memory_limit,
-             const std::string& isa, nb::handle progress) {
+Graph remove(const BorrowedRows& rows, const GivenGraph& given,
+             const nb::ndarray<nb::numpy, const Id, nb::ndim<1>, nb::c_contig>& ids, double target_recall,
+             const Settings& settings, nb::handle progress) {
   const KnnGraph graph = to_graph(given);
   const std::vector<Id> removed(ids.data(), ids.data() + ids.size());
-  return changed(rows, rows_type, context_for(device, threads, memory_limit, isa, seed), progress,
-                 [&](const Context& own, const RowsView& view) {
-                   return remove_from_knn_graph(own, view, graph, removed, {.recall = recall});
-                 });
+  return changed(rows, context_for(settings), progress, [&](const Context& own, const RowsView& view) {
+    return remove_from_knn_graph(own, view, graph, removed, {.recall = target_recall});
+  });
 }
 
-void validate(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,
-              const std::string& metric, const Report& report) {
-  to_graph(ids, distances, metric, report).validate();
-}
+void validate(const GivenGraph& graph) { to_graph(graph).validate(); }
 
-void save_graph(const std::filesystem::path& path, const NumpyMatrix<const Id>& ids,
-                const NumpyMatrix<const float>& distances, const std::string& metric, const Report& report,
-                const Provenance& provenance) {
-  const KnnGraph graph = to_graph(ids, distances, metric, report);
+void save_graph(const std::filesystem::path& path, const GivenGraph& given, const Provenance& provenance) {
+  const KnnGraph graph = to_graph(given);
   const nb::gil_scoped_release unlocked;
   save(graph, path, provenance);
 }
@@ -145,17 +127,15 @@ Graph load_graph(const std::filesystem::path& path) {
   return to_python(std::move(*graph));
 }
 
-Estimate measure(nb::handle rows, const std::string& rows_type, const NumpyMatrix<const Id>& ids,
+Estimate measure(const BorrowedRows& rows, const NumpyMatrix<const Id>& ids,
                  const NumpyMatrix<const float>& distances, const std::string& metric, std::uint64_t sample,
-                 std::uint64_t seed, const std::string& device, int threads, std::uint64_t memory_limit,
-                 const std::string& isa, nb::handle progress) {
-  const Context context = context_for(device, threads, memory_limit, isa, seed);
-  const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
+                 const Settings& settings, nb::handle progress) {
+  const Context context = context_for(settings);
   const Neighbors neighbors = to_neighbors(ids, distances);
   const Metric parsed = parse_metric(metric);
   RecallEstimate recall;
-  run_by_size(context, progress, multiplications(borrowed.view(), borrowed.view()), [&](const Context& own) {
-    recall = measure_recall(own, borrowed.view(), neighbors, parsed, sample);
+  run_by_size(context, progress, multiplications(rows.view(), rows.view()), [&](const Context& own) {
+    recall = measure_recall(own, rows.view(), neighbors, parsed, sample);
   });
   return to_python(recall);
 }
@@ -163,28 +143,22 @@ Estimate measure(nb::handle rows, const std::string& rows_type, const NumpyMatri
 }  // namespace
 
 void bind_knn_graph(nb::module_& module) {
-  module.def("build_knn_graph", build, nb::arg("rows"), nb::arg("rows_type"), nb::arg("degree"),
-             nb::arg("metric"), nb::arg("recall"), nb::arg("seed"), nb::arg("device"), nb::arg("threads"),
-             nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(),
+  module.def("build_knn_graph", build, nb::arg("rows"), nb::arg("degree"), nb::arg("metric"),
+             nb::arg("target_recall"), nb::arg("settings"), nb::arg("progress").none(),
              "((ids, distances), metric, (method, recall, reached, rounds))");
-  module.def("merge_knn_graphs", merge, nb::arg("rows"), nb::arg("rows_type"), nb::arg("left"),
-             nb::arg("right"), nb::arg("recall"), nb::arg("seed"), nb::arg("device"), nb::arg("threads"),
-             nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(), "As build_knn_graph.");
-  module.def("add_to_knn_graph", add, nb::arg("rows"), nb::arg("rows_type"), nb::arg("graph"),
-             nb::arg("recall"), nb::arg("seed"), nb::arg("device"), nb::arg("threads"),
-             nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(), "As build_knn_graph.");
-  module.def("remove_from_knn_graph", remove, nb::arg("rows"), nb::arg("rows_type"), nb::arg("graph"),
-             nb::arg("ids").noconvert(), nb::arg("recall"), nb::arg("seed"), nb::arg("device"),
-             nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(),
+  module.def("merge_knn_graphs", merge, nb::arg("rows"), nb::arg("left"), nb::arg("right"),
+             nb::arg("target_recall"), nb::arg("settings"), nb::arg("progress").none(),
              "As build_knn_graph.");
-  module.def("validate_knn_graph", validate, nb::arg("ids"), nb::arg("distances"), nb::arg("metric"),
-             nb::arg("report"));
-  module.def("save_knn_graph", save_graph, nb::arg("path"), nb::arg("ids"), nb::arg("distances"),
-             nb::arg("metric"), nb::arg("report"), nb::arg("provenance"));
+  module.def("add_to_knn_graph", add, nb::arg("rows"), nb::arg("graph"), nb::arg("target_recall"),
+             nb::arg("settings"), nb::arg("progress").none(), "As build_knn_graph.");
+  module.def("remove_from_knn_graph", remove, nb::arg("rows"), nb::arg("graph"), nb::arg("ids").noconvert(),
+             nb::arg("target_recall"), nb::arg("settings"), nb::arg("progress").none(),
+             "As build_knn_graph.");
+  module.def("validate_knn_graph", validate, nb::arg("graph"));
+  module.def("save_knn_graph", save_graph, nb::arg("path"), nb::arg("graph"), nb::arg("provenance"));
   module.def("load_knn_graph", load_graph, nb::arg("path"));
-  module.def("measure_recall", measure, nb::arg("rows"), nb::arg("rows_type"), nb::arg("ids"),
-             nb::arg("distances"), nb::arg("metric"), nb::arg("sample"), nb::arg("seed"), nb::arg("device"),
-             nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(),
+  module.def("measure_recall", measure, nb::arg("rows"), nb::arg("ids"), nb::arg("distances"),
+             nb::arg("metric"), nb::arg("sample"), nb::arg("settings"), nb::arg("progress").none(),
              "value, low, high, rows");
 }
 

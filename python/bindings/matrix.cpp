@@ -1,4 +1,4 @@
-// Arrays in and out: the buffer protocol for numpy arrays, DLPack for tensors of other libraries.
+// Arrays in and out: numpy arrays by the buffer protocol, tensors of other libraries by DLPack.
 #include "nearwise/matrix.h"
 
 #include <nanobind/stl/pair.h>
@@ -16,7 +16,7 @@ namespace {
   throw Error(ErrorCode::invalid_argument, std::string(name) + ": " + message);
 }
 
-// The struct module's letters for one element; a prefix of native or equal byte order may stand before them.
+// Format characters of Python's struct module, after an optional prefix of native byte order.
 bool holds(const Py_buffer& buffer, ElementType type) {
   std::string_view format = buffer.format == nullptr ? "B" : buffer.format;
   if (!format.empty() && (format.front() == '@' || format.front() == '=')) format.remove_prefix(1);
@@ -34,7 +34,7 @@ bool is_bfloat16(nb::dlpack::dtype dtype) {
   return dtype.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Bfloat) && dtype.bits == 16;
 }
 
-// Which elements to accept is for Python to say; here only those are refused that numpy has no name for.
+// Python decides which of these to accept.
 bool numpy_knows(nb::dlpack::dtype dtype) {
   using Code = nb::dlpack::dtype_code;
   switch (static_cast<Code>(dtype.code)) {
@@ -78,7 +78,7 @@ RowsView checked_rows(const ArrayLayout& layout, ElementType type, const char* n
   const bool aligned = reinterpret_cast<std::uintptr_t>(layout.data) % element_bytes == 0 &&
                        (rows < 2 || layout.strides[0] % element_bytes == 0);
   if (!adjacent || !apart || !aligned)
-    refuse(name, "the rows must be aligned and apart, their elements adjacent");
+    refuse(name, "rows must be aligned and must not overlap, their elements must be adjacent");
   const std::int64_t stride = rows < 2 ? dim * element_bytes : layout.strides[0];
   return {layout.data,
           type,
@@ -108,7 +108,7 @@ BorrowedRows::BorrowedRows(nb::handle array, ElementType type, const char* name)
   }
 }
 
-// A buffer that was never filled is released as well as any.
+// Releasing a buffer that was never filled is allowed.
 BorrowedRows::~BorrowedRows() { PyBuffer_Release(&buffer_); }
 
 NumpyNeighbors to_numpy(Neighbors&& neighbors) {
@@ -137,6 +137,15 @@ KnnGraph to_knn_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const 
 }
 
 void bind_matrix(nb::module_& module) {
+  nb::class_<BorrowedRows>(module, "Rows", "A matrix of vectors, borrowed from an array.")
+      .def(
+          "__init__",
+          [](BorrowedRows* self, nb::handle array, const std::string& type, const std::string& name) {
+            new (self) BorrowedRows(array, parse_element_type(type), name.c_str());
+          },
+          nb::arg("array"), nb::arg("type"), nb::arg("name"))
+      .def_prop_ro("shape",
+                   [](const BorrowedRows& rows) { return std::pair(rows.view().rows(), rows.view().dim()); });
   module.def(
       "view_dlpack", view_dlpack, nb::arg("tensor"), nb::arg("name"),
       "A read-only numpy array over a host tensor's memory, and whether its uint16 elements are bfloat16.");

@@ -1,4 +1,4 @@
-// Joined answers for Python.
+// Merging of search results for Python.
 #include "nearwise/merge_neighbors.h"
 
 #include <nanobind/stl/pair.h>
@@ -22,8 +22,8 @@ MatrixView<const T> view_of(const ContiguousMatrix<T>& array) {
 }
 
 NumpyNeighbors merge_parts(const std::vector<Part>& parts, std::uint64_t k, const std::string& metric,
-                           int threads) {
-  const Context context = context_for("cpu", threads, 0, "");
+                           const Settings& settings, nb::handle progress) {
+  const Context context = context_for(settings);
   std::vector<NeighborsView> views;
   double entries = 0;
   for (const auto& [ids, distances] : parts) {
@@ -31,7 +31,7 @@ NumpyNeighbors merge_parts(const std::vector<Part>& parts, std::uint64_t k, cons
     entries += static_cast<double>(ids.size());
   }
   std::optional<Neighbors> joined;
-  run_by_size(context, nb::none(), entries,
+  run_by_size(context, progress, entries,
               [&](const Context& own) { joined = merge_neighbors(own, parse_metric(metric), views, k); });
   return to_numpy(std::move(*joined));
 }
@@ -40,7 +40,7 @@ NumpyNeighbors merge_parts(const std::vector<Part>& parts, std::uint64_t k, cons
 
 void bind_merge_neighbors(nb::module_& module) {
   module.def("merge_neighbors", merge_parts, nb::arg("parts"), nb::arg("k"), nb::arg("metric"),
-             nb::arg("threads"), "ids and distances [queries, k]");
+             nb::arg("settings"), nb::arg("progress").none(), "ids and distances [queries, k]");
 }
 
 }  // namespace nearwise::python

@@ -1,11 +1,12 @@
-// nearwise._core: the C++ library as the package's Python files see it.
+// The extension module nearwise._core.
 #include "bindings.h"
 
 NB_MODULE(_core, module) {
   using namespace nearwise::python;
-  module.doc() = "The C++ side of nearwise. Private: use the functions of the package.";
+  module.doc() = "The C++ side of nearwise. Private: use the package.";
   bind_error(module);
   bind_matrix(module);
+  bind_context(module);
   bind_additive_quantizer(module);
   bind_device_memory(module);
   bind_exact(module);

@@ -11,41 +11,43 @@
 namespace nearwise::python {
 namespace {
 
-OptimizedProductQuantizer train(nb::handle rows, const std::string& rows_type, std::uint64_t parts,
-                                unsigned bits, std::uint64_t iterations, std::uint64_t rows_per_centroid,
-                                std::uint64_t rounds, std::uint64_t seed, const std::string& device,
-                                int threads, std::uint64_t memory_limit, const std::string& isa,
-                                nb::handle progress) {
-  const OptimizedProductQuantizerOptions options{.quantizer = {.parts = parts,
-                                                               .bits = bits,
-                                                               .iterations = iterations,
-                                                               .rows_per_centroid = rows_per_centroid},
-                                                 .rounds = rounds};
-  const Context context = context_for(device, threads, memory_limit, isa, seed);
-  const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
+OptimizedProductQuantizer train(const BorrowedRows& rows, std::uint64_t parts, unsigned bits,
+                                std::uint64_t iterations, std::uint64_t training_rows, std::uint64_t rounds,
+                                const Settings& settings, nb::handle progress) {
+  const OptimizedProductQuantizerOptions options{
+      .quantizer = {.parts = parts,
+                    .bits = bits,
+                    .iterations = iterations,
+                    .rows_per_centroid =
+                        training_rows == 0
+                            ? 256
+                            : std::max<std::uint64_t>(1, training_rows / (std::uint64_t{1} << bits))},
+      .rounds = rounds};
+  const Context context = context_for(settings);
   std::optional<OptimizedProductQuantizer> trained;
   run(context, progress, [&](const Context& own) {
-    trained.emplace(OptimizedProductQuantizer::train(own, borrowed.view(), options));
+    trained.emplace(OptimizedProductQuantizer::train(own, rows.view(), options));
   });
   return std::move(*trained);
-}
-
-OptimizedProductQuantizer together(const Rotation& rotation, const ProductQuantizer& quantizer) {
-  return {rotation, quantizer};
 }
 
 }  // namespace
 
 void bind_optimized_product_quantizer(nb::module_& module) {
   nb::class_<OptimizedProductQuantizer> bound(module, "OptimizedProductQuantizer",
-                                              "A rotation and a quantizer of rotated rows.");
+                                              "A rotation and a product quantizer of rotated vectors.");
   bind_coding(bound);
+  bind_file<OptimizedProductQuantizer, load_optimized_product_quantizer>(bound);
   bound
-      .def_static("train", train, nb::arg("rows"), nb::arg("rows_type"), nb::arg("parts"), nb::arg("bits"),
-                  nb::arg("iterations"), nb::arg("rows_per_centroid"), nb::arg("rounds"), nb::arg("seed"),
-                  nb::arg("device"), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"),
+      .def_static("train", train, nb::arg("rows"), nb::arg("parts"), nb::arg("bits"), nb::arg("iterations"),
+                  nb::arg("training_rows"), nb::arg("rounds"), nb::arg("settings"),
                   nb::arg("progress").none())
-      .def_static("together", together, nb::arg("rotation"), nb::arg("quantizer"))
+      .def(
+          "__init__",
+          [](OptimizedProductQuantizer* self, const Rotation& rotation, const ProductQuantizer& quantizer) {
+            new (self) OptimizedProductQuantizer{rotation, quantizer};
+          },
+          nb::arg("rotation"), nb::arg("quantizer"))
       .def_prop_ro("rotation", [](const OptimizedProductQuantizer& both) { return both.rotation; })
       .def_prop_ro("quantizer", [](const OptimizedProductQuantizer& both) { return both.quantizer; });
 }

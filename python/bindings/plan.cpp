@@ -19,70 +19,54 @@ namespace {
 using Task = std::tuple<std::string, std::vector<std::string>, std::uint64_t, std::uint64_t, std::uint64_t,
                         double, bool>;
 
-// A plan, and where its tasks run. A call has a context of its own: two at once do not share a memory limit.
-class Planned {
- public:
-  template <typename Make>
-  Planned(std::uint64_t seed, int threads, std::uint64_t memory_limit, std::string isa, const Make& make)
-      : seed_(seed), threads_(threads), memory_limit_(memory_limit), isa_(std::move(isa)) {
-    python::run(context(), nb::none(), [&](const Context& own) { plan_.emplace(make(own)); });
-  }
+std::vector<Task> tasks_of(const Plan& plan) {
+  std::vector<Task> all;
+  for (const PlannedTask& task : plan.tasks())
+    all.emplace_back(task.name, task.after, task.read_bytes, task.written_bytes, task.memory_bytes,
+                     task.seconds, task.if_needed);
+  return all;
+}
 
-  std::vector<Task> tasks() const {
-    std::vector<Task> all;
-    for (const PlannedTask& task : plan_->tasks())
-      all.emplace_back(task.name, task.after, task.read_bytes, task.written_bytes, task.memory_bytes,
-                       task.seconds, task.if_needed);
-    return all;
-  }
+std::string run_task(const Plan& plan, const std::string& task, const Settings& settings) {
+  TaskOutcome outcome = TaskOutcome::done;
+  run(context_for(settings), nb::none(), [&](const Context& own) { outcome = plan.run_task(own, task); });
+  return std::string(name(outcome));
+}
 
-  std::string run_task(const std::string& task) const {
-    TaskOutcome outcome = TaskOutcome::done;
-    run(context(), nb::none(), [&](const Context& own) { outcome = plan_->run_task(own, task); });
-    return std::string(name(outcome));
-  }
+void run_all(const Plan& plan, const Settings& settings, nb::handle progress) {
+  run(context_for(settings), progress, [&](const Context& own) { plan.run(own); });
+}
 
-  void run_all(nb::handle progress) const {
-    run(context(), progress, [&](const Context& own) { plan_->run(own); });
-  }
-
-  const Plan& plan() const { return *plan_; }
-
- private:
-  Context context() const { return context_for("cpu", threads_, memory_limit_, isa_, seed_); }
-
-  std::uint64_t seed_;
-  int threads_;
-  std::uint64_t memory_limit_;
-  std::string isa_;
-  std::optional<Plan> plan_;
-};
+template <typename Make>
+Plan made(const Settings& settings, const Make& make) {
+  std::optional<Plan> plan;
+  run(context_for(settings), nb::none(), [&](const Context& own) { plan.emplace(make(own)); });
+  return std::move(*plan);
+}
 
 using Path = std::filesystem::path;
 using Texts = std::map<std::string, std::string>;
 
-Planned planned_graph(const Path& vectors, const Path& work, const Path& output, std::uint64_t degree,
-                      const std::string& metric, double recall, const std::string& way,
-                      const Texts& provenance, std::uint64_t seed, int threads, std::uint64_t memory_limit,
-                      const std::string& isa) {
+Plan make_graph_plan(const Path& vectors, const Path& work, const Path& output, std::uint64_t degree,
+                     const std::string& metric, double target_recall, const std::string& method,
+                     const Texts& provenance, const Settings& settings) {
   const GraphPlanOptions options = {.degree = degree,
                                     .metric = parse_metric(metric),
-                                    .recall = recall,
-                                    .method = parse_graph_plan_method(way),
+                                    .recall = target_recall,
+                                    .method = parse_graph_plan_method(method),
                                     .provenance = provenance};
-  return {seed, threads, memory_limit, isa, [&](const Context& own) {
-            return plan_graph(own, {vectors, work, output}, options);
-          }};
+  return made(settings, [&](const Context& own) {
+    return plan_graph(own, {vectors, work, output}, options);
+  });
 }
 
-Planned planned_index(const Path& vectors, const Path& work, const Path& output, const std::string& codec,
-                      std::uint64_t lists, std::uint64_t code_bytes, std::uint64_t bits,
-                      const std::string& metric, std::uint64_t iterations, std::uint64_t rows_per_list,
-                      double recall, const Texts& provenance, std::uint64_t seed, int threads,
-                      std::uint64_t memory_limit, const std::string& isa) {
+Plan make_index_plan(const Path& vectors, const Path& work, const Path& output, const std::string& codec,
+                     std::uint64_t lists, std::uint64_t code_bytes, std::uint64_t bits,
+                     const std::string& metric, std::uint64_t iterations, std::uint64_t rows_per_list,
+                     double target_recall, const Texts& provenance, const Settings& settings) {
   IndexPlanOptions options = {
       .training = IvfPqOptions{.code_bytes = code_bytes, .bits = static_cast<unsigned>(bits)},
-      .measure = {.recall = recall},
+      .measure = {.recall = target_recall},
       .provenance = provenance};
   if (codec == "flat") options.training = IvfFlatOptions();
   if (codec == "lsq")
@@ -94,33 +78,33 @@ Planned planned_index(const Path& vectors, const Path& work, const Path& output,
     of.rows_per_list = rows_per_list;
   };
   std::visit(give_common, options.training);
-  return {seed, threads, memory_limit, isa, [&](const Context& own) {
-            return plan_index(own, {vectors, work, output}, options);
-          }};
+  return made(settings, [&](const Context& own) {
+    return plan_index(own, {vectors, work, output}, options);
+  });
 }
 
 }  // namespace
 
 void bind_plan(nb::module_& module) {
-  nb::class_<Planned>(module, "Planned", "A plan of work over files.")
-      .def("tasks", &Planned::tasks, "name, after, bytes read, written and of memory, seconds, if_needed")
-      .def("run_task", &Planned::run_task, nb::arg("task"))
-      .def("run", &Planned::run_all, nb::arg("progress").none())
+  nb::class_<Plan>(module, "Plan", "Work over files, as tasks.")
+      .def("tasks", tasks_of, "name, after, read_bytes, written_bytes, memory_bytes, seconds, if_needed")
+      .def("run_task", run_task, nb::arg("task"), nb::arg("settings"))
+      .def("run", run_all, nb::arg("settings"), nb::arg("progress").none())
       .def(
-          "is_done", [](const Planned& self, const std::string& task) { return self.plan().is_done(task); },
+          "is_done", [](const Plan& plan, const std::string& task) { return plan.is_done(task); },
           nb::arg("task"))
-      .def("check_disk", [](const Planned& self) { self.plan().check_disk(); })
-      .def("remove_work", [](const Planned& self) { return self.plan().remove_work(); })
-      .def("memory_bytes", [](const Planned& self) { return self.plan().memory_bytes(); })
-      .def("disk_bytes", [](const Planned& self) { return self.plan().disk_bytes(); })
-      .def("seconds", [](const Planned& self) { return self.plan().seconds(); });
-  module.def("planned_graph", &planned_graph, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
-             nb::arg("degree"), nb::arg("metric"), nb::arg("recall"), nb::arg("way"), nb::arg("provenance"),
-             nb::arg("seed"), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"));
-  module.def("planned_index", &planned_index, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
+      .def("check_disk", &Plan::check_disk)
+      .def("remove_work", &Plan::remove_work)
+      .def("memory_bytes", &Plan::memory_bytes)
+      .def("disk_bytes", &Plan::disk_bytes)
+      .def("seconds", &Plan::seconds);
+  module.def("plan_graph", make_graph_plan, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
+             nb::arg("degree"), nb::arg("metric"), nb::arg("target_recall"), nb::arg("method"),
+             nb::arg("provenance"), nb::arg("settings"));
+  module.def("plan_index", make_index_plan, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
              nb::arg("codec"), nb::arg("lists"), nb::arg("code_bytes"), nb::arg("bits"), nb::arg("metric"),
-             nb::arg("iterations"), nb::arg("rows_per_list"), nb::arg("recall"), nb::arg("provenance"),
-             nb::arg("seed"), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"));
+             nb::arg("iterations"), nb::arg("training_rows"), nb::arg("target_recall"), nb::arg("provenance"),
+             nb::arg("settings"));
 }
 
 }  // namespace nearwise::python

@@ -1,10 +1,9 @@
-// nearwise::Exact for Python: a base prepared once, with all that must outlive the call that made it.
+// nearwise::Exact for Python.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -15,84 +14,71 @@
 namespace nearwise::python {
 namespace {
 
-// Every search takes a context of its own for the same place: one limit shared by searches at once would make them
-// refuse each other's memory, and threads do not survive a fork.
+// A prepared base and the Python object that owns its vectors. Every search has a context of its own: a shared memory
+// limit would make concurrent searches exhaust each other's budget, and threads do not survive a fork.
 class PreparedBase {
  public:
-  PreparedBase(nb::handle base, const std::string& base_type, const std::string& metric,
-               const std::string& device, int threads, std::uint64_t memory_limit, const std::string& isa,
+  PreparedBase(nb::handle_t<BorrowedRows> base, const std::string& metric, const Settings& settings,
                nb::handle progress)
-      : PreparedBase(std::make_shared<const BorrowedRows>(base, parse_element_type(base_type), "base"),
-                     device, threads, memory_limit, isa) {
+      : rows_(nb::borrow(base)) {
     const ExactOptions options{.metric = parse_metric(metric)};
-    prepare(progress, [&](const Context& own) { return Exact::prepare(own, rows_->view(), options); });
+    prepare(settings, progress, [&](const Context& own) { return Exact::prepare(own, view(), options); });
   }
 
-  PreparedBase to(const std::string& device, const std::string& isa, nb::handle progress) const {
-    PreparedBase moved(rows_, device, threads_, memory_limit_, isa);
-    moved.prepare(progress, [&](const Context& own) { return exact_->to(own); });
+  PreparedBase to(const Settings& settings, nb::handle progress) const {
+    PreparedBase moved(rows_);
+    moved.prepare(settings, progress, [&](const Context& own) { return exact_->to(own); });
     return moved;
   }
 
-  // copied_bytes: what Python has spent of the limit on a converted copy of the queries.
-  NumpyNeighbors knn(nb::handle queries, const std::string& queries_type, std::uint64_t k,
-                     const std::string& short_rows, std::uint64_t copied_bytes, nb::handle progress) const {
-    const ShortRows padding = parse_short_rows(short_rows);
+  NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, bool pad, const Settings& settings,
+                        nb::handle progress) const {
+    const ShortRows padding = pad ? ShortRows::pad : ShortRows::refuse;
     std::optional<Neighbors> found;
-    search(queries, queries_type, copied_bytes, progress,
-           [&](const Context& own, const RowsView& view) { found = exact_->search(own, view, k, padding); });
+    run_search(queries, settings, progress,
+               [&](const Context& own) { found = exact_->search(own, queries.view(), k, padding); });
     return to_numpy(std::move(*found));
   }
 
-  NumpyRangeNeighbors range_search(nb::handle queries, const std::string& queries_type, float radius,
-                                   std::uint64_t copied_bytes, nb::handle progress) const {
+  NumpyRangeNeighbors range_search(const BorrowedRows& queries, float radius, const Settings& settings,
+                                   nb::handle progress) const {
     std::optional<RangeNeighbors> found;
-    search(queries, queries_type, copied_bytes, progress, [&](const Context& own, const RowsView& view) {
-      found = exact_->range_search(own, view, radius);
-    });
+    run_search(queries, settings, progress,
+               [&](const Context& own) { found = exact_->range_search(own, queries.view(), radius); });
     return to_numpy(std::move(*found));
   }
 
-  std::pair<std::size_t, std::size_t> shape() const { return {rows_->view().rows(), rows_->view().dim()}; }
+  std::pair<std::size_t, std::size_t> shape() const { return {view().rows(), view().dim()}; }
   std::string device() const { return name(exact_->place()); }
   std::string metric() const { return std::string(name(exact_->metric())); }
 
  private:
-  PreparedBase(std::shared_ptr<const BorrowedRows> rows, const std::string& device, int threads,
-               std::uint64_t memory_limit, const std::string& isa)
-      : rows_(std::move(rows)), device_(device), threads_(threads), memory_limit_(memory_limit), isa_(isa) {}
+  explicit PreparedBase(nb::object rows) : rows_(std::move(rows)) {}
 
-  void prepare(nb::handle progress, const std::function<Exact(const Context&)>& prepare_in) {
-    const Context context = context_for(device_, threads_, memory_limit_, isa_);
-    const RowsView& view = rows_->view();
-    run_by_size(context, progress, static_cast<double>(view.rows()) * static_cast<double>(view.dim()),
+  const RowsView& view() const { return nb::cast<const BorrowedRows&>(rows_).view(); }
+
+  void prepare(const Settings& settings, nb::handle progress,
+               const std::function<Exact(const Context&)>& prepare_in) {
+    const Context context = context_for(settings);
+    run_by_size(context, progress, static_cast<double>(view().rows()) * static_cast<double>(view().dim()),
                 [&](const Context& own) { exact_.emplace(prepare_in(own)); });
-    if (memory_limit_ != 0) kept_bytes_ = context.memory_used();
+    if (settings.memory_limit != 0) kept_bytes_ = context.memory_used();
   }
 
-  void search(nb::handle queries, const std::string& queries_type, std::uint64_t copied_bytes,
-              nb::handle progress,
-              const std::function<void(const Context&, const RowsView&)>& search_rows) const {
-    const Context context = context_for(device_, threads_, rest_of_limit(copied_bytes), isa_);
-    const BorrowedRows query_rows(queries, parse_element_type(queries_type), "queries");
-    run_by_size(context, progress, multiplications(query_rows.view(), rows_->view()),
-                [&](const Context& own) { search_rows(own, query_rows.view()); });
+  void run_search(const BorrowedRows& queries, const Settings& settings, nb::handle progress,
+                  const std::function<void(const Context&)>& work) const {
+    const Context context = context_for(settings.with_memory_limit(available(settings.memory_limit)));
+    run_by_size(context, progress, multiplications(queries.view(), exact_->base()), work);
   }
 
-  std::uint64_t rest_of_limit(std::uint64_t copied_bytes) const {
-    if (memory_limit_ == 0) return 0;
-    const std::uint64_t taken = kept_bytes_ + copied_bytes;
-    if (taken < memory_limit_) return memory_limit_ - taken;
-    throw Error(ErrorCode::out_of_memory, "Exact: the prepared base and the converted queries take " +
-                                              std::to_string(taken) + " bytes, the memory limit leaves " +
-                                              std::to_string(memory_limit_));
+  // What the prepared base leaves of the limit; 0: no limit.
+  std::uint64_t available(std::uint64_t limit) const {
+    if (limit == 0 || kept_bytes_ < limit) return limit == 0 ? 0 : limit - kept_bytes_;
+    throw Error(ErrorCode::out_of_memory, "Exact: the prepared base takes " + std::to_string(kept_bytes_) +
+                                              " bytes, the memory limit leaves " + std::to_string(limit));
   }
 
-  std::shared_ptr<const BorrowedRows> rows_;  // before exact_, which looks at them
-  std::string device_;
-  int threads_;
-  std::uint64_t memory_limit_;
-  std::string isa_;
+  nb::object rows_;  // declared before exact_, which refers to them
   std::optional<Exact> exact_;
   std::uint64_t kept_bytes_ = 0;  // counted only under a limit
 };
@@ -101,19 +87,15 @@ class PreparedBase {
 
 void bind_prepared_base(nb::module_& module) {
   nb::class_<PreparedBase>(module, "PreparedBase", "A base prepared for many searches.")
-      .def(nb::init<nb::handle, const std::string&, const std::string&, const std::string&, int,
-                    std::uint64_t, const std::string&, nb::handle>(),
-           nb::arg("base"), nb::arg("base_type"), nb::arg("metric"), nb::arg("device"), nb::arg("threads"),
-           nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none())
-      .def("knn", &PreparedBase::knn, nb::arg("queries"), nb::arg("queries_type"), nb::arg("k"),
-           nb::arg("short_rows"), nb::arg("copied_bytes"), nb::arg("progress").none(),
-           "ids and distances [queries, k]")
-      .def("range_search", &PreparedBase::range_search, nb::arg("queries"), nb::arg("queries_type"),
-           nb::arg("radius"), nb::arg("copied_bytes"), nb::arg("progress").none(),
-           "offsets [queries + 1], ids and distances")
-      .def("to", &PreparedBase::to, nb::arg("device"), nb::arg("isa"), nb::arg("progress").none(),
+      .def(nb::init<nb::handle_t<BorrowedRows>, const std::string&, const Settings&, nb::handle>(),
+           nb::arg("base"), nb::arg("metric"), nb::arg("settings"), nb::arg("progress").none())
+      .def("search", &PreparedBase::search, nb::arg("queries"), nb::arg("k"), nb::arg("pad"),
+           nb::arg("settings"), nb::arg("progress").none(), "ids and distances [queries, k]")
+      .def("range_search", &PreparedBase::range_search, nb::arg("queries"), nb::arg("radius"),
+           nb::arg("settings"), nb::arg("progress").none(), "offsets [queries + 1], ids and distances")
+      .def("to", &PreparedBase::to, nb::arg("settings"), nb::arg("progress").none(),
            "The same base prepared on another device.")
-      .def_prop_ro("shape", &PreparedBase::shape, "Rows and dimension.")
+      .def_prop_ro("shape", &PreparedBase::shape, "Vectors and dimension.")
       .def_prop_ro("device", &PreparedBase::device)
       .def_prop_ro("metric", &PreparedBase::metric);
 }

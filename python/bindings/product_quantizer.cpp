@@ -11,18 +11,19 @@
 namespace nearwise::python {
 namespace {
 
-ProductQuantizer train(nb::handle rows, const std::string& rows_type, std::uint64_t parts, unsigned bits,
-                       std::uint64_t iterations, std::uint64_t rows_per_centroid, std::uint64_t seed,
-                       const std::string& device, int threads, std::uint64_t memory_limit,
-                       const std::string& isa, nb::handle progress) {
+ProductQuantizer train(const BorrowedRows& rows, std::uint64_t parts, unsigned bits, std::uint64_t iterations,
+                       std::uint64_t training_rows, const Settings& settings, nb::handle progress) {
   const ProductQuantizerOptions options{
-      .parts = parts, .bits = bits, .iterations = iterations, .rows_per_centroid = rows_per_centroid};
-  const Context context = context_for(device, threads, memory_limit, isa, seed);
-  const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
+      .parts = parts,
+      .bits = bits,
+      .iterations = iterations,
+      .rows_per_centroid =
+          training_rows == 0 ? 256 : std::max<std::uint64_t>(1, training_rows / (std::uint64_t{1} << bits))};
+  const Context context = context_for(settings);
   std::optional<ProductQuantizer> trained;
-  // Never briefly: k-means takes a while even for few rows.
+  // Never brief: k-means takes long even with few vectors.
   run(context, progress,
-      [&](const Context& own) { trained.emplace(ProductQuantizer::train(own, borrowed.view(), options)); });
+      [&](const Context& own) { trained.emplace(ProductQuantizer::train(own, rows.view(), options)); });
   return std::move(*trained);
 }
 
@@ -36,10 +37,10 @@ ProductQuantizer from_codebooks(std::uint64_t dim, std::uint64_t parts, unsigned
 void bind_product_quantizer(nb::module_& module) {
   nb::class_<ProductQuantizer> bound(module, "ProductQuantizer", "A trained product quantizer.");
   bind_coding(bound);
+  bind_file<ProductQuantizer, load_product_quantizer>(bound);
   bound
-      .def_static("train", train, nb::arg("rows"), nb::arg("rows_type"), nb::arg("parts"), nb::arg("bits"),
-                  nb::arg("iterations"), nb::arg("rows_per_centroid"), nb::arg("seed"), nb::arg("device"),
-                  nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none())
+      .def_static("train", train, nb::arg("rows"), nb::arg("parts"), nb::arg("bits"), nb::arg("iterations"),
+                  nb::arg("training_rows"), nb::arg("settings"), nb::arg("progress").none())
       .def_static("from_codebooks", from_codebooks, nb::arg("dim"), nb::arg("parts"), nb::arg("bits"),
                   nb::arg("codebooks"))
       .def_prop_ro("dim", &ProductQuantizer::dim)

@@ -1,20 +1,26 @@
-// What the bindings of quantizers and rotations share.
+// Shared by the bindings of quantizers and rotations.
 #pragma once
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "bindings.h"
+#include "nearwise/error.h"
 #include "nearwise/matrix.h"
 
 namespace nearwise::python {
 
-// Numbers of a class that others cannot change, as a numpy array of [1, count]: a copy.
+// A copy as a numpy array [1, count].
 inline NumpyMatrix<float> copied(std::span<const float> numbers) {
   Matrix<float> copy(1, numbers.size());
   std::copy(numbers.begin(), numbers.end(), copy.data());
@@ -25,9 +31,10 @@ using NumberList = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::devic
 
 inline std::span<const float> span_of(const NumberList& numbers) { return {numbers.data(), numbers.size()}; }
 
-// Codes borrowed as rows of bytes.
+// Throws Error(invalid_argument) unless the elements are bytes.
 inline MatrixView<const std::uint8_t> codes_of(const BorrowedRows& rows) {
   const RowsView& view = rows.view();
+  if (view.type() != ElementType::u8) throw Error(ErrorCode::invalid_argument, "codes: expected u8 elements");
   return {reinterpret_cast<const std::uint8_t*>(view.data()), view.rows(), view.dim(), view.stride_bytes(),
           view.place()};
 }
@@ -36,73 +43,76 @@ inline double elements_of(const RowsView& rows) {
   return static_cast<double>(rows.rows()) * static_cast<double>(rows.dim());
 }
 
-// What is done with a quantizer, plain or optimized. Steps of work are rough: they tell what is over in a millisecond.
+// The methods of product quantizers, plain and optimized. Their step counts only separate short calls from long ones.
 
 inline constexpr double most_centroids = 256;
 
 template <typename Quantizer>
-NumpyMatrix<std::uint8_t> encode(const Quantizer& quantizer, nb::handle rows, const std::string& rows_type,
-                                 const std::string& device, int threads, std::uint64_t memory_limit,
-                                 const std::string& isa, nb::handle progress) {
-  const Context context = context_for(device, threads, memory_limit, isa);
-  const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
+NumpyMatrix<std::uint8_t> encode(const Quantizer& quantizer, const BorrowedRows& rows,
+                                 const Settings& settings, nb::handle progress) {
+  const Context context = context_for(settings);
   std::optional<Matrix<std::uint8_t>> codes;
-  run_by_size(context, progress, elements_of(borrowed.view()) * most_centroids,
-              [&](const Context& own) { codes = quantizer.encode(own, borrowed.view()); });
+  run_by_size(context, progress, elements_of(rows.view()) * most_centroids,
+              [&](const Context& own) { codes = quantizer.encode(own, rows.view()); });
   return to_numpy(std::move(*codes));
 }
 
 template <typename Quantizer>
-NumpyMatrix<float> decode(const Quantizer& quantizer, nb::handle codes, const std::string& device,
-                          int threads, std::uint64_t memory_limit, const std::string& isa,
+NumpyMatrix<float> decode(const Quantizer& quantizer, const BorrowedRows& codes, const Settings& settings,
                           nb::handle progress) {
-  const Context context = context_for(device, threads, memory_limit, isa);
-  const BorrowedRows borrowed(codes, ElementType::u8, "codes");
+  const Context context = context_for(settings);
   std::optional<Matrix<float>> rows;
-  run_by_size(context, progress, elements_of(borrowed.view()) * 8,
-              [&](const Context& own) { rows = quantizer.decode(own, codes_of(borrowed)); });
+  run_by_size(context, progress, elements_of(codes.view()) * 8,
+              [&](const Context& own) { rows = quantizer.decode(own, codes_of(codes)); });
   return to_numpy(std::move(*rows));
 }
 
 template <typename Quantizer>
-NumpyMatrix<float> tables(const Quantizer& quantizer, nb::handle queries, const std::string& queries_type,
-                          const std::string& metric, const std::string& device, int threads,
-                          std::uint64_t memory_limit, const std::string& isa, nb::handle progress) {
+NumpyMatrix<float> tables(const Quantizer& quantizer, const BorrowedRows& queries, const std::string& metric,
+                          const Settings& settings, nb::handle progress) {
   const Metric parsed = parse_metric(metric);
-  const Context context = context_for(device, threads, memory_limit, isa);
-  const BorrowedRows borrowed(queries, parse_element_type(queries_type), "queries");
+  const Context context = context_for(settings);
   std::optional<Matrix<float>> found;
-  run_by_size(context, progress, elements_of(borrowed.view()) * most_centroids,
-              [&](const Context& own) { found = quantizer.tables(own, borrowed.view(), parsed); });
+  run_by_size(context, progress, elements_of(queries.view()) * most_centroids,
+              [&](const Context& own) { found = quantizer.tables(own, queries.view(), parsed); });
   return to_numpy(std::move(*found));
 }
 
 template <typename Quantizer>
-double error(const Quantizer& quantizer, nb::handle rows, const std::string& rows_type,
-             const std::string& device, int threads, std::uint64_t memory_limit, const std::string& isa,
+double error(const Quantizer& quantizer, const BorrowedRows& rows, const Settings& settings,
              nb::handle progress) {
-  const Context context = context_for(device, threads, memory_limit, isa);
-  const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
+  const Context context = context_for(settings);
   double found = 0;
-  run_by_size(context, progress, elements_of(borrowed.view()) * most_centroids,
-              [&](const Context& own) { found = quantizer.error(own, borrowed.view()); });
+  run_by_size(context, progress, elements_of(rows.view()) * most_centroids,
+              [&](const Context& own) { found = quantizer.error(own, rows.view()); });
   return found;
 }
 
 template <typename Quantizer>
 void bind_coding(nb::class_<Quantizer>& bound) {
   bound
-      .def("encode", encode<Quantizer>, nb::arg("rows"), nb::arg("rows_type"), nb::arg("device"),
-           nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(),
+      .def("encode", encode<Quantizer>, nb::arg("rows"), nb::arg("settings"), nb::arg("progress").none(),
            "codes [rows, code_bytes]")
-      .def("decode", decode<Quantizer>, nb::arg("codes"), nb::arg("device"), nb::arg("threads"),
-           nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(), "rows [codes, dim]")
-      .def("tables", tables<Quantizer>, nb::arg("queries"), nb::arg("queries_type"), nb::arg("metric"),
-           nb::arg("device"), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"),
+      .def("decode", decode<Quantizer>, nb::arg("codes"), nb::arg("settings"), nb::arg("progress").none(),
+           "rows [codes, dim]")
+      .def("tables", tables<Quantizer>, nb::arg("queries"), nb::arg("metric"), nb::arg("settings"),
            nb::arg("progress").none(), "entries [queries, parts * centroids]")
-      .def("error", error<Quantizer>, nb::arg("rows"), nb::arg("rows_type"), nb::arg("device"),
-           nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(),
+      .def("error", error<Quantizer>, nb::arg("rows"), nb::arg("settings"), nb::arg("progress").none(),
            "the mean over the rows");
+}
+
+// `save`, and `load` as a static method.
+template <typename Quantizer, Quantizer (*load)(const std::filesystem::path&)>
+void bind_file(nb::class_<Quantizer>& bound) {
+  using Provenance = std::map<std::string, std::string>;
+  bound
+      .def(
+          "save",
+          [](const Quantizer& quantizer, const std::filesystem::path& path, const Provenance& provenance) {
+            save(quantizer, path, provenance);
+          },
+          nb::arg("path"), nb::arg("provenance"), nb::call_guard<nb::gil_scoped_release>())
+      .def_static("load", load, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
 }
 
 }  // namespace nearwise::python

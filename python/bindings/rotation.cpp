@@ -11,15 +11,13 @@
 namespace nearwise::python {
 namespace {
 
-Rotation pca(nb::handle rows, const std::string& rows_type, std::uint64_t dims, std::uint64_t training_rows,
-             std::uint64_t seed, const std::string& device, int threads, std::uint64_t memory_limit,
-             const std::string& isa, nb::handle progress) {
-  const Context context = context_for(device, threads, memory_limit, isa, seed);
-  const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
+Rotation pca(const BorrowedRows& rows, std::uint64_t dims, std::uint64_t training_rows,
+             const Settings& settings, nb::handle progress) {
+  const Context context = context_for(settings);
   std::optional<Rotation> found;
-  run_by_size(context, progress, elements_of(borrowed.view()) * static_cast<double>(borrowed.view().dim()),
+  run_by_size(context, progress, elements_of(rows.view()) * static_cast<double>(rows.view().dim()),
               [&](const Context& own) {
-                found.emplace(Rotation::pca(own, borrowed.view(), dims, {.training_rows = training_rows}));
+                found.emplace(Rotation::pca(own, rows.view(), dims, {.training_rows = training_rows}));
               });
   return std::move(*found);
 }
@@ -30,15 +28,13 @@ Rotation from_matrix(std::uint64_t dim, std::uint64_t rotated_dim, const NumberL
 }
 
 template <auto member>
-NumpyMatrix<float> rotated(const Rotation& rotation, nb::handle rows, const std::string& rows_type,
-                           const std::string& device, int threads, std::uint64_t memory_limit,
-                           const std::string& isa, nb::handle progress) {
-  const Context context = context_for(device, threads, memory_limit, isa);
-  const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
+NumpyMatrix<float> rotated(const Rotation& rotation, const BorrowedRows& rows, const Settings& settings,
+                           nb::handle progress) {
+  const Context context = context_for(settings);
   std::optional<Matrix<float>> found;
   run_by_size(context, progress,
-              static_cast<double>(borrowed.view().rows()) * static_cast<double>(rotation.matrix().size()),
-              [&](const Context& own) { found = (rotation.*member)(own, borrowed.view()); });
+              static_cast<double>(rows.view().rows()) * static_cast<double>(rotation.matrix().size()),
+              [&](const Context& own) { found = (rotation.*member)(own, rows.view()); });
   return to_numpy(std::move(*found));
 }
 
@@ -46,17 +42,14 @@ NumpyMatrix<float> rotated(const Rotation& rotation, nb::handle rows, const std:
 
 void bind_rotation(nb::module_& module) {
   nb::class_<Rotation>(module, "Rotation", "Orthonormal axes and a mean.")
-      .def_static("pca", pca, nb::arg("rows"), nb::arg("rows_type"), nb::arg("dims"),
-                  nb::arg("training_rows"), nb::arg("seed"), nb::arg("device"), nb::arg("threads"),
-                  nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none())
+      .def_static("pca", pca, nb::arg("rows"), nb::arg("dims"), nb::arg("training_rows"), nb::arg("settings"),
+                  nb::arg("progress").none())
       .def_static("from_matrix", from_matrix, nb::arg("dim"), nb::arg("rotated_dim"), nb::arg("matrix"),
                   nb::arg("mean"))
-      .def("apply", rotated<&Rotation::apply>, nb::arg("rows"), nb::arg("rows_type"), nb::arg("device"),
-           nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(),
-           "[rows, rotated_dim]")
-      .def("reverse", rotated<&Rotation::reverse>, nb::arg("rows"), nb::arg("rows_type"), nb::arg("device"),
-           nb::arg("threads"), nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(),
-           "[rows, dim]")
+      .def("apply", rotated<&Rotation::apply>, nb::arg("rows"), nb::arg("settings"),
+           nb::arg("progress").none(), "[rows, rotated_dim]")
+      .def("reverse", rotated<&Rotation::reverse>, nb::arg("rows"), nb::arg("settings"),
+           nb::arg("progress").none(), "[rows, dim]")
       .def_prop_ro("dim", &Rotation::dim)
       .def_prop_ro("rotated_dim", &Rotation::rotated_dim)
       .def(

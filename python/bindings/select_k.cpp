@@ -24,12 +24,12 @@ MatrixView<const T> view_of(const Tensor& array) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(array.data()) % alignof(T) == 0;
   if (!adjacent || !apart || !aligned)
     throw Error(ErrorCode::invalid_argument,
-                "ids: the rows must be aligned and apart, their elements adjacent");
+                "ids: rows must be aligned and must not overlap, their elements must be adjacent");
   return {static_cast<const T*>(array.data()), rows, cols,
           rows < 2 ? cols : static_cast<std::size_t>(array.stride(0)), place_of(array)};
 }
 
-// Selects with the ids' own width, or without them.
+// Dispatches on the width of the ids, if there are any.
 Selection select(const Context& context, const MatrixView<const float>& values,
                  const std::optional<Tensor>& ids, std::size_t k, const SelectOptions& options) {
   if (!ids) return select_k(context, values, k, options);
@@ -49,14 +49,14 @@ std::optional<Tensor> ids_of(nb::handle ids) {
   return array;
 }
 
-NumpyNeighbors select_arrays(nb::handle values, nb::handle ids, std::uint64_t k, bool largest,
-                             const std::string& short_rows, const std::string& device, int threads,
-                             std::uint64_t memory_limit, const std::string& isa, nb::handle progress) {
+NumpyNeighbors select_arrays(const BorrowedRows& values, nb::handle ids, std::uint64_t k, bool largest,
+                             bool pad, const Settings& settings, nb::handle progress) {
   const SelectOptions options{.order = largest ? Order::largest : Order::smallest,
-                              .short_rows = parse_short_rows(short_rows)};
-  const Context context = context_for(device, threads, memory_limit, isa);
-  const BorrowedRows borrowed(values, ElementType::f32, "values");
-  const RowsView& rows = borrowed.view();
+                              .short_rows = pad ? ShortRows::pad : ShortRows::refuse};
+  const Context context = context_for(settings);
+  const RowsView& rows = values.view();
+  if (rows.type() != ElementType::f32)
+    throw Error(ErrorCode::invalid_argument, "values: expected f32 elements");
   const MatrixView<const float> view(reinterpret_cast<const float*>(rows.data()), rows.rows(), rows.dim(),
                                      rows.stride_bytes() / sizeof(float), rows.place());
   const std::optional<Tensor> column_ids = ids_of(ids);
@@ -70,8 +70,8 @@ NumpyNeighbors select_arrays(nb::handle values, nb::handle ids, std::uint64_t k,
 
 void bind_select_k(nb::module_& module) {
   module.def("select_k", select_arrays, nb::arg("values"), nb::arg("ids").none(), nb::arg("k"),
-             nb::arg("largest"), nb::arg("short_rows"), nb::arg("device"), nb::arg("threads"),
-             nb::arg("memory_limit"), nb::arg("isa"), nb::arg("progress").none(), "ids and values [rows, k]");
+             nb::arg("largest"), nb::arg("pad"), nb::arg("settings"), nb::arg("progress").none(),
+             "ids and values [rows, k]");
 }
 
 }  // namespace nearwise::python

@@ -1,4 +1,4 @@
-// Saved results for Python.
+// Saved objects for Python.
 #include "nearwise/storage.h"
 
 #include <nanobind/stl/filesystem.h>
@@ -45,7 +45,7 @@ ContainerInfo inspect_file(const std::filesystem::path& path) {
 ContainerInfo verify_file(const std::filesystem::path& path) {
   const nb::gil_scoped_release unlocked;
   ContainerInfo info = inspect(path);
-  // Storage knows of results only; loading an index or a graph checks all checksums, and what they cannot tell.
+  // Loading an index or a graph verifies all checksums, and the structure that they do not cover.
   if (info.kind == "ivf")
     load_ivf(Context::cpu(), path);
   else if (info.kind == "graph")
@@ -75,7 +75,7 @@ void bind_storage(nb::module_& module) {
       .def_ro("bytes", &SectionInfo::bytes)
       .def_ro("blocks", &SectionInfo::blocks, "checksummed blocks")
       .def("__repr__", [](const SectionInfo& section) { return describe(section); });
-  nb::class_<ContainerInfo>(module, "ContainerInfo", "What a saved file says of itself.")
+  nb::class_<ContainerInfo>(module, "ContainerInfo", "Header, metadata and sections of a saved file.")
       .def_ro("kind", &ContainerInfo::kind)
       .def_ro("version_major", &ContainerInfo::version_major)
       .def_ro("version_minor", &ContainerInfo::version_minor)
@@ -83,9 +83,9 @@ void bind_storage(nb::module_& module) {
       .def_ro("metadata", &ContainerInfo::metadata)
       .def_ro("sections", &ContainerInfo::sections)
       .def("__repr__", [](const ContainerInfo& info) { return describe(info); });
-  module.def("save", save_result, nb::arg("path"), nb::arg("ids"), nb::arg("distances"), nb::arg("metric"),
-             nb::arg("provenance"));
-  module.def("load", load_result, nb::arg("path"), "((ids, distances), metric, provenance)");
+  module.def("save_neighbors", save_result, nb::arg("path"), nb::arg("ids"), nb::arg("distances"),
+             nb::arg("metric"), nb::arg("provenance"));
+  module.def("load_neighbors", load_result, nb::arg("path"), "((ids, distances), metric, provenance)");
   module.def("inspect", inspect_file, nb::arg("path"));
   module.def("verify", verify_file, nb::arg("path"));
 }

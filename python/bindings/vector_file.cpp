@@ -1,4 +1,4 @@
-// Files of vectors and neighbours for Python.
+// Vector and neighbor files for Python.
 #include "nearwise/vector_file.h"
 
 #include <nanobind/stl/filesystem.h>
@@ -13,10 +13,10 @@
 namespace nearwise::python {
 namespace {
 
-// Between two looks for Ctrl-C while writing.
-constexpr std::size_t bytes_between_looks = 8 << 20;
+// Written between two checks for Ctrl-C.
+constexpr std::size_t bytes_between_checks = 8 << 20;
 
-// numpy has no bfloat16: its bits travel as uint16.
+// numpy has no bfloat16: uint16 holds its bits.
 nb::dlpack::dtype stored_type(ElementType type) {
   switch (type) {
     case ElementType::f32: return nb::dtype<float>();
@@ -46,18 +46,17 @@ std::pair<ReadOnlyArray, std::string> map_vectors(const std::filesystem::path& p
   return {array, std::string(name(rows.type()))};
 }
 
-void write_rows(const std::filesystem::path& path, nb::handle array, const std::string& type) {
-  const BorrowedRows borrowed(array, parse_element_type(type), "vectors");
-  const RowsView rows = borrowed.view();
+void write_rows(const std::filesystem::path& path, const BorrowedRows& vectors) {
+  const RowsView rows = vectors.view();
   VectorWriter writer(path, rows.type(), rows.dim());
   const std::size_t row_bytes = std::max<std::size_t>(1, rows.dim() * element_size(rows.type()));
-  const std::size_t step = std::max<std::size_t>(1, bytes_between_looks / row_bytes);
+  const std::size_t step = std::max<std::size_t>(1, bytes_between_checks / row_bytes);
   for (std::size_t first = 0; first < rows.rows(); first += step) {
     {
       const nb::gil_scoped_release unlocked;
       writer.append(rows.slice(first, std::min(step, rows.rows() - first)));
     }
-    // Without commit() the unfinished file goes away with the writer.
+    // Without commit() the writer's destructor removes the unfinished file.
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
   const nb::gil_scoped_release unlocked;
@@ -85,7 +84,7 @@ void write_result(const std::filesystem::path& path, const NumpyMatrix<const Id>
 void bind_vector_file(nb::module_& module) {
   module.def("map_vectors", map_vectors, nb::arg("path"),
              "A read-only array over the file, and its element type.");
-  module.def("write_vectors", write_rows, nb::arg("path"), nb::arg("vectors"), nb::arg("type"));
+  module.def("write_vectors", write_rows, nb::arg("path"), nb::arg("vectors"));
   module.def("read_neighbors", read_result, nb::arg("path"),
              "ids and distances; distances are 0 x 0 if not stored");
   module.def("write_neighbors", write_result, nb::arg("path"), nb::arg("ids"), nb::arg("distances"));

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, Mapping, Optional, Union
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core, _options
+from nearwise._context import Call, Context, operation
 from nearwise._neighbors import Neighbors, adopt
-from nearwise._product_quantizer import TableMetric
-from nearwise._progress import ProgressArgument, reporting
-from nearwise._rows import Rows, as_array, as_rows, device_for, rest_of_limit
-from nearwise._vector_file import Path
-
-_LARGEST = 2**63 - 1
+from nearwise._progress import ProgressArgument
+from nearwise._quantizer import Quantizer, TableMetric, as_codes
 
 
-class AdditiveQuantizer:
-    """Rows kept as the sum of one codeword of each codebook, all of them as long as a row: 128 elements in 8 bytes.
+class AdditiveQuantizer(Quantizer):
+    """Vectors encoded as a sum of codewords, one of each codebook, all of full length (LSQ): 128 elements in 8 bytes.
 
-    Encoding is a search: some fifty microseconds per row and thread with 7 or 8 codebooks of 128 elements. A code has a byte per codebook and one that tells the length of the sum.
+    Encoding is a search: about 50 microseconds per vector and thread with 7 or 8 codebooks of 128 elements. A
+    code has one byte per codebook, and one for the norm of the sum.
 
-    Made by `AdditiveQuantizer.train` or `AdditiveQuantizer.from_codebooks`, and not changed any more. It can be pickled, and
-    threads may share it.
+    Made by `train`, `from_codebooks` or `nearwise.load`. It can be pickled.
 
     Examples
     --------
@@ -45,9 +41,12 @@ class AdditiveQuantizer:
     _bound: _core.AdditiveQuantizer
 
     def __init__(self) -> None:
-        raise TypeError("AdditiveQuantizer: made by AdditiveQuantizer.train or AdditiveQuantizer.from_codebooks")
+        raise TypeError(
+            "AdditiveQuantizer: made by AdditiveQuantizer.train, AdditiveQuantizer.from_codebooks or nearwise.load"
+        )
 
     @classmethod
+    @operation
     def train(
         cls,
         rows: Any,
@@ -55,82 +54,61 @@ class AdditiveQuantizer:
         codebooks: int = 7,
         rounds: int = 25,
         iterations: int = 8,
-        rows_per_centroid: int = 256,
-        seed: int = 0,
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
+        training_rows: int | None = None,
+        context: Context | None = None,
+        seed: int | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        isa: str | None = None,
         progress: ProgressArgument = None,
     ) -> AdditiveQuantizer:
-        """Codewords by least squares and codes by local search in turn, from those of a residual quantizer on.
+        """Trains codewords by least squares and codes by local search in turn, starting from a residual quantizer.
 
-        The same rows, options and seed give the same bytes with any number of threads and any memory limit, on every
-        machine.
+        The same vectors, options and seed give the same bytes with any number of threads and any memory limit, on every
+        instruction set.
 
         Parameters
         ----------
         rows : array [rows, dim]
             In host memory, otherwise as in `nearwise.knn`; at least 256.
         codebooks : int
-            1 to 32, each of 256 codewords. Codes have one byte more: 7 make codes of 8 bytes, 15 of 16.
+            1 to 32, each of 256 codewords. A code has one byte more: 7 codebooks make codes of 8 bytes, 15 of 16.
         rounds : int
-            Of new codewords and new codes. 0: those of a residual quantizer.
+            Updates of the codewords and the codes. 0: those of the residual quantizer.
         iterations : int
             Of the search for codes in every round.
-        rows_per_centroid : int
-            Rows to train on, per codeword of a codebook: of more rows so many are drawn, by the seed. 0: all.
-        seed : int
-            Of all random numbers.
-        device, threads, memory_limit, isa, progress
-            As in `nearwise.knn`; progress counts rows, once per codebook and round.
+        training_rows : int, optional
+            Vectors to train on, drawn by the seed if there are more. Default: 256 per codeword of a codebook.
+        context, seed, device, threads, memory_limit, isa, progress
+            See `nearwise.Context`; progress counts vectors, once per codebook and round. The quantizer remembers them.
         """
-        limit = _options.byte_count(memory_limit, "memory_limit")
-        given = as_rows(rows, "rows", limit)
-        with reporting(progress, "train") as report:
+        with Call("AdditiveQuantizer.train", context) as call:
             bound = _core.AdditiveQuantizer.train(
-                given.array,
-                given.type,
-                _options.count(codebooks, "codebooks"),
-                _options.integer(rounds, "rounds", 0, _LARGEST),
-                _options.count(iterations, "iterations"),
-                _options.integer(rows_per_centroid, "rows_per_centroid", 0, _LARGEST),
-                _options.seed(seed),
-                device_for(device, given.array),
-                _options.thread_count(threads),
-                rest_of_limit(limit, "AdditiveQuantizer.train", given),
-                _options.word(isa, "isa"),
-                report,
+                rows=call.rows(rows, "rows"),
+                codebooks=_options.count(codebooks, "codebooks"),
+                rounds=_options.whole(rounds, "rounds"),
+                iterations=_options.count(iterations, "iterations"),
+                training_rows=_options.optional_count(training_rows, "training_rows"),
+                settings=call.settings,
+                progress=call.report,
             )
-        return cls._of(bound)
+        return cls._of(bound, call.context)
 
     @classmethod
-    def from_codebooks(cls, codebooks: Any, norms: Any) -> AdditiveQuantizer:
-        """A quantizer of given codewords, [codebooks, 256, dim], and of 256 rising squared lengths, as `norms` has them."""
+    @operation
+    def from_codebooks(cls, codebooks: Any, norms: Any, *, context: Context | None = None) -> AdditiveQuantizer:
+        """A quantizer of given codewords, [codebooks, 256, dim], and 256 ascending squared norms, as `norms` has."""
         words = np.ascontiguousarray(codebooks, np.float32)
         if words.ndim != 3 or words.shape[1] != 256:
             raise ValueError(f"codebooks: expected an array [codebooks, 256, dim], given shape {words.shape}")
-        lengths = np.ascontiguousarray(norms, np.float32).reshape(-1)
-        return cls._of(_core.AdditiveQuantizer.from_codebooks(words.shape[2], words.reshape(-1), lengths))
-
-    @classmethod
-    def _of(cls, bound: _core.AdditiveQuantizer) -> AdditiveQuantizer:
-        made = object.__new__(cls)
-        made._bound = bound
-        return made
+        bound = _core.AdditiveQuantizer.from_codebooks(
+            dim=words.shape[2], codebooks=words.reshape(-1), norms=np.ascontiguousarray(norms, np.float32).reshape(-1)
+        )
+        return cls._of(bound, context or Context())
 
     def __reduce__(self) -> Any:
         return AdditiveQuantizer.from_codebooks, (self.codebooks, self.norms)
-
-    @property
-    def dim(self) -> int:
-        """Elements of a row."""
-        return self._bound.dim
-
-    @property
-    def code_bytes(self) -> int:
-        """Bytes of a row's code: one per codebook, and one for the length."""
-        return self._bound.code_bytes
 
     @property
     def codebooks(self) -> npt.NDArray[np.float32]:
@@ -139,9 +117,10 @@ class AdditiveQuantizer:
 
     @property
     def norms(self) -> npt.NDArray[np.float32]:
-        """The squared lengths that the last byte of a code tells apart, float32 [256], rising: a copy."""
+        """The squared norms that the last byte of a code selects from, float32 [256], ascending: a copy."""
         return self._bound.norms().reshape(-1)
 
+    @operation
     def encode(
         self,
         rows: Any,
@@ -149,122 +128,38 @@ class AdditiveQuantizer:
         iterations: int = 16,
         passes: int = 4,
         perturbed: int = 4,
-        seed: int = 0,
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
+        context: Context | None = None,
+        seed: int | None = None,
         progress: ProgressArgument = None,
     ) -> npt.NDArray[np.uint8]:
-        """Codes of rows, uint8 [rows, code_bytes]: a codeword of every codebook, and the length of their sum.
+        """Codes of vectors, uint8 [rows, code_bytes]: a codeword of every codebook, and the norm of their sum.
 
-        The code of a row does not depend on the rows beside it.
+        The code of a vector does not depend on the other vectors of the call.
 
         Parameters
         ----------
         rows : array [rows, dim]
             In host memory, otherwise as in `nearwise.knn`.
         iterations : int
-            Of the search: more cost time and never raise a row's error.
+            Of the search: more take longer and never raise a vector's error.
         passes : int
             Over all codes in every iteration, at most.
         perturbed : int
-            Codes that an iteration changes at random, or all where there are fewer.
-        seed : int
-            Of all random numbers.
-        device, threads, memory_limit, isa, progress
-            As in `nearwise.knn`; progress counts rows.
+            Codes that an iteration changes at random; all, if there are fewer.
+        context, seed, progress
+            See `nearwise.Context`; progress counts vectors.
         """
-        limit = _options.byte_count(memory_limit, "memory_limit")
-        given = as_rows(rows, "rows", limit)
-        with reporting(progress, "encode") as report:
+        with Call("encode", context) as call:
             return self._bound.encode(
-                given.array,
-                given.type,
-                *_search_arguments(iterations, passes, perturbed, seed),
-                device_for(device, given.array),
-                _options.thread_count(threads),
-                rest_of_limit(limit, "encode", given),
-                _options.word(isa, "isa"),
-                report,
+                rows=call.rows(rows, "rows"),
+                iterations=_options.count(iterations, "iterations"),
+                passes=_options.count(passes, "passes"),
+                perturbed=_options.whole(perturbed, "perturbed"),
+                settings=call.settings,
+                progress=call.report,
             )
 
-    def decode(
-        self,
-        codes: Any,
-        *,
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
-        progress: ProgressArgument = None,
-    ) -> npt.NDArray[np.float32]:
-        """The rows that codes stand for, float32 [codes, dim]."""
-        limit = _options.byte_count(memory_limit, "memory_limit")
-        given = _as_codes(codes, limit)
-        with reporting(progress, "decode") as report:
-            return self._bound.decode(
-                given.array,
-                device_for(device, given.array),
-                _options.thread_count(threads),
-                rest_of_limit(limit, "decode", given),
-                _options.word(isa, "isa"),
-                report,
-            )
-
-    def search(
-        self,
-        queries: Any,
-        codes: Any,
-        k: int,
-        *,
-        metric: TableMetric = "sqeuclidean",
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
-        progress: ProgressArgument = None,
-    ) -> Neighbors:
-        """The k best of the codes for every query, all of them looked at.
-
-        Squared distances from what codes stand for are off by as much as the length that a code tells; products are exact up
-        to rounding. Ties go to the lower number.
-
-        Parameters
-        ----------
-        queries : array [queries, dim]
-            In host memory, otherwise as in `nearwise.knn`.
-        codes : uint8 array [codes, code_bytes]
-            What `encode` returned.
-        k : int
-            At least 1. With fewer codes the answer ends in id -1 at distance +inf (-inf for inner_product).
-        metric : {"sqeuclidean", "inner_product"}
-        device, threads, memory_limit, isa, progress
-            As in `nearwise.knn`; progress counts pairs of queries and codes.
-
-        Returns
-        -------
-        Neighbors
-            A named tuple of ids, int64 [queries, k], the numbers of codes, and distances, float32 [queries, k].
-        """
-        limit = _options.byte_count(memory_limit, "memory_limit")
-        given = as_rows(queries, "queries", limit)
-        kept = _as_codes(codes, limit)
-        with reporting(progress, "search") as report:
-            found = self._bound.search(
-                given.array,
-                given.type,
-                kept.array,
-                _options.neighbor_count(k),
-                _options.word(metric, "metric"),
-                device_for(device, given.array),
-                _options.thread_count(threads),
-                rest_of_limit(limit, "search", given, kept),
-                _options.word(isa, "isa"),
-                report,
-            )
-        return adopt(found)
-
+    @operation
     def error(
         self,
         rows: Any,
@@ -272,57 +167,67 @@ class AdditiveQuantizer:
         iterations: int = 16,
         passes: int = 4,
         perturbed: int = 4,
-        seed: int = 0,
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
+        context: Context | None = None,
+        seed: int | None = None,
         progress: ProgressArgument = None,
     ) -> float:
-        """The mean over all rows of the squared distance from what their code stands for, encoded as by `encode`."""
-        limit = _options.byte_count(memory_limit, "memory_limit")
-        given = as_rows(rows, "rows", limit)
-        with reporting(progress, "error") as report:
+        """The mean squared distance of vectors to their reconstructions, with the arguments of `encode`."""
+        with Call("error", context) as call:
             return self._bound.error(
-                given.array,
-                given.type,
-                *_search_arguments(iterations, passes, perturbed, seed),
-                device_for(device, given.array),
-                _options.thread_count(threads),
-                rest_of_limit(limit, "error", given),
-                _options.word(isa, "isa"),
-                report,
+                rows=call.rows(rows, "rows"),
+                iterations=_options.count(iterations, "iterations"),
+                passes=_options.count(passes, "passes"),
+                perturbed=_options.whole(perturbed, "perturbed"),
+                settings=call.settings,
+                progress=call.report,
             )
 
-    def save(self, path: Path, *, provenance: Optional[Mapping[str, str]] = None) -> None:
-        """Saves the quantizer in a .nw file, atomically; `nearwise.load_additive_quantizer` brings it back."""
-        texts = {} if provenance is None else _options.texts(provenance, "provenance")
-        self._bound.save(os.fspath(path), texts)
+    @operation
+    def search(
+        self,
+        queries: Any,
+        codes: Any,
+        k: int,
+        *,
+        metric: TableMetric = "sqeuclidean",
+        context: Context | None = None,
+        progress: ProgressArgument = None,
+    ) -> Neighbors:
+        """The k best codes for every query, by comparing all.
+
+        Squared distances to reconstructions are inexact by the quantization of the norm; products are exact up
+        to rounding. Ties go to the lower number.
+
+        Parameters
+        ----------
+        queries : array [queries, dim]
+            In host memory, otherwise as in `nearwise.knn`.
+        codes : uint8 array [codes, code_bytes]
+            As `encode` returned them.
+        k : int
+            At least 1. With fewer codes rows end in id -1 at distance +inf (-inf for inner_product).
+        metric : {"sqeuclidean", "inner_product"}
+        context, progress
+            See `nearwise.Context`; progress counts pairs of queries and codes.
+
+        Returns
+        -------
+        Neighbors
+            A named tuple of ids, int64 [queries, k], the numbers of codes, and distances, float32 [queries, k].
+        """
+        with Call("search", context) as call:
+            found = self._bound.search(
+                queries=call.rows(queries, "queries"),
+                codes=as_codes(call, codes),
+                k=_options.count(k, "k"),
+                metric=_options.word(metric, "metric"),
+                settings=call.settings,
+                progress=call.report,
+            )
+        return adopt(found)
 
     def __repr__(self) -> str:
         return f"<nearwise.AdditiveQuantizer: {self.dim} elements in {self._bound.codebooks} codebooks>"
-
-
-def load_additive_quantizer(path: Path) -> AdditiveQuantizer:
-    """Loads what `AdditiveQuantizer.save` wrote. Checksums are verified: damage is an `Error` with code corrupt."""
-    return AdditiveQuantizer._of(_core.load_additive_quantizer(os.fspath(path)))
-
-
-def _search_arguments(iterations: int, passes: int, perturbed: int, seed: int) -> tuple[int, int, int, int]:
-    """Checked as far as Python types go; the rest is C++'s to say."""
-    return (
-        _options.count(iterations, "iterations"),
-        _options.count(passes, "passes"),
-        _options.integer(perturbed, "perturbed", 0, _LARGEST),
-        _options.seed(seed),
-    )
-
-
-def _as_codes(codes: Any, limit: int) -> Rows:
-    given = as_array(codes, "codes")
-    if given.dtype != "uint8":
-        raise ValueError(f"codes: expected dtype uint8, given {given.dtype}")
-    return as_rows(given, "codes", limit)
 
 
 # Users see it as nearwise.AdditiveQuantizer.

@@ -2,81 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Optional, Union
+from typing import Any
 
 from nearwise import _core, _options
-from nearwise._neighbors import Neighbors, adopt
-from nearwise._progress import ProgressArgument, reporting
-from nearwise._rows import as_rows, device_for, rest_of_limit
-
-Metric = Literal["sqeuclidean", "euclidean", "inner_product", "cosine"]
+from nearwise._context import Call, Context, operation
+from nearwise._neighbors import Metric, Neighbors, RangeNeighbors, adopt, adopt_range
+from nearwise._progress import ProgressArgument
 
 
+@operation
 def knn(
     queries: Any,
     base: Any,
     k: int,
     *,
     metric: Metric = "sqeuclidean",
-    short_rows: Literal["refuse", "pad"] = "refuse",
+    pad: bool = False,
     exclude_self: bool = False,
-    device: Optional[str] = None,
-    threads: int = 0,
-    memory_limit: Union[int, str] = 0,
-    isa: str = "",
+    context: Context | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
     progress: ProgressArgument = None,
 ) -> Neighbors:
-    """The k nearest rows of `base` for every row of `queries`, exactly.
+    """The k nearest vectors of `base` for every vector of `queries`, by exact search.
 
-    The answer is the same, bit for bit, on every device and instruction set, with any number of threads. Ctrl-C stops it
-    and raises KeyboardInterrupt. Other Python threads run meanwhile; do not let them write to the arrays.
+    The result is the same, bit for bit, on every device and instruction set, with any number of threads. Ctrl-C
+    stops the search and raises KeyboardInterrupt. Other Python threads run meanwhile; they must not write to
+    the arrays.
 
     Parameters
     ----------
     queries, base : array [rows, dim]
-        numpy arrays, or any object with `__dlpack__` in host memory (PyTorch, JAX), of float32, float16, bfloat16
-        (an array of `ml_dtypes.bfloat16`, or a tensor), uint8 or int8; the two may differ in type.
+        numpy arrays, or any object with `__dlpack__` in host memory (PyTorch, JAX), of float32, float16,
+        bfloat16 (an array of `ml_dtypes.bfloat16`, or a tensor), uint8 or int8; the two may differ in type.
 
-        They are read where they lie, also memory-mapped or with gaps between rows (`x[::2]`, `x[:, :64]`). One
-        copy is made of other layouts (Fortran order, steps within a row, negative steps, foreign byte order,
-        unaligned or overlapping rows), of float64 (rounded to float32) and of other integers (which float32 must
-        hold exactly). NaN and infinity are refused with the row's number.
+        They are read in place, also memory-mapped or with gaps between rows (`x[::2]`, `x[:, :64]`). Other
+        layouts (Fortran order, steps within a row, negative steps, foreign byte order, unaligned or overlapping
+        rows), float64 (rounded to float32) and other integers (float32 must hold them exactly) are copied once.
+        NaN and infinity are refused with the row's number.
 
-        Arrays on a CUDA device (with `__dlpack__`, as those of PyTorch, CuPy and JAX, or with
-        `__cuda_array_interface__`, as Numba's) are read there and never copied to the host: other types and layouts
-        than the five, in C order with or without gaps between rows, are refused. What their library has queued for
+        Arrays on a CUDA device (with `__dlpack__`, as in PyTorch, CuPy and JAX, or with
+        `__cuda_array_interface__`, as in Numba) are read there and never copied to the host: they must have one
+        of the five types and C order, with or without gaps between rows. Work that their library has queued for
         them is waited for.
     k : int
-        At least 1, and at most the number of base rows unless `short_rows="pad"`.
+        At least 1, and at most the size of the base unless `pad`.
     metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
-        inner_product is returned raw, largest first. cosine is 1 - cos; a zero vector is at distance 1 of all.
-    short_rows : {"refuse", "pad"}
-        What to do if k exceeds the number of base rows: "pad" ends each result row in id -1 at distance +inf
-        (-inf for inner_product).
+        inner_product is returned as it is, largest first. cosine is 1 - cos; a zero vector has distance 1 to all.
+    pad : bool
+        If k exceeds the size of the base, end each result row in id -1 at distance +inf (-inf for
+        inner_product) instead of raising ValueError.
     exclude_self : bool
-        The queries are the base, row by row, and no row is its own neighbour (another with the same elements is).
-        `exact_knn_graph` gives the same answer, often in half the time.
-    device : str, optional
-        Where to search: "cpu", "cuda" (the first) or "cuda:N"; by default where the arrays are. Arrays in host
-        memory are accepted everywhere, and come to a CUDA device piece by piece; those on a CUDA device only there.
-        `info()["devices"]` lists the devices of this build and machine.
-    threads : int
-        0: as many as this process may use. A forked child process searches with one.
-    memory_limit : int or str
-        Bytes of working memory, results and converted copies together: 2147483648, "2GiB", "500MB"; 0: no limit.
-        What does not fit is refused with `Error` code out_of_memory.
-    isa : str
-        Caps the instruction set (a name of `info()["instruction_sets"]`); empty: the best there is. On a CUDA device
-        what is multiplied: "f32" (also if empty), or "tf32" and "bf16" by tensor cores. The answer is the same.
-    progress : None, True or callable
-        True shows a line on stderr if the search lasts over a second. A callable gets (done, total) on this
-        thread; what it raises stops the search.
+        The queries are the base, and no vector is its own neighbor (a duplicate is). `exact_knn_graph` gives the same
+        result, often in half the time.
+    context, device, threads, memory_limit, isa, progress
+        See `nearwise.Context`.
 
     Returns
     -------
     Neighbors
-        A named tuple of ids, int64 [queries, k], and distances, float32 [queries, k]: numpy arrays, wherever the
-        queries are.
+        A named tuple of ids, int64 [queries, k], and distances, float32 [queries, k]: numpy arrays, wherever
+        the queries are.
 
     Examples
     --------
@@ -97,54 +85,47 @@ def knn(
     >>> nearwise.knn(base[1][None, :], base, k=1).ids
     array([[1]])
     """
-    limit = _options.byte_count(memory_limit, "memory_limit")
-    query_rows = as_rows(queries, "queries", limit)
-    base_rows = as_rows(base, "base", limit)
-    rest = rest_of_limit(limit, "knn", query_rows, base_rows)
-    with reporting(progress, "knn") as report:
+    with Call("knn", context) as call:
         found = _core.knn(
-            query_rows.array,
-            query_rows.type,
-            base_rows.array,
-            base_rows.type,
-            _options.neighbor_count(k),
-            _options.word(metric, "metric"),
-            _options.word(short_rows, "short_rows"),
-            _options.flag(exclude_self, "exclude_self"),
-            device_for(device, query_rows.array, base_rows.array),
-            _options.thread_count(threads),
-            rest,
-            _options.word(isa, "isa"),
-            report,
+            queries=call.rows(queries, "queries"),
+            base=call.rows(base, "base"),
+            k=_options.count(k, "k"),
+            metric=_options.word(metric, "metric"),
+            pad=_options.flag(pad, "pad"),
+            exclude_self=_options.flag(exclude_self, "exclude_self"),
+            settings=call.settings,
+            progress=call.report,
         )
     return adopt(found)
 
 
+@operation
 def exact_knn_graph(
     base: Any,
     k: int,
     *,
     metric: Metric = "sqeuclidean",
-    short_rows: Literal["refuse", "pad"] = "refuse",
-    device: Optional[str] = None,
-    threads: int = 0,
-    memory_limit: Union[int, str] = 0,
-    isa: str = "",
+    pad: bool = False,
+    context: Context | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
     progress: ProgressArgument = None,
 ) -> Neighbors:
-    """The k nearest other rows of every row of `base`, exactly.
+    """The k nearest other vectors of every vector of `base`, by exact search.
 
-    The answer is that of `knn(base, base, k, exclude_self=True)`, bit for bit; every pair of rows is multiplied only
-    once where the machine's matrix units and `memory_limit` allow it.
+    The result is that of `knn(base, base, k, exclude_self=True)`, bit for bit; every pair is compared only once
+    where the machine's matrix units and `memory_limit` allow it.
 
     Parameters
     ----------
     base : array [rows, dim]
         As in `nearwise.knn`.
     k : int
-        At least 1, and at most the number of other rows unless `short_rows="pad"`.
-    metric, short_rows, device, threads, memory_limit, isa, progress
-        As in `nearwise.knn`; what progress counts is pairs of rows.
+        At least 1, and at most the number of other vectors unless `pad`.
+    metric, pad, context, device, threads, memory_limit, isa, progress
+        As in `nearwise.knn`; progress counts pairs of vectors.
 
     Returns
     -------
@@ -165,20 +146,220 @@ def exact_knn_graph(
     >>> graph.distances[0]
     array([0., 1.], dtype=float32)
     """
-    limit = _options.byte_count(memory_limit, "memory_limit")
-    rows = as_rows(base, "base", limit)
-    rest = rest_of_limit(limit, "exact_knn_graph", rows)
-    with reporting(progress, "exact_knn_graph") as report:
+    with Call("exact_knn_graph", context) as call:
         found = _core.exact_knn_graph(
-            rows.array,
-            rows.type,
-            _options.neighbor_count(k),
-            _options.word(metric, "metric"),
-            _options.word(short_rows, "short_rows"),
-            device_for(device, rows.array),
-            _options.thread_count(threads),
-            rest,
-            _options.word(isa, "isa"),
-            report,
+            base=call.rows(base, "base"),
+            k=_options.count(k, "k"),
+            metric=_options.word(metric, "metric"),
+            pad=_options.flag(pad, "pad"),
+            settings=call.settings,
+            progress=call.report,
         )
     return adopt(found)
+
+
+@operation
+def range_search(
+    queries: Any,
+    base: Any,
+    radius: float,
+    *,
+    metric: Metric = "sqeuclidean",
+    context: Context | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
+    progress: ProgressArgument = None,
+) -> RangeNeighbors:
+    """All vectors of `base` within `radius` of each vector of `queries`, by exact search.
+
+    Those whose reported distance is at most `radius`; for inner_product, at least. The result is the same, bit
+    for bit, on every instruction set and with any number of threads.
+
+    Parameters
+    ----------
+    queries, base : array [rows, dim]
+        As in `nearwise.knn`.
+    radius : float
+        In the metric's own unit (sqeuclidean: a squared distance), rounded to float32 as distances are. Infinity is
+        accepted, NaN is not.
+    metric, context, device, threads, memory_limit, isa, progress
+        As in `nearwise.knn`; CUDA devices do not support it (`Error` code unsupported). The size of the result
+        is not known in advance: `memory_limit` is checked while it grows.
+
+    Returns
+    -------
+    RangeNeighbors
+        A named tuple of offsets, int64 [queries + 1], ids, int64, and distances, float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearwise
+    >>> base = np.array([[0, 0], [3, 4], [1, 0]], dtype=np.float32)
+    >>> found = nearwise.range_search(base[:2], base, radius=1.5, metric="euclidean")
+    >>> found.offsets
+    array([0, 2, 3])
+    >>> found.ids
+    array([0, 2, 1])
+    >>> ids, distances = found.of(0)
+    >>> distances
+    array([0., 1.], dtype=float32)
+    """
+    with Call("range_search", context) as call:
+        found = _core.range_search(
+            queries=call.rows(queries, "queries"),
+            base=call.rows(base, "base"),
+            radius=_options.rounded(radius, "radius"),
+            metric=_options.word(metric, "metric"),
+            settings=call.settings,
+            progress=call.report,
+        )
+    return adopt_range(found)
+
+
+class Exact:
+    """A base prepared once for many exact searches.
+
+    Results are those of `knn` and `range_search`, bit for bit. Worthwhile for many searches of few queries
+    each: the base is converted once into the form that the machine multiplies fastest.
+
+    The base is not copied unless it had to be converted: do not change it while this object is in use. The
+    object keeps it alive. Several threads may search at the same time.
+
+    Parameters
+    ----------
+    base : array [rows, dim]
+        As in `nearwise.knn`. The prepared form takes about as much memory as uint8 and int8 vectors, half of
+        float32 ones. Queries of the base's element type use it, and so do float32, float16 and bfloat16 among
+        each other; for other queries the base is converted again in every search, as `knn` does it.
+    metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
+        Of all searches.
+    context, device, threads, memory_limit, isa, progress
+        See `nearwise.Context`, for the preparation and all searches; `to` prepares it on another device.
+        memory_limit covers a converted copy of the base, the prepared form and one search; concurrent searches
+        count separately.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearwise
+    >>> base = np.array([[0, 0], [3, 4], [1, 0]], dtype=np.float32)
+    >>> prepared = nearwise.Exact(base, metric="euclidean")
+    >>> prepared
+    <nearwise.Exact: 3 vectors of 2 elements, euclidean>
+    >>> prepared.search(base[:1], k=2).ids
+    array([[0, 2]])
+    >>> prepared.range_search(base[1:], radius=2).ids
+    array([1, 2, 0])
+    >>> len(prepared), prepared.shape, prepared.metric, prepared.device
+    (3, (3, 2), 'euclidean', 'cpu')
+    """
+
+    @operation
+    def __init__(
+        self,
+        base: Any,
+        *,
+        metric: Metric = "sqeuclidean",
+        context: Context | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        isa: str | None = None,
+        progress: ProgressArgument = None,
+    ) -> None:
+        with Call("Exact", context) as call:
+            self._prepared = _core.PreparedBase(
+                base=call.rows(base, "base"),
+                metric=_options.word(metric, "metric"),
+                settings=call.settings,
+                progress=call.report,
+            )
+        # Searches count on what the converted copy of the base leaves of the limit.
+        self._context = call.remaining().remembered()
+
+    @operation
+    def search(
+        self,
+        queries: Any,
+        k: int,
+        *,
+        pad: bool = False,
+        context: Context | None = None,
+        progress: ProgressArgument = None,
+    ) -> Neighbors:
+        """The k nearest vectors of the base for every vector of `queries`, as `nearwise.knn` finds them."""
+        with Call("Exact.search", context) as call:
+            found = self._prepared.search(
+                queries=call.rows(queries, "queries"),
+                k=_options.count(k, "k"),
+                pad=_options.flag(pad, "pad"),
+                settings=call.settings_on(self.device),
+                progress=call.report,
+            )
+        return adopt(found)
+
+    @operation
+    def range_search(
+        self, queries: Any, radius: float, *, context: Context | None = None, progress: ProgressArgument = None
+    ) -> RangeNeighbors:
+        """All vectors of the base within `radius` of each query, as `nearwise.range_search` finds them."""
+        with Call("Exact.range_search", context) as call:
+            found = self._prepared.range_search(
+                queries=call.rows(queries, "queries"),
+                radius=_options.rounded(radius, "radius"),
+                settings=call.settings_on(self.device),
+                progress=call.report,
+            )
+        return adopt_range(found)
+
+    def to(self, device: str, *, isa: str | None = None, progress: ProgressArgument = None) -> Exact:
+        """The same base prepared on another device, with the same metric, threads and memory_limit.
+
+        This one stays as it is. A base in host memory can be prepared on every device, one on a CUDA device
+        only there. `isa` is kept between CUDA devices and on the CPU, unless given; otherwise it is the
+        default.
+        """
+        if isa is None and _options.word(device, "device").startswith("cuda") == self.device.startswith("cuda"):
+            isa = self._context.isa
+        context = Context(
+            device=device,
+            threads=self._context.threads,
+            memory_limit=self._context.memory_limit,
+            isa=isa,
+            progress=progress,
+        )
+        moved = object.__new__(Exact)
+        moved._context = context.remembered()
+        with Call("Exact.to", context) as call:
+            moved._prepared = self._prepared.to(settings=call.settings, progress=call.report)
+        return moved
+
+    @property
+    def device(self) -> str:
+        """Where it was prepared and searches run: "cpu" or "cuda:N"."""
+        return self._prepared.device
+
+    @property
+    def metric(self) -> str:
+        """The metric of all searches."""
+        return self._prepared.metric
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of vectors and their dimension."""
+        return self._prepared.shape
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        rows, dim = self.shape
+        place = "" if self.device == "cpu" else f", {self.device}"
+        return f"<nearwise.Exact: {rows} vectors of {dim} elements, {self.metric}{place}>"
+
+
+# Users see it as nearwise.Exact.
+Exact.__module__ = "nearwise"

@@ -1,20 +1,18 @@
-"""Inverted files."""
+"""Inverted files: what they store of a vector."""
 
 from __future__ import annotations
 
-import os
-from typing import Any, Optional, Union
+from typing import Any, Literal
 
-from nearwise import _core, _options
-from nearwise._exact import Metric
-from nearwise._ivf_index import Ivf, adopt_index, amount, build_index, train_index
+from nearwise import _options
+from nearwise._context import Context, operation
+from nearwise._ivf_base import Ivf
+from nearwise._neighbors import Metric
 from nearwise._progress import ProgressArgument
-from nearwise._rows import device_for
-from nearwise._vector_file import Path
 
 
 class IvfFlat(Ivf):
-    """An inverted file of the rows as they are: the distances it reports are the true ones.
+    """An inverted file of uncompressed vectors: its distances are exact.
 
     Examples
     --------
@@ -22,10 +20,10 @@ class IvfFlat(Ivf):
     >>> import nearwise
     >>> rows = np.random.default_rng(0).standard_normal((1000, 16), dtype=np.float32)
     >>> index = nearwise.IvfFlat.build(rows, lists=20)
-    >>> index.measured.reached, index.measured.probes == index.probes
+    >>> index.calibration.reached, index.calibration.probes == index.probes
     (True, True)
     >>> index
-    <nearwise.IvfFlat: 1000 rows of 16 elements in 20 lists, 64 bytes each, sqeuclidean>
+    <nearwise.IvfFlat: 1000 vectors of 16 elements in 20 lists, 64 bytes each, sqeuclidean>
     >>> ids, distances = index.search(rows[:3], k=2, probes=4)
     >>> ids[:, 0]
     array([0, 1, 2])
@@ -36,82 +34,81 @@ class IvfFlat(Ivf):
     """
 
     @classmethod
-    def build(cls, rows: Any, *, recall: float = 0.9, progress: ProgressArgument = None, **options: Any) -> IvfFlat:
-        """Trains on the rows, adds them under their numbers as ids, and measures the probes.
+    @operation
+    def build(
+        cls,
+        rows: Any,
+        *,
+        target_recall: float = 0.9,
+        metric: Metric = "sqeuclidean",
+        lists: int | None = None,
+        iterations: int = 10,
+        training_rows: int | None = None,
+        context: Context | None = None,
+        seed: int | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        isa: str | None = None,
+        progress: ProgressArgument = None,
+    ) -> IvfFlat:
+        """Trains on the vectors, adds them with their row numbers as ids, and calibrates.
 
         Parameters
         ----------
-        rows : array [rows, dim]
+        target_recall : float
+            Share of the 10 nearest vectors that a search with default probes finds; see `Ivf.calibrate`.
+        rows, metric, lists, iterations, training_rows, context, seed, device, threads, memory_limit, isa, progress
             As in `train`.
-        recall : float
-            The share of the 10 nearest rows that a search must find which does not name its probes; see
-            `measure_probes`.
-        progress
-            As in `train`.
-        options
-            Those of `train`: metric, lists, iterations, rows_per_list, seed, device, threads, memory_limit, isa.
         """
-        return build_index(cls, rows, recall, progress, options)
+        target = _options.target_recall(target_recall)
+        index = cls._train("flat", rows, context, **_lists(metric, lists, iterations, training_rows))
+        index._fill(rows, target, context)
+        return index
 
     @classmethod
+    @operation
     def train(
         cls,
         rows: Any,
         *,
         metric: Metric = "sqeuclidean",
-        lists: int = 0,
+        lists: int | None = None,
         iterations: int = 10,
-        rows_per_list: int = 256,
-        seed: int = 0,
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
+        training_rows: int | None = None,
+        context: Context | None = None,
+        seed: int | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        isa: str | None = None,
         progress: ProgressArgument = None,
     ) -> IvfFlat:
-        """Finds the lists. The index that comes back has no rows yet.
+        """Trains the centroids of the lists. The index is empty.
 
         Parameters
         ----------
         rows : array [rows, dim]
-            The rows to come, or a sample of them, as in `nearwise.knn`, in host memory.
-        metric
-            As in `nearwise.knn`, for all searches.
-        lists : int
-            0: about 4 sqrt(rows), with at least 39 rows in each. Say it if the rows are only a sample.
+            The vectors of the index, or a sample of them, as in `nearwise.knn`, in host memory.
+        metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
+            Of all searches, as in `nearwise.knn`.
+        lists : int, optional
+            Default: about 4 sqrt(rows), with at least 39 vectors each. Give it if `rows` is only a sample.
         iterations : int
             Of k-means, at most.
-        rows_per_list : int
-            To train on; of more rows so many are drawn by the seed. 0: all.
-        seed : int
-            Of the random numbers: the same seed gives the same lists.
-        device, threads, isa
-            As in `nearwise.knn`, for all that is done with this index.
-        memory_limit : int or str
-            Bytes for the index and any one call together, with its results and converted copies; 0: no limit. Searches
-            at once count one by one.
-        progress
-            As in `nearwise.knn`; what is counted differs from one stage to the next.
+        training_rows : int, optional
+            Vectors to train on, drawn by the seed if there are more. Default: 256 per list.
+        context, seed, device, threads, memory_limit, isa, progress
+            See `nearwise.Context`. The index remembers them for all its methods. memory_limit covers the index and one
+            call, with its results and converted copies; concurrent searches count separately.
         """
-        return train_index(
-            cls,
-            _core.train_ivf_flat,
-            rows,
-            {
-                "metric": _options.word(metric, "metric"),
-                "lists": amount(lists, "lists"),
-                "iterations": amount(iterations, "iterations"),
-                "rows_per_list": amount(rows_per_list, "rows_per_list"),
-            },
-            {"seed": seed, "device": device, "threads": threads, "memory_limit": memory_limit, "isa": isa},
-            progress,
-        )
+        return cls._train("flat", rows, context, **_lists(metric, lists, iterations, training_rows))
 
 
 class IvfPq(Ivf):
-    """An inverted file that keeps of every row a product code of what its centroid leaves over: 8 to 64 bytes.
+    """An inverted file of product codes: stores a PQ code of each vector's residual, 8 to 64 bytes.
 
-    Distances are those from what the codes stand for, unless a search is given the `rows` for a second look.
+    Distances are those to the reconstructions, unless `search` re-ranks.
 
     Examples
     --------
@@ -121,82 +118,88 @@ class IvfPq(Ivf):
     >>> index = nearwise.IvfPq.build(rows, lists=20, code_bytes=16)
     >>> index.code_bytes
     16
-    >>> bool(index.search(rows[:3], k=1, rows=rows).distances.max() == 0)  # each row finds itself
+    >>> bool(index.search(rows[:3], k=1, rerank=rows).distances.max() == 0)  # each vector finds itself
     True
     """
 
     @classmethod
-    def build(cls, rows: Any, *, recall: float = 0.9, progress: ProgressArgument = None, **options: Any) -> IvfPq:
-        """Trains on the rows, adds them under their numbers as ids, and measures the probes.
+    @operation
+    def build(
+        cls,
+        rows: Any,
+        *,
+        target_recall: float = 0.9,
+        metric: Metric = "sqeuclidean",
+        lists: int | None = None,
+        iterations: int = 10,
+        training_rows: int | None = None,
+        code_bytes: int | None = None,
+        bits: Literal[4, 8] = 8,
+        context: Context | None = None,
+        seed: int | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        isa: str | None = None,
+        progress: ProgressArgument = None,
+    ) -> IvfPq:
+        """Trains on the vectors, adds them with their row numbers as ids, and calibrates.
 
         Parameters
         ----------
-        rows : array [rows, dim]
+        target_recall : float
+            Share of the 10 nearest vectors that a search with re-ranking and default probes finds; see `Ivf.calibrate`.
+        rows, metric, lists, iterations, training_rows, code_bytes, bits, context and its settings
             As in `train`.
-        recall : float
-            The share of the 10 nearest rows that a search must find which does not name its probes and is given `rows`; see
-            `measure_probes`.
-        progress
-            As in `train`.
-        options
-            Those of `train`: metric, lists, iterations, rows_per_list, code_bytes, bits, seed, device, threads, memory_limit, isa.
         """
-        return build_index(cls, rows, recall, progress, options)
+        target = _options.target_recall(target_recall)
+        options = _lists(metric, lists, iterations, training_rows) | _product(code_bytes, bits)
+        index = cls._train("pq", rows, context, **options)
+        index._fill(rows, target, context)
+        return index
 
     @classmethod
+    @operation
     def train(
         cls,
         rows: Any,
         *,
         metric: Metric = "sqeuclidean",
-        lists: int = 0,
+        lists: int | None = None,
         iterations: int = 10,
-        rows_per_list: int = 256,
-        code_bytes: int = 0,
-        bits: int = 8,
-        seed: int = 0,
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
+        training_rows: int | None = None,
+        code_bytes: int | None = None,
+        bits: Literal[4, 8] = 8,
+        context: Context | None = None,
+        seed: int | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        isa: str | None = None,
         progress: ProgressArgument = None,
     ) -> IvfPq:
-        """Finds lists and codewords. The index that comes back has no rows yet.
+        """Trains the centroids of the lists and the codebooks. The index is empty.
 
         Parameters
         ----------
         rows : array [rows, dim]
-            The rows to come, or a sample of them, as in `nearwise.knn`, in host memory; at least 2 ** bits.
-        code_bytes : int
-            To keep of each row, at most one per element; 0: one for every 8 elements, 8 to 64.
-        bits : int
-            Of the code of one part of a row, 8 or 4: with 4 there are twice as many parts.
-        metric, lists, iterations, rows_per_list, seed, device, threads, memory_limit, isa, progress
+            The vectors of the index, or a sample of them, as in `nearwise.knn`, in host memory; at least 2 ** bits.
+        code_bytes : int, optional
+            Per vector, at most one per element. Default: one for every 8 elements, 8 to 64.
+        bits : {4, 8}
+            Of the code of one part of a vector: with 4 there are twice as many parts.
+        metric, lists, iterations, training_rows, context, seed, device, threads, memory_limit, isa, progress
             As in `IvfFlat.train`.
         """
-        return train_index(
-            cls,
-            _core.train_ivf_pq,
-            rows,
-            {
-                "metric": _options.word(metric, "metric"),
-                "lists": amount(lists, "lists"),
-                "iterations": amount(iterations, "iterations"),
-                "rows_per_list": amount(rows_per_list, "rows_per_list"),
-                "code_bytes": amount(code_bytes, "code_bytes"),
-                "bits": _options.integer(bits, "bits", 0, 2**31 - 1),
-            },
-            {"seed": seed, "device": device, "threads": threads, "memory_limit": memory_limit, "isa": isa},
-            progress,
-        )
+        options = _lists(metric, lists, iterations, training_rows) | _product(code_bytes, bits)
+        return cls._train("pq", rows, context, **options)
 
 
 class IvfLsq(Ivf):
-    """An inverted file that keeps of every row an additive code of what its centroid leaves over: 1 to 32 bytes.
+    """An inverted file of additive codes: stores an LSQ code of each vector's residual, 1 to 32 bytes.
 
-    It loses less than an `IvfPq` of as many bytes. A code is found by a search, some fifty microseconds per row and thread
-    with 8 bytes for 128 elements. Distances are those from what the codes stand for, unless a search is given the `rows` for
-    a second look.
+    It loses less than an `IvfPq` of as many bytes. Encoding takes about 50 microseconds per vector and thread
+    with 8 bytes for 128 elements. Distances are those to the reconstructions, unless `search` re-ranks.
 
     Examples
     --------
@@ -206,107 +209,113 @@ class IvfLsq(Ivf):
     >>> index = nearwise.IvfLsq.build(rows, lists=10, code_bytes=4, rounds=3)
     >>> index.code_bytes
     4
-    >>> bool(index.search(rows[:3], k=1, rows=rows).distances.max() == 0)  # each row finds itself
+    >>> bool(index.search(rows[:3], k=1, rerank=rows).distances.max() == 0)  # each vector finds itself
     True
     """
 
     @classmethod
-    def build(cls, rows: Any, *, recall: float = 0.9, progress: ProgressArgument = None, **options: Any) -> IvfLsq:
-        """Trains on the rows, adds them under their numbers as ids, and measures the probes.
+    @operation
+    def build(
+        cls,
+        rows: Any,
+        *,
+        target_recall: float = 0.9,
+        metric: Metric = "sqeuclidean",
+        lists: int | None = None,
+        iterations: int = 10,
+        training_rows: int | None = None,
+        code_bytes: int = 8,
+        rounds: int = 25,
+        train_iterations: int = 8,
+        encode_iterations: int = 16,
+        context: Context | None = None,
+        seed: int | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        isa: str | None = None,
+        progress: ProgressArgument = None,
+    ) -> IvfLsq:
+        """Trains on the vectors, adds them with their row numbers as ids, and calibrates.
 
         Parameters
         ----------
-        rows, recall, progress
+        target_recall : float
             As in `IvfPq.build`.
-        options
-            Those of `train`.
+        rows, metric, lists, iterations, training_rows, code_bytes, rounds, train_iterations, encode_iterations,
+        context and its settings
+            As in `train`.
         """
-        return build_index(cls, rows, recall, progress, options)
+        target = _options.target_recall(target_recall)
+        additive = _additive(code_bytes, rounds, train_iterations, encode_iterations)
+        index = cls._train("lsq", rows, context, **_lists(metric, lists, iterations, training_rows), **additive)
+        index._fill(rows, target, context)
+        return index
 
     @classmethod
+    @operation
     def train(
         cls,
         rows: Any,
         *,
         metric: Metric = "sqeuclidean",
-        lists: int = 0,
+        lists: int | None = None,
         iterations: int = 10,
-        rows_per_list: int = 256,
+        training_rows: int | None = None,
         code_bytes: int = 8,
         rounds: int = 25,
         train_iterations: int = 8,
         encode_iterations: int = 16,
-        seed: int = 0,
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
+        context: Context | None = None,
+        seed: int | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        isa: str | None = None,
         progress: ProgressArgument = None,
     ) -> IvfLsq:
-        """Finds lists and codewords. The index that comes back has no rows yet.
+        """Trains the centroids of the lists and the codebooks. The index is empty.
 
         Parameters
         ----------
         rows : array [rows, dim]
-            The rows to come, or a sample of them, as in `nearwise.knn`, in host memory; at least 256.
+            The vectors of the index, or a sample of them, as in `nearwise.knn`, in host memory; at least 256.
         code_bytes : int
-            To keep of each row, 1 to 32: one for each codebook.
+            Per vector, 1 to 32: one for each codebook.
         rounds, train_iterations : int
             Of the training of codewords: `rounds` and `iterations` of `AdditiveQuantizer.train`.
         encode_iterations : int
-            Of the search for the code of a row that is added.
-        metric, lists, iterations, rows_per_list, seed, device, threads, memory_limit, isa, progress
+            Of the search for the code of a vector that is added.
+        metric, lists, iterations, training_rows, context, seed, device, threads, memory_limit, isa, progress
             As in `IvfFlat.train`.
         """
-        return train_index(
-            cls,
-            _core.train_ivf_lsq,
-            rows,
-            {
-                "metric": _options.word(metric, "metric"),
-                "lists": amount(lists, "lists"),
-                "iterations": amount(iterations, "iterations"),
-                "rows_per_list": amount(rows_per_list, "rows_per_list"),
-                "code_bytes": amount(code_bytes, "code_bytes"),
-                "rounds": amount(rounds, "rounds"),
-                "train_iterations": _options.count(train_iterations, "train_iterations"),
-                "encode_iterations": _options.count(encode_iterations, "encode_iterations"),
-            },
-            {"seed": seed, "device": device, "threads": threads, "memory_limit": memory_limit, "isa": isa},
-            progress,
-        )
+        additive = _additive(code_bytes, rounds, train_iterations, encode_iterations)
+        return cls._train("lsq", rows, context, **_lists(metric, lists, iterations, training_rows), **additive)
 
 
-def load_ivf(
-    path: Path,
-    *,
-    device: Optional[str] = None,
-    threads: int = 0,
-    memory_limit: Union[int, str] = 0,
-    isa: str = "",
-) -> Union[IvfFlat, IvfPq, IvfLsq]:
-    """The index that `Ivf.save` or `nearwise build` wrote, mapped: rows are read as searches need them.
+def _lists(metric: str, lists: int | None, iterations: int, training_rows: int | None) -> dict[str, Any]:
+    return {
+        "metric": _options.word(metric, "metric"),
+        "lists": _options.optional_count(lists, "lists"),
+        "iterations": _options.count(iterations, "iterations"),
+        "training_rows": _options.optional_count(training_rows, "training_rows"),
+    }
 
-    Every checksum is verified: damage is an `Error` with code corrupt. Lists are copied into memory where they change.
-    Replace the file by renaming, never write to it, while the index is in use. The other arguments are those of
-    `IvfFlat.train`.
 
-    Examples
-    --------
-    >>> import numpy as np, nearwise, os, tempfile
-    >>> rows = np.random.default_rng(0).standard_normal((500, 8), dtype=np.float32)
-    >>> index = nearwise.IvfFlat.train(rows, lists=5)
-    >>> index.add(rows)
-    >>> path = os.path.join(tempfile.mkdtemp(), "index.nw")
-    >>> index.save(path)
-    >>> nearwise.load_ivf(path)
-    <nearwise.IvfFlat: 500 rows of 8 elements in 5 lists, 32 bytes each, sqeuclidean>
-    """
-    limit = _options.byte_count(memory_limit, "memory_limit")
-    loaded = _core.load_ivf(
-        os.fspath(path), device_for(device), _options.thread_count(threads), limit, _options.word(isa, "isa")
-    )
-    return adopt_index({"flat": IvfFlat, "pq": IvfPq, "lsq": IvfLsq}[loaded.codec], loaded, limit)
+def _product(code_bytes: int | None, bits: int) -> dict[str, Any]:
+    return {
+        "code_bytes": _options.optional_count(code_bytes, "code_bytes"),
+        "bits": _options.integer(bits, "bits", 4, 8),
+    }
+
+
+def _additive(code_bytes: int, rounds: int, train_iterations: int, encode_iterations: int) -> dict[str, Any]:
+    return {
+        "code_bytes": _options.count(code_bytes, "code_bytes"),
+        "rounds": _options.whole(rounds, "rounds"),
+        "train_iterations": _options.count(train_iterations, "train_iterations"),
+        "encode_iterations": _options.count(encode_iterations, "encode_iterations"),
+    }
 
 
 # Users see them as nearwise.IvfFlat and so on.

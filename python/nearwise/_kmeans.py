@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Optional, Union
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core, _options
-from nearwise._exact import Metric
-from nearwise._neighbors import Neighbors, adopt
-from nearwise._progress import ProgressArgument, reporting
-from nearwise._rows import as_rows, device_for, rest_of_limit
+from nearwise._context import Call, Context, operation
+from nearwise._neighbors import Metric, Neighbors, adopt
+from nearwise._progress import ProgressArgument
 
 KMeansMetric = Literal["sqeuclidean", "inner_product", "cosine"]
 Seeding = Literal["plus_plus", "random"]
@@ -22,11 +21,11 @@ class KMeans(NamedTuple):
 
     centroids : float32 [clusters, dim]
     sizes : int64 [clusters]
-        Rows that the centroid was made of; 0 where it was moved instead.
+        Vectors that the centroid is the mean of; 0 where it was moved to an empty cluster.
     errors : float64 [iterations]
-        Of every iteration: the sum of squared distances of rows from their centroids, before these are moved.
+        Sum of squared distances of all vectors to their centroids at the start of every iteration.
     converged : bool
-        Whether training ended because the error fell no further (see `tolerance`).
+        Whether training ended because the error no longer decreased (see `tolerance`).
     """
 
     centroids: npt.NDArray[np.float32]
@@ -35,6 +34,7 @@ class KMeans(NamedTuple):
     converged: bool
 
 
+@operation
 def train_kmeans(
     rows: Any,
     clusters: int,
@@ -44,57 +44,57 @@ def train_kmeans(
     tolerance: float = 1e-4,
     seeding: Seeding = "plus_plus",
     initial: Any = None,
-    least_rows: int = 1,
-    balance: float = 0,
-    batch_rows: int = 0,
-    seed: int = 0,
-    device: Optional[str] = None,
-    threads: int = 0,
-    memory_limit: Union[int, str] = 0,
-    isa: str = "",
+    min_cluster_size: int = 1,
+    balance: float | None = None,
+    batch_size: int | None = None,
+    context: Context | None = None,
+    seed: int | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
     progress: ProgressArgument = None,
 ) -> KMeans:
-    """Centroids that make the squared distances of rows to their nearest centroid small.
+    """k-means centroids by Lloyd's algorithm on exact search.
 
-    Lloyd's iterations on exact search: no row is left out, and each is assigned to the centroid that `knn` with k = 1
-    finds. The same rows, options and seed give the same bytes with any number of threads and any memory limit, on every
-    device and instruction set. Ctrl-C stops it and raises KeyboardInterrupt.
+    Every vector is assigned to the centroid that `knn` with k = 1 finds. The same vectors, options and seed
+    give the same bytes with any number of threads and any memory limit, on every device and instruction set.
+    Ctrl-C stops it and raises KeyboardInterrupt.
 
     Parameters
     ----------
     rows : array [rows, dim]
         In host memory, otherwise as in `nearwise.knn`; a memory-mapped file may be larger than `memory_limit`.
     clusters : int
-        At least 1, and at most the number of rows.
+        At least 1, and at most the number of vectors.
     metric : {"sqeuclidean", "inner_product", "cosine"}
-        sqeuclidean: a centroid is the mean of its rows. inner_product and cosine: it is their sum, scaled to length 1
-        (spherical k-means); for cosine the rows are scaled to length 1 first.
+        sqeuclidean: a centroid is the mean of its vectors. inner_product and cosine: their sum, scaled to length 1
+        (spherical k-means); for cosine the vectors are scaled to length 1 first.
     iterations : int
-        At most so many.
+        Upper bound.
     tolerance : float
-        Converged when an iteration lowers the error by no more than this share of it. 0: when it falls no further.
+        Converged when an iteration lowers the error by no more than this fraction of it. 0: when it no longer
+        decreases.
     seeding : {"plus_plus", "random"}
-        Where centroids start: rows drawn with a probability proportional to their squared distance from those drawn
-        before, or all alike.
+        Initial centroids: vectors drawn with a probability proportional to their squared distance to those drawn before
+        (k-means++), or uniformly.
     initial : array [clusters, dim], optional
-        Centroids to start from instead, in host memory; scaled to length 1 where centroids are.
-    least_rows : int
-        Between iterations a cluster of fewer rows is given up, and its centroid moved to a row of the cluster with the
-        largest error. 1: only empty clusters, which never raises the error.
-    balance : float
-        At least 1: no cluster has more than this many times rows / clusters, in whole numbers, but no less than lets
-        all rows in. Rows that find theirs full go to the nearest that has room, in every iteration; the error may then
-        rise from one to the next. `assign` with the same balance says which rows go where. 0: no bound.
-    batch_rows : int
-        Mini-batches, for files far beyond memory: every iteration looks at about so many rows, in short blocks from all
-        over the rows, and moves each centroid towards the mean of those it is given, the less the more it has been
-        given before. Working memory depends on the batch then, not on the rows; 64 rows per cluster are a good
-        size. `sizes` count the rows of all batches, and an error is that of the batch, times rows by rows of the batch.
-        0: all rows in every iteration.
-    seed : int
-        Of all random numbers.
-    device, threads, memory_limit, isa, progress
-        As in `nearwise.knn`; progress counts pairs of rows and centroids.
+        Initial centroids, in host memory; scaled to length 1 where centroids are. Replaces `seeding`.
+    min_cluster_size : int
+        After an iteration, the centroid of a smaller cluster is moved to a vector of the cluster with the
+        largest error. 1: only those of empty clusters, which never raises the error.
+    balance : float, optional
+        At least 1: no cluster gets more than this times rows / clusters vectors, rounded up to what all vectors need. A
+        vector whose nearest cluster is full goes to the nearest that is not; the error may then rise between
+        iterations. `assign` with the same balance gives the assignment. Default: unbounded.
+    batch_size : int, optional
+        Mini-batches, for files far larger than memory: every iteration uses about this many vectors, in short
+        blocks from all over the file, and moves each centroid towards their mean by a weight that falls with
+        the number of vectors it has had. Memory then depends on the batch alone; 64 vectors per cluster are a
+        good size. `sizes` count the vectors of all batches, and an error is that of the batch scaled to all
+        vectors. Default: all vectors.
+    context, seed, device, threads, memory_limit, isa, progress
+        See `nearwise.Context`; progress counts pairs of vectors and centroids.
 
     Returns
     -------
@@ -122,16 +122,26 @@ def train_kmeans(
     >>> nearwise.train_kmeans(rows, 2, initial=[[0, 1], [0, 9]], iterations=1, balance=1).sizes
     array([3, 2])
     """
-    return _train(
-        "train_kmeans",
-        rows,
-        clusters,
-        initial,
-        (metric, iterations, tolerance, seeding, least_rows, balance, batch_rows, seed),
-        (device, threads, memory_limit, isa, progress),
-    )
+    with Call("train_kmeans", context) as call:
+        centroids, sizes, errors, converged = _core.train_kmeans(
+            rows=call.rows(rows, "rows"),
+            clusters=_options.count(clusters, "clusters"),
+            hierarchical=False,
+            metric=_options.word(metric, "metric"),
+            iterations=_options.count(iterations, "iterations"),
+            tolerance=_options.number(tolerance, "tolerance"),
+            seeding=_options.word(seeding, "seeding"),
+            initial=initial_centroids(call, initial),
+            min_cluster_size=_options.count(min_cluster_size, "min_cluster_size"),
+            balance=_balance(balance),
+            batch_size=_options.optional_count(batch_size, "batch_size"),
+            settings=call.settings,
+            progress=call.report,
+        )
+    return KMeans(centroids, sizes.view(np.int64), errors, converged)
 
 
+@operation
 def train_hierarchical_kmeans(
     rows: Any,
     clusters: int,
@@ -140,30 +150,31 @@ def train_hierarchical_kmeans(
     iterations: int = 20,
     tolerance: float = 1e-4,
     seeding: Seeding = "plus_plus",
-    least_rows: int = 1,
-    seed: int = 0,
-    device: Optional[str] = None,
-    threads: int = 0,
-    memory_limit: Union[int, str] = 0,
-    isa: str = "",
+    min_cluster_size: int = 1,
+    context: Context | None = None,
+    seed: int | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
     progress: ProgressArgument = None,
 ) -> KMeans:
-    """The same for very many clusters, in two levels.
+    """k-means in two levels, for very many clusters.
 
-    About sqrt(clusters) are trained first; each is then cut into its share, by the number of its rows, with the same
-    options. Takes about 2 / sqrt(clusters) of the time, at a somewhat larger error.
+    Trains about sqrt(clusters) clusters and splits each in proportion to its size, with the same options. Takes about
+    2 / sqrt(clusters) of the time of `train_kmeans`, at a somewhat larger error.
 
     Parameters
     ----------
-    rows, clusters, metric, iterations, tolerance, seeding, least_rows, seed
+    rows, clusters, metric, iterations, tolerance, seeding, min_cluster_size
         As in `nearwise.train_kmeans`.
-    device, threads, memory_limit, isa, progress
-        As in `nearwise.knn`; progress counts rows.
+    context, seed, device, threads, memory_limit, isa, progress
+        See `nearwise.Context`; progress counts vectors.
 
     Returns
     -------
     KMeans
-        `errors` has one entry, the sum over all parts.
+        `errors` has one entry, the sum over all clusters.
 
     Examples
     --------
@@ -174,85 +185,54 @@ def train_hierarchical_kmeans(
     >>> trained.centroids.shape, int(trained.sizes.sum()), trained.errors.shape
     ((100, 4), 1000, (1,))
     """
-    return _train(
-        "train_hierarchical_kmeans",
-        rows,
-        clusters,
-        None,
-        (metric, iterations, tolerance, seeding, least_rows, 0, 0, seed),
-        (device, threads, memory_limit, isa, progress),
-    )
-
-
-def _train(
-    operation: str,
-    rows: Any,
-    clusters: int,
-    initial: Any,
-    training: tuple[str, int, float, str, int, float, int, int],
-    place: tuple[Optional[str], int, Union[int, str], str, ProgressArgument],
-) -> KMeans:
-    metric, iterations, tolerance, seeding, least_rows, balance, batch_rows, seed = training
-    device, threads, memory_limit, isa, progress = place
-    limit = _options.byte_count(memory_limit, "memory_limit")
-    given = [as_rows(rows, "rows", limit)]
-    if initial is not None:
-        given.append(as_rows(initial, "initial", limit))
-        # C++ takes none for "not given".
-        if given[1].array.shape[0] == 0:
-            raise ValueError("initial: expected centroids [clusters, dim], given none")
-    rest = rest_of_limit(limit, operation, *given)
-    with reporting(progress, operation) as report:
+    with Call("train_hierarchical_kmeans", context) as call:
         centroids, sizes, errors, converged = _core.train_kmeans(
-            given[0].array,
-            given[0].type,
-            _options.count(clusters, "clusters"),
-            operation == "train_hierarchical_kmeans",
-            _options.word(metric, "metric"),
-            _options.count(iterations, "iterations"),
-            _options.number(tolerance, "tolerance"),
-            _options.word(seeding, "seeding"),
-            given[-1].array if initial is not None else None,
-            given[-1].type,
-            _options.count(least_rows, "least_rows"),
-            _options.number(balance, "balance"),
-            _options.count_or_none(batch_rows, "batch_rows"),
-            _options.seed(seed),
-            device_for(device, *(each.array for each in given)),
-            _options.thread_count(threads),
-            rest,
-            _options.word(isa, "isa"),
-            report,
+            rows=call.rows(rows, "rows"),
+            clusters=_options.count(clusters, "clusters"),
+            hierarchical=True,
+            metric=_options.word(metric, "metric"),
+            iterations=_options.count(iterations, "iterations"),
+            tolerance=_options.number(tolerance, "tolerance"),
+            seeding=_options.word(seeding, "seeding"),
+            initial=None,
+            min_cluster_size=_options.count(min_cluster_size, "min_cluster_size"),
+            balance=0,
+            batch_size=0,
+            settings=call.settings,
+            progress=call.report,
         )
     return KMeans(centroids, sizes.view(np.int64), errors, converged)
 
 
+@operation
 def assign(
     rows: Any,
     centroids: Any,
     *,
     metric: Metric = "sqeuclidean",
-    balance: float = 0,
-    device: Optional[str] = None,
-    threads: int = 0,
-    memory_limit: Union[int, str] = 0,
-    isa: str = "",
+    balance: float | None = None,
+    context: Context | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
     progress: ProgressArgument = None,
 ) -> Neighbors:
-    """The nearest centroid of every row and its distance: what `knn` with k = 1 returns, often sooner.
-
-    With `balance`, the nearest that has room.
+    """The nearest centroid of every vector and its distance: the result of `knn` with k = 1, often faster.
 
     Parameters
     ----------
     rows, centroids : array [rows, dim]
         As queries and base in `nearwise.knn`; at least one centroid.
-    balance : float
-        At least 1: no centroid gets more than this many times rows / centroids, in whole numbers, but no less than lets
-        all rows in. In rounds: every row asks the nearest centroid with room left, which takes the nearest of those that
-        ask until it is full; the others ask again. 0: every row gets its nearest.
-    metric, device, threads, memory_limit, isa, progress
+    metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
         As in `nearwise.knn`.
+    balance : float, optional
+        At least 1: no centroid gets more than this times rows / centroids vectors, rounded up to what all
+        vectors need. In rounds: every vector applies to the nearest centroid that is not full, which accepts
+        the nearest applicants until it is; the others apply again. Default: every vector gets its nearest
+        centroid.
+    context, device, threads, memory_limit, isa, progress
+        See `nearwise.Context`.
 
     Returns
     -------
@@ -270,22 +250,31 @@ def assign(
     >>> nearwise.assign(np.array([[0, 0], [1, 0], [2, 0], [9, 0]]), [[0, 0], [3, 4]], balance=1).ids[:, 0]
     array([0, 0, 1, 1])
     """
-    limit = _options.byte_count(memory_limit, "memory_limit")
-    own_rows = as_rows(rows, "rows", limit)
-    centroid_rows = as_rows(centroids, "centroids", limit)
-    rest = rest_of_limit(limit, "assign", own_rows, centroid_rows)
-    with reporting(progress, "assign") as report:
+    with Call("assign", context) as call:
         found = _core.assign(
-            own_rows.array,
-            own_rows.type,
-            centroid_rows.array,
-            centroid_rows.type,
-            _options.word(metric, "metric"),
-            _options.number(balance, "balance"),
-            device_for(device, own_rows.array, centroid_rows.array),
-            _options.thread_count(threads),
-            rest,
-            _options.word(isa, "isa"),
-            report,
+            rows=call.rows(rows, "rows"),
+            centroids=call.rows(centroids, "centroids"),
+            metric=_options.word(metric, "metric"),
+            balance=_balance(balance),
+            settings=call.settings,
+            progress=call.report,
         )
     return adopt(found)
+
+
+def initial_centroids(call: Call, initial: Any) -> _core.Rows | None:
+    if initial is None:
+        return None
+    given = call.rows(initial, "initial")
+    if given.shape[0] == 0:  # to C++, no vectors mean that none were given
+        raise ValueError("initial: expected centroids [clusters, dim], given none")
+    return given
+
+
+def _balance(value: float | None) -> float:
+    if value is None:
+        return 0
+    given = _options.number(value, "balance")
+    if not given >= 1:
+        raise ValueError(f"balance: expected at least 1, given {given:g}")
+    return given

@@ -1,29 +1,30 @@
-"""k-means in parts: the steps of `train_kmeans`, for those who look at blocks of rows in several processes."""
+"""The steps of k-means, for training over blocks of vectors in several processes."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional, Sequence, Union
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core, _options
-from nearwise._kmeans import KMeansMetric, Seeding
-from nearwise._progress import ProgressArgument, reporting
-from nearwise._rows import as_rows, device_for, rest_of_limit
+from nearwise._context import Call, Context, operation
+from nearwise._kmeans import KMeansMetric, Seeding, initial_centroids
+from nearwise._progress import ProgressArgument
 
 
 class ClusterSums(NamedTuple):
-    """What a block of rows adds to an iteration of k-means.
+    """What a block of vectors contributes to an iteration of k-means.
 
-    Those of several blocks are added with `+`. The order matters in the last bits: keep to one.
+    Those of several blocks are added with `+`. The order of additions affects the last bits: use a fixed one.
 
     sums : float64 [clusters, dim]
-        Of the rows nearest to each centroid; for cosine, of rows scaled to length 1.
+        Of the vectors nearest to each centroid; for cosine, of vectors scaled to length 1.
     sizes : int64 [clusters]
         Their number.
     errors : float64 [clusters]
-        Sums of their squared distances from the centroid.
+        Sums of their squared distances to the centroid.
     """
 
     sums: npt.NDArray[np.float64]
@@ -33,17 +34,18 @@ class ClusterSums(NamedTuple):
     def __add__(self, other: Any) -> ClusterSums:
         if not isinstance(other, ClusterSums):
             return NotImplemented
-        return ClusterSums(*(mine + its for mine, its in zip(self, other)))
+        return ClusterSums(self.sums + other.sums, self.sizes + other.sizes, self.errors + other.errors)
 
 
 class SplitRows(NamedTuple):
-    """Rows drawn from a block to be centroids of empty clusters; those with the least times of all blocks will be."""
+    """Vectors of a block drawn as centroids of empty clusters; those with the lowest times of all blocks are used."""
 
     clusters: npt.NDArray[np.int64]
     times: npt.NDArray[np.float64]
     rows: npt.NDArray[np.int64]
 
 
+@operation
 def seed_kmeans(
     rows: Any,
     clusters: int,
@@ -51,19 +53,21 @@ def seed_kmeans(
     metric: KMeansMetric = "sqeuclidean",
     seeding: Seeding = "plus_plus",
     initial: Any = None,
-    seed: int = 0,
-    device: Optional[str] = None,
-    threads: int = 0,
-    memory_limit: Union[int, str] = 0,
-    isa: str = "",
+    context: Context | None = None,
+    seed: int | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
+    progress: ProgressArgument = None,
 ) -> npt.NDArray[np.float32]:
-    """The centroids that `train_kmeans` starts from, float32 [clusters, dim].
+    """The initial centroids of `train_kmeans`, float32 [clusters, dim].
 
-    Reads no more of the rows than a sample, 32 for each cluster.
+    Reads a sample of 32 vectors per cluster.
 
     Parameters
     ----------
-    rows, clusters, metric, seeding, initial, seed, device, threads, memory_limit, isa
+    rows, clusters, metric, seeding, initial, context, seed, device, threads, memory_limit, isa, progress
         As in `nearwise.train_kmeans`.
 
     Examples
@@ -72,51 +76,45 @@ def seed_kmeans(
     >>> nearwise.seed_kmeans([[3.0, 4.0], [1.0, 0.0]], 1, metric="cosine", initial=[[3.0, 4.0]])
     array([[0.6, 0.8]], dtype=float32)
     """
-    limit = _options.byte_count(memory_limit, "memory_limit")
-    given = [as_rows(rows, "rows", limit)]
-    if initial is not None:
-        given.append(as_rows(initial, "initial", limit))
-        if given[1].array.shape[0] == 0:  # C++ takes none for "not given"
-            raise ValueError("initial: expected centroids [clusters, dim], given none")
-    return _core.seed_kmeans(
-        given[0].array,
-        given[0].type,
-        _options.count(clusters, "clusters"),
-        _options.word(metric, "metric"),
-        _options.word(seeding, "seeding"),
-        given[-1].array if initial is not None else None,
-        given[-1].type,
-        _options.seed(seed),
-        device_for(device, *(each.array for each in given)),
-        _options.thread_count(threads),
-        rest_of_limit(limit, "seed_kmeans", *given),
-        _options.word(isa, "isa"),
-    )
+    with Call("seed_kmeans", context) as call:
+        return _core.seed_kmeans(
+            rows=call.rows(rows, "rows"),
+            clusters=_options.count(clusters, "clusters"),
+            metric=_options.word(metric, "metric"),
+            seeding=_options.word(seeding, "seeding"),
+            initial=initial_centroids(call, initial),
+            settings=call.settings,
+            progress=call.report,
+        )
 
 
+@operation
 def sum_clusters(
     rows: Any,
     centroids: Any,
     *,
     metric: KMeansMetric = "sqeuclidean",
     first_row: int = 0,
-    device: Optional[str] = None,
-    threads: int = 0,
-    memory_limit: Union[int, str] = 0,
-    isa: str = "",
+    context: Context | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
     progress: ProgressArgument = None,
 ) -> ClusterSums:
-    """Assigns a block of rows to their nearest centroids, and sums them: what it adds to an iteration of k-means.
+    """Assigns a block of vectors to their nearest centroids, and sums them: one block of an iteration of k-means.
 
     Parameters
     ----------
     rows : array [rows, dim]
         In host memory, otherwise as in `nearwise.knn`.
     centroids : float32 [clusters, dim]
-    first_row : int
-        The number of the first of these rows among those of all blocks, for messages.
-    metric, device, threads, memory_limit, isa, progress
+    metric : {"sqeuclidean", "inner_product", "cosine"}
         As in `nearwise.train_kmeans`.
+    first_row : int
+        The number of the block's first vector in the whole file, for error messages.
+    context, device, threads, memory_limit, isa, progress
+        See `nearwise.Context`.
 
     Examples
     --------
@@ -131,20 +129,14 @@ def sum_clusters(
     array([[0., 1.],
            [9., 2.]], dtype=float32)
     """
-    limit = _options.byte_count(memory_limit, "memory_limit")
-    given = as_rows(rows, "rows", limit)
-    with reporting(progress, "sum_clusters") as report:
+    with Call("sum_clusters", context) as call:
         sums, sizes, errors = _core.sum_clusters(
-            given.array,
-            given.type,
-            _points(centroids, "centroids"),
-            _options.count_or_none(first_row, "first_row"),
-            _options.word(metric, "metric"),
-            device_for(device, given.array),
-            _options.thread_count(threads),
-            rest_of_limit(limit, "sum_clusters", given),
-            _options.word(isa, "isa"),
-            report,
+            rows=call.rows(rows, "rows"),
+            centroids=_centroids(centroids, "centroids"),
+            first_row=_options.whole(first_row, "first_row"),
+            metric=_options.word(metric, "metric"),
+            settings=call.settings,
+            progress=call.report,
         )
     return ClusterSums(sums, sizes.view(np.int64), errors)
 
@@ -152,61 +144,61 @@ def sum_clusters(
 def move_centroids(
     sums: ClusterSums, centroids: Any, *, metric: KMeansMetric = "sqeuclidean"
 ) -> npt.NDArray[np.float32]:
-    """The centroids that sums of all blocks give; where there is nothing to take a mean of they stay where they are.
+    """The new centroids from the sums of all blocks; those of empty clusters stay.
 
     Parameters
     ----------
     sums : ClusterSums
         Of all blocks, added.
     centroids : float32 [clusters, dim]
-        Those that the rows were assigned to.
-    metric
+        Those that the vectors were assigned to.
+    metric : {"sqeuclidean", "inner_product", "cosine"}
         As in `nearwise.sum_clusters`.
     """
-    return _core.move_centroids(sums.sums, sums.sizes, _points(centroids, "centroids"), _options.word(metric, "metric"))
+    return _core.move_centroids(
+        sums=sums.sums,
+        sizes=sums.sizes,
+        centroids=_centroids(centroids, "centroids"),
+        metric=_options.word(metric, "metric"),
+    )
 
 
 def choose_splits(sums: ClusterSums) -> list[tuple[int, int]]:
-    """Clusters with a large error, and how many rows to draw from each for those that are empty."""
-    return _core.choose_splits(sums.sizes, sums.errors)
+    """Clusters with a large error, and the number of vectors to draw from each for the empty clusters."""
+    return _core.choose_splits(sizes=sums.sizes, errors=sums.errors)
 
 
+@operation
 def draw_split_rows(
     rows: Any,
-    assigned: np.ndarray,
-    moved: np.ndarray,
+    assigned: Any,
+    moved: Any,
     splits: Sequence[tuple[int, int]],
     iteration: int,
     *,
     metric: KMeansMetric,
     first_row: int,
-    seed: int,
-    threads: int,
-    memory_limit: int,
+    context: Context | None = None,
 ) -> SplitRows:
-    """The rows of a block that come first in the race for each split; include/nearwise/kmeans_parts.h has the rule."""
-    given = as_rows(rows, "rows", memory_limit)
+    """The vectors of a block with the lowest times for each split; include/nearwise/kmeans_parts.h has the rule."""
+    call = Call("draw_split_rows", context)
     return SplitRows(
         *_core.draw_split_rows(
-            given.array,
-            given.type,
-            assigned,
-            moved,
-            splits,
-            iteration,
-            first_row,
-            metric,
-            seed,
-            "cpu",
-            threads,
-            rest_of_limit(memory_limit, "draw_split_rows", given),
-            "",
+            rows=call.rows(rows, "rows"),
+            assigned=_centroids(assigned, "centroids"),
+            moved=_centroids(moved, "moved"),
+            splits=splits,
+            iteration=iteration,
+            first_row=first_row,
+            metric=metric,
+            settings=call.settings,
         )
     )
 
 
-def _points(values: Any, name: str) -> Any:
-    given = as_rows(values, name)
+def _centroids(values: Any, name: str) -> _core.Rows:
+    call = Call("k-means", None)
+    given = call.array(values, name)
     if given.type != "f32":
         raise ValueError(f"{name}: expected float32 [clusters, dim], given {given.type}")
-    return given.array
+    return _core.Rows(array=given.array, type="f32", name=name)

@@ -1,4 +1,4 @@
-"""What this build found on this machine."""
+"""Facts about this build and machine."""
 
 from __future__ import annotations
 

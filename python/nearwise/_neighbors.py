@@ -1,18 +1,25 @@
-"""Results: as the library returns them, and as callers hand them back."""
+"""Results of searches."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from nearwise import _core, _options
+from nearwise._context import Call, Context, operation
+from nearwise._progress import ProgressArgument
+
+Metric = Literal["sqeuclidean", "euclidean", "inner_product", "cosine"]
+
 
 class Neighbors(NamedTuple):
-    """The answer of a search, best first, the lower id first in a tie.
+    """The result of a search, best first, the lower id first in a tie. Unpacks as (ids, distances).
 
     ids : int64 [queries, k]
-        Row numbers in the base; -1 where `short_rows="pad"` filled a row.
+        Row numbers in the base, or the ids of an index; -1 after the last neighbor.
     distances : float32 [queries, k]
     """
 
@@ -20,9 +27,33 @@ class Neighbors(NamedTuple):
     distances: npt.NDArray[np.float32]
 
 
-def adopt(pair: tuple[np.ndarray, np.ndarray]) -> Neighbors:
-    """What C++ returned. Its 64-bit integers arrive as C's `long long`, which numpy shows as a type of its own."""
+class RangeNeighbors(NamedTuple):
+    """Results of different lengths: query q has [offsets[q], offsets[q + 1]), best first.
+
+    offsets : int64 [queries + 1]
+    ids : int64 [offsets[-1]]
+        Row numbers in the base; the lower first in a tie.
+    distances : float32 [offsets[-1]]
+    """
+
+    offsets: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.int64]
+    distances: npt.NDArray[np.float32]
+
+    def of(self, query: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """ids and distances of one query, as views."""
+        number = range(len(self.offsets) - 1)[query]  # accepts negative numbers; IndexError beyond the ends
+        part = slice(self.offsets[number], self.offsets[number + 1])
+        return self.ids[part], self.distances[part]
+
+
+def adopt(pair: tuple[npt.NDArray[Any], npt.NDArray[np.float32]]) -> Neighbors:
+    """What C++ returned. Its 64-bit integers arrive as C's `long long`, which numpy displays as a separate type."""
     return Neighbors(pair[0].view(np.int64), pair[1])
+
+
+def adopt_range(arrays: tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.float32]]) -> RangeNeighbors:
+    return RangeNeighbors(arrays[0].view(np.int64), arrays[1].view(np.int64), arrays[2])
 
 
 def as_neighbors(value: Any) -> Neighbors:
@@ -40,6 +71,53 @@ def as_neighbors(value: Any) -> Neighbors:
         raise ValueError(
             f"neighbors: ids and distances must have one shape [queries, k], given {ids.shape} and {distances.shape}"
         )
-    return Neighbors(
-        np.ascontiguousarray(ids, dtype=np.int64), np.ascontiguousarray(distances, dtype=np.float32)
-    )
+    return Neighbors(np.ascontiguousarray(ids, dtype=np.int64), np.ascontiguousarray(distances, dtype=np.float32))
+
+
+@operation
+def merge_neighbors(
+    parts: Iterable[Any],
+    k: int,
+    *,
+    metric: Metric = "sqeuclidean",
+    context: Context | None = None,
+    threads: int | None = None,
+    progress: ProgressArgument = None,
+) -> Neighbors:
+    """The k best of the results of searches in disjoint parts of a base.
+
+    For searches that run in other processes or on other machines; `nearwise.cluster` does this on Ray.
+
+    Parameters
+    ----------
+    parts : iterable of Neighbors, or of pairs (ids, distances)
+        Each [queries, any number], as a search returns it. All have the same queries; ids must be unique across
+        the parts.
+    k : int
+        If all parts together have fewer, rows end in id -1 at distance +inf (-inf for inner_product).
+    metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
+        That of the searches.
+    context, threads, progress
+        See `nearwise.Context`. It works on the CPU.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearwise
+    >>> base = np.array([[0, 0], [3, 4], [1, 0]], dtype=np.float32)
+    >>> first, second = nearwise.knn(base, base[:2], k=2), nearwise.knn(base, base[2:], k=1)
+    >>> nearwise.merge_neighbors([first, (second.ids + 2, second.distances)], k=2).ids
+    array([[0, 2],
+           [1, 2],
+           [2, 0]])
+    """
+    given = [tuple(as_neighbors(part)) for part in parts]
+    with Call("merge_neighbors", context) as call:
+        found = _core.merge_neighbors(
+            parts=given,
+            k=_options.count(k, "k"),
+            metric=_options.word(metric, "metric"),
+            settings=call.settings,
+            progress=call.report,
+        )
+    return adopt(found)

@@ -1,14 +1,15 @@
-"""Arguments that C++ options take, checked and worded here where Python types still show."""
+"""Checks of arguments whose Python types C++ does not see."""
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-_LARGEST_INT = 2**31 - 1
 _LARGEST_SIZE = 2**63 - 1
 _LARGEST_SEED = 2**64 - 1
 
@@ -18,7 +19,7 @@ _UNITS |= {prefix + "ib": 1024**power for power, prefix in enumerate("kmgt", sta
 
 
 def integer(value: Any, name: str, lowest: int, highest: int) -> int:
-    """An int, or what stands for one (numpy integers); neither bool nor float."""
+    """An int or numpy integer; neither bool nor float."""
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name}: expected an integer, given {value!r}")
     try:
@@ -33,21 +34,18 @@ def integer(value: Any, name: str, lowest: int, highest: int) -> int:
 
 
 def count(value: Any, name: str) -> int:
-    """At least 1; whether there are that many is C++'s to say."""
+    """At least 1; C++ checks the upper bound."""
     return integer(value, name, 1, _LARGEST_SIZE)
 
 
-def count_or_none(value: Any, name: str) -> int:
-    """At least 0, which stands for none asked for."""
+def optional_count(value: Any, name: str) -> int:
+    """As `count`; None becomes 0, which C++ takes for the default."""
+    return 0 if value is None else count(value, name)
+
+
+def whole(value: Any, name: str) -> int:
+    """At least 0."""
     return integer(value, name, 0, _LARGEST_SIZE)
-
-
-def neighbor_count(value: Any) -> int:
-    return count(value, "k")
-
-
-def thread_count(value: Any) -> int:
-    return integer(value, "threads", 0, _LARGEST_INT)
 
 
 def seed(value: Any) -> int:
@@ -61,26 +59,26 @@ def word(value: Any, name: str) -> str:
 
 
 def texts(value: Any, name: str) -> dict[str, str]:
-    """A dictionary of strings."""
-    given = dict(value)
+    """A dictionary of strings; None: empty."""
+    given = {} if value is None else dict(value)
     for key, text in given.items():
         if not isinstance(key, str) or not isinstance(text, str):
             raise TypeError(f"{name}: expected strings, given {key!r}: {text!r}")
     return given
 
 
-def ids(values: Any) -> np.ndarray:
-    """Ids of the caller's, as int64 [ids]."""
+def ids(values: Any) -> npt.NDArray[np.int64]:
+    """The caller's ids, int64 [ids]."""
     array = np.asarray(values)
     if array.size == 0 and array.ndim == 1:
-        return np.empty(0, np.int64)  # numpy takes an empty list for floats
+        return np.empty(0, np.int64)  # an empty list becomes floats in numpy
     if array.dtype.kind not in "iu":
         raise ValueError(f"ids: expected integers, given dtype {array.dtype}")
     if array.ndim != 1:
         raise ValueError(f"ids: expected a 1-D array, given shape {array.shape}")
     if array.dtype == np.uint64 and array.max() > np.uint64(_LARGEST_SIZE):
         raise ValueError(f"ids: expected at most {_LARGEST_SIZE}, given {array.max()}")
-    return np.array(array, dtype=np.int64, order="C")  # a copy: they are checked once, and must stay so
+    return np.array(array, dtype=np.int64, order="C")  # a copy: the caller's array may change after this check
 
 
 def flag(value: Any, name: str) -> bool:
@@ -90,22 +88,29 @@ def flag(value: Any, name: str) -> bool:
 
 
 def number(value: Any, name: str) -> float:
-    """A float, or what stands for one; not NaN."""
+    """A real number; not NaN."""
     if isinstance(value, (bool, np.bool_, str, bytes)) or np.ndim(value) != 0 or not hasattr(value, "__float__"):
         raise TypeError(f"{name}: expected a number, given {value!r} ({type(value).__name__})")
     given = float(value)
-    if given != given:
+    if math.isnan(given):
         raise ValueError(f"{name}: expected a number, given NaN")
     return given
 
 
-def radius(value: Any) -> float:
-    """A number rounded to float32, as distances are; what is beyond its range becomes infinite.
+def target_recall(value: Any) -> float:
+    given = number(value, "target_recall")
+    if not 0 < given <= 1:
+        raise ValueError(f"target_recall: expected above 0 and at most 1, given {given}")
+    return given
 
-    >>> radius(0.1) == float(np.float32(0.1)), radius(3), radius(1e300)
+
+def rounded(value: Any, name: str) -> float:
+    """A number rounded to float32, as distances are; numbers beyond its range become infinite.
+
+    >>> rounded(0.1, "radius") == float(np.float32(0.1)), rounded(3, "radius"), rounded(1e300, "radius")
     (True, 3.0, inf)
     """
-    given = number(value, "radius")
+    given = number(value, name)
     with np.errstate(over="ignore"):
         return float(np.float32(given))
 
@@ -113,13 +118,13 @@ def radius(value: Any) -> float:
 def byte_count(value: Any, name: str) -> int:
     """Bytes as an integer or as text with a unit.
 
-    >>> byte_count("2GiB", "memory_limit"), byte_count("1.5 MB", "memory_limit"), byte_count(0, "memory_limit")
-    (2147483648, 1500000, 0)
+    >>> byte_count("2GiB", "memory_limit"), byte_count("1.5 MB", "memory_limit"), byte_count(4096, "memory_limit")
+    (2147483648, 1500000, 4096)
     """
     if not isinstance(value, str):
-        return integer(value, name, 0, _LARGEST_SIZE)
+        return count(value, name)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", value, re.ASCII)
     unit = _UNITS.get(match[2].lower()) if match else None
     if match is None or unit is None:
         raise ValueError(f"{name}: expected bytes such as 2147483648, '2GiB' or '500MB', given {value!r}")
-    return integer(int(float(match[1]) * unit), name, 0, _LARGEST_SIZE)
+    return count(int(float(match[1]) * unit), name)

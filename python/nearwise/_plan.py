@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Literal, Mapping, NamedTuple, Optional, Union
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, cast
 
 from nearwise import _core, _options
-from nearwise._exact import Metric
-from nearwise._ivf import load_ivf
-from nearwise._ivf_index import Ivf
-from nearwise._knn_graph import KnnGraph, load_knn_graph
-from nearwise._progress import ProgressArgument, reporting
+from nearwise._context import Call, Context, operation
+from nearwise._ivf_base import Ivf
+from nearwise._knn_graph import KnnGraph
+from nearwise._neighbors import Metric
+from nearwise._progress import ProgressArgument
+from nearwise._storage import load
 from nearwise._vector_file import Path
 
 TaskOutcome = Literal["done", "done before", "not needed"]
@@ -25,7 +27,7 @@ class PlannedTask(NamedTuple):
     read_bytes, written_bytes, memory_bytes : int
     seconds : float
     if_needed : bool
-        Of a further pass: does nothing where the passes before it have reached the recall.
+        A task of a further pass: does nothing if the previous passes have reached the target recall.
     """
 
     name: str
@@ -38,98 +40,82 @@ class PlannedTask(NamedTuple):
 
 
 class Plan:
-    """What `plan_graph` and `plan_index` return. Pickled, it is made again from its arguments, so that other processes can run its tasks.
+    """The result of `plan_graph` and `plan_index`.
+
+    A plan can be pickled: it is made again from its arguments, so that other processes can run its tasks.
 
     Attributes
     ----------
     tasks : list of PlannedTask
         In an order in which they can run; the last one publishes the result.
     memory_bytes : int
-        Of the task that needs most.
+        The largest need of a task.
     disk_bytes : int
-        Of the work folder and the result, at the most, if tasks run in their order.
+        The largest need of the work folder and the result, if tasks run in their order.
     seconds : float
     """
 
-    def __init__(self, kind: Literal["graph", "index"], arguments: dict[str, Any]) -> None:
-        self._kind = kind
+    def __init__(self, kind: Literal["graph", "index"], arguments: dict[str, Any], context: Context) -> None:
+        self._kind: Literal["graph", "index"] = kind
         self._arguments = arguments
-        self._core = (_core.planned_graph if kind == "graph" else _core.planned_index)(**arguments)
-        self.tasks = [PlannedTask(*task) for task in self._core.tasks()]
-        self.memory_bytes: int = self._core.memory_bytes()
-        self.disk_bytes: int = self._core.disk_bytes()
-        self.seconds: float = self._core.seconds()
+        self._context = context
+        settings = Call(f"plan_{kind}", context).settings
+        make: Any = _core.plan_graph if kind == "graph" else _core.plan_index
+        self._plan: _core.Plan = make(**arguments, settings=settings)
+        self.tasks = [PlannedTask(*task) for task in self._plan.tasks()]
+        self.memory_bytes: int = self._plan.memory_bytes()
+        self.disk_bytes: int = self._plan.disk_bytes()
+        self.seconds: float = self._plan.seconds()
 
     def __reduce__(self) -> Any:
-        return Plan, (self._kind, self._arguments)
+        return Plan, (self._kind, self._arguments, self._context)
 
     def __repr__(self) -> str:
         work = self._arguments["work"]
         return f"Plan({len(self.tasks)} tasks in {work!r}, {self.disk_bytes} bytes of disk, about {self.seconds:.0f} s)"
 
     def with_threads(self, threads: int) -> Plan:
-        """The same plan, with another number of threads for each task: the bytes do not depend on it."""
-        return Plan(self._kind, {**self._arguments, "threads": _options.thread_count(threads)})
+        """The same plan with another number of threads per task: the result does not depend on it."""
+        return Plan(self._kind, self._arguments, self._context.merged(Context(threads=threads)))
 
     def check_disk(self) -> None:
-        """Raises `Error` with code cannot_create where the disks have no room for what will be written."""
-        self._core.check_disk()
+        """Raises `Error` with code cannot_create if the disks have too little free space."""
+        self._plan.check_disk()
 
     def is_done(self, task: str) -> bool:
-        """Whether its output is recorded and there (or went when all that read it were done), or it is not needed."""
-        return self._core.is_done(_options.word(task, "task"))
+        """Whether its output exists (or was deleted after its last reader had finished), or it is not needed."""
+        return self._plan.is_done(task=_options.word(task, "task"))
 
-    def run_task(self, task: str) -> TaskOutcome:
-        """Runs one task by its name; does nothing where its output is there and valid.
+    @operation
+    def run_task(self, task: str, *, context: Context | None = None) -> TaskOutcome:
+        """Runs one task by its name; does nothing if its output exists and is valid.
 
-        The tasks it comes after must have run. Several processes may run tasks of one plan at once.
+        The tasks whose outputs it reads must have run. Several processes may run tasks of one plan at the same time.
         """
-        return self._core.run_task(_options.word(task, "task"))
+        settings = Call("run_task", context).settings
+        return cast("TaskOutcome", self._plan.run_task(task=_options.word(task, "task"), settings=settings))
 
-    def run(self, *, progress: ProgressArgument = None) -> None:
-        """Runs all tasks in order; stopped at any moment, the next call goes on where it was."""
-        with reporting(progress, "plan") as report:
-            self._core.run(report)
+    @operation
+    def run(self, *, context: Context | None = None, progress: ProgressArgument = None) -> None:
+        """Runs all tasks in order. After an interruption the next call resumes."""
+        with Call("plan", context) as call:
+            self._plan.run(settings=call.settings, progress=call.report)
 
     def remove_work(self) -> int:
-        """Removes what the tasks have left in the work folder, and returns its bytes; nothing before the result is published.
+        """Deletes the files of the work folder once the result is published, and returns their bytes.
 
-        The record of what was done stays: `run` then knows that nothing is left to do.
+        The record of finished tasks stays, so that `run` does nothing afterwards.
         """
-        return self._core.remove_work()
+        return self._plan.remove_work()
 
-    def load(self) -> Union[KnnGraph, Ivf]:
-        """What was published: the graph in memory, or the index, mapped."""
-        output = self._arguments["output"]
-        return load_knn_graph(output) if self._kind == "graph" else load_ivf(output)
-
-
-def _common(
-    vectors: Path,
-    work: Path,
-    output: Path,
-    metric: Metric,
-    recall: float,
-    memory_limit: Union[int, str],
-    seed: int,
-    threads: int,
-    isa: str,
-    provenance: Optional[Mapping[str, str]],
-) -> dict[str, Any]:
-    return {
-        "vectors": os.fspath(vectors),
-        "work": os.fspath(work),
-        "output": os.fspath(output),
-        "metric": _options.word(metric, "metric"),
-        "recall": _options.number(recall, "recall"),
-        "provenance": {} if provenance is None else _options.texts(provenance, "provenance"),
-        "seed": _options.seed(seed),
-        "threads": _options.thread_count(threads),
-        "memory_limit": _options.byte_count(memory_limit, "memory_limit"),
-        "isa": _options.word(isa, "isa"),
-    }
+    @operation
+    def load(self, *, context: Context | None = None) -> KnnGraph | Ivf:
+        """The published result: the graph in memory, or the index, mapped, without the plan's memory limit."""
+        threads = None if context is None else context.threads
+        return load(self._arguments["output"], KnnGraph if self._kind == "graph" else Ivf, threads=threads)
 
 
+@operation
 def plan_graph(
     vectors: Path,
     work: Path,
@@ -137,36 +123,37 @@ def plan_graph(
     degree: int = 10,
     *,
     metric: Metric = "sqeuclidean",
-    recall: float = 0.95,
-    way: Literal["partitions", "pairs"] = "partitions",
-    memory_limit: Union[int, str],
-    seed: int = 0,
-    threads: int = 0,
-    isa: str = "",
-    provenance: Optional[Mapping[str, str]] = None,
+    target_recall: float = 0.95,
+    method: Literal["partitions", "pairs"] = "partitions",
+    provenance: Mapping[str, str] | None = None,
+    context: Context | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
 ) -> Plan:
-    """The graph of a file of vectors that may be larger than memory, as tasks over files.
+    """The k-NN graph of a vector file that may be larger than memory, as tasks over files.
 
-    The same file, options, memory limit and seed give the same tasks and the same bytes, whoever runs the tasks and however
-    often he is stopped. Nothing is written before a task is run.
+    The same file, options, memory limit and seed give the same tasks and the same bytes, wherever the tasks run
+    and however often they are interrupted. Nothing is written before a task runs.
 
     Parameters
     ----------
     vectors : path
-        Of a file that `nearwise.read_vectors` reads.
+        A file that `nearwise.read_vectors` reads.
     work : path
-        A folder for the files between tasks, made where there is none. `Plan.remove_work` empties it when the graph is there.
+        A folder for the files between tasks, created if missing. `Plan.remove_work` empties it afterwards.
     output : path
-        Where the graph goes: .nw, for `nearwise.load_knn_graph`.
-    degree, metric, recall, seed, threads, isa
-        As in `nearwise.build_knn_graph`; a recall of 1 is refused.
-    way : str
-        "partitions": overlapping cells, a fixed number of passes over the vectors. "pairs": the graphs of every two shards of
-        the file are merged, which takes as many passes as there are other shards.
-    memory_limit : int or str
-        Bytes, or text such as "2GiB": every task keeps within it. Mapped files are not counted.
+        The graph, a .nw file for `nearwise.load`.
+    degree, metric, target_recall
+        As in `nearwise.build_knn_graph`; a target recall of 1 is refused.
+    method : {"partitions", "pairs"}
+        "partitions": overlapping partitions, a fixed number of passes over the vectors. "pairs": the graphs of
+        every two shards of the file are merged (GGM), which takes as many passes as there are other shards.
     provenance : mapping of strings
-        Kept with the graph.
+        Saved with the graph.
+    context, seed, threads, memory_limit, isa
+        See `nearwise.Context`. A memory limit is required: every task stays within it. Mapped files do not count.
 
     Examples
     --------
@@ -174,7 +161,8 @@ def plan_graph(
     >>> folder = tempfile.mkdtemp()
     >>> path = os.path.join(folder, "rows.fbin")
     >>> nearwise.write_vectors(path, np.random.default_rng(1).random((1000, 4), dtype=np.float32))
-    >>> plan = nearwise.plan_graph(path, os.path.join(folder, "work"), os.path.join(folder, "graph.nw"), memory_limit="64MiB")
+    >>> work, output = os.path.join(folder, "work"), os.path.join(folder, "graph.nw")
+    >>> plan = nearwise.plan_graph(path, work, output, memory_limit="64MiB")
     >>> [task.name for task in plan.tasks if not task.if_needed]
     ['sample', 'train-0', 'assign-0-0000', 'build-0-0000', 'merge-0-0000', 'measure-0', 'finish']
     >>> plan.run_task("sample"), plan.run_task("sample")
@@ -183,42 +171,47 @@ def plan_graph(
     >>> plan.load().reached
     True
     """
-    common = _common(vectors, work, output, metric, recall, memory_limit, seed, threads, isa, provenance)
-    return Plan("graph", common | {"degree": _options.count(degree, "degree"), "way": _options.word(way, "way")})
+    arguments = _files(vectors, work, output, metric, target_recall, provenance) | {
+        "degree": _options.count(degree, "degree"),
+        "method": _options.word(method, "method"),
+    }
+    return Plan("graph", arguments, Call("plan_graph", context).context)
 
 
+@operation
 def plan_index(
     vectors: Path,
     work: Path,
     output: Path,
     *,
     codec: Literal["pq", "lsq", "flat"] = "pq",
-    lists: int = 0,
-    code_bytes: int = 0,
-    bits: int = 8,
+    lists: int | None = None,
+    code_bytes: int | None = None,
+    bits: Literal[4, 8] = 8,
     metric: Metric = "sqeuclidean",
     iterations: int = 10,
-    rows_per_list: int = 256,
-    recall: float = 0.9,
-    memory_limit: Union[int, str],
-    seed: int = 0,
-    threads: int = 0,
-    isa: str = "",
-    provenance: Optional[Mapping[str, str]] = None,
+    training_rows: int | None = None,
+    target_recall: float = 0.9,
+    provenance: Mapping[str, str] | None = None,
+    context: Context | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
 ) -> Plan:
-    """An inverted file of a file of vectors, both of which may be larger than memory, as tasks over files.
+    """An inverted file of a vector file, both of which may be larger than memory, as tasks over files.
 
-    Lists and codes are trained on a sample, rows are coded block by block, lists are put together in their place, and
-    probes are measured on the whole. The index is that of `IvfPq.build`, `IvfLsq.build` or `IvfFlat.build`.
+    Lists and codebooks are trained on a sample, vectors are encoded block by block, lists are assembled, and
+    the index is calibrated. The result is that of `IvfPq.build`, `IvfLsq.build` or `IvfFlat.build`.
 
     Parameters
     ----------
-    vectors, work, output, memory_limit, seed, threads, isa, provenance
-        As in `nearwise.plan_graph`. Where fewer rows per list fit the memory limit, as many are trained on.
-    codec : str
-        "pq", "lsq" or "flat": what is kept of a row.
-    lists, code_bytes, bits, metric, iterations, rows_per_list, recall
-        As in `nearwise.IvfPq.build`; 0 of lists and code_bytes: as the data ask for.
+    vectors, work, output, provenance, context, seed, threads, memory_limit, isa
+        As in `nearwise.plan_graph`. Fewer vectors are trained on where the memory limit requires it.
+    codec : {"pq", "lsq", "flat"}
+        What the index stores of a vector.
+    lists, code_bytes, bits, metric, iterations, training_rows, target_recall
+        As in `nearwise.IvfPq.build`.
 
     Examples
     --------
@@ -226,7 +219,8 @@ def plan_index(
     >>> folder = tempfile.mkdtemp()
     >>> path = os.path.join(folder, "rows.fbin")
     >>> nearwise.write_vectors(path, np.random.default_rng(1).random((1000, 4), dtype=np.float32))
-    >>> plan = nearwise.plan_index(path, os.path.join(folder, "work"), os.path.join(folder, "index.nw"), memory_limit="64MiB")
+    >>> work, output = os.path.join(folder, "work"), os.path.join(folder, "index.nw")
+    >>> plan = nearwise.plan_index(path, work, output, memory_limit="64MiB")
     >>> [task.name for task in plan.tasks]
     ['train', 'add-0000', 'gather', 'finish']
     >>> plan.run()
@@ -235,16 +229,29 @@ def plan_index(
     """
     if _options.word(codec, "codec") not in ("pq", "lsq", "flat"):
         raise ValueError(f"codec: expected 'pq', 'lsq' or 'flat', given {codec!r}")
-    common = _common(vectors, work, output, metric, recall, memory_limit, seed, threads, isa, provenance)
-    return Plan(
-        "index",
-        common
-        | {
-            "codec": codec,
-            "lists": _options.count_or_none(lists, "lists"),
-            "code_bytes": _options.count_or_none(code_bytes, "code_bytes"),
-            "bits": _options.integer(bits, "bits", 4, 8),
-            "iterations": _options.count(iterations, "iterations"),
-            "rows_per_list": _options.count_or_none(rows_per_list, "rows_per_list"),
-        },
-    )
+    arguments = _files(vectors, work, output, metric, target_recall, provenance) | {
+        "codec": codec,
+        "lists": _options.optional_count(lists, "lists"),
+        "code_bytes": _options.optional_count(code_bytes, "code_bytes"),
+        "bits": _options.integer(bits, "bits", 4, 8),
+        "iterations": _options.count(iterations, "iterations"),
+        "training_rows": _options.optional_count(training_rows, "training_rows"),
+    }
+    return Plan("index", arguments, Call("plan_index", context).context)
+
+
+def _files(
+    vectors: Path, work: Path, output: Path, metric: Metric, target_recall: float, provenance: Mapping[str, str] | None
+) -> dict[str, Any]:
+    return {
+        "vectors": os.fspath(vectors),
+        "work": os.fspath(work),
+        "output": os.fspath(output),
+        "metric": _options.word(metric, "metric"),
+        "target_recall": _options.target_recall(target_recall),
+        "provenance": _options.texts(provenance, "provenance"),
+    }
+
+
+# Users see it as nearwise.Plan.
+Plan.__module__ = "nearwise"

@@ -2,142 +2,91 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Optional, Union
+import itertools
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core, _options
-from nearwise._progress import ProgressArgument, reporting
-from nearwise._rows import as_array, as_rows, device_for, rest_of_limit
+from nearwise._context import Call, Context, operation
+from nearwise._progress import ProgressArgument
+from nearwise._quantizer import Quantizer, TableMetric
+from nearwise._rotation import Rotation
 
-TableMetric = Literal["sqeuclidean", "inner_product"]
 
+class ProductCoder(Quantizer):
+    """What plain and optimized product quantizers share."""
 
-class Coder:
-    """What plain and optimized quantizers have in common: `_bound` is the C++ object."""
+    @property
+    def parts(self) -> int:
+        """Sub-vectors of a vector, each with a codebook of its own."""
+        return int(self._plain.parts)
 
-    _bound: Union[_core.ProductQuantizer, _core.OptimizedProductQuantizer]
+    @property
+    def bits(self) -> int:
+        """Bits of a part's code: 4 or 8."""
+        return int(self._plain.bits)
 
+    @property
+    def centroids(self) -> int:
+        """Codewords of a part."""
+        return int(self._plain.centroids)
+
+    @property
+    def _plain(self) -> _core.ProductQuantizer:
+        raise NotImplementedError
+
+    @operation
     def encode(
-        self,
-        rows: Any,
-        *,
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
-        progress: ProgressArgument = None,
+        self, rows: Any, *, context: Context | None = None, progress: ProgressArgument = None
     ) -> npt.NDArray[np.uint8]:
-        """Codes of rows, uint8 [rows, code_bytes].
+        """Codes of vectors, uint8 [rows, code_bytes].
 
-        With 8 bits byte p is the number of part p's codeword. With 4 bits part 2i is in the low half of byte i, and part
-        2i + 1 in its high half. The codeword is the one that `knn` with k = 1 finds in the codebook.
+        With 8 bits byte p is the number of part p's codeword. With 4 bits part 2i is in the low half of byte i,
+        and part 2i + 1 in its high half. The codeword is the one that `knn` with k = 1 finds in the codebook.
         """
-        limit = _options.byte_count(memory_limit, "memory_limit")
-        given = as_rows(rows, "rows", limit)
-        with reporting(progress, "encode") as report:
-            return self._bound.encode(
-                given.array,
-                given.type,
-                device_for(device, given.array),
-                _options.thread_count(threads),
-                rest_of_limit(limit, "encode", given),
-                _options.word(isa, "isa"),
-                report,
+        with Call("encode", context) as call:
+            codes: npt.NDArray[np.uint8] = self._bound.encode(
+                rows=call.rows(rows, "rows"), settings=call.settings, progress=call.report
             )
+        return codes
 
-    def decode(
-        self,
-        codes: Any,
-        *,
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
-        progress: ProgressArgument = None,
-    ) -> npt.NDArray[np.float32]:
-        """The rows that codes stand for, float32 [codes, dim]."""
-        limit = _options.byte_count(memory_limit, "memory_limit")
-        given = as_array(codes, "codes")
-        if given.dtype != "uint8":
-            raise ValueError(f"codes: expected dtype uint8, given {given.dtype}")
-        rows = as_rows(given, "codes", limit)
-        with reporting(progress, "decode") as report:
-            return self._bound.decode(
-                rows.array,
-                device_for(device, rows.array),
-                _options.thread_count(threads),
-                rest_of_limit(limit, "decode", rows),
-                _options.word(isa, "isa"),
-                report,
-            )
+    @operation
+    def error(self, rows: Any, *, context: Context | None = None, progress: ProgressArgument = None) -> float:
+        """The mean squared distance of vectors to their reconstructions."""
+        with Call("error", context) as call:
+            return float(self._bound.error(rows=call.rows(rows, "rows"), settings=call.settings, progress=call.report))
 
-    def error(
-        self,
-        rows: Any,
-        *,
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
-        progress: ProgressArgument = None,
-    ) -> float:
-        """The mean over all rows of the squared distance from what their code stands for."""
-        limit = _options.byte_count(memory_limit, "memory_limit")
-        given = as_rows(rows, "rows", limit)
-        with reporting(progress, "error") as report:
-            return self._bound.error(
-                given.array,
-                given.type,
-                device_for(device, given.array),
-                _options.thread_count(threads),
-                rest_of_limit(limit, "error", given),
-                _options.word(isa, "isa"),
-                report,
-            )
-
+    @operation
     def tables(
         self,
         queries: Any,
         metric: TableMetric = "sqeuclidean",
         *,
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
+        context: Context | None = None,
         progress: ProgressArgument = None,
     ) -> npt.NDArray[np.float32]:
-        """Distances of queries from all codewords, float32 [queries, parts, centroids].
+        """Distances of queries to all codewords, float32 [queries, parts, centroids].
 
-        Entry [q, p, c] is the squared distance ("sqeuclidean") or the product ("inner_product") of part p of query q and
-        codeword c of that part. The entries that a code names add up to the distance from the decoded row.
+        Entry [q, p, c] is the squared distance ("sqeuclidean") or the product ("inner_product") of part p of
+        query q and codeword c of that part. The sum of the entries of a code is the distance to its
+        reconstruction.
         """
-        limit = _options.byte_count(memory_limit, "memory_limit")
-        given = as_rows(queries, "queries", limit)
-        with reporting(progress, "tables") as report:
-            entries = self._bound.tables(
-                given.array,
-                given.type,
-                _options.word(metric, "metric"),
-                device_for(device, given.array),
-                _options.thread_count(threads),
-                rest_of_limit(limit, "tables", given),
-                _options.word(isa, "isa"),
-                report,
+        with Call("tables", context) as call:
+            entries: npt.NDArray[np.float32] = self._bound.tables(
+                queries=call.rows(queries, "queries"),
+                metric=_options.word(metric, "metric"),
+                settings=call.settings,
+                progress=call.report,
             )
         return entries.reshape(len(entries), self.parts, self.centroids)
 
-    # Of the plain quantizer inside.
-    parts: Any
-    centroids: Any
 
+class ProductQuantizer(ProductCoder):
+    """Vectors split into parts, each encoded as the number of its nearest codeword: 128 elements in 16 bytes.
 
-class ProductQuantizer(Coder):
-    """Rows cut into parts, each kept as the number of its nearest codeword: 128 elements in 16 bytes.
-
-    Made by `ProductQuantizer.train` or `ProductQuantizer.from_codebooks`, and not changed any more. It can be pickled, and
-    threads may share it.
+    Made by `train`, `from_codebooks` or `nearwise.load`. It can be pickled.
 
     Examples
     --------
@@ -160,66 +109,65 @@ class ProductQuantizer(Coder):
     _bound: _core.ProductQuantizer
 
     def __init__(self) -> None:
-        raise TypeError("ProductQuantizer: made by ProductQuantizer.train or ProductQuantizer.from_codebooks")
+        raise TypeError(
+            "ProductQuantizer: made by ProductQuantizer.train, ProductQuantizer.from_codebooks or nearwise.load"
+        )
 
     @classmethod
+    @operation
     def train(
         cls,
         rows: Any,
         *,
-        parts: int = 0,
-        bits: int = 8,
+        parts: int | None = None,
+        bits: Literal[4, 8] = 8,
         iterations: int = 25,
-        rows_per_centroid: int = 256,
-        seed: int = 0,
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
+        training_rows: int | None = None,
+        context: Context | None = None,
+        seed: int | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        isa: str | None = None,
         progress: ProgressArgument = None,
     ) -> ProductQuantizer:
-        """k-means on every part of the rows.
+        """Trains a codebook for every part by k-means.
 
-        The same rows, options and seed give the same bytes with any number of threads and any memory limit, on every
+        The same vectors, options and seed give the same bytes with any number of threads and any memory limit, on every
         instruction set.
 
         Parameters
         ----------
         rows : array [rows, dim]
-            In host memory, otherwise as in `nearwise.knn`; at least as many as there are codewords of a part.
-        parts : int
-            1 to dim; they differ in length by at most one, the longer ones come first. 0: as many as make parts of at
-            most 4 elements.
+            In host memory, otherwise as in `nearwise.knn`; at least as many as a part has codewords.
+        parts : int, optional
+            1 to dim; their lengths differ by at most one, the longer ones come first. Default: parts of at most
+            4 elements.
         bits : {4, 8}
             Of a part's code: 16 or 256 codewords per part.
         iterations : int
             Of k-means, at most.
-        rows_per_centroid : int
-            Rows to train on, per codeword of a part: of more rows so many are drawn, by the seed. 0: all.
-        seed : int
-            Of all random numbers.
-        device, threads, memory_limit, isa, progress
-            As in `nearwise.knn`; progress counts pairs of rows and codewords.
+        training_rows : int, optional
+            Vectors to train on, drawn by the seed if there are more. Default: 256 per codeword of a part.
+        context, seed, device, threads, memory_limit, isa, progress
+            See `nearwise.Context`; progress counts pairs of vectors and codewords. The quantizer remembers them.
         """
-        limit = _options.byte_count(memory_limit, "memory_limit")
-        given = as_rows(rows, "rows", limit)
-        with reporting(progress, "train") as report:
+        with Call("ProductQuantizer.train", context) as call:
             bound = _core.ProductQuantizer.train(
-                given.array,
-                given.type,
-                *training_arguments(parts, bits, iterations, rows_per_centroid),
-                _options.seed(seed),
-                device_for(device, given.array),
-                _options.thread_count(threads),
-                rest_of_limit(limit, "ProductQuantizer.train", given),
-                _options.word(isa, "isa"),
-                report,
+                rows=call.rows(rows, "rows"),
+                parts=_options.optional_count(parts, "parts"),
+                bits=_options.integer(bits, "bits", 4, 8),
+                iterations=_options.count(iterations, "iterations"),
+                training_rows=_options.optional_count(training_rows, "training_rows"),
+                settings=call.settings,
+                progress=call.report,
             )
-        return cls._of(bound)
+        return cls._of(bound, call.context)
 
     @classmethod
-    def from_codebooks(cls, codebooks: Any) -> ProductQuantizer:
-        """A quantizer of given codewords: a sequence of arrays [16 or 256, elements of the part], as `codebooks` has them.
+    @operation
+    def from_codebooks(cls, codebooks: Any, *, context: Context | None = None) -> ProductQuantizer:
+        """A quantizer of given codewords: a sequence of arrays [16 or 256, elements of the part], as `codebooks` has.
 
         >>> import numpy as np
         >>> from nearwise import ProductQuantizer
@@ -241,61 +189,146 @@ class ProductQuantizer(Coder):
         if lengths != expected:
             raise ValueError(f"codebooks: {dim} elements in {parts} parts have lengths {expected}, given {lengths}")
         flat = np.concatenate([book.reshape(-1) for book in words])
-        return cls._of(_core.ProductQuantizer.from_codebooks(dim, parts, 4 if len(words[0]) == 16 else 8, flat))
-
-    @classmethod
-    def _of(cls, bound: _core.ProductQuantizer) -> ProductQuantizer:
-        made = object.__new__(cls)
-        made._bound = bound
-        return made
+        bits = 4 if len(words[0]) == 16 else 8
+        bound = _core.ProductQuantizer.from_codebooks(dim=dim, parts=parts, bits=bits, codebooks=flat)
+        return cls._of(bound, context or Context())
 
     def __reduce__(self) -> Any:
         return ProductQuantizer.from_codebooks, (self.codebooks,)
 
     @property
-    def dim(self) -> int:
-        """Elements of a row."""
-        return self._bound.dim
-
-    @property
-    def parts(self) -> int:
-        return self._bound.parts
-
-    @property
-    def bits(self) -> int:
-        """Of a part's code: 4 or 8."""
-        return self._bound.bits
-
-    @property
-    def centroids(self) -> int:
-        """Codewords of a part."""
-        return self._bound.centroids
-
-    @property
-    def code_bytes(self) -> int:
-        """Bytes of a row's code."""
-        return self._bound.code_bytes
-
-    @property
     def codebooks(self) -> list[npt.NDArray[np.float32]]:
-        """Of every part, its codewords, float32 [centroids, elements of the part]: a copy."""
+        """The codewords of every part, float32 [centroids, elements of the part]: a copy."""
         flat = self._bound.codebooks()[0]
         begins = [self._bound.part_begin(part) * self.centroids for part in range(self.parts + 1)]
-        return [flat[begin:end].reshape(self.centroids, -1) for begin, end in zip(begins, begins[1:])]
+        return [flat[begin:end].reshape(self.centroids, -1) for begin, end in itertools.pairwise(begins)]
+
+    @property
+    def _plain(self) -> _core.ProductQuantizer:
+        return self._bound
 
     def __repr__(self) -> str:
         return f"<nearwise.ProductQuantizer: {self.dim} elements in {self.parts} parts of {self.bits} bits>"
 
 
-def training_arguments(parts: int, bits: int, iterations: int, rows_per_centroid: int) -> tuple[int, int, int, int]:
-    """Checked as far as Python types go; the rest is C++'s to say."""
-    return (
-        _options.integer(parts, "parts", 0, 2**63 - 1),
-        _options.integer(bits, "bits", 4, 8),
-        _options.count(iterations, "iterations"),
-        _options.integer(rows_per_centroid, "rows_per_centroid", 0, 2**63 - 1),
-    )
+class OptimizedProductQuantizer(ProductCoder):
+    """A product quantizer of rotated vectors, and the rotation, trained together (OPQ).
+
+    On correlated vectors its error is far below that of a `ProductQuantizer` with codes of the same size.
+    `encode`, `tables` and `error` rotate their arguments, `decode` rotates back. Made by `train`,
+    `nearwise.load`, or of a rotation and a quantizer. It can be pickled.
+
+    Parameters
+    ----------
+    rotation : Rotation
+    quantizer : ProductQuantizer
+        Of as many elements as the rotation returns.
+    context : Context, optional
+        Remembered for the methods.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearwise
+    >>> hidden = np.random.default_rng(1).standard_normal((2000, 2), dtype=np.float32)
+    >>> rows = hidden @ np.array([[1, 2, 3, 4], [4, -3, 2, -1]], dtype=np.float32)
+    >>> plain = nearwise.ProductQuantizer.train(rows, parts=2, bits=4)
+    >>> optimized = nearwise.OptimizedProductQuantizer.train(rows, parts=2, bits=4)
+    >>> optimized
+    <nearwise.OptimizedProductQuantizer: 4 elements in 2 parts of 4 bits>
+    >>> optimized.error(rows) < plain.error(rows) / 2
+    True
+    >>> optimized.decode(optimized.encode(rows)).shape
+    (2000, 4)
+    """
+
+    _bound: _core.OptimizedProductQuantizer
+
+    @operation
+    def __init__(self, rotation: Rotation, quantizer: ProductQuantizer, *, context: Context | None = None) -> None:
+        if rotation.rotated_dim != quantizer.dim:
+            raise ValueError(
+                f"quantizer: expected {rotation.rotated_dim} elements as the rotation returns, given {quantizer.dim}"
+            )
+        self._bound = _core.OptimizedProductQuantizer(rotation=rotation._bound, quantizer=quantizer._bound)
+        self._context = (context or Context()).remembered()
+
+    @classmethod
+    @operation
+    def train(
+        cls,
+        rows: Any,
+        *,
+        parts: int | None = None,
+        bits: Literal[4, 8] = 8,
+        iterations: int = 25,
+        training_rows: int | None = None,
+        rounds: int = 10,
+        context: Context | None = None,
+        seed: int | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        isa: str | None = None,
+        progress: ProgressArgument = None,
+    ) -> OptimizedProductQuantizer:
+        """Trains rotation and codebooks in turn.
+
+        On the training vectors the error is never above that of `ProductQuantizer.train` with the same options.
+
+        Parameters
+        ----------
+        rows, parts, bits, iterations, training_rows
+            As in `ProductQuantizer.train`.
+        rounds : int
+            Updates of the rotation and the codebooks, at most. 0: the better of two starts, without a rotation and with
+            principal axes distributed over the parts.
+        context, seed, device, threads, memory_limit, isa, progress
+            As in `ProductQuantizer.train`.
+        """
+        with Call("OptimizedProductQuantizer.train", context) as call:
+            bound = _core.OptimizedProductQuantizer.train(
+                rows=call.rows(rows, "rows"),
+                parts=_options.optional_count(parts, "parts"),
+                bits=_options.integer(bits, "bits", 4, 8),
+                iterations=_options.count(iterations, "iterations"),
+                training_rows=_options.optional_count(training_rows, "training_rows"),
+                rounds=_options.whole(rounds, "rounds"),
+                settings=call.settings,
+                progress=call.report,
+            )
+        return cls._of(bound, call.context)
+
+    def __reduce__(self) -> Any:
+        return OptimizedProductQuantizer, (self.rotation, self.quantizer)
+
+    @property
+    def rotation(self) -> Rotation:
+        return Rotation._of(self._bound.rotation, self._context)
+
+    @property
+    def quantizer(self) -> ProductQuantizer:
+        """Of rotated vectors."""
+        return ProductQuantizer._of(self._bound.quantizer, self._context)
+
+    @property
+    def dim(self) -> int:
+        """Elements of a vector."""
+        return int(self._bound.rotation.dim)
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes of a code."""
+        return int(self._plain.code_bytes)
+
+    @property
+    def _plain(self) -> _core.ProductQuantizer:
+        return self._bound.quantizer
+
+    def __repr__(self) -> str:
+        return f"<nearwise.OptimizedProductQuantizer: {self.dim} elements in {self.parts} parts of {self.bits} bits>"
 
 
-# Users see it as nearwise.ProductQuantizer.
-ProductQuantizer.__module__ = "nearwise"
+# Users see them as nearwise.ProductQuantizer and so on.
+for _class in (ProductQuantizer, OptimizedProductQuantizer):
+    _class.__module__ = "nearwise"

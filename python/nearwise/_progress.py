@@ -1,33 +1,31 @@
-"""What progress=True shows: one line on stderr, for work that lasts."""
+"""The progress line of progress=True."""
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
-from typing import Any, Callable, Iterator, Optional, TextIO, Union
+from collections.abc import Callable
+from typing import Any, TextIO
 
-ProgressArgument = Union[None, bool, Callable[[int, int], Any]]
+ProgressArgument = bool | Callable[[int, int], Any] | None
 
-_SECONDS_OF_SILENCE = 1.0
+_SECONDS_BEFORE_FIRST = 1.0
 _SECONDS_BETWEEN_DRAWINGS = 0.1
-_SECONDS_BETWEEN_LINES = 10.0  # where a line cannot be drawn over: a log file
+_SECONDS_BETWEEN_LINES = 10.0  # in a log file, where a line cannot be overwritten
 _WIDTH = 30
 
 
 class ProgressBar:
-    """Shows share, rate and time left; silent for the first second. Call it with (done, total), close it at the end."""
+    """Shows share, rate and time left, after the first second. Call it with (done, total), close it at the end."""
 
-    def __init__(
-        self, label: str, stream: Optional[TextIO] = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, label: str, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._label = label
         self._stream = sys.stderr if stream is None else stream
         self._clock = clock
         self._started = clock()
-        self._next = self._started + _SECONDS_OF_SILENCE
+        self._next = self._started + _SECONDS_BEFORE_FIRST
         self._redraws = self._stream is not None and self._stream.isatty()
-        self._drawn = 0  # characters to draw over
+        self._drawn = 0  # characters to overwrite
 
     def __call__(self, done: int, total: int) -> None:
         now = self._clock()
@@ -64,18 +62,6 @@ def _short(number: float) -> str:
     return f"{number:.3g} T"
 
 
-@contextlib.contextmanager
-def reporting(progress: ProgressArgument, label: str) -> Iterator[Optional[Callable[[int, int], Any]]]:
-    """What C++ is to call with (done, total), or None; what was drawn is gone at the end."""
-    if progress is None or progress is False:
-        yield None
-    elif progress is True:
-        bar = ProgressBar(label)
-        try:
-            yield bar
-        finally:
-            bar.close()
-    elif callable(progress):
-        yield progress
-    else:
+def check_progress(progress: Any) -> None:
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise TypeError(f"progress: expected None, True or a callable of (done, total), given {progress!r}")

@@ -1,21 +1,22 @@
-"""Rows along other axes."""
+"""Rotations and principal component analysis."""
 
 from __future__ import annotations
 
-from typing import Any, Optional, Union
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core, _options
-from nearwise._progress import ProgressArgument, reporting
-from nearwise._rows import as_rows, device_for, rest_of_limit
+from nearwise._context import Call, Context, operation
+from nearwise._progress import ProgressArgument
 
 
 class Rotation:
-    """Orthonormal axes and a mean: a row x becomes matrix @ (x - mean).
+    """Orthonormal axes and a mean: a vector x becomes matrix @ (x - mean).
 
-    Made by `Rotation.pca` or `Rotation.from_matrix`, and not changed any more. It can be pickled, and threads may share it.
+    Made by `Rotation.pca` or `Rotation.from_matrix`, and not changed afterwards. It can be pickled, and threads
+    may share it.
 
     Examples
     --------
@@ -35,58 +36,53 @@ class Rotation:
     """
 
     _bound: _core.Rotation
+    _context: Context
 
     def __init__(self) -> None:
         raise TypeError("Rotation: made by Rotation.pca or Rotation.from_matrix")
 
     @classmethod
+    @operation
     def pca(
         cls,
         rows: Any,
         dims: int,
         *,
-        training_rows: int = 65536,
-        seed: int = 0,
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
+        training_rows: int | None = None,
+        context: Context | None = None,
+        seed: int | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        isa: str | None = None,
         progress: ProgressArgument = None,
     ) -> Rotation:
-        """The axes along which the rows vary most, by falling variance, around their mean.
+        """The principal axes of the vectors, by descending variance, around their mean.
 
         Parameters
         ----------
         rows : array [rows, dim]
             In host memory, otherwise as in `nearwise.knn`.
         dims : int
-            How many axes, 1 to dim. The largest element of each is positive.
-        training_rows : int
-            Of more rows so many are drawn, by the seed. 0: all.
-        seed : int
-            Of all random numbers.
-        device, threads, memory_limit, isa, progress
-            As in `nearwise.knn`; nothing is reported.
+            The number of axes, 1 to dim. The largest element of each is positive.
+        training_rows : int, optional
+            Vectors to train on, drawn by the seed if there are more. Default: 65,536.
+        context, seed, device, threads, memory_limit, isa, progress
+            See `nearwise.Context`; no progress is reported. The rotation remembers them.
         """
-        limit = _options.byte_count(memory_limit, "memory_limit")
-        given = as_rows(rows, "rows", limit)
-        with reporting(progress, "pca") as report:
+        with Call("Rotation.pca", context) as call:
             bound = _core.Rotation.pca(
-                given.array,
-                given.type,
-                _options.count(dims, "dims"),
-                _options.integer(training_rows, "training_rows", 0, 2**63 - 1),
-                _options.seed(seed),
-                device_for(device, given.array),
-                _options.thread_count(threads),
-                rest_of_limit(limit, "Rotation.pca", given),
-                _options.word(isa, "isa"),
-                report,
+                rows=call.rows(rows, "rows"),
+                dims=_options.count(dims, "dims"),
+                training_rows=65536 if training_rows is None else _options.count(training_rows, "training_rows"),
+                settings=call.settings,
+                progress=call.report,
             )
-        return cls._of(bound)
+        return cls._of(bound, call.context)
 
     @classmethod
-    def from_matrix(cls, matrix: Any, mean: Any = None) -> Rotation:
+    @operation
+    def from_matrix(cls, matrix: Any, mean: Any = None, *, context: Context | None = None) -> Rotation:
         """A rotation of given axes, the rows of `matrix` [rotated_dim, dim], orthonormal up to 1e-4."""
         axes = np.ascontiguousarray(matrix, np.float32)
         if axes.ndim != 2:
@@ -95,73 +91,43 @@ class Rotation:
         centre = np.zeros(dim, np.float32) if mean is None else np.ascontiguousarray(mean, np.float32)
         if centre.shape != (dim,):
             raise ValueError(f"mean: expected shape ({dim},), given {centre.shape}")
-        return cls._of(_core.Rotation.from_matrix(dim, rotated_dim, axes.reshape(-1), centre))
+        bound = _core.Rotation.from_matrix(dim=dim, rotated_dim=rotated_dim, matrix=axes.reshape(-1), mean=centre)
+        return cls._of(bound, context or Context())
 
     @classmethod
-    def _of(cls, bound: _core.Rotation) -> Rotation:
+    def _of(cls, bound: _core.Rotation, context: Context) -> Rotation:
         made = object.__new__(cls)
         made._bound = bound
+        made._context = context.remembered()
         return made
 
     def __reduce__(self) -> Any:
         return Rotation.from_matrix, (self.matrix, self.mean)
 
+    @operation
     def apply(
-        self,
-        rows: Any,
-        *,
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
-        progress: ProgressArgument = None,
+        self, rows: Any, *, context: Context | None = None, progress: ProgressArgument = None
     ) -> npt.NDArray[np.float32]:
-        """Rows along the axes, float32 [rows, rotated_dim]: sums in float64, rounded once."""
-        limit = _options.byte_count(memory_limit, "memory_limit")
-        given = as_rows(rows, "rows", limit)
-        with reporting(progress, "apply") as report:
-            return self._bound.apply(
-                given.array,
-                given.type,
-                device_for(device, given.array),
-                _options.thread_count(threads),
-                rest_of_limit(limit, "Rotation.apply", given),
-                _options.word(isa, "isa"),
-                report,
-            )
+        """Rotated vectors, float32 [rows, rotated_dim]: sums in float64, rounded once."""
+        with Call("Rotation.apply", context) as call:
+            return self._bound.apply(rows=call.rows(rows, "rows"), settings=call.settings, progress=call.report)
 
+    @operation
     def reverse(
-        self,
-        rows: Any,
-        *,
-        device: Optional[str] = None,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
-        isa: str = "",
-        progress: ProgressArgument = None,
+        self, rows: Any, *, context: Context | None = None, progress: ProgressArgument = None
     ) -> npt.NDArray[np.float32]:
-        """What rotated rows were, float32 [rows, dim], up to rounding and to what was dropped."""
-        limit = _options.byte_count(memory_limit, "memory_limit")
-        given = as_rows(rows, "rows", limit)
-        with reporting(progress, "reverse") as report:
-            return self._bound.reverse(
-                given.array,
-                given.type,
-                device_for(device, given.array),
-                _options.thread_count(threads),
-                rest_of_limit(limit, "Rotation.reverse", given),
-                _options.word(isa, "isa"),
-                report,
-            )
+        """Rotates back, float32 [rows, dim], up to rounding and to the dropped axes."""
+        with Call("Rotation.reverse", context) as call:
+            return self._bound.reverse(rows=call.rows(rows, "rows"), settings=call.settings, progress=call.report)
 
     @property
     def dim(self) -> int:
-        """Elements of a row."""
+        """Elements of a vector."""
         return self._bound.dim
 
     @property
     def rotated_dim(self) -> int:
-        """Elements of a rotated row."""
+        """Elements of a rotated vector."""
         return self._bound.rotated_dim
 
     @property
@@ -172,7 +138,7 @@ class Rotation:
     @property
     def mean(self) -> npt.NDArray[np.float32]:
         """float32 [dim]: a copy."""
-        return self._bound.mean()[0]
+        return np.asarray(self._bound.mean()[0])
 
     def __repr__(self) -> str:
         return f"<nearwise.Rotation: {self.dim} elements to {self.rotated_dim}>"

@@ -1,19 +1,20 @@
-"""Arrays as the library takes them: rows of one of five element types, without a copy where that is possible.
+"""Arrays as the library takes them: vectors of one of five element types, without a copy where possible.
 
-Arrays on a CUDA device are used where they are or refused: a copy there is for the library that owns them to make.
+Arrays on a CUDA device are used in place or refused: only the library that owns them can copy them there.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from nearwise import _core, _options
+from nearwise import _core
 from nearwise._device_array import DeviceArray, from_device
 from nearwise._error import Error
 
-# Converted piece by piece, so that Ctrl-C is answered in the middle of a large conversion.
+# Large arrays are converted in pieces, so that Ctrl-C takes effect in between.
 _ELEMENTS_AT_ONCE = 1 << 20
 
 _TYPES = {np.dtype(np.float32): "f32", np.dtype(np.float16): "f16", np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8"}
@@ -28,19 +29,22 @@ _DEVICE_TYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "uint8"
 _HOST_DEVICES = (1, 3)  # DLPack's numbers for host memory, plain and page-locked
 
 
+Array: TypeAlias = npt.NDArray[Any]
+
+
 class Rows(NamedTuple):
-    array: Union[np.ndarray, DeviceArray]  # 2-D, native, aligned, elements of a row adjacent; bfloat16 as uint16
+    array: Array | DeviceArray  # 2-D, native, aligned, elements of a row adjacent; bfloat16 as uint16
     type: str  # the C++ element type's name
     copied_bytes: int  # 0: the caller's own memory
 
 
 def as_rows(values: Any, name: str, memory_limit: int = 0) -> Rows:
-    """The argument `name` as rows; a conversion that alone exceeds memory_limit (0: none) is refused."""
+    """The argument `name` as vectors; a conversion that alone exceeds memory_limit (0: none) is refused."""
     array = as_array(values, name)
     if isinstance(array, DeviceArray):
         return _device_rows(array, name)
     if array.dtype in _TYPES and array.ndim == 2 and usable_in_place(array):
-        return Rows(array, _TYPES[array.dtype], 0)  # the usual case
+        return Rows(array, _TYPES[array.dtype], 0)  # the common case
     dtype = array.dtype.newbyteorder("=") if array.dtype.kind in "fiu" else array.dtype
     target: np.dtype[Any]
     if _is_bfloat16(dtype):
@@ -60,34 +64,13 @@ def as_rows(values: Any, name: str, memory_limit: int = 0) -> Rows:
     if memory_limit and copied_bytes >= memory_limit:
         raise Error(
             f"{name}: a converted copy of {array.dtype} {array.shape} takes {copied_bytes} bytes, "
-            f"memory_limit is {memory_limit}; pass rows that need no copy (C order, {_shown(kind)})",
+            f"memory_limit is {memory_limit}; pass an array that needs no copy (C order, {_shown(kind)})",
             "out_of_memory",
         )
     return Rows(_converted(array, target, name), kind, copied_bytes)
 
 
-def rest_of_limit(memory_limit: int, operation: str, *given: Rows) -> int:
-    """What converted copies leave of memory_limit (0: none) to C++."""
-    copied_bytes = sum(rows.copied_bytes for rows in given)
-    if memory_limit and copied_bytes >= memory_limit:
-        raise Error(
-            f"{operation}: the converted copies take {copied_bytes} bytes, memory_limit is {memory_limit}",
-            "out_of_memory",
-        )
-    return memory_limit and memory_limit - copied_bytes
-
-
-def device_for(given: Optional[str], *arrays: Union[None, np.ndarray, DeviceArray]) -> str:
-    """Where to work: on the device given, else on the first that an array is on, else on the CPU.
-
-    Whether all arrays can be reached from there is C++'s to say.
-    """
-    if given is not None:
-        return _options.word(given, "device")
-    return next((array.device for array in arrays if isinstance(array, DeviceArray)), "cpu")
-
-
-def as_array(values: Any, name: str) -> Union[np.ndarray, DeviceArray]:
+def as_array(values: Any, name: str) -> Array | DeviceArray:
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.is_masked(values):
             raise ValueError(f"{name}: a masked array with masked elements is not accepted; fill or drop them")
@@ -105,7 +88,7 @@ def as_array(values: Any, name: str) -> Union[np.ndarray, DeviceArray]:
         raise ValueError(f"{name}: {type(values).__name__} does not convert to an array: {error}") from error
 
 
-def _from_dlpack(tensor: Any, name: str) -> np.ndarray:
+def _from_dlpack(tensor: Any, name: str) -> Array:
     device = int(tensor.__dlpack_device__()[0])
     if device not in _HOST_DEVICES:
         raise ValueError(
@@ -113,19 +96,19 @@ def _from_dlpack(tensor: Any, name: str) -> np.ndarray:
             f"(DLPack device type {device}); move it to the CPU first"
         )
     try:
-        # The capsule and not the tensor: what the exporter has to say then reaches the user.
-        array, is_bfloat16 = _core.view_dlpack(tensor.__dlpack__(), name)
+        # From the capsule, not the tensor, so that the exporter's own error reaches the user.
+        array, is_bfloat16 = _core.view_dlpack(tensor=tensor.__dlpack__(), name=name)
     except (BufferError, RuntimeError, TypeError) as error:
         raise ValueError(f"{name}: {type(tensor).__name__} cannot be used in place: {error}") from error
-    return array.view(_Bfloat16Bits) if is_bfloat16 else array
+    return array.view(BFLOAT16_BITS) if is_bfloat16 else array
 
 
-# Stands for bfloat16 where ml_dtypes may not be installed: the one field's name says what the bits mean.
-_Bfloat16Bits = np.dtype([("bfloat16", np.uint16)])
+# bfloat16 without ml_dtypes: the name of the only field identifies it.
+BFLOAT16_BITS = np.dtype([("bfloat16", np.uint16)])
 
 
-def _is_bfloat16(dtype: np.dtype) -> bool:
-    return dtype == _Bfloat16Bits or (dtype.name == "bfloat16" and dtype.itemsize == 2)
+def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
+    return dtype == BFLOAT16_BITS or (dtype.name == "bfloat16" and dtype.itemsize == 2)
 
 
 def _device_rows(array: DeviceArray, name: str) -> Rows:
@@ -140,27 +123,26 @@ def _device_rows(array: DeviceArray, name: str) -> Rows:
     return Rows(array, kind, 0)
 
 
-def require_in_place(array: Union[np.ndarray, DeviceArray], name: str) -> None:
+def require_in_place(array: Array | DeviceArray, name: str) -> None:
     if not usable_in_place(array):
         hint = "; np.ascontiguousarray makes a copy that is accepted"
         if isinstance(array, DeviceArray):
             hint = f" on {array.device}; a contiguous copy is accepted"
         raise ValueError(
-            f"{name}: the elements of a row must be adjacent and rows aligned and apart, given strides "
+            f"{name}: the elements of a row must be adjacent and rows aligned and disjoint, given strides "
             f"{array.strides} of shape {array.shape}{hint}"
         )
 
 
-def _require_two_dimensional(array: Union[np.ndarray, DeviceArray], name: str) -> None:
+def _require_two_dimensional(array: Array | DeviceArray, name: str) -> None:
     if array.ndim == 2:
         return
-    # What people mean by a single vector: one query, or one row of the base.
     hint = f"; for one vector pass {name}[None, :]" if array.ndim == 1 else ""
     raise ValueError(f"{name}: expected a 2-D array [rows, dim], given {array.ndim}-D of shape {array.shape}{hint}")
 
 
-def usable_in_place(array: Union[np.ndarray, DeviceArray]) -> bool:
-    # One axis is one row.
+def usable_in_place(array: Array | DeviceArray) -> bool:
+    # A 1-D array is one row.
     rows, dim = (1, *array.shape)[-2:]
     on_device = isinstance(array, DeviceArray)
     aligned = array.address % array.itemsize == 0 if on_device else array.flags.aligned
@@ -169,12 +151,12 @@ def usable_in_place(array: Union[np.ndarray, DeviceArray]) -> bool:
     if 0 in array.shape:
         return on_device or array.flags.c_contiguous
     adjacent = dim == 1 or array.strides[-1] == array.itemsize
-    # Rows that overlap or repeat (broadcasts, sliding windows) or run backwards are not rows of a matrix.
+    # Overlapping or repeated rows (broadcasts, sliding windows) and reversed ones are not used in place.
     apart = rows == 1 or array.strides[0] >= dim * array.itemsize
     return adjacent and apart
 
 
-def _converted(array: np.ndarray, target: np.dtype, name: str) -> np.ndarray:
+def _converted(array: Array, target: np.dtype[Any], name: str) -> Array:
     result = np.empty(array.shape, target)
     step = max(1, _ELEMENTS_AT_ONCE // max(1, array.shape[1]))
     for first in range(0, array.shape[0], step):
@@ -189,12 +171,12 @@ def _converted(array: np.ndarray, target: np.dtype, name: str) -> np.ndarray:
     return result
 
 
-def _require_exact(part: np.ndarray, first: int, name: str) -> None:
-    """Integers become float32 only where that loses nothing: 24 significant bits."""
+def _require_exact(part: Array, first: int, name: str) -> None:
+    """Integers are converted to float32 only if that is exact: 24 significant bits."""
     if part.size == 0 or (part.min() >= -(1 << 24) and part.max() <= (1 << 24)):
         return
     native = part.astype(part.dtype.newbyteorder("="))
-    # Two's complement: the magnitude of the lowest number is right again as an unsigned one.
+    # The magnitude of the lowest number is correct as an unsigned one.
     magnitude = np.where(native < 0, np.negative(native.astype(np.uint64)), native.astype(np.uint64))
     lowest_bit = magnitude & (~magnitude + np.uint64(1))
     inexact = magnitude // np.maximum(lowest_bit, np.uint64(1)) >= np.uint64(1 << 24)
@@ -206,9 +188,9 @@ def _require_exact(part: np.ndarray, first: int, name: str) -> None:
         )
 
 
-def _too_large(part: np.ndarray, first: int, name: str) -> ValueError:
+def _too_large(part: Array, first: int, name: str) -> ValueError:
     outside = np.isfinite(part) & (np.abs(part) > np.finfo(np.float32).max)
-    # Rounding decides at the very edge; then the largest number is the one.
+    # Close to the largest float32, rounding decides: then report the largest number.
     row, column = np.argwhere(outside)[0] if outside.any() else np.unravel_index(np.abs(part).argmax(), part.shape)
     return ValueError(f"{name}: row {first + row} holds {part[row, column]}, too large for float32")
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Optional, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core, _options
+from nearwise._context import Call, Context, operation
 from nearwise._device_array import DeviceArray
-from nearwise._progress import ProgressArgument, reporting
-from nearwise._rows import as_array, device_for, require_in_place
+from nearwise._progress import ProgressArgument
+from nearwise._rows import Array, as_array, require_in_place
 
 
 class Selection(NamedTuple):
     """The best values of every row, best first, the lower id first in a tie.
 
     ids : int64 [rows, k]
-        Column numbers, or the caller's ids; -1 where `short_rows="pad"` filled a row.
+        Column numbers, or the caller's ids; -1 where `pad` filled a row.
     values : float32 [rows, k]
     """
 
@@ -25,41 +26,44 @@ class Selection(NamedTuple):
     values: npt.NDArray[np.float32]
 
 
+@operation
 def select_k(
     values: Any,
     k: int,
     *,
     largest: bool = False,
     ids: Any = None,
-    short_rows: Literal["refuse", "pad"] = "refuse",
-    device: Optional[str] = None,
-    threads: int = 0,
-    memory_limit: Union[int, str] = 0,
-    isa: str = "",
+    pad: bool = False,
+    context: Context | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
     progress: ProgressArgument = None,
 ) -> Selection:
     """The k smallest (or largest) values of every row, and their ids.
 
     Best first, the lower id first in a tie; -0 and +0 tie; infinities are ordinary values. NaNs come last, ordered
-    by id, where a row has fewer than k numbers. The answer is the same, bit for bit, on every instruction set and
+    by id, if a row has fewer than k numbers. The result is the same, bit for bit, on every instruction set and
     with any number of threads.
 
     Parameters
     ----------
     values : array [rows, columns]
         float32, in C order, in host memory or on a CUDA device as in `nearwise.knn`; gaps between rows are fine
-        (`x[::2]`, `x[:, :64]`). It is read where it lies and never copied: other types and layouts are refused.
+        (`x[::2]`, `x[:, :64]`). It is read in place and never copied: other types and layouts are refused.
     k : int
-        At least 1, and at most the number of columns unless `short_rows="pad"`.
+        At least 1, and at most the number of columns unless `pad`.
     largest : bool
         Select the largest values instead, largest first.
     ids : array [rows, columns], [1, columns] or [columns], optional
-        int64 or uint32: what to return, and to order ties by, in place of column numbers. One row serves all rows.
+        int64 or uint32: what to return, and to order ties by, in place of column numbers. One row applies to all rows.
         In host memory or on the same device as the values.
-    short_rows : {"refuse", "pad"}
-        What to do if k exceeds the number of columns: "pad" ends each row in id -1 and +inf (-inf if `largest`).
-    device, threads, memory_limit, isa, progress
-        As in `nearwise.knn`; progress counts values.
+    pad : bool
+        If k exceeds the number of columns, end each row in id -1 and +inf (-inf if `largest`) instead of
+        raising ValueError.
+    context, device, threads, memory_limit, isa, progress
+        See `nearwise.Context`; progress counts values.
 
     Returns
     -------
@@ -80,27 +84,23 @@ def select_k(
     >>> nearwise.select_k(values, 1, largest=True, ids=np.array([40, 30, 20, 10])).ids
     array([[40]])
     """
-    is_largest = _options.flag(largest, "largest")
-    array = _values(values)
-    columns_ids = _ids(ids)
-    with reporting(progress, "select_k") as report:
+    array, column_ids = _values(values), _ids(ids)
+    with Call("select_k", context) as call:
+        call.place(array)
+        call.place(column_ids)
         found = _core.select_k(
-            array,
-            columns_ids,
-            _options.neighbor_count(k),
-            is_largest,
-            _options.word(short_rows, "short_rows"),
-            device_for(device, array, columns_ids),
-            _options.thread_count(threads),
-            _options.byte_count(memory_limit, "memory_limit"),
-            _options.word(isa, "isa"),
-            report,
+            values=_core.Rows(array=array, type="f32", name="values"),
+            ids=column_ids,
+            k=_options.count(k, "k"),
+            largest=_options.flag(largest, "largest"),
+            pad=_options.flag(pad, "pad"),
+            settings=call.settings,
+            progress=call.report,
         )
-    # C++'s 64-bit integers arrive as C's `long long`, which numpy shows as a type of its own.
     return Selection(found[0].view(np.int64), found[1])
 
 
-def _values(values: Any) -> Union[np.ndarray, DeviceArray]:
+def _values(values: Any) -> Array | DeviceArray:
     array = as_array(values, "values")
     if array.dtype != "float32":
         raise ValueError(f"values: expected dtype float32, given {array.dtype}; convert it first")
@@ -111,7 +111,7 @@ def _values(values: Any) -> Union[np.ndarray, DeviceArray]:
     return array
 
 
-def _ids(ids: Any) -> Union[None, np.ndarray, DeviceArray]:
+def _ids(ids: Any) -> Array | DeviceArray | None:
     if ids is None:
         return None
     array = as_array(ids, "ids")

@@ -1,28 +1,39 @@
-"""Saved results: checked when they come back."""
+"""Saved objects."""
 
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping, NamedTuple, Optional
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar, overload
 
 from nearwise import _core, _options
-from nearwise._exact import Metric
-from nearwise._neighbors import Neighbors, adopt, as_neighbors
+from nearwise._additive_quantizer import AdditiveQuantizer
+from nearwise._context import Call, Context, operation
+from nearwise._ivf import IvfFlat, IvfLsq, IvfPq
+from nearwise._ivf_base import Ivf
+from nearwise._knn_graph import KnnGraph
+from nearwise._neighbors import Metric, Neighbors, adopt, as_neighbors
+from nearwise._product_quantizer import OptimizedProductQuantizer, ProductQuantizer
 from nearwise._vector_file import Path
 
 
 class SavedNeighbors(NamedTuple):
-    """What `load` returns."""
+    """A saved search result."""
 
     neighbors: Neighbors
     metric: str
     provenance: dict[str, str]
 
 
-def save(path: Path, neighbors: Any, *, metric: Metric, provenance: Optional[Mapping[str, str]] = None) -> None:
-    """Saves the result of `knn` with its metric and free text on where it came from, in a .nw file.
+Saved = SavedNeighbors | Ivf | KnnGraph | ProductQuantizer | OptimizedProductQuantizer | AdditiveQuantizer
+_T = TypeVar("_T", bound=Saved)
 
-    The save is atomic and durable: whatever happens, the old file or the new one is there, whole.
+
+def save(path: Path, neighbors: Any, *, metric: Metric, provenance: Mapping[str, str] | None = None) -> None:
+    """Saves a search result with its metric and free text on its origin, in a .nw file.
+
+    The save is atomic and durable: after a crash there is the old file or the new one, complete. Indexes, graphs and
+    quantizers have a method `save`.
 
     Examples
     --------
@@ -38,21 +49,146 @@ def save(path: Path, neighbors: Any, *, metric: Metric, provenance: Optional[Map
     'neighbors'
     """
     pair = as_neighbors(neighbors)
-    texts = {} if provenance is None else _options.texts(provenance, "provenance")
-    _core.save(os.fspath(path), pair.ids, pair.distances, _options.word(metric, "metric"), texts)
+    _core.save_neighbors(
+        path=os.fspath(path),
+        ids=pair.ids,
+        distances=pair.distances,
+        metric=_options.word(metric, "metric"),
+        provenance=_options.texts(provenance, "provenance"),
+    )
 
 
-def load(path: Path) -> SavedNeighbors:
-    """Loads what `save` wrote. Every checksum is verified: damage is an `Error` with code corrupt."""
-    pair, metric, provenance = _core.load(os.fspath(path))
+@overload
+def load(
+    path: Path,
+    expected: None = None,
+    *,
+    context: Context | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
+) -> Saved: ...
+
+
+@overload
+def load(
+    path: Path,
+    expected: type[_T],
+    *,
+    context: Context | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
+) -> _T: ...
+
+
+@operation
+def load(
+    path: Path,
+    expected: type[Any] | None = None,
+    *,
+    context: Context | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
+) -> Any:
+    """Loads a .nw file: a search result, an index, a k-NN graph or a quantizer.
+
+    Every checksum is verified: damage is an `Error` with code corrupt. An index is mapped: its vectors are read
+    as searches need them, and copied list by list when they change. Replace its file by renaming while it is in
+    use, never write to it.
+
+    Parameters
+    ----------
+    path : path
+    expected : type, optional
+        Raises TypeError, naming what the file holds, unless it is of this class: `nearwise.Ivf`,
+        `nearwise.KnnGraph`, ... Type checkers infer the result from it.
+    context, device, threads, memory_limit, isa
+        See `nearwise.Context`. The object remembers them.
+
+    Returns
+    -------
+    SavedNeighbors, IvfFlat, IvfPq, IvfLsq, KnnGraph, ProductQuantizer, OptimizedProductQuantizer or AdditiveQuantizer
+
+    Examples
+    --------
+    >>> import numpy as np, nearwise, os, tempfile
+    >>> rows = np.random.default_rng(0).standard_normal((500, 8), dtype=np.float32)
+    >>> path = os.path.join(tempfile.mkdtemp(), "index.nw")
+    >>> nearwise.IvfFlat.build(rows, lists=5).save(path)
+    >>> nearwise.load(path)
+    <nearwise.IvfFlat: 500 vectors of 8 elements in 5 lists, 32 bytes each, sqeuclidean>
+    >>> nearwise.load(path, nearwise.KnnGraph)
+    Traceback (most recent call last):
+    TypeError: .../index.nw: expected a KnnGraph, the file holds an IvfFlat
+    """
+    name = os.fspath(path)
+    info = _core.inspect(path=name)
+    reader = _READERS.get(info.kind)
+    if reader is None:
+        raise ValueError(f"{name}: a file of kind '{info.kind}', which nearwise.load does not read; it reads {_KINDS}")
+    found = reader(name, info, Call("load", context))
+    if expected is not None and not isinstance(found, expected):
+        raise TypeError(f"{name}: expected {_a(expected.__name__)}, the file holds {_a(type(found).__name__)}")
+    return found
+
+
+def _load_neighbors(path: str, info: _core.ContainerInfo, call: Call) -> SavedNeighbors:
+    pair, metric, provenance = _core.load_neighbors(path=path)
     return SavedNeighbors(adopt(pair), metric, provenance)
 
 
+def _load_index(path: str, info: _core.ContainerInfo, call: Call) -> Ivf:
+    index = _core.load_ivf(path=path, settings=call.settings, progress=None)
+    kinds: dict[str, type[Ivf]] = {"flat": IvfFlat, "pq": IvfPq, "lsq": IvfLsq}
+    return kinds[index.codec]._of(index, call.context)
+
+
+def _load_graph(path: str, info: _core.ContainerInfo, call: Call) -> KnnGraph:
+    return KnnGraph(_core.load_knn_graph(path=path), call.context)
+
+
+def _load_product(path: str, info: _core.ContainerInfo, call: Call) -> ProductQuantizer | OptimizedProductQuantizer:
+    if any(section.name == "rotation" for section in info.sections):
+        return OptimizedProductQuantizer._of(_core.OptimizedProductQuantizer.load(path=path), call.context)
+    return ProductQuantizer._of(_core.ProductQuantizer.load(path=path), call.context)
+
+
+def _load_additive(path: str, info: _core.ContainerInfo, call: Call) -> AdditiveQuantizer:
+    return AdditiveQuantizer._of(_core.AdditiveQuantizer.load(path=path), call.context)
+
+
+_READERS: dict[str, Callable[[str, _core.ContainerInfo, Call], Saved]] = {
+    "neighbors": _load_neighbors,
+    "ivf": _load_index,
+    "graph": _load_graph,
+    "product_quantizer": _load_product,
+    "additive_quantizer": _load_additive,
+}
+_KINDS = ", ".join(f"'{kind}'" for kind in _READERS)
+
+
+def _a(noun: str) -> str:
+    """
+    >>> _a("KnnGraph"), _a("IvfPq")
+    ('a KnnGraph', 'an IvfPq')
+    """
+    return f"an {noun}" if noun[0] in "AEIOU" else f"a {noun}"
+
+
 def inspect(path: Path) -> _core.ContainerInfo:
-    """What a .nw file says of itself; its sections are not read."""
-    return _core.inspect(os.fspath(path))
+    """Header, metadata and section table of a .nw file; other sections are not read."""
+    return _core.inspect(path=os.fspath(path))
 
 
 def verify(path: Path) -> _core.ContainerInfo:
     """Reads and checks a whole .nw file; damage is an `Error` with code corrupt that says where."""
-    return _core.verify(os.fspath(path))
+    return _core.verify(path=os.fspath(path))
+
+
+# Users see it as nearwise.SavedNeighbors.
+SavedNeighbors.__module__ = "nearwise"

@@ -1,28 +1,28 @@
-"""Files of vectors and of neighbours, in the formats of the field."""
+"""Vector and neighbor files."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, Union
+from typing import Any
 
-import numpy as np
+import numpy.typing as npt
 
 from nearwise import _core
 from nearwise._neighbors import Neighbors, adopt, as_neighbors
 from nearwise._rows import as_rows
 
-Path = Union[str, "os.PathLike[str]"]
+Path = str | os.PathLike[str]
 
 
-def read_vectors(path: Path) -> np.ndarray:
-    """The vectors of a file as a read-only array [rows, dim] over the mapped file: nothing is read or copied yet.
+def read_vectors(path: Path) -> npt.NDArray[Any]:
+    """The vectors of a file as a read-only array [rows, dim] over the mapped file, without reading or copying it.
 
     The suffix names the format: .npy, .fbin, .f16bin, .bf16bin, .u8bin, .i8bin, .fvecs, .bvecs. The file may be
-    larger than memory; replace it by renaming, never shorten it while an array is in use.
+    larger than memory; replace it by renaming, never truncate it while an array is in use.
 
-    bfloat16 is returned as `ml_dtypes.bfloat16` if that package is installed, otherwise as its bits in uint16 with
-    a warning (uint16 is refused or misread as numbers elsewhere).
+    bfloat16 is returned as `ml_dtypes.bfloat16` if that package is installed, otherwise as its bits in uint16 with a
+    warning (other libraries would take them for numbers).
 
     Examples
     --------
@@ -33,7 +33,7 @@ def read_vectors(path: Path) -> np.ndarray:
     array([[0., 1., 2.],
            [3., 4., 5.]], dtype=float32)
     """
-    array, kind = _core.map_vectors(os.fspath(path))
+    array, kind = _core.map_vectors(path=os.fspath(path))
     if kind != "bf16":
         return array
     try:
@@ -50,21 +50,21 @@ def read_vectors(path: Path) -> np.ndarray:
 def write_vectors(path: Path, vectors: Any) -> None:
     """Writes an array [rows, dim] in the format of the suffix; types and layouts are those of `knn`.
 
-    The file appears under its name only when it is complete and on the disk.
+    The file appears under its name only when it is complete and on disk.
     """
     rows = as_rows(vectors, "vectors")
-    _core.write_vectors(os.fspath(path), rows.array, rows.type)
+    _core.write_vectors(path=os.fspath(path), vectors=_core.Rows(array=rows.array, type=rows.type, name="vectors"))
 
 
 def read_neighbors(path: Path) -> Neighbors:
     """A ground truth or result: .ivecs, .ibin, .npy (ids), .bin (big-ann ground truth), .nw.
 
-    `distances` has the shape (0, 0) where the format does not store them.
+    `distances` has the shape (0, 0) if the format does not store them.
     """
-    return adopt(_core.read_neighbors(os.fspath(path)))
+    return adopt(_core.read_neighbors(path=os.fspath(path)))
 
 
 def write_neighbors(path: Path, neighbors: Any) -> None:
     """Writes ids as .ivecs, .ibin (32 bits) or .npy, ids and distances as .bin. For .nw see `save`."""
     pair = as_neighbors(neighbors)
-    _core.write_neighbors(os.fspath(path), pair.ids, pair.distances)
+    _core.write_neighbors(path=os.fspath(path), ids=pair.ids, distances=pair.distances)

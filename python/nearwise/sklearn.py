@@ -1,11 +1,11 @@
-"""nearwise inside scikit-learn: a transformer of rows into their graph of nearest neighbours.
+"""A scikit-learn transformer of vectors into their k-NN graph.
 
 Needs scikit-learn, which nothing else here does: ``pip install nearwise[sklearn]``.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, Optional, Union
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -13,13 +13,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearwise import _options
-from nearwise._exact import Metric, knn
+from nearwise._exact import knn
 from nearwise._knn_graph import KnnGraph, build_knn_graph
-from nearwise._neighbors import Neighbors
+from nearwise._neighbors import Metric, Neighbors
 
 __all__ = ["KNeighborsTransformer"]
 
-# What scikit-learn calls a metric, and the library. minkowski is scikit-learn's default, with p = 2.
+# scikit-learn's names of metrics and ours. minkowski is scikit-learn's default, with p = 2.
 _METRICS: dict[str, Metric] = {
     "cosine": "cosine",
     "euclidean": "euclidean",
@@ -30,33 +30,31 @@ _METRICS: dict[str, Metric] = {
 
 
 class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Turns rows into the sparse matrix of their nearest neighbours, as scikit-learn's class of this name does.
+    """Transforms vectors into the sparse matrix of their nearest neighbors, like scikit-learn's class of this name.
 
-    Stands in front of what takes a precomputed graph: ``DBSCAN(metric="precomputed")``, ``Isomap`` and
+    For estimators that take a precomputed graph: ``DBSCAN(metric="precomputed")``, ``Isomap`` and
     ``KNeighborsClassifier`` likewise, ``SpectralClustering(affinity="precomputed_nearest_neighbors")``, and scanpy's
-    ``sc.pp.neighbors(transformer=...)``. `fit_transform` builds the graph of the rows by `nearwise.build_knn_graph`, at a
-    recall that is measured; `transform` finds the neighbours of other rows by exact search.
+    ``sc.pp.neighbors(transformer=...)``. `fit_transform` builds the graph by `nearwise.build_knn_graph`, at a measured
+    recall; `transform` finds the neighbors of other vectors by exact search.
 
     Parameters
     ----------
     mode : {"distance", "connectivity"}
-        What the matrix holds: distances, or ones.
+        Whether the matrix holds distances or ones.
     n_neighbors : int
-        Neighbours of each row. As in scikit-learn, a row that was fitted is a neighbour of itself: with "connectivity" it is
-        one of them, with "distance" one more.
+        Neighbors of each vector. As in scikit-learn, a fitted vector is its own neighbor: with "connectivity" it is
+        one of them, with "distance" an additional one.
     metric : {"euclidean", "l2", "minkowski", "sqeuclidean", "cosine"}
-        minkowski is that with p = 2, the euclidean one.
-    recall : float
-        The share of true neighbours that the graph must hold; 1: exact search.
-    seed : int
-        Of all random numbers.
-    threads, memory_limit
-        As in `nearwise.knn`.
+        minkowski with p = 2, the euclidean metric.
+    target_recall : float
+        Share of the true neighbors in the graph; 1: exact search.
+    seed, threads, memory_limit
+        See `nearwise.Context`.
 
     Attributes
     ----------
     graph_ : KnnGraph
-        With its measured recall; only after `fit_transform`.
+        With its measured recall; set by `fit_transform`.
     n_samples_fit_, n_features_in_ : int
 
     Examples
@@ -77,29 +75,29 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         mode: Literal["distance", "connectivity"] = "distance",
         n_neighbors: int = 5,
         metric: str = "euclidean",
-        recall: float = 0.95,
-        seed: int = 0,
-        threads: int = 0,
-        memory_limit: Union[int, str] = 0,
+        target_recall: float = 0.95,
+        seed: int | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
     ) -> None:
         self.mode = mode
         self.n_neighbors = n_neighbors
         self.metric = metric
-        self.recall = recall
+        self.target_recall = target_recall
         self.seed = seed
         self.threads = threads
         self.memory_limit = memory_limit
 
-    def fit(self, X: Any, y: Optional[Any] = None) -> KNeighborsTransformer:
-        """Keeps the rows, which `transform` searches in. Builds nothing."""
+    def fit(self, X: Any, y: Any = None) -> KNeighborsTransformer:
+        """Keeps the vectors, in which `transform` searches."""
         self._check_parameters()
         self._fit_X = validate_data(self, X)
         self.n_samples_fit_ = len(self._fit_X)
-        self.__dict__.pop("graph_", None)  # that of other rows
+        self.__dict__.pop("graph_", None)  # of other vectors
         return self
 
     def transform(self, X: Any) -> csr_matrix:
-        """The nearest fitted rows of each row of X, by exact search: [rows of X, n_samples_fit_]."""
+        """The nearest fitted vectors of each vector of X, by exact search: [rows of X, n_samples_fit_]."""
         check_is_fitted(self)
         self._check_parameters()
         queries = validate_data(self, X, reset=False)
@@ -113,15 +111,15 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         )
         return self._matrix(found, queries.dtype)
 
-    def fit_transform(self, X: Any, y: Optional[Any] = None) -> csr_matrix:
-        """Fits X and returns the graph of its rows, each its own first neighbour: [n_samples_fit_, n_samples_fit_]."""
+    def fit_transform(self, X: Any, y: Any = None) -> csr_matrix:
+        """Fits X and returns its graph, each vector its own first neighbor: [n_samples_fit_, n_samples_fit_]."""
         self.fit(X)
         count = self._checked_count()
         self.graph_: KnnGraph = build_knn_graph(
             self._fit_X,
             max(count - 1, 1),
             metric=_METRICS[self.metric],
-            recall=self.recall,
+            target_recall=self.target_recall,
             seed=self.seed,
             threads=self.threads,
             memory_limit=self.memory_limit,
@@ -141,14 +139,14 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         count = self.n_neighbors + (self.mode == "distance")
         if count > self.n_samples_fit_:
             raise ValueError(
-                f"n_neighbors: expected at most {self.n_samples_fit_ - (self.mode == 'distance')} with mode {self.mode!r} "
-                f"and n_samples_fit = {self.n_samples_fit_}, given {self.n_neighbors}"
+                f"n_neighbors: expected at most {self.n_samples_fit_ - (self.mode == 'distance')} with mode "
+                f"{self.mode!r} and n_samples_fit = {self.n_samples_fit_}, given {self.n_neighbors}"
             )
         return count
 
-    def _matrix(self, found: Neighbors, dtype: np.dtype) -> csr_matrix:
+    def _matrix(self, found: Neighbors, dtype: np.dtype[Any]) -> csr_matrix:
         rows, count = found.ids.shape
-        # float64 for float64, as scikit-learn's transformers do; the numbers are those of float32.
+        # float64 for float64, as in scikit-learn's transformers; the values are float32.
         values = found.distances if self.mode == "distance" else np.ones((rows, count), dtype=np.float32)
         values = values.astype(np.float64 if dtype == np.float64 else np.float32, copy=False)
         index = np.int32 if max(found.ids.size, self.n_samples_fit_) < 2**31 else np.int64

@@ -93,7 +93,7 @@ def test_files(trained, tmp_path):
     quantizer, rows = trained
     path = tmp_path / "words.nw"
     quantizer.save(path, provenance={"rows": "random"})
-    loaded = nearwise.load_additive_quantizer(path)
+    loaded = nearwise.load(path)
     np.testing.assert_array_equal(loaded.encode(rows), quantizer.encode(rows))
     assert nearwise.verify(path).kind == "additive_quantizer"
     assert nearwise.inspect(path).metadata["provenance.rows"] == "random"
@@ -101,7 +101,7 @@ def test_files(trained, tmp_path):
     damaged[5000] ^= 1
     path.write_bytes(damaged)
     with pytest.raises(nearwise.Error) as caught:
-        nearwise.load_additive_quantizer(path)
+        nearwise.load(path)
     assert caught.value.code == "corrupt"
 
 

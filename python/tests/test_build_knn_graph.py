@@ -32,7 +32,7 @@ def test_few_rows_are_searched_exactly(rows):
 
 def test_many_rows_descend_to_the_recall_that_was_asked_for():
     rows = np.random.default_rng(2).integers(0, 255, (66_000, 4)).astype(np.uint8)
-    graph = nearwise.build_knn_graph(rows, degree=5, recall=0.9, seed=3)
+    graph = nearwise.build_knn_graph(rows, degree=5, target_recall=0.9, seed=3)
     assert graph.method == "nn_descent" and graph.reached
     assert graph.recall.low >= 0.9 and graph.recall.low <= graph.recall.value <= graph.recall.high
     assert [each.round for each in graph.rounds] == list(range(len(graph.rounds)))
@@ -44,7 +44,7 @@ def test_many_rows_descend_to_the_recall_that_was_asked_for():
 def test_save_and_load(rows, tmp_path):
     graph = nearwise.build_knn_graph(rows, 4, metric="cosine")
     graph.save(tmp_path / "graph.nw", provenance={"base": "normal"})
-    loaded = nearwise.load_knn_graph(tmp_path / "graph.nw")
+    loaded = nearwise.load(tmp_path / "graph.nw")
     np.testing.assert_array_equal(loaded.ids, graph.ids)
     np.testing.assert_array_equal(loaded.distances, graph.distances)
     assert (loaded.metric, loaded.method, loaded.recall) == ("cosine", graph.method, graph.recall)
@@ -54,7 +54,7 @@ def test_save_and_load(rows, tmp_path):
     data[len(data) // 2] ^= 1
     (tmp_path / "bad.nw").write_bytes(data)
     with pytest.raises(nearwise.Error) as error:
-        nearwise.load_knn_graph(tmp_path / "bad.nw")
+        nearwise.load(tmp_path / "bad.nw")
     assert error.value.code == "corrupt"
 
 
@@ -91,4 +91,4 @@ def test_wrong_arguments(rows, options, words):
     with pytest.raises(ValueError, match=words):
         nearwise.build_knn_graph(rows, **options)
     with pytest.raises(TypeError, match="recall: expected a number"):
-        nearwise.build_knn_graph(rows, recall="much")
+        nearwise.build_knn_graph(rows, target_recall="much")

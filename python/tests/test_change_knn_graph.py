@@ -68,7 +68,7 @@ def test_wrong_arguments(rows):
     with pytest.raises(ValueError, match="given 100 rows"):
         graph.add(rows[:100])
     with pytest.raises(ValueError, match="recall must be above 0 and at most 1, given 2"):
-        graph.add(rows, recall=2)
+        graph.add(rows, target_recall=2)
     with pytest.raises(ValueError, match="ids from 0 to 199 expected, given 200"):
         graph.remove(rows[:200], [200])
     with pytest.raises(ValueError, match="different ids expected, given 3 twice"):

@@ -113,7 +113,7 @@ class TestAnswers:
 
     def test_empty_arrays(self, share, queries, base):
         assert nearwise.knn(share(queries, lambda a: a[:0]), share(base), 5).ids.shape == (0, 5)
-        padded = nearwise.knn(queries, share(base, lambda a: a[:0]), 5, short_rows="pad")
+        padded = nearwise.knn(queries, share(base, lambda a: a[:0]), 5, pad=True)
         assert (padded.ids == -1).all()
 
 

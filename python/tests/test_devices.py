@@ -168,10 +168,10 @@ class TestHostArrays:
         assert_same(found, nearwise.knn(queries, base, 3))
 
     def test_padding_and_empty_arrays(self, queries, base):
-        found = nearwise.knn(queries, base[:3], 5, short_rows="pad", device="cuda:0")
-        assert_same(found, nearwise.knn(queries, base[:3], 5, short_rows="pad"))
+        found = nearwise.knn(queries, base[:3], 5, pad=True, device="cuda:0")
+        assert_same(found, nearwise.knn(queries, base[:3], 5, pad=True))
         assert nearwise.knn(queries[:0], base, 5, device="cuda:0").ids.shape == (0, 5)
-        padded = nearwise.knn(queries, base[:0], 2, short_rows="pad", device="cuda:0")
+        padded = nearwise.knn(queries, base[:0], 2, pad=True, device="cuda:0")
         assert (padded.ids == -1).all()
 
     def test_wrong_arguments(self, queries, base):

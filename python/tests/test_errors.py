@@ -31,10 +31,10 @@ def test_k(k, kind, text, queries, base):
 
 def test_a_padded_result_beyond_all_memory(queries, base):
     with pytest.raises(nearwise.Error) as caught:
-        nearwise.knn(queries, base, 2**40, short_rows="pad", memory_limit="1GiB")
+        nearwise.knn(queries, base, 2**40, pad=True, memory_limit="1GiB")
     assert caught.value.code == "out_of_memory"
     with pytest.raises((nearwise.Error, MemoryError, ValueError)):
-        nearwise.knn(queries, base, 2**62, short_rows="pad")
+        nearwise.knn(queries, base, 2**62, pad=True)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from samples import TAILS, TYPES, positive_rows, random_rows
 def test_equals_the_definition(seed, query_rows, base_rows, dim, k, types, metric, spread):
     queries = random_rows(seed, query_rows, dim, types[0], spread)
     base = random_rows(seed + 1, base_rows, dim, types[1], spread)
-    found = nearwise.knn(queries, base, k, metric=metric, short_rows="pad")
+    found = nearwise.knn(queries, base, k, metric=metric, pad=True)
     oracle.check(found, queries, base, k, metric)
 
 
@@ -86,14 +86,14 @@ def test_memory_limit_does_not_change_the_answer():
 @pytest.mark.parametrize("metric", oracle.METRICS)
 def test_k_equal_to_and_beyond_the_base(queries, base, metric):
     oracle.check(nearwise.knn(queries, base, 300, metric=metric), queries, base, 300, metric)
-    padded = nearwise.knn(queries, base, 310, metric=metric, short_rows="pad")
+    padded = nearwise.knn(queries, base, 310, metric=metric, pad=True)
     oracle.check(padded, queries, base, 310, metric)
     assert (padded.ids[:, 300:] == -1).all()
     assert (padded.distances[:, 300:] == (-np.inf if metric == "inner_product" else np.inf)).all()
 
 
 def test_an_empty_base_is_all_padding(queries):
-    found = nearwise.knn(queries, np.empty((0, 24), np.float32), 3, short_rows="pad")
+    found = nearwise.knn(queries, np.empty((0, 24), np.float32), 3, pad=True)
     assert found.ids.shape == (20, 3) and (found.ids == -1).all() and np.isinf(found.distances).all()
 
 

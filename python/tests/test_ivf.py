@@ -67,7 +67,7 @@ def test_flat_at_a_size_that_is_scanned(dtype, metric):
 
 @pytest.mark.parametrize("metric", oracle.METRICS)
 @pytest.mark.parametrize("bits", [4, 8])
-def test_a_second_look_at_everything_is_the_truth(rows, bits, metric):
+def test_a_rerank_at_everything_is_the_truth(rows, bits, metric):
     index = nearwise.IvfPq.train(rows, lists=16, code_bytes=6, bits=bits, metric=metric)
     index.add(rows)
     queries = rows[:40] + np.float32(0.1)
@@ -172,36 +172,36 @@ def recall_of(index, vectors, probes, **look):
 
 @pytest.mark.parametrize("kind", [nearwise.IvfFlat, nearwise.IvfPq])
 def test_build_measures_the_probes(rows, kind):
-    index = kind.build(rows, seed=3, recall=0.8)
-    measured = index.measured
+    index = kind.build(rows, seed=3, target_recall=0.8)
+    measured = index.calibration
     assert len(index) == 2000 and measured.reached and measured.target == 0.8
     assert (measured.probes, measured.queries, measured.neighbors, measured.rows) == (index.probes, 500, 10, 2000)
     look = {"rows": rows, "candidates": measured.candidates} if kind is nearwise.IvfPq else {}
     # Of the whole, of which 500 rows were the sample.
     assert abs(measured.recall - recall_of(index, rows, index.probes, **look)) < 0.03
     assert abs(measured.recall_of_codes - recall_of(index, rows, index.probes)) < 0.04
-    assert measured == kind.build(rows, seed=3, recall=0.8, threads=1, memory_limit="64MiB").measured
-    assert measured != kind.build(rows, seed=4, recall=0.8).measured
-    whole = index.measure_probes(rows, recall=0.85, queries=5000)
-    assert whole == index.measured and whole.queries == 2000
+    assert measured == kind.build(rows, seed=3, target_recall=0.8, threads=1, memory_limit="64MiB").calibration
+    assert measured != kind.build(rows, seed=4, target_recall=0.8).calibration
+    whole = index.calibrate(rows, target_recall=0.85, queries=5000)
+    assert whole == index.calibration and whole.queries == 2000
     look = {"rows": rows, "candidates": whole.candidates} if kind is nearwise.IvfPq else {}
     assert whole.recall == pytest.approx(recall_of(index, rows, index.probes, **look))
     assert_same(index.search(rows[:9], 4, rows=rows),
                 index.search(rows[:9], 4, rows=rows, probes=index.probes, candidates=index.candidates))
     index.probes = 3
-    assert index.measured is None
+    assert index.calibration is None
 
 
 def test_a_recall_that_cannot_be_reached_is_a_warning(rows):
     index = nearwise.IvfPq.train(rows, lists=8, code_bytes=2)
     index.add(rows)
     with pytest.warns(UserWarning, match=r"recall 0.9 cannot be reached: 0\.\d+ of the 10 nearest found in \d of 8 lists") as caught:
-        measured = index.measure_probes(rows, second_look=False)
+        measured = index.calibrate(rows, rerank=False)
     assert caught[0].filename == __file__
     assert not measured.reached and measured.candidates == 0 and measured.recall == measured.recall_of_codes
     many = random_rows(4, 8000, 24, np.float32)
     with pytest.warns(UserWarning, match="recall 1.0 cannot be reached") as caught:
-        nearwise.IvfPq.build(many, lists=8, code_bytes=1, bits=4, recall=1.0, iterations=1, rows_per_list=39)
+        nearwise.IvfPq.build(many, lists=8, code_bytes=1, bits=4, target_recall=1.0, iterations=1, training_rows=39)
     assert caught[0].filename == __file__
 
 
@@ -212,13 +212,13 @@ def test_a_recall_that_cannot_be_reached_is_a_warning(rows):
 )
 def test_wrong_measurements(flat, rows, wrong, error):
     with pytest.raises(ValueError, match=error):
-        flat.measure_probes(rows, **wrong)
+        flat.calibrate(rows, **wrong)
     with pytest.raises(ValueError, match="a row for every id expected, given 1999 rows"):
-        flat.measure_probes(rows[:-1])
-    with pytest.raises(TypeError, match="second_look: expected True or False"):
-        flat.measure_probes(rows, second_look=1)
+        flat.calibrate(rows[:-1])
+    with pytest.raises(TypeError, match="rerank: expected True or False"):
+        flat.calibrate(rows, rerank=1)
     with pytest.raises(ValueError, match="at least 2 rows"):
-        flat.empty_copy().measure_probes(rows)
+        flat.empty_copy().calibrate(rows)
     if "recall" in wrong:
         with pytest.raises(ValueError, match=error):
             nearwise.IvfFlat.build(rows, **wrong)
@@ -324,7 +324,7 @@ def test_keywords_are_the_fields_of_the_options():
         (nearwise.IvfPq.train, fields("IvfPqOptions") | machine),
         (nearwise.IvfLsq.train, fields("IvfLsqOptions") | machine),
         (nearwise.Ivf.search, fields("IvfSearchOptions") | {"progress"}),
-        (nearwise.Ivf.measure_probes, fields("MeasureOptions") | {"progress"}),
+        (nearwise.Ivf.calibrate, fields("MeasureOptions") | {"progress"}),
         (nearwise.load_ivf, machine - {"seed", "progress"}),
     ]:
         assert expected_names <= set(inspect.signature(offered).parameters), offered

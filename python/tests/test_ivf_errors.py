@@ -31,7 +31,7 @@ def test_memory_limit(rows):
 
 def test_the_limit_holds_what_was_loaded_and_changed(flat, rows, tmp_path):
     flat.save(tmp_path / "index.nw")
-    loaded = nearwise.load_ivf(tmp_path / "index.nw", memory_limit="1MiB")
+    loaded = nearwise.load(tmp_path / "index.nw", memory_limit="1MiB")
     loaded.add(rows[:10])
     with pytest.raises(nearwise.Error) as caught:
         for _ in range(10):

@@ -14,7 +14,7 @@ def test_save_and_load(kind, flat, product, rows, tmp_path):
     index = {"flat": flat, "product": product}[kind]
     index.probes = 5
     index.save(tmp_path / "index.nw")
-    loaded = nearwise.load_ivf(tmp_path / "index.nw", threads=2)
+    loaded = nearwise.load(tmp_path / "index.nw", threads=2)
     assert type(loaded) is type(index) and (loaded.probes, len(loaded), loaded.lists) == (5, 2000, 16)
     np.testing.assert_array_equal(loaded.centroids, index.centroids)
     assert_same(loaded.search(rows[:30], 9), index.search(rows[:30], 9))
@@ -26,46 +26,46 @@ def test_save_and_load(kind, flat, product, rows, tmp_path):
     index.save(tmp_path / "again.nw")
     loaded.save(str(tmp_path / "third.nw"))
     assert (tmp_path / "again.nw").read_bytes() == (tmp_path / "third.nw").read_bytes()
-    assert len(nearwise.load_ivf(tmp_path / "index.nw")) == 2000
+    assert len(nearwise.load(tmp_path / "index.nw")) == 2000
 
 
 def test_measurements_are_saved(rows, tmp_path):
     index = nearwise.IvfPq.build(rows, lists=10, code_bytes=4)
     index.save(tmp_path / "index.nw")
-    loaded = nearwise.load_ivf(tmp_path / "index.nw")
-    assert loaded.measured == index.measured and loaded.candidates == index.candidates >= 25
+    loaded = nearwise.load(tmp_path / "index.nw")
+    assert loaded.calibration == index.calibration and loaded.candidates == index.candidates >= 25
     metadata = nearwise.inspect(tmp_path / "index.nw").metadata
-    assert float(metadata["measured.recall"]) == index.measured.recall and metadata["measured.queries"] == "500"
+    assert float(metadata["measured.recall"]) == index.calibration.recall and metadata["measured.queries"] == "500"
 
 
 def test_where_it_comes_from_is_saved(flat, rows, tmp_path):
     assert flat.provenance == {
         "version": f"nearwise {nearwise.__version__}",
         "seed": "0",
-        "training": "IvfFlat with metric sqeuclidean, lists 16, iterations 10, rows_per_list 256 on 2000 x 24 f32",
+        "training": "IvfFlat with metric sqeuclidean, lists 16, iterations 10, training_rows 256 on 2000 x 24 f32",
     }
     flat.provenance = {**flat.provenance, "base": "made up"}
     flat.save(tmp_path / "index.nw")
-    assert nearwise.load_ivf(tmp_path / "index.nw").provenance == flat.provenance == flat.empty_copy().provenance
+    assert nearwise.load(tmp_path / "index.nw").provenance == flat.provenance == flat.empty_copy().provenance
     with pytest.raises(TypeError, match="provenance: expected strings, given 'rows': 3"):
         flat.provenance = {"rows": 3}
 
 
 def test_an_index_saved_over_its_own_file(flat, rows, tmp_path):
     flat.save(tmp_path / "index.nw")
-    loaded = nearwise.load_ivf(tmp_path / "index.nw")
+    loaded = nearwise.load(tmp_path / "index.nw")
     loaded.add(rows[:5])
     loaded.save(tmp_path / "index.nw")
-    assert_same(loaded.search(rows[:9], 3), nearwise.load_ivf(tmp_path / "index.nw").search(rows[:9], 3))
-    assert len(nearwise.load_ivf(tmp_path / "index.nw")) == 2005
+    assert_same(loaded.search(rows[:9], 3), nearwise.load(tmp_path / "index.nw").search(rows[:9], 3))
+    assert len(nearwise.load(tmp_path / "index.nw")) == 2005
 
 
 def test_files_that_are_no_index(flat, rows, tmp_path):
     nearwise.save(tmp_path / "result.nw", nearwise.knn(rows[:3], rows, 2), metric="sqeuclidean")
     with pytest.raises((ValueError, nearwise.Error), match="neighbors"):
-        nearwise.load_ivf(tmp_path / "result.nw")
+        nearwise.load(tmp_path / "result.nw")
     with pytest.raises(nearwise.Error) as caught:
-        nearwise.load_ivf(tmp_path / "missing.nw")
+        nearwise.load(tmp_path / "missing.nw")
     assert caught.value.code == "not_found"
     path = tmp_path / "index.nw"
     flat.save(path)

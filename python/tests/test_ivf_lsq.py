@@ -27,7 +27,7 @@ def test_what_it_is(index):
 
 
 @pytest.mark.parametrize("metric", oracle.METRICS)
-def test_a_second_look_at_everything_is_the_truth(rows, metric):
+def test_a_rerank_at_everything_is_the_truth(rows, metric):
     index = nearwise.IvfLsq.train(rows, metric=metric, **QUICK)
     index.add(rows)
     found = index.search(rows[:20], 10, probes=10, rows=rows, candidates=1200)
@@ -46,7 +46,7 @@ def test_codes_lose_less_than_product_codes(rows, index):
 
 def test_saved_and_loaded(rows, index, tmp_path):
     index.save(tmp_path / "index.nw")
-    loaded = nearwise.load_ivf(tmp_path / "index.nw")
+    loaded = nearwise.load(tmp_path / "index.nw")
     assert type(loaded) is nearwise.IvfLsq and type(loaded.empty_copy()) is nearwise.IvfLsq
     np.testing.assert_array_equal(loaded.search(rows[:30], 9).ids, index.search(rows[:30], 9).ids)
     loaded.remove(range(0, 1200, 2))
@@ -55,8 +55,8 @@ def test_saved_and_loaded(rows, index, tmp_path):
 
 
 def test_build_measures(rows):
-    index = nearwise.IvfLsq.build(rows, recall=0.8, **QUICK)
-    assert index.measured.reached and index.measured.candidates >= 25
+    index = nearwise.IvfLsq.build(rows, target_recall=0.8, **QUICK)
+    assert index.calibration.reached and index.calibration.candidates >= 25
 
 
 def test_threads_do_not_matter_and_seeds_do(rows):

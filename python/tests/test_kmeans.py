@@ -91,10 +91,10 @@ def test_finds_separate_groups(blobs):
         assert (groups == groups[:, :1]).all() and len(set(groups[:, 0])) == 10
 
 
-def test_least_rows(blobs):
+def test_min_cluster_size(blobs):
     blobs[17] = 10_000
     assert nearwise.train_kmeans(blobs, 11).sizes.min() == 1
-    assert nearwise.train_kmeans(blobs, 11, least_rows=5, iterations=50).sizes.min() > 1
+    assert nearwise.train_kmeans(blobs, 11, min_cluster_size=5, iterations=50).sizes.min() > 1
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -121,13 +121,13 @@ def test_batches_within_memory_that_all_rows_exceed(tmp_path):
     limit = 1_000_000
     with pytest.raises(nearwise.Error, match="memory limit"):
         nearwise.train_kmeans(mapped, 4, memory_limit=limit, threads=1)
-    trained = nearwise.train_kmeans(mapped, 4, batch_rows=1024, memory_limit=limit, threads=1, tolerance=0)
+    trained = nearwise.train_kmeans(mapped, 4, batch_size=1024, memory_limit=limit, threads=1, tolerance=0)
     assert sorted(trained.centroids.round(-1).tolist()) == centres.tolist()
     assert trained.sizes.sum() == 1024 * len(trained.errors) and (trained.sizes > 0).all()
     np.testing.assert_allclose(
         trained.errors[-1], nearwise.assign(rows, trained.centroids).distances.sum(dtype=np.float64), rtol=0.2
     )
-    assert_same_training(nearwise.train_kmeans(rows, 4, batch_rows=1024, tolerance=0), trained)
+    assert_same_training(nearwise.train_kmeans(rows, 4, batch_size=1024, tolerance=0), trained)
 
 
 def test_tolerance(base):
@@ -208,13 +208,13 @@ def test_initial_of_another_type():
         ({"tolerance": "0"}, TypeError, r"tolerance: expected a number, given '0' \(str\)"),
         ({"seeding": "best"}, ValueError, "seeding: expected one of plus_plus, random, given 'best'"),
         ({"seeding": None}, TypeError, "seeding: expected a string"),
-        ({"least_rows": 0}, ValueError, "least_rows: expected at least 1"),
-        ({"least_rows": 61}, ValueError, "min_cluster_size must be 1 to 60"),
+        ({"min_cluster_size": 0}, ValueError, "min_cluster_size: expected at least 1"),
+        ({"min_cluster_size": 61}, ValueError, "min_cluster_size must be 1 to 60"),
         ({"balance": 0.5}, ValueError, "balance must be at least 1, or 0 for none, given 0.5"),
         ({"balance": "1"}, TypeError, r"balance: expected a number, given '1' \(str\)"),
-        ({"batch_rows": 4}, ValueError, "given 4 rows for 5 clusters"),
-        ({"batch_rows": 1.5}, TypeError, "batch_rows: expected an integer"),
-        ({"batch_rows": 50, "balance": 2}, ValueError, "with batch_size, balance must be 0"),
+        ({"batch_size": 4}, ValueError, "given 4 rows for 5 clusters"),
+        ({"batch_size": 1.5}, TypeError, "batch_size: expected an integer"),
+        ({"batch_size": 50, "balance": 2}, ValueError, "with batch_size, balance must be 0"),
         ({"initial": np.zeros((4, 24), np.float32)}, ValueError, r"\[5, 24\], given \[4, 24\]"),
         ({"initial": np.zeros((5, 23), np.float32)}, ValueError, r"\[5, 24\], given \[5, 23\]"),
         ({"initial": np.zeros((0, 24), np.float32)}, ValueError, "initial: expected centroids"),

@@ -20,9 +20,9 @@ from samples import TAILS, TYPES, assert_same, positive_rows, random_rows
 )
 def test_equals_the_definition(seed, rows, dim, k, dtype, metric, spread):
     base = random_rows(seed, rows, dim, dtype, spread)
-    graph = nearwise.exact_knn_graph(base, k, metric=metric, short_rows="pad")
+    graph = nearwise.exact_knn_graph(base, k, metric=metric, pad=True)
     oracle.check_graph(graph, base, k, metric)
-    assert_same(nearwise.knn(base, base, k, metric=metric, short_rows="pad", exclude_self=True), graph)
+    assert_same(nearwise.knn(base, base, k, metric=metric, pad=True, exclude_self=True), graph)
 
 
 @pytest.mark.parametrize("metric", oracle.METRICS)
@@ -60,9 +60,9 @@ def test_types_and_ownership(base):
 
 
 def test_one_row_and_none():
-    one = nearwise.exact_knn_graph(np.ones((1, 3), np.float32), 2, short_rows="pad")
+    one = nearwise.exact_knn_graph(np.ones((1, 3), np.float32), 2, pad=True)
     assert one.ids.tolist() == [[-1, -1]] and np.isinf(one.distances).all()
-    none = nearwise.exact_knn_graph(np.ones((0, 3), np.float32), 2, short_rows="pad")
+    none = nearwise.exact_knn_graph(np.ones((0, 3), np.float32), 2, pad=True)
     assert none.ids.shape == none.distances.shape == (0, 2)
 
 

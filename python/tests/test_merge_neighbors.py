@@ -19,10 +19,10 @@ def test_parts_are_the_whole(metric, k):
     queries = random_rows(2, 30, 5, np.float32)
     bounds = [0, 1, 50, 50, 117, 120]
     parts = [
-        numbered_from(nearwise.knn(queries, base[first:last], k, metric=metric, short_rows="pad"), first)
+        numbered_from(nearwise.knn(queries, base[first:last], k, metric=metric, pad=True), first)
         for first, last in zip(bounds, bounds[1:])
     ]
-    expected = nearwise.knn(queries, base, k, metric=metric, short_rows="pad")
+    expected = nearwise.knn(queries, base, k, metric=metric, pad=True)
     assert_same(nearwise.merge_neighbors(parts, k, metric=metric), expected)
     assert_same(nearwise.merge_neighbors(reversed(parts), k, metric=metric, threads=1), expected)
 

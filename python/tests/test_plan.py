@@ -31,7 +31,7 @@ def run_in_process(plan, name):
 
 
 def test_tasks_by_name_give_the_bytes_of_a_run(path, way):
-    whole = plan_in(path, "whole", seed=4, way=way)
+    whole = plan_in(path, "whole", seed=4, method=way)
     reports = []
     whole.run(progress=lambda done, total: reports.append((done, total)))
     assert reports and reports[-1][0] == reports[-1][1]
@@ -40,7 +40,7 @@ def test_tasks_by_name_give_the_bytes_of_a_run(path, way):
     assert graph.reached and graph.recall.low >= 0.95 and len(graph) == 24_000
     assert nearwise.measure_recall(nearwise.read_vectors(path), graph, sample=500, seed=8).high >= 0.95
 
-    again = pickle.loads(pickle.dumps(plan_in(path, "single", seed=4, way=way)))
+    again = pickle.loads(pickle.dumps(plan_in(path, "single", seed=4, method=way)))
     # Seconds are measured anew.
     assert [task[:5] for task in again.tasks] == [task[:5] for task in whole.tasks]
     done = {task.name: again.run_task(task.name) for task in again.tasks}
@@ -60,9 +60,9 @@ def test_tasks_by_name_give_the_bytes_of_a_run(path, way):
 
 
 def test_several_processes_share_a_work_folder(path, way):
-    plan = plan_in(path, "whole", way=way)
+    plan = plan_in(path, "whole", method=way)
     plan.run()
-    shared = plan_in(path, "shared", threads=1, way=way)
+    shared = plan_in(path, "shared", threads=1, method=way)
     left = list(shared.tasks)
     done = set()
     with multiprocessing.get_context("spawn").Pool(2) as pool:
@@ -87,9 +87,9 @@ def test_refusals(path):
     with pytest.raises(ValueError, match="memory_limit"):
         nearwise.plan_graph(path, path.parent / "a", path.parent / "a.nw", memory_limit="much")
     with pytest.raises(ValueError, match="method: expected one of partitions, pairs, given 'both'"):
-        plan_in(path, "work", way="both")
+        plan_in(path, "work", method="both")
     with pytest.raises(ValueError, match="with a memory limit"):
-        nearwise.plan_graph(path, path.parent / "a", path.parent / "a.nw", memory_limit=0)
+        nearwise.plan_graph(path, path.parent / "a", path.parent / "a.nw", memory_limit=None)
     with pytest.raises(nearwise.Error) as error:
         nearwise.plan_graph(path, path.parent / "a", path.parent / "a.nw", memory_limit="1MiB")
     assert error.value.code == "out_of_memory"

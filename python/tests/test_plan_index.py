@@ -27,7 +27,7 @@ def test_is_the_index_of_a_build(path, codec, build):
         assert plan.run_task(task.name) == "done" and plan.run_task(task.name) == "done before"
     found, rows = plan.load(), nearwise.read_vectors(path)
     expected = build(rows, lists=40, seed=3)
-    assert len(found) == len(rows) and found.measured == expected.measured
+    assert len(found) == len(rows) and found.calibration == expected.calibration
     for one, other in zip(found.search(rows[:50], 5), expected.search(rows[:50], 5)):
         np.testing.assert_array_equal(one, other)
     plan.run()  # is done

@@ -29,7 +29,7 @@ def test_equals_the_definition(seed, query_rows, base_rows, dim, k, types, metri
     queries = random_rows(seed, query_rows, dim, types[0])
     base = random_rows(seed + 1, base_rows, dim, types[1])
     prepared = nearwise.Exact(base, metric=metric)
-    oracle.check(prepared.knn(queries, k, short_rows="pad"), queries, base, k, metric)
+    oracle.check(prepared.search(queries, k, pad=True), queries, base, k, metric)
     oracle.check_range(prepared.range_search(queries, radius), queries, base, radius, metric)
 
 
@@ -40,8 +40,8 @@ def test_queries_of_every_type(base_type, metric):
     prepared = nearwise.Exact(base, metric=metric)
     for query_type in TYPES:
         queries = base[::50].astype(np.float32).astype(query_type)
-        assert_same(prepared.knn(queries, 20), nearwise.knn(queries, base, 20, metric=metric))
-        radius = prepared.knn(queries[:1], 20).distances[0, -1]
+        assert_same(prepared.search(queries, 20), nearwise.knn(queries, base, 20, metric=metric))
+        radius = prepared.search(queries[:1], 20).distances[0, -1]
         assert_same(
             prepared.range_search(queries, radius), nearwise.range_search(queries, base, radius, metric=metric)
         )
@@ -70,7 +70,7 @@ def test_the_base_lives_as_long_as_it_is_needed(queries, base):
     gc.collect()
     assert watched() is not None
     rubbish = [np.full_like(base, np.nan) for _ in range(50)]  # would take the place of freed memory
-    assert_same(prepared.knn(queries, 5), expected)
+    assert_same(prepared.search(queries, 5), expected)
     del prepared, rubbish
     gc.collect()
     assert watched() is None
@@ -90,7 +90,7 @@ def test_a_converted_base_is_its_own(convert, queries, base):
     prepared = nearwise.Exact(convert(base))
     gc.collect()
     rubbish = [np.full_like(base, np.nan) for _ in range(50)]
-    assert_same(prepared.knn(queries, 5), nearwise.knn(queries, base, 5))
+    assert_same(prepared.search(queries, 5), nearwise.knn(queries, base, 5))
     del rubbish
 
 
@@ -104,7 +104,7 @@ def test_a_mapped_file(queries, base, tmp_path):
     nearwise.write_vectors(tmp_path / "base.fbin", base)
     prepared = nearwise.Exact(nearwise.read_vectors(tmp_path / "base.fbin"))
     gc.collect()
-    assert_same(prepared.knn(queries, 5), nearwise.knn(queries, base, 5))
+    assert_same(prepared.search(queries, 5), nearwise.knn(queries, base, 5))
 
 
 def test_an_array_in_use_is_not_resized(base):
@@ -134,14 +134,14 @@ def test_threads_search_at_once():
     base = np.random.default_rng(4).standard_normal((6000, 32), dtype=np.float32)
     for options in ({}, {"memory_limit": "16MiB"}):
         prepared = nearwise.Exact(base, **options)
-        expected = [prepared.knn(base[first : first + 500], 5) for first in range(0, 2000, 500)]
+        expected = [prepared.search(base[first : first + 500], 5) for first in range(0, 2000, 500)]
         wrong = []
 
         def search(part):
             queries = base[part * 500 : part * 500 + 500]
             for _ in range(5):
                 try:
-                    assert_same(prepared.knn(queries, 5), expected[part])
+                    assert_same(prepared.search(queries, 5), expected[part])
                     assert prepared.range_search(queries, 0).ids.tolist() == list(range(part * 500, part * 500 + 500))
                 except BaseException as error:
                     wrong.append(error)
@@ -167,7 +167,7 @@ def test_other_python_threads_run_meanwhile():
     thread = threading.Thread(target=tick)
     thread.start()
     began = time.monotonic()
-    prepared.knn(rows, 10)
+    prepared.search(rows, 10)
     ended = time.monotonic()
     stop.set()
     thread.join()
@@ -177,11 +177,11 @@ def test_other_python_threads_run_meanwhile():
 def test_a_forked_child_searches(queries, base):
     for options in ({}, {"memory_limit": "64MiB"}):
         prepared = nearwise.Exact(base, **options)
-        expected = prepared.knn(queries, 5)
+        expected = prepared.search(queries, 5)
         child = os.fork()
         if child == 0:
             try:
-                same = (prepared.knn(queries, 5).ids == expected.ids).all()
+                same = (prepared.search(queries, 5).ids == expected.ids).all()
                 del prepared
                 os._exit(0 if same else 1)
             finally:
@@ -194,7 +194,7 @@ def test_progress(base):
     reports = []
     prepared = nearwise.Exact(rows, progress=lambda done, total: reports.append((done, total)))
     assert reports[-1] == (30_000, 30_000)
-    for search in (lambda **options: prepared.knn(base, 3, **options),
+    for search in (lambda **options: prepared.search(base, 3, **options),
                    lambda **options: prepared.range_search(base, 0, **options)):
         reports.clear()
         search(progress=lambda done, total: reports.append((done, total)))
@@ -213,9 +213,9 @@ def test_progress_that_raises_stops_it(base):
     prepared = nearwise.Exact(rows)
     began = time.monotonic()
     with pytest.raises(Enough):
-        prepared.knn(rows, 10, progress=enough)
+        prepared.search(rows, 10, progress=enough)
     assert time.monotonic() - began < 5
-    assert prepared.knn(rows[:3], 1).ids.tolist() == [[0], [1], [2]]  # still usable
+    assert prepared.search(rows[:3], 1).ids.tolist() == [[0], [1], [2]]  # still usable
 
 
 def test_memory_limit_counts_the_kept_form(queries):
@@ -235,7 +235,7 @@ def test_memory_limit_counts_converted_copies(base):
     prepared = nearwise.Exact(base, memory_limit="1MiB")
     many = np.zeros((10_900, 24))
     with pytest.raises(nearwise.Error, match="the prepared base and the converted queries take") as caught:
-        prepared.knn(many, 1)
+        prepared.search(many, 1)
     assert caught.value.code == "out_of_memory"
     with pytest.raises(nearwise.Error, match="queries: a converted copy of float64"):
         prepared.range_search(np.zeros((20_000, 24)), 1)
@@ -260,15 +260,15 @@ def test_errors(queries, base):
         nearwise.Exact(damaged)
     prepared = nearwise.Exact(base)
     with pytest.raises(ValueError, match="queries and base must have the same dimension, given 23 and 24"):
-        prepared.knn(queries[:, :23], 1)
+        prepared.search(queries[:, :23], 1)
     with pytest.raises(ValueError, match="300.*301"):
-        prepared.knn(queries, 301)
+        prepared.search(queries, 301)
     with pytest.raises(ValueError, match="short_rows: expected one of refuse, pad, given 'drop'"):
-        prepared.knn(queries, 3, short_rows="drop")
+        prepared.search(queries, 3, short_rows="drop")
     with pytest.raises(TypeError, match="progress: expected None, True or a callable"):
-        prepared.knn(queries, 3, progress=3)
+        prepared.search(queries, 3, progress=3)
     with pytest.raises(TypeError):
-        prepared.knn(queries, 3, "pad")
+        prepared.search(queries, 3, "pad")
 
 
 def test_the_private_class_cannot_be_misused(base):

@@ -55,7 +55,7 @@ def finish(process, seconds):
         "search(progress=True)",
         "nearwise.exact_knn_graph(rows, 10, threads=1)",
         "nearwise.range_search(rows, rows, 0)",
-        "prepared.knn(rows, 10)",
+        "prepared.search(rows, 10)",
         "nearwise.train_kmeans(rows, 5000, tolerance=0)",
         "nearwise.assign(rows, rows)",
     ],

@@ -100,7 +100,7 @@ def assert_same_quantizer(left, right):
 
 def test_seed_threads_and_instruction_sets():
     rows = np.random.default_rng(4).standard_normal((3000, 6), dtype=np.float32)
-    options = {"parts": 2, "bits": 4, "iterations": 3, "rows_per_centroid": 50}
+    options = {"parts": 2, "bits": 4, "iterations": 3, "training_rows": 50}
     first = ProductQuantizer.train(rows, seed=7, **options)
     for threads in (1, 2, 3):
         assert_same_quantizer(first, ProductQuantizer.train(rows, seed=7, threads=threads, **options))

@@ -87,7 +87,7 @@ def test_short_rows():
     with pytest.raises(ValueError, match="number of columns, 2, given 3"):
         nearwise.select_k(values, 3)
     for largest, worst in ((False, np.inf), (True, -np.inf)):
-        found = nearwise.select_k(values, 3, largest=largest, short_rows="pad")
+        found = nearwise.select_k(values, 3, largest=largest, pad=True)
         assert found.ids[0, 2] == -1 and found.values[0, 2] == worst
 
 

@@ -95,7 +95,7 @@ def test_as_scanpy_uses_it(blobs):
     """scanpy's sc.pp.neighbors asks a transformer for n_neighbors and metric, calls fit_transform and takes the rows of the
     matrix for lists of equal length, with or without the row itself at their head."""
     rows, _ = blobs
-    transformer = clone(KNeighborsTransformer(n_neighbors=15, metric="cosine", recall=1.0, seed=3))
+    transformer = clone(KNeighborsTransformer(n_neighbors=15, metric="cosine", target_recall=1.0, seed=3))
     parameters = transformer.get_params()
     assert (parameters["n_neighbors"], parameters["metric"], parameters["seed"]) == (15, "cosine", 3)
     matrix = transformer.fit_transform(rows)

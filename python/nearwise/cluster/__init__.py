@@ -1,12 +1,12 @@
-"""Work on several machines, by Ray: `pip install nearwise[ray]`.
+"""Search, k-means and plans on several machines, by Ray: `pip install nearwise[ray]`.
 
     ray.init(address="auto")
     search = nearwise.cluster.ShardedIvf(["part0.nw", "part1.nw"], replicas=2)
     ids, distances = search.search(queries, k=10, probes=32)
 
-Answers are those of one process, bit for bit. Files must be found under the same path on every machine. Ray carries
-queries and answers, sums of clusters, and the names of files; never rows of a base, indexes or graphs. docs/cluster.md says how to start and
-secure a cluster.
+Results are those of one process, bit for bit. Files must have the same path on every machine. Ray transfers queries and
+results, sums of clusters and file names; never vectors of a base, indexes or graphs. docs/cluster.md says how to start
+and secure a cluster.
 """
 
 from nearwise.cluster._exact import ShardedExact

@@ -1,23 +1,24 @@
-"""One batch of queries through all parts: cut into blocks, sent to replicas, sent again where one died, and joined."""
+"""One batch of queries: split into blocks, sent to replicas of all parts, sent again if one died, and merged."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from nearwise._error import Error
-from nearwise._merge_neighbors import merge_neighbors
-from nearwise._neighbors import Neighbors
+from nearwise._neighbors import Neighbors, merge_neighbors
 from nearwise.cluster._ray import ray
 
 if TYPE_CHECKING:
     from nearwise.cluster._sharded import Place, Sharded
 
 _MOST_BLOCK_QUERIES = 8192
-_BLOCKS_AHEAD = 2  # for each replica: one to work at, one that waits, so that none is idle while answers are joined
+_BLOCKS_AHEAD = 2  # per replica: one running and one queued, so that none is idle while results are merged
 
 
 class _Call(NamedTuple):
@@ -30,11 +31,11 @@ class Batch:
         self,
         sharded: Sharded,
         operation: str,
-        queries: np.ndarray,
+        queries: npt.NDArray[Any],
         k: int,
         arguments: tuple[Any, ...],
         block_queries: int,
-        report: Optional[Callable[[int, int], Any]],
+        report: Callable[[int, int], Any] | None,
     ) -> None:
         self._sharded = sharded
         self._operation = operation
@@ -44,12 +45,12 @@ class Batch:
         self._count = len(queries)
         replicas = max(1, *(len(sharded.living(shard)) for shard in range(sharded.shards)))
         self._ahead = _BLOCKS_AHEAD * replicas
-        # One for each replica: the more queries at once, the less time each of them takes, as every list is unpacked once for all.
+        # One block per replica: larger blocks take less time per query, because every list is unpacked once per block.
         self._size = block_queries or max(1, min(_MOST_BLOCK_QUERIES, -(-self._count // replicas)))
-        self._queries = ray.put(queries)  # once for each machine, whatever the number of blocks
+        self._queries = ray.put(queries)  # transferred once per machine, whatever the number of blocks
         self._pending: dict[Any, _Call] = {}
-        self._answers: dict[int, dict[int, Neighbors]] = {}  # of blocks that are not complete, by part
-        self._heard: dict[Place, float] = {}  # when a replica with work was last known to be alive
+        self._answers: dict[int, dict[int, Neighbors]] = {}  # of incomplete blocks, by part
+        self._heard: dict[Place, float] = {}  # when a busy replica was last known to be alive
         self._ids = np.empty((self._count, k), np.int64)
         self._distances = np.empty((self._count, k), np.float32)
 
@@ -67,7 +68,7 @@ class Batch:
                         self._report(done, self._count)
         finally:
             for reference in self._pending:
-                ray.cancel(reference)  # what has not begun; Ctrl-C need not wait for it
+                ray.cancel(reference)  # those that have not begun; Ctrl-C does not wait for them
         return Neighbors(self._ids, self._distances)
 
     def _first(self, block: int) -> int:
@@ -84,16 +85,14 @@ class Batch:
     def _send(self, block: int, shard: int) -> None:
         living = self._sharded.living(shard)
         if not living:
-            raise Error(f"{self._operation}: part {shard}: no replica is left", "device")
+            raise Error(f"{self._operation}: part {shard}: no replica is alive", "device")
         place, actor = living[block % len(living)]
-        reference = actor.search.remote(
-            self._queries, self._first(block), self._last(block), self._k, *self._arguments
-        )
+        reference = actor.search.remote(self._queries, self._first(block), self._last(block), self._k, *self._arguments)
         self._pending[reference] = _Call(block, place)
         self._heard.setdefault(place, time.monotonic())
 
     def _receive(self) -> list[int]:
-        """Waits for an answer, and returns the blocks that are complete by it."""
+        """Waits for a result, and returns the blocks that it completes."""
         ready, _ = ray.wait(list(self._pending), timeout=min(1.0, self._sharded.timeout / 4))
         if not ready:
             self._give_up_silent()
@@ -104,7 +103,7 @@ class Batch:
             try:
                 self._answers[call.block][call.place.shard] = ray.get(reference)
             except ray.exceptions.RayTaskError as error:
-                raise error.cause from None  # the search itself was wrong, as it would be everywhere
+                raise error.cause from None  # an error of the search itself, the same on every replica
             except ray.exceptions.RayError:
                 self._sharded.give_up(call.place)
                 self._send(call.block, call.place.shard)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from typing import Any, Literal
+from typing import Any
 
 from nearwise import _options
-from nearwise._exact import Metric
-from nearwise._neighbors import Neighbors
+from nearwise._context import Context, operation
+from nearwise._neighbors import Metric, Neighbors
 from nearwise._progress import ProgressArgument
 from nearwise._vector_file import Path, read_vectors
 from nearwise.cluster._replica import ExactReplica
@@ -15,63 +16,64 @@ from nearwise.cluster._sharded import Sharded
 
 
 class ShardedExact(Sharded):
-    """A file of vectors, cut into `shards` parts of consecutive rows, each searched by `replicas` processes.
+    """A vector file in `shards` parts of consecutive rows, each searched by `replicas` processes.
 
-    The answers are those of `nearwise.knn` with the whole file, bit for bit.
+    Results are those of `nearwise.knn` on the whole file, bit for bit.
 
     Parameters
     ----------
     path : str or path
-        A file that `nearwise.read_vectors` maps, under this path on every machine.
+        A file that `nearwise.read_vectors` reads, at this path on every machine.
     shards : int
-        Parts; at most the number of rows.
-    replicas, threads, start_timeout, timeout
+        Parts; at most the number of vectors.
+    metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
+        Of all searches.
+    replicas, start_timeout, timeout, context, threads
         As in `ShardedIvf`.
-    metric
-        As in `nearwise.knn`, for all searches.
     """
 
+    @operation
     def __init__(
         self,
         path: Path,
         shards: int,
         *,
-        replicas: int = 1,
         metric: Metric = "sqeuclidean",
-        threads: int = 1,
+        replicas: int = 1,
         start_timeout: float = 300,
         timeout: float = 300,
+        context: Context | None = None,
+        threads: int | None = None,
     ) -> None:
         rows = len(read_vectors(path))
         count = _options.integer(shards, "shards", 1, max(1, rows))
         bounds = [rows * part // count for part in range(count + 1)]
         name, word = os.path.abspath(path), _options.word(metric, "metric")
-        number = _options.integer(threads, "threads", 1, 2**31 - 1)
-        parts = [(name, first, last, word, number) for first, last in zip(bounds, bounds[1:])]
+        number = (context.threads if context else None) or 1
+        parts = [(name, first, last, word, number) for first, last in itertools.pairwise(bounds)]
         super().__init__(ExactReplica, parts, replicas, number, start_timeout, timeout)
 
-    def knn(
+    @operation
+    def search(
         self,
         queries: Any,
         k: int,
         *,
-        short_rows: Literal["refuse", "pad"] = "refuse",
-        block_queries: int = 0,
+        pad: bool = False,
+        block_queries: int | None = None,
+        context: Context | None = None,
         progress: ProgressArgument = None,
     ) -> Neighbors:
-        """The k nearest rows of the file for every row of `queries`, as `nearwise.knn` finds them.
+        """The k nearest vectors of the file for every vector of `queries`, as `nearwise.knn` finds them.
 
         block_queries as in `ShardedIvf.search`, the rest as in `nearwise.knn`.
         """
-        wanted = _options.neighbor_count(k)
-        if _options.word(short_rows, "short_rows") not in ("refuse", "pad"):
-            raise ValueError(f"short_rows: expected one of refuse, pad, given '{short_rows}'")
-        if wanted > self.size and short_rows == "refuse":
+        count = _options.count(k, "k")
+        if count > self.size and not _options.flag(pad, "pad"):
             raise ValueError(
-                f"knn: k must be at most the number of base rows, {self.size}, given {wanted} "
-                '(short_rows="pad" fills up the rows)'
+                f"search: k must be at most the size of the base, {self.size}, given {count}; or set pad=True"
             )
-        return self._search("knn", queries, wanted, (), block_queries, progress)
+        return self._search("search", queries, count, (), block_queries, context)
 
 
 # Users see it as nearwise.cluster.ShardedExact.

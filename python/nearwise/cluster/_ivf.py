@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from nearwise import _options
+from nearwise._context import Context, operation
 from nearwise._neighbors import Neighbors
 from nearwise._progress import ProgressArgument
 from nearwise._vector_file import Path
@@ -14,66 +16,70 @@ from nearwise.cluster._sharded import Sharded
 
 
 class ShardedIvf(Sharded):
-    """Inverted files of one training with different rows, each searched by `replicas` processes.
+    """Inverted files of one training with different vectors, each searched by `replicas` processes.
 
-    The answers are those of one index with all rows, bit for bit. The files are made of copies of one training:
+    Results are those of one index with all vectors, bit for bit. The files are copies of one training:
     `part = index.empty_copy(); part.add(rows, ids); part.save(path)`.
 
-    A process or machine that dies during a search costs time, not answers: its work is done by another replica of the
-    same part. Without one left the search fails with `nearwise.Error`. `restore` puts new replicas in their place.
+    If a process or machine dies during a search, another replica of the same part takes over its work. Without
+    one the search fails with `nearwise.Error`. `restore` starts new replicas.
 
     Parameters
     ----------
     paths : sequence of str or path
-        One file for each part, under the same path on every machine.
+        One file per part, at the same path on every machine.
     replicas : int
-        Processes for each part, on different machines where there are enough. They share the work while they live.
-    threads : int
-        Of each process. Ray is asked for as many CPUs.
+        Processes per part, on different machines if possible. They share the work.
     start_timeout : float
-        Seconds in which all processes must have opened their files.
+        Seconds for all processes to open their files.
     timeout : float
-        Seconds without an answer after which a process with work is given up and ended.
+        Seconds without a result after which a process is considered dead and ended.
+    context, threads
+        See `nearwise.Context`; only threads is used. It is per process, default 1; Ray reserves as many CPUs.
     """
 
+    @operation
     def __init__(
         self,
         paths: Sequence[Path],
         *,
         replicas: int = 1,
-        threads: int = 1,
         start_timeout: float = 300,
         timeout: float = 300,
+        context: Context | None = None,
+        threads: int | None = None,
     ) -> None:
         if isinstance(paths, (str, bytes, os.PathLike)) or not len(paths):
             raise ValueError(f"paths: expected one file for each part, given {paths!r}")
-        number = _options.integer(threads, "threads", 1, 2**31 - 1)
+        number = (context.threads if context else None) or 1
         parts = [(os.path.abspath(path), number) for path in paths]
         super().__init__(IvfReplica, parts, replicas, number, start_timeout, timeout)
 
+    @operation
     def search(
         self,
         queries: Any,
         k: int,
         *,
-        probes: int = 0,
-        block_queries: int = 0,
+        probes: int | None = None,
+        block_queries: int | None = None,
+        context: Context | None = None,
         progress: ProgressArgument = None,
     ) -> Neighbors:
-        """The k best rows in the lists nearest to each query, as `nearwise.Ivf.search` finds them.
+        """The k best vectors in the lists nearest to each query: `nearwise.Ivf.search` without re-ranking.
 
         Parameters
         ----------
-        probes : int
-            Lists to look at. 0: the number that the first file's index has.
-        block_queries : int
-            Queries that are sent at once; what a process that dies has lost is at most a few such blocks. 0: one for
-            each replica, but at most 8192 queries.
-        queries, k, progress
-            As in `nearwise.Ivf.search`. There is no second look in the vectors themselves.
+        probes : int, optional
+            Lists to scan. Default: that of the first file's index.
+        block_queries : int, optional
+            Queries per message; a process that dies loses a few such blocks at most. Default: one block for
+            each replica, at most 8192 queries.
+        queries, k, context, progress
+            As in `nearwise.Ivf.search`; of the context only progress is used.
         """
-        lists = _options.integer(probes, "probes", 0, 2**63 - 1) or self._description.probes
-        return self._search("search", queries, _options.neighbor_count(k), (lists,), block_queries, progress)
+        lists = _options.optional_count(probes, "probes") or self._description.probes
+        return self._search("search", queries, _options.count(k, "k"), (lists,), block_queries, context)
 
 
 # Users see it as nearwise.cluster.ShardedIvf.

@@ -1,13 +1,16 @@
-"""k-means on a cluster: every block of a file is summed by a task, and the sums are added here."""
+"""k-means on a cluster: tasks sum the blocks of a file, and this process adds the sums."""
 
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, NamedTuple, Optional, Union
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from nearwise import _options
+from nearwise._context import Call, Context, operation
 from nearwise._kmeans import KMeans, KMeansMetric, Seeding
 from nearwise._kmeans_parts import (
     ClusterSums,
@@ -18,15 +21,15 @@ from nearwise._kmeans_parts import (
     seed_kmeans,
     sum_clusters,
 )
-from nearwise._progress import ProgressArgument, reporting
+from nearwise._progress import ProgressArgument
 from nearwise._vector_file import Path, read_vectors
 from nearwise.cluster._run import run
 
-# A block has rows enough that reading and assigning them takes long beside sending the sums, of the size of centroids.
+# Reading and assigning a block must take much longer than sending its sums, which are as large as the centroids.
 _LEAST_BLOCK_ROWS = 2**18
 _BLOCK_ROWS_PER_CLUSTER = 64
 _MOST_BLOCK_ROWS = 2**32 - 1
-_TILE_ROWS = 2**16  # that are searched at a time, at the most
+_TILE_ROWS = 2**16  # searched at a time
 
 
 class _Task(NamedTuple):
@@ -36,7 +39,7 @@ class _Task(NamedTuple):
 
 
 class _File(NamedTuple):
-    """The rows, and how they are looked at."""
+    """The vectors and the options of all tasks."""
 
     path: str
     rows: int
@@ -50,24 +53,24 @@ class _File(NamedTuple):
     def blocks(self) -> int:
         return -(-self.rows // self.block_rows)
 
-    def block(self, number: int) -> tuple[np.ndarray, int]:
-        """Its rows, mapped, and the number of the first."""
+    def block(self, number: int) -> tuple[npt.NDArray[Any], int]:
+        """Its vectors, mapped, and the number of the first."""
         first = number * self.block_rows
         return read_vectors(self.path)[first : first + self.block_rows], first
 
 
 class _Round:
-    """One look at all blocks: tasks that need not wait for each other, for `run`, whose results are returned."""
+    """One pass over all blocks as independent tasks for `run`, which returns their results."""
 
-    def __init__(self, file: _File, centroids: np.ndarray, threads: int = 1) -> None:
+    def __init__(self, file: _File, centroids: npt.NDArray[Any], threads: int = 1) -> None:
         self.file = file
         self.centroids = centroids
         self.threads = threads
 
     @property
     def memory_limit(self) -> int:
-        """Of each task, which keeps to it: what Ray is asked for is what is taken."""
-        # Row numbers, sums and means of the clusters and what they are searched in, a tile of rows, and buffers of threads.
+        """Of each task; Ray reserves as much."""
+        # Assignments; sums, means and prepared centroids; a tile of vectors; buffers of threads.
         clusters, dim = self.centroids.shape
         rows = min(self.file.block_rows, self.file.rows)
         tile = min(rows, _TILE_ROWS) * (dim * 8 + 256)
@@ -96,13 +99,13 @@ class _Round:
 
 
 class _SplitRound(_Round):
-    """The look after one that has found clusters without rows."""
+    """The pass that draws new centroids for empty clusters."""
 
     def __init__(
         self,
         file: _File,
-        centroids: np.ndarray,
-        moved: np.ndarray,
+        centroids: npt.NDArray[Any],
+        moved: npt.NDArray[Any],
         splits: list[tuple[int, int]],
         iteration: int,
         threads: int = 1,
@@ -125,16 +128,14 @@ class _SplitRound(_Round):
             self.iteration,
             metric=self.file.metric,
             first_row=first,
-            seed=self.file.seed,
-            threads=self.threads,
-            memory_limit=self.memory_limit,
+            context=Context(seed=self.file.seed, threads=self.threads, memory_limit=self.memory_limit),
         )
 
 
 class Total:
-    """Sums of blocks that come in any order, added as a tree over their numbers: the same bits for every order.
+    """Adds the sums of blocks in a fixed tree over their numbers: the same bits in whichever order they arrive.
 
-    No more than a few are kept, those of the tree's subtrees that are not whole.
+    Holds only the roots of complete subtrees.
     """
 
     def __init__(self) -> None:
@@ -149,7 +150,7 @@ class Total:
         self._subtrees[height, number] = sums
 
     def take(self) -> Any:
-        """Of all, once they are there: the last subtrees are the lowest."""
+        """The sum of all, once all are added."""
         total = None
         for place in sorted(self._subtrees):
             total = self._subtrees[place] if total is None else self._subtrees[place] + total
@@ -160,7 +161,7 @@ Executor = Callable[[_Round, Callable[[str, Any], None]], None]
 
 
 class Training:
-    """Lloyd's iterations; `execute` runs the tasks of a round and hands over what each returns."""
+    """Lloyd's algorithm; `execute` runs the tasks of a round and passes on their results."""
 
     def __init__(self, file: _File, execute: Executor) -> None:
         self._file = file
@@ -168,16 +169,16 @@ class Training:
 
     def run(
         self,
-        centroids: np.ndarray,
+        centroids: npt.NDArray[Any],
         iterations: int,
         tolerance: float,
-        report: Optional[Callable[[int, int], Any]] = None,
+        report: Callable[[int, int], Any] | None = None,
     ) -> KMeans:
         errors: list[float] = []
         converged = False
         while len(errors) < iterations and not converged:
             sums = self._summed(centroids, len(errors), iterations, report)
-            error = float(np.cumsum(sums.errors)[-1])  # in order, as C++ adds
+            error = float(np.cumsum(sums.errors)[-1])  # in the order of C++
             converged = error == 0 or (bool(errors) and errors[-1] - error <= tolerance * error)
             errors.append(error)
             moved = move_centroids(sums, centroids, metric=self._file.metric)
@@ -187,7 +188,7 @@ class Training:
         return KMeans(centroids, np.array(sums.sizes), np.array(errors), converged)  # Ray's arrays are read-only
 
     def _summed(
-        self, centroids: np.ndarray, iteration: int, iterations: int, report: Optional[Callable[[int, int], Any]]
+        self, centroids: npt.NDArray[Any], iteration: int, iterations: int, report: Callable[[int, int], Any] | None
     ) -> ClusterSums:
         total, blocks, done = Total(), self._file.blocks, 0
 
@@ -201,8 +202,8 @@ class Training:
         self._execute(_Round(self._file, centroids), add)
         return total.take()
 
-    def _split(self, sums: ClusterSums, centroids: np.ndarray, moved: np.ndarray, iteration: int) -> None:
-        """Moves the centroids of empty clusters to rows of those with the largest errors, as train_kmeans does."""
+    def _split(self, sums: ClusterSums, centroids: npt.NDArray[Any], moved: npt.NDArray[Any], iteration: int) -> None:
+        """Moves the centroids of empty clusters to vectors of those with the largest errors, as train_kmeans does."""
         splits = choose_splits(sums)
         if not splits:
             return
@@ -222,6 +223,7 @@ class Training:
         moved[empty] = seed_kmeans(rows, len(rows), metric=self._file.metric, initial=rows)
 
 
+@operation
 def train_kmeans(
     path: Path,
     clusters: int,
@@ -231,69 +233,69 @@ def train_kmeans(
     tolerance: float = 1e-4,
     seeding: Seeding = "plus_plus",
     initial: Any = None,
-    seed: int = 0,
-    block_rows: int = 0,
-    memory_limit: Union[int, str] = 0,
-    threads: int = 1,
+    block_rows: int | None = None,
     retries: int = 3,
     timeout: float = 3600,
+    context: Context | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
     progress: ProgressArgument = None,
 ) -> KMeans:
-    """`nearwise.train_kmeans` of a file of vectors, every iteration by all machines of a cluster.
+    """`nearwise.train_kmeans` of a vector file on all machines of a cluster.
 
-    The file is cut into blocks. A task reads one, assigns its rows to the nearest centroids and returns their sums, the
-    only arrays that are sent: of the size of the centroids. The result depends on `block_rows`, in the last bits,
-    and not on machines, threads and who dies. With one block it is that of `nearwise.train_kmeans`, bit for bit.
+    A task reads a block of the file, assigns its vectors to the nearest centroids and returns their sums, which
+    are as large as the centroids. The result depends on `block_rows`, in the last bits, and not on machines,
+    threads and restarts. With one block it is that of `nearwise.train_kmeans`, bit for bit.
 
     Parameters
     ----------
     path : str or path
-        A file that `nearwise.read_vectors` maps, under this path on every machine.
-    clusters, metric, iterations, tolerance, seeding, initial, seed
-        As in `nearwise.train_kmeans`. Centroids are seeded here, from a sample of 32 rows for each cluster: where there are
-        very many clusters give `initial`, or seeding="random".
-    block_rows : int
-        Rows of a task. 0: 262,144, or 64 for each cluster if that is more.
-    memory_limit : int or str
-        Of each task; Ray is asked for as much. 0: Ray is asked for an estimate.
-    threads, retries, timeout
+        A file that `nearwise.read_vectors` reads, at this path on every machine.
+    clusters, metric, iterations, tolerance, seeding, initial
+        As in `nearwise.train_kmeans`. This process seeds the centroids, from a sample of 32 vectors per
+        cluster: with very many clusters give `initial`, or seeding="random".
+    block_rows : int, optional
+        Vectors of a task. Default: 262,144, or 64 per cluster if that is more.
+    retries, timeout
         As in `nearwise.cluster.run`.
-    progress
-        As in `nearwise.knn`; blocks are counted.
+    context, seed, threads, memory_limit, progress
+        See `nearwise.Context`. threads (default 1) and memory_limit (default: an estimate) are per task, and
+        Ray reserves them. progress counts blocks.
     """
+    call = Call("train_kmeans", context)
     rows, dim = read_vectors(path).shape
     wanted = _options.count(clusters, "clusters")
-    given = _options.integer(block_rows, "block_rows", 0, _MOST_BLOCK_ROWS)
-    usual = min(_MOST_BLOCK_ROWS, max(_LEAST_BLOCK_ROWS, _BLOCK_ROWS_PER_CLUSTER * wanted))
+    given = 0 if block_rows is None else _options.integer(block_rows, "block_rows", 1, _MOST_BLOCK_ROWS)
+    default = min(_MOST_BLOCK_ROWS, max(_LEAST_BLOCK_ROWS, _BLOCK_ROWS_PER_CLUSTER * wanted))
     file = _File(
         os.path.abspath(path),
         rows,
         dim,
-        given or usual,
+        given or default,
         metric,
-        _options.seed(seed),
-        _options.byte_count(memory_limit, "memory_limit"),
+        call.context.seed or 0,
+        call.context.memory_bytes,
     )
     most_iterations = _options.count(iterations, "iterations")
     share = _options.number(tolerance, "tolerance")
     if not share >= 0:
         raise ValueError(f"tolerance: expected at least 0, given {share:g}")
-    number = _options.integer(threads, "threads", 1, 2**31 - 1)
     start = seed_kmeans(
         read_vectors(path),
         wanted,
         metric=metric,
         seeding=seeding,
         initial=initial,
-        seed=seed,
-        memory_limit=memory_limit,
+        seed=call.context.seed,
+        memory_limit=call.context.memory_limit,
     )
 
     def execute(work: _Round, on_task: Callable[[str, Any], None]) -> None:
-        run(work, threads=number, retries=retries, timeout=timeout, on_task=on_task)
+        run(work, threads=call.context.threads or 1, retries=retries, timeout=timeout, on_task=on_task)
 
-    with reporting(progress, "train_kmeans") as report:
-        return Training(file, execute).run(start, most_iterations, share, report)
+    with call:
+        return Training(file, execute).run(start, most_iterations, share, call.report)
 
 
 # Users see it as nearwise.cluster.train_kmeans.

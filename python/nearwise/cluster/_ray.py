@@ -1,4 +1,4 @@
-"""Ray, if it is there, and what is asked of it in one place."""
+"""The only access to Ray."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = ["Node", "nodes", "on", "ray"]
 
 
 class Node(NamedTuple):
-    """A machine of the cluster, or what Ray takes for one."""
+    """A node of the cluster."""
 
     id: str
     cpus: float
-    memory: float  # bytes that tasks may ask for
+    memory: float  # bytes that tasks may reserve
 
 
 def nodes() -> list[Node]:
-    """Those alive that can work, in an order that does not change. The head of a cluster often has no CPUs."""
+    """The live nodes with CPUs, in a fixed order. The head node often has none."""
     if not ray.is_initialized():
-        # Never started here: left alone, Ray would listen at the machine's outer address.
+        # Not started here: by default Ray would listen on the machine's public address.
         raise Error('cluster: not connected to a cluster; call ray.init(address="auto") first', "device")
     alive = [
         Node(node["NodeID"], node["Resources"].get("CPU", 0), node["Resources"].get("memory", 0))
@@ -37,9 +37,9 @@ def nodes() -> list[Node]:
 
 
 def on(node_id: str) -> Any:
-    """For `options(scheduling_strategy=...)`: that machine, or where it is dead or others keep it busy, another.
+    """For `options(scheduling_strategy=...)`: that node, or another if it is dead or busy.
 
-    Ray asks the machine itself, which knows what it has left. Left to choose, it sends tasks that wait from one machine to
-    the next and back, and what has just become free is known elsewhere a tenth of a second later.
+    The node itself decides, with its current resources. Ray's default policy moves waiting tasks between nodes, which
+    learn of freed resources 0.1 s late.
     """
     return NodeAffinitySchedulingStrategy(node_id, soft=True, _spill_on_unavailable=True)

@@ -1,19 +1,20 @@
-"""Plans on a cluster: which task goes when, and what happens where one is lost."""
+"""Plans on a cluster: scheduling of tasks, and recovery of lost ones."""
 
 from __future__ import annotations
 
 import functools
 import pickle
 import time
-from typing import Any, Callable, Iterator, NamedTuple, Optional
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from nearwise import _options
+from nearwise._context import Call, Context, operation
 from nearwise._error import Error
-from nearwise._progress import ProgressArgument, reporting
+from nearwise._progress import ProgressArgument
 from nearwise.cluster._ray import Node, nodes, on, ray
 from nearwise.cluster._room import Room
 from nearwise.cluster._seconds import seconds
-
 
 _SECONDS_BETWEEN_COUNTS = 1.0  # of the cluster's CPUs and memory
 _MOST_BYTES_WITH_A_TASK = 64 << 10
@@ -21,61 +22,62 @@ _MOST_BYTES_WITH_A_TASK = 64 << 10
 
 class _Attempt(NamedTuple):
     task: str
-    node: str  # where it shall run, and once it has begun, where it does
-    begun: Optional[float] = None  # None: it waits for a machine with room
+    node: str  # where it is scheduled, and once it has begun, where it runs
+    begun: float | None = None  # None: it waits for resources
 
 
+@operation
 def run(
     plan: Any,
     *,
-    threads: int = 1,
     retries: int = 3,
     timeout: float = 3600,
-    on_task: Optional[Callable[[str, str], Any]] = None,
+    on_task: Callable[[str, str], Any] | None = None,
+    context: Context | None = None,
+    threads: int | None = None,
     progress: ProgressArgument = None,
 ) -> None:
-    """Runs the tasks of a plan on the machines of a cluster, and ends with the bytes that `plan.run()` makes.
+    """Runs the tasks of a plan on the machines of a cluster; the result has the bytes of `plan.run()`.
 
-    The work folder and the vectors must be found under the same path on every machine. Ray carries the plan's arguments and
-    the names of tasks; all data is in files. What was done before is not done again: after the death of this process, or
-    of the whole cluster, the same call goes on.
+    The work folder and the vectors must have the same path on every machine. Ray transfers the plan's arguments and the
+    names of tasks; all data is in files. Finished tasks are not repeated: after a crash of this process or of the whole
+    cluster, the same call resumes.
 
     Parameters
     ----------
     plan : Plan
-        From `nearwise.plan_graph`.
-    threads : int
-        Of each task. Ray is asked for as many CPUs, and for the memory that the plan names.
+        From `nearwise.plan_graph` or `nearwise.plan_index`.
     retries : int
-        How often a task is begun again whose process or machine has died, or which took too long. What a task raises by
-        itself is raised here at once: it would do so again.
+        How often a task is restarted after its process or machine died, or after a timeout. An exception raised
+        by a task is raised here at once, because a restart would raise it again.
     timeout : float
-        Seconds for one task, and for the cluster to have room for one.
+        Seconds for one task, and for the cluster to have the resources for one.
     on_task : callable, optional
-        Gets the name and the outcome of every task as it ends: "done", "done before" or "not needed".
-    progress
-        As in `nearwise.knn`; tasks are counted.
+        Called with the name and the outcome of every finished task: "done", "done before" or "not needed".
+    context, threads, progress
+        See `nearwise.Context`. threads is per task, default 1; Ray reserves as many CPUs, and the memory of the
+        plan. progress counts tasks.
     """
-    with reporting(progress, "run") as report:
+    with Call("run", context) as call:
         _Execution(
             plan,
-            _options.integer(threads, "threads", 1, 2**31 - 1),
+            call.context.threads or 1,
             _options.integer(retries, "retries", 0, 2**31 - 1),
             seconds(timeout, "timeout"),
             on_task,
-            report,
+            call.report,
         ).run()
 
 
-@ray.remote(max_retries=0, num_returns="streaming")  # counted by the caller, who knows the time, too
+@ray.remote(max_retries=0, num_returns="streaming")  # _Execution restarts tasks, which also knows the time
 def _run_task(plan: bytes, task: str) -> Iterator[Any]:
-    yield ray.get_runtime_context().get_node_id()  # it has begun, and where: Ray does not tell
+    yield ray.get_runtime_context().get_node_id()  # tells that it has begun, and where
     yield _opened(plan).run_task(task)
 
 
 @functools.lru_cache(maxsize=2)
 def _opened(plan: bytes) -> Any:
-    """Made once in every process, not once for every task."""
+    """One plan per process, not per task."""
     return pickle.loads(plan)
 
 
@@ -86,8 +88,8 @@ class _Execution:
         threads: int,
         retries: int,
         timeout: float,
-        on_task: Optional[Callable[[str, Any], Any]],
-        report: Optional[Callable[[int, int], Any]],
+        on_task: Callable[[str, Any], Any] | None,
+        report: Callable[[int, int], Any] | None,
     ) -> None:
         self._plan = plan.with_threads(threads)
         pickled = ray.cloudpickle.dumps(self._plan)
@@ -203,7 +205,7 @@ class _Execution:
         self._give_up_lost(now)
 
     def _give_up_lost(self, now: float) -> None:
-        """Those that take too long, and those at machines known to be dead: Ray waits for a process that has outlived its node."""
+        """Restarts tasks that take too long, and those on dead machines, for whose processes Ray may wait."""
         alive = {node.id for node in self._nodes}
         for reference, attempt in list(self._running.items()):
             if attempt.begun is None:  # time runs for those that run

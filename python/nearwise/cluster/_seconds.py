@@ -1,4 +1,4 @@
-"""Times that callers give."""
+"""Checks of timeouts."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""Parts of a base, each held by several processes: how they are started, placed, and replaced."""
+"""Parts of a base, each held by several processes: how these are started, placed and replaced."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from nearwise import _options
+from nearwise._context import Call, Context
 from nearwise._device_array import DeviceArray
 from nearwise._error import Error
 from nearwise._neighbors import Neighbors
-from nearwise._progress import ProgressArgument, reporting
-from nearwise._rows import _Bfloat16Bits, as_rows
+from nearwise._rows import BFLOAT16_BITS
 from nearwise.cluster import _batch
 from nearwise.cluster._ray import Node, nodes, on, ray
 from nearwise.cluster._replica import Description, Replica
@@ -24,8 +24,8 @@ class Place(NamedTuple):
 
 
 def placed(missing: list[Place], at: dict[Place, str], machines: list[Node]) -> dict[Place, Node]:
-    """Where to start replicas, beside those that are `at` some machine: not where a sibling is, if there is a choice, and
-    where there are fewest for each CPU.
+    """Machines for new replicas, next to those already `at` one: not with a sibling if possible, then the one with the
+    fewest replicas per CPU.
 
     >>> found = placed([Place(0, 0), Place(0, 1), Place(1, 0)], {Place(1, 1): "b"}, [Node("a", 2, 0), Node("b", 2, 0)])
     >>> [node.id for node in found.values()]
@@ -42,7 +42,7 @@ def placed(missing: list[Place], at: dict[Place, str], machines: list[Node]) -> 
 
 
 class Sharded:
-    """What searches in parts have in common. Threads may search at once."""
+    """What sharded searches share. Several threads may search at the same time."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Sharded:
         self._start_timeout = seconds(start_timeout, "start_timeout")
         self.timeout = seconds(timeout, "timeout")
         self._actors: dict[Place, Any] = {}
-        self._nodes: dict[Place, str] = {}  # where they were sent to
+        self._nodes: dict[Place, str] = {}  # where they were scheduled
         self._descriptions: dict[int, Description] = {}
         try:
             self.restore()
@@ -69,11 +69,11 @@ class Sharded:
             raise
 
     def restore(self) -> int:
-        """Starts new processes where some have died, and returns how many."""
+        """Starts new processes for those that have died, and returns their number."""
         machines = nodes()
         if not machines:
             raise Error("cluster: no machine of the cluster has a CPU", "device")
-        self.process_ids()  # who does not answer is given up: not all that have died were at work
+        self.process_ids()  # ends those that do not answer
         every = [Place(shard, replica) for shard in range(self.shards) for replica in range(self._replicas)]
         missing = [place for place in every if place not in self._actors]
         nodes_of = placed(missing, {place: self._nodes[place] for place in self._actors}, machines)
@@ -87,7 +87,7 @@ class Sharded:
         return sum(place in self._actors for place in missing)
 
     def process_ids(self) -> dict[tuple[int, int], int]:
-        """Of the processes that live, by (part, replica); each is the id on its own machine."""
+        """Ids of the live processes by (part, replica), each on its own machine."""
         asked = {place: actor.process_id.remote() for place, actor in list(self._actors.items())}
         found = {}
         for place, reference in asked.items():
@@ -103,25 +103,26 @@ class Sharded:
             self.give_up(place)
 
     def living(self, shard: int) -> list[tuple[Place, Any]]:
-        """The replicas of a part that have not died, as far as is known, and their actors."""
+        """The replicas of a part that are not known to be dead, and their actors."""
         return sorted(
-            ((place, actor) for place, actor in list(self._actors.items()) if place.shard == shard), key=lambda pair: pair[0]
+            ((place, actor) for place, actor in list(self._actors.items()) if place.shard == shard),
+            key=lambda pair: pair[0],
         )
 
     def give_up(self, place: Place) -> None:
-        """Ends a replica that has died, or is taken for dead."""
+        """Ends a replica that is considered dead."""
         actor = self._actors.pop(place, None)
         if actor is not None and ray.is_initialized():
             ray.kill(actor)
 
     @property
     def size(self) -> int:
-        """The number of rows in all parts."""
+        """The number of vectors in all parts."""
         return sum(description.rows for description in self._descriptions.values())
 
     @property
     def dim(self) -> int:
-        """Elements of a row."""
+        """Elements of a vector."""
         return self._description.dim
 
     @property
@@ -137,16 +138,16 @@ class Sharded:
     def __len__(self) -> int:
         return self.size
 
-    def __enter__(self: Any) -> Any:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
         return (
-            f"<{type(self).__module__}.{type(self).__name__}: {self.size} rows of {self.dim} elements in {self.shards} "
-            f"parts, {self.metric}, {len(self._actors)} processes>"
+            f"<{type(self).__module__}.{type(self).__name__}: {self.size} vectors of {self.dim} elements in "
+            f"{self.shards} parts, {self.metric}, {len(self._actors)} processes>"
         )
 
     @property
@@ -154,7 +155,7 @@ class Sharded:
         return self._descriptions[0]
 
     def _started(self, node: Node) -> Any:
-        # Never restarted by Ray: the caller knows better, it has siblings.
+        # Not restarted by Ray: the batch sends the work to a sibling.
         return (
             ray.remote(self._kind)
             .options(
@@ -172,8 +173,9 @@ class Sharded:
             done, _ = ray.wait(list(opening), timeout=max(0.0, deadline - time.monotonic()))
             if not done:
                 raise Error(
-                    f"cluster: {len(opening)} of {len(started)} processes did not start within {self._start_timeout:g} s; "
-                    f"they need {self._threads} CPUs each, the cluster has {ray.cluster_resources().get('CPU', 0):g}",
+                    f"cluster: {len(opening)} of {len(started)} processes did not start within "
+                    f"{self._start_timeout:g} s; they need {self._threads} CPUs each, "
+                    f"the cluster has {ray.cluster_resources().get('CPU', 0):g}",
                     "device",
                 )
             place = opening.pop(done[0])
@@ -182,7 +184,7 @@ class Sharded:
             except ray.exceptions.RayTaskError as error:
                 raise error.cause from None
             except ray.exceptions.RayError:
-                continue  # it died at once; its siblings may do
+                continue  # it died at once; a sibling may be alive
             self._check(place.shard, description)
             self._actors[place] = started[place]
 
@@ -193,7 +195,7 @@ class Sharded:
         other = next(iter(self._descriptions.values()))
         if (found.dim, found.metric, found.training) != (other.dim, other.metric, other.training):
             raise ValueError(
-                f"cluster: parts of one training expected, with the same elements and metric, given {other} and {found}"
+                f"cluster: expected parts of one training, with equal dimension and metric, given {other} and {found}"
             )
 
     def _search(
@@ -202,18 +204,19 @@ class Sharded:
         queries: Any,
         k: int,
         arguments: tuple[Any, ...],
-        block_queries: int,
-        progress: ProgressArgument,
+        block_queries: int | None,
+        context: Context | None,
     ) -> Neighbors:
-        given = as_rows(queries, "queries")
+        call = Call(operation, context)
+        given = call.array(queries, "queries")
         if isinstance(given.array, DeviceArray):
             raise ValueError(f"queries: expected an array in host memory, given one on {given.array.device}")
         if given.array.shape[1] != self.dim:
             raise ValueError(
-                f"{operation}: queries and rows must have the same number of elements, given {given.array.shape[1]} "
+                f"{operation}: queries and base must have the same dimension, given {given.array.shape[1]} "
                 f"and {self.dim}"
             )
-        rows = given.array.view(_Bfloat16Bits) if given.type == "bf16" else given.array
-        block = _options.integer(block_queries, "block_queries", 0, 2**31 - 1)
-        with reporting(progress, operation) as report:
-            return _batch.Batch(self, operation, rows, k, arguments, block, report).run()
+        rows = given.array.view(BFLOAT16_BITS) if given.type == "bf16" else given.array
+        block = _options.optional_count(block_queries, "block_queries")
+        with call:
+            return _batch.Batch(self, operation, rows, k, arguments, block, call.report).run()

@@ -68,8 +68,8 @@ def test_exact_is_the_whole(cluster, tmp_path, metric):
             for block in (0, 1, 33, 1000):
                 found = search.knn(asked, k, block_queries=block)
                 assert_same(found, nearwise.knn(asked, base, k, metric=metric))
-        padded = search.knn(asked, 501, short_rows="pad")
-        assert_same(padded, nearwise.knn(asked, base, 501, metric=metric, short_rows="pad"))
+        padded = search.knn(asked, 501, pad=True)
+        assert_same(padded, nearwise.knn(asked, base, 501, metric=metric, pad=True))
         with pytest.raises(ValueError, match="at most the number of base rows, 500, given 501"):
             search.knn(asked, 501)
         assert search.knn(asked[:0], 3).ids.shape == (0, 3)

@@ -1,0 +1,223 @@
+"""Where an operation runs, under which limits, and how its arguments become a call of the C++ library."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, Self, TypeVar, cast
+
+from nearwise import _core, _options
+from nearwise._device_array import DeviceArray
+from nearwise._error import Error
+from nearwise._progress import ProgressArgument, ProgressBar, check_progress
+from nearwise._rows import Rows, as_rows
+from nearwise._suggest import unknown_argument
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Context:
+    """Where operations run and under which limits. `None` leaves the choice to the operation.
+
+    Every operation takes one as `context=`, and the same settings as plain keywords. A keyword may add to a
+    context but not contradict it. Objects (`Exact`, `Ivf`, quantizers, `KnnGraph`, ...) remember the threads,
+    memory_limit, device and isa they were made with; their methods take `context=` to change them for one call.
+
+    Parameters
+    ----------
+    threads : int, optional
+        Default: all CPUs this process may use. A forked child process uses one.
+    memory_limit : int or str, optional
+        Bytes of working memory, results and converted copies together: 2147483648, "2GiB", "500MB". Default: no
+        limit. What does not fit is refused with `Error` code out_of_memory.
+    device : str, optional
+        "cpu", "cuda" (the first) or "cuda:N"; default: where the arrays are. Arrays in host memory are accepted
+        everywhere, arrays on a CUDA device only there. `info()["devices"]` lists the devices.
+    seed : int, optional
+        Of all random numbers; default 0. The same seed gives the same bytes.
+    isa : str, optional
+        Upper bound of the instruction set, a name of `info()["instruction_sets"]`; default: the best available.
+        On a CUDA device the type of the products: "f32" (default), or "tf32" and "bf16" on tensor cores.
+        Results are the same.
+    progress : None, True or callable, optional
+        True shows a line on stderr if the call takes more than a second. A callable is called with (done, total) on the
+        calling thread; an exception it raises stops the operation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearwise
+    >>> context = nearwise.Context(threads=2, memory_limit="1GiB")
+    >>> base = np.array([[0, 0], [3, 4], [1, 0]], dtype=np.float32)
+    >>> nearwise.knn(base[:1], base, k=2, context=context).ids
+    array([[0, 2]])
+    """
+
+    threads: int | None = None
+    memory_limit: int | str | None = None
+    device: str | None = None
+    seed: int | None = None
+    isa: str | None = None
+    progress: ProgressArgument = None
+
+    def __post_init__(self) -> None:
+        if self.threads is not None:
+            _options.integer(self.threads, "threads", 1, 2**31 - 1)
+        if self.memory_limit is not None:
+            _options.byte_count(self.memory_limit, "memory_limit")
+        if self.device is not None:
+            _options.word(self.device, "device")
+        if self.seed is not None:
+            _options.seed(self.seed)
+        if self.isa is not None:
+            _options.word(self.isa, "isa")
+        check_progress(self.progress)
+
+    @property
+    def memory_bytes(self) -> int:
+        """`memory_limit` in bytes; 0: no limit."""
+        return 0 if self.memory_limit is None else _options.byte_count(self.memory_limit, "memory_limit")
+
+    def merged(self, other: Context) -> Context:
+        """This context with the settings of `other` where it has any."""
+        return dataclasses.replace(self, **_given(other))
+
+    def remembered(self) -> Context:
+        """What objects keep of the context they were made with: seed and progress belong to one call."""
+        return dataclasses.replace(self, seed=None, progress=None)
+
+
+Context.__module__ = "nearwise"
+DEFAULT = Context()
+_FIELDS = tuple(field.name for field in dataclasses.fields(Context))
+
+
+def _given(context: Context) -> dict[str, Any]:
+    return {name: value for name in _FIELDS if (value := getattr(context, name)) is not None}
+
+
+def resolve(operation: str, context: Any, keywords: dict[str, Any]) -> Context:
+    """The context of a call: `context=` and the plain keywords that were given next to it."""
+    if context is not None and not isinstance(context, Context):
+        raise TypeError(f"{operation}() takes a nearwise.Context as context=, given {type(context).__name__}")
+    given = {name: value for name, value in keywords.items() if value is not None}
+    if not given:
+        return DEFAULT if context is None else context
+    if context is None:
+        return Context(**given)
+    for name, value in given.items():
+        other = getattr(context, name)
+        if other is not None and other != value:
+            raise TypeError(
+                f"{operation}() got {name}={value!r}, but context= has {name}={other!r}: give one of the two"
+            )
+    return dataclasses.replace(context, **given)
+
+
+def operation(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Decorates a public function, constructor or method: its plain keywords of a context arrive as one `context`.
+
+    The function sees a resolved `context`, and None for threads, memory_limit, device, seed, isa and progress.
+    A method gets its object's context with that of the call merged into it. Keywords the function does not have
+    raise a TypeError that names ours. Signature and annotations stay those of the function.
+    """
+    parameters = inspect.signature(function).parameters
+    fields = [name for name in _FIELDS if name in parameters]
+    is_method = next(iter(parameters)) == "self"
+    name = function.__qualname__.removesuffix(".__init__")
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        given = cast("dict[str, Any]", kwargs)
+        for key in given:
+            if key not in parameters:
+                raise unknown_argument(name, key, parameters, _FIELDS)
+        context = resolve(name, given.get("context"), {key: given.pop(key) for key in fields if key in given})
+        if is_method:
+            context = getattr(args[0], "_context", DEFAULT).merged(context)
+        given["context"] = context
+        return function(*args, **kwargs)
+
+    return call
+
+
+class Call:
+    """The C++ arguments of one call: converts arrays, counts their copies against the limit, and finds the device.
+
+    In a `with` statement `report` is the callback for progress, and what was drawn is erased at the end.
+    """
+
+    report: Callable[[int, int], Any] | None = None
+
+    def __init__(self, operation: str, context: Context | None) -> None:
+        self.operation = operation
+        self.context = DEFAULT if context is None else context
+        self.copied_bytes = 0
+        self._limit = self.context.memory_bytes
+        self._device = self.context.device
+
+    def __enter__(self) -> Self:
+        progress = self.context.progress
+        if progress is True:
+            self.report = ProgressBar(self.operation)
+        elif callable(progress):
+            self.report = progress
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if isinstance(self.report, ProgressBar):
+            self.report.close()
+
+    def array(self, values: Any, name: str) -> Rows:
+        """The argument `name` as an array with the element type's name."""
+        rows = as_rows(values, name, self._limit)
+        self.copied_bytes += rows.copied_bytes
+        self.place(rows.array)
+        return rows
+
+    def rows(self, values: Any, name: str) -> _core.Rows:
+        """The argument `name` as a matrix of vectors."""
+        rows = self.array(values, name)
+        return _core.Rows(array=rows.array, type=rows.type, name=name)
+
+    def place(self, array: Any) -> None:
+        """Runs the call where the array is, unless a device was given or found before."""
+        if self._device is None and isinstance(array, DeviceArray):
+            self._device = array.device
+
+    @property
+    def available_bytes(self) -> int:
+        """What converted copies leave of the limit; 0: no limit."""
+        if self._limit and self.copied_bytes >= self._limit:
+            raise Error(
+                f"{self.operation}: the converted copies take {self.copied_bytes} bytes, memory_limit is {self._limit}",
+                "out_of_memory",
+            )
+        return self._limit and self._limit - self.copied_bytes
+
+    def remaining(self) -> Context:
+        """The context with what converted copies leave of the limit."""
+        return dataclasses.replace(self.context, memory_limit=self.available_bytes or None)
+
+    def settings_on(self, device: str) -> _core.Settings:
+        """The settings for an object on `device`, where the call must run."""
+        given = self.context.device
+        if given is not None and device not in (given, f"{given}:0"):
+            raise ValueError(f"{self.operation}: the object is on {device}, given device {given!r}")
+        self._device = device
+        return self.settings
+
+    @property
+    def settings(self) -> _core.Settings:
+        """For C++. Take it after the arrays: they decide on the device and on what is left of the limit."""
+        return _core.Settings(
+            device=self._device or "cpu",
+            threads=self.context.threads or 0,
+            memory_limit=self.available_bytes,
+            isa=self.context.isa or "",
+            seed=self.context.seed or 0,
+        )

@@ -1,0 +1,317 @@
+"""What all inverted files share."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from nearwise import _core, _options
+from nearwise._context import Call, Context, operation
+from nearwise._neighbors import Neighbors, adopt
+from nearwise._progress import ProgressArgument
+from nearwise._recall import RecallEstimate
+from nearwise._vector_file import Path
+
+
+class Calibration(NamedTuple):
+    """The default probes and candidates of an index, and the recall they reach (`Ivf.calibrate`)."""
+
+    probes: int
+    candidates: int  #: re-ranked; 0: none
+    recall: RecallEstimate
+    recall_without_rerank: RecallEstimate  #: with the same probes
+    target_recall: float
+    neighbors: int  #: 10, or all other vectors
+    rows: int  #: size of the index when it was calibrated
+
+    @property
+    def reached(self) -> bool:
+        """Whether the recall of the sample is at least the target."""
+        return self.recall.value >= self.target_recall
+
+
+class Ivf:
+    """Vectors in lists around k-means centroids; a search scans the lists nearest to the query.
+
+    `IvfFlat` stores the vectors, `IvfPq` a PQ code of each vector's residual, `IvfLsq` an additive code, which
+    loses less and takes longer to make. `build` makes an index of all vectors and calibrates it. `train` makes
+    an empty one, to which `add` adds vectors; then call `calibrate`. `nearwise.load` opens a saved one.
+
+    The result of a search is defined: the lists are those whose centroids `nearwise.knn` finds, and the
+    neighbors are the best vectors in them, by the distance to what the index stores. It is the same, bit for
+    bit, on every instruction set, with any number of threads and whatever other queries are in the call.
+
+    Several threads may search at the same time. Methods that change the index wait for searches, and searches for them.
+    """
+
+    _index: _core.Ivf
+    _context: Context
+
+    def __init__(self) -> None:
+        raise TypeError("an index is made by build or train of IvfFlat, IvfPq or IvfLsq, or by nearwise.load")
+
+    @classmethod
+    def _of(cls, index: _core.Ivf, context: Context) -> Self:
+        made = object.__new__(cls)
+        made._index = index
+        made._context = dataclasses.replace(context, device=index.device, progress=None)
+        return made
+
+    @classmethod
+    def _train(cls, codec: str, rows: Any, context: Context | None, **options: Any) -> Self:
+        """`options` are those of _core.train_ivf."""
+        with Call("train", context) as call:
+            index = _core.train_ivf(
+                rows=call.rows(rows, "rows"), codec=codec, **options, settings=call.settings, progress=call.report
+            )
+        # The index and its calls count on what the converted copy leaves of the limit.
+        return cls._of(index, call.remaining())
+
+    def _fill(self, rows: Any, target_recall: float, context: Context | None) -> None:
+        progress = None if context is None else context.progress
+        self.add(rows, progress=progress)
+        if len(self) >= 2:  # a single vector has no neighbors
+            self._calibrate(rows, target_recall, 500, True, self._context.merged(Context(progress=progress)))
+
+    @operation
+    def add(
+        self, rows: Any, ids: Any = None, *, context: Context | None = None, progress: ProgressArgument = None
+    ) -> None:
+        """Adds vectors, each to the list of its nearest centroid. If anything is wrong, none is added.
+
+        Parameters
+        ----------
+        rows : array [rows, dim]
+            As in `nearwise.knn`, in host memory. An `IvfFlat` takes the element type it was trained with.
+        ids : array [rows] of integers, optional
+            What searches return for these vectors: 0 or larger, not necessarily different. Default: consecutive numbers
+            after the largest id so far.
+        context, progress
+            See `nearwise.Context`; progress counts vectors.
+        """
+        with Call("add", context) as call:
+            self._index.add(
+                rows=call.rows(rows, "rows"),
+                ids=None if ids is None else _options.ids(ids),
+                settings=call.settings_on(self._index.device),
+                progress=call.report,
+            )
+
+    @operation
+    def remove(self, ids: Any, *, context: Context | None = None, progress: ProgressArgument = None) -> int:
+        """Removes all vectors with one of these ids, and returns their number."""
+        with Call("remove", context) as call:
+            return self._index.remove(
+                ids=_options.ids(ids), settings=call.settings_on(self._index.device), progress=call.report
+            )
+
+    @operation
+    def merge(self, other: Ivf, *, context: Context | None = None, progress: ProgressArgument = None) -> None:
+        """Adds the vectors of another index, under their ids. Both must come from one training (see `empty_copy`)."""
+        if not isinstance(other, Ivf):
+            raise TypeError(f"other: expected an index, given {type(other).__name__}")
+        with Call("merge", context) as call:
+            self._index.merge(other=other._index, settings=call.settings_on(self._index.device), progress=call.report)
+
+    def empty_copy(self) -> Self:
+        """An index of the same training without vectors, with the same context."""
+        return self._of(self._index.empty_copy(), self._context)
+
+    @operation
+    def search(
+        self,
+        queries: Any,
+        k: int,
+        *,
+        probes: int | None = None,
+        rerank: Any = None,
+        candidates: int | None = None,
+        context: Context | None = None,
+        progress: ProgressArgument = None,
+    ) -> Neighbors:
+        """The k best vectors in the lists nearest to each query.
+
+        Parameters
+        ----------
+        queries : array [queries, dim]
+            As in `nearwise.knn`, in host memory.
+        k : int
+            At least 1. If the lists hold fewer vectors, rows end in id -1 at distance +inf (-inf for inner_product).
+        probes : int, optional
+            Lists to scan: more take longer and find more. Default: `Ivf.probes`, which `build` calibrates.
+        rerank : array [rows, dim], optional
+            The vectors by id: row i has id i. An array, or a mapped file (`read_vectors`). The best `candidates` by
+            their codes are compared with the query again, and the best k returned with their exact distances.
+        candidates : int, optional
+            Vectors to re-rank, at least k. Default: `Ivf.candidates`, in proportion for k above 10.
+        context, progress
+            See `nearwise.Context`; progress counts queries.
+
+        Returns
+        -------
+        Neighbors
+            A named tuple of ids, int64 [queries, k], and distances, float32 [queries, k].
+        """
+        with Call("search", context) as call:
+            found = self._index.search(
+                queries=call.rows(queries, "queries"),
+                k=_options.count(k, "k"),
+                probes=_options.optional_count(probes, "probes"),
+                rerank=None if rerank is None else call.rows(rerank, "rerank"),
+                candidates=_options.optional_count(candidates, "candidates"),
+                settings=call.settings_on(self._index.device),
+                progress=call.report,
+            )
+        return adopt(found)
+
+    @operation
+    def calibrate(
+        self,
+        rows: Any,
+        *,
+        target_recall: float = 0.9,
+        queries: int = 500,
+        rerank: bool = True,
+        context: Context | None = None,
+        seed: int | None = None,
+        progress: ProgressArgument = None,
+    ) -> Calibration:
+        """Sets the default probes and candidates to the cheapest that reach the target recall.
+
+        Measured against exact search on vectors of the index, none of which counts as its own neighbor. `build`
+        calls it; call it after `add`, and again when many vectors were added or removed. Warns if even all
+        lists do not reach the target; the probes are then those that find the same share of what all lists
+        find.
+
+        Parameters
+        ----------
+        rows : array [rows, dim]
+            The vectors by id, as `rerank` of `search`.
+        target_recall : float
+            Share of the 10 nearest vectors among the first 10 results. The lower end of its 95 % interval must reach it
+            where possible, so that it holds for vectors outside the sample.
+        queries : int
+            Size of the sample. The error of the recall is about 0.3 / sqrt(queries).
+        rerank : bool
+            Whether searches will re-rank; if so, `candidates` is calibrated as well.
+        context, seed, progress
+            See `nearwise.Context`; progress counts vectors. The default seed is that of the training.
+        """
+        return self._calibrate(rows, _options.target_recall(target_recall), queries, rerank, context)
+
+    def _calibrate(
+        self, rows: Any, target_recall: float, queries: int, rerank: bool, context: Context | None
+    ) -> Calibration:
+        with Call("calibrate", context) as call:
+            found = _calibration(
+                self._index.calibrate(
+                    rows=call.rows(rows, "rows"),
+                    target_recall=target_recall,
+                    queries=_options.count(queries, "queries"),
+                    rerank=_options.flag(rerank, "rerank"),
+                    settings=call.settings_on(self._index.device),
+                    progress=call.report,
+                )
+            )
+        if not found.reached:
+            warnings.warn(
+                f"target recall {found.target_recall} cannot be reached: {found.recall.value:.3f} of the "
+                f"{found.neighbors} nearest found in {found.probes} of {self.lists} lists",
+                stacklevel=4,
+            )
+        return found
+
+    def save(self, path: Path) -> None:
+        """Saves the index in a .nw file, atomically, with `provenance` and calibration; `nearwise.load` opens it."""
+        self._index.save(path=os.fspath(path))
+
+    def list_size(self, list: int) -> int:
+        """The number of vectors in one list."""
+        return self._index.list_size(list=_options.whole(list, "list"))
+
+    @property
+    def size(self) -> int:
+        """The number of vectors."""
+        return self._index.size
+
+    @property
+    def dim(self) -> int:
+        """Elements of a vector."""
+        return self._index.dim
+
+    @property
+    def lists(self) -> int:
+        """The number of lists."""
+        return self._index.lists
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes stored per vector, in addition to 8 for its id."""
+        return self._index.code_bytes
+
+    @property
+    def metric(self) -> str:
+        """The metric of all searches."""
+        return self._index.metric
+
+    @property
+    def centroids(self) -> npt.NDArray[np.float32]:
+        """The centroids of the lists, [lists, dim], read-only."""
+        return self._index.centroids
+
+    @property
+    def probes(self) -> int:
+        """The default number of lists to scan: calibrated, or assigned. It is saved."""
+        return self._index.probes
+
+    @probes.setter
+    def probes(self, probes: int) -> None:
+        self._index.probes = _options.count(probes, "probes")
+
+    @property
+    def candidates(self) -> int:
+        """The default number of vectors to re-rank, for k up to 10."""
+        return self._index.candidates
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """Free text, saved with the index; "version", "training" and "seed" are set by the training. Assignable."""
+        return self._index.provenance
+
+    @provenance.setter
+    def provenance(self, provenance: Mapping[str, str]) -> None:
+        self._index.provenance = _options.texts(provenance, "provenance")
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The last calibration; None before the first one, or after `probes` was assigned.
+
+        It does not follow later changes of the index: compare its `rows` with `size`.
+        """
+        fields = self._index.calibration
+        return None if fields is None else _calibration(fields)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return (
+            f"<nearwise.{type(self).__name__}: {self.size} vectors of {self.dim} elements in {self.lists} lists, "
+            f"{self.code_bytes} bytes each, {self.metric}>"
+        )
+
+
+def _calibration(fields: Any) -> Calibration:
+    probes, candidates, recall, without_rerank, *others = fields
+    return Calibration(probes, candidates, RecallEstimate(*recall), RecallEstimate(*without_rerank), *others)
+
+
+# Users see them as nearwise.Ivf and so on.
+for _class in (Ivf, Calibration):
+    _class.__module__ = "nearwise"

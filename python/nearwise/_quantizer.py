@@ -1,0 +1,64 @@
+"""What all quantizers share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from nearwise import _core, _options
+from nearwise._context import Call, Context, operation
+from nearwise._progress import ProgressArgument
+from nearwise._rows import as_array
+from nearwise._vector_file import Path
+
+TableMetric = Literal["sqeuclidean", "inner_product"]
+
+
+class Quantizer:
+    """Encodes vectors as codes of a few bytes. Trained once and not changed afterwards; threads may share it."""
+
+    _bound: Any  # the C++ object
+    _context: Context
+
+    @classmethod
+    def _of(cls, bound: Any, context: Context) -> Self:
+        made = object.__new__(cls)
+        made._bound = bound
+        made._context = context.remembered()
+        return made
+
+    @property
+    def dim(self) -> int:
+        """Elements of a vector."""
+        return int(self._bound.dim)
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes of a code."""
+        return int(self._bound.code_bytes)
+
+    @operation
+    def decode(
+        self, codes: Any, *, context: Context | None = None, progress: ProgressArgument = None
+    ) -> npt.NDArray[np.float32]:
+        """The reconstructions of codes, float32 [codes, dim]."""
+        with Call("decode", context) as call:
+            rows: npt.NDArray[np.float32] = self._bound.decode(
+                codes=as_codes(call, codes), settings=call.settings, progress=call.report
+            )
+        return rows
+
+    def save(self, path: Path, *, provenance: Mapping[str, str] | None = None) -> None:
+        """Saves the quantizer in a .nw file, atomically; `nearwise.load` reads it."""
+        self._bound.save(path=os.fspath(path), provenance=_options.texts(provenance, "provenance"))
+
+
+def as_codes(call: Call, codes: Any) -> _core.Rows:
+    given = as_array(codes, "codes")
+    if given.dtype != "uint8":
+        raise ValueError(f"codes: expected dtype uint8, given {given.dtype}")
+    return call.rows(given, "codes")
