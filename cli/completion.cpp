@@ -33,7 +33,7 @@ struct Option {
 };
 
 struct Node {
-  std::string path;  // "index build"; empty: the program
+  std::string path;                                           // "index build"; empty: the program
   std::vector<std::pair<std::string, std::string>> children;  // name, description
   std::vector<Option> options;
   Values positional;
@@ -60,7 +60,8 @@ void collect(const CLI::App& parser, std::vector<Node>& nodes) {
                               option->get_type_size() != 0, values_of(*option)});
   }
   const auto children = parser.get_subcommands(std::function<bool(const CLI::App*)>());
-  for (const CLI::App* child : children) node.children.emplace_back(child->get_name(), child->get_description());
+  for (const CLI::App* child : children)
+    node.children.emplace_back(child->get_name(), child->get_description());
   nodes.push_back(std::move(node));
   for (const CLI::App* child : children) collect(*child, nodes);
 }

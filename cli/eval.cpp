@@ -88,11 +88,13 @@ ExitCode run_eval(Session& session, const EvalArguments& arguments) {
 }  // namespace
 
 void add_eval(CLI::App& parent, Session& session) {
-  const auto [parser, arguments] = add_command(
-      parent, session, run_eval, "eval", "Measure the recall of a search result",
-      "  nearwise eval found.ivecs truth.nw -k 1,10\n\n"
-      "k-recall@k: share of the true k nearest among the first k. 1-recall@k: share of queries whose nearest\n"
-      "neighbour is among the first k. If both files have distances (.nw, .bin), ties with the true k-th count.");
+  const auto [parser, arguments] =
+      add_command(parent, session, run_eval, "eval", "Measure the recall of a search result",
+                  "  nearwise eval found.ivecs truth.nw -k 1,10\n\n"
+                  "k-recall@k: share of the true k nearest among the first k. 1-recall@k: share of queries "
+                  "whose nearest\n"
+                  "neighbour is among the first k. If both files have distances (.nw, .bin), ties with the "
+                  "true k-th count.");
   add_path(parser, "result", arguments.result, "Neighbours found: .nw .ivecs .ibin .bin .npy")->required();
   add_path(parser, "truth", arguments.truth, "True neighbours")->required();
   parser

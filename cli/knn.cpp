@@ -94,16 +94,16 @@ ExitCode run_knn(Session& session, const KnnArguments& given) {
 }  // namespace
 
 void add_knn(CLI::App& parent, Session& session) {
-  const auto [parser, arguments] =
-      add_command(parent, session, run_knn, "knn", "Find exact nearest neighbours",
-                  "  nearwise knn base.fbin queries.fbin -k 10 --memory-limit 2GiB -o truth.nw\n"
-                  "  nearwise knn base.fbin --exclude-self -k 10 -o graph.nw\n\n"
-                  "A .nw keeps ids, distances, metric and provenance; .bin ids and distances; .ivecs, .ibin and\n"
-                  ".npy ids.");
+  const auto [parser, arguments] = add_command(
+      parent, session, run_knn, "knn", "Find exact nearest neighbours",
+      "  nearwise knn base.fbin queries.fbin -k 10 --memory-limit 2GiB -o truth.nw\n"
+      "  nearwise knn base.fbin --exclude-self -k 10 -o graph.nw\n\n"
+      "A .nw keeps ids, distances, metric and provenance; .bin ids and distances; .ivecs, .ibin and\n"
+      ".npy ids.");
   add_path(parser, "base", arguments.base, "Vectors to search: .npy .fbin .fvecs .u8bin ...")->required();
   add_path(parser, "queries", arguments.queries, "Query vectors");
-  CLI::Option* const exclude_self = parser.add_flag(
-      "--exclude-self", arguments.exclude_self, "Find the nearest other vectors of every base vector");
+  CLI::Option* const exclude_self = parser.add_flag("--exclude-self", arguments.exclude_self,
+                                                    "Find the nearest other vectors of every base vector");
   add_count(parser, "-k", arguments.k, 1, "Neighbours per query");
   add_choice(parser, "--metric", arguments.metric, all_metrics, "Metric; inner_product: largest first");
   add_search_output(parser, arguments.output);

@@ -172,9 +172,8 @@ std::string explain(const CLI::App& program, const CLI::ParseError& error) {
   const CLI::App& parser = chosen_parser(program);
   const Words rest = program.remaining(true);
   const auto first = [&rest](bool is_option) {
-    return std::ranges::find_if(rest, [is_option](const std::string& word) {
-      return word.starts_with('-') == is_option;
-    });
+    return std::ranges::find_if(
+        rest, [is_option](const std::string& word) { return word.starts_with('-') == is_option; });
   };
   std::string message = error.what();
   if (!children_of(parser).empty()) {

@@ -92,8 +92,8 @@ void write_container(const Session& session, const ConvertArguments& arguments, 
     refuse(session, "a .nw file needs distances, and '{}' has none; convert it to .ivecs, .ibin or .npy",
            arguments.input.string());
   if (file.metric && arguments.metric && *file.metric != *arguments.metric)
-    refuse(session, "--metric must be that of '{}', {}, got {}", arguments.input.string(),
-           name(*file.metric), name(*arguments.metric));
+    refuse(session, "--metric must be that of '{}', {}, got {}", arguments.input.string(), name(*file.metric),
+           name(*arguments.metric));
   const std::optional<Metric> metric = file.metric ? file.metric : arguments.metric;
   if (!metric)
     refuse(session, "a .nw file needs a metric, and '{}' has none; give it by --metric",
@@ -119,8 +119,8 @@ ExitCode convert_neighbors(Session& session, const ConvertArguments& arguments) 
   const std::size_t k = file.neighbors.ids.cols();
   const bool keeps_distances = is_container(arguments.output) || arguments.output.extension() == ".bin";
   if (has_distances(file.neighbors) && !keeps_distances)
-    remark(session, fmt::format("{} holds ids only: distances are dropped",
-                                arguments.output.extension().string()));
+    remark(session,
+           fmt::format("{} holds ids only: distances are dropped", arguments.output.extension().string()));
 
   const Interrupt::Protection protection = session.interrupt->protect();
   if (is_container(arguments.output))
@@ -157,7 +157,8 @@ void add_convert(CLI::App& parent, Session& session) {
              "Element type of the output (default: that of the suffix, or the input's)");
   add_choice(parser, "--metric", arguments.metric, all_metrics,
              "Metric of neighbours that have none, for a .nw output");
-  add_bytes(parser, "--memory-limit", arguments.memory_limit, "Bound on buffers; 0: no limit (default: 256MiB)");
+  add_bytes(parser, "--memory-limit", arguments.memory_limit,
+            "Bound on buffers; 0: no limit (default: 256MiB)");
 }
 
 }  // namespace nearwise::cli

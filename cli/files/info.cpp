@@ -176,11 +176,11 @@ ExitCode run_info(Session& session, const InfoArguments& arguments) {
 }  // namespace
 
 void add_info(CLI::App& parent, Session& session) {
-  const auto [parser, arguments] =
-      add_command(parent, session, run_info, "info", "Describe files, or this build and machine",
-                  "  nearwise info truth.nw\n  nearwise info --json\n\n"
-                  "With files: their content, from the headers. Without: version, devices with the operations\n"
-                  "they support and lack, instruction sets, threads, memory, and the speed of exact search.");
+  const auto [parser, arguments] = add_command(
+      parent, session, run_info, "info", "Describe files, or this build and machine",
+      "  nearwise info truth.nw\n  nearwise info --json\n\n"
+      "With files: their content, from the headers. Without: version, devices with the operations\n"
+      "they support and lack, instruction sets, threads, memory, and the speed of exact search.");
   add_paths(parser, "files", arguments.files, "Files to describe");
 }
 

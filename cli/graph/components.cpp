@@ -25,7 +25,8 @@ void add_graph_components(CLI::App& parent, Session& session) {
   const auto [parser, arguments] =
       add_command(parent, session, run_components, "components", "Find the connected components of a graph",
                   "  nearwise graph components graph.nw -o labels.npy");
-  add_path(parser, "graph", arguments.graph, "Graph: .nw of graph build, or of knn --exclude-self")->required();
+  add_path(parser, "graph", arguments.graph, "Graph: .nw of graph build, or of knn --exclude-self")
+      ->required();
   add_labels_output(parser, arguments.output);
 }
 

@@ -27,7 +27,8 @@ void add_graph_duplicates(CLI::App& parent, Session& session) {
       add_command(parent, session, run_duplicates, "duplicates", "Find groups of near-duplicate vectors",
                   "  nearwise graph duplicates graph.nw --distance 0.01 -o labels.npy\n\n"
                   "A group is connected by edges of at most that distance (inner_product: at least).");
-  add_path(parser, "graph", arguments.graph, "Graph: .nw of graph build, or of knn --exclude-self")->required();
+  add_path(parser, "graph", arguments.graph, "Graph: .nw of graph build, or of knn --exclude-self")
+      ->required();
   add_number(parser, "--distance", arguments.distance, "Longest edge, in the unit of the graph's metric")
       ->required()
       ->default_str("");

@@ -51,9 +51,11 @@ void add_graph_export(CLI::App& parent, Session& session) {
       add_command(parent, session, run_export, "export", "Write a graph as a sparse matrix for SciPy",
                   "  nearwise graph export graph.nw -o graph.npz\n\n"
                   "scipy.sparse.load_npz reads it: compressed sparse rows (CSR) with distances as entries.");
-  add_path(parser, "graph", arguments.graph, "Graph: .nw of graph build, or of knn --exclude-self")->required();
+  add_path(parser, "graph", arguments.graph, "Graph: .nw of graph build, or of knn --exclude-self")
+      ->required();
   add_output(parser, arguments.output, "Matrix to write: .npz");
-  parser.add_flag("--mutual", arguments.mutual, "Only edges between vectors that are each other's neighbours");
+  parser.add_flag("--mutual", arguments.mutual,
+                  "Only edges between vectors that are each other's neighbours");
 }
 
 }  // namespace nearwise::cli

@@ -37,7 +37,6 @@ struct GraphRun {
 
 // Runs make(context, on_round) with a remark per round, writes the graph and reports it.
 using OnRound = std::function<void(const GraphRound&)>;
-ExitCode make_graph(const GraphRun& run,
-                    const std::function<KnnGraph(const Context&, const OnRound&)>& make);
+ExitCode make_graph(const GraphRun& run, const std::function<KnnGraph(const Context&, const OnRound&)>& make);
 
 }  // namespace nearwise::cli

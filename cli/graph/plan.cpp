@@ -63,7 +63,8 @@ void add_plan_graph(CLI::App& parent, Session& session) {
   const auto [parser, arguments] = add_command(
       parent, session, run_plan_graph, "graph", "Tasks, bytes, memory and time of graph build --work",
       "  nearwise plan graph base.fbin --memory-limit 2GiB --work /disk/work\n\n"
-      "Times are estimated from a short measurement on this machine. Fails if memory or disk do not suffice.");
+      "Times are estimated from a short measurement on this machine. Fails if memory or disk do not "
+      "suffice.");
   arguments.work.folder = ".";
   add_graph_build_options(parser, arguments);
   add_output(parser, arguments.output, "Graph of the build (default: graph.nw in the work folder)")

@@ -55,8 +55,9 @@ ExitCode run_graph_update(Session& session, const GraphUpdateArguments& argument
   const ConcatenatedVectors vectors(session, arguments.vectors);
   const std::size_t count = vectors.rows().rows();
   if (expected.or_more ? count < expected.count : count != expected.count)
-    refuse(session, "expected {}{} vectors, those of the graph{}, got {}", expected.or_more ? "at least " : "",
-           expected.count, expected.or_more ? " and the new ones" : "", count);
+    refuse(session, "expected {}{} vectors, those of the graph{}, got {}",
+           expected.or_more ? "at least " : "", expected.count, expected.or_more ? " and the new ones" : "",
+           count);
   Provenance provenance = describe_run(session);
   provenance["base"] = vectors.describe();
   const Context context = open_context(arguments.context, arguments.seed);

@@ -60,9 +60,8 @@ ExitCode run_build(Session& session, const IndexBuildArguments& arguments) {
     // A single vector has no neighbours to calibrate with.
     if (!arguments.probes && index.size() >= 2) {
       Work calibrating(session, context, "calibrate", "vectors", index.size());
-      calibrating.run([&](const Context& own) {
-        index.calibrate(own, base, {.recall = arguments.target_recall});
-      });
+      calibrating.run(
+          [&](const Context& own) { index.calibrate(own, base, {.recall = arguments.target_recall}); });
     }
   }
   save_index(session, index, run, arguments.output);
@@ -126,9 +125,10 @@ void check_index_build(const Session& session, const IndexBuildArguments& argume
 
 void add_index_build_options(CLI::App& parser, IndexBuildArguments& arguments) {
   add_path(parser, "base", arguments.base, "Vectors: .npy .fbin .fvecs .u8bin ...")->required();
-  add_choice<std::string>(parser, "--codec", arguments.codec, {"flat", "pq", "lsq"},
-                          "Encoding of the vectors: unchanged (flat), product codes of the residuals (pq), or "
-                          "additive codes of them (lsq: more accurate, slower to build)");
+  add_choice<std::string>(
+      parser, "--codec", arguments.codec, {"flat", "pq", "lsq"},
+      "Encoding of the vectors: unchanged (flat), product codes of the residuals (pq), or "
+      "additive codes of them (lsq: more accurate, slower to build)");
   add_count(parser, "--lists", arguments.lists, 1, "Inverted lists (default: about 4 sqrt(vectors))");
   add_count(parser, "--code-bytes", arguments.code_bytes, 1,
             "Bytes per code (default: pq 1 per 8 dimensions, 8 to 64; lsq 8)");
@@ -155,8 +155,8 @@ void add_index_build(CLI::App& parent, Session& session) {
       "Vectors get their row numbers as ids. The default number of probes is calibrated and printed.");
   add_index_build_options(parser, arguments);
   add_output(parser, arguments.output, "Index to write: .nw");
-  CLI::Option* const train_only = parser.add_flag(
-      "--train-only", arguments.train_only, "Train without adding the vectors: for nearwise index add");
+  CLI::Option* const train_only = parser.add_flag("--train-only", arguments.train_only,
+                                                  "Train without adding the vectors: for nearwise index add");
   add_work_options(parser, arguments.work)->excludes(train_only);
 }
 

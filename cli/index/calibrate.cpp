@@ -31,10 +31,9 @@ ExitCode run_calibrate(Session& session, const CalibrateArguments& arguments) {
            index.size());
   Work work(session, context, "vectors", index.size());
   work.run_on_data([&](const Context& own) {
-    index.calibrate(own, file.rows(),
-                         {.recall = arguments.target_recall,
-                          .queries = arguments.queries,
-                          .rerank = !arguments.no_rerank});
+    index.calibrate(
+        own, file.rows(),
+        {.recall = arguments.target_recall, .queries = arguments.queries, .rerank = !arguments.no_rerank});
   });
   save_index(session, index, run, arguments.output);
   return report_index(session, index, arguments.output, Json::object(),
@@ -48,13 +47,15 @@ void add_index_calibrate(CLI::App& parent, Session& session) {
       parent, session, run_calibrate, "calibrate",
       "Choose the default probes and candidates of an index for a target recall",
       "  nearwise index calibrate index.nw base.fbin --target-recall 0.95 -o index.nw\n\n"
-      "Sets the cheapest defaults that reach the target on vectors of the index, compared with exact search;\n"
+      "Sets the cheapest defaults that reach the target on vectors of the index, compared with exact "
+      "search;\n"
       "no vector counts as its own neighbour. index build calibrates; repeat it after many additions.");
   add_path(parser, "index", arguments.index, "Index: .nw")->required();
   add_path(parser, "vectors", arguments.vectors, "Vectors of the index, by id: .npy .fbin ...")->required();
   add_output(parser, arguments.output, "Index to write: .nw, may be the input");
   add_target_recall(parser, arguments.target_recall, "Recall@10 to reach");
-  add_count(parser, "--queries", arguments.queries, 1, "Vectors of the index used as queries, drawn at random");
+  add_count(parser, "--queries", arguments.queries, 1,
+            "Vectors of the index used as queries, drawn at random");
   parser.add_flag("--no-rerank", arguments.no_rerank, "Calibrate for searches without --rerank");
   add_seed(parser, arguments.seed);
   add_context_options(parser, arguments.context);

@@ -25,14 +25,13 @@ Json describe_calibration(const Ivf& index) {
 
 std::string summarize_calibration(const Ivf& index) {
   const Calibration& measured = *index.calibration();
-  const std::string rerank =
-      measured.candidates == 0
-          ? ""
-          : fmt::format(" and {} candidates re-ranked ({:.3f} without --rerank)", measured.candidates,
-                        measured.recall_of_codes);
-  const std::string found = fmt::format("recall@{} {:.3f} with {} of {} lists probed{}, {} sample queries",
-                                        measured.neighbors, measured.recall, measured.probes, index.lists(),
-                                        rerank, measured.queries);
+  const std::string rerank = measured.candidates == 0
+                                 ? ""
+                                 : fmt::format(" and {} candidates re-ranked ({:.3f} without --rerank)",
+                                               measured.candidates, measured.recall_of_codes);
+  const std::string found =
+      fmt::format("recall@{} {:.3f} with {} of {} lists probed{}, {} sample queries", measured.neighbors,
+                  measured.recall, measured.probes, index.lists(), rerank, measured.queries);
   return measured.reached()
              ? found
              : fmt::format("warning: target recall {} cannot be reached: {}", measured.target, found);
@@ -68,8 +67,8 @@ void check_vectors_by_id(const Session& session, const Ivf& index, const std::fi
   check_dim(session, index, path, vectors);
   const auto ids = static_cast<std::size_t>(index.next_id());
   if (vectors.rows() == 0 || vectors.rows() < ids)
-    refuse(session, "expected a vector for every id, '{}' has {} and the index has ids up to {}", path.string(),
-           vectors.rows(), index.next_id() - 1);
+    refuse(session, "expected a vector for every id, '{}' has {} and the index has ids up to {}",
+           path.string(), vectors.rows(), index.next_id() - 1);
 }
 
 void add_vectors(Work& work, Ivf& index, RowsView vectors, std::span<const Id> ids) {
@@ -101,8 +100,8 @@ ExitCode report_index(const Session& session, const Ivf& index, const std::files
                {"output", output.string()}};
   json.update(more);
   conclude(session, json,
-           fmt::format("wrote {} vectors in {} lists to {}: {}", index.size(), index.lists(),
-                       output.string(), what));
+           fmt::format("wrote {} vectors in {} lists to {}: {}", index.size(), index.lists(), output.string(),
+                       what));
   if (index.calibration()) remark(session, summarize_calibration(index));
   return ExitCode::ok;
 }

@@ -11,7 +11,8 @@ namespace {
 
 Plan make_plan(const Session& session, const Context& context, const IndexBuildArguments& arguments) {
   if (arguments.context.memory_limit == 0) refuse(session, "a build over files needs --memory-limit");
-  if (arguments.probes) refuse(session, "--probes cannot be combined with --work: a build over files is calibrated");
+  if (arguments.probes)
+    refuse(session, "--probes cannot be combined with --work: a build over files is calibrated");
   std::string described;
   std::size_t rows = 0;
   {
@@ -58,7 +59,8 @@ void add_plan_index(CLI::App& parent, Session& session) {
   const auto [parser, arguments] = add_command(
       parent, session, run_plan_index, "index", "Tasks, bytes, memory and time of index build --work",
       "  nearwise plan index base.fbin --memory-limit 2GiB --code-bytes 16 --work /disk/work\n\n"
-      "Times are estimated from a short measurement on this machine. Fails if memory or disk do not suffice.");
+      "Times are estimated from a short measurement on this machine. Fails if memory or disk do not "
+      "suffice.");
   arguments.work.folder = ".";
   add_index_build_options(parser, arguments);
   add_output(parser, arguments.output, "Index of the build (default: index.nw in the work folder)")

@@ -85,9 +85,8 @@ ExitCode run_search(Session& session, const SearchArguments& arguments) {
   const Context context = open_context(without_answers(session, arguments, queries.rows()));
   const Ivf index = open_index(context, arguments.index);
   check_arguments(session, arguments, index, queries, vectors);
-  provenance["index"] =
-      fmt::format("{}, {} bytes, {} vectors in {} lists", arguments.index.string(),
-                  std::filesystem::file_size(arguments.index), index.size(), index.lists());
+  provenance["index"] = fmt::format("{}, {} bytes, {} vectors in {} lists", arguments.index.string(),
+                                    std::filesystem::file_size(arguments.index), index.size(), index.lists());
 
   Work work(session, context, "queries", queries.rows());
   const Stopwatch watch;
@@ -101,14 +100,14 @@ ExitCode run_search(Session& session, const SearchArguments& arguments) {
                {"rerank", vector_file.has_value()}};
   more.update(describe_context(context));
   const Interrupt::Protection protection = session.interrupt->protect();
-  return report_search(session,
-                       {.output = arguments.output,
-                        .metric = index.metric(),
-                        .seconds = seconds,
-                        .searched = fmt::format("{} vectors, {} of {} lists probed", index.size(), probes,
-                                                index.lists()),
-                        .more = std::move(more)},
-                       std::move(provenance), std::move(found));
+  return report_search(
+      session,
+      {.output = arguments.output,
+       .metric = index.metric(),
+       .seconds = seconds,
+       .searched = fmt::format("{} vectors, {} of {} lists probed", index.size(), probes, index.lists()),
+       .more = std::move(more)},
+      std::move(provenance), std::move(found));
 }
 
 }  // namespace
@@ -117,7 +116,8 @@ void add_index_search(CLI::App& parent, Session& session) {
   const auto [parser, arguments] = add_command(
       parent, session, run_search, "search", "Find approximate nearest neighbours with an index",
       "  nearwise index search index.nw queries.fbin -k 10 --probes 32 -o found.nw\n"
-      "  nearwise index search index.nw queries.fbin -k 10 --rerank base.fbin --candidates 200 -o found.nw\n\n"
+      "  nearwise index search index.nw queries.fbin -k 10 --rerank base.fbin --candidates 200 -o "
+      "found.nw\n\n"
       "nearwise eval found.nw truth.nw measures the recall against exact neighbours of nearwise knn.");
   add_path(parser, "index", arguments.index, "Index: .nw")->required();
   add_path(parser, "queries", arguments.queries, "Query vectors: .npy .fbin .fvecs ...")->required();

@@ -87,17 +87,12 @@ ExitCode run_train(Session& session, const TrainArguments& arguments) {
   const Context context = open_context(arguments.context, arguments.seed);
   const Stopwatch watch;
   Work work(session, context, "vectors", base.rows());
-  const Quantizer trained =
-      work.run_on_data([&](const Context& own) { return train(own, arguments, base); });
+  const Quantizer trained = work.run_on_data([&](const Context& own) { return train(own, arguments, base); });
   const double seconds = watch.seconds();
   const Interrupt::Protection protection = session.interrupt->protect();
   trained.save(arguments.output, run);
-  Json json = {{"kind", trained.kind()},
-               {"dim", trained.dim()},
-               {"code_bytes", trained.code_bytes()},
-               {"rows", base.rows()},
-               {"seconds", seconds},
-               {"output", arguments.output.string()},
+  Json json = {{"kind", trained.kind()}, {"dim", trained.dim()}, {"code_bytes", trained.code_bytes()},
+               {"rows", base.rows()},    {"seconds", seconds},   {"output", arguments.output.string()},
                {"seed", arguments.seed}};
   json.update(describe_context(context));
   conclude(session, json,
@@ -110,12 +105,13 @@ ExitCode run_train(Session& session, const TrainArguments& arguments) {
 }  // namespace
 
 void add_quantizer_train(CLI::App& parent, Session& session) {
-  const auto [parser, arguments] = add_command(
-      parent, session, run_train, "train", "Train a quantizer on the vectors of a file",
-      "  nearwise quantizer train learn.fbin --kind lsq --code-bytes 8 -o quantizer.nw\n"
-      "  nearwise quantizer encode quantizer.nw base.fbin -o codes.u8bin\n\n"
-      "pq: product quantization; opq: with a trained rotation; lsq: additive quantization, the most accurate\n"
-      "and the slowest to encode.");
+  const auto [parser, arguments] =
+      add_command(parent, session, run_train, "train", "Train a quantizer on the vectors of a file",
+                  "  nearwise quantizer train learn.fbin --kind lsq --code-bytes 8 -o quantizer.nw\n"
+                  "  nearwise quantizer encode quantizer.nw base.fbin -o codes.u8bin\n\n"
+                  "pq: product quantization; opq: with a trained rotation; lsq: additive quantization, the "
+                  "most accurate\n"
+                  "and the slowest to encode.");
   add_path(parser, "base", arguments.base, "Training vectors: .npy .fbin .fvecs .u8bin ...")->required();
   add_output(parser, arguments.output, "Quantizer to write: .nw");
   add_choice<std::string>(parser, "--kind", arguments.kind, {"pq", "opq", "lsq"}, "Kind of quantizer");
@@ -124,8 +120,9 @@ void add_quantizer_train(CLI::App& parent, Session& session) {
                        "Bits per sub-quantizer of pq and opq (default: 8)");
   add_count(parser, "--rounds", arguments.rounds, 0,
             "Training rounds: lsq, of codewords and codes (default: 25); opq, of rotations (default: 10)");
-  add_count(parser, "--iterations", arguments.iterations, 1,
-            "Iterations: lsq, of the code search per round (default: 8); pq and opq, of k-means (default: 25)");
+  add_count(
+      parser, "--iterations", arguments.iterations, 1,
+      "Iterations: lsq, of the code search per round (default: 8); pq and opq, of k-means (default: 25)");
   add_count(parser, "--training-rows", arguments.training_rows, 1,
             "Training vectors, drawn at random (default: 256 per codeword of a codebook)");
   add_seed(parser, arguments.seed);

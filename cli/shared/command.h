@@ -78,8 +78,7 @@ CLI::Option* add_words(CLI::App& parser, const std::string& name, const std::vec
 inline std::string word_of(const std::string& word) { return word; }
 inline std::string word_of(std::integral auto number) { return std::to_string(number); }
 template <typename Enum>
-requires std::is_enum_v<Enum>
-std::string word_of(Enum value) { return std::string(name(value)); }
+requires std::is_enum_v<Enum> std::string word_of(Enum value) { return std::string(name(value)); }
 
 template <typename Value>
 std::vector<std::string> words_of(const std::vector<Value>& values) {

@@ -16,9 +16,10 @@ void add_context_options(CLI::App& parser, ContextArguments& arguments) {
       ->type_name("NAME")
       ->default_str(arguments.device);
   parser
-      .add_option("--isa", arguments.isa,
-                  "Highest instruction set to use (default: the best; see nearwise info); on a CUDA device the "
-                  "type of products: f32, tf32 or bf16")
+      .add_option(
+          "--isa", arguments.isa,
+          "Highest instruction set to use (default: the best; see nearwise info); on a CUDA device the "
+          "type of products: f32, tf32 or bf16")
       ->type_name("NAME");
 }
 

@@ -99,8 +99,8 @@ Content content_of(const std::filesystem::path& path) {
   if (holds_vectors(suffix)) return Content::vectors;
   if (holds_neighbors(suffix)) return Content::neighbors;
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("'{}': unknown suffix '{}'; vectors: {}; neighbours: {}", path.string(),
-                          suffix, list_suffixes(Content::vectors), list_suffixes(Content::neighbors)));
+              fmt::format("'{}': unknown suffix '{}'; vectors: {}; neighbours: {}", path.string(), suffix,
+                          list_suffixes(Content::vectors), list_suffixes(Content::neighbors)));
 }
 
 std::optional<ElementType> element_type_of(const std::filesystem::path& path) {

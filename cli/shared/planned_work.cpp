@@ -80,12 +80,13 @@ Json json_of(const Plan& plan) {
 }  // namespace
 
 CLI::Option* add_work_options(CLI::App& parser, WorkArguments& arguments) {
-  CLI::Option* const work =
-      add_folder(parser, "--work", arguments.folder,
-                 "Build over files in this folder, for data larger than --memory-limit; after an interruption "
-                 "the same command resumes");
+  CLI::Option* const work = add_folder(
+      parser, "--work", arguments.folder,
+      "Build over files in this folder, for data larger than --memory-limit; after an interruption "
+      "the same command resumes");
   parser
-      .add_flag("--keep-work", arguments.keep, "Keep the files of the work folder when the result is complete")
+      .add_flag("--keep-work", arguments.keep,
+                "Keep the files of the work folder when the result is complete")
       ->needs(work);
   return work;
 }

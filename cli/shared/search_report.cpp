@@ -62,12 +62,9 @@ ExitCode report_search(const Session& session, const SearchReport& report, Prove
   const std::size_t queries = found.ids.rows();
   const std::size_t k = found.ids.cols();
   const double rate = report.seconds > 0 ? static_cast<double>(queries) / report.seconds : 0;
-  Json json = {{"rows", queries},
-               {"k", k},
-               {"seconds", report.seconds},
-               {"queries_per_second", rate},
-               {"output", nullptr},
-               {"metric", name(report.metric)}};
+  Json json = {{"rows", queries},           {"k", k},
+               {"seconds", report.seconds}, {"queries_per_second", rate},
+               {"output", nullptr},         {"metric", name(report.metric)}};
   json.update(report.more);
   const std::string speed = fmt::format("{:.3g} s, {} queries/s", report.seconds, format_count(rate));
   if (report.output.empty()) {
@@ -79,9 +76,9 @@ ExitCode report_search(const Session& session, const SearchReport& report, Prove
   }
   json["output"] = report.output.string();
   write_result(report.output, report.metric, std::move(provenance), std::move(found));
-  conclude(session, json,
-           fmt::format("wrote {} x {} to {}: {}, {}", queries, k, report.output.string(), report.searched,
-                       speed));
+  conclude(
+      session, json,
+      fmt::format("wrote {} x {} to {}: {}, {}", queries, k, report.output.string(), report.searched, speed));
   return ExitCode::ok;
 }
 

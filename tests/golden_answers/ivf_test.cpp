@@ -197,8 +197,7 @@ TEST(GoldenIvf, BuildsAndMeasures) {
     Ivf index = encoding.build(context, rows, Metric::cosine, {.recall = 0.8, .queries = 100});
     expect(encoding.name + ".measured", [&](Digest& digest) {
       add_measured(digest, index.calibration().value());
-      add_measured(digest,
-                   index.calibrate(context, rows, {.recall = 0.6, .queries = 80, .rerank = false}));
+      add_measured(digest, index.calibrate(context, rows, {.recall = 0.6, .queries = 80, .rerank = false}));
       add_structure(digest, index);
     });
     save(index, folder / "built.nw");
@@ -241,7 +240,8 @@ TEST(GoldenIvf, ShardedExact) {
     expect_answer(name, shard_exact(contexts, rows, {.metric = metric}).search(context(), queries, 10));
     expect_answer(name, replicate_exact(contexts, rows, {.metric = metric}).search(context(), queries, 10));
     expect_answer(
-        name, shard_and_replicate_exact(contexts, 2, rows, {.metric = metric}).search(context(), queries, 10));
+        name,
+        shard_and_replicate_exact(contexts, 2, rows, {.metric = metric}).search(context(), queries, 10));
   }
 }
 

@@ -164,7 +164,8 @@ TEST(GoldenQuantizers, AdditiveTraining) {
   const auto residual = AdditiveQuantizer::train(context(), rows, {.codebooks = 3, .rounds = 0});
   const auto trained =
       AdditiveQuantizer::train(context(), rows, {.codebooks = 3, .rounds = 2, .iterations = 2});
-  EXPECT_FALSE(std::ranges::equal(residual.codewords(), trained.codewords()));  // or the test is about nothing
+  EXPECT_FALSE(
+      std::ranges::equal(residual.codewords(), trained.codewords()));  // or the test is about nothing
   const auto expect_trained = [&](const std::string& name, const AdditiveQuantizer& quantizer) {
     expect(name, [&](Digest& digest) {
       digest.add(quantizer.codewords());
