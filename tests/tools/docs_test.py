@@ -1,0 +1,45 @@
+"""Documentation names what exists."""
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+FOLDERS = {"bench", "cli", "cmake", "cuda_emulation", "docs", "examples", "include", "python", "src", "tests", "tools"}
+CODE = re.compile(r"`([\w./-]+)`")
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def named_paths(text):
+    """Paths of the repository in backticks."""
+    return {name for name in CODE.findall(text) if name.split("/")[0] in FOLDERS and ("/" in name or name in FOLDERS)}
+
+
+def missing_paths(text):
+    return sorted(name for name in named_paths(text) if not (ROOT / name).exists())
+
+
+def broken_links(page):
+    return sorted(target for target in LINK.findall(page.read_text(encoding="utf-8"))
+                  if "://" not in target and not (page.parent / target).exists())
+
+
+def test_architecture_names_paths_that_exist():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    assert len(named_paths(text)) > 50
+    assert missing_paths(text) == []
+
+
+def test_a_path_that_does_not_exist_is_found():
+    assert missing_paths("see `src/core` and `src/nowhere/file.cpp`") == ["src/nowhere/file.cpp"]
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")) + [ROOT / "README.md"], ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    assert broken_links(page) == []
+
+
+def test_every_page_is_in_the_index():
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in sorted(DOCS.glob("*.md")) if page.name != "README.md" and page.name not in index] == []
