@@ -8,7 +8,8 @@ from pathlib import Path
 
 import repository
 
-MOST_LINES = 600
+MOST_LINES = 502
+MOST_COMMENT_COLUMNS = 110
 COUNTED_SUFFIXES = {".h", ".cpp", ".cu", ".cuh", ".py"}
 
 # Bracketed letters keep the patterns from finding themselves.
@@ -17,14 +18,43 @@ UNFINISHED = re.compile(r"\b(?:T[O]DO|F[I]XME|X[X]X)\b")
 MADE_BY_PROGRAM = re.compile(r"\bD[O] NOT EDIT\b|@g[e]nerated\b")
 
 GENERATED_NAMES = re.compile(
-    r"(^|/)(build|dist|__pycache__|CMakeFiles|[^/]+\.egg-info)/"
+    r"^(build|dist)/|(^|/)(__pycache__|CMakeFiles|[^/]+\.egg-info)/"
     r"|(^|/)(CMakeCache\.txt|compile_commands\.json|\.ninja_log|\.DS_Store)$"
     r"|\.(o|a|so|so\.[\d.]+|pyc|whl|gcda|gcno|profraw|orig|rej)$")
+# Where retired terms may stand: their list, and what tests that list.
+RETIRED_TERMS = Path(__file__).resolve().parent / "retired_terms.txt"
+MAY_NAME_RETIRED_TERMS = {"tools/retired_terms.txt", "tests/tools/check_text_test.py"}
+COMMENT = {".py": re.compile(r"^\s*#|\s#\s"), **dict.fromkeys((".h", ".cpp", ".cu", ".cuh"), re.compile(r"//|^\s*\*"))}
 # Data that tests read as it is: files of released versions, inputs that once broke a reader.
 BINARY_FOLDERS = ("tests/golden/", "tests/fuzz/", "tests/data/")
 # What documentation shows: made by a script, but of data that a reader does not have at hand. Small, or clones grow.
 PICTURE = re.compile(r"^docs/pictures/[\w-]+\.png$")
 MOST_PICTURE_BYTES = 64 << 10
+
+
+def read_retired_terms(text):
+    """Patterns of the lines `retired -> say`, each with both sides."""
+    terms = []
+    for line in text.splitlines():
+        if not line or line.startswith("#"):
+            continue
+        retired, _, say = line.partition(" -> ")
+        is_name = re.fullmatch(r"\w*(_|[a-z][A-Z])\w*", retired) is not None
+        pattern = (re.compile(rf"(?<![A-Za-z0-9_]){retired}(?![A-Za-z0-9_])") if is_name else
+                   re.compile(r"\b" + r"\s+".join(map(re.escape, retired.split())) + r"\b", re.IGNORECASE))
+        terms.append((pattern, retired, say))
+    return terms
+
+
+RETIRED = read_retired_terms(RETIRED_TERMS.read_text(encoding="utf-8"))
+
+
+def check_terms(name, text):
+    """Retired terms of a text, also where a line break or a comment mark divides a phrase."""
+    # Comment marks become spaces of the same length: a phrase may go on in the next line of a comment.
+    plain = re.sub(r"(?m)^[ \t]*(//|#|\*)", lambda match: " " * len(match.group(0)), text)
+    return [f"{name}:{plain.count(chr(10), 0, match.start()) + 1}: \"{retired}\" is retired: say \"{say}\""
+            for pattern, retired, say in RETIRED for match in pattern.finditer(plain)]
 
 
 def check_file(path, content):
@@ -46,10 +76,13 @@ def check_file(path, content):
         lines = content.decode("utf-8").splitlines()
     except UnicodeDecodeError:
         return [f"{name}: not UTF-8"]
-    findings = []
+    findings = [] if name in MAY_NAME_RETIRED_TERMS else check_terms(name, content.decode("utf-8"))
+    comment = COMMENT.get(path.suffix)
     if path.suffix in COUNTED_SUFFIXES and len(lines) > MOST_LINES:
         findings.append(f"{name}: {len(lines)} lines, more than {MOST_LINES}: would two files explain themselves better?")
     for number, line in enumerate(lines, 1):
+        if comment and len(line) > MOST_COMMENT_COLUMNS and comment.search(line):
+            findings.append(f"{name}:{number}: a comment of {len(line)} columns, more than {MOST_COMMENT_COLUMNS}")
         if ABSOLUTE_PATH.search(line):
             findings.append(f"{name}:{number}: a path of one machine")
         if UNFINISHED.search(line):
