@@ -109,13 +109,13 @@ TEST(GoldenQuantizers, OptimizedProductQuantizer) {
 
     const auto trained =
         OptimizedProductQuantizer::train(context(), rows, {.quantizer = options, .rounds = 2});
-    expect(name, [&](Digest& digest) {
+    expect(name + ".trained", [&](Digest& digest) {
       digest.add(trained.rotation.matrix());
       digest.add(trained.quantizer.codebooks());
       add_uses(digest, context(), trained, rows);
     });
     save(trained, folder / "opq.nw");
-    expect_container("file." + name, folder / "opq.nw");
+    expect_container("file." + name + ".trained", folder / "opq.nw");
   }
 }
 
