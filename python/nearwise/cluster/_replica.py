@@ -22,7 +22,7 @@ class Description(NamedTuple):
 
     rows: int
     dim: int
-    metric: str
+    metric: Metric
     probes: int  # default; 0: not an inverted file
     training: str  # digest of the lists
 
@@ -53,7 +53,7 @@ class IvfReplica(Replica):
     def open(self, path: str, threads: int) -> Description:
         self._index = nearwise.load(path, nearwise.Ivf, threads=threads)
         digest = hashlib.sha256(repr((type(self._index).__name__, self._index.code_bytes)).encode())
-        digest.update(np.ascontiguousarray(self._index.centroids))
+        digest.update(np.ascontiguousarray(self._index.centroids).tobytes())
         return Description(
             self._index.size, self._index.dim, self._index.metric, self._index.probes, digest.hexdigest()
         )
