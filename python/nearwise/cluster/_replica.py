@@ -39,7 +39,7 @@ class ExactReplica(Replica):
         self._first = first
         self._prepared = nearwise.Exact(nearwise.read_vectors(path)[first:last], metric=metric, threads=threads)
         rows, dim = self._prepared.shape
-        return Description(rows, dim, self._prepared.metric, 0, "")
+        return Description(rows, dim, metric, 0, "")
 
     def search(self, queries: npt.NDArray[Any], first: int, last: int, k: int) -> nearwise.Neighbors:
         found = _some(self._prepared.search, queries, first, last, k, pad=True)
