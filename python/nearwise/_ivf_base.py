@@ -6,14 +6,14 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core, _options
 from nearwise._context import Call, Context, operation
-from nearwise._neighbors import Neighbors, adopt
+from nearwise._neighbors import Metric, Neighbors, adopt
 from nearwise._progress import ProgressArgument
 from nearwise._recall import RecallEstimate
 from nearwise._vector_file import Path
@@ -256,9 +256,9 @@ class Ivf:
         return self._index.code_bytes
 
     @property
-    def metric(self) -> str:
+    def metric(self) -> Metric:
         """The metric of all searches."""
-        return self._index.metric
+        return cast("Metric", self._index.metric)
 
     @property
     def centroids(self) -> npt.NDArray[np.float32]:

@@ -111,7 +111,7 @@ def merge_neighbors(
            [1, 2],
            [2, 0]])
     """
-    given = [tuple(as_neighbors(part)) for part in parts]
+    given = [as_neighbors(part) for part in parts]
     with Call("merge_neighbors", context) as call:
         found = _core.merge_neighbors(
             parts=given,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from nearwise._context import Call, Context, operation
 from nearwise._progress import ProgressArgument
 from nearwise._quantizer import Quantizer, TableMetric
 from nearwise._rotation import Rotation
+from nearwise._vector_file import Path
 
 
 class ProductCoder(Quantizer):
@@ -301,6 +303,16 @@ class OptimizedProductQuantizer(ProductCoder):
 
     def __reduce__(self) -> Any:
         return OptimizedProductQuantizer, (self.rotation, self.quantizer)
+
+    def save(self, path: Path, *, provenance: Mapping[str, str] | None = None) -> None:
+        """Saves the quantizer in a .nw file, atomically; `nearwise.load` reads it.
+
+        The file holds square rotations without a mean, as `train` makes them; others are refused.
+        """
+        rotation = self.rotation
+        if rotation.dim != rotation.rotated_dim or rotation.mean.any():
+            raise ValueError("save: expected a square rotation without a mean, as OptimizedProductQuantizer.train makes it")
+        super().save(path, provenance=provenance)
 
     @property
     def rotation(self) -> Rotation:

@@ -144,12 +144,12 @@ def _require_two_dimensional(array: Array | DeviceArray, name: str) -> None:
 def usable_in_place(array: Array | DeviceArray) -> bool:
     # A 1-D array is one row.
     rows, dim = (1, *array.shape)[-2:]
-    on_device = isinstance(array, DeviceArray)
-    aligned = array.address % array.itemsize == 0 if on_device else array.flags.aligned
-    if not aligned:
-        return False
-    if 0 in array.shape:
-        return on_device or array.flags.c_contiguous
+    if isinstance(array, DeviceArray):
+        aligned, empty_fits = array.address % array.itemsize == 0, True
+    else:
+        aligned, empty_fits = array.flags.aligned, array.flags.c_contiguous
+    if not aligned or 0 in array.shape:
+        return aligned and empty_fits
     adjacent = dim == 1 or array.strides[-1] == array.itemsize
     # Overlapping or repeated rows (broadcasts, sliding windows) and reversed ones are not used in place.
     apart = rows == 1 or array.strides[0] >= dim * array.itemsize

@@ -69,7 +69,7 @@ def test_measure_recall_of_wrong_neighbours(rows):
     exact = nearwise.exact_knn_graph(rows, 4)
     ids = exact.ids.copy()
     ids[:, 3] = ids[:, 0]
-    assert nearwise.measure_recall(rows, (ids, exact.distances), sample=0) == (0.75, 0.75, 0.75, 500)
+    assert nearwise.measure_recall(rows, (ids, exact.distances), sample=None) == (0.75, 0.75, 0.75, 500)
 
 
 def test_short_rows_end_in_minus_one():
@@ -82,8 +82,8 @@ def test_short_rows_end_in_minus_one():
     "options, words",
     [
         ({"degree": 0}, "degree: expected at least 1, given 0"),
-        ({"recall": 0.0}, "recall must be above 0 and at most 1, given 0"),
-        ({"recall": 1.5}, "recall must be above 0 and at most 1, given 1.5"),
+        ({"target_recall": 0.0}, "target_recall: expected above 0 and at most 1, given 0"),
+        ({"target_recall": 1.5}, "target_recall: expected above 0 and at most 1, given 1.5"),
         ({"metric": "manhattan"}, "manhattan"),
     ],
 )

@@ -30,18 +30,18 @@ def test_merge(rows, metric, left):
 
 def test_add_and_remove(rows):
     graph = nearwise.build_knn_graph(rows[:380], 5)
-    grown = graph.add(rows)
+    grown = graph.with_rows(rows)
     assert same(grown, rows) and len(grown) == 400 and len(graph) == 380
     ids = [399, 0, 17]
-    shrunk = grown.remove(rows, ids)
+    shrunk = grown.without_rows(rows, ids)
     assert same(shrunk, np.delete(rows, ids, axis=0)) and shrunk.method == "exact"
-    assert same(grown.remove(rows, []), rows)
-    assert len(grown.remove(rows, np.arange(400))) == 0
+    assert same(grown.without_rows(rows, []), rows)
+    assert len(grown.without_rows(rows, np.arange(400))) == 0
 
 
 def test_many_rows_reach_the_recall_that_was_asked_for():
     rows = np.random.default_rng(2).integers(0, 255, (70_000, 4)).astype(np.uint8)
-    options = {"recall": 0.9, "seed": 3}
+    options = {"target_recall": 0.9, "seed": 3}
     halves = [nearwise.build_knn_graph(half, 5, **options) for half in (rows[:35_000], rows[35_000:])]
     reports = []
     merged = nearwise.merge_knn_graphs(rows, *halves, progress=lambda done, total: reports.append(done), **options)
@@ -49,7 +49,7 @@ def test_many_rows_reach_the_recall_that_was_asked_for():
     assert nearwise.measure_recall(rows, merged, sample=300, seed=9).high >= 0.9
     merged.validate()
     removed = np.arange(0, 70_000, 3)
-    shrunk = merged.remove(rows, removed, **options)
+    shrunk = merged.without_rows(rows, removed, **options)
     assert shrunk.reached and len(shrunk) == 70_000 - len(removed)
     assert nearwise.measure_recall(np.delete(rows, removed, axis=0), shrunk, sample=300, seed=9).high >= 0.9
 
@@ -66,12 +66,12 @@ def test_wrong_arguments(rows):
     with pytest.raises(TypeError, match="right: expected a KnnGraph, given Neighbors"):
         nearwise.merge_knn_graphs(rows, graph, nearwise.exact_knn_graph(rows[200:], 5))
     with pytest.raises(ValueError, match="given 100 rows"):
-        graph.add(rows[:100])
-    with pytest.raises(ValueError, match="recall must be above 0 and at most 1, given 2"):
-        graph.add(rows, target_recall=2)
+        graph.with_rows(rows[:100])
+    with pytest.raises(ValueError, match="target_recall: expected above 0 and at most 1, given 2"):
+        graph.with_rows(rows, target_recall=2)
     with pytest.raises(ValueError, match="ids from 0 to 199 expected, given 200"):
-        graph.remove(rows[:200], [200])
+        graph.without_rows(rows[:200], [200])
     with pytest.raises(ValueError, match="different ids expected, given 3 twice"):
-        graph.remove(rows[:200], [3, 3])
+        graph.without_rows(rows[:200], [3, 3])
     with pytest.raises(ValueError, match="ids: expected integers"):
-        graph.remove(rows[:200], [0.5])
+        graph.without_rows(rows[:200], [0.5])

@@ -108,18 +108,18 @@ def test_huge_but_finite_values(queries, base):
     [
         ({"metric": "l2"}, ValueError, "metric: expected one of sqeuclidean, euclidean, inner_product, cosine"),
         ({"metric": 2}, TypeError, r"metric: expected a string, given 2 \(int\)"),
-        ({"short_rows": "drop"}, ValueError, "short_rows: expected one of refuse, pad, given 'drop'"),
+        ({"pad": "yes"}, TypeError, "pad: expected True or False, given 'yes'"),
         ({"device": "tpu"}, ValueError, "device must be cpu, cuda or cuda:N, given 'tpu'"),
         ({"device": "cuda:x"}, ValueError, "cuda:x"),
         ({"device": 0}, TypeError, "device: expected a string"),
         ({"isa": "mmx"}, ValueError, "mmx"),
-        ({"threads": -1}, ValueError, "threads: expected at least 0, given -1"),
+        ({"threads": -1}, ValueError, "threads: expected at least 1, given -1"),
         ({"threads": 10**9}, ValueError, "threads"),
         ({"threads": 2**40}, ValueError, "threads: expected at most"),
         ({"threads": 1.5}, TypeError, "threads: expected an integer"),
         ({"memory_limit": "much"}, ValueError, "memory_limit: expected bytes such as 2147483648, '2GiB'"),
         ({"memory_limit": "-1GiB"}, ValueError, "memory_limit: expected bytes"),
-        ({"memory_limit": -1}, ValueError, "memory_limit: expected at least 0"),
+        ({"memory_limit": -1}, ValueError, "memory_limit: expected at least 1"),
         ({"memory_limit": 1.5}, TypeError, "memory_limit: expected an integer"),
         ({"progress": 3}, TypeError, "progress: expected None, True or a callable"),
         ({"unknown": 3}, TypeError, "unknown"),
@@ -163,13 +163,6 @@ def test_the_error_class():
     assert repr(type(error)) == "<class 'nearwise.Error'>"
 
 
-def call_core(queries, queries_type="f32", **changes):
-    base = np.zeros((4, 3), np.float32)
-    arguments = {"base": base, "base_type": "f32", "k": 1, "metric": "sqeuclidean", "short_rows": "refuse"}
-    arguments |= {"exclude_self": False, "device": "cpu", "threads": 0, "memory_limit": 0, "isa": "", "progress": None, **changes}
-    return _core.knn(queries, queries_type, **arguments)
-
-
 @pytest.mark.parametrize(
     ("array", "kind"),
     [
@@ -188,10 +181,10 @@ def call_core(queries, queries_type="f32", **changes):
 def test_the_private_module_checks_again(array, kind):
     """Nothing that Python code does can make C++ read beyond an array."""
     with pytest.raises(ValueError):
-        call_core(array, kind)
+        _core.Rows(array=array, type=kind, name="queries")
 
 
 def test_the_private_module_refuses_what_is_no_array():
     for value in (None, 3, "text", object()):
         with pytest.raises(TypeError):
-            call_core(value)
+            _core.Rows(array=value, type="f32", name="queries")

@@ -207,7 +207,7 @@ def test_a_recall_that_cannot_be_reached_is_a_warning(rows):
 
 @pytest.mark.parametrize(
     "wrong, error",
-    [({"recall": 0}, "recall: expected above 0"), ({"recall": 1.01}, "at most 1"), ({"recall": float("nan")}, "NaN"),
+    [({"target_recall": 0}, "recall: expected above 0"), ({"target_recall": 1.01}, "at most 1"), ({"target_recall": float("nan")}, "NaN"),
      ({"queries": 0}, "queries: expected at least 1")],
 )
 def test_wrong_measurements(flat, rows, wrong, error):

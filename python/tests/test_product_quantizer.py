@@ -106,7 +106,7 @@ def test_seed_threads_and_instruction_sets():
         assert_same_quantizer(first, ProductQuantizer.train(rows, seed=7, threads=threads, **options))
     for isa in nearwise.info()["instruction_sets"]:
         assert_same_quantizer(first, ProductQuantizer.train(rows, seed=7, isa=isa, **options))
-        np.testing.assert_array_equal(first.encode(rows, isa=isa), first.encode(rows))
+        np.testing.assert_array_equal(first.encode(rows, context=nearwise.Context(isa=isa)), first.encode(rows))
     other = ProductQuantizer.train(rows, seed=8, **options)
     assert not np.array_equal(first.codebooks[0], other.codebooks[0])
 
@@ -222,7 +222,7 @@ def test_memory_limit_and_progress():
     quantizer = ProductQuantizer.train(rows, parts=2, bits=4, progress=lambda done, total: reports.append((done, total)))
     assert reports[-1][0] == reports[-1][1] == 2000 * 16 * 2 * 25
     with pytest.raises(nearwise.Error) as caught:
-        quantizer.encode(rows, memory_limit=1000)
+        quantizer.encode(rows, context=nearwise.Context(memory_limit=1000))
     assert caught.value.code == "out_of_memory"
 
     class Stop(Exception):

@@ -200,7 +200,8 @@ class Training:
                 report(iteration * blocks + done, iterations * blocks)
 
         self._execute(_Round(self._file, centroids), add)
-        return total.take()
+        sums: ClusterSums = total.take()
+        return sums
 
     def _split(self, sums: ClusterSums, centroids: npt.NDArray[Any], moved: npt.NDArray[Any], iteration: int) -> None:
         """Moves the centroids of empty clusters to vectors of those with the largest errors, as train_kmeans does."""

@@ -22,7 +22,7 @@ class Description(NamedTuple):
 
     rows: int
     dim: int
-    metric: str
+    metric: Metric
     probes: int  # default; 0: not an inverted file
     training: str  # digest of the lists
 
@@ -39,7 +39,7 @@ class ExactReplica(Replica):
         self._first = first
         self._prepared = nearwise.Exact(nearwise.read_vectors(path)[first:last], metric=metric, threads=threads)
         rows, dim = self._prepared.shape
-        return Description(rows, dim, self._prepared.metric, 0, "")
+        return Description(rows, dim, metric, 0, "")
 
     def search(self, queries: npt.NDArray[Any], first: int, last: int, k: int) -> nearwise.Neighbors:
         found = _some(self._prepared.search, queries, first, last, k, pad=True)
@@ -53,7 +53,7 @@ class IvfReplica(Replica):
     def open(self, path: str, threads: int) -> Description:
         self._index = nearwise.load(path, nearwise.Ivf, threads=threads)
         digest = hashlib.sha256(repr((type(self._index).__name__, self._index.code_bytes)).encode())
-        digest.update(np.ascontiguousarray(self._index.centroids))
+        digest.update(np.ascontiguousarray(self._index.centroids).tobytes())
         return Description(
             self._index.size, self._index.dim, self._index.metric, self._index.probes, digest.hexdigest()
         )

@@ -6,7 +6,7 @@ import functools
 import pickle
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from nearwise import _options
 from nearwise._context import Call, Context, operation
@@ -192,7 +192,7 @@ class _Execution:
             self._worked = now
             attempt = self._running.pop(reference)
             try:
-                told = ray.get(next(reference))
+                told: Any = ray.get(next(cast("Any", reference)))
             except ray.exceptions.RayTaskError as error:
                 raise error.cause from None
             except ray.exceptions.RayError as error:

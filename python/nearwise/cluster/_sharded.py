@@ -10,7 +10,7 @@ from nearwise import _options
 from nearwise._context import Call, Context
 from nearwise._device_array import DeviceArray
 from nearwise._error import Error
-from nearwise._neighbors import Neighbors
+from nearwise._neighbors import Metric, Neighbors
 from nearwise._rows import BFLOAT16_BITS
 from nearwise.cluster import _batch
 from nearwise.cluster._ray import Node, nodes, on, ray
@@ -89,10 +89,10 @@ class Sharded:
     def process_ids(self) -> dict[tuple[int, int], int]:
         """Ids of the live processes by (part, replica), each on its own machine."""
         asked = {place: actor.process_id.remote() for place, actor in list(self._actors.items())}
-        found = {}
+        found: dict[tuple[int, int], int] = {}
         for place, reference in asked.items():
             try:
-                found[tuple(place)] = ray.get(reference, timeout=self.timeout)
+                found[place.shard, place.replica] = ray.get(reference, timeout=self.timeout)
             except ray.exceptions.RayError:
                 self.give_up(place)
         return found
@@ -126,7 +126,7 @@ class Sharded:
         return self._description.dim
 
     @property
-    def metric(self) -> str:
+    def metric(self) -> Metric:
         """The metric of all searches."""
         return self._description.metric
 
