@@ -22,6 +22,12 @@
 namespace nearwise::cli {
 namespace {
 
+// 0 stands for none.
+template <typename T>
+std::optional<T> optional_of(T value) {
+  return value == T{} ? std::nullopt : std::optional<T>(value);
+}
+
 struct KMeansArguments {
   std::filesystem::path base;
   std::filesystem::path output;
@@ -78,8 +84,8 @@ KMeans train(const Context& context, const KMeansArguments& arguments, RowsView 
                               .seeding = arguments.seeding == "random" ? Seeding::random : Seeding::plus_plus,
                               .initial = initial,
                               .min_cluster_size = arguments.least_rows,
-                              .balance = arguments.balance,
-                              .batch_size = arguments.batch_rows};
+                              .balance = optional_of(arguments.balance),
+                              .batch_size = optional_of(arguments.batch_rows)};
   return blame_data([&] {
     return arguments.hierarchical ? train_hierarchical_kmeans(context, base, arguments.clusters, options)
                                   : train_kmeans(context, base, arguments.clusters, options);
@@ -93,7 +99,7 @@ Neighbors assign_rows(Session& session, const Context& trained_on, const KMeansA
   const Context context = trained_on.with_progress(bar.callback());
   const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
   return assign(context, base, trained.centroids,
-                {.metric = parse_metric(arguments.metric), .balance = arguments.balance});
+                {.metric = parse_metric(arguments.metric), .balance = optional_of(arguments.balance)});
 }
 
 void write_centroids(const std::filesystem::path& path, RowsView centroids) {

@@ -31,7 +31,7 @@ Plan make_plan(const std::string& command, const Context& context, const GraphBu
   const GraphPlanOptions options = {
       .degree = arguments.degree,
       .metric = parse_metric(arguments.metric),
-      .recall = arguments.recall,
+      .target_recall = arguments.recall,
       .method = arguments.way.empty() ? GraphPlanMethod::partitions : parse_graph_plan_method(arguments.way),
       .provenance = {{"version", "nearwise " + version()}, {"base", described}}};
   return plan_graph(context, {.vectors = arguments.base, .work = arguments.work, .output = arguments.output},

@@ -60,7 +60,7 @@ nlohmann::json measure(const Context& context, const Context& judge, const RowsV
           {"degree", options.degree},
           {"threads", context.threads()},
           {"isa", context.isa()},
-          {"recall_wanted", options.recall},
+          {"recall_wanted", options.target_recall},
           {"reached", graph.report.reached},
           {"method", name(graph.report.method)},
           {"recall", to_json(graph.report.recall)},
@@ -85,10 +85,11 @@ int main(int count, char** arguments) try {
   const Metric metric = parse_metric(options.text("metric", "sqeuclidean"));
   for (const std::size_t degree : options.numbers("degree", "10")) {
     for (const std::size_t percent : options.numbers("percent", "90,95,99"))
-      fmt::print("{}\n",
-                 measure(context, judge, rows,
-                         {.degree = degree, .metric = metric, .recall = static_cast<double>(percent) / 100})
-                     .dump());
+      fmt::print(
+          "{}\n",
+          measure(context, judge, rows,
+                  {.degree = degree, .metric = metric, .target_recall = static_cast<double>(percent) / 100})
+              .dump());
     if (options.number("exact", 0) != 0) {
       const Times times = timed([&] { exact_knn_graph(context, rows, degree, {.metric = metric}); });
       fmt::print("{}\n", nlohmann::json({{"degree", degree},

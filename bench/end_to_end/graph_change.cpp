@@ -80,7 +80,7 @@ class Bench {
 
   Timed build(const RowsView& rows, double recall) const {
     return timed([&] {
-      return build_knn_graph(context_, rows, {.degree = degree_, .metric = metric_, .recall = recall});
+      return build_knn_graph(context_, rows, {.degree = degree_, .metric = metric_, .target_recall = recall});
     });
   }
 
@@ -143,7 +143,8 @@ void run_merges(const bench::Options& options, const Bench& bench, const Halves&
     tuning.partition_rows = partition_rows.at(std::min(i, partition_rows.size() - 1));
     tuning.list = lists.at(std::min(i, lists.size() - 1));
     const Timed merged = timed([&] {
-      return graph::merge(bench.context(), halves.rows, left.graph, right.graph, {.recall = recall}, tuning);
+      return graph::merge(bench.context(), halves.rows, left.graph, right.graph, {.target_recall = recall},
+                          tuning);
     });
     bench.print(
         "merged", recall, halves.rows, merged,
@@ -154,7 +155,7 @@ void run_merges(const bench::Options& options, const Bench& bench, const Halves&
 void run_additions(const Bench& bench, const RowsView& rows, std::size_t added, double recall) {
   const Timed before = bench.build(rows.slice(0, rows.rows() - added), recall);
   bench.print("added", recall, rows, timed([&] {
-                return add_to_knn_graph(bench.context(), rows, before.graph, {.recall = recall});
+                return add_to_knn_graph(bench.context(), rows, before.graph, {.target_recall = recall});
               }),
               {{"added", added}});
 }
@@ -172,11 +173,11 @@ void run_removals(const Bench& bench, const RowsView& rows, const Timed& whole, 
     else
       std::memcpy(kept.row(count++).data(), rows.row(row), kept.cols());
   }
-  bench.print("removed", recall, RowsView(kept.data(), rows.type(), kept.rows(), rows.dim(), kept.cols()),
-              timed([&] {
-                return remove_from_knn_graph(bench.context(), rows, whole.graph, ids, {.recall = recall});
-              }),
-              {{"removed", removed}});
+  bench.print(
+      "removed", recall, RowsView(kept.data(), rows.type(), kept.rows(), rows.dim(), kept.cols()), timed([&] {
+        return remove_from_knn_graph(bench.context(), rows, whole.graph, ids, {.target_recall = recall});
+      }),
+      {{"removed", removed}});
 }
 
 }  // namespace

@@ -89,7 +89,8 @@ ExitCode run_change(Session& session, const GraphChangeArguments& arguments, con
   {
     const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
     graph = blame_data([&] {
-      return change(context, files.rows(), {.recall = arguments.recall, .on_round = tell_rounds(run, bar)});
+      return change(context, files.rows(),
+                    {.target_recall = arguments.recall, .on_round = tell_rounds(run, bar)});
     });
   }
   bar.finish();

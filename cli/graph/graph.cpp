@@ -50,7 +50,7 @@ ExitCode run_build(Session& session, const GraphBuildArguments& arguments) {
                         .machine = arguments.machine};
   const KnnGraphOptions options = {.degree = arguments.degree,
                                    .metric = parse_metric(arguments.metric),
-                                   .recall = arguments.recall,
+                                   .target_recall = arguments.recall,
                                    .on_round = tell_rounds(run, bar)};
   KnnGraph graph;
   {
@@ -78,8 +78,10 @@ ExitCode run_eval(Session& session, const EvalArguments& arguments, const std::s
   ProgressBar bar(choose_progress_style(session.quiet), "graph eval", "rows", arguments.sample);
   const Context context = open_context(arguments.machine, bar, arguments.seed);
   const Interrupt::Protection protection = session.interrupt->protect([&context] { context.cancel(); });
-  const RecallEstimate recall =
-      blame_data([&] { return measure_recall(context, base, file.neighbors, used, arguments.sample); });
+  const RecallEstimate recall = blame_data([&] {
+    return measure_recall(context, base, file.neighbors, used,
+                          arguments.sample == 0 ? std::nullopt : std::optional(arguments.sample));
+  });
   bar.finish();
   session.interrupt->check();
   if (session.json)

@@ -1,7 +1,6 @@
-// Answers of searches in parts of a base, joined into the answer of a search in all of it.
+// Merges the answers of searches in parts of a base into the answer of a search in all of it.
 //
-// For those who search parts by themselves: in other processes, on other machines. Sharded (sharded.h) does it for parts
-// in one process.
+// For parts searched by other processes or machines. Sharded (sharded.h) does it for parts in one process.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +13,14 @@
 
 namespace nearwise {
 
-// [queries, k'], as a search returns it: best first, the lower id first in a tie, no_id behind the last neighbour.
+// [queries, k'] as a search returns it: best first, ties by lower id, no_id after the last neighbour.
 struct NeighborsView {
   MatrixView<const Id> ids;
   MatrixView<const float> distances;
 };
 
-// [queries, k]: the best of all parts, padded where they have fewer. The parts lie on the host, have the same queries, and
-// no row in common; ids are numbered through already. At least one part is needed.
+// [queries, k]: the best of all parts, padded with no_id. Needs at least one part. Parts are on the host,
+// answer the same queries, and have no row in common; ids are those of the whole base.
 Neighbors merge_neighbors(const Context& context, Metric metric, std::span<const NeighborsView> parts,
                           std::size_t k);
 

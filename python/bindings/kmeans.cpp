@@ -13,6 +13,12 @@
 namespace nearwise::python {
 namespace {
 
+// 0 stands for none.
+template <typename T>
+std::optional<T> optional_of(T value) {
+  return value == T{} ? std::nullopt : std::optional<T>(value);
+}
+
 // centroids, sizes, errors and whether it converged
 using NumpyKMeans = std::tuple<NumpyMatrix<float>, NumpyVector<std::int64_t>, NumpyVector<double>, bool>;
 
@@ -28,8 +34,8 @@ NumpyKMeans train(nb::handle rows, const std::string& rows_type, std::uint64_t c
                         .tolerance = tolerance,
                         .seeding = parse_seeding(seeding),
                         .min_cluster_size = least_rows,
-                        .balance = balance,
-                        .batch_size = batch_rows};
+                        .balance = optional_of(balance),
+                        .batch_size = optional_of(batch_rows)};
   const Context context = context_for(device, threads, memory_limit, isa, seed);
   const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
   std::optional<BorrowedRows> start;
@@ -53,7 +59,7 @@ NumpyNeighbors assign_arrays(nb::handle rows, const std::string& rows_type, nb::
                              const std::string& centroids_type, const std::string& metric, double balance,
                              const std::string& device, int threads, std::uint64_t memory_limit,
                              const std::string& isa, nb::handle progress) {
-  const AssignOptions options{.metric = parse_metric(metric), .balance = balance};
+  const AssignOptions options{.metric = parse_metric(metric), .balance = optional_of(balance)};
   const Context context = context_for(device, threads, memory_limit, isa);
   const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
   const BorrowedRows centroid_rows(centroids, parse_element_type(centroids_type), "centroids");

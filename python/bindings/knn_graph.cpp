@@ -67,7 +67,7 @@ KnnGraph to_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const floa
 Graph build(nb::handle rows, const std::string& rows_type, std::uint64_t degree, const std::string& metric,
             double recall, std::uint64_t seed, const std::string& device, int threads,
             std::uint64_t memory_limit, const std::string& isa, nb::handle progress) {
-  const KnnGraphOptions options{.degree = degree, .metric = parse_metric(metric), .recall = recall};
+  const KnnGraphOptions options{.degree = degree, .metric = parse_metric(metric), .target_recall = recall};
   const Context context = context_for(device, threads, memory_limit, isa, seed);
   const BorrowedRows borrowed(rows, parse_element_type(rows_type), "rows");
   std::optional<KnnGraph> graph;
@@ -97,7 +97,7 @@ Graph merge(nb::handle rows, const std::string& rows_type, const GivenGraph& lef
   const KnnGraph right_graph = to_graph(right);
   return changed(rows, rows_type, context_for(device, threads, memory_limit, isa, seed), progress,
                  [&](const Context& own, const RowsView& view) {
-                   return merge_knn_graphs(own, view, left_graph, right_graph, {.recall = recall});
+                   return merge_knn_graphs(own, view, left_graph, right_graph, {.target_recall = recall});
                  });
 }
 
@@ -107,7 +107,7 @@ Graph add(nb::handle rows, const std::string& rows_type, const GivenGraph& given
   const KnnGraph graph = to_graph(given);
   return changed(rows, rows_type, context_for(device, threads, memory_limit, isa, seed), progress,
                  [&](const Context& own, const RowsView& view) {
-                   return add_to_knn_graph(own, view, graph, {.recall = recall});
+                   return add_to_knn_graph(own, view, graph, {.target_recall = recall});
                  });
 }
 
@@ -119,7 +119,7 @@ Graph remove(nb::handle rows, const std::string& rows_type, const GivenGraph& gi
   const std::vector<Id> removed(ids.data(), ids.data() + ids.size());
   return changed(rows, rows_type, context_for(device, threads, memory_limit, isa, seed), progress,
                  [&](const Context& own, const RowsView& view) {
-                   return remove_from_knn_graph(own, view, graph, removed, {.recall = recall});
+                   return remove_from_knn_graph(own, view, graph, removed, {.target_recall = recall});
                  });
 }
 
@@ -155,7 +155,8 @@ Estimate measure(nb::handle rows, const std::string& rows_type, const NumpyMatri
   const Metric parsed = parse_metric(metric);
   RecallEstimate recall;
   run_by_size(context, progress, multiplications(borrowed.view(), borrowed.view()), [&](const Context& own) {
-    recall = measure_recall(own, borrowed.view(), neighbors, parsed, sample);
+    recall = measure_recall(own, borrowed.view(), neighbors, parsed,
+                            sample == 0 ? std::nullopt : std::optional<std::size_t>(sample));
   });
   return to_python(recall);
 }

@@ -67,7 +67,7 @@ Planned planned_graph(const Path& vectors, const Path& work, const Path& output,
                       const std::string& isa) {
   const GraphPlanOptions options = {.degree = degree,
                                     .metric = parse_metric(metric),
-                                    .recall = recall,
+                                    .target_recall = recall,
                                     .method = parse_graph_plan_method(way),
                                     .provenance = provenance};
   return {seed, threads, memory_limit, isa, [&](const Context& own) {

@@ -1,7 +1,7 @@
-// Neighbour lists of all rows, and groups of rows that are made known to each other: what building a graph needs of a
-// backend.
+// Neighbour lists and local joins: what graph construction needs of a backend.
 //
-// Rows are numbered by their place in an order of the caller's choice, so that rows which meet often lie close together.
+// Rows are addressed by their place in an order chosen by the caller, so that rows compared often are close
+// in memory.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace nearwise {
 
 class ProgressMeter;
 
-// Rows in the form that groups of them are multiplied in. Opaque; made by start_join.
+// Rows packed for joins. Opaque; made by start_join.
 class JoinState {
  public:
   virtual ~JoinState() = default;
@@ -25,7 +25,7 @@ class JoinState {
 
 struct StartJoinArgs {
   RowsView rows;                         // at most max_entry_rows
-  std::span<const std::uint32_t> order;  // [rows] the row at each place; must outlive the state
+  std::span<const std::uint32_t> order;  // [rows] the row at each place; outlives the state
   Metric metric = Metric::sqeuclidean;
   bool bytes = false;             // as in PrepareArgs
   std::span<const float> centre;  // as in PrepareArgs
@@ -35,12 +35,13 @@ struct StartJoinArgs {
   bool has_neighbors = false;  // they hold neighbours already, with the keys that would be computed here
 };
 
-// Groups of places, one after the other; a place stands in a group once. The first `new_count` members of a group meet each
-// other and all the others; those others do not meet each other. Where groups are apart, the first meet the others only.
+// Groups of places; a place occurs at most once in a group. The first new_counts[group] members are compared
+// with each other and with all other members; the others are not compared with each other. bipartite: the
+// first members are compared with the others only.
 struct Groups {
   std::span<const std::uint32_t> members;
-  std::span<const std::uint64_t> ends;        // [groups] where the members of each end
-  std::span<const std::uint32_t> new_counts;  // [groups]
+  std::span<const std::uint64_t> ends;        // [groups] end of each in members
+  std::span<const std::uint32_t> new_counts;  // [groups] leading members with the new flag
   bool bipartite = false;
 
   std::size_t size() const { return ends.size(); }
@@ -50,26 +51,27 @@ struct Groups {
   }
 };
 
-// Offers every two members that meet to each other's lists, which keep the best by their reported distance and then by
-// place; who comes in is new. The lists afterwards do not depend on the order of the groups or of the work.
+// Compares pairs of members and inserts each into the other's list, which keeps the best by reported
+// distance, then place. Inserted entries are new. The lists do not depend on the order of the groups or of
+// the work.
 struct JoinGroupsArgs {
   JoinState& state;
   Groups groups;
 };
 
-// A round of descent: of every row some neighbours are drawn, and some rows whose neighbour it is, and offered to each
-// other's lists as a group. Which are drawn is defined by graph/build/neighborhoods.h.
+// An NN-Descent iteration: joins a sample of the neighbours and reverse neighbours of every row.
+// graph/build/neighborhoods.h defines the sample.
 struct JoinNeighborhoodsArgs {
   JoinState& state;
-  std::size_t sample = 0;  // new neighbours of a row that are taken, and others, in either direction
+  std::size_t sample = 0;  // new, and old, neighbours drawn per row and direction
   Random random;
   ProgressMeter* progress = nullptr;  // counts rows
 };
 
-// Bytes on the context's budget.
+// Bytes on the budget.
 struct JoinCosts {
   std::uint64_t bytes_per_row = 0;     // of the state
-  std::uint64_t bytes_per_member = 0;  // of the largest group, while groups are joined
+  std::uint64_t bytes_per_member = 0;  // of the largest group, during a join
   std::uint64_t fixed_bytes = 0;
 };
 
