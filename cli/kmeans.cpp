@@ -16,6 +16,12 @@
 namespace nearwise::cli {
 namespace {
 
+// 0 stands for none.
+template <typename T>
+std::optional<T> optional_of(T value) {
+  return value == T{} ? std::nullopt : std::optional<T>(value);
+}
+
 struct KMeansArguments {
   std::filesystem::path base;
   std::filesystem::path output;
@@ -83,8 +89,8 @@ KMeans train(const Context& context, const KMeansArguments& arguments, RowsView 
                               .seeding = arguments.seeding == "random" ? Seeding::random : Seeding::plus_plus,
                               .initial = initial,
                               .min_cluster_size = arguments.min_cluster_size,
-                              .balance = arguments.balance,
-                              .batch_size = arguments.batch_size};
+                              .balance = optional_of(arguments.balance),
+                              .batch_size = optional_of(arguments.batch_size)};
   return arguments.hierarchical ? train_hierarchical_kmeans(context, base, arguments.clusters, options)
                                 : train_kmeans(context, base, arguments.clusters, options);
 }
@@ -149,7 +155,7 @@ ExitCode run_kmeans(Session& session, const KMeansArguments& arguments) {
   if (!arguments.assignments.empty()) {
     Work assigning(session, context, "assign", "vectors", base.rows());
     assigned = assigning.run([&](const Context& own) {
-      return assign(own, base, trained.centroids, {.metric = arguments.metric, .balance = arguments.balance});
+      return assign(own, base, trained.centroids, {.metric = arguments.metric, .balance = optional_of(arguments.balance)});
     });
   }
   const double seconds = watch.seconds();

@@ -30,7 +30,7 @@ SUBLAYERS = {
                          ("exact", "lists", "graph", "cluster", "codes", "select")),
     "src/io": (("files",), ("container", "vectors")),
     "src/quantize": (("linear_algebra",), ("rotation",), ("product", "additive")),
-    "src/graph": (("build",), ("change", "use")),
+    "src/graph": (("partition",), ("build",), ("change", "use")),
     "src/plan": (("engine",), ("tasks",), ("partition",), ("pairs",), ("graph", "index")),
     "cli": (("shared",), ("index", "graph", "quantizer", "files")),
 }
@@ -40,6 +40,7 @@ UNITS = {("kernels", "x86"), ("kernels", "block", "warp")}
 # A public header has the layer of its implementation.
 PUBLIC_HEADERS = {
     "types": "core", "error": "core", "matrix": "core", "neighbors": "core", "progress": "core",
+    "recall_estimate": "core",
     "vector_file": "io", "storage": "io",
     "context": "backend", "machine": "backend",
     "additive_quantizer": "quantize",

@@ -54,7 +54,7 @@ class Graphs {
   Graphs(const bench::Options& options, std::size_t degree, double recall)
       : context_(options.context()),
         judge_(options.context(1)),
-        options_{.degree = degree, .metric = options.metric(), .recall = recall} {}
+        options_{.degree = degree, .metric = options.metric(), .target_recall = recall} {}
 
   KnnGraph build(const RowsView& rows) const { return build_knn_graph(context_, rows, options_); }
 
@@ -70,7 +70,7 @@ class Graphs {
     report.update({{"what", what},
                    {"metric", name(options_.metric)},
                    {"degree", options_.degree},
-                   {"target_recall", options_.recall},
+                   {"target_recall", options_.target_recall},
                    {"reached", graph.report.reached},
                    {"method", name(graph.report.method)},
                    {"recall", to_json(graph.report.recall)},
@@ -89,13 +89,13 @@ class Graphs {
     const KnnGraph even = build(halves.rows.slice(0, left));
     const KnnGraph odd = build(halves.rows.slice(left, rows.rows() - left));
     measure("merged", halves.rows,
-            [&] { return merge_knn_graphs(context_, halves.rows, even, odd, {.recall = options_.recall}); });
+            [&] { return merge_knn_graphs(context_, halves.rows, even, odd, {.target_recall = options_.target_recall}); });
   }
 
   void add(const RowsView& rows, std::size_t added) const {
     const KnnGraph before = build(rows.slice(0, rows.rows() - added));
     measure(fmt::format("{} added", added), rows,
-            [&] { return add_to_knn_graph(context_, rows, before, {.recall = options_.recall}); });
+            [&] { return add_to_knn_graph(context_, rows, before, {.target_recall = options_.target_recall}); });
   }
 
   void remove(const RowsView& rows, const KnnGraph& graph, std::size_t removed) const {
@@ -110,7 +110,7 @@ class Graphs {
     }
     const CopiedRows remaining = copy_rows(rows, kept);
     measure(fmt::format("{} removed", removed), remaining.rows,
-            [&] { return remove_from_knn_graph(context_, rows, graph, ids, {.recall = options_.recall}); });
+            [&] { return remove_from_knn_graph(context_, rows, graph, ids, {.target_recall = options_.target_recall}); });
   }
 
  private:

@@ -30,7 +30,7 @@ ExitCode run_build(Session& session, const GraphBuildArguments& arguments) {
                       return build_knn_graph(own, base,
                                              {.degree = arguments.degree,
                                               .metric = arguments.metric,
-                                              .recall = arguments.target_recall,
+                                              .target_recall = arguments.target_recall,
                                               .on_round = on_round});
                     });
 }

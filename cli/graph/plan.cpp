@@ -22,7 +22,7 @@ Plan make_plan(const Session& session, const Context& context, const GraphBuildA
                     {.vectors = arguments.base, .work = arguments.work.folder, .output = arguments.output},
                     {.degree = arguments.degree,
                      .metric = arguments.metric,
-                     .recall = arguments.target_recall,
+                     .target_recall = arguments.target_recall,
                      .method = arguments.method.value_or(GraphPlanMethod::partitions),
                      .provenance = {{"version", "nearwise " + version()}, {"base", described}}});
 }

@@ -70,7 +70,7 @@ ExitCode run_graph_update(Session& session, const GraphUpdateArguments& argument
                      .provenance = provenance},
                     [&](const Context& own, const OnRound& on_round) {
                       return update(own, vectors.rows(),
-                                    {.recall = arguments.target_recall, .on_round = on_round});
+                                    {.target_recall = arguments.target_recall, .on_round = on_round});
                     });
 }
 

@@ -1,8 +1,9 @@
-// Graphs for other programs: a sparse matrix in compressed rows (CSR), as SciPy keeps it.
+// Graphs as sparse matrices in CSR format for SciPy.
 //
-// An .npz as scipy.sparse.save_npz writes it, not compressed: indptr, indices (32 bits where they do), data (f32), shape and
-// format. Entry (i, j) is the distance from row i to its neighbour j; distances of 0 are entries as well. Entries of a row are in
-// the order of the graph, best first. The file appears complete or not at all, and the same graph gives the same bytes.
+// Writes an .npz as scipy.sparse.save_npz does, uncompressed: indptr, indices (32 bits if they suffice), data
+// (f32), shape and format. Entry (i, j) is the distance from row i to its neighbour j; zero distances are
+// stored. Entries of a row keep the graph's order, best first. The file is written atomically, and the same
+// graph gives the same bytes.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +14,10 @@
 
 namespace nearwise {
 
-// Throws Error(invalid_argument) for a name that does not end in .npz, and for neighbours that are no rows of the graph.
+// Throws Error(invalid_argument) unless the name ends in .npz and all ids are rows of the graph.
 void save_csr(const KnnGraph& graph, const std::filesystem::path& path);
 
-// Rows of different lengths, as those of mutual_neighbors; columns: how many rows their ids may name.
+// Rows of different lengths, such as those of mutual_neighbors. columns: upper bound of the ids.
 void save_csr(const RangeNeighbors& neighbors, std::size_t columns, const std::filesystem::path& path);
 
 }  // namespace nearwise

@@ -1,8 +1,8 @@
-// What a graph of nearest neighbours says of its rows: which hang together, which are nearly the same, and who are
-// neighbours of each other. All of it follows from the graph alone, and is the same on every machine.
+// Structure of a neighbour graph: connected components, near-duplicates, mutual neighbours. Results depend on
+// the graph alone and are the same on every machine.
 //
-// All throw Error(invalid_argument) for neighbours that are no rows of the graph. Beside the graph and the result: 4 bytes
-// for each row.
+// All functions throw Error(invalid_argument) for ids that are no rows of the graph, and need 4 bytes per row
+// in addition to the graph and the result.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,21 @@
 
 namespace nearwise {
 
-// Groups are numbered in the order of their first rows.
+// Groups are numbered by their first rows.
 struct RowGroups {
-  std::vector<Id> labels;          // of every row; no_id: in no group
-  std::vector<std::size_t> sizes;  // rows of every group
+  std::vector<Id> labels;          // group of each row; no_id: in no group
+  std::vector<std::size_t> sizes;  // rows of each group
 };
 
-// Rows that a path of edges connects, whichever way they lead. Every row is in a group, perhaps alone.
+// Components of the undirected graph. Every row is in a group, possibly alone.
 RowGroups connected_components(const KnnGraph& graph);
 
-// Rows that a chain of edges connects of which each is at most `distance` long (inner_product: at least), in the unit of
-// the graph's metric. Rows without such an edge are in no group. Only pairs that the graph holds are looked at: more
-// copies of a row than the graph's degree are found through those they share.
+// Components of the edges of at most `distance` (inner_product: at least). Rows without such an edge are in
+// no group. Considers pairs that the graph holds only: copies of a row beyond the degree are found through
+// shared neighbours.
 RowGroups near_duplicates(const KnnGraph& graph, float distance);
 
-// Of every row's neighbours those that have it among theirs, best first.
+// Each row's neighbours that have it among their own, best first.
 RangeNeighbors mutual_neighbors(const KnnGraph& graph);
 
 }  // namespace nearwise

@@ -1,20 +1,22 @@
-// k-means: centroids that make the squared distances of rows to their nearest centroid small.
+// k-means clustering by Lloyd's iterations with exact assignment.
 //
-// Lloyd's iterations on exact search: rows are assigned to the centroid that knn with k = 1 finds, no distance matrix is
-// stored, no row is left out. The same rows, options and seed give the same bytes at any number of threads, any memory
-// limit and on every instruction set.
+// Rows are assigned to the centroid that knn with k = 1 finds; no distance matrix is stored. The same rows,
+// options and seed give the same bytes at any number of threads, any memory limit and on every instruction
+// set.
 //
-// metric          rows as              centroid of its members
-// sqeuclidean     given                their mean
-// inner_product   given                their sum, scaled to length 1 (spherical k-means)
-// cosine          scaled to length 1   their sum, scaled to length 1 (spherical k-means)
+// metric          rows                 centroid
+// sqeuclidean     as given             mean of its members
+// inner_product   as given             sum of its members, normalized (spherical k-means)
+// cosine          normalized           sum of its members, normalized (spherical k-means)
 //
-// The error is the sum over all rows, so taken, of the squared distance to their centroid, in f64. It falls from iteration to
-// iteration, up to the rounding of centroids to f32; not where the size of clusters is bounded (`balance`).
+// The error is the sum of squared distances of the rows, taken as in the table, to their centroids, in f64.
+// It falls in every iteration, up to the rounding of centroids to f32, unless cluster sizes are bounded
+// (`balance`).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "nearwise/context.h"
@@ -25,63 +27,62 @@
 namespace nearwise {
 
 enum class Seeding : std::uint8_t {
-  plus_plus,  // rows of a sample, drawn with a probability proportional to their squared distance from those drawn before
-  random,  // rows drawn from all alike
+  plus_plus,  // k-means++ on a sample
+  random,     // uniformly drawn rows
 };
 
 struct KMeansOptions {
   Metric metric = Metric::sqeuclidean;  // or inner_product, cosine
-  std::size_t iterations = 20;          // at most
-  // Converged when an iteration lowers the error by no more than this share of it. 0: when it falls no further.
+  std::size_t iterations = 20;          // upper bound
+  // Converged when an iteration lowers the error by at most this share. 0: when the error no longer falls.
   double tolerance = 1e-4;
   Seeding seeding = Seeding::plus_plus;
-  // Centroids to start from, [clusters, dim], on the host; scaled to length 1 where centroids are. Empty: by `seeding`,
-  // with the context's seed.
+  // Initial centroids [clusters, dim] on the host, normalized for spherical metrics. Empty: by `seeding` with
+  // the context's seed.
   RowsView initial = {};
-  // Between iterations a cluster of fewer rows is given up, and its centroid moved to a row of the cluster with the largest
-  // error. 1: only empty clusters, which never raises the error.
+  // After each iteration the centroid of a smaller cluster moves to a row of the cluster with the largest
+  // error. 1: only empty clusters move, which never raises the error.
   std::size_t min_cluster_size = 1;
-  // At least 1: no cluster has more than this many times rows / clusters, in whole numbers, but no less than lets all rows
-  // in. Rows that find theirs full go to the nearest that has room, in every iteration. 0: as many as are nearest.
-  double balance = 0;
-  // Mini-batches, for files far beyond memory: every iteration looks at about so many rows, in short blocks from all over the
-  // rows, and moves each centroid towards the mean of those it is given, the less the more it has been given before. Working
-  // memory then depends on the batch, not on the rows. 0, or no fewer than there are: all rows, in every iteration.
-  std::size_t batch_size = 0;
+  // At least 1: no cluster has more than ceil(balance * rows / clusters) rows; rows whose nearest cluster is
+  // full go to the nearest one with room. nullopt: sizes are not bounded.
+  std::optional<double> balance = {};
+  // Mini-batch k-means for files larger than memory: every iteration reads about this many rows, in short
+  // blocks from the whole file, and moves each centroid towards their mean by a step that falls with the rows
+  // it has seen. nullopt, or at least the number of rows: every iteration uses all rows.
+  std::optional<std::size_t> batch_size = {};
 };
 
 struct KMeans {
   Matrix<float> centroids;  // [clusters, dim]
-  // [clusters] rows that the centroid was made of; 0 where it was moved instead. Mini-batches: of all of them together.
+  // [clusters] rows in each centroid's mean; 0 if the centroid was moved instead. Mini-batches: summed over
+  // all batches.
   std::vector<std::size_t> sizes;
-  // Of every iteration: of its assignment, before the centroids are moved. Mini-batches: that of the batch, times rows by
-  // rows of the batch; converged compares means of five.
+  // The error of each iteration's assignment, before centroids move. Mini-batches: scaled from the batch to
+  // all rows.
   std::vector<double> errors;
-  bool converged = false;
+  bool converged = false;  // mini-batches: by the means of five errors
 };
 
-// Throws Error(invalid_argument) where there are more clusters than rows, and names the first row with NaN or infinity (of
-// those looked at, where there are mini-batches).
-// Where rows have fewer distinct values than there are clusters, some clusters stay empty.
+// Throws Error(invalid_argument) if there are more clusters than rows, or naming the first row read that has
+// NaN or infinity. Some clusters stay empty if there are fewer distinct rows than clusters.
 KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                     const KMeansOptions& options = {});
 
-// For very many clusters: about sqrt(clusters) of them first, each of which is then cut into its share, by the number of its
-// rows, with the same options. Takes about 2 / sqrt(clusters) of the time, at a somewhat larger error. `errors` has one
-// entry, the sum over all parts; `initial` must be empty, `balance` and `batch_size` 0.
+// Two levels, for very many clusters: sqrt(clusters) first, each then split in proportion to its rows. Takes
+// about 2 / sqrt(clusters) of the time at a slightly larger error. `errors` has one entry, the sum over all
+// parts; `initial` must be empty, `balance` and `batch_size` unset.
 KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                                  const KMeansOptions& options = {});
 
 struct AssignOptions {
   Metric metric = Metric::sqeuclidean;
-  // At least 1: no centroid gets more than this many times rows / centroids, in whole numbers, but no less than lets all
-  // rows in. 0: as many as are nearest.
-  double balance = 0;
+  // At least 1: no centroid gets more than ceil(balance * rows / centroids) rows. nullopt: not bounded.
+  std::optional<double> balance = {};
 };
 
-// The nearest centroid of every row and its distance, [rows, 1]: what knn with k = 1 returns. With `balance`, in rounds:
-// every row asks the nearest centroid with room left, which takes the nearest of those that ask (ties: the lower number)
-// until it is full; the others ask again. Takes at most 2^32 - 1 rows then, in host memory.
+// The nearest centroid of every row and its distance, [rows, 1], as knn with k = 1 returns. With `balance`,
+// in rounds: each unassigned row proposes to its nearest centroid with room, which accepts the nearest
+// proposals (ties: the lower row number) until it is full. Then at most 2^32 - 1 rows, in host memory.
 Neighbors assign(const Context& context, RowsView rows, RowsView centroids,
                  const AssignOptions& options = {});
 

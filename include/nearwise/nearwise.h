@@ -20,6 +20,7 @@
 #include "nearwise/plan.h"
 #include "nearwise/product_quantizer.h"
 #include "nearwise/progress.h"
+#include "nearwise/recall_estimate.h"
 #include "nearwise/rotation.h"
 #include "nearwise/select_k.h"
 #include "nearwise/sharded.h"

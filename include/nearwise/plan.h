@@ -1,14 +1,15 @@
-// Work larger than memory, cut into tasks from files to files that survive being stopped at any moment.
+// Plans: builds of graphs and indexes larger than memory, as tasks over files that resume after a crash.
 //
-// A plan is made of a file of vectors, options, and the context's memory limit and seed: the same four give the same tasks
-// and, whoever runs them and however often he is killed, the same bytes. A task reads what earlier tasks left in the work
-// folder, writes one file under a temporary name, syncs and renames it, and records it in the folder's manifest
-// (docs/scale.md). Running a task again whose output is there and valid does nothing. Of a graph by pairs, outputs go when all tasks
-// that come after them are done: such a task is done too.
+// A plan follows from a vector file, the options, and the context's memory limit and seed. Output is
+// byte-identical however often the run is interrupted and wherever tasks run. A task reads the outputs of
+// earlier tasks from the work folder, writes one file under a temporary name, syncs and renames it, and
+// records it in the folder's manifest (docs/scale.md). Running a task whose output is present and valid does
+// nothing. With method `pairs`, an output is deleted once all its readers have finished; its task still
+// counts as done.
 //
 //   const Context context = Context::cpu({.memory_limit = 2ull << 30});
 //   const Plan plan = plan_graph(context, {.vectors = "base.fbin", .work = "work", .output = "graph.nw"});
-//   plan.run(context);                                                   // or, by any other executor:
+//   plan.run(context);  // or, with any other scheduler:
 //   for (const PlannedTask& task : plan.tasks()) plan.run_task(context, task.name);
 #pragma once
 
@@ -31,7 +32,7 @@
 
 namespace nearwise {
 
-// Bytes and seconds are estimates; memory is a bound.
+// Bytes read and written and seconds are estimates; memory is an upper bound.
 struct PlannedTask {
   std::string name;                // "build-0-0003"
   std::vector<std::string> after;  // tasks whose outputs it reads
@@ -39,7 +40,7 @@ struct PlannedTask {
   std::uint64_t written_bytes = 0;
   std::uint64_t memory_bytes = 0;
   double seconds = 0;
-  // Of a further pass: does nothing, and needs nothing, where the passes before it have reached the recall.
+  // Belongs to a later pass: skipped if earlier passes reach the target recall.
   bool if_needed = false;
 };
 
@@ -50,39 +51,41 @@ enum class TaskOutcome : std::uint8_t {
 };
 std::string_view name(TaskOutcome outcome);
 
-// Const methods may run at once, in one process and in several that share the work folder.
+// Const methods may run concurrently, in one process and in several that share the work folder.
 class Plan {
  public:
   Plan(Plan&&) noexcept;
   Plan& operator=(Plan&&) noexcept;
   ~Plan();
 
-  // In an order in which they can run. The last one publishes the result under the output's name.
+  // In an order that satisfies all dependencies. The last task publishes the result under the output's name.
   std::span<const PlannedTask> tasks() const;
-  // Of the task that needs most.
+  // The largest of any task.
   std::uint64_t memory_bytes() const;
-  // Of the work folder and the result, at the most, if tasks run in their order and those that may not be needed do not.
+  // Peak size of work folder and result, if tasks run in order and those marked if_needed do not run.
   std::uint64_t disk_bytes() const;
-  // Of all tasks but those that may not be needed.
+  // Sum over all tasks that are not marked if_needed.
   double seconds() const;
 
-  // Whether its output is recorded and there, or was and went because all that read it are done, or it is known not to be needed.
+  // True if the task's output is recorded and present, was deleted because all its readers have finished, or
+  // is known not to be needed.
   bool is_done(std::string_view task) const;
-  // Throws Error(invalid_argument) where there is no such task, a task that it comes after has not run, the context has
-  // another seed or less memory than the plan was made with, or the work folder belongs to another plan; Error(corrupt)
-  // naming a file of the work folder that was damaged.
+  // Throws Error(invalid_argument) if there is no such task, a task it depends on has not run, the context
+  // has another seed or less memory than the plan was made with, or the work folder belongs to another plan;
+  // Error(corrupt) naming a damaged file of the work folder.
   TaskOutcome run_task(const Context& context, std::string_view task) const;
-  // All tasks in order. on_task is called after each. Throws Error(cannot_create) while somebody else is at work in the folder.
+  // Runs all tasks in order and calls on_task after each. Throws Error(cannot_create) while another process
+  // works in the folder.
   void run(const Context& context,
            const std::function<void(const PlannedTask&, TaskOutcome)>& on_task = {}) const;
-  // Removes what the tasks have left in the work folder, which takes about as much disk as the vectors, and returns its bytes.
-  // The record of what was done stays, by which run() knows that nothing is left to do. Does nothing before the result is
-  // published; stopped at any moment, the next call goes on. Throws as run() does where somebody is at work.
+  // Deletes the intermediate files, about as large as the vectors, and returns their size in bytes. The
+  // manifest stays, so that run() finds everything done. Does nothing before the result is published; resumes
+  // if interrupted. Throws as run() does while another process works in the folder.
   std::uint64_t remove_work() const;
-  // Throws Error(cannot_create) where the disks of the work folder and the output have no room for what will be written
-  // beside what is there already.
+  // Throws Error(cannot_create) if a file system lacks room for what is still to be written. The needs of
+  // work folder and output are added if they share a file system.
   void check_disk() const;
-  // Of the graph that was published.
+  // The report of the published graph.
   GraphReport report() const;
 
   class State;  // src/plan/engine/plan_state.h
@@ -94,49 +97,52 @@ class Plan {
 
 struct PlanFiles {
   std::filesystem::path vectors;
-  std::filesystem::path work;    // a folder of its own, made where there is none
+  std::filesystem::path work;    // a folder for this plan alone, created if missing
   std::filesystem::path output;  // .nw
 };
 
 enum class GraphPlanMethod : std::uint8_t {
   partitions,  // overlapping partitions: a fixed number of passes over the vectors
-  pairs,       // the graphs of every two shards are merged: as many passes as there are other shards
+  pairs,       // the graphs of every two shards are merged: one pass per other shard
 };
 std::string_view name(GraphPlanMethod method);
-// Throws Error(invalid_argument) naming those that there are.
+// Throws Error(invalid_argument) listing the methods.
 GraphPlanMethod parse_graph_plan_method(std::string_view text);
 
 struct GraphPlanOptions {
   std::size_t degree = 10;
   Metric metric = Metric::sqeuclidean;
-  // As in KnnGraphOptions, but for 1, which is refused: exact search needs no plan.
-  double recall = 0.95;
+  // As in KnnGraphOptions; 1 is refused, because exact search needs no plan.
+  double target_recall = 0.95;
   GraphPlanMethod method = GraphPlanMethod::partitions;
-  // Free text on where the graph came from. The same text gives the same bytes.
+  // Free text, part of the output's bytes.
   std::map<std::string, std::string> provenance = {};
 };
 
-// By overlapping partitions: sampled k-means centroids, rows to their nearest partitions block by block, the partitions'
-// members meet group by group of partitions, each as large as the memory limit allows, what they found is merged by rows, and the recall
-// measured on 10,000 rows. Further passes with other partitions follow where it is below what was asked for.
+// partitions: trains k-means centroids on a sample, assigns blocks of rows to their nearest partitions,
+// compares rows within groups of partitions as large as the memory limit allows, merges the results per
+// block, and measures the recall on up to 10,000 rows. Passes with other partitions follow while the target
+// is not reached.
 //
-// By pairs (GGM, section 5 of GNND): the graphs of shards, consecutive rows of which twice as many fit in memory, then every
-// two of them merged in the rounds of a tournament. Each build and merge measures its own recall; there is one pass.
+// pairs (GGM, section 5 of GNND): builds the graphs of shards, consecutive rows of which two fit in memory,
+// then merges every two of them in the rounds of a tournament. Every build and merge measures its own recall;
+// there is one pass.
 //
-// The context must have a memory limit: Error(invalid_argument) without one, Error(out_of_memory) naming one that would do
-// where it is too small. Nothing is written here, and the disk is not looked at.
+// The context must have a memory limit: Error(invalid_argument) without one, Error(out_of_memory) naming a
+// sufficient one if it is too small. Writes nothing and does not check the disk.
 Plan plan_graph(const Context& context, const PlanFiles& files, const GraphPlanOptions& options = {});
 
 struct IndexPlanOptions {
-  // Where fewer training rows per list fit the memory limit, as many are drawn, but no fewer than 32.
+  // If the memory limit allows fewer training rows, fewer are drawn, but at least 32 per list.
   std::variant<IvfPqOptions, IvfFlatOptions, IvfLsqOptions> training = IvfPqOptions{};
   CalibrationOptions measure = {};
   std::map<std::string, std::string> provenance = {};
 };
 
-// An inverted file, which may be larger than memory: lists and quantizer trained on a sample, rows assigned and encoded block by
-// block, lists put together in their place, and probes measured on the whole, mapped. The same memory limit as in plan_graph; the result is
-// what `build` of a context without one would save, but for its provenance and the rows trained on.
+// An inverted file that may be larger than memory: trains lists and quantizer on a sample, assigns and
+// encodes blocks of rows, concatenates their lists, and calibrates the number of probes on the mapped result.
+// The memory limit is as in plan_graph. The result is what `build` without a limit would save, except for
+// provenance and training sample.
 Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanOptions& options = {});
 
 }  // namespace nearwise

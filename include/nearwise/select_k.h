@@ -1,9 +1,9 @@
-// Selection: the k best values of every row of a matrix.
+// Top-k selection: the k best values of every row of a matrix.
 //
-// The contract: best first, the lower id wins a tie; -0 and +0 tie; infinities are ordinary values; a NaN is chosen
-// only where a row has too few numbers, after all of them, and NaNs among themselves are ordered by id. Values are
-// returned as they were given, to the bit. The same on every instruction set, device and number of threads. What lies on
-// a CUDA device must be complete before the call: its work is on a stream that waits for no other.
+// Sorted best first, ties by lower id; -0 and +0 tie; infinities are ordinary values; NaNs come after all
+// numbers, ordered by id. Values are returned bit for bit. Results are the same on every instruction set,
+// device and number of threads. Data on a CUDA device must be complete before the call, which runs on a
+// stream of its own.
 #pragma once
 
 #include <cstddef>
@@ -26,12 +26,12 @@ struct Selection {
   Matrix<float> values;
 };
 
-// An id is a column's number.
+// Ids are column numbers.
 Selection select_k(const Context& context, MatrixView<const float> values, std::size_t k,
                    const SelectOptions& options = {});
 
-// An id is the caller's: `ids` has the shape of `values`, or one row that serves all rows. Any number is an id like
-// another; of values and ids that are both equal, the one in the lower column comes first.
+// With the caller's ids: `ids` has the shape of `values`, or one row for all. If value and id are both equal,
+// the lower column comes first.
 Selection select_k(const Context& context, MatrixView<const float> values, MatrixView<const Id> ids,
                    std::size_t k, const SelectOptions& options = {});
 Selection select_k(const Context& context, MatrixView<const float> values,

@@ -1,9 +1,4 @@
-// The smoothest way through a graph of nearest neighbours: of all paths between two rows the one whose widest step is
-// the least wide (Johnson, Douze and Jegou, "Billion-scale similarity search with GPUs", section 6.6, equation 19).
-//
-// Exact on the graph, whose edges lead both ways. Of several such paths it is one with the fewest steps, and of those the
-// one with the lowest ids, compared from its start. Beside the graph it takes 8 bytes for each of its entries, and
-// some 30 for each row.
+// The minimax path between two rows of a neighbour graph: the path whose longest edge is shortest.
 #pragma once
 
 #include <optional>
@@ -15,14 +10,14 @@
 namespace nearwise {
 
 struct SmoothestPath {
-  std::vector<Id> rows;          // from start to end, both included
-  std::vector<float> distances;  // of every step, one fewer than rows
-  // The largest of the distances (inner_product: the smallest of the products); none where there is no step.
+  std::vector<Id> rows;          // from start to end, inclusive
+  std::vector<float> distances;  // of each edge
+  // The largest distance (inner_product: the smallest product); nullopt for a path without edges.
   std::optional<float> widest;
 };
 
-// None where the graph does not connect the two. Throws Error(invalid_argument) for a row that is not there, and for
-// neighbours that are no rows of the graph.
+// nullopt if the graph does not connect the two. Throws Error(invalid_argument) for ids that are no rows of
+// the graph.
 std::optional<SmoothestPath> smoothest_path(const KnnGraph& graph, Id start, Id end);
 
 }  // namespace nearwise

@@ -13,6 +13,12 @@
 namespace nearwise::python {
 namespace {
 
+// 0 stands for none.
+template <typename T>
+std::optional<T> optional_of(T value) {
+  return value == T{} ? std::nullopt : std::optional<T>(value);
+}
+
 // centroids, sizes, errors and whether it converged
 using NumpyKMeans = std::tuple<NumpyMatrix<float>, NumpyVector<std::int64_t>, NumpyVector<double>, bool>;
 
@@ -25,8 +31,8 @@ NumpyKMeans train(const BorrowedRows& rows, std::uint64_t clusters, bool hierarc
                         .tolerance = tolerance,
                         .seeding = parse_seeding(seeding),
                         .min_cluster_size = min_cluster_size,
-                        .balance = balance,
-                        .batch_size = batch_size};
+                        .balance = optional_of(balance),
+                        .batch_size = optional_of(batch_size)};
   const Context context = context_for(settings);
   if (initial != nullptr) options.initial = initial->view();
   const RowsView& view = rows.view();
@@ -44,7 +50,7 @@ NumpyKMeans train(const BorrowedRows& rows, std::uint64_t clusters, bool hierarc
 NumpyNeighbors assign_arrays(const BorrowedRows& rows, const BorrowedRows& centroids,
                              const std::string& metric, double balance, const Settings& settings,
                              nb::handle progress) {
-  const AssignOptions options{.metric = parse_metric(metric), .balance = balance};
+  const AssignOptions options{.metric = parse_metric(metric), .balance = optional_of(balance)};
   const Context context = context_for(settings);
   std::optional<Neighbors> found;
   run_by_size(context, progress, multiplications(rows.view(), centroids.view()),

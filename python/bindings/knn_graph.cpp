@@ -66,7 +66,7 @@ KnnGraph to_graph(const GivenGraph& given) {
 
 Graph build(const BorrowedRows& rows, std::uint64_t degree, const std::string& metric, double target_recall,
             const Settings& settings, nb::handle progress) {
-  const KnnGraphOptions options{.degree = degree, .metric = parse_metric(metric), .recall = target_recall};
+  const KnnGraphOptions options{.degree = degree, .metric = parse_metric(metric), .target_recall = target_recall};
   const Context context = context_for(settings);
   std::optional<KnnGraph> graph;
   run_by_size(context, progress, multiplications(rows.view(), rows.view()),
@@ -88,7 +88,7 @@ Graph merge(const BorrowedRows& rows, const GivenGraph& left, const GivenGraph& 
   const KnnGraph left_graph = to_graph(left);
   const KnnGraph right_graph = to_graph(right);
   return changed(rows, context_for(settings), progress, [&](const Context& own, const RowsView& view) {
-    return merge_knn_graphs(own, view, left_graph, right_graph, {.recall = target_recall});
+    return merge_knn_graphs(own, view, left_graph, right_graph, {.target_recall = target_recall});
   });
 }
 
@@ -96,7 +96,7 @@ Graph add(const BorrowedRows& rows, const GivenGraph& given, double target_recal
           nb::handle progress) {
   const KnnGraph graph = to_graph(given);
   return changed(rows, context_for(settings), progress, [&](const Context& own, const RowsView& view) {
-    return add_to_knn_graph(own, view, graph, {.recall = target_recall});
+    return add_to_knn_graph(own, view, graph, {.target_recall = target_recall});
   });
 }
 
@@ -106,7 +106,7 @@ Graph remove(const BorrowedRows& rows, const GivenGraph& given,
   const KnnGraph graph = to_graph(given);
   const std::vector<Id> removed(ids.data(), ids.data() + ids.size());
   return changed(rows, context_for(settings), progress, [&](const Context& own, const RowsView& view) {
-    return remove_from_knn_graph(own, view, graph, removed, {.recall = target_recall});
+    return remove_from_knn_graph(own, view, graph, removed, {.target_recall = target_recall});
   });
 }
 
@@ -135,7 +135,8 @@ Estimate measure(const BorrowedRows& rows, const NumpyMatrix<const Id>& ids,
   const Metric parsed = parse_metric(metric);
   RecallEstimate recall;
   run_by_size(context, progress, multiplications(rows.view(), rows.view()), [&](const Context& own) {
-    recall = measure_recall(own, rows.view(), neighbors, parsed, sample);
+    recall = measure_recall(own, rows.view(), neighbors, parsed,
+                            sample == 0 ? std::nullopt : std::optional<std::size_t>(sample));
   });
   return to_python(recall);
 }

@@ -52,7 +52,7 @@ Plan make_graph_plan(const Path& vectors, const Path& work, const Path& output, 
                      const Texts& provenance, const Settings& settings) {
   const GraphPlanOptions options = {.degree = degree,
                                     .metric = parse_metric(metric),
-                                    .recall = target_recall,
+                                    .target_recall = target_recall,
                                     .method = parse_graph_plan_method(method),
                                     .provenance = provenance};
   return made(settings, [&](const Context& own) {

@@ -1,7 +1,7 @@
-// Local joins of NN-Descent: neighbour lists of all vectors, and groups of vectors that are compared with each other.
+// Neighbour lists and local joins: what graph construction needs of a backend.
 //
-// Vectors are addressed by their place in an order chosen by the caller, which puts vectors that are often compared next
-// to each other in memory.
+// Rows are addressed by their place in an order chosen by the caller, so that rows compared often are close
+// in memory.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace nearwise {
 
 class ProgressMeter;
 
-// Vectors prepared for joins. Opaque; made by start_join.
+// Rows packed for joins. Opaque; made by start_join.
 class JoinState {
  public:
   virtual ~JoinState() = default;
@@ -25,7 +25,7 @@ class JoinState {
 
 struct StartJoinArgs {
   RowsView rows;                         // at most max_entry_rows
-  std::span<const std::uint32_t> order;  // [rows] the row at each place; must outlive the state
+  std::span<const std::uint32_t> order;  // [rows] the row at each place; outlives the state
   Metric metric = Metric::sqeuclidean;
   bool bytes = false;             // as in PrepareArgs
   std::span<const float> centre;  // as in PrepareArgs
@@ -36,12 +36,13 @@ struct StartJoinArgs {
   bool has_neighbors = false;
 };
 
-// Groups of places, stored consecutively; a place occurs at most once in a group. The first new_counts[g] members of group g
-// are the new ones: pairs new-new and new-old are compared, pairs old-old are not. In bipartite groups only new-old pairs.
+// Groups of places; a place occurs at most once in a group. The first new_counts[group] members are compared
+// with each other and with all other members; the others are not compared with each other. bipartite: the
+// first members are compared with the others only.
 struct Groups {
   std::span<const std::uint32_t> members;
-  std::span<const std::uint64_t> ends;        // [groups] end offset of each group's members
-  std::span<const std::uint32_t> new_counts;  // [groups]
+  std::span<const std::uint64_t> ends;        // [groups] end of each in members
+  std::span<const std::uint32_t> new_counts;  // [groups] leading members with the new flag
   bool bipartite = false;
 
   std::size_t size() const { return ends.size(); }
@@ -51,26 +52,27 @@ struct Groups {
   }
 };
 
-// Inserts each vector of a compared pair into the list of the other. Lists keep the best entries by reported distance,
-// then by place; inserted entries get the new flag. The resulting lists do not depend on the order of groups or threads.
+// Compares pairs of members and inserts each into the other's list, which keeps the best by reported
+// distance, then place. Inserted entries are new. The lists do not depend on the order of the groups or of
+// the work.
 struct JoinGroupsArgs {
   JoinState& state;
   Groups groups;
 };
 
-// One iteration of NN-Descent: for every vector a sample of its neighbours and of its reverse neighbours forms a group.
+// An NN-Descent iteration: joins a sample of the neighbours and reverse neighbours of every row.
 // graph/build/neighborhoods.h defines the sample.
 struct JoinNeighborhoodsArgs {
   JoinState& state;
-  std::size_t sample = 0;  // new and old neighbours sampled per vector, in each direction
+  std::size_t sample = 0;  // new, and old, neighbours drawn per row and direction
   Random random;
   ProgressMeter* progress = nullptr;  // counts rows
 };
 
-// Bytes on the context's budget.
+// Bytes on the budget.
 struct JoinCosts {
   std::uint64_t bytes_per_row = 0;     // of the state
-  std::uint64_t bytes_per_member = 0;  // of the largest group, while groups are joined
+  std::uint64_t bytes_per_member = 0;  // of the largest group, during a join
   std::uint64_t fixed_bytes = 0;
 };
 

@@ -8,14 +8,13 @@
 #include "cluster/centroid_search.h"
 #include "core/checked.h"
 #include "core/memory.h"
+#include "ops/gather_rows.h"
 
 namespace nearwise::cluster {
 namespace {
 
-// Rows that ask at a time: they lie anywhere and are copied together.
+// Rows per search: scattered rows, gathered for it.
 constexpr std::size_t batch_size = 8192;
-
-std::size_t row_bytes_of(const RowsView& rows) { return rows.dim() * element_size(rows.type()); }
 
 // Rooms and sizes; followers, open clusters and those asked.
 std::uint64_t list_bytes(std::size_t clusters) {
@@ -56,7 +55,7 @@ class Balancing {
  private:
   MemoryBudget& budget() const { return *context_.state().budget; }
 
-  // Clusters with room for all who ask take them; the rows of the others are returned.
+  // Accepts all proposals to clusters with enough room; returns the rows of the others.
   std::span<std::uint32_t> crowded_rows() {
     std::vector<std::size_t> sizes(rooms_.size(), 0);
     for (const std::uint32_t cluster : args_.nearest) ++sizes[cluster];
@@ -77,13 +76,13 @@ class Balancing {
     return left < right;
   }
 
-  // Every row asks the centroid that `nearest` names, or one that follows it. Returns those that are refused.
+  // Every row proposes to centroid `nearest`, or to one equal to it. Returns the refused rows.
   std::span<std::uint32_t> take(std::span<std::uint32_t> asking) {
     std::ranges::sort(asking,
                       [&](std::uint32_t left, std::uint32_t right) { return comes_before(left, right); });
     std::size_t refused = 0;
-    std::uint32_t asked = 0;    // by the row before
-    std::uint32_t cluster = 0;  // the same, or the follower that is being filled
+    std::uint32_t asked = 0;    // by the previous row
+    std::uint32_t cluster = 0;  // the same, or the equal centroid being filled
     for (const std::uint32_t row : asking) {
       if (args_.nearest[row] != asked) cluster = asked = args_.nearest[row];
       while (rooms_[cluster] == 0 && followers_[cluster] != cluster) cluster = followers_[cluster];
@@ -97,7 +96,7 @@ class Balancing {
     return asking.first(refused);
   }
 
-  // Those with room, and of several with the same value only the first, which the others follow.
+  // Centroids with room; of several equal ones only the first, to which the others are linked.
   std::vector<std::uint32_t> open_centroids() {
     std::vector<std::uint32_t> open;
     for (std::size_t c = 0; c < rooms_.size(); ++c)
@@ -127,12 +126,7 @@ class Balancing {
   // Finds the nearest open centroid of every row.
   void ask(std::span<const std::uint32_t> waiting) {
     const std::vector<std::uint32_t> open = open_centroids();
-    const std::size_t centroid_bytes = row_bytes_of(args_.centroids);
-    Buffer<std::byte> values(budget(), open.size() * centroid_bytes);
-    for (std::size_t i = 0; i < open.size(); ++i)
-      std::memcpy(values.data() + i * centroid_bytes, args_.centroids.row(open[i]), centroid_bytes);
-    const RowsView centroids(values.data(), args_.centroids.type(), open.size(), args_.centroids.dim(),
-                             centroid_bytes);
+    const GatheredRows centroids(context_, args_.centroids, open);
     const std::size_t most = std::min(batch_size, waiting.size());
     const std::size_t row_bytes = row_bytes_of(args_.rows);
     Buffer<std::byte> gathered(budget(), most * row_bytes);
@@ -140,11 +134,11 @@ class Balancing {
     Buffer<float> distances(budget(), most);
     for (std::size_t first = 0; first < waiting.size(); first += most) {
       const auto rows = waiting.subspan(first, std::min(most, waiting.size() - first));
-      for (std::size_t i = 0; i < rows.size(); ++i)
-        std::memcpy(gathered.data() + i * row_bytes, args_.rows.row(rows[i]), row_bytes);
+      gather_rows(context_, args_.rows, rows, gathered.data());
       const RowsView batch(gathered.data(), args_.rows.type(), rows.size(), args_.rows.dim(), row_bytes);
       CentroidSearch(context_, search_args(batch, open.size(), args_.centroids.type(), args_.metric))
-          .nearest(centroids, ids.span().first(rows.size()), distances.span().first(rows.size()), nullptr);
+          .nearest(centroids.view(), ids.span().first(rows.size()), distances.span().first(rows.size()),
+                   nullptr);
       for (std::size_t i = 0; i < rows.size(); ++i) {
         args_.nearest[rows[i]] = open[ids[i]];
         args_.distances[rows[i]] = distances[i];
@@ -155,8 +149,8 @@ class Balancing {
   const Context& context_;
   const BalanceArgs& args_;
   const Reservation lists_;
-  std::vector<std::size_t> rooms_;        // [clusters] rows that each can still take
-  std::vector<std::uint32_t> followers_;  // [clusters] the next of the same value; itself: there is none
+  std::vector<std::size_t> rooms_;        // [clusters] remaining room in rows
+  std::vector<std::uint32_t> followers_;  // [clusters] the next equal centroid; itself if none
 };
 
 }  // namespace

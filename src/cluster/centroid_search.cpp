@@ -8,12 +8,12 @@
 namespace nearwise::cluster {
 namespace {
 
-// Rows at a time: work for all threads of a large machine, in a few megabytes.
+// Rows per tile: enough for all threads of a large machine, within a few megabytes.
 constexpr std::size_t max_tile_rows = 65536;
 
 struct Costs {
   AssignCosts assign;
-  std::uint64_t fixed_bytes = 0;  // with all centroids, which are one block
+  std::uint64_t fixed_bytes = 0;  // including all centroids, packed as one block
 };
 
 Costs costs_of(Stream& stream, const CentroidSearchArgs& args) {
@@ -40,7 +40,7 @@ std::uint64_t CentroidSearch::min_bytes(const Context& context, const CentroidSe
 CentroidSearch::CentroidSearch(const Context& context, const CentroidSearchArgs& args)
     : args_(args),
       stream_(open_stream(context)),
-      // Of the rows, not of the centroids: those move.
+      // The centre of the rows, because centroids move.
       centre_(centre_of(*stream_, args.rows, args.metric)) {
   const Costs costs = costs_of(*stream_, args);
   const std::size_t granule = costs.assign.query_granule;
@@ -95,7 +95,7 @@ void CentroidSearch::nearest(const RowsView& centroids, std::span<std::uint32_t>
   for (std::size_t first = 0; first < args_.rows.rows(); first += tile_) {
     const RowsView tile = tile_of(first);
     const std::size_t index = first / tile_;
-    std::unique_ptr<PreparedRows> passing;  // where tiles are not kept
+    std::unique_ptr<PreparedRows> passing;  // the current tile if tiles are not kept
     if (!keep_)
       passing = prepare_tile(first);
     else if (index == kept_.size())

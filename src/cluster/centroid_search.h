@@ -1,5 +1,5 @@
-// The nearest centroid of every row, by exact search, in tiles of rows that fit the memory limit. Where it allows that, the
-// rows are prepared once for all calls.
+// The nearest centroid of every row by exact search, in tiles that fit the memory limit. If memory allows,
+// rows are packed once for all calls.
 #pragma once
 
 #include <cstddef>
@@ -17,22 +17,22 @@ namespace nearwise::cluster {
 
 struct CentroidSearchArgs {
   RowsView rows;
-  std::size_t max_centroids = 0;  // that a call of nearest() will get
+  std::size_t max_centroids = 0;  // per call of nearest()
   ElementType centroid_type = ElementType::f32;
   Metric metric = Metric::sqeuclidean;
-  bool distances = false;  // will be wanted
-  bool once = false;       // nearest() will be called once: what was prepared for it need not be kept
+  bool distances = false;  // nearest() is called with distances
+  bool once = false;       // nearest() is called once: packed rows are not kept
 };
 
 class CentroidSearch {
  public:
-  // Bytes on the budget without which it cannot work.
+  // Minimum budget in bytes.
   static std::uint64_t min_bytes(const Context& context, const CentroidSearchArgs& args);
 
-  // Takes as much of the budget as is of use to it: make it after whatever else is needed at the same time.
+  // Takes as much of the budget as is useful: construct it after everything else that lives at the same time.
   CentroidSearch(const Context& context, const CentroidSearchArgs& args);
 
-  // distances: reported ones, or empty if nobody wants them. progress counts pairs of rows and centroids.
+  // distances: reported distances, or empty. progress counts pairs of rows and centroids.
   void nearest(const RowsView& centroids, std::span<std::uint32_t> ids, std::span<float> distances,
                ProgressMeter* progress);
 
@@ -49,8 +49,8 @@ class CentroidSearch {
   std::unique_ptr<Stream> stream_;
   std::vector<float> centre_;
   std::size_t tile_;
-  bool keep_ = false;                                // all tiles, prepared
-  std::vector<std::unique_ptr<PreparedRows>> kept_;  // once they were needed
+  bool keep_ = false;                                // keeps all packed tiles
+  std::vector<std::unique_ptr<PreparedRows>> kept_;  // filled on first use
 };
 
 }  // namespace nearwise::cluster

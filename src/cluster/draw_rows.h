@@ -1,4 +1,5 @@
-// One row from each of equal parts of the rows: evenly spaced ones would see one class of periodic data only.
+// Stratified sampling: one random row from each of equal parts. Evenly spaced rows would miss classes of
+// periodic data.
 #pragma once
 
 #include <cstddef>

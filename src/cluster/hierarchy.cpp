@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <numeric>
 #include <span>
@@ -11,11 +10,12 @@
 #include "cluster/centroid_search.h"
 #include "cluster/training.h"
 #include "core/memory.h"
+#include "ops/gather_rows.h"
 
 namespace nearwise::cluster {
 namespace {
 
-// The rows of every part of the first level, ascending.
+// The rows of each first-level cluster, ascending.
 class Parts {
  public:
   Parts(const Context& context, const RowsView& rows, const KMeans& first_level, Metric metric)
@@ -40,8 +40,8 @@ class Parts {
   std::vector<std::size_t> ends_;  // [parts + 1], from 0
 };
 
-// How many of the clusters each part gets: one, if it has rows, and of the others as many as is its share of the other
-// rows. Never more than it has rows.
+// Clusters per part: one if it has rows, and the others in proportion to the remaining rows; never more than
+// its rows.
 std::vector<std::size_t> shares_of(const Parts& parts, std::size_t rows, std::size_t clusters) {
   std::vector<std::size_t> shares(parts.count(), 0);
   for (std::size_t i = 0; i < parts.count(); ++i) shares[i] = parts.of(i).empty() ? 0 : 1;
@@ -72,10 +72,9 @@ std::vector<std::size_t> shares_of(const Parts& parts, std::size_t rows, std::si
 KMeans train_hierarchy(const Context& context, const RowsView& rows, std::size_t clusters,
                        const KMeansOptions& options) {
   const Context::State& state = context.state();
-  const std::size_t row_bytes = rows.dim() * element_size(rows.type());
   const Reservation reservation(
       *state.budget, buffer_bytes(clusters * rows.dim(), sizeof(float)) + clusters * sizeof(std::size_t));
-  // Rows of the first level, and again as parts of the second.
+  // Counts rows of both levels.
   ProgressMeter progress(state.options.progress, state.clock, "train_kmeans", 2 * rows.rows());
   const ProgressCallback nobody;
   ProgressMeter silent(nobody, state.clock, "", 0);
@@ -90,11 +89,8 @@ KMeans train_hierarchy(const Context& context, const RowsView& rows, std::size_t
   for (std::size_t i = 0; i < parts.count(); ++i) {
     if (shares[i] == 0) continue;
     const std::span<const std::uint32_t> members = parts.of(i);
-    Buffer<std::byte> gathered(*state.budget, members.size() * row_bytes);
-    for (std::size_t j = 0; j < members.size(); ++j)
-      std::memcpy(gathered.data() + j * row_bytes, rows.row(members[j]), row_bytes);
-    const KMeans part = train(context, {gathered.data(), rows.type(), members.size(), rows.dim(), row_bytes},
-                              shares[i], options, silent);
+    const GatheredRows gathered(context, rows, members);
+    const KMeans part = train(context, gathered.view(), shares[i], options, silent);
     std::copy_n(part.centroids.data(), shares[i] * rows.dim(),
                 result.centroids.row(result.sizes.size()).data());
     result.sizes.insert(result.sizes.end(), part.sizes.begin(), part.sizes.end());

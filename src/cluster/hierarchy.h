@@ -9,7 +9,7 @@
 
 namespace nearwise::cluster {
 
-// Arguments have been checked.
+// The caller has checked the arguments.
 KMeans train_hierarchy(const Context& context, const RowsView& rows, std::size_t clusters,
                        const KMeansOptions& options);
 

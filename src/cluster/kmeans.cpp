@@ -1,4 +1,4 @@
-// train_kmeans and assign: check the arguments, keep the memory limit, iterate.
+// train_kmeans and assign: argument and memory checks.
 #include "nearwise/kmeans.h"
 
 #include <algorithm>
@@ -23,12 +23,12 @@ namespace {
 using cluster::CentroidSearch;
 
 bool has_batches(const RowsView& rows, const KMeansOptions& options) {
-  return options.batch_size != 0 && options.batch_size < rows.rows();
+  return options.batch_size && *options.batch_size < rows.rows();
 }
 
-void check_balance(const char* operation, double balance) {
-  require(balance == 0 || balance >= 1, "{}: the balance must be at least 1, or 0 for none, given {}",
-          operation, balance);
+void check_balance(const char* operation, std::optional<double> balance) {
+  require(!balance || *balance >= 1, "{}: balance must be at least 1, got {}", operation,
+          balance.value_or(0));
 }
 
 }  // namespace
@@ -42,17 +42,17 @@ void cluster::check_arguments(const char* operation, const Context& context, con
   require(clusters <= rows.rows(),
           "{}: there must be at most as many clusters as rows, given {} clusters and {} rows", operation,
           clusters, rows.rows());
-  const std::size_t looked_at = has_batches(rows, options) ? options.batch_size : rows.rows();
+  const std::size_t looked_at = has_batches(rows, options) ? *options.batch_size : rows.rows();
   require(looked_at <= max_shard_rows,
           "{}: rows of an iteration must be at most {}, given {}: ask for batch_size, or take a sample",
           operation, max_shard_rows, looked_at);
   if (has_batches(rows, options)) {
-    require(options.batch_size >= clusters,
-            "{}: batch_size must be at least as many as clusters, given {} rows for {} clusters", operation,
-            options.batch_size, clusters);
-    require(options.balance == 0 && options.min_cluster_size == 1,
-            "{}: with batch_size, balance must be 0 and min_cluster_size 1, given {} and {}", operation,
-            options.balance, options.min_cluster_size);
+    require(*options.batch_size >= clusters,
+            "{}: batch_size must be at least the number of clusters, {}, got {}", operation, clusters,
+            *options.batch_size);
+    require(!options.balance, "{}: batch_size and balance cannot be combined", operation);
+    require(options.min_cluster_size == 1, "{}: with batch_size, min_cluster_size must be 1, got {}",
+            operation, options.min_cluster_size);
   }
   require(options.metric != Metric::euclidean,
           "{}: the metric must be sqeuclidean, inner_product or cosine, given euclidean (squared distances "
@@ -87,7 +87,7 @@ KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
   if (!batches) check_finite("train_kmeans", context, rows);
   check_finite("train_kmeans", context, options.initial, 0, "initial centroid");
   const Context::State& state = context.state();
-  const std::uint64_t looked_at = batches ? options.batch_size : rows.rows();
+  const std::uint64_t looked_at = batches ? *options.batch_size : rows.rows();
   ProgressMeter progress(state.options.progress, state.clock, "train_kmeans",
                          looked_at * clusters * options.iterations);
   KMeans result = batches ? cluster::train_mini_batches(context, rows, clusters, options, progress)
@@ -99,11 +99,10 @@ KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
 KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                                  const KMeansOptions& options) {
   cluster::check_arguments("train_hierarchical_kmeans", context, rows, clusters, options);
-  require(options.initial.rows() == 0, "train_hierarchical_kmeans: it takes no initial centroids");
-  require(options.balance == 0, "train_hierarchical_kmeans: the balance must be 0, given {}: parts are apart",
-          options.balance);
-  require(options.batch_size == 0, "train_hierarchical_kmeans: batch_size must be 0, given {}",
-          options.batch_size);
+  require(options.initial.rows() == 0, "train_hierarchical_kmeans: takes no initial centroids");
+  require(!options.balance,
+          "train_hierarchical_kmeans: takes no balance, because parts are trained independently");
+  require(!options.batch_size, "train_hierarchical_kmeans: takes no batch_size");
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
   check_finite("train_hierarchical_kmeans", context, rows);
@@ -147,7 +146,7 @@ Neighbors assign_balanced(const Context& context, const RowsView& rows, const Ro
         context, {.rows = rows,
                   .centroids = centroids,
                   .metric = options.metric,
-                  .max_rows = cluster::max_cluster_rows(rows.rows(), centroids.rows(), options.balance),
+                  .max_rows = cluster::max_cluster_rows(rows.rows(), centroids.rows(), *options.balance),
                   .nearest = nearest.span(),
                   .distances = distances,
                   .scratch = scratch.span()});
@@ -166,7 +165,7 @@ Neighbors assign(const Context& context, RowsView rows, RowsView centroids, cons
   const Context::State& state = context.state();
   state.cancel.check();
   check_balance("assign", options.balance);
-  if (options.balance != 0) return assign_balanced(context, rows, centroids, options);
+  if (options.balance) return assign_balanced(context, rows, centroids, options);
   const cluster::CentroidSearchArgs args = {.rows = rows,
                                             .max_centroids = centroids.rows(),
                                             .centroid_type = centroids.type(),
@@ -175,7 +174,7 @@ Neighbors assign(const Context& context, RowsView rows, RowsView centroids, cons
                                             .once = true};
   const std::uint64_t result_bytes =
       checked_multiply(rows.rows(), sizeof(Id) + sizeof(float) + sizeof(std::uint32_t), "assign");
-  // A search also cuts the centroids into blocks, where memory is short.
+  // knn also tiles the centroids if memory is short.
   if (state.backend.ops.assign == nullptr || centroids.rows() > max_shard_rows || rows.rows() == 0 ||
       result_bytes + CentroidSearch::min_bytes(context, args) > state.budget->available())
     return knn(context, rows, centroids, 1, {.metric = options.metric});

@@ -1,4 +1,4 @@
-// What every training of centroids asks of its arguments.
+// Argument checks shared by all k-means trainings.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace nearwise::cluster {
 
-// Throws Error(invalid_argument) that names the operation; whether rows are finite is not looked at.
+// Throws Error(invalid_argument) naming the operation. Does not check for NaN.
 void check_arguments(const char* operation, const Context& context, const RowsView& rows,
                      std::size_t clusters, const KMeansOptions& options);
 

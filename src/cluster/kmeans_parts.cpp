@@ -58,7 +58,7 @@ struct Members {
   Buffer<std::uint64_t> ends;
 };
 
-// Finds the nearest centroids, after the rows have been looked at: the first pass over a file, as a rule.
+// Checks rows for NaN, then finds their nearest centroids.
 void find_nearest(const char* operation, const Context& context, const KMeansBlock& block,
                   MatrixView<const float> centroids, std::span<std::uint32_t> nearest) {
   check_finite(operation, context, block.rows, block.first_row);
@@ -74,7 +74,7 @@ void find_nearest(const char* operation, const Context& context, const KMeansBlo
 
 Matrix<float> seed_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                           const KMeansOptions& options) {
-  // With batches, which a block is like: then the number of rows is not bounded.
+  // batch_size lifts the limit on the number of rows.
   const KMeansOptions seeding = {.metric = options.metric,
                                  .seeding = options.seeding,
                                  .initial = options.initial,
@@ -128,7 +128,7 @@ ClusterSums sum_clusters(const Context& context, const KMeansBlock& block,
   }
   Members found(*state.budget, rows.rows(), clusters);
   find_nearest("sum_clusters", context, block, centroids, found.nearest.span());
-  Buffer<float> means(*state.budget, elements);  // of this block alone: nobody wants them
+  Buffer<float> means(*state.budget, elements);  // of this block alone; unused
   dispatch(&Ops::centroid_means, "centroid_means", *stream,
            CentroidMeansArgs{.rows = rows,
                              .nearest = found.nearest.span(),

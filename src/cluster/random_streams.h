@@ -1,4 +1,4 @@
-// The random numbers of k-means: each use has a stream of its own.
+// Random streams of k-means, one per use.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@ namespace nearwise::cluster {
 
 enum class Draw : std::uint64_t { sample, seeds, splits, batches };
 
-// round: of seeding, or the iteration.
+// round: the seeding round or the iteration.
 inline Random random_stream(std::uint64_t seed, Draw draw, std::uint64_t round = 0) {
   constexpr std::uint64_t uses = 8;
   return Random(seed, round * uses + static_cast<std::uint64_t>(draw));
 }
 
-// When a row comes in a race in which the probability to be the next is proportional to the weight: never without one.
+// Arrival time in an exponential race: the probability to come next is proportional to the weight; infinity
+// for weight 0.
 inline double arrival_time(const Random& random, std::uint64_t row, double weight) {
   if (!(weight > 0)) return std::numeric_limits<double>::infinity();
   return -natural_logarithm(1 - random.uniform(row)) / weight;

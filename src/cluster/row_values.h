@@ -1,4 +1,4 @@
-// Rows as k-means takes them: in f64, and of length 1 where only their direction counts.
+// Rows as k-means uses them: in f64, normalized for cosine.
 #pragma once
 
 #include <cmath>
@@ -11,10 +11,10 @@
 
 namespace nearwise::cluster {
 
-// Centroids have length 1, and rows are compared with them by products.
+// Centroids are normalized and compared by inner products.
 constexpr bool is_spherical(Metric metric) { return !is_euclidean(metric); }
 
-// Of length 1; a zero vector stays zero.
+// Normalizes; a zero vector stays zero.
 inline void scale_to_unit(std::span<double> vector) {
   double lanes[distance_lanes] = {};
   for (std::size_t i = 0; i < vector.size(); ++i) lanes[i % distance_lanes] += vector[i] * vector[i];
@@ -31,7 +31,7 @@ inline bool is_zero(const RowsView& rows, std::size_t index) {
   });
 }
 
-// A row as a centroid. Where that must have a length and the row has none, the first axis stands in.
+// A row as a centroid. If it must be normalized and is zero, the first unit vector is used.
 inline void row_to_centroid(const RowsView& rows, std::size_t index, Metric metric, std::span<double> scratch,
                             std::span<float> centroid) {
   row_to_double(rows, index, scratch.data());
@@ -42,7 +42,7 @@ inline void row_to_centroid(const RowsView& rows, std::size_t index, Metric metr
   for (std::size_t i = 0; i < centroid.size(); ++i) centroid[i] = static_cast<float>(scratch[i]);
 }
 
-// The squared distance of a row, as the metric takes it, from a centroid.
+// The squared distance of a row, normalized for cosine, from a centroid.
 inline double squared_distance(const RowsView& rows, std::size_t index, Metric metric,
                                std::span<double> scratch, std::span<const float> centroid) {
   row_to_double(rows, index, scratch.data());

@@ -1,13 +1,13 @@
-// k-means++ (Arthur and Vassilvitskii 2007) on a sample, drawn in batches as k-means|| does (Bahmani and others 2012).
+// k-means++ (Arthur and Vassilvitskii 2007) on a sample, drawn in batches as k-means|| does (Bahmani and
+// others 2012).
 //
-// One row at a time would read the whole sample for every centroid. So it is done for the first 64; later ones are drawn in
-// batches of an eighth of those there are: 4,096 centroids take 100 rounds, and a round is a search among the batch alone. A
-// batch is drawn without replacement by an exponential race: every row waits -log(u) / weight, the rows that come first
-// are taken. A row's u depends on its number and the round only, so any thread may compute it.
+// Drawing one row at a time reads the whole sample for every centroid. Only the first 64 are drawn so; later
+// ones come in batches of an eighth of those drawn: 4,096 centroids take 100 rounds, and a round searches the
+// batch alone. A batch is drawn without replacement by an exponential race: each row arrives at -log(u) /
+// weight, the earliest are taken. u depends on row number and round only, so that any thread can compute it.
 #include "cluster/seeding.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "cluster/centroid_search.h"
@@ -17,30 +17,28 @@
 #include "cluster/training.h"
 #include "core/checked.h"
 #include "ops/finite_rows.h"
+#include "ops/gather_rows.h"
 
 namespace nearwise::cluster {
 namespace {
 
-// Rows of the sample per centroid: enough to see where the rows are.
+// Sampled rows per centroid.
 constexpr std::size_t sample_rows_per_centroid = 32;
 constexpr std::size_t task_rows = 4096;
 
-// A row from each of equal parts of the rows, or all of them where they are few.
+// A stratified sample, or all rows if they are few.
 class Sample {
  public:
   Sample(const Context& context, const RowsView& rows, std::size_t clusters)
       : rows_(rows), gathered_(*context.state().budget, copied_bytes(rows, clusters)) {
     if (gathered_.size() == 0) return;
-    const std::size_t row_bytes = rows.dim() * element_size(rows.type());
     const std::size_t count = size(rows, clusters);
     const Random random = random_stream(context.seed(), Draw::sample);
-    context.state().threads->for_each(divide_up(count, task_rows), [&](std::size_t task) {
-      context.state().cancel.check();
-      for (std::size_t i = task * task_rows; i < std::min(count, (task + 1) * task_rows); ++i)
-        std::memcpy(gathered_.data() + i * row_bytes, rows.row(draw_from_part(random, rows.rows(), count, i)),
-                    row_bytes);
-    });
-    rows_ = RowsView(gathered_.data(), rows.type(), count, rows.dim(), row_bytes);
+    const auto placed = [&](std::size_t i) {
+      return PlacedRow{draw_from_part(random, rows.rows(), count, i), i};
+    };
+    gather_rows(context, rows, count, placed, gathered_.data());
+    rows_ = RowsView(gathered_.data(), rows.type(), count, rows.dim(), row_bytes_of(rows));
   }
 
   static std::size_t size(const RowsView& rows, std::size_t clusters) {
@@ -58,7 +56,7 @@ class Sample {
   Buffer<std::byte> gathered_;
 };
 
-// Draws of one batch do not know of each other: few enough that they seldom meet.
+// Rows of one batch are drawn independently: few enough that they are seldom close to each other.
 constexpr std::size_t drawn_one_by_one = 64;
 constexpr std::size_t batch_share = 8;
 
@@ -66,7 +64,7 @@ std::size_t batch_after(std::size_t chosen, std::size_t clusters) {
   return std::min(chosen < drawn_one_by_one ? 1 : chosen / batch_share, clusters - chosen);
 }
 
-// Distances in which rows are far from each other: angles where centroids are directions.
+// The metric of the draw: cosine for spherical metrics.
 Metric seeding_metric(Metric metric) { return is_spherical(metric) ? Metric::cosine : Metric::sqeuclidean; }
 
 CentroidSearchArgs search_args(const RowsView& sample, std::size_t clusters, Metric metric) {
@@ -97,7 +95,7 @@ class PlusPlus {
         arrivals_(budget(), sample.rows()),
         scratch_(budget(), sample.dim()),
         search_(context, search_args(sample, centroids.rows(), metric)) {
-    // A row without a direction is no centroid of directions.
+    // A zero row cannot be a spherical centroid.
     for_each_row(
         [&](std::size_t row) { weights_[row] = is_spherical(metric) && is_zero(sample, row) ? 0.0F : 1.0F; });
   }
@@ -114,7 +112,7 @@ class PlusPlus {
         const bool first = chosen == 0 && weights_[row] > 0;
         weights_[row] = first ? distances_[row] : std::min(weights_[row], distances_[row]);
       });
-      // Rounding may leave a chosen row a little away from itself as a centroid.
+      // Rounding may leave a drawn row at a small distance from its centroid.
       for (std::size_t i = 0; i < batch; ++i) weights_[arrivals_[i].row] = 0;
       chosen += batch;
     }
@@ -123,7 +121,7 @@ class PlusPlus {
  private:
   MemoryBudget& budget() const { return *context_.state().budget; }
 
-  // The first `count` arrivals. Rows without weight come last: they are drawn only where there is no other.
+  // The first `count` arrivals. Rows of weight 0 come last.
   void draw(std::size_t count, std::uint64_t round) {
     const Random random = random_stream(context_.seed(), Draw::seeds, round);
     for_each_row([&](std::size_t row) {
@@ -160,8 +158,8 @@ class PlusPlus {
   CentroidSearch search_;
 };
 
-// Iterations over the sample, each a small share of one over all rows: what they gain, all rows need not. Measured on SIFT 1M,
-// 1,024 and 4,096 clusters: without them, ten iterations end 0.1 to 0.2 % above those from random rows.
+// Lloyd iterations on the sample, each much cheaper than one on all rows. SIFT 1M, 1,024 and 4,096 clusters:
+// without them ten iterations end 0.1 to 0.2 % above those from random seeds.
 constexpr std::size_t sample_iterations = 8;
 
 KMeansOptions sample_options(const KMeansOptions& options, RowsView centroids) {
@@ -171,13 +169,13 @@ KMeansOptions sample_options(const KMeansOptions& options, RowsView centroids) {
 void improve_on_sample(const Context& context, const RowsView& sample, const KMeansOptions& options,
                        MatrixView<float> centroids) {
   const Context::State& state = context.state();
-  const ProgressCallback nobody;  // a meter keeps a reference
+  const ProgressCallback nobody;  // referenced by the meter
   ProgressMeter unseen(nobody, state.clock, "train_kmeans", 1);
   const KMeans better = train(context, sample, centroids.rows(), sample_options(options, centroids), unseen);
   std::copy_n(better.centroids.data(), centroids.rows() * centroids.cols(), centroids.data());
 }
 
-// A row from each of as many equal parts of the rows as there are centroids: no row twice.
+// A stratified sample of as many rows as centroids, without repetition.
 void seed_randomly(const RowsView& rows, Metric metric, std::uint64_t seed, std::span<double> scratch,
                    MatrixView<float> centroids) {
   const Random random = random_stream(seed, Draw::seeds);

@@ -1,4 +1,4 @@
-// Centroids to begin with.
+// Initial centroids.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace nearwise::cluster {
 
-// Throws Error(invalid_argument) where a row that seeding looks at has NaN or infinity, naming it.
+// Throws Error(invalid_argument) naming the first row of the seeding sample with NaN or infinity.
 void check_sample(const char* operation, const Context& context, const RowsView& rows, std::size_t clusters,
                   const KMeansOptions& options);
 
-// Bytes on the budget while centroids are seeded, at the least.
+// Minimum budget in bytes.
 std::uint64_t seeding_bytes(const Context& context, const RowsView& rows, std::size_t clusters,
                             const KMeansOptions& options);
 
-// Writes rows, of length 1 for spherical metrics, to `centroids` [clusters, dim].
+// Writes drawn rows, normalized for spherical metrics, to `centroids` [clusters, dim].
 void seed_centroids(const Context& context, const RowsView& rows, const KMeansOptions& options,
                     MatrixView<float> centroids);
 

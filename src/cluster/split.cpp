@@ -19,12 +19,12 @@ std::size_t size_of(std::span<const std::uint64_t> ends, std::size_t cluster) {
   return ends[cluster] - begin_of(ends, cluster);
 }
 
-// The largest error first in a heap, and of equal ones the lower number.
+// Heap order: the largest error first, ties by lower number.
 bool gives_later(const Donor& left, const Donor& right) {
   return left.error < right.error || (left.error == right.error && left.cluster > right.cluster);
 }
 
-// Weak clusters and donors are at most as many as there are clusters, and so are the members drawn, a vector for each donor.
+// Small clusters, donors and drawn members are each at most as many as clusters.
 std::uint64_t list_bytes(std::size_t clusters) {
   return clusters *
          (sizeof(std::size_t) + 2 * sizeof(Donor) + sizeof(std::vector<Drawn>) + 3 * sizeof(Drawn));
@@ -61,7 +61,7 @@ std::vector<Drawn> draw_members(const Context& context, const RaceArgs& args, co
   const Random random = random_stream(context.seed(), Draw::splits, args.round);
   const std::size_t count = donor.centroids - 1;
   Buffer<double> scratch(*context.state().budget, args.rows.dim());
-  std::vector<Drawn> first;  // a heap, the last to come on top
+  std::vector<Drawn> first;  // heap, the latest on top
   for (std::size_t i = begin_of(args.ends, donor.cluster); i < args.ends[donor.cluster]; ++i) {
     const std::uint32_t row = args.members[i];
     const double distance =
@@ -100,7 +100,7 @@ std::size_t split_clusters(const Context& context, const SplitArgs& args) {
     context.state().cancel.check();
     drawn[i] = draw_members(context, race, donors[i]);
   });
-  // Centroids move only now: all were drawn by their distance from where they are.
+  // Centroids move after all draws, which use their current positions.
   Buffer<double> scratch(*context.state().budget, args.rows.dim());
   std::size_t moved = 0;
   for (const std::vector<Drawn>& rows : drawn)

@@ -15,7 +15,7 @@
 namespace nearwise::cluster {
 namespace {
 
-// What lives through all iterations, on the budget.
+// Buffers that live through all iterations.
 class Training {
  public:
   Training(const Context& context, const RowsView& rows, std::size_t clusters, const KMeansOptions& options)
@@ -45,11 +45,11 @@ class Training {
   KMeans run(ProgressMeter& progress) {
     start();
     const auto stream = open_stream(context_);
-    // Means and splits come between two searches: their memory is kept free for them.
+    // Reserved for means and splits, which run between searches.
     Reservation between(budget(), between_bytes(context_, rows_, centroids_.rows(), options_));
     CentroidSearch search(context_, search_args(rows_, centroids_.rows(), options_));
     KMeans result;
-    bool unsettled = false;  // the error may rise
+    bool unsettled = false;  // the next error may rise
     for (std::size_t iteration = 0; iteration < options_.iterations && !result.converged; ++iteration) {
       search.nearest(centroids_, nearest_.span(), distances_.span(), &progress);
       between = Reservation();
@@ -60,7 +60,7 @@ class Training {
                                         fall(result.errors.back(), error) <= options_.tolerance * error);
       result.errors.push_back(error);
       const bool last = result.converged || iteration + 1 == options_.iterations;
-      // Rows that lose their centroid get a farther one; where only empty clusters are moved, none does.
+      // Rows of a moved centroid get a farther one, unless only empty clusters are moved.
       if (!last) unsettled = split(iteration) > 0 && options_.min_cluster_size > 1;
       between = Reservation(budget(), between_bytes(context_, rows_, centroids_.rows(), options_));
     }
@@ -75,7 +75,7 @@ class Training {
     return {
         .rows = rows, .max_centroids = clusters, .metric = options.metric, .distances = is_balanced(options)};
   }
-  // What is needed between two searches.
+  // Needed between searches.
   static std::uint64_t between_bytes(const Context& context, const RowsView& rows, std::size_t clusters,
                                      const KMeansOptions& options) {
     const auto stream = open_stream(context);
@@ -87,10 +87,10 @@ class Training {
   }
 
  private:
-  static bool is_balanced(const KMeansOptions& options) { return options.balance != 0; }
+  static bool is_balanced(const KMeansOptions& options) { return options.balance.has_value(); }
   MemoryBudget& budget() const { return *context_.state().budget; }
 
-  // By how much the error came down. Where clusters are bounded it may also rise, and settles from both sides.
+  // The change of the error. With bounded clusters it may rise and converge from both sides.
   double fall(double before, double error) const {
     return is_balanced(options_) ? std::abs(before - error) : before - error;
   }
@@ -100,7 +100,7 @@ class Training {
                      {.rows = rows_,
                       .centroids = centroids_,
                       .metric = options_.metric,
-                      .max_rows = max_cluster_rows(rows_.rows(), centroids_.rows(), options_.balance),
+                      .max_rows = max_cluster_rows(rows_.rows(), centroids_.rows(), *options_.balance),
                       .nearest = nearest_.span(),
                       .distances = distances_.span(),
                       .scratch = members_.span()});
@@ -149,7 +149,7 @@ class Training {
   Buffer<float> means_;            // [clusters, dim]
   Buffer<std::uint32_t> nearest_;  // [rows]
   Buffer<std::uint32_t> members_;  // [rows] row numbers by cluster
-  Buffer<float> distances_;        // [rows] where clusters are bounded
+  Buffer<float> distances_;        // [rows] if clusters are bounded
   Buffer<std::uint64_t> ends_;     // [clusters]
   Buffer<double> errors_;          // [clusters]
 };

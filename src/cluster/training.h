@@ -1,4 +1,4 @@
-// Lloyd's iterations over rows that have been checked.
+// Lloyd's iterations. The caller has checked the rows.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace nearwise::cluster {
 
-// Bytes on the budget, at the least.
+// Minimum budget in bytes.
 std::uint64_t training_bytes(const Context& context, const RowsView& rows, std::size_t clusters,
                              const KMeansOptions& options);
 

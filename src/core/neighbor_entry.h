@@ -1,7 +1,8 @@
-// One neighbour in a list of a graph that is being built: how far, who, and whether it is new.
+// An entry of a neighbour list during graph construction: distance, row number, new flag.
 //
-// A signed 64-bit integer in the order of lists: by key (core/distance.h), then by number. No two neighbours of a row
-// have equal entries, so the best of any set of them does not depend on the order in which they came.
+// A signed 64-bit integer in the order of lists: by key (core/distance.h), then by number. No two neighbours
+// of a row have equal entries, so the best of any set of them does not depend on the order in which they
+// came.
 #pragma once
 
 #include <bit>
@@ -12,12 +13,12 @@ namespace nearwise {
 
 using NeighborEntry = std::int64_t;
 
-// Fills lists with fewer neighbours than the degree; sorts last.
+// Pads lists that are not full; worse than any entry.
 inline constexpr NeighborEntry empty_entry = std::numeric_limits<NeighborEntry>::max();
-// Numbers have 31 bits: the lowest bit of an entry says that it is new.
+// Row numbers have 31 bits; the lowest bit of an entry is the new flag.
 inline constexpr std::uint64_t max_entry_rows = (std::uint64_t{1} << 31) - 1;
 
-// Integers in the order of the floats; zeros of either sign have one image.
+// Integers that sort as the floats do; both zeros have one image.
 constexpr std::int32_t entry_image(float key) noexcept {
   const auto bits = std::bit_cast<std::int32_t>(key + 0.0F);
   return bits ^ ((bits >> 31) & 0x7FFFFFFF);
@@ -33,7 +34,7 @@ constexpr std::uint32_t number_of(NeighborEntry entry) noexcept {
 }
 constexpr bool is_new(NeighborEntry entry) noexcept { return (entry & 1) != 0; }
 constexpr NeighborEntry as_old(NeighborEntry entry) noexcept { return entry & ~NeighborEntry{1}; }
-// Zero comes back as +0.
+// Zeros are returned as +0.
 constexpr float key_of(NeighborEntry entry) noexcept {
   const auto image = static_cast<std::int32_t>(entry >> 32);
   return std::bit_cast<float>(image ^ ((image >> 31) & 0x7FFFFFFF));

@@ -1,4 +1,4 @@
-// The contract of a graph's rows, checked by all threads of a context.
+// Checks the contract of KnnGraph on all threads.
 #pragma once
 
 #include "nearwise/knn_graph.h"

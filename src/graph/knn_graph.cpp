@@ -1,4 +1,4 @@
-// build_knn_graph: check the arguments, choose the way, go on until the recall is there.
+// build_knn_graph: checks arguments and chooses between exact search and NN-Descent.
 #include "nearwise/knn_graph.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ std::string_view name(GraphMethod method) { return method == GraphMethod::exact 
 
 KnnGraph build_knn_graph(const Context& context, RowsView rows, const KnnGraphOptions& options) {
   KnnGraph built =
-      graph::build(context, rows, options, graph::default_tuning(options.degree, options.recall));
+      graph::build(context, rows, options, graph::default_tuning(options.degree, options.target_recall));
 #ifndef NDEBUG
   built.validate();
 #endif
@@ -27,7 +27,7 @@ KnnGraph graph::build(const Context& context, const RowsView& rows, const KnnGra
   const Context::State& state = context.state();
   state.cancel.check();
   check_finite("build_knn_graph", context, rows);
-  if (rows.rows() <= std::max(tuning.exact_rows, options.degree + 1) || options.recall == 1 ||
+  if (rows.rows() <= std::max(tuning.exact_rows, options.degree + 1) || options.target_recall == 1 ||
       state.backend.ops.join_groups == nullptr)
     return exact_graph(context, rows, options);
   return run_nn_descent("build_knn_graph", context, rows, options, tuning);

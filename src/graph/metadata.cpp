@@ -11,7 +11,6 @@ nlohmann::json encode(const RecallEstimate& recall) {
   return {{"value", recall.value}, {"low", recall.low}, {"high", recall.high}, {"rows", recall.rows}};
 }
 
-// Throws nlohmann's exceptions, as all of these do.
 RecallEstimate decode_recall(const Json& json) {
   const auto share = [&](const char* key) {
     if (!json.at(key).is_number()) throw std::out_of_range("a number expected");
@@ -30,7 +29,7 @@ RecallEstimate decode_recall(const Json& json) {
 GraphMethod decode_method(const std::string& text) {
   for (const GraphMethod method : {GraphMethod::exact, GraphMethod::nn_descent})
     if (text == name(method)) return method;
-  throw std::out_of_range("method exact or descent expected");
+  throw std::out_of_range("expected method exact or nn_descent");
 }
 
 GraphReport decode_report(const Json& metadata) {

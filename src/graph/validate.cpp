@@ -1,4 +1,4 @@
-// What a graph promises, and the measure of what it does not.
+// The contract of a graph, and the recall of neighbour lists.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -7,8 +7,8 @@
 #include "core/checked.h"
 #include "core/distance.h"
 #include "core/float_environment.h"
-#include "graph/build/recall_sample.h"
 #include "graph/contract.h"
+#include "graph/recall_sample.h"
 #include "nearwise/exact.h"
 #include "nearwise/knn_graph.h"
 #include "ops/check_rows.h"
@@ -69,14 +69,14 @@ void graph::check_contract(const Context& context, const KnnGraph& graph) {
         validate_row(row, graph.rows(), neighbors.ids.row(row), neighbors.distances.row(row), graph.metric);
     });
   } catch (const Error& error) {
-    // Whichever came first: the lowest is told.
+    // Threads may find any violation first: report the lowest row.
     if (error.code() == ErrorCode::corrupt) graph.validate();
     throw;
   }
 }
 
 RecallEstimate measure_recall(const Context& context, RowsView rows, const Neighbors& neighbors,
-                              Metric metric, std::size_t sample) {
+                              Metric metric, std::optional<std::size_t> sample) {
   check_rows("measure_recall", context, rows, rows);
   require(rows.place().kind == DeviceKind::cpu, "measure_recall: rows must be on the host, given rows on {}",
           name(rows.place()));
@@ -86,8 +86,7 @@ RecallEstimate measure_recall(const Context& context, RowsView rows, const Neigh
           neighbors.ids.rows());
   require(neighbors.ids.cols() >= 1, "measure_recall: at least 1 neighbour of each row expected, given 0");
   const DefaultFloatEnvironment environment;
-  const graph::RecallSample exact(context, rows, neighbors.ids.cols(), metric,
-                                  sample == 0 ? rows.rows() : sample);
+  const graph::RecallSample exact(context, rows, neighbors.ids.cols(), metric, sample.value_or(rows.rows()));
   return exact.estimate([&](std::uint32_t row) {
     const auto ids = neighbors.ids.row(row);
     for (const Id id : ids)

@@ -1,4 +1,4 @@
-// Memory that an operation can reach: the host's, or that of the device it runs on.
+// Operations accept memory of the host or of the device they run on.
 #pragma once
 
 #include "core/check.h"

@@ -1,4 +1,4 @@
-// Checks of arguments that all operations on vectors share.
+// Argument checks shared by all operations on vectors.
 #pragma once
 
 #include "nearwise/context.h"

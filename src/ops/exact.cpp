@@ -1,4 +1,4 @@
-// knn: checks the arguments, cuts the work, merges the parts.
+// knn: argument checks, tiling, merging of shards.
 #include <algorithm>
 #include <vector>
 
@@ -12,7 +12,7 @@
 namespace nearwise {
 namespace {
 
-// Searches every shard, at once if there are several, and merges their answers.
+// Searches all shards concurrently and merges their answers.
 template <typename SearchOne>
 void search_shards(const ExactSearch& search, std::size_t k, std::size_t queries, MatrixView<Id> ids,
                    MatrixView<float> distances, const SearchOne& search_one) {
@@ -77,7 +77,7 @@ void search_blocked(const ExactSearch& search, std::size_t k, MatrixView<Id> ids
   }
 }
 
-// Row q without id q, one shorter. A row that does not hold it (k others are as near) loses its last entry.
+// Removes id q from row q, or the last entry if id q is missing because k others are as near.
 Neighbors without_self(const Threads& threads, const Neighbors& found) {
   Neighbors rest{Matrix<Id>(found.ids.rows(), found.ids.cols() - 1),
                  Matrix<float>(found.ids.rows(), found.ids.cols() - 1)};
@@ -118,7 +118,7 @@ Neighbors search_knn(const Context& context, const RowsView& queries, const Rows
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   Context::State& state = context.state();
   state.cancel.check();
-  // One more is searched where each row will find itself.
+  // With exclude_self, one more neighbour is searched.
   const std::size_t wanted = k + (options.exclude_self ? 1 : 0);
   const std::size_t bytes =
       result_bytes(queries.rows(), wanted) + (options.exclude_self ? result_bytes(queries.rows(), k) : 0);

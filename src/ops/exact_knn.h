@@ -1,4 +1,4 @@
-// k-nearest-neighbour search over a base that may have been prepared.
+// Exact k-NN search in a base that may be packed already.
 #pragma once
 
 #include "nearwise/exact.h"
@@ -8,7 +8,7 @@ namespace nearwise {
 
 void check_k(const char* operation, std::size_t k, std::size_t base_rows, const KnnOptions& options);
 
-// prepared: the base's blocks for queries of this type, or null.
+// prepared: the packed base for queries of this type, or null.
 Neighbors search_knn(const Context& context, const RowsView& queries, const RowsView& base, std::size_t k,
                      const KnnOptions& options, const PreparedBase* prepared);
 

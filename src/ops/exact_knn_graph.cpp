@@ -1,4 +1,4 @@
-// exact_knn_graph: every row's nearest other rows, by a self join where that is possible.
+// exact_knn_graph: by a self-join if possible.
 #include "core/checked.h"
 #include "core/float_environment.h"
 #include "ops/check_rows.h"
@@ -7,7 +7,7 @@
 namespace nearwise {
 namespace {
 
-// Whether the backend has a self join for these rows that fits into memory, results included.
+// Whether the backend has a self-join for these rows that fits in memory, including the result.
 bool can_join(Stream& stream, const RowsView& base, std::size_t k, Metric metric, bool bytes,
               std::uint64_t results) {
   if (base.rows() > max_shard_rows || stream.context.backend.ops.self_join == nullptr) return false;

@@ -56,7 +56,7 @@ std::vector<float> centre_of(Stream& stream, const RowsView& base, Metric metric
 }
 
 bool are_bytes(Stream& stream, const RowsView& queries, const RowsView& base, Metric metric) {
-  // Files beyond memory would have to be read twice.
+  // A file larger than memory would have to be read twice.
   constexpr std::uint64_t max_bytes = std::uint64_t{4} << 30;
   const auto holds = stream.context.backend.ops.holds_bytes;
   return holds != nullptr && metric != Metric::cosine && base.type() == ElementType::f32 &&
@@ -75,7 +75,7 @@ std::vector<Shard> ExactSearch::shards() const {
     }
     return parts;
   }
-  // Whole blocks; where there are fewer of them than shards, a shard each.
+  // Whole blocks; with fewer blocks than shards, one per shard.
   const std::size_t count = std::min(plan.shards, blocks.size());
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t begin = blocks.size() * i / count;
@@ -122,7 +122,7 @@ void ExactSearch::scan(Stream& stream, const Shard& shard, const RowsView& tile,
   std::size_t number = 0;
   for (std::size_t first = shard.first_row; first < end;) {
     const std::size_t count = std::min(block_rows, end - first);
-    // Whatever was scanned from there has been: another block has been shown since, or nothing is in flight.
+    // Its scan has finished: another block was scanned since, or nothing is in flight.
     std::unique_ptr<PreparedRows>& block = in_flight[plan.keep_block ? number % 2 : 0];
     block.reset();
     try {
@@ -135,7 +135,7 @@ void ExactSearch::scan(Stream& stream, const Shard& shard, const RowsView& tile,
                                    .centre = centre,
                                    .first_row = first});
     } catch (const Error& error) {
-      // The device, or the machine, has less than the plan was told.
+      // Less memory is available than the plan assumed.
       if (error.code() != ErrorCode::out_of_memory || count <= plan.min_block) throw;
       block_rows = round_up(divide_up<std::size_t>(count, 2), plan.min_block);
       continue;

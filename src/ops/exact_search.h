@@ -1,4 +1,4 @@
-// What all exact searches share: checked arguments, the cut into shards and blocks, and the scan of a shard.
+// Shared by all exact searches: shards, blocks, and the scan of a shard.
 #pragma once
 
 #include <array>
@@ -16,14 +16,14 @@
 
 namespace nearwise {
 
-// A point in the middle of the data, for metrics that do not change when queries and base are shifted; else empty.
+// An approximate mean of the data for translation-invariant metrics; empty for others.
 std::vector<float> centre_of(Stream& stream, const RowsView& base, Metric metric);
 
-// Whether both are f32 rows of whole numbers from 0 to 255 that the backend compares faster as bytes. Reads the base once
-// if they are, a little of it if they are not.
+// Whether both are f32 rows of integers from 0 to 255, which the backend compares faster as bytes. Reads the
+// whole base if so, else a small part.
 bool are_bytes(Stream& stream, const RowsView& queries, const RowsView& base, Metric metric);
 
-// Consecutive rows of the base in the form the backend scans.
+// Consecutive rows of the base, packed.
 struct Block {
   std::size_t first_row = 0;  // in the base
   std::size_t rows = 0;
@@ -36,15 +36,15 @@ struct PreparedBase {
   std::vector<Block> blocks;
 };
 
-// Part of the base that one collector searches: its row numbers have 32 bits.
+// Part of the base with a collector of its own; row numbers have 32 bits.
 struct Shard {
   std::size_t first_row = 0;
   RowsView rows;
-  std::span<const Block> blocks;  // empty: packed block by block as they are scanned
+  std::span<const Block> blocks;  // empty: packed while scanned
 };
 
-// The block that is being scanned, and the one that is being prepared. Declared before the stream that scans, so that the
-// blocks go after it, and it has waited for what it queued.
+// The block being scanned and the one being packed. Declared before the stream, whose destructor waits for
+// queued work, so that the blocks outlive it.
 using BlocksInFlight = std::array<std::unique_ptr<PreparedRows>, 2>;
 
 struct ExactSearch {
@@ -55,19 +55,19 @@ struct ExactSearch {
   KnnPlan plan;
   bool bytes;
   std::span<const float> centre;
-  std::span<const Block> blocks;  // of the whole base, or empty
+  std::span<const Block> blocks;  // of the whole base; may be empty
   ProgressMeter& progress;
 
   std::vector<Shard> shards() const;
   std::unique_ptr<PreparedRows> prepare_queries(Stream& stream, const RowsView& tile,
                                                 std::size_t first_query) const;
-  // Shows every row of the shard to the collector.
+  // Scans all rows of the shard into the collector.
   void scan(Stream& stream, const Shard& shard, const RowsView& tile, const PreparedRows& prepared,
             Collector& found, BlocksInFlight& blocks) const;
 };
 
-// Runs work(i) for i in [0, count), at once where there are threads. Errors are kept apart so that the one reported (of
-// the lowest i, hence the lowest bad row) does not depend on timing.
+// Runs work(i) for i in [0, count) concurrently. Reports the error of the lowest i, hence of the lowest bad
+// row, whatever the timing.
 void for_each_shard(const Context& context, std::size_t count, const std::function<void(std::size_t)>& work);
 
 }  // namespace nearwise

@@ -1,4 +1,4 @@
-// Rows with NaN or infinity are refused, the lowest by its number.
+// Refuses rows with NaN or infinity, naming the lowest.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@
 
 namespace nearwise {
 
-// first_row: the number of the first of `rows`, and what: the word for them, for the message. Rows of a device are left to its backend.
+// first_row: row number of rows[0], what: word for a row, in the message. Rows on a device are checked by its
+// backend.
 void check_finite(const char* operation, const Context& context, const RowsView& rows,
                   std::size_t first_row = 0, const char* what = "row");
 

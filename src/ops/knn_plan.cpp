@@ -8,21 +8,21 @@
 namespace nearwise {
 namespace {
 
-// Packed base rows per block: large enough to make a block's start and end, where threads wait for each other, cheap.
+// Packed rows per block: large enough that the barriers between blocks are cheap.
 constexpr std::uint64_t block_bytes = 128 << 20;
-// With few queries a block passes quickly: it should still be in the second-level cache when it has been packed.
+// With few queries a block should still be in the L2 cache after packing.
 constexpr std::uint64_t block_bytes_per_query = 32 << 10;
 constexpr std::uint64_t min_block_bytes = 512 << 10;
 // Queries in flight without a memory limit.
 constexpr std::uint64_t query_bytes = std::uint64_t{1} << 30;
-// A shard smaller than this is not worth a thread.
+// Smaller shards are not worth a thread.
 constexpr std::size_t min_shard_rows = 4096;
 
 std::uint64_t shard_result_bytes(const KnnShape& shape, std::size_t queries) {
   return std::uint64_t{queries} * shape.k * (sizeof(Id) + sizeof(float)) + 128;
 }
 
-// Bytes left for the search once its answer is reserved. Throws unless `least` of them are there.
+// Bytes left after the answer is reserved. Throws if there are fewer than `least`.
 std::uint64_t working_memory(const KnnMemory& memory, std::uint64_t least) {
   if (memory.results > memory.available || least > memory.available - memory.results)
     fail(ErrorCode::out_of_memory,
@@ -40,12 +40,12 @@ std::size_t useful_shards(const KnnShape& shape) {
 
 KnnPlan plan_direct(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory) {
   const std::size_t needed = needed_shards(shape);
-  // A shard that is not the only one keeps an answer of its own.
+  // With several shards, each holds an answer of its own.
   const std::uint64_t work_bytes = shape.queries * costs.direct_bytes_per_query + 128;
   const std::uint64_t shard_bytes = work_bytes + shard_result_bytes(shape, shape.queries);
   const std::uint64_t least = needed == 1 ? work_bytes : needed * shard_bytes;
   const std::size_t affordable = working_memory(memory, least) / shard_bytes;
-  // Several shards per thread even out their speeds.
+  // Several shards per thread balance the load.
   const std::size_t wanted =
       std::min({useful_shards(shape), std::size_t{8} * static_cast<std::size_t>(shape.threads), affordable});
   return {.direct = true, .shards = std::max(needed, wanted), .query_tile = shape.queries};
@@ -68,7 +68,7 @@ KnnPlan plan_blocked_knn(const KnnShape& shape, const KnnCosts& costs, const Knn
                      round_up<std::uint64_t>(rows, costs.base_granule) * base_row_bytes) +
            results;
   };
-  // At the least: one granule of queries and one of base rows per shard.
+  // Minimum: one granule of queries, and one of base rows per shard.
   const std::uint64_t min_queries = std::min(costs.query_granule, shape.queries);
   const std::uint64_t least = bytes_for(needed, min_queries, costs.base_granule);
   std::uint64_t available = std::max(least, std::min(working_memory(memory, least), costs.device_bytes));
@@ -78,14 +78,14 @@ KnnPlan plan_blocked_knn(const KnnShape& shape, const KnnCosts& costs, const Knn
   plan.keep_block = costs.blocks_at_once > 1;
   plan.min_block = costs.base_granule;
   plan.shards = needed;
-  // Where queries alone do not occupy the threads, the base is split among them.
+  // If the queries do not occupy all threads, the base is split.
   const auto threads = static_cast<std::size_t>(costs.whole_device ? 1 : shape.threads);
   if (threads > 1 && divide_up(shape.queries, costs.query_granule) < 4 * threads) {
     const std::size_t wanted = std::max(needed, std::min(useful_shards(shape), threads));
     if (bytes_for(wanted, min_queries, costs.base_granule) <= available) plan.shards = wanted;
   }
 
-  // Queries take half of what there is, or all but a good block of the base.
+  // Queries take half of the memory, or all but a full-size block of the base.
   const std::uint64_t share = available / plan.shards;
   const std::uint64_t for_queries =
       std::min(query_bytes, std::max(share / 2, share - std::min(share, block_bytes)));

@@ -1,4 +1,4 @@
-// How an exact search is cut to fit the memory limit and the threads.
+// Tiling of an exact search by memory limit and threads.
 #pragma once
 
 #include <cstddef>
@@ -16,33 +16,33 @@ struct KnnShape {
   int threads = 1;
 };
 
-// Up to here looking at the rows as they are costs no more than packing them first. Measured with this number at 0 and at
-// 64, on 2 cores with AMX, 2026-11-15: the ways cross between 2 queries (1M x 128 u8) and 5 (1M x 128 f32, 200k x 768 u8).
+// Up to this number of queries, scanning unpacked rows is no slower than packing them. Break-even on 2 cores
+// with AMX, 2026-11-15: 2 queries (1M x 128 u8) to 5 (1M x 128 f32, 200k x 768 u8).
 inline constexpr std::size_t max_direct_queries = 3;
 
 struct KnnPlan {
-  bool direct = false;         // few queries: no packing
-  std::size_t shards = 1;      // parts of the base searched at once, each with a top-k of its own
-  std::size_t query_tile = 0;  // queries at a time
-  std::size_t base_block = 0;  // base rows packed at a time, per shard
-  std::size_t min_block = 1;   // where memory is less than was thought
-  bool keep_block = false;     // until the next one has been shown
+  bool direct = false;         // scans unpacked rows
+  std::size_t shards = 1;      // parts of the base searched concurrently, each with its own top-k
+  std::size_t query_tile = 0;  // queries per tile
+  std::size_t base_block = 0;  // base rows per packed block of a shard
+  std::size_t min_block = 1;   // lower bound if memory turns out scarcer
+  bool keep_block = false;     // until the next block is scanned
 };
 
-// A row number inside a shard has 32 bits; one value is left free.
+// Row numbers in a shard have 32 bits; one value is reserved.
 inline constexpr std::size_t max_shard_rows = 0xFFFF'FFFE;
 
-// Memory that the plan may count on.
+// Memory available to the plan.
 struct KnnMemory {
-  std::uint64_t limit = 0;      // in force, for messages
-  std::uint64_t available = 0;  // bytes that may be taken now
-  std::uint64_t results = 0;    // bytes of them that the answer itself will take
+  std::uint64_t limit = 0;      // for messages
+  std::uint64_t available = 0;  // bytes
+  std::uint64_t results = 0;    // bytes of them taken by the answer
 };
 
-// Throws Error(out_of_memory) naming a limit that would do.
+// Throws Error(out_of_memory) naming a sufficient limit.
 KnnPlan plan_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory);
 
-// The same for searches that have no direct way.
+// For searches without a direct scan.
 KnnPlan plan_blocked_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory);
 
 }  // namespace nearwise

@@ -1,4 +1,4 @@
-// A memory limit that is too small is refused before anything is allocated, naming one that would do.
+// Refuses a memory limit that is too small before anything is allocated, naming a sufficient one.
 #pragma once
 
 #include <cstdint>

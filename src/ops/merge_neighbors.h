@@ -1,4 +1,4 @@
-// Joins answers over disjoint parts of a base into the answer over all of it.
+// Merges the answers of disjoint parts of a base.
 #pragma once
 
 #include <span>
@@ -10,7 +10,8 @@
 
 namespace nearwise {
 
-// Every part [queries, k'] is in order, padded with no_id. Out [queries, k]: the best of all, by (distance, id).
+// Parts [queries, k'] are sorted and padded with no_id. Output [queries, k]: the best of all by (distance,
+// id).
 void merge_neighbors(const Threads& threads, Metric metric, std::span<const NeighborsView> parts,
                      MatrixView<Id> ids, MatrixView<float> distances);
 

@@ -1,4 +1,4 @@
-// Exact: a base whose packed form is kept.
+// Exact: keeps the packed base.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,7 @@
 namespace nearwise {
 namespace {
 
-// Blocks are the unit in which threads share the base when there are few queries.
+// Threads share the base by blocks if there are few queries.
 constexpr std::uint64_t min_block_bytes = 1 << 20;
 constexpr std::uint64_t max_block_bytes = 128 << 20;
 constexpr std::size_t blocks_per_thread = 4;
@@ -34,18 +34,18 @@ std::size_t block_rows(const KnnCosts& costs, std::size_t rows, int threads) {
 }  // namespace
 
 struct Exact::State {
-  Context context;  // owns the budget that the blocks are counted on
+  Context context;  // owns the budget of the blocks
   RowsView base;
   Metric metric;
   std::size_t first_row;  // in messages
   std::uintptr_t form;    // of the blocks
   PreparedBase prepared;
 
-  // The blocks, if queries of this type can be compared with them in that context.
+  // The blocks if they fit queries of this type in that context, else null.
   const PreparedBase* prepared_for(const Context& own, const RowsView& queries) const {
     if (base.rows() == 0 || own.place() != context.place()) return nullptr;
     if (prepared.bytes && queries.dim() == base.dim()) {
-      // The base is known to hold bytes; only the queries are looked at.
+      // The base is known to hold bytes: checks the queries only.
       const auto stream = open_stream(own);
       if (!are_bytes(*stream, queries, base.slice(0, 0), metric)) return nullptr;
     }
@@ -61,7 +61,7 @@ Exact Exact::prepare(const Context& context, RowsView base, const ExactOptions& 
   const auto stream = open_stream(context);
   const bool bytes = are_bytes(*stream, base.slice(0, 0), base, options.metric);
   const KnnCosts costs = costs_of(context, base, options.metric, base.type(), bytes);
-  // Of the context only the budget is kept: its progress and cancellation belong to this call.
+  // Keeps the budget of the context only: progress and cancellation belong to this call.
   auto state = std::make_unique<State>(
       State{context.with_progress({}), base, options.metric, first_row, costs.form, {}});
   state->prepared.centre = centre_of(*stream, base, options.metric);
@@ -100,7 +100,7 @@ Metric Exact::metric() const { return state_->metric; }
 Place Exact::place() const { return state_->context.place(); }
 
 Neighbors Exact::search(const Context& context, RowsView queries, std::size_t k, ShortRows short_rows) const {
-  // Before anyone looks at them: where they are, this context may not be able to.
+  // Checked before any access: this context may not reach their device.
   check_rows("knn", context, queries, state_->base);
   return search_knn(context, queries, state_->base, k, {.metric = state_->metric, .short_rows = short_rows},
                     state_->prepared_for(context, queries));

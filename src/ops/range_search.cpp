@@ -12,7 +12,7 @@
 namespace nearwise {
 namespace {
 
-// Answers of several shards, each in order, in one order.
+// Merges the sorted answers of several shards.
 void sort_row(Metric metric, RangeRow& row) {
   std::vector<std::size_t> order(row.ids.size());
   std::iota(order.begin(), order.end(), 0);
@@ -70,7 +70,7 @@ RangeNeighbors search_range(const Context& context, const RowsView& queries, con
   const auto stream = open_stream(context);
   const bool bytes =
       prepared != nullptr ? prepared->bytes : are_bytes(*stream, queries, base, options.metric);
-  // Lists of candidates are as long as those of a search for about this many neighbours.
+  // Candidate lists are sized as for a search of about this many neighbours.
   constexpr std::size_t like_k = 64;
   const KnnCosts costs =
       dispatch(&Ops::knn_costs, "knn_costs", *stream,
@@ -100,7 +100,7 @@ RangeNeighbors search_range(const Context& context, const RowsView& queries, con
     search_tile(search, radius, tile, *packed, std::span(rows).subspan(first, count));
     std::size_t answers = 0;
     for (std::size_t query = first; query < first + count; ++query) answers += rows[query].ids.size();
-    // Twice: the rows, and the result that is made of them.
+    // Twice: the shards' answers and the result.
     reservations.emplace_back(*state.budget, 2 * answers * (sizeof(Id) + sizeof(float)));
   }
   for (std::size_t query = 0; query < rows.size(); ++query)

@@ -1,4 +1,4 @@
-// Search within a radius over a base that may have been prepared.
+// Range search in a base that may be packed already.
 #pragma once
 
 #include "nearwise/exact.h"
@@ -6,7 +6,7 @@
 
 namespace nearwise {
 
-// prepared: the base's blocks for queries of this type, or null.
+// prepared: the packed base for queries of this type, or null.
 RangeNeighbors search_range(const Context& context, const RowsView& queries, const RowsView& base,
                             float radius, const RangeOptions& options, const PreparedBase* prepared);
 

@@ -28,7 +28,7 @@ void rerank(const Context& context, const RowsView& queries, const RowsView& row
       if (id == no_id) continue;
       row_to_double(rows, static_cast<std::size_t>(id), row.data());
       const float key = sort_key(metric, plain_distance(metric, query, query_norm, row));
-      // Rows are not checked for NaN here: such a row comes last, where an order of keys is possible.
+      // Rows are not checked for NaN; such rows sort last.
       best.emplace_back(std::isnan(key) ? std::numeric_limits<float>::infinity() : key, id);
     }
     std::ranges::sort(best);

@@ -1,4 +1,4 @@
-// The best of some candidates, by their distance from the rows themselves.
+// Re-ranks candidates by their exact distances.
 #pragma once
 
 #include "nearwise/context.h"
@@ -8,8 +8,8 @@
 
 namespace nearwise {
 
-// candidates: [queries, any number] rows of `rows`, no_id for none. found: [queries, k] out, best first by (reported
-// distance, id), short rows padded. Rows and queries are on the host.
+// candidates: [queries, n] row numbers, padded with no_id. found: output [queries, k], sorted by (reported
+// distance, id) and padded. Rows and queries are on the host.
 void rerank(const Context& context, const RowsView& queries, const RowsView& rows, Metric metric,
             MatrixView<const Id> candidates, Neighbors& found);
 

@@ -1,4 +1,4 @@
-// select_k: checks the arguments, reserves the answer, hands the rows to the device.
+// select_k: argument checks and dispatch.
 #include "nearwise/select_k.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ void check_ids(const Context& context, const MatrixView<const float>& values, co
   check_view(context, ids, "ids");
 }
 
-// Entries behind the last column.
+// Padding after the last column.
 void pad(Selection& selection, std::size_t first, Order order) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (std::size_t row = 0; row < selection.ids.rows(); ++row) {

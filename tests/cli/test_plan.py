@@ -98,7 +98,7 @@ def test_refusals(nearwise, tmp_path, arguments, code, words):
 def test_the_folder_of_another_build_is_refused(nearwise, tmp_path):
     make_base(tmp_path, 2000)
     nearwise(*build("graph.nw", "work"))
-    assert "work of another plan" in nearwise(*build("graph.nw", "work"), "--degree", 5, expect=65).err
+    assert "belongs to another plan" in nearwise(*build("graph.nw", "work"), "--degree", 5, expect=65).err
 
 
 def records(work):

@@ -66,8 +66,9 @@ TEST_P(AssignMetrics, Tails) {
     }
 }
 
-// Rows of few elements against few centroids have a kernel of their own: around the numbers at which it ends, and with
-// centroids that fill no vector. Would catch: places behind the last centroid that are found, sums beyond f32.
+// Rows of few elements against few centroids have a kernel of their own: around the numbers at which it ends,
+// and with centroids that fill no vector. Would catch: places behind the last centroid that are found, sums
+// beyond f32.
 TEST(AssignShort, EveryKindOfData) {
   std::uint64_t seed = 4250;
   for (const Kind kind : support::every_kind)

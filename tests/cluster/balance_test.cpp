@@ -1,4 +1,5 @@
-// Clusters of bounded size: the bound holds exactly, whatever the rows, and rows are where the definition puts them.
+// Clusters of bounded size: the bound holds exactly, whatever the rows, and rows are where the definition
+// puts them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -95,19 +97,20 @@ TEST(Balance, AWideBoundIsNone) {
                      train_kmeans(Context::cpu(), data, 12, {.metric = metric, .balance = 12})));
 }
 
-// One group of nearly all rows, and few elsewhere: plain k-means makes clusters of very different sizes. Would catch: a
-// bound that holds by sending rows anywhere.
+// One group of nearly all rows, and few elsewhere: plain k-means makes clusters of very different sizes.
+// Would catch: a bound that holds by sending rows anywhere.
 TEST(Balance, CostsLittleWhereClustersCanShare) {
   const Rows data(support::generate(Kind::normal, 4000, 4, 3300), ElementType::f32);
-  const auto train = [&](double balance) {
+  const auto train = [&](std::optional<double> balance) {
     return train_kmeans(Context::cpu(), data, 40, {.iterations = 30, .tolerance = 1e-3, .balance = balance});
   };
-  const KMeans plain = train(0);
+  const KMeans plain = train(std::nullopt);
   ASSERT_GT(std::ranges::max(plain.sizes), 140U);
   const KMeans balanced = train(1.1);
   EXPECT_LE(std::ranges::max(balanced.sizes), 110U);
   EXPECT_LT(balanced.errors.back(), 1.08 * plain.errors.back());
-  // The reported error is that of the reported clusters: with these centroids moved, no better assignment is far off.
+  // The reported error is that of the reported clusters: with these centroids moved, no better assignment is
+  // far off.
   const Neighbors assigned = assign(Context::cpu(), data, balanced.centroids, {.balance = 1.1});
   double error = 0;
   for (std::size_t row = 0; row < 4000; ++row) error += static_cast<double>(assigned.distances(row, 0));
@@ -172,11 +175,12 @@ TEST(BalanceErrors, WhatIsRefused) {
     EXPECT_NE(std::string(error->what()).find(words), std::string::npos) << error->what();
   };
   for (const double balance : {0.99, -1.0, std::nan("")}) {
-    refused([&] { train_kmeans(Context::cpu(), data, 5, {.balance = balance}); }, "at least 1, or 0");
+    refused([&] { train_kmeans(Context::cpu(), data, 5, {.balance = balance}); },
+            "balance must be at least 1");
     refused([&] { assign(Context::cpu(), data, data.view().slice(0, 5), {.balance = balance}); },
-            "at least 1, or 0");
+            "balance must be at least 1");
   }
-  refused([&] { train_hierarchical_kmeans(Context::cpu(), data, 5, {.balance = 2}); }, "balance must be 0");
+  refused([&] { train_hierarchical_kmeans(Context::cpu(), data, 5, {.balance = 2}); }, "takes no balance");
   EXPECT_EQ(assign(Context::cpu(), data.view().slice(0, 0), data, {.balance = 1}).ids.rows(), 0U);
 }
 

@@ -22,7 +22,8 @@ using support::Kind;
 using support::Rows;
 using support::same;
 
-// Clusters of more rows than one task takes, empty ones, ties. Would catch: sums in an order that threads decide.
+// Clusters of more rows than one task takes, empty ones, ties. Would catch: sums in an order that threads
+// decide.
 TEST(KMeansThreads, AnyNumberOfThreadsAndInstructionSetGivesTheSameBytes) {
   for (const Metric metric : support::kmeans_metrics)
     for (const Kind kind : {Kind::normal, Kind::exact_duplicates, Kind::near_duplicates}) {

@@ -81,7 +81,8 @@ KMeans train_in_blocks(const Context& context, const RowsView& rows, std::size_t
   return result;
 }
 
-// The first rows as centroids. Sums of a cut into blocks of 50 rows are those of the oracle, in another order.
+// The first rows as centroids. Sums of a cut into blocks of 50 rows are those of the oracle, in another
+// order.
 TEST_P(KMeansParts, SumsAreThoseOfTheDefinition) {
   std::uint64_t seed = 500;
   for (const ElementType type : support::every_type)
@@ -123,7 +124,8 @@ TEST_P(KMeansParts, OneBlockIsTrainKMeans) {
   }
 }
 
-// All centroids at one place: the first takes all rows, and the others are drawn from them, seven by the first split.
+// All centroids at one place: the first takes all rows, and the others are drawn from them, seven by the
+// first split.
 TEST_P(KMeansParts, EmptyClustersAreSplitByTheSameRule) {
   const std::size_t clusters = 8;
   const Rows data(support::separate_clusters(800, 10, clusters, 7), ElementType::f32);

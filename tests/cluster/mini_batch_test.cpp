@@ -1,4 +1,5 @@
-// k-means on batches of rows: against means in double precision, and within memory that does not grow with the rows.
+// k-means on batches of rows: against means in double precision, and within memory that does not grow with
+// the rows.
 #include "cluster/mini_batch.h"
 
 #include <gtest/gtest.h>
@@ -176,9 +177,9 @@ TEST(MiniBatchErrors, WhatIsRefused) {
     EXPECT_EQ(error->code(), ErrorCode::invalid_argument);
     EXPECT_NE(std::string(error->what()).find(words), std::string::npos) << error->what();
   };
-  refused({.batch_size = 49}, "given 49 rows for 50 clusters");
-  refused({.balance = 2, .batch_size = 500}, "given 2 and 1");
-  refused({.min_cluster_size = 3, .batch_size = 500}, "given 0 and 3");
+  refused({.batch_size = 49}, "at least the number of clusters, 50, got 49");
+  refused({.balance = 2, .batch_size = 500}, "batch_size and balance cannot be combined");
+  refused({.min_cluster_size = 3, .batch_size = 500}, "min_cluster_size must be 1, got 3");
   const auto error =
       support::error_from([&] { train_hierarchical_kmeans(Context::cpu(), data, 50, {.batch_size = 500}); });
   ASSERT_TRUE(error.has_value());

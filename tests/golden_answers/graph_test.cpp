@@ -50,7 +50,7 @@ TEST(GoldenGraph, BuildsOfFewRows) {
   const Rows integers = make_integers(300, 32, 51);
   for (const std::size_t degree : {1, 10, 40})
     expect_graph(fmt::format("graph.small.degree_{}", degree),
-                 build_knn_graph(context(), integers, {.degree = degree, .recall = 1}));
+                 build_knn_graph(context(), integers, {.degree = degree, .target_recall = 1}));
   expect_graph("graph.small.short_rows",
                build_knn_graph(context(), integers.view().slice(0, 5), {.degree = 9}));
 }
@@ -61,7 +61,7 @@ TEST(GoldenGraph, DescentOfEveryTypeAndMetric) {
     for (const Metric metric : every_metric) {
       const Rows rows = make_rows(1200, 12, 52, type);
       expect_graph(name_of("graph.descent", type, metric),
-                   graph::build(context(), rows, {.degree = 8, .metric = metric, .recall = 0.9},
+                   graph::build(context(), rows, {.degree = 8, .metric = metric, .target_recall = 0.9},
                                 support::small_partitions(8)));
     }
 }
@@ -71,11 +71,11 @@ TEST(GoldenGraph, DescentOnEveryContext) {
   const Rows integers = make_integers(1500, 19, 53);
   for (const Context& context : every_context())
     for (const std::size_t degree : {4, 20}) {
-      expect_graph(
-          fmt::format("graph.descent.degree_{}", degree),
-          graph::build(context, rows, {.degree = degree, .recall = 0.98}, support::small_partitions(degree)));
+      expect_graph(fmt::format("graph.descent.degree_{}", degree),
+                   graph::build(context, rows, {.degree = degree, .target_recall = 0.98},
+                                support::small_partitions(degree)));
       expect_graph(fmt::format("graph.descent.integers.degree_{}", degree),
-                   graph::build(context, integers, {.degree = degree, .recall = 0.9},
+                   graph::build(context, integers, {.degree = degree, .target_recall = 0.9},
                                 support::small_partitions(degree)));
     }
 }
@@ -83,7 +83,8 @@ TEST(GoldenGraph, DescentOnEveryContext) {
 // More than exact search is used for.
 TEST(GoldenGraph, ManyRows) {
   expect("graph.large.neighbors", [](Digest& digest) {
-    const KnnGraph graph = build_knn_graph(context(), make_rows(64'100, 6, 54), {.degree = 5, .recall = 0.8});
+    const KnnGraph graph =
+        build_knn_graph(context(), make_rows(64'100, 6, 54), {.degree = 5, .target_recall = 0.8});
     EXPECT_EQ(graph.report.method, GraphMethod::nn_descent);
     add_graph(digest, graph);
   });
@@ -130,7 +131,8 @@ TEST(GoldenGraph, Changes) {
     for (const std::size_t sample : {0, 100})
       expect(fmt::format("measure_recall.{}.{}", ending, sample), [&](Digest& digest) {
         const Neighbors most = without_some_neighbors(rows.slice(0, 600), metric);
-        add_recall(digest, measure_recall(context(), rows.slice(0, 600), most, metric, sample));
+        add_recall(digest, measure_recall(context(), rows.slice(0, 600), most, metric,
+                                          sample == 0 ? std::nullopt : std::optional<std::size_t>(sample)));
       });
     save(left, folder / "graph.nw", {{"rows", "made"}});
     expect_container("file.graph." + ending, folder / "graph.nw");

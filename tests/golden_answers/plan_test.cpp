@@ -69,18 +69,20 @@ class GoldenPlan : public ::testing::Test {
 
 TEST_F(GoldenPlan, GraphByPartitions) {
   write_rows(40'000, 8);
-  expect_graph("plan_graph.partitions", 32, {.degree = 6, .recall = 0.9, .provenance = {{"rows", "made"}}});
+  expect_graph("plan_graph.partitions", 32,
+               {.degree = 6, .target_recall = 0.9, .provenance = {{"rows", "made"}}});
   write_rows(40'000, 8, ElementType::u8);
-  expect_graph("plan_graph.partitions.u8.cosine", 32, {.degree = 6, .metric = Metric::cosine, .recall = 0.9});
+  expect_graph("plan_graph.partitions.u8.cosine", 32,
+               {.degree = 6, .metric = Metric::cosine, .target_recall = 0.9});
 }
 
 TEST_F(GoldenPlan, GraphByPairs) {
   write_rows(8'000, 8);
-  expect_graph("plan_graph.pairs", 16, {.degree = 6, .recall = 0.9, .method = GraphPlanMethod::pairs});
+  expect_graph("plan_graph.pairs", 16, {.degree = 6, .target_recall = 0.9, .method = GraphPlanMethod::pairs});
   write_rows(8'000, 8, ElementType::i8);
   expect_graph(
       "plan_graph.pairs.i8.inner_product", 16,
-      {.degree = 6, .metric = Metric::inner_product, .recall = 0.9, .method = GraphPlanMethod::pairs});
+      {.degree = 6, .metric = Metric::inner_product, .target_recall = 0.9, .method = GraphPlanMethod::pairs});
 }
 
 TEST_F(GoldenPlan, Index) {

@@ -23,7 +23,7 @@ KnnGraph some_graph() {
   graph::Tuning tuning = support::small_partitions(6);
   tuning.overlap = 1;
   return graph::build(Context::cpu({.threads = 1}), rows,
-                      {.degree = 6, .metric = Metric::cosine, .recall = 0.97}, tuning);
+                      {.degree = 6, .metric = Metric::cosine, .target_recall = 0.97}, tuning);
 }
 
 TEST(GraphFile, ComesBackAsItWas) {

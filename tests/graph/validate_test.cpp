@@ -63,7 +63,8 @@ TEST(MeasureRecall, CountsTrueNeighboursOnce) {
       neighbors.ids(row, 3) = no_id;                  // nobody
       neighbors.distances(row, 4) = -1e30F;           // a lie, which is not believed
     }
-    EXPECT_DOUBLE_EQ(measure_recall(context(), rows, neighbors, metric, 0).value, 5.0 / 8) << name(metric);
+    EXPECT_DOUBLE_EQ(measure_recall(context(), rows, neighbors, metric, std::nullopt).value, 5.0 / 8)
+        << name(metric);
   }
 }
 

@@ -1,7 +1,7 @@
 // A base of more than 2^31 rows, mapped from a file that is mostly a hole.
 //
-// Would catch: row numbers or byte offsets in 32 bits, signed or not, anywhere between the file and the answer, and
-// a memory limit that is not kept for files larger than memory.
+// Would catch: row numbers or byte offsets in 32 bits, signed or not, anywhere between the file and the
+// answer, and a memory limit that is not kept for files larger than memory.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -57,8 +57,8 @@ class SparseFile {
   bool made_ = false;
 };
 
-// The oracle over the planted rows and the first zero rows: no other zero row can be among the best k, since all
-// zero rows tie and the lower id wins.
+// The oracle over the planted rows and the first zero rows: no other zero row can be among the best k, since
+// all zero rows tie and the lower id wins.
 oracle::Answer expected_answer(const std::map<Id, Row>& planted, const std::vector<Row>& queries,
                                std::size_t k, Metric metric) {
   std::map<Id, Row> candidates = planted;
@@ -81,8 +81,8 @@ class BigFile : public testing::TestWithParam<std::size_t> {};
 
 INSTANTIATE_TEST_SUITE_P(Queries, BigFile, testing::Values(1, 18));
 
-// Winners around 2^31 and at the ends. Decent rows every 2^24 give every query a threshold soon, wherever a thread
-// begins, so that two thousand million zero rows are scanned and not evaluated.
+// Winners around 2^31 and at the ends. Decent rows every 2^24 give every query a threshold soon, wherever a
+// thread begins, so that two thousand million zero rows are scanned and not evaluated.
 std::map<Id, Row> planted_rows(const std::vector<Row>& queries) {
   constexpr Id edge = Id{1} << 31;
   std::map<Id, Row> planted = {{3, {100, 100, 100, 100}},          {1'000'000, {100, 100, 100, 101}},

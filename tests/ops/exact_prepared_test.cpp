@@ -1,8 +1,8 @@
 // A prepared base gives the answers of the functions without one, byte for byte.
 //
-// What these would catch: packed rows used for queries, an instruction set or a metric that they were not packed for; a
-// block's rows under the numbers of another; a shift by another centre than the one of the blocks; memory that is not
-// counted or not given back; searches that disturb each other.
+// What these would catch: packed rows used for queries, an instruction set or a metric that they were not
+// packed for; a block's rows under the numbers of another; a shift by another centre than the one of the
+// blocks; memory that is not counted or not given back; searches that disturb each other.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -59,7 +59,8 @@ struct Expected {
   oracle::RangeAnswer inside;
 };
 
-// All searches of a prepared base: few queries, which have a way of their own, more, and about a panel of them.
+// All searches of a prepared base: few queries, which have a way of their own, more, and about a panel of
+// them.
 void expect_same_answers(const Context& context, const Exact& exact, const Expected& expected) {
   for (const std::size_t count : {1UL, 3UL, 6UL, 40UL}) {
     const RowsView part = expected.queries.slice(0, count);

@@ -1,10 +1,10 @@
 // Exact search on data made to fool it: every attack of support/attacks.h and byte_attacks.h, every kind of
-// support/problems.h, under every metric, in several dimensions, element types and k; ids and the bits of distances at
-// every instruction set, for a single query and for many.
+// support/problems.h, under every metric, in several dimensions, element types and k; ids and the bits of
+// distances at every instruction set, for a single query and for many.
 //
-// What these would catch: an error bound of bf16 or int8 products that is too small, or holds only on average; one that
-// is taken over the wrong rows; tiles that take denormals for zero; sums that overflow 16 or 32 bits; lists of
-// candidates that overflow; tails of tiles that are cut or filled with garbage.
+// What these would catch: an error bound of bf16 or int8 products that is too small, or holds only on
+// average; one that is taken over the wrong rows; tiles that take denormals for zero; sums that overflow 16
+// or 32 bits; lists of candidates that overflow; tails of tiles that are cut or filled with garbage.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -130,8 +130,8 @@ struct Set {
   std::size_t k;
 };
 
-// The `number`-th set: all dims, types and k come in turn. The longer the rows, the fewer, so that no set takes long;
-// there are always several tiles of 16 and of 64, and a rest.
+// The `number`-th set: all dims, types and k come in turn. The longer the rows, the fewer, so that no set
+// takes long; there are always several tiles of 16 and of 64, and a rest.
 Set set_of(std::size_t number, const std::vector<Types>& types, Metric metric) {
   const std::size_t k = every_k[number / dims.size() % every_k.size()];
   std::size_t dim = dims[number % dims.size()];
@@ -262,8 +262,8 @@ TEST_P(KnnAdversarialKinds, IdenticalToTheOracle) {
   }
 }
 
-// Rows so long that the sum of their products exceeds 31 bits (and that of 16-bit halves much earlier). Few of them: the
-// oracle takes its time.
+// Rows so long that the sum of their products exceeds 31 bits (and that of 16-bit halves much earlier). Few
+// of them: the oracle takes its time.
 TEST(KnnAdversarialBytes, SumsBeyond31Bits) {
   constexpr std::size_t dim = 40'000;
   static_assert(255 * 255 * dim > std::size_t{1} << 31);
@@ -281,7 +281,8 @@ TEST(KnnAdversarialBytes, SumsBeyond31Bits) {
       runner.run({{.rows = 40, .queries = 18, .dim = dim, .seed = 3}, bytes.types, metric, 10}, bytes.make);
 }
 
-// The largest sums at lengths around powers of two, where a search by integers may give up and go another way.
+// The largest sums at lengths around powers of two, where a search by integers may give up and go another
+// way.
 TEST(KnnAdversarialBytes, LengthsWhereIntegersGiveUp) {
   SetRunner runner;
   for (const std::size_t dim : {8191UL, 8193UL, 16'383UL, 16'384UL, 16'385UL, 32'769UL}) {

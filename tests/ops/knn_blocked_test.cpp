@@ -1,8 +1,9 @@
 // Exact search on problems of several blocks: thousands of rows, hundreds of queries, k up to 1000.
 //
-// What these would catch: a lost or doubled row at a block's edge, a candidate buffer that overflows or is compacted
-// to fewer than k, a threshold that is not safe after compaction, ties resolved differently across blocks, the
-// cancellation of |x|^2 + |y|^2 - 2xy (near-duplicates, offsets), a loop over d that forgets a partial sum.
+// What these would catch: a lost or doubled row at a block's edge, a candidate buffer that overflows or is
+// compacted to fewer than k, a threshold that is not safe after compaction, ties resolved differently across
+// blocks, the cancellation of |x|^2 + |y|^2 - 2xy (near-duplicates, offsets), a loop over d that forgets a
+// partial sum.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -150,8 +151,8 @@ Problem worst_order(const Recipe& recipe, Metric metric) {
   return {support::Rows(queries, recipe.query_type), support::Rows(base, recipe.base_type)};
 }
 
-// The worst case for running thresholds: every row is better than all before it, for every query, so that every
-// buffer fills and is compacted again and again.
+// The worst case for running thresholds: every row is better than all before it, for every query, so that
+// every buffer fills and is compacted again and again.
 TEST_P(KnnBlocked, RowsFromWorstToBest) {
   std::uint64_t number = 80;
   for (const ElementType type : {ElementType::f32, ElementType::u8})

@@ -1,5 +1,6 @@
-// Exact search where a faster product in f32 is as wrong as it can be. A search that decides by such a product who
-// gets an exact look is right only if its error bound is; ordinary data is far from the bound and shows nothing.
+// Exact search where a faster product in f32 is as wrong as it can be. A search that decides by such a
+// product who gets an exact look is right only if its error bound is; ordinary data is far from the bound and
+// shows nothing.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +22,8 @@ using support::Values;
 
 constexpr std::size_t many = support::few_and_many.back();
 
-// The sum in f32, one element after the other, of a start value and negated products: what a kernel would compute.
+// The sum in f32, one element after the other, of a start value and negated products: what a kernel would
+// compute.
 float score_in_f32(double start, std::span<const double> query, std::span<const double> row) {
   auto score = static_cast<float>(start);
   for (std::size_t i = 0; i < query.size(); ++i)
@@ -29,9 +31,9 @@ float score_in_f32(double start, std::span<const double> query, std::span<const 
   return score;
 }
 
-// A first element of 2^24, and then thousands of products that are each too small to change the sum in f32, but not
-// together: the error is all that dim roundings can do. Row 0 is the best and looks worse than all others.
-// Would catch: an error bound below dim * 2^-24, such as the sqrt(dim) of random errors.
+// A first element of 2^24, and then thousands of products that are each too small to change the sum in f32,
+// but not together: the error is all that dim roundings can do. Row 0 is the best and looks worse than all
+// others. Would catch: an error bound below dim * 2^-24, such as the sqrt(dim) of random errors.
 TEST(KnnBounds, ProductsThatVanishOneByOne) {
   constexpr std::size_t dim = 4096;
   Values queries(many, dim);
@@ -55,8 +57,8 @@ TEST(KnnBounds, ProductsThatVanishOneByOne) {
       support::expect_oracle_answer(query_rows, base_rows, k, {.metric = metric});
 }
 
-// The same for |y|^2 / 2 - q * y. Every row has its mirror image, so that the mean of the rows is zero and centring
-// changes nothing.
+// The same for |y|^2 / 2 - q * y. Every row has its mirror image, so that the mean of the rows is zero and
+// centring changes nothing.
 TEST(KnnBounds, DifferencesThatVanishOneByOne) {
   constexpr std::size_t dim = 4096;
   Values queries(many, dim);
@@ -108,9 +110,9 @@ TEST(KnnBounds, ProductsThatUnderflowOneByOne) {
       support::expect_oracle_answer(query_rows, base_rows, k, {.metric = metric});
 }
 
-// Near-duplicates around the queries, far from everything else, before or after rows near the origin. In tiles under
-// a memory limit the errors of the long rows must not be taken for those of the short ones, or the reverse.
-// Would catch: the bound of the last tile used for candidates of an earlier one.
+// Near-duplicates around the queries, far from everything else, before or after rows near the origin. In
+// tiles under a memory limit the errors of the long rows must not be taken for those of the short ones, or
+// the reverse. Would catch: the bound of the last tile used for candidates of an earlier one.
 TEST(KnnBounds, TilesOfLongAndOfShortRows) {
   constexpr std::size_t dim = 64;
   constexpr std::size_t near = 12;  // few, so that the mean stays with the others

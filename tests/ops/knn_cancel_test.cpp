@@ -1,7 +1,7 @@
 // Cancelling an exact search: it stops soon, wherever it is, and only what was cancelled stops.
 //
-// Would catch: a loop without a look at the flag in preparation, scan or evaluation, or one that looks once per
-// block however long a block takes at the slowest instruction set.
+// Would catch: a loop without a look at the flag in preparation, scan or evaluation, or one that looks once
+// per block however long a block takes at the slowest instruction set.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -45,8 +45,8 @@ std::optional<double> latency(const Context& context, RowsView queries, RowsView
   return result;
 }
 
-// Promised are 100 ms; twice that per thread is allowed, and the best of three attempts counts, since other tests
-// may share the processor's caches.
+// Promised are 100 ms; twice that per thread is allowed, and the best of three attempts counts, since other
+// tests may share the processor's caches.
 void expect_soon(const Context& parent, RowsView queries, RowsView base, Metric metric, milliseconds delay) {
   SCOPED_TRACE(fmt::format("{}, {} threads, {} queries, {}, after {} ms", parent.isa(), parent.threads(),
                            queries.rows(), name(metric), delay.count()));

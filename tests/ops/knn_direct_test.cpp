@@ -1,9 +1,10 @@
-// Exact search for a few queries, which estimates every distance in f32 and evaluates what the estimate cannot exclude:
-// ids and the bits of distances against the oracle, at every instruction set.
+// Exact search for a few queries, which estimates every distance in f32 and evaluates what the estimate
+// cannot exclude: ids and the bits of distances against the oracle, at every instruction set.
 //
-// What these would catch: an error bound of the estimate that is too small (dimensions with many terms, products that
-// cancel, denormals), estimates that overflow or vanish and are believed all the same, the tail of a batch that is left
-// out or read beyond its end, a row with NaN or infinity that is passed over because it seems far away.
+// What these would catch: an error bound of the estimate that is too small (dimensions with many terms,
+// products that cancel, denormals), estimates that overflow or vanish and are believed all the same, the tail
+// of a batch that is left out or read beyond its end, a row with NaN or infinity that is passed over because
+// it seems far away.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -94,8 +95,9 @@ TEST_P(KnnDirect, DataMadeToFoolIt) {
     }
 }
 
-// Rows whose distances differ by one unit in the last place of f32, or only beyond it, after rows that fill the heap with
-// values as good: the estimate knows nothing about their order. From worst to best, so that every row enters the heap.
+// Rows whose distances differ by one unit in the last place of f32, or only beyond it, after rows that fill
+// the heap with values as good: the estimate knows nothing about their order. From worst to best, so that
+// every row enters the heap.
 TEST_P(KnnDirect, NearTiesInTheLastBit) {
   for (const double scale : {1.0, 0x1p-60, 0x1p50})
     for (const double step : {0x1p-23, 0x1p-26}) {
@@ -118,8 +120,8 @@ TEST_P(KnnDirect, NearTiesInTheLastBit) {
     }
 }
 
-// Lengths whose squares vanish or overflow in f32, next to ordinary ones that fill the heap first; directions decide
-// for cosine, whatever the lengths.
+// Lengths whose squares vanish or overflow in f32, next to ordinary ones that fill the heap first; directions
+// decide for cosine, whatever the lengths.
 TEST_P(KnnDirect, LengthsFromTinyToHuge) {
   constexpr std::size_t rows = 500;
   constexpr std::size_t dim = 24;

@@ -1,4 +1,5 @@
-// Exact search where the contract has a corner: ties, signed zeros, overflow, zero vectors, nothing to search.
+// Exact search where the contract has a corner: ties, signed zeros, overflow, zero vectors, nothing to
+// search.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -78,8 +79,8 @@ TEST(KnnEdges, SignedZerosTie) {
                                   Rows(many, ElementType::f32), 40, {.metric = Metric::inner_product});
 }
 
-// Would catch: a first threshold of infinity with a strict comparison, which loses rows whose reported value is
-// infinite, or padding that displaces them.
+// Would catch: a first threshold of infinity with a strict comparison, which loses rows whose reported value
+// is infinite, or padding that displaces them.
 TEST(KnnEdges, InfiniteReportedValuesAreAnswersAndTie) {
   // Row 2 is near, the squares of the others exceed f32.
   const Rows base(values_of(1, {3e38, -3e38, 1, 2e30}), ElementType::f32);
@@ -122,8 +123,8 @@ TEST(KnnEdges, CosineOfZeroVectors) {
   expect_found(base, values_of(2, {2, 0}), 4, {.metric = Metric::cosine}, {1, 0, 3, 2}, {0, 1, 1, 2});
 }
 
-// Integer products at their extremes: 255 * 255 and -128 * -128 over a long row. Would catch: saturating 16-bit
-// multiply-adds (vpmaddubsw) and 32-bit sums that wrap.
+// Integer products at their extremes: 255 * 255 and -128 * -128 over a long row. Would catch: saturating
+// 16-bit multiply-adds (vpmaddubsw) and 32-bit sums that wrap.
 TEST(KnnEdges, IntegerExtremes) {
   constexpr std::size_t dim = 70'000;  // 70,000 * 255^2 > 2^32
   for (const ElementType type : {ElementType::u8, ElementType::i8}) {
@@ -143,8 +144,8 @@ TEST(KnnEdges, IntegerExtremes) {
   }
 }
 
-// A mapped .fvecs or .bvecs file: every row is preceded by its dimension. Would catch: a stride taken in elements,
-// or a load that needs alignment.
+// A mapped .fvecs or .bvecs file: every row is preceded by its dimension. Would catch: a stride taken in
+// elements, or a load that needs alignment.
 TEST(KnnEdges, RowsWithHeadersBetweenThem) {
   for (const ElementType type : support::every_type)
     for (const std::int32_t dim : {1, 5, 16, 33}) {

@@ -1,7 +1,7 @@
 // Exact search in a process whose floating-point modes are not the default ones: the same bits.
 //
-// Would catch: arithmetic, conversions or rounding outside the default environment, in the caller's thread or in
-// workers (which inherit the modes of the thread that starts them), and modes that are not given back.
+// Would catch: arithmetic, conversions or rounding outside the default environment, in the caller's thread or
+// in workers (which inherit the modes of the thread that starts them), and modes that are not given back.
 #include <gtest/gtest.h>
 
 #include <cfenv>

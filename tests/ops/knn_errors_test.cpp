@@ -160,8 +160,8 @@ void expect_row_named(const std::optional<Error>& error, std::size_t row, const 
   EXPECT_FALSE(says(error->what(), side == "base" ? "query" : "base")) << error->what();
 }
 
-// Would catch: a check of the first block, the first lanes or the f32 type only, a check on a tile that reports
-// the row within it, and a sum that turns infinity into "very far".
+// Would catch: a check of the first block, the first lanes or the f32 type only, a check on a tile that
+// reports the row within it, and a sum that turns infinity into "very far".
 TEST(KnnErrors, NonFiniteValuesAreNamedByRow) {
   const Values good = support::generate(Kind::normal, good_rows, bad_dim, 2);
   for (const BadValue& bad : bad_values)

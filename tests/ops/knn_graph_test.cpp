@@ -1,9 +1,9 @@
-// The graph of nearest neighbours, by self join and by search, against the oracle: ids and the bits of distances at
-// every instruction set.
+// The graph of nearest neighbours, by self join and by search, against the oracle: ids and the bits of
+// distances at every instruction set.
 //
-// What these would catch: a row that is its own neighbour, or a duplicate that is taken for the row itself; a pair that
-// serves one of its rows only, or one row twice; groups that never meet; empty places of the last panel among the
-// neighbours; a threshold of the exchanged roles that is too tight.
+// What these would catch: a row that is its own neighbour, or a duplicate that is taken for the row itself; a
+// pair that serves one of its rows only, or one row twice; groups that never meet; empty places of the last
+// panel among the neighbours; a threshold of the exchanged roles that is too tight.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +49,8 @@ class KnnGraph : public testing::TestWithParam<Metric> {};
 
 INSTANTIATE_TEST_SUITE_P(Metric, KnnGraph, testing::ValuesIn(support::every_metric), support::metric_name);
 
-// Also where the self join declines (huge values) and where lists are full of what cannot be told apart (duplicates).
+// Also where the self join declines (huge values) and where lists are full of what cannot be told apart
+// (duplicates).
 TEST_P(KnnGraph, EveryKindOfDataForEveryType) {
   constexpr std::array layouts = {Layout::dense, Layout::padded, Layout::unaligned};
   constexpr std::array<std::size_t, 6> dims = {1, 7, 16, 33, 64, 100};
@@ -124,7 +125,8 @@ TEST_P(KnnGraph, DataMadeToFoolIt) {
   }
 }
 
-// All rows are the same: each has the lowest other ids, and a row whose k + 1 best do not hold itself loses nothing.
+// All rows are the same: each has the lowest other ids, and a row whose k + 1 best do not hold itself loses
+// nothing.
 TEST_P(KnnGraph, IdenticalRows) {
   for (const std::size_t n : {64UL, 333UL})
     expect_graph(Rows(support::generate(Kind::identical, n, 20, 7300), ElementType::f32), 30,
@@ -149,7 +151,8 @@ TEST(KnnGraphThreads, AnyNumberOfThreadsGivesTheSameBytes) {
     }
 }
 
-// From "too small for anything" over "no room for a self join" to plenty: the limit is kept, the answer is the same.
+// From "too small for anything" over "no room for a self join" to plenty: the limit is kept, the answer is
+// the same.
 TEST(KnnGraphMemory, EveryLimitIsKept) {
   for (const ElementType type : {ElementType::f32, ElementType::u8}) {
     const Rows rows(support::generate(Kind::exact_duplicates, 400, 24, 7500), type);

@@ -27,8 +27,8 @@ class KnnMemory : public testing::TestWithParam<Metric> {};
 
 INSTANTIATE_TEST_SUITE_P(Metric, KnnMemory, testing::ValuesIn(support::every_metric), support::metric_name);
 
-// Would catch: a tile's ids without its offset, a running best-k that is reset between tiles, working memory that is
-// not counted, and an error message that promises too little.
+// Would catch: a tile's ids without its offset, a running best-k that is reset between tiles, working memory
+// that is not counted, and an error message that promises too little.
 TEST_P(KnnMemory, TightLimitsGiveTheSameBytesWithinTheLimit) {
   const support::Problem problem = support::make_problem(
       {.kind = Kind::exact_duplicates, .rows = 5000, .queries = 120, .dim = 24, .seed = 90});
@@ -48,8 +48,8 @@ TEST_P(KnnMemory, TightLimitsGiveTheSameBytesWithinTheLimit) {
     }
 }
 
-// Small tiles of difficult data: lengths and scales differ from tile to tile. Would catch: a bound of one tile used
-// for candidates of another, and thresholds that mean nothing after a tile of huge values.
+// Small tiles of difficult data: lengths and scales differ from tile to tile. Would catch: a bound of one
+// tile used for candidates of another, and thresholds that mean nothing after a tile of huge values.
 TEST_P(KnnMemory, TightLimitsOnDifficultData) {
   std::uint64_t seed = 95;
   for (const Kind kind : {Kind::mixed_ranges, Kind::largest, Kind::overflowing, Kind::tiny,
@@ -70,8 +70,8 @@ TEST_P(KnnMemory, TightLimitsOnDifficultData) {
   }
 }
 
-// Would catch: an allocation that is not counted (the peak without a limit is then below what the answer alone
-// takes), or a limit that is not compared.
+// Would catch: an allocation that is not counted (the peak without a limit is then below what the answer
+// alone takes), or a limit that is not compared.
 TEST_P(KnnMemory, TheAnswerIsCounted) {
   const Rows rows(support::generate(Kind::normal, 2000, 4, 91), ElementType::f32);
   const std::uint64_t answer_bytes = 2000 * 500 * (sizeof(Id) + sizeof(float));
@@ -87,8 +87,8 @@ TEST_P(KnnMemory, TheAnswerIsCounted) {
   }
 }
 
-// The base may be a file larger than memory: what is needed must not grow with it. Likewise only the answer grows
-// with the queries. Would catch: preparing the whole base, or all queries, at once.
+// The base may be a file larger than memory: what is needed must not grow with it. Likewise only the answer
+// grows with the queries. Would catch: preparing the whole base, or all queries, at once.
 TEST_P(KnnMemory, WhatIsNeededDoesNotGrowWithTheBase) {
   const Rows base(support::generate(Kind::uniform, 100'000, 16, 92), ElementType::u8);
   const RowsView few = base.view().slice(0, 50);
@@ -102,7 +102,8 @@ TEST_P(KnnMemory, WhatIsNeededDoesNotGrowWithTheBase) {
   }
 }
 
-// A context whose budget is spent by nobody is as good as new. Would catch: a leak that the second call meets.
+// A context whose budget is spent by nobody is as good as new. Would catch: a leak that the second call
+// meets.
 TEST(KnnMemoryBudget, ALimitHoldsForEveryCallAnew) {
   const support::Problem problem =
       support::make_problem({.kind = Kind::normal, .rows = 3000, .queries = 100, .dim = 16, .seed = 93});

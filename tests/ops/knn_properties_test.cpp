@@ -43,8 +43,8 @@ std::vector<std::size_t> random_order(std::size_t size, std::uint64_t seed) {
   return order;
 }
 
-// Would catch: an answer that depends on where a row lies (a tile's edge, the last rows of a block, a threshold
-// that some orders never reach).
+// Would catch: an answer that depends on where a row lies (a tile's edge, the last rows of a block, a
+// threshold that some orders never reach).
 TEST_P(KnnProperties, PermutingTheBasePermutesIds) {
   const Values base = support::generate(Kind::normal, 1777, 23, 1);
   const Rows queries(support::generate(Kind::normal, 40, 23, 2), ElementType::f32);
@@ -62,8 +62,8 @@ TEST_P(KnnProperties, PermutingTheBasePermutesIds) {
   }
 }
 
-// A row that no query wants, at the front so that all ids move. It moves the mean and the scale of all data with it.
-// Would catch: error bounds that assume data of one scale.
+// A row that no query wants, at the front so that all ids move. It moves the mean and the scale of all data
+// with it. Would catch: error bounds that assume data of one scale.
 TEST_P(KnnProperties, AFarRowChangesNothing) {
   for (const double magnitude : {1e2, 1e6, 1e15, 1e30}) {
     // Positive data: for inner product and cosine "far" is the opposite direction.
@@ -82,8 +82,8 @@ TEST_P(KnnProperties, AFarRowChangesNothing) {
   }
 }
 
-// Would catch: answers that depend on the rest of the base (centring, scales, thresholds), and ids that lose the
-// order of a tie. Duplicates and integers make ties across the cuts.
+// Would catch: answers that depend on the rest of the base (centring, scales, thresholds), and ids that lose
+// the order of a tie. Duplicates and integers make ties across the cuts.
 TEST_P(KnnProperties, SplittingTheBaseAndMergingEqualsTheWhole) {
   constexpr std::size_t k = 30;
   for (const Kind kind : {Kind::exact_duplicates, Kind::integers, Kind::mixed_ranges}) {
@@ -149,7 +149,8 @@ TEST_P(KnnProperties, FewerNeighboursAreAPrefixOfMore) {
   }
 }
 
-// Scaling by a power of two is exact in every step, so every bit moves along. Would catch: an absolute tolerance.
+// Scaling by a power of two is exact in every step, so every bit moves along. Would catch: an absolute
+// tolerance.
 TEST_P(KnnProperties, ScalingByAPowerOfTwoScalesDistances) {
   Values base = support::generate(Kind::near_duplicates, 700, 21, 12);
   Values queries = support::generate(Kind::near_duplicates, 25, 21, 12);

@@ -1,8 +1,8 @@
-// Exact search where the order of summation shows: pairs whose sum in f64 lies on the boundary between two f32
-// numbers, so that another order, or a fused multiply-add, reports another bit.
+// Exact search where the order of summation shows: pairs whose sum in f64 lies on the boundary between two
+// f32 numbers, so that another order, or a fused multiply-add, reports another bit.
 //
-// On ordinary data such a fault changes one reported value in some 2^28 and no test would notice. Every test here
-// first makes sure that its data would show the fault.
+// On ordinary data such a fault changes one reported value in some 2^28 and no test would notice. Every test
+// here first makes sure that its data would show the fault.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -31,7 +31,8 @@ double by_lanes(const Terms& terms) {
   return std::accumulate(lane.begin(), lane.end(), 0.0);
 }
 
-// Eight lanes as defined, but combined from left to right, pair by neighbouring pair, or with fused multiply-adds.
+// Eight lanes as defined, but combined from left to right, pair by neighbouring pair, or with fused
+// multiply-adds.
 double left_to_right(const Terms& terms) { return by_lanes<8>(terms); }
 double neighbouring_pairs(const Terms& terms) {
   std::array<double, 8> lane{};
@@ -90,8 +91,8 @@ std::size_t changed_by(const Fault& fault, Metric metric, RowsView queries, Rows
   return changed;
 }
 
-// Rows whose squared distance to the query is as close as f64 allows to the middle between two f32 numbers. The first
-// coordinate takes the distance up to 2^-46 of it, the second one the rest.
+// Rows whose squared distance to the query is as close as f64 allows to the middle between two f32 numbers.
+// The first coordinate takes the distance up to 2^-46 of it, the second one the rest.
 Values rows_on_boundaries(std::span<const double> query, std::size_t rows, std::uint64_t seed) {
   const std::size_t dim = query.size();
   Values values = support::generate(Kind::normal, rows, dim, seed);
@@ -148,8 +149,8 @@ TEST_P(KnnRounding, SquaredDifferencesForEveryTypeOfBase) {
   }
 }
 
-// Terms of 2^60 that cancel exactly and lose what was added to them before. Products of f32 numbers are exact in
-// f64, so that a fused multiply-add changes nothing here.
+// Terms of 2^60 that cancel exactly and lose what was added to them before. Products of f32 numbers are exact
+// in f64, so that a fused multiply-add changes nothing here.
 TEST_P(KnnRounding, ProductsAreSummedInTheDocumentedOrder) {
   const std::size_t dim = GetParam();
   const Rows queries(support::generate(Kind::cancelling, 40, dim, dim + 2), ElementType::f32);
@@ -163,8 +164,8 @@ TEST_P(KnnRounding, ProductsAreSummedInTheDocumentedOrder) {
       support::expect_oracle_answer(queries.view().slice(0, count), base, 300, {.metric = metric});
 }
 
-// Parallel vectors that are not equal: the quotient may exceed 1 by a rounding. Would catch: a missing clamp, and
-// one that is applied after rounding to f32 only by luck.
+// Parallel vectors that are not equal: the quotient may exceed 1 by a rounding. Would catch: a missing clamp,
+// and one that is applied after rounding to f32 only by luck.
 TEST(KnnRoundingOfCosine, ParallelVectorsAreNeverAtANegativeDistance) {
   Values direction = support::generate(Kind::integers, 1, 40, 1);
   Values base(400, 40);

@@ -1,10 +1,11 @@
-// Exact search against the oracle: many small generated cases, ids and the bits of distances, at every compiled
-// instruction set.
+// Exact search against the oracle: many small generated cases, ids and the bits of distances, at every
+// compiled instruction set.
 //
 // What these would catch: a wrong lane or tail in any kernel (tails), an FMA or another order of summation, a
 // conversion of f16 or bf16 that loses denormals, a pair of element types dispatched to the wrong kernel, a
-// discarded candidate (any bound that is too tight, on the data where it is tightest), ties broken by position in
-// a tile instead of by id, sums of squares in f32 (huge, offset), zero norms (zero rows), reads beyond a row.
+// discarded candidate (any bound that is too tight, on the data where it is tightest), ties broken by
+// position in a tile instead of by id, sums of squares in f32 (huge, offset), zero norms (zero rows), reads
+// beyond a row.
 #include "nearwise/exact.h"
 
 #include <gtest/gtest.h>

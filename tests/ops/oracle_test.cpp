@@ -48,7 +48,8 @@ TEST(OracleConversion, Bfloat16IsTheUpperHalfOfFloat) {
   }
 }
 
-// The generators' rounding: every finite value comes back, halves go to the even neighbour, the rest saturates.
+// The generators' rounding: every finite value comes back, halves go to the even neighbour, the rest
+// saturates.
 TEST(OracleConversion, GeneratorsRoundToNearestEven) {
   for (std::uint32_t word = 0; word < 0x10000; ++word) {
     const auto bits = static_cast<std::uint16_t>(word);
@@ -115,7 +116,8 @@ TEST(OracleMetric, TheOrderOfSummationIsTheDocumentedOne) {
   terms.assign(16, 0.0);
   terms[0] = big, terms[8] = 1, terms[4] = -big;
   EXPECT_EQ(sum(), 0.0);
-  // Lanes 0 and 4 meet first, so the 1 of lane 2 survives; lanes 0 and 2 meet later, so that of lane 4 does not.
+  // Lanes 0 and 4 meet first, so the 1 of lane 2 survives; lanes 0 and 2 meet later, so that of lane 4 does
+  // not.
   terms.assign(16, 0.0);
   terms[0] = big, terms[4] = -big, terms[2] = 1;
   EXPECT_EQ(sum(), 1.0);

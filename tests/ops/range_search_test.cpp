@@ -1,8 +1,9 @@
 // Search within a radius against the oracle: offsets, ids and the bits of distances at every instruction set.
 //
-// What these would catch: a row that lies exactly on the radius and is lost to a rounding, or one just beyond it that
-// is let in; a radius compared with squares, or with scores, instead of what is reported; lists of candidates that
-// overflow; answers of several tiles, blocks or shards in the wrong order or with the wrong ids.
+// What these would catch: a row that lies exactly on the radius and is lost to a rounding, or one just beyond
+// it that is let in; a radius compared with squares, or with scores, instead of what is reported; lists of
+// candidates that overflow; answers of several tiles, blocks or shards in the wrong order or with the wrong
+// ids.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -66,7 +67,8 @@ TEST_P(RangeSearch, EveryKindOfDataForEveryPairOfTypes) {
       }
 }
 
-// What passes exactly on the radius is there, for every rank of a query; with the next stricter radius it is not.
+// What passes exactly on the radius is there, for every rank of a query; with the next stricter radius it is
+// not.
 TEST_P(RangeSearch, TheRadiusItselfIsInside) {
   for (const ElementType type : {ElementType::f32, ElementType::u8}) {
     const Problem problem = support::make_problem({.kind = Kind::normal,

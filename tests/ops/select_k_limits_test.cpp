@@ -123,8 +123,9 @@ std::optional<double> latency(const Context& context, MatrixView<const float> va
   return seconds;
 }
 
-// In rows whose every value passes the thresholds before it, at the best and the slowest instruction set: a scan, its
-// tightening, a sort in runs and their merge. Promised are 100 ms; twice that per thread is allowed.
+// In rows whose every value passes the thresholds before it, at the best and the slowest instruction set: a
+// scan, its tightening, a sort in runs and their merge. Promised are 100 ms; twice that per thread is
+// allowed.
 TEST(SelectKCancelThreads, StopsSoon) {
   const ValueRows values(RowKind::descending, 1, 3'000'000, 4);
   const double allowed = 0.2 * 2 * support::sanitizer_slowdown;

@@ -1,9 +1,9 @@
 // Selection against the oracle: ids and the bits of values, at every compiled instruction set.
 //
-// What these would catch: a lost tail or a read beyond a row, a threshold that discards a value it should not (ties
-// with it, zeros of either sign, infinities, denormals flushed to zero), a threshold never reached (the second scan),
-// a buffer that overflows or is never emptied (descending rows, equal values), ties broken by anything but the id,
-// NaNs that are taken for numbers or lost.
+// What these would catch: a lost tail or a read beyond a row, a threshold that discards a value it should not
+// (ties with it, zeros of either sign, infinities, denormals flushed to zero), a threshold never reached (the
+// second scan), a buffer that overflows or is never emptied (descending rows, equal values), ties broken by
+// anything but the id, NaNs that are taken for numbers or lost.
 #include "nearwise/select_k.h"
 
 #include <gtest/gtest.h>
@@ -142,8 +142,8 @@ TEST(SelectKThreads, AnyNumberOfThreadsGivesTheSameBytes) {
     }
 }
 
-// Equal values fill the buffer and make the threshold strict; a few that are better by the least possible come after.
-// Would catch: a threshold that is too strict by one.
+// Equal values fill the buffer and make the threshold strict; a few that are better by the least possible
+// come after. Would catch: a threshold that is too strict by one.
 TEST(SelectK, BetterByTheLeastPossible) {
   const std::size_t columns = 20'001;
   for (const float common : {1.0F, -1.0F, 0.0F, -0.0F, std::numeric_limits<float>::infinity()})

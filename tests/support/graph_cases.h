@@ -29,8 +29,8 @@ inline bool same_bytes(const Neighbors& left, const Neighbors& right) {
          std::memcmp(left.distances.data(), right.distances.data(), size * sizeof(float)) == 0;
 }
 
-// Of all true neighbours, the share that is no nearer than what the graph has. Fails on a distance that is not the
-// reported one of its pair.
+// Of all true neighbours, the share that is no nearer than what the graph has. Fails on a distance that is
+// not the reported one of its pair.
 inline double oracle_recall(RowsView rows, const KnnGraph& graph) {
   const std::vector<double> values = oracle::to_doubles(rows);
   const auto at = [&](std::size_t row) {

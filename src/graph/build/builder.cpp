@@ -2,28 +2,30 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/distance.h"
 #include "graph/build/neighborhoods.h"
 #include "graph/build/partitions.h"
-#include "graph/build/random_streams.h"
+#include "graph/partition/overlap_choice.h"
+#include "graph/random_streams.h"
 #include "ops/exact_search.h"
 
 namespace nearwise::graph {
 namespace {
 
 constexpr std::size_t task_rows = 4096;
-// A group of rows that meet all others: so many of those, and so many others.
+// compare_with_all() joins groups of this many rows with this many others.
 constexpr std::size_t compared_chunk = 2048;
 constexpr std::size_t other_chunk = max_partition_rows - compared_chunk;
-// Members that are joined at a time.
+// Members per call of the backend.
 constexpr std::size_t compare_batch = 1 << 17;
-// Rows whose candidates are gathered at a time.
+// Rows per call of compare_candidates().
 constexpr std::size_t candidate_batch = 4096;
 
-// Beside everything else.
+// Additional memory of the comparisons.
 std::uint64_t compare_bytes(std::size_t rows, std::size_t candidates) {
   return rows + std::max((compare_batch + max_partition_rows) * sizeof(std::uint32_t),
                          candidate_batch * (candidates + 1) * sizeof(std::uint32_t));
@@ -38,21 +40,22 @@ PartitionOptions partition_options(const RowsView& rows, Metric metric, const Tu
           .attempt = attempt};
 }
 
-// What a row costs in pairs of exact search, each multiplied once. Measured on SIFT from 50,000 rows to a million and on text
-// (384 dimensions, 100,000 rows), 2 cores with AMX, 2026-11-15: a pair of a partition takes 1.6 to 3 times as long.
+// Cost per row, in pairs of exact search. A pair within a partition takes 1.6 to 3 times as long as one of
+// exact search (SIFT from 50,000 to 1M rows, text with 384 dimensions and 100,000 rows, 2 cores with AMX,
+// 2026-11-15).
 double partition_pairs(const Tuning& tuning) {
   return 2 * static_cast<double>(tuning.overlap) * static_cast<double>(tuning.partition_rows);
 }
-// Members of a partition grow with the overlap too.
+// At a reduced overlap partitions are smaller, too.
 double partition_pairs(const Tuning& tuning, const Partitions& partitions) {
   const double part = static_cast<double>(partitions.overlap()) / static_cast<double>(tuning.overlap);
   return partition_pairs(tuning) * part * part;
 }
 double pairs_of_round(const Tuning& tuning) { return 1500 * static_cast<double>(tuning.sample); }
-// Of two rows of which one meets all others: an estimate, twice that of a pair in a partition.
+// Cost of a pair in compare_with_all(): an estimate, twice that of a pair within a partition.
 constexpr double compare_cost = 4;
 
-// Neighbourhoods are drawn by the backend, or here.
+// Neighbourhoods are drawn by the backend if it can, else by Neighborhoods.
 std::uint64_t round_bytes(const Stream& stream, std::size_t rows, const Tuning& tuning) {
   const auto of_backend = stream.context.backend.ops.join_neighborhoods_bytes;
   return of_backend != nullptr ? of_backend(stream, rows, tuning.list, tuning.sample)
@@ -61,9 +64,9 @@ std::uint64_t round_bytes(const Stream& stream, std::size_t rows, const Tuning& 
 
 }  // namespace
 
-// Recall of the partitions alone on SIFT, 1 million rows, and its price (CPU seconds of 2 cores with AMX beside other load,
-// 2026-11-15): overlap 8, 2000 rows 0.971 for 18 to 22; 8, 4000 0.985 for 22; 12, 4000 0.996 for 31. A first round of descent
-// costs 11 to 13 and takes 0.832 to 0.902, or 0.970 to 0.985.
+// Recall of the partitions alone on SIFT 1M, and CPU seconds on 2 cores with AMX (2026-11-15): overlap 8,
+// 2000 rows: 0.971, 18 to 22 s; 8, 4000: 0.985, 22 s; 12, 4000: 0.996, 31 s. The first NN-Descent iteration
+// costs 11 to 13 s and raises 0.832 to 0.902, or 0.970 to 0.985.
 Tuning default_tuning(std::size_t degree, double recall) {
   Tuning tuning;
   tuning.list = std::max<std::size_t>(degree, 16);
@@ -123,19 +126,21 @@ void Builder::join_partitions(std::uint64_t attempt) {
   spent_pairs_ += partition_pairs(tuning_, partitions) * static_cast<double>(rows_.rows());
 }
 
-// Pairs of partitions grow with the square of the overlap. Whether neighbours will meet is known before they do: the fewest partitions
-// that get the sample to its recall will do. Where none do, rounds of descent follow the usual number.
 void Builder::choose_overlap(Partitions& partitions,
                              const std::function<bool(std::size_t row, std::size_t other)>& may_join) const {
   if (sample_ == nullptr) return;
-  for (std::size_t nearest = 1; nearest < partitions.overlap(); ++nearest) {
-    const RecallEstimate recall = sample_->predict([&](std::size_t row, std::size_t other) {
-      return knows(row, other) || (may_join(row, other) && partitions.share(row, other, nearest));
-    });
-    if (recall.low < options_.recall) continue;
-    partitions.keep(nearest);
-    return;
-  }
+  constexpr std::optional<double> any_reach;
+  OverlapChoice choice(*sample_, partitions.overlap(), {&any_reach, 1});
+  for (std::size_t i = 0; i < sample_->size(); ++i)
+    for (std::size_t j = 0; j < sample_->degree(); ++j) {
+      const std::size_t row = sample_->row(i);
+      const auto other = static_cast<std::size_t>(sample_->nearest(i)[j]);
+      if (knows(row, other))
+        choice.set_overlap(0, i, j, 0);
+      else if (may_join(row, other))
+        choice.set_overlap(0, i, j, shared_overlap(partitions.of_row(row), partitions.of_row(other)));
+    }
+  partitions.keep(choice.choose(options_.target_recall).rule.overlap);
 }
 
 bool Builder::knows(std::size_t row, std::size_t other) const {
@@ -242,7 +247,7 @@ void Builder::compare_with_all(std::span<const std::uint32_t> rows) {
     progress.add(others.size());
     others.clear();
   };
-  // Those of other parts, and then everybody else.
+  // Pairs across chunks of `rows`, then all other rows.
   for (std::size_t first = 0; first < rows.size(); first += compared_chunk) {
     for (const std::uint32_t row : part(first)) others.push_back(place_of_[row]);
     for (std::size_t before = 0; before < first; before += compared_chunk) add(part(before), others, true);
@@ -302,7 +307,7 @@ void Builder::compare_candidates(std::span<const std::uint32_t> rows, const Cand
   spent_pairs_ += pairs_of_round(tuning_) * static_cast<double>(rows.size());
 }
 
-// Rows of small partitions have met too few others: they meet those that lie behind them.
+// Rows of small partitions have too few neighbours: they are compared with the rows at the following places.
 void Builder::fill_lists() {
   constexpr std::size_t batch = 4096;
   const std::size_t others = std::min(tuning_.list, rows_.rows() - 1);
@@ -379,7 +384,7 @@ Neighbors Builder::finish() const {
     std::vector<NeighborEntry> entries(tuning_.list);
     for (std::size_t row = task * task_rows; row < std::min(rows_.rows(), (task + 1) * task_rows); ++row) {
       const auto list = lists_.span().subspan(std::size_t{place_of_[row]} * tuning_.list, tuning_.list);
-      // By row instead of place: the order of ties.
+      // Ties are ordered by row number, not by place.
       std::ranges::transform(list, entries.begin(), [&](NeighborEntry entry) {
         return entry == empty_entry ? entry : make_entry(key_of(entry), order_[number_of(entry)], false);
       });
@@ -387,7 +392,7 @@ Neighbors Builder::finish() const {
       for (std::size_t i = 0; i < degree; ++i) {
         const bool real = entries[i] != empty_entry;
         result.ids(row, i) = real ? Id{number_of(entries[i])} : no_id;
-        // Adding zero makes -0 +0, as products are reported.
+        // Adding zero turns -0 into +0, as exact search reports products.
         result.distances(row, i) = real ? distance_of_key(options_.metric, key_of(entries[i])) + 0.0F
                                         : padding_distance(options_.metric);
       }

@@ -1,4 +1,4 @@
-// The steps of a build or a change: partitions, rows that meet all others, rounds of descent, and a look at the recall after each.
+// The steps of a graph build or change: partitions, comparisons with all rows, NN-Descent iterations, recall.
 #pragma once
 
 #include <cstddef>
@@ -11,88 +11,89 @@
 #include "backend/dispatch.h"
 #include "core/memory.h"
 #include "graph/build/partitions.h"
-#include "graph/build/recall_sample.h"
+#include "graph/recall_sample.h"
 #include "nearwise/knn_graph.h"
 
 namespace nearwise::graph {
 
-// Numbers that were measured (docs/algorithms/knn-graph.md says how).
+// Measured defaults; docs/algorithms/knn-graph.md has the tables.
 struct Tuning {
-  std::size_t list = 0;               // entries of a row's list, at least the degree
-  std::size_t overlap = 8;            // partitions that a row is in, at the most; 0: they are given to join()
-  std::size_t partition_rows = 2000;  // members of a partition, on average, if it is in as many
-  std::size_t sample = 16;            // new, and other, neighbours that meet, in either direction
-  std::size_t measured = 2000;        // rows of the recall sample
-  std::size_t exact_rows = 64'000;    // up to here exact search is faster
-  std::size_t max_compared_rows =
-      4000;  // up to here rows that are new to a graph, or still change, meet all others
-  std::size_t last_resort_rows = 2'000'000;  // up to here it is done where nothing else reaches the recall
-  std::size_t attempts = 3;                  // with other partitions
-  std::size_t rounds = 8;                    // of descent, after each
+  std::size_t list = 0;               // entries per row while building, at least the degree
+  std::size_t overlap = 8;            // partitions per row, at most; 0: groups are given to join()
+  std::size_t partition_rows = 2000;  // mean rows per partition at full overlap
+  std::size_t sample = 16;  // new, and old, neighbours joined per row and direction (NN-Descent's rho * K)
+  std::size_t measured = 2000;      // rows of the recall sample
+  std::size_t exact_rows = 64'000;  // up to here exact search is faster
+  // Up to here rows that are new to a graph, or whose lists still change, are compared with all rows.
+  std::size_t max_compared_rows = 4000;
+  std::size_t last_resort_rows =
+      2'000'000;             // up to here exact search runs if nothing else reaches the target
+  std::size_t attempts = 3;  // with different partitions
+  std::size_t rounds = 8;    // NN-Descent iterations per attempt
 };
 Tuning default_tuning(std::size_t degree, double recall);
 
-// build_knn_graph with other numbers.
+// build_knn_graph with the given tuning.
 KnnGraph build(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
                const Tuning& tuning);
 
-// A neighbour that a row has from the start.
+// A neighbour that a row starts with.
 struct InitialNeighbor {
   std::uint32_t row = 0;
   float distance = 0;
 };
-// Appends what is known of a row's neighbours, in any order. Called by several threads at once, as is the next.
+// Appends the initial neighbours of a row, in any order. Called on several threads at once, as is Candidates.
 using InitialNeighbors = std::function<void(std::size_t row, std::vector<InitialNeighbor>& found)>;
-// Appends rows that a row should meet, the most promising first; some may come twice.
+// Appends rows to compare a row with, the most promising first; duplicates are allowed.
 using Candidates = std::function<void(std::size_t row, std::vector<std::uint32_t>& found)>;
 
 class Builder {
  public:
-  // sample: if there is one, rows are in no more partitions than it takes to get to the recall.
+  // sample: if given, the overlap is reduced to what is predicted to reach the target recall.
   Builder(const Context& context, const RowsView& rows, const KnnGraphOptions& options, const Tuning& tuning,
           const RecallSample* sample = nullptr);
 
-  // Bytes on the budget with which it works, its result among them.
+  // Upper bound on the budget, including the result.
   static std::uint64_t bytes(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
                              const Tuning& tuning);
 
-  // All members of overlapping partitions meet. attempt: each has other partitions.
+  // Compares all rows within overlapping partitions. attempt: selects other partitions.
   void join_partitions(std::uint64_t attempt);
-  // The members of these groups meet, whose places are row numbers.
+  // Compares the members of these groups, whose places are row numbers.
   void join(const Groups& groups);
-  // A first step for two sides, whose own neighbours are known: members of partitions meet those of the other side. Rows below
-  // left_rows are one side.
+  // First step of a merge: rows below left_rows are compared with the other rows of their partitions.
   void join_sides(std::size_t left_rows, const InitialNeighbors& initial);
-  // Another first step: lists hold what is known, and places are row numbers, so that ties go as in exact search.
+  // First step of an update: lists start with `initial`. Places are row numbers, so that ties resolve as in
+  // exact search.
   void begin(const InitialNeighbors& initial);
-  // Each of these rows, which are different, meets all rows.
+  // Compares each of these distinct rows with all rows.
   void compare_with_all(std::span<const std::uint32_t> rows);
-  // Each of these rows meets its candidates.
+  // Compares each of these rows with its candidates.
   void compare_candidates(std::span<const std::uint32_t> rows, const Candidates& candidates);
-  // Lists that are short meet rows nearby.
+  // Fills short lists from rows at neighbouring places.
   void fill_lists();
-  // Neighbours of neighbours meet.
+  // One NN-Descent iteration.
   void descend();
 
-  // What the steps so far took, in pairs of exact search that take as long.
+  // Cost of the steps so far, in pairs of exact search that take as long.
   double spent_pairs() const { return spent_pairs_; }
-  // Entries of all lists that came in since the last step but one.
+  // Entries added since the last step but one, over all lists.
   std::uint64_t updates() const;
-  // The rows with such entries among their nearest neighbours, in their order.
+  // Rows with such entries among their `degree` nearest, ascending.
   std::vector<std::uint32_t> changing_rows() const;
   RecallEstimate recall(const RecallSample& sample) const;
   Neighbors finish() const;
 
  private:
-  // known: none, or what lists hold from the start.
+  // initial: may be null.
   void start(const InitialNeighbors* initial);
   void put_initial(const InitialNeighbors& initial);
-  // may_meet(row, other): whether members of one partition do.
+  // may_join(row, other): whether rows of one partition are compared.
   void choose_overlap(Partitions& partitions,
                       const std::function<bool(std::size_t row, std::size_t other)>& may_join) const;
   bool knows(std::size_t row, std::size_t other) const;
   std::size_t max_candidates() const;
-  // A round whose neighbourhoods are drawn here.
+  // An iteration on backends that do not draw neighbourhoods themselves.
   void join_neighborhoods(const Random& random, ProgressMeter& progress);
 
   const Context& context_;

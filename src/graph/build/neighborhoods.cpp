@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t no_link = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t task_rows = 1024;
 
-// Keeps `count` of the links of a row, drawn by chance, in no order.
+// Keeps a random sample of `count` links of a row, in no order.
 void draw(std::vector<std::uint32_t>& links, std::size_t count, std::size_t row, const Random& random) {
   if (links.size() <= count) return;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> ranked;
@@ -87,7 +87,7 @@ void Neighborhoods::link_backward() {
   for_links([&](std::size_t, std::uint32_t link) {
     std::atomic_ref(ends_[link >> 1]).fetch_add(1, std::memory_order_relaxed);
   });
-  // Where the links of each row begin; filling moves that to their end.
+  // Prefix sums: the begin of each row's links, which the fill below moves to their end.
   std::uint64_t sum = 0;
   for (std::uint64_t& end : ends_.span()) end = (sum += end) - end;
   for_links([&](std::size_t row, std::uint32_t link) {
@@ -113,7 +113,7 @@ std::uint32_t Neighborhoods::fill(std::size_t row, std::uint32_t* members, std::
     draw(links, sample_, row, random_);
     for (const std::uint32_t link : ahead)
       if (link != no_link && ((link & 1U) != 0) == is_new) links.push_back(link);
-    // In an order that does not depend on who linked first.
+    // Sorted, because threads filled backward_ in any order.
     std::ranges::sort(links);
     const std::uint32_t known = count;
     for (const std::uint32_t link : links) {

@@ -5,7 +5,7 @@
 
 #include "core/check.h"
 #include "core/distance.h"
-#include "graph/build/recall_sample.h"
+#include "graph/recall_sample.h"
 #include "nearwise/exact.h"
 #include "ops/check_rows.h"
 #include "ops/memory_limit.h"
@@ -13,7 +13,7 @@
 namespace nearwise::graph {
 namespace {
 
-// Steps of a build until the recall is there or they bring nothing more.
+// Runs steps until the target recall is reached or they no longer improve it.
 class NnDescent {
  public:
   NnDescent(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
@@ -27,7 +27,8 @@ class NnDescent {
         sample_(context, rows, options.degree, options.metric, tuning.measured),
         builder_(context, rows, options, tuning, &sample_) {}
 
-  // Whether the recall was reached. Where exact search is the last resort, no more than half its time is spent before.
+  // Returns whether the target was reached. Gives up after half the cost of exact search if that is the last
+  // resort.
   bool run(const Tuning& tuning, const FirstStep& first) {
     for (std::uint64_t attempt = 0; attempt < tuning.attempts; ++attempt) {
       if (attempt == 0 && first)
@@ -37,12 +38,12 @@ class NnDescent {
       if (note()) return true;
       if (builder_.spent_pairs() > max_pairs_) return false;
       for (std::size_t round = 0; round < tuning.rounds; ++round) {
-        const double missing = options_.recall - rounds_.back().recall.low;
+        const double missing = options_.target_recall - rounds_.back().recall.low;
         const double before = rounds_.back().recall.value;
         builder_.descend();
         if (note()) return true;
         if (builder_.spent_pairs() > max_pairs_) return false;
-        // A round that closes less than a tenth of the gap is the last: other partitions bring more.
+        // If an iteration closes less than a tenth of the gap, other partitions bring more.
         if (rounds_.back().recall.value - before < missing / 10) break;
         if (static_cast<double>(rounds_.back().updates) < entries_ / 10'000) break;
       }
@@ -56,8 +57,8 @@ class NnDescent {
   Neighbors finish() const { return builder_.finish(); }
 
  private:
-  // Rows whose lists still change are far from where they belong. Where these are few, at most `most`, they meet everybody:
-  // the others need no exact search for their sake.
+  // Compares the rows whose lists still change with all rows if there are at most `most`: cheaper than exact
+  // search of all.
   bool settle(std::size_t most) {
     const std::vector<std::uint32_t> changing = builder_.changing_rows();
     if (changing.empty() || changing.size() > most) return false;
@@ -69,7 +70,7 @@ class NnDescent {
     rounds_.push_back(
         {.round = rounds_.size(), .updates = builder_.updates(), .recall = builder_.recall(sample_)});
     if (options_.on_round) options_.on_round(rounds_.back());
-    return rounds_.back().recall.low >= options_.recall;
+    return rounds_.back().recall.low >= options_.target_recall;
   }
 
   const KnnGraphOptions& options_;
@@ -90,9 +91,9 @@ void check_arguments(const char* operation, const Context& context, const RowsVi
           name(rows.place()));
   require(rows.rows() <= max_entry_rows, "{}: rows must be at most {}, given {}", operation, max_entry_rows,
           rows.rows());
-  require(options.degree >= 1, "{}: the degree must be at least 1, given 0", operation);
-  require(options.recall > 0 && options.recall <= 1, "{}: the recall must be above 0 and at most 1, given {}",
-          operation, options.recall);
+  require(options.degree >= 1, "{}: degree must be at least 1, got 0", operation);
+  require(options.target_recall > 0 && options.target_recall <= 1,
+          "{}: target_recall must be above 0 and at most 1, got {}", operation, options.target_recall);
 }
 
 KnnGraph exact_graph(const Context& context, const RowsView& rows, const KnnGraphOptions& options,

@@ -1,4 +1,4 @@
-// From a first step to the recall that was asked for: what building a graph and changing one share.
+// The loop from a first step to the target recall, shared by graph builds and changes.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace nearwise::graph {
 
-// Takes the place of the first partitions: for lists that hold neighbours already.
+// Replaces the first comparison within partitions if lists start with neighbours.
 using FirstStep = std::function<void(Builder&)>;
 
-// Rows on the host, not too many, and a recall and degree that can be. Throws in the name of `operation`.
+// Throws Error(invalid_argument) in the name of `operation`.
 void check_arguments(const char* operation, const Context& context, const RowsView& rows,
                      const KnnGraphOptions& options);
 
-// By all pairs. rounds: those that came before.
+// By exact search. rounds: of earlier approximate attempts, for the report.
 KnnGraph exact_graph(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
                      std::vector<GraphRound> rounds = {});
 
-// First step or partitions, rounds of descent and other partitions until the recall is there; exact search where nothing else gets
-// there.
+// First step (or partitions), NN-Descent iterations, then other partitions, until the target recall is
+// reached; exact search if nothing else reaches it.
 KnnGraph run_nn_descent(const char* operation, const Context& context, const RowsView& rows,
                         const KnnGraphOptions& options, const Tuning& tuning, const FirstStep& first = {});
 

@@ -6,21 +6,16 @@
 #include "cluster/training.h"
 #include "core/check.h"
 #include "core/cluster_members.h"
-#include "graph/build/random_streams.h"
-#include "graph/build/row_sample.h"
-#include "nearwise/exact.h"
+#include "graph/partition/partition_search.h"
+#include "graph/random_streams.h"
+#include "graph/row_sample.h"
 #include "nearwise/kmeans.h"
 
 namespace nearwise::graph {
 namespace {
 
-// Rows that each centroid is trained on, and how often: partitions need not be good, only not bad.
+// Training rows per centroid. With 16 instead, assigned rows cost 2 % more pairs.
 constexpr std::size_t rows_per_partition = 32;
-constexpr std::size_t iterations = 4;
-// Rows whose partitions are searched at a time.
-constexpr std::size_t tile_rows = 1 << 16;
-
-Metric partition_metric(Metric metric) { return metric == Metric::euclidean ? Metric::sqeuclidean : metric; }
 
 Matrix<float> train_centroids(const Context& context, const RowsView& rows, const PartitionOptions& options) {
   const auto draw = [&](Draw use) { return random_stream(context.seed(), use, options.attempt); };
@@ -29,7 +24,7 @@ Matrix<float> train_centroids(const Context& context, const RowsView& rows, cons
   const RowSample initial(context, sample.view(), options.partitions, draw(Draw::centroids));
   return train_kmeans(context, sample.view(), options.partitions,
                       {.metric = partition_metric(options.metric),
-                       .iterations = iterations,
+                       .iterations = training_iterations,
                        .tolerance = 0,
                        .initial = initial.view()})
       .centroids;
@@ -45,48 +40,30 @@ Partitions::Partitions(const Context& context, const RowsView& rows, const Parti
       of_row_(*context.state().budget, rows_ * overlap_),
       members_(*context.state().budget, rows_ * overlap_) {
   const Matrix<float> centroids = train_centroids(context, rows, options);
-  // In tiles: the answer takes three times the bytes of what is kept.
-  for (std::size_t first = 0; first < rows_; first += tile_rows) {
-    const std::size_t count = std::min(tile_rows, rows_ - first);
-    const Neighbors nearest = knn(context, rows.slice(first, count), centroids, overlap_,
-                                  {.metric = partition_metric(options.metric)});
-    std::ranges::transform(nearest.ids.data(), nearest.ids.data() + count * overlap_,
-                           of_row_.data() + first * overlap_,
-                           [](Id id) { return static_cast<std::uint32_t>(id); });
-  }
+  PartitionSearch(context, centroids, {}, partition_metric(options.metric))
+      .find(rows, {.overlap = overlap_}, of_row_.span());
 }
 
 std::uint64_t Partitions::bytes(const Context& context, const RowsView& rows,
                                 const PartitionOptions& options) {
   const std::size_t sampled = std::min(rows.rows(), options.partitions * rows_per_partition);
-  const RowsView sample(rows.data(), rows.type(), sampled, rows.dim(),
-                        rows.dim() * element_size(rows.type()));
+  const RowsView sample(rows.data(), rows.type(), sampled, rows.dim(), row_bytes_of(rows));
   const std::uint64_t training = RowSample::bytes(rows, sampled) +
                                  RowSample::bytes(rows, options.partitions) +
                                  cluster::training_bytes(context, sample, options.partitions,
                                                          {.metric = partition_metric(options.metric)});
-  const std::size_t tile = std::min(tile_rows, rows.rows());
-  const std::uint64_t answers = tile * options.overlap * (sizeof(Id) + sizeof(float));
-  // What a search needs beside its answers to be worth its while.
-  const std::uint64_t searching =
-      (options.partitions + tile) * (rows.dim() * sizeof(float) + 1024) + (8 << 20);
   return std::uint64_t{2} * rows.rows() * options.overlap * sizeof(std::uint32_t) +
-         options.partitions * rows.dim() * sizeof(float) + std::max(training, answers + searching);
+         options.partitions * rows.dim() * sizeof(float) +
+         std::max(training, PartitionSearch::bytes(rows, options.partitions, false, options.overlap));
 }
 
-bool Partitions::share(std::size_t row, std::size_t other, std::size_t nearest) const {
-  const auto mine = of_row_.span().subspan(row * overlap_, nearest);
-  const auto others = of_row_.span().subspan(other * overlap_, nearest);
-  return std::ranges::find_first_of(mine, others) != mine.end();
-}
-
-void Partitions::keep(std::size_t nearest) {
-  NEARWISE_ASSERT(nearest >= 1 && nearest <= overlap_);
-  kept_ = nearest;
+void Partitions::keep(std::size_t overlap) {
+  NEARWISE_ASSERT(overlap >= 1 && overlap <= overlap_);
+  kept_ = overlap;
 }
 
 void Partitions::order_rows(std::span<std::uint32_t> order) {
-  // Members are not known yet: their place serves.
+  // members_ is free until groups() fills it.
   const std::span<std::uint32_t> first_partition = members_.span().first(rows_);
   for (std::size_t row = 0; row < rows_; ++row) first_partition[row] = of_row_[row * overlap_];
   std::vector<std::uint64_t> ends(partitions_);
@@ -102,7 +79,7 @@ Groups Partitions::groups(std::span<const std::uint32_t> order) {
   for (std::size_t place = 0; place < order.size(); ++place)
     for (std::size_t i = 0; i < kept_; ++i)
       members_[ends[of_row_[order[place] * overlap_ + i]]++] = static_cast<std::uint32_t>(place);
-  // Filling moved every partition's begin to its end.
+  // The fill above moved each begin to its end.
   std::uint64_t begin = 0;
   for (std::size_t partition = 0; partition < partitions_; ++partition) {
     while (begin < ends[partition]) {
@@ -120,7 +97,7 @@ Groups Partitions::groups_of_sides(std::span<const std::uint32_t> order, std::si
   std::uint64_t begin = 0;
   for (std::size_t group = 0; group < ends_.size(); ++group) {
     const auto members = members_.span().subspan(begin, ends_[group] - begin);
-    // Not of std::ranges: what that returns is beyond clang 14.
+    // Not std::ranges::stable_partition, whose result clang 14 cannot compile.
     const auto right = std::stable_partition(members.begin(), members.end(),
                                              [&](std::uint32_t place) { return order[place] < left_rows; });
     new_counts_[group] = static_cast<std::uint32_t>(right - members.begin());

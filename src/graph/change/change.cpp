@@ -1,7 +1,8 @@
-// merge_knn_graphs and add_to_knn_graph: two sets of rows whose own neighbours are known get to know each other.
+// merge_knn_graphs and add_to_knn_graph: joins two sets of rows, each with its own neighbours.
 //
-// Many rows on both sides meet in overlapping partitions, those of one side only those of the other. Few rows on one side meet
-// all rows: then everything that was exact stays so. The rest is a build's: descent, measured recall, exact search.
+// Many rows on both sides are compared across the sides within overlapping partitions. Few rows on one side
+// are compared with all rows, which keeps an exact graph exact. Then as in a build: NN-Descent, measured
+// recall, exact search.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -18,7 +19,7 @@ namespace nearwise {
 namespace graph {
 namespace {
 
-// Rows [first, first + size) that have a graph.
+// The neighbours of the rows from `first` on.
 struct Part {
   const Neighbors& neighbors;
   std::size_t first = 0;
@@ -38,7 +39,7 @@ std::vector<std::uint32_t> numbers(std::size_t first, std::size_t count) {
   return rows;
 }
 
-// What two graphs know; they must outlive it.
+// The graphs must outlive the result.
 Sides sides_of(const KnnGraph& left, const KnnGraph& right) {
   const std::size_t left_rows = left.rows();
   return {.left_rows = left_rows,
@@ -47,13 +48,13 @@ Sides sides_of(const KnnGraph& left, const KnnGraph& right) {
                 append_initial(row < left_rows ? Part{left.neighbors, 0} : Part{right.neighbors, left_rows},
                                row, found);
               },
-          .exact = (left.rows() <= right.rows() ? right : left).report.method == GraphMethod::exact};
+          .is_exact = (left.rows() <= right.rows() ? right : left).report.method == GraphMethod::exact};
 }
 
 UpdateMethod method_of(const RowsView& rows, const Sides& sides, const KnnGraphOptions& options,
                        const Tuning& tuning) {
   return choose_update_method(rows.rows(), std::min(sides.left_rows, rows.rows() - sides.left_rows),
-                              sides.exact, options, tuning);
+                              sides.is_exact, options, tuning);
 }
 
 }  // namespace
@@ -67,7 +68,7 @@ KnnGraph merge_sides(const char* operation, const Context& context, const RowsVi
   if (method == UpdateMethod::compare) {
     const std::vector<std::uint32_t> few =
         left_rows <= right_rows ? numbers(0, left_rows) : numbers(left_rows, right_rows);
-    return compare_with_all(operation, context, rows, {sides.initial, few, sides.exact}, options, tuning);
+    return compare_with_all(operation, context, rows, {sides.initial, few, sides.is_exact}, options, tuning);
   }
   return run_nn_descent(operation, context, rows, options, tuning,
                         [&](Builder& builder) { builder.join_sides(left_rows, sides.initial); });
@@ -107,8 +108,8 @@ KnnGraph add(const Context& context, const RowsView& rows, const KnnGraph& graph
   check_finite(operation, context, rows);
   const std::size_t more = rows.rows() - graph.rows();
   const RowsView newcomers = rows.slice(graph.rows(), more);
-  const bool known_exactly = graph.report.method == GraphMethod::exact;
-  const UpdateMethod method = choose_update_method(rows.rows(), more, known_exactly, all, tuning);
+  const bool is_exact = graph.report.method == GraphMethod::exact;
+  const UpdateMethod method = choose_update_method(rows.rows(), more, is_exact, all, tuning);
   const std::uint64_t other_bytes = more * all.degree * (sizeof(Id) + sizeof(float));
   check_memory(operation, context,
                method != UpdateMethod::partitions
@@ -122,7 +123,7 @@ KnnGraph add(const Context& context, const RowsView& rows, const KnnGraph& graph
       if (row < graph.rows()) append_initial({graph.neighbors, 0}, row, found);
     };
     const std::vector<std::uint32_t> few = numbers(graph.rows(), more);
-    return compare_with_all(operation, context, rows, {initial, few, known_exactly}, all, tuning);
+    return compare_with_all(operation, context, rows, {initial, few, is_exact}, all, tuning);
   }
   KnnGraphOptions silent = all;
   silent.on_round = {};
@@ -136,13 +137,14 @@ KnnGraph add(const Context& context, const RowsView& rows, const KnnGraph& graph
 KnnGraph merge_knn_graphs(const Context& context, RowsView rows, const KnnGraph& left, const KnnGraph& right,
                           const KnnGraphChangeOptions& options) {
   return graph::merge(context, rows, left, right, options,
-                      graph::change_tuning(left.degree(), options.recall));
+                      graph::change_tuning(left.degree(), options.target_recall));
 }
 
 KnnGraph add_to_knn_graph(const Context& context, RowsView rows, const KnnGraph& graph,
                           const KnnGraphChangeOptions& options) {
-  return graph::add(context, rows, graph, options, graph::change_tuning(graph.degree(), options.recall),
-                    graph::default_tuning(graph.degree(), options.recall));
+  return graph::add(context, rows, graph, options,
+                    graph::change_tuning(graph.degree(), options.target_recall),
+                    graph::default_tuning(graph.degree(), options.target_recall));
 }
 
 }  // namespace nearwise

@@ -1,7 +1,8 @@
-// remove_from_knn_graph: rows that lost neighbours look for others.
+// remove_from_knn_graph: rows that lost neighbours get new ones.
 //
-// Few of them meet all rows. More meet the neighbours of their neighbours, those that are gone among them: who was near
-// a row that is gone is near to those that were near it. If they are more than an eighth of all rows, all meet in partitions.
+// Few such rows are compared with all rows. More are compared with the neighbours of their neighbours,
+// removed ones included: rows near a removed row are near each other. If more than an eighth of all rows are
+// affected, all rows are compared within partitions.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -21,15 +22,15 @@ namespace graph {
 namespace {
 
 constexpr const char* operation = "remove_from_knn_graph";
-// One in so many rows: more of them are better served by partitions. SIFT, 1 million rows, 50,000 removed (380,000 bereft): asking the
-// neighbours of neighbours took, with the round of descent that it then needed, as long as a build.
+// If more than one in 8 rows is affected, partitions are faster. SIFT 1M, 50,000 removed, 380,000 affected:
+// neighbours of neighbours, with the NN-Descent iteration they then need, took as long as a build.
 constexpr std::size_t max_affected = 8;
 constexpr std::uint32_t gone = std::numeric_limits<std::uint32_t>::max();
 
-// The rows that stay, one after the other, and their numbers before and after.
+// The remaining rows, gathered, with their old and new numbers.
 class Remaining {
  public:
-  // removed: different ids of rows.
+  // removed: the number of distinct ids.
   Remaining(const Context& context, const RowsView& rows, std::size_t removed)
       : row_bytes_(rows.dim() * element_size(rows.type())),
         numbers_(*context.state().budget, rows.rows()),
@@ -43,7 +44,7 @@ class Remaining {
            (rows.rows() - removed) * (sizeof(std::uint32_t) + rows.dim() * element_size(rows.type())) + 192;
   }
 
-  // Whether it was there until now.
+  // Returns whether the row was present.
   bool remove(Id id) { return std::exchange(numbers_[static_cast<std::size_t>(id)], gone) != gone; }
   void gather(const RowsView& rows) {
     std::uint32_t count = 0;
@@ -59,7 +60,7 @@ class Remaining {
     return {gathered_.data(), rows.type(), olds_.size(), rows.dim(), row_bytes_};
   }
   std::uint32_t old_of(std::size_t row) const { return olds_[row]; }
-  // gone, or its number now.
+  // The new number, or `gone`.
   std::uint32_t number_of_old(Id id) const { return numbers_[static_cast<std::size_t>(id)]; }
 
  private:
@@ -77,7 +78,7 @@ void mark_removed(Remaining& remaining, std::size_t rows, std::span<const Id> re
   }
 }
 
-// The nearest neighbours of all neighbours first.
+// Ordered by rank: the first neighbours of all neighbours come first.
 void append_candidates(const Neighbors& neighbors, const Remaining& remaining, std::size_t row,
                        std::vector<std::uint32_t>& found) {
   const std::uint32_t old = remaining.old_of(row);
@@ -123,25 +124,25 @@ KnnGraph remove(const Context& context, const RowsView& rows, const KnnGraph& gr
         found.push_back({number, distances[i]});
   };
   Buffer<std::uint32_t> numbers(*context.state().budget, count);
-  std::size_t bereft_count = 0;
+  std::size_t affected_count = 0;
   std::vector<InitialNeighbor> found;
   for (std::size_t row = 0; row < count; ++row) {
     found.clear();
     initial(row, found);
     if (found.size() < std::min(all.degree, count - 1))
-      numbers[bereft_count++] = static_cast<std::uint32_t>(row);
+      numbers[affected_count++] = static_cast<std::uint32_t>(row);
   }
-  const std::span<const std::uint32_t> affected = numbers.span().first(bereft_count);
-  const bool known_exactly = graph.report.method == GraphMethod::exact;
-  switch (choose_update_method(count, affected.size(), known_exactly, all, tuning)) {
+  const std::span<const std::uint32_t> affected = numbers.span().first(affected_count);
+  const bool is_exact = graph.report.method == GraphMethod::exact;
+  switch (choose_update_method(count, affected.size(), is_exact, all, tuning)) {
     case UpdateMethod::exact: return exact_graph(context, left, all);
     case UpdateMethod::compare:
-      return compare_with_all(operation, context, left, {initial, affected, known_exactly}, all, tuning);
+      return compare_with_all(operation, context, left, {initial, affected, is_exact}, all, tuning);
     case UpdateMethod::partitions: break;
   }
   return run_nn_descent(operation, context, left, all, tuning, [&](Builder& builder) {
     builder.begin(initial);
-    // Where many lost some, some lost several, and few of those whom they should ask are left.
+    // With many affected rows, too few of their neighbours' neighbours remain.
     if (affected.size() > count / max_affected) {
       builder.join_partitions(0);
       return;
@@ -158,7 +159,7 @@ KnnGraph remove(const Context& context, const RowsView& rows, const KnnGraph& gr
 KnnGraph remove_from_knn_graph(const Context& context, RowsView rows, const KnnGraph& graph,
                                std::span<const Id> removed, const KnnGraphChangeOptions& options) {
   return graph::remove(context, rows, graph, removed, options,
-                       graph::change_tuning(graph.degree(), options.recall));
+                       graph::change_tuning(graph.degree(), options.target_recall));
 }
 
 }  // namespace nearwise

@@ -1,50 +1,52 @@
 #include "graph/change/update.h"
 
 #include <algorithm>
-#include <cstring>
+#include <vector>
 
 #include "backend/dispatch.h"
 #include "cluster/draw_rows.h"
 #include "core/check.h"
+#include "core/convert.h"
+#include "core/plain_distance.h"
 #include "graph/build/nn_descent.h"
-#include "graph/build/random_streams.h"
 #include "graph/change/change.h"
 #include "graph/contract.h"
-#include "nearwise/exact.h"
+#include "graph/random_streams.h"
 #include "ops/memory_limit.h"
 
 namespace nearwise::graph {
 namespace {
 
-// Rows whose distances are computed again: graphs of other rows are found by any of them.
-constexpr std::size_t checked_rows = 64;
+// Sampled rows whose distances are computed again: a graph with 1 % of foreign rows passes with a probability
+// of at most 0.99^688 < 0.001.
+constexpr std::size_t checked_rows = 688;
 
-void check_row(const char* operation, const char* what, const Context& context, const RowsView& rows,
-               const KnnGraph& graph, std::size_t row) {
-  const std::size_t row_bytes = rows.dim() * element_size(rows.type());
+void check_row(const char* operation, const char* what, const RowsView& rows, const KnnGraph& graph,
+               std::size_t row) {
+  std::vector<double> own(rows.dim());
+  std::vector<double> other(rows.dim());
+  row_to_double(rows, row, own.data());
+  const double norm = sum_of_squares(own);
   const auto ids = graph.neighbors.ids.row(row);
-  const auto count = static_cast<std::size_t>(std::ranges::count_if(ids, [](Id id) { return id != no_id; }));
-  if (count == 0) return;
-  std::vector<std::byte> gathered(count * row_bytes);
-  for (std::size_t i = 0; i < count; ++i)
-    std::memcpy(gathered.data() + i * row_bytes, rows.row(static_cast<std::size_t>(ids[i])), row_bytes);
-  const RowsView listed(gathered.data(), rows.type(), count, rows.dim(), row_bytes);
-  const Neighbors found = knn(context, rows.slice(row, 1), listed, count, {.metric = graph.metric});
-  for (std::size_t i = 0; i < count; ++i)
-    require(found.distances(0, i) == graph.neighbors.distances(row, i),
-            "{}: {} must be of these rows, but neighbour {} of row {} is at {}, given {}", operation, what, i,
-            row, found.distances(0, i), graph.neighbors.distances(row, i));
+  for (std::size_t i = 0; i < ids.size() && ids[i] != no_id; ++i) {
+    row_to_double(rows, static_cast<std::size_t>(ids[i]), other.data());
+    const float distance = plain_distance(graph.metric, own, norm, other);
+    require(distance == graph.neighbors.distances(row, i),
+            "{}: {} must be of these rows, but neighbour {} of row {} is at {}, got {}", operation, what, i,
+            row, distance, graph.neighbors.distances(row, i));
+  }
 }
 
 }  // namespace
 
-// SIFT as two halves of 500,000 rows, degree 10, merged to 0.95 on 2 cores with AMX (2026-11-16), beside 11.3 s for a build of
-// all (0.970): overlap 8 and 2000 rows with lists of 16 11.0 s (0.977), with lists of 10 7.9 s (0.977); overlap 6 and 2000 rows
-// 6.8 s (0.962), 6 and 3000 5.6 s (0.970), 5 and 3000 5.7 s (0.960). To 0.99, beside 16.2 s (0.995), lists of 10: overlap 12 and
-// 4000 rows 10.4 s (0.997), 9 and 5000 8.1 s (0.995), 8 and 6000 13.1 s with a round of descent.
+// Merging two halves of SIFT 1M, degree 10, 2 cores with AMX (2026-11-16); overlap, partition rows, list:
+// seconds (recall). Target 0.95, where a build takes 11.3 s (0.970): 8, 2000, 16: 11.0 (0.977); 8, 2000, 10:
+// 7.9 (0.977); 6, 2000, 10: 6.8 (0.962); 6, 3000, 10: 5.6 (0.970); 5, 3000, 10: 5.7 (0.960). Target 0.99,
+// where a build takes 16.2 s (0.995): 12, 4000, 10: 10.4 (0.997); 9, 5000, 10: 8.1 (0.995); 8, 6000, 10: 13.1
+// with one NN-Descent iteration.
 Tuning change_tuning(std::size_t degree, double recall) {
   Tuning tuning = default_tuning(degree, recall);
-  // Lists that are full from the start reject nearly everything, and short ones are those that lost neighbours.
+  // Lists that start full reject nearly all candidates, so spare entries bring nothing.
   tuning.list = degree;
   tuning.overlap = recall <= 0.97 ? 6 : 9;
   tuning.partition_rows = recall <= 0.97 ? 3000 : 5000;
@@ -62,21 +64,22 @@ void check_graph(const char* operation, const char* what, const Context& context
   const std::size_t count = std::min(checked_rows, rows.rows());
   const Random random = random_stream(context.seed(), Draw::recall);
   for (std::size_t i = 0; i < count; ++i)
-    check_row(operation, what, context, rows, graph, cluster::draw_from_part(random, rows.rows(), count, i));
+    check_row(operation, what, rows, graph, cluster::draw_from_part(random, rows.rows(), count, i));
 }
 
-UpdateMethod choose_update_method(std::size_t rows, std::size_t concerned, bool known_exactly,
+UpdateMethod choose_update_method(std::size_t rows, std::size_t affected, bool is_exact,
                                   const KnnGraphOptions& options, const Tuning& tuning) {
-  // Estimates, not measured: a change costs half of what a build does, and a row that meets all others eight times what it
-  // costs in exact search.
+  // Estimates: a change costs half a build, and comparing a row with all others eight times its share of
+  // exact search.
   const bool is_small = rows <= tuning.exact_rows / 2;
   if (rows <= options.degree + 1) return UpdateMethod::exact;
   UpdateMethod method = UpdateMethod::partitions;
-  if (concerned <= tuning.max_compared_rows && (!is_small || concerned <= rows / 8))
+  if (affected <= tuning.max_compared_rows && (!is_small || affected <= rows / 8))
     method = UpdateMethod::compare;
   else if (is_small)
     return UpdateMethod::exact;
-  if (options.recall == 1 && !(method == UpdateMethod::compare && known_exactly)) return UpdateMethod::exact;
+  if (options.target_recall == 1 && !(method == UpdateMethod::compare && is_exact))
+    return UpdateMethod::exact;
   return method;
 }
 
@@ -92,7 +95,7 @@ KnnGraph compare_with_all(const char* operation, const Context& context, const R
     builder.begin(comparison.initial);
     builder.compare_with_all(comparison.rows);
   };
-  if (!comparison.exact) return run_nn_descent(operation, context, rows, options, tuning, first);
+  if (!comparison.is_exact) return run_nn_descent(operation, context, rows, options, tuning, first);
   check_memory(operation, context, Builder::bytes(context, rows, options, tuning));
   Builder builder(context, rows, options, tuning);
   first(builder);

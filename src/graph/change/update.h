@@ -1,4 +1,4 @@
-// How rows that are new to a graph, or have lost neighbours, get to know the others: what all changes share.
+// How rows without complete neighbour lists are updated: shared by merge, add and remove.
 #pragma once
 
 #include <cstddef>
@@ -11,32 +11,32 @@
 namespace nearwise::graph {
 
 enum class UpdateMethod : std::uint8_t {
-  exact,       // all rows are searched again
-  compare,     // those that are concerned meet all rows
-  partitions,  // or what the change has for many rows
+  exact,       // searches all rows again
+  compare,     // compares the affected rows with all rows
+  partitions,  // compares within partitions, or as the change provides for many rows
 };
 
-// concerned: rows that do not know their neighbours.
-UpdateMethod choose_update_method(std::size_t rows, std::size_t concerned, bool known_exactly,
+// affected: rows without complete lists. is_exact: the lists of the others are exact.
+UpdateMethod choose_update_method(std::size_t rows, std::size_t affected, bool is_exact,
                                   const KnnGraphOptions& options, const Tuning& tuning);
 
-// Bytes on the budget that it takes, at the most; exact search makes do with what there is.
+// Upper bound on the budget; exact search adapts to any limit.
 std::uint64_t bytes_of(UpdateMethod method, const Context& context, const RowsView& rows,
                        const KnnGraphOptions& options, const Tuning& tuning);
 
 struct Comparison {
   InitialNeighbors initial;
-  std::span<const std::uint32_t> rows;  // that meet all others
-  bool exact = false;                   // the others know each other exactly
+  std::span<const std::uint32_t> rows;  // compared with all rows
+  bool is_exact = false;                // the lists of the other rows are exact
 };
-// The graph in which they have met; it is exact where the others' was, and measured where not.
+// The updated graph: exact if comparison.is_exact, else with a measured recall.
 KnnGraph compare_with_all(const char* operation, const Context& context, const RowsView& rows,
                           const Comparison& comparison, const KnnGraphOptions& options, const Tuning& tuning);
 
 inline KnnGraphOptions options_of(const KnnGraph& graph, const KnnGraphChangeOptions& options) {
   return {.degree = graph.degree(),
           .metric = graph.metric,
-          .recall = options.recall,
+          .target_recall = options.target_recall,
           .on_round = options.on_round};
 }
 

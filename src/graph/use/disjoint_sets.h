@@ -1,5 +1,5 @@
-// Sets of rows that only ever grow together (union-find). The lowest row stands for its set, so the outcome does not
-// depend on the order of unions. One thread at a time.
+// Union-find over rows. The lowest row represents its set, so that the result does not depend on the order of
+// unions. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class DisjointSets {
     std::iota(parent_.begin(), parent_.end(), std::uint32_t{0});
   }
 
-  // The lowest row of the set that `row` is in.
+  // The lowest row of the set of `row`.
   std::uint32_t lowest(std::uint32_t row) {
     while (parent_[row] != row) row = parent_[row] = parent_[parent_[row]];
     return row;

@@ -27,7 +27,7 @@ void check_edges(std::string_view operation, const KnnGraph& graph) {
 }
 
 UndirectedEdges::UndirectedEdges(const KnnGraph& graph) : graph_(graph), first_(graph.rows() + 2) {
-  // Counts stand two places behind their row, so that filling moves every start to where the next row begins.
+  // Counts are stored at row + 2, so that the fill moves each start to the begin of the next row.
   for_each_edge(graph, [&](std::uint32_t, std::uint32_t to, float) { ++first_[to + 2]; });
   for (std::size_t row = 2; row < first_.size(); ++row) first_[row] += first_[row - 1];
   incoming_.resize(first_.back());

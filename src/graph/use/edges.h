@@ -1,4 +1,4 @@
-// Edges of a graph that a caller brought: checked once, then walked without a look back.
+// Edges of a graph from the caller: checked once, then traversed.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace nearwise::graph {
 
-// Throws Error(invalid_argument) in the operation's name where ids and distances differ in shape, an id is neither no_id
-// nor a row, or a distance is not a number.
+// Throws Error(invalid_argument) naming the operation if ids and distances differ in shape, an id is neither
+// no_id nor a row, or a distance is NaN.
 void check_edges(std::string_view operation, const KnnGraph& graph);
 
 // Calls visit(row, neighbour, key) for every edge in the order of rows; smaller keys are nearer (sort_key).
@@ -28,10 +28,10 @@ void for_each_edge(const KnnGraph& graph, const Visit& visit) {
 // The edges of each row in both directions: its neighbours, and the rows whose neighbour it is.
 class UndirectedEdges {
  public:
-  // Of a graph that check_edges has seen, and that outlives this.
+  // The graph has passed check_edges() and must outlive this.
   explicit UndirectedEdges(const KnnGraph& graph);
 
-  // Calls visit(other row, key); twice where the graph has the edge from both ends.
+  // Calls visit(other row, key); twice if both rows list each other.
   template <typename Visit>
   void visit(std::uint32_t row, const Visit& visit) const {
     for (std::size_t i = 0; i < graph_.degree(); ++i)

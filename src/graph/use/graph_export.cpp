@@ -56,7 +56,7 @@ template <typename EntriesOf>
 void write_csr(const std::filesystem::path& path, const Shape& shape, const EntriesOf& entries_of) {
   require(path.extension() == ".npz", "save {}: a name that ends in .npz expected", path.native());
   NpzWriter archive(path);
-  // SciPy works with one type for both arrays of numbers, and copies what comes in another.
+  // SciPy uses one integer type for both arrays and copies others.
   constexpr std::size_t most = std::numeric_limits<std::int32_t>::max();
   if (shape.entries <= most && shape.columns <= most)
     write_arrays<std::int32_t>(archive, shape, entries_of);

@@ -12,13 +12,13 @@
 namespace nearwise {
 namespace {
 
-// Groups of rows that edges with keys of at most `most` connect, if they have at least `min_rows` members.
+// Components of the edges with keys of at most `most`, if they have at least `min_rows` members.
 RowGroups groups_by_edges(const KnnGraph& graph, float most, std::size_t min_rows) {
   graph::DisjointSets sets(graph.rows());
   graph::for_each_edge(graph, [&](std::uint32_t row, std::uint32_t neighbor, float key) {
     if (key <= most) sets.unite(row, neighbor);
   });
-  // Counted at the lowest row of every set, which comes before the others and gives them their number.
+  // The lowest row of a set comes first and numbers it.
   RowGroups groups = {.labels = std::vector<Id>(graph.rows(), 0), .sizes = {}};
   for (std::uint32_t row = 0; row < graph.rows(); ++row) ++groups.labels[sets.lowest(row)];
   for (std::uint32_t row = 0; row < graph.rows(); ++row) {

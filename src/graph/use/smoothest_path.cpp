@@ -1,4 +1,4 @@
-// smoothest_path in three steps: how wide a step must be allowed, how many such steps lead there, and by which rows.
+// smoothest_path in three steps: the minimax edge, the fewest such edges, and the path.
 #include "nearwise/smoothest_path.h"
 
 #include <algorithm>
@@ -20,11 +20,11 @@ using Row = std::uint32_t;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr Row unreached = std::numeric_limits<Row>::max();
 
-// The least key that steps must be allowed to have for `to` to be reached; none where nothing will do. As water rises:
-// everything below the level is flooded at once, and what stands above waits in a heap for the level to get there.
+// The smallest bound on edge keys at which `to` is reachable; nullopt if it is not connected. Rows reachable
+// below the bound are visited at once, others wait in a heap until the bound rises to them.
 std::optional<float> least_level(const graph::UndirectedEdges& edges, std::size_t rows, Row from, Row to) {
   std::vector<float> lowest(rows,
-                            std::nanf(""));  // by which a row waits to be entered; NaN: it does not wait
+                            std::nanf(""));  // smallest key to enter a waiting row; NaN: not waiting
   std::vector<char> flooded(rows, 0);
   using Shore = std::pair<float, Row>;
   std::priority_queue<Shore, std::vector<Shore>, std::greater<>> shores;
@@ -57,7 +57,7 @@ std::optional<float> least_level(const graph::UndirectedEdges& edges, std::size_
   return std::nullopt;
 }
 
-// Steps of at most `level` from every row to `to`, as far as those with fewer than `from` has.
+// Number of edges of at most `level` from each row to `to`, up to that of `from`.
 std::vector<Row> steps_to(const graph::UndirectedEdges& edges, std::size_t rows, Row from, Row to,
                           float level) {
   std::vector<Row> steps(rows, unreached);
@@ -98,7 +98,7 @@ std::optional<SmoothestPath> smoothest_path(const KnnGraph& graph, Id start, Id 
   if (!level) return std::nullopt;
   const std::vector<Row> steps = steps_to(edges, graph.rows(), row, last, *level);
   while (row != last) {
-    // The two directions of an edge may differ in a graph of others; the shorter one counts.
+    // The two directions of an edge may differ in graphs from other programs; the shorter one counts.
     std::pair<Row, float> best = {unreached, infinity};
     edges.visit(row, [&](Row other, float key) {
       if (key <= *level && steps[other] + 1 == steps[row]) best = std::min(best, {other, key});

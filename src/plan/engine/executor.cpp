@@ -1,4 +1,4 @@
-// Runs the tasks of a plan in this process, one after the other: each uses all threads and all memory of the context.
+// Runs tasks in this process, one after the other; each uses all threads and memory of the context.
 #include <algorithm>
 #include <cmath>
 #include <exception>
@@ -35,7 +35,7 @@ std::filesystem::path lock_in(const std::filesystem::path& folder) {
   return folder / "lock";
 }
 
-// Reads ahead beside the work on the task before, and no longer than that takes.
+// Prefetches the input of the next task while the current one works.
 class ReadAhead {
  public:
   explicit ReadAhead(const Task* task) {
@@ -49,7 +49,7 @@ class ReadAhead {
     });
   }
 
-  // Throws what it has thrown. Without this call (the work has failed) that is of no interest.
+  // Rethrows its error. Not called if the work itself failed.
   void finish() {
     thread_ = {};  // stops and joins
     if (failure_) std::rethrow_exception(failure_);
@@ -60,7 +60,7 @@ class ReadAhead {
   std::jthread thread_;
 };
 
-// next: the task that will follow, whose input is read meanwhile.
+// next: the following task, whose input is prefetched.
 TaskOutcome run_in(Ledger& ledger, const Context& context, const Task& task, const Task* next = nullptr) {
   switch (ledger.status(task)) {
     case Ledger::Status::done: return TaskOutcome::done_before;
@@ -77,7 +77,7 @@ TaskOutcome run_in(Ledger& ledger, const Context& context, const Task& task, con
   return TaskOutcome::done;
 }
 
-// By whatever name: through a link, or with a way back in it.
+// Whether both paths name the same file, also through links.
 bool is_output(const Plan::State& state, const std::filesystem::path& file) {
   std::error_code missing;
   return file == state.output || std::filesystem::equivalent(file, state.output, missing);
@@ -99,10 +99,11 @@ TaskOutcome Plan::run_task(const Context& context, std::string_view task) const 
     Ledger ledger(*state_);
     outcome = run_in(ledger, context, wanted);
   } catch (const Error& error) {
-    // A worker that was given up may still be at work on it: where it was faster, what both read, or wrote, may be gone.
+    // A worker presumed dead may have finished the task in the meantime, after which its inputs or its output
+    // may have been deleted.
     if (error.code() != ErrorCode::not_found || Ledger(*state_).status(wanted) != Ledger::Status::done) throw;
   }
-  // Others have recorded theirs meanwhile, and whoever is the last removes.
+  // Reads the records again: the last reader of a temporary output deletes it.
   if (outcome != TaskOutcome::not_needed) Ledger(*state_).remove_consumed(wanted);
   return outcome;
 }
@@ -112,7 +113,7 @@ void Plan::run(const Context& context,
   check_context(*state_, context);
   const FileLock lock(lock_in(state_->folder), FileLock::Mode::exclusive);
   Ledger ledger(*state_);
-  // With the result published, what it was made of may be gone.
+  // After publication the intermediate files may be deleted.
   if (ledger.status(state_->tasks.back()) == Ledger::Status::done) {
     if (on_task) on_task(state_->planned.back(), TaskOutcome::done_before);
     return;
@@ -136,11 +137,11 @@ void Plan::run(const Context& context,
 }
 
 std::uint64_t Plan::remove_work() const {
-  // A folder is not made to have nothing removed from it.
+  // Does not create a folder.
   std::error_code error;
   if (!std::filesystem::exists(state_->folder, error) && !error) return 0;
   const FileLock lock(lock_in(state_->folder), FileLock::Mode::exclusive);
-  // Asked of records and of the published file alone: files that are gone already do not matter.
+  // Decided by the records and the published file, so that an interrupted removal can resume.
   if (Ledger(*state_).status(state_->tasks.back()) != Ledger::Status::done) return 0;
   std::uint64_t removed = 0;
   for (const Task& task : state_->tasks) {

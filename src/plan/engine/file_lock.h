@@ -1,4 +1,4 @@
-// A lock that other processes see, and that goes with the process that holds it, however it ends.
+// A lock between processes, released when its holder ends for any reason.
 #pragma once
 
 #include <filesystem>
@@ -8,12 +8,12 @@ namespace nearwise::plan {
 class FileLock {
  public:
   enum class Mode {
-    wait,       // alone, after others
-    exclusive,  // alone, or not at all
-    shared,     // beside others who share, or not at all
+    wait,       // exclusive; waits for other holders
+    exclusive,  // fails if there is any other holder
+    shared,     // fails if there is an exclusive holder
   };
 
-  // Makes the file where there is none; it stays. Throws Error(cannot_create) where somebody else holds the lock.
+  // Creates the file if missing and leaves it. Throws Error(cannot_create) if another process holds the lock.
   FileLock(const std::filesystem::path& path, Mode mode);
   ~FileLock();
   FileLock(const FileLock&) = delete;

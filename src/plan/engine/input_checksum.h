@@ -1,4 +1,4 @@
-// Whether a file of vectors is still the one that a plan was made of.
+// Detects that a vector file has changed since its plan was made.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace nearwise::plan {
 
-// Of the length and some of the content: a file as large as these takes long to read.
+// Covers the length and 1024 evenly spaced pieces of 4 KiB: reading a whole file would take too long.
 std::uint64_t input_checksum(const std::filesystem::path& path);
 
 }  // namespace nearwise::plan

@@ -30,7 +30,7 @@ Ledger::Ledger(const Plan::State& state) : state_(state) {
     try {
       if (record.contains("plan")) {
         require(record.at("plan") == state.identity,
-                "plan: {} holds the work of another plan, made of {}; this one is made of {}",
+                "plan: {} belongs to another plan, made from {}; this one is made from {}",
                 state.folder.native(), record.at("plan").dump(), state.identity.dump());
         begun_ = true;
       } else {
@@ -51,7 +51,7 @@ bool Ledger::is_known_unneeded(const Task& task) const {
   try {
     return !task.needed();
   } catch (const Error& error) {
-    // What has decided it was lost, or removed with the rest of the work: it will be asked again.
+    // The deciding output was lost or removed with the work folder: the task decides again.
     if (error.code() == ErrorCode::not_found) return false;
     throw;
   }
@@ -73,13 +73,13 @@ Ledger::Status Ledger::status(const Task& task) const {
   try {
     if (fingerprint_of(task.output) == found->second.output) return Status::done;
   } catch (const Error& error) {
-    // Lost or broken: it can be made again.
+    // Lost or damaged: the task runs again.
     if (error.code() != ErrorCode::not_found && error.code() != ErrorCode::corrupt) throw;
   }
   return is_consumed(task) ? Status::done : Status::to_do;
 }
 
-// Where one of its readers is to be done again, it is too, and so on back to what is there.
+// If a reader must run again, so must this task, back to the nearest outputs that exist.
 bool Ledger::is_consumed(const Task& task) const {
   if (!task.is_temporary) return false;
   if (consumed_.contains(&task)) return true;
@@ -92,9 +92,9 @@ bool Ledger::is_consumed(const Task& task) const {
 }
 
 void Ledger::remove_consumed(const Task& task) const {
-  // What cannot be removed costs room, not data.
-  const auto remove = [this](const Task& passed) {
-    if (is_consumed(passed)) file_calls().unlink(passed.output.c_str());
+  // A failure to delete costs disk space only.
+  const auto remove = [this](const Task& read) {
+    if (is_consumed(read)) file_calls().unlink(read.output.c_str());
   };
   for (const std::string& name : task.planned.after) remove(find(name));
   remove(task);
@@ -103,7 +103,7 @@ void Ledger::remove_consumed(const Task& task) const {
 void Ledger::require_inputs(const Task& task) const {
   for (const std::string& name : task.planned.after)
     require(is_recorded(name) || is_known_unneeded(find(name)),
-            "plan: '{}' comes after '{}', which has not run", task.planned.name, name);
+            "plan: '{}' depends on '{}', which has not run", task.planned.name, name);
 }
 
 void Ledger::record(const Task& task) {
@@ -111,7 +111,7 @@ void Ledger::record(const Task& task) {
   if (!begun_) manifest.append({{"plan", state_.identity}});
   begun_ = true;
   const Record record = {.inputs = inputs_of(task), .output = fingerprint_of(task.output)};
-  // What was made of other bytes is not done.
+  // Readers of the earlier output are no longer done.
   if (const auto before = records_.find(task.planned.name);
       before != records_.end() && before->second.output != record.output)
     consumed_.clear();

@@ -1,4 +1,4 @@
-// What the manifest of a work folder says about the tasks of a plan.
+// The state of a plan's tasks according to the manifest of the work folder.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,19 @@ namespace nearwise::plan {
 
 class Ledger {
  public:
-  // Throws Error(invalid_argument) where the folder holds the work of another plan, Error(corrupt).
+  // Throws Error(invalid_argument) if the folder belongs to another plan, Error(corrupt) if the manifest is
+  // damaged.
   explicit Ledger(const Plan::State& state);
 
   enum class Status : std::uint8_t { to_do, done, not_needed };
-  // Done: recorded, made of what its inputs are now, and its output is there, or of a passing task and not needed any more.
+  // Done: recorded with its current inputs, and the output is present, or temporary and no longer needed.
   Status status(const Task& task) const;
-  // Throws Error(invalid_argument) naming a task that has to run before.
+  // Throws Error(invalid_argument) naming a task that must run first.
   void require_inputs(const Task& task) const;
-  // Writes down that the output is there.
+  // Records that the output is present.
   void record(const Task& task);
-  // Removes what nobody will read any more, now that this task is done: its inputs, and its output where others have read that
-  // of another attempt at it.
+  // Deletes temporary files that no remaining task reads, after this task is done: its inputs, and its own
+  // output if all readers used that of an earlier run.
   void remove_consumed(const Task& task) const;
 
   const Task& find(std::string_view name) const { return state_.graph->find(name); }
@@ -35,17 +36,17 @@ class Ledger {
     std::uint64_t output = 0;
   };
 
-  // Of what decides it nothing may be known yet.
+  // False while the deciding task has not run.
   bool is_known_unneeded(const Task& task) const;
   bool is_recorded(std::string_view name) const { return records_.contains(name); }
-  // Whether all tasks are done that read the output of a passing one.
+  // Whether all readers of a temporary output are done.
   bool is_consumed(const Task& task) const;
-  // One number for what it was, or would be, made of.
+  // A checksum of the recorded outputs of its inputs.
   std::uint64_t inputs_of(const Task& task) const;
 
   const Plan::State& state_;
   std::map<std::string, Record, std::less<>> records_;
-  mutable std::set<const Task*> consumed_;  // those that are known to be
+  mutable std::set<const Task*> consumed_;  // cache of is_consumed()
   bool begun_ = false;
 };
 

@@ -28,7 +28,7 @@ std::string to_digits(std::uint64_t checksum) { return fmt::format("{:016x}", ch
 
 struct Content {
   std::vector<Json> records;
-  std::string lines;           // without what is dropped
+  std::string lines;           // complete lines only
   std::uint64_t checksum = 0;  // of the last line
   bool torn = false;
 };
@@ -41,7 +41,7 @@ std::optional<std::string> text_of(const std::filesystem::path& path) {
   return text;
 }
 
-enum class Records : std::uint8_t { parsed, counted };  // by whose checksums the file is known to be whole
+enum class Records : std::uint8_t { parsed, counted };  // counted: checksums are verified, JSON is not parsed
 
 Json parse_line(std::string_view line, std::uint64_t& checksum, const std::filesystem::path& path,
                 std::size_t number, Records wanted) {
@@ -75,7 +75,7 @@ Content content_of(const std::filesystem::path& path, Records wanted) {
   return content;
 }
 
-// A failure in the middle leaves a line without its end.
+// A failure leaves an incomplete last line, which readers ignore.
 void append_line(const std::filesystem::path& path, std::string_view line) {
   const FileCalls& calls = file_calls();
   const int file =

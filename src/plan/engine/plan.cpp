@@ -1,4 +1,4 @@
-// Plans: sums over their tasks, and the disk they need.
+// Sums over the tasks of a plan.
 #include "nearwise/plan.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include "core/check.h"
 #include "io/container/container_reader.h"
 #include "io/files/little_endian.h"
+#include "plan/engine/disk_space.h"
 #include "plan/engine/plan_state.h"
 
 namespace nearwise {
@@ -14,14 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folder itself, or the nearest above it that is there.
-fs::path existing_folder(fs::path folder) {
-  folder = fs::absolute(folder);
-  while (!fs::exists(folder) && folder.has_relative_path()) folder = folder.parent_path();
-  return folder;
-}
-
-// The most that outputs take at a time, those beside the result, if tasks run in their order.
+// Peak size of the work folder if tasks run in order; temporary outputs go with their last reader.
 std::uint64_t folder_bytes(const Plan::State& state) {
   std::map<std::string, std::size_t, std::less<>> readers;
   std::map<std::string, const plan::Task*, std::less<>> temporary;
@@ -94,22 +88,12 @@ double Plan::seconds() const {
 }
 
 void Plan::check_disk() const {
-  // Two folders on one disk are looked at one after the other: what is missing shows in the larger.
   std::uint64_t in_folder = folder_bytes(*state_);
   for (const plan::Task& task : state_->tasks)
     if (!task.planned.if_needed && task.output != state_->output)
       in_folder -= std::min({in_folder, task.planned.written_bytes, bytes_there(task.output)});
-  const std::uint64_t of_output = tasks().back().written_bytes;
-  const fs::path work = existing_folder(state_->folder);
-  const fs::path target = existing_folder(fs::absolute(state_->output).parent_path());
-  const auto check = [](const fs::path& folder, std::uint64_t needed) {
-    const std::uint64_t available = fs::space(folder).available;
-    if (needed > available)
-      fail(ErrorCode::cannot_create, "plan: {} bytes of disk are needed in {}, {} are free", needed,
-           folder.native(), available);
-  };
-  check(work, in_folder);
-  check(target, of_output);
+  plan::check_disk({{{state_->folder, in_folder},
+                     {fs::absolute(state_->output).parent_path(), tasks().back().written_bytes}}});
 }
 
 std::uint64_t plan::fingerprint_of(const fs::path& container) {

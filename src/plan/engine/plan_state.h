@@ -1,4 +1,4 @@
-// What a Plan handle holds: its tasks, each with the work behind it, and the folder they share.
+// The state of a Plan: its tasks with their work, and the work folder.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace nearwise::plan {
 
-// header_checksum of docs/format.md, which stands for every byte of a file. Throws Error(not_found | corrupt).
+// The header_checksum of docs/format.md, which covers every byte of the file. Throws Error(not_found |
+// corrupt).
 std::uint64_t fingerprint_of(const std::filesystem::path& container);
 
 }  // namespace nearwise::plan
@@ -28,7 +29,7 @@ class Plan::State {
   std::uint64_t memory_limit = 0;
   std::uint64_t seed = 0;
   std::vector<plan::Task> tasks;
-  // Of `tasks`, made by the handle:
+  // Derived from `tasks` by the constructor of Plan:
   std::vector<PlannedTask> planned;
   std::optional<plan::TaskGraph> graph;
 

@@ -1,4 +1,4 @@
-// A task of a plan with the work behind it, and who reads whose output.
+// A task of a plan with its work, and the readers of its output.
 #pragma once
 
 #include <filesystem>
@@ -17,27 +17,26 @@ namespace nearwise::plan {
 struct Task {
   PlannedTask planned;
   std::filesystem::path output;  // a container
-  // Makes the output; atomically, as containers are written.
+  // Writes the output atomically.
   std::function<void(const Context&)> work;
-  // Of tasks that may not be needed: whether this one is. Asked when `decided_by` is done.
+  // For tasks marked if_needed: whether this one is needed, evaluated after `decided_by` is done.
   std::function<bool()> needed = {};
   std::string decided_by = {};
-  // Its output is removed when all tasks that come after it, of which there are some, are done.
+  // The output is deleted when all its readers are done.
   bool is_temporary = false;
-  // Asks the system for what the work will read of the input, so that it is there when the work begins. Ends soon after it is
-  // asked to stop.
+  // Prefetches the input of the work into the page cache. Ends soon after stop is requested.
   std::function<void(const std::stop_token&)> read_ahead = {};
 };
 
-// Looked up once for a plan: a ledger is made at every start of a task, and inputs may be as many as blocks times groups.
+// Index of names and readers, made once per plan: tasks may have blocks * groups inputs.
 class TaskGraph {
  public:
-  // The tasks must outlive it, where they are.
+  // The tasks must outlive it at their addresses.
   explicit TaskGraph(std::span<const Task> tasks);
 
   // Throws Error(invalid_argument).
   const Task& find(std::string_view name) const;
-  // Of a passing task. Empty: of none that is read.
+  // Readers of a temporary output; empty for others.
   std::span<const Task* const> readers(const Task& task) const;
 
  private:

@@ -1,12 +1,12 @@
-// assign: the rows of a block by the partitions that they are in.
+// assign: the rows of a block, sorted by partition.
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "backend/context_state.h"
+#include "graph/partition/partition_search.h"
 #include "io/container/container_writer.h"
 #include "ops/finite_rows.h"
 #include "plan/graph/group_vectors.h"
-#include "plan/partition/partition_search.h"
 #include "plan/partition/trained_partitions.h"
 #include "plan/tasks/graph_work.h"
 
@@ -22,26 +22,27 @@ void assign_block(const Context& context, const GraphWork& work, std::size_t pas
   const std::size_t overlap = trained.rule.overlap;
   MemoryBudget& budget = *context.state().budget;
   Buffer<std::uint32_t> partitions(budget, rows.rows() * overlap);
-  PartitionSearch(context, trained.centroids, trained.super_partitions, partition_metric(work.options.metric))
+  graph::PartitionSearch(context.without_progress(), trained.centroids, trained.super_partitions,
+                         graph::partition_metric(work.options.metric))
       .find(rows, trained.rule, partitions.span());
-  // From here on by their places in the order of groups.
+  // From here on partitions are numbered by their place in the order of groups.
   std::vector<std::uint32_t> place_of(trained.centroids.rows());
   for (std::uint32_t place = 0; place < place_of.size(); ++place) place_of[trained.order(place, 0)] = place;
   for (std::uint32_t& partition : partitions.span())
-    if (partition != no_row) partition = place_of[partition];
-  // By partition, and in each by row.
+    if (partition != graph::no_partition) partition = place_of[partition];
+  // Counting sort by partition, then by row.
   std::vector<std::uint64_t> ends(trained.centroids.rows() + 1, 0);
   for (const std::uint32_t partition : partitions.span())
-    if (partition != no_row) ++ends[partition + 1];
+    if (partition != graph::no_partition) ++ends[partition + 1];
   for (std::size_t partition = 0; partition < trained.centroids.rows(); ++partition)
     ends[partition + 1] += ends[partition];
-  std::vector<std::uint64_t> group_ends(trained.ends_of_groups.rows());
+  std::vector<std::uint64_t> group_ends(trained.group_ends.rows());
   for (std::size_t group = 0; group < group_ends.size(); ++group)
-    group_ends[group] = ends[trained.ends_of_groups(group, 0)];
+    group_ends[group] = ends[trained.group_ends(group, 0)];
   Buffer<std::uint32_t> sorted_rows(budget, ends.back());
   Buffer<std::uint32_t> sorted_partitions(budget, ends.back());
   for (std::size_t i = 0; i < partitions.size(); ++i) {
-    if (partitions[i] == no_row) continue;
+    if (partitions[i] == graph::no_partition) continue;
     const std::uint64_t place = ends[partitions[i]]++;
     sorted_rows[place] = static_cast<std::uint32_t>(first_row + i / overlap);
     sorted_partitions[place] = partitions[i] | (i % overlap == 0 ? nearest_partition : 0);

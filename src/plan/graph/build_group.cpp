@@ -1,13 +1,13 @@
-// build: the members of a group's partitions meet, and then, where partitions alone are not enough for the recall, the neighbours of
-// their neighbours until a sample of them shows it; batch by batch. What is written may be of rows that are in several batches
-// and groups: merge takes the best.
+// build: compares rows within the partitions of a group, batch by batch, followed by NN-Descent if the
+// partitions alone do not reach the target recall. A row may be in several batches and groups; merge keeps
+// the best of its neighbours.
 #include <fmt/format.h>
 
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "backend/context_state.h"
-#include "graph/build/recall_sample.h"
+#include "graph/recall_sample.h"
 #include "io/container/container_writer.h"
 #include "plan/graph/group_rows.h"
 #include "plan/graph/write_rows.h"
@@ -17,15 +17,15 @@
 namespace nearwise::plan {
 namespace {
 
-// Neighbours in other groups may be missed: of what may be missing, so much is left to them.
-constexpr double share_left_to_groups = 0.7;
+// Share of the recall slack (1 - target) that a group may use; the rest covers neighbours in other groups.
+constexpr double group_slack = 0.7;
 
-// Rounds of descent while they bring something and the recall is not there.
+// NN-Descent iterations until the target is reached or an iteration closes less than a tenth of the gap.
 void run_nn_descent(const Context& context, const RowsView& rows, const GraphWork& work,
                     std::size_t nearest_rows, graph::Builder& builder) {
   if (nearest_rows == 0 || rows.rows() < 2) return;
   const graph::Tuning& tuning = work.shape.tuning;
-  const double target = 1 - share_left_to_groups * (1 - work.options.recall);
+  const double target = 1 - group_slack * (1 - work.options.target_recall);
   const graph::RecallSample sample(context, rows, work.options.degree, work.options.metric, tuning.measured,
                                    nearest_rows);
   double before = builder.recall(sample).value;
@@ -37,7 +37,7 @@ void run_nn_descent(const Context& context, const RowsView& rows, const GraphWor
   }
 }
 
-// In the order of rows.
+// Writes the batch sorted by row number.
 void write(const Context& context, ContainerWriter& writer, std::size_t batch, const GroupRows& group,
            const Neighbors& found) {
   const std::size_t degree = found.ids.cols();

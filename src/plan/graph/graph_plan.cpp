@@ -1,4 +1,5 @@
-// plan_graph: what a plan depends on, and the tasks of a graph by overlapping partitions (pair_plan.cpp has the others).
+// plan_graph: the identity of a plan and the tasks of method `partitions` (pair_plan.cpp has those of
+// `pairs`).
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,20 +21,19 @@ namespace nearwise {
 namespace plan {
 namespace {
 
-// Another number, where other work is done for the same options.
-constexpr int version_of_work = 5;
+// Raised when the same options lead to other intermediate files.
+constexpr int version_of_work = 6;
 
 void check(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
-  require(context.place().kind == DeviceKind::cpu, "plan_graph: a context on the host expected, given {}",
+  require(context.place().kind == DeviceKind::cpu, "plan_graph: expected a context on the host, got {}",
           name(context.place()));
-  require(context.memory_limit() != 0,
-          "plan_graph: a context with a memory limit expected, given one without");
-  require(rows.rows() >= 1, "plan_graph: at least 1 row expected, given 0");
-  require(rows.rows() <= max_entry_rows, "plan_graph: rows must be at most {}, given {}", max_entry_rows,
+  require(context.memory_limit() != 0, "plan_graph: the context must have a memory limit");
+  require(rows.rows() >= 1, "plan_graph: expected at least 1 row, got 0");
+  require(rows.rows() <= max_entry_rows, "plan_graph: expected at most {} rows, got {}", max_entry_rows,
           rows.rows());
-  require(options.degree >= 1, "plan_graph: the degree must be at least 1, given 0");
-  require(options.recall > 0 && options.recall < 1,
-          "plan_graph: the recall must be above 0 and below 1, given {}", options.recall);
+  require(options.degree >= 1, "plan_graph: degree must be at least 1, got 0");
+  require(options.target_recall > 0 && options.target_recall < 1,
+          "plan_graph: target_recall must be above 0 and below 1, got {}", options.target_recall);
 }
 
 void add_pass(GraphTasks& tasks, const Context& context, const GraphWork& work, const GraphCosts& costs,
@@ -54,7 +54,7 @@ void add_pass(GraphTasks& tasks, const Context& context, const GraphWork& work, 
             cost_of_train(shape, costs, degree),
             [pass](const Context& own, const GraphWork& of) { train_partitions(own, of, pass); });
   for (std::size_t block = 0; block < shape.blocks; ++block) {
-    // Where there are groups it has vectors, too: room that is not needed any more when all are built.
+    // With several groups the output holds copies of the vectors, which go when all groups are built.
     tasks
         .add(assign_name(pass, block), {train_name(pass)}, assign_memory(shape),
              cost_of_assign(shape, costs, block),
@@ -69,7 +69,7 @@ void add_pass(GraphTasks& tasks, const Context& context, const GraphWork& work, 
         .add(build_name(pass, group), assigned, memory_of_build, cost_of_build(shape, costs, degree),
              [pass, group](const Context& own, const GraphWork& of) { build_group(own, of, pass, group); })
         .read_ahead = [of = tasks.work(), pass, group](const std::stop_token& stop) {
-      ask_for_group(*of, pass, group, stop);
+      prefetch_group(*of, pass, group, stop);
     };
   const auto built = names(shape.groups, [&](std::size_t group) { return build_name(pass, group); });
   for (std::size_t block = 0; block < shape.blocks; ++block) {
@@ -104,8 +104,8 @@ VectorFile GraphWork::open() const {
   VectorFile file = VectorFile::open(files.vectors);
   const RowsView rows = file.rows();
   require(rows.rows() == shape.rows && rows.dim() == shape.dim && rows.type() == shape.type,
-          "plan_graph: {} had {} x {} {}, and has {} x {} {} now", files.vectors.native(), shape.rows,
-          shape.dim, name(shape.type), rows.rows(), rows.dim(), name(rows.type()));
+          "plan_graph: {} had {} x {} {}, now has {} x {} {}", files.vectors.native(), shape.rows, shape.dim,
+          name(shape.type), rows.rows(), rows.dim(), name(rows.type()));
   return file;
 }
 
@@ -118,13 +118,18 @@ Plan plan_of(const Context& context, const GraphWork& given) {
   state->output = work->files.output;
   state->memory_limit = context.memory_limit();
   state->seed = context.seed();
-  state->identity = {
-      {"kind", "graph"},          {"version", version_of_work},
-      {"rows", shape.rows},       {"dim", shape.dim},
-      {"type", name(shape.type)}, {"checksum", fmt::format("{:016x}", input_checksum(work->files.vectors))},
-      {"degree", options.degree}, {"metric", name(options.metric)},
-      {"recall", options.recall}, {"memory_limit", context.memory_limit()},
-      {"seed", context.seed()},   {"method", name(options.method)}};
+  state->identity = {{"kind", "graph"},
+                     {"version", version_of_work},
+                     {"rows", shape.rows},
+                     {"dim", shape.dim},
+                     {"type", name(shape.type)},
+                     {"checksum", fmt::format("{:016x}", input_checksum(work->files.vectors))},
+                     {"degree", options.degree},
+                     {"metric", name(options.metric)},
+                     {"recall", options.target_recall},
+                     {"memory_limit", context.memory_limit()},
+                     {"seed", context.seed()},
+                     {"method", name(options.method)}};
   const GraphCosts costs = measure_costs(context, work->open().rows(), options.metric);
   GraphTasks tasks(*state, work);
   tasks.add(sample_name, {}, sample_memory(shape, options), cost_of_sample(shape, costs, options.degree),
@@ -146,7 +151,7 @@ Plan plan_of(const Context& context, const GraphWork& given) {
 }  // namespace plan
 
 Plan plan_graph(const Context& context, const PlanFiles& files, const GraphPlanOptions& options) {
-  require(!files.work.empty() && !files.output.empty(), "plan_graph: a work folder and an output expected");
+  require(!files.work.empty() && !files.output.empty(), "plan_graph: expected a work folder and an output");
   const VectorFile file = VectorFile::open(files.vectors);
   plan::check(context, file.rows(), options);
   const auto shape = options.method == GraphPlanMethod::pairs ? plan::shape_of_pairs : plan::shape_of;

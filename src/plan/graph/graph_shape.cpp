@@ -1,33 +1,33 @@
-// How a graph is cut so that every task keeps within the memory limit.
+// Sizes of blocks, groups and batches that keep every task within the memory limit.
 #include <algorithm>
 #include <cmath>
 
 #include "cluster/training.h"
 #include "core/check.h"
 #include "core/checked.h"
-#include "graph/build/partitions.h"
-#include "graph/build/row_sample.h"
+#include "graph/row_sample.h"
 #include "ops/memory_limit.h"
 #include "plan/graph/write_rows.h"
-#include "plan/partition/partition_search.h"
+#include "plan/partition/choose_overlap.h"
 #include "plan/tasks/graph_work.h"
 
 namespace nearwise::plan {
 namespace {
 
-// Of the largest partitions that are tried, where every row is in one: there are larger ones, and hardly any may have to be cut.
+// Mean rows of the largest partitions tried, at an overlap of 1: an eighth of the limit, so that hardly any
+// is cut.
 constexpr std::size_t max_mean_rows = graph::max_partition_rows / 8;
-// Groups that a row's partitions lie in, on average, at the most: decides how many groups are planned. Where it is less some stay
-// empty, where it is more batches are cut.
+// Mean number of groups that a row is in, at most; determines the number of planned groups. If it is less,
+// some groups stay empty; if more, groups are read in several batches.
 constexpr double max_copies = 4;
 constexpr std::size_t min_block_rows = 1024;
-// A task of fewer rows takes hundredths of a second: less than a cluster needs to begin it.
-constexpr std::size_t few_block_rows = std::size_t{1} << 16;
+// Smaller blocks take less than 0.1 s, less than a cluster needs to start a task.
+constexpr std::size_t small_block_rows = std::size_t{1} << 16;
 constexpr std::size_t max_block_rows = std::size_t{1} << 20;
 constexpr std::size_t default_blocks = 8;
 constexpr std::size_t max_measured_rows = 10'000;
 
-// Of a group: which rows it has, and how many of them come before 64 of all.
+// GroupRows: a bit per row of the file, and a count per 64 rows.
 std::uint64_t bits_of_rows(const GraphShape& shape) {
   return (shape.rows / 64 + 1) * (sizeof(std::uint64_t) + sizeof(std::uint32_t));
 }
@@ -35,24 +35,24 @@ std::uint64_t bits_of_rows(const GraphShape& shape) {
 std::uint64_t batch_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options,
                            std::size_t rows) {
   const KnnGraphOptions graph = {
-      .degree = options.degree, .metric = options.metric, .recall = options.recall};
-  // The rows, their numbers, their partitions' members, and bits for every row of the file.
+      .degree = options.degree, .metric = options.metric, .target_recall = options.target_recall};
+  // Vectors, row numbers, members of partitions, and bits per row of the file.
   return rows * (shape.row_bytes() + sizeof(std::uint64_t) + 2 * shape.overlap * sizeof(std::uint32_t)) +
          bits_of_rows(shape) + writing_bytes +
          graph::Builder::bytes(context, shaped(shape, rows), graph, shape.tuning);
 }
 
-// The rows of a batch by the limit alone: the same on every machine, at any number of threads. Whether it will do on this one is
-// looked at afterwards.
+// Rows of a batch by the limit alone, so that they are the same on every machine and at any number of
+// threads; shape_of() then checks that they fit on this one.
 std::size_t batch_by_limit(const GraphShape& shape, const GraphPlanOptions& options, std::uint64_t limit) {
-  constexpr std::uint64_t padding = 128;  // of packed rows, and numbers beside each
+  constexpr std::uint64_t padding = 128;  // bytes per packed row in addition to its elements
   const std::uint64_t taken = std::min(shape.tuning.list, 2 * shape.tuning.sample);
   const std::uint64_t of_row = shape.row_bytes() + sizeof(std::uint64_t) +
                                2 * shape.overlap * sizeof(std::uint32_t) + shape.dim * sizeof(float) +
                                padding + (shape.tuning.list + 1) * sizeof(NeighborEntry) +
                                options.degree * (sizeof(Id) + sizeof(float)) +
                                2 * taken * sizeof(std::uint32_t) + sizeof(std::uint64_t);
-  const std::uint64_t fixed = limit / 8 + search_bytes + bits_of_rows(shape);
+  const std::uint64_t fixed = limit / 8 + graph::PartitionSearch::working_bytes + bits_of_rows(shape);
   return limit <= fixed ? 0 : (limit - fixed) / of_row;
 }
 
@@ -60,9 +60,9 @@ std::uint64_t partition_search_memory(const GraphShape& shape, std::size_t rows)
   const RowsView searched = shaped(shape, rows);
   const std::size_t compared = std::min(shape.partitions, shape.compared_partitions);
   const std::uint64_t search =
-      std::max(PartitionSearch::bytes(searched, compared, false, shape.overlap),
-               PartitionSearch::bytes(searched, shape.partitions,
-                                      shape.has_super_partitions(shape.partitions), shape.overlap));
+      std::max(graph::PartitionSearch::bytes(searched, compared, false, shape.overlap),
+               graph::PartitionSearch::bytes(searched, shape.partitions,
+                                             shape.has_super_partitions(shape.partitions), shape.overlap));
   return shape.partitions * shape.dim * sizeof(float) + search;
 }
 
@@ -70,32 +70,31 @@ std::uint64_t partition_search_memory(const GraphShape& shape, std::size_t rows)
 
 std::uint64_t sample_memory(const GraphShape& shape, const GraphPlanOptions& options) {
   return measure_memory(shape, options) + shape.measured_rows * (shape.dim * sizeof(float) + 1024) +
-         search_bytes;
+         graph::PartitionSearch::working_bytes;
 }
 
 std::uint64_t train_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options) {
   const RowsView sample = shaped(shape, shape.sampled_rows);
-  // In two levels: the second has the rows of one part beside those of all, at most.
+  // Two levels: the second needs at most a copy of all rows in addition.
   const auto first_level =
       std::max(std::min(shape.partitions, GraphShape::flat_partitions),
                static_cast<std::size_t>(std::sqrt(static_cast<double>(shape.partitions))));
-  const std::uint64_t training =
-      graph::RowSample::bytes(sample, shape.sampled_rows) +
-      cluster::training_bytes(context, sample, first_level, {.metric = partition_metric(options.metric)});
+  const std::uint64_t training = graph::RowSample::bytes(sample, shape.sampled_rows) +
+                                 cluster::training_bytes(context, sample, first_level,
+                                                         {.metric = graph::partition_metric(options.metric)});
   const std::size_t predicted =
       std::min(GraphShape::predicted_rows(options.degree), shape.measured_rows) * (options.degree + 1);
   const std::size_t size_sample = std::min(shape.sampled_rows, GraphShape::size_sample_rows);
-  // What every reach would do for each neighbour of the sample, and a number for each of its rows.
-  const std::uint64_t prediction =
-      OverlapRule::reaches * shape.measured_rows * (options.degree + sizeof(std::size_t));
+  // OverlapChoice: for each reach a byte per neighbour and a count per row of the sample.
+  const std::uint64_t prediction = reach_count * shape.measured_rows * (options.degree + sizeof(std::size_t));
   const std::uint64_t choosing =
       measure_memory(shape, options) + prediction +
       std::max(predicted, size_sample) * (shape.row_bytes() + shape.overlap * (sizeof(Id) + sizeof(float)));
   const std::uint64_t super_partitions =
       shape.has_super_partitions(shape.partitions)
-          ? SuperPartitions::bytes(context, shape.partitions, shape.dim, shape.overlap)
+          ? graph::SuperPartitions::bytes(context, shape.partitions, shape.dim, shape.overlap)
           : 0;
-  // The best so far is there beside those that are tried, and the rows that weigh them.
+  // The best trial so far is kept while the next one is made.
   const std::uint64_t best = shape.partitions * shape.dim * sizeof(float) +
                              size_sample * (shape.row_bytes() + shape.overlap * sizeof(std::uint32_t));
   return graph::RowSample::bytes(sample, shape.sampled_rows) + best +
@@ -107,7 +106,7 @@ std::uint64_t train_memory(const Context& context, const GraphShape& shape, cons
 std::uint64_t assign_memory(const GraphShape& shape) {
   return 4 * shape.block_rows * shape.overlap * sizeof(std::uint32_t) +
          shape.partitions * sizeof(std::uint64_t) +
-         partition_search_memory(shape, std::min(GraphShape::tile_rows, shape.block_rows));
+         partition_search_memory(shape, std::min(graph::PartitionSearch::tile_rows, shape.block_rows));
 }
 
 std::uint64_t build_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options) {
@@ -115,7 +114,8 @@ std::uint64_t build_memory(const Context& context, const GraphShape& shape, cons
 }
 
 std::uint64_t merge_memory(const GraphShape& shape, const GraphPlanOptions& options) {
-  return shape.block_rows * options.degree * (sizeof(std::uint32_t) + sizeof(float)) + search_bytes;
+  return shape.block_rows * options.degree * (sizeof(std::uint32_t) + sizeof(float)) +
+         graph::PartitionSearch::working_bytes;
 }
 
 std::uint64_t measure_memory(const GraphShape& shape, const GraphPlanOptions& options) {
@@ -132,7 +132,7 @@ GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPla
   shape.rows = rows.rows();
   shape.dim = rows.dim();
   shape.type = rows.type();
-  shape.tuning = graph::default_tuning(options.degree, options.recall);
+  shape.tuning = graph::default_tuning(options.degree, options.target_recall);
   shape.tuning.measured = std::min<std::size_t>(1000, shape.rows);
   shape.partitions =
       std::max<std::size_t>(1, shape.rows * shape.tuning.overlap / shape.tuning.partition_rows);
@@ -144,12 +144,12 @@ GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPla
   shape.measured_rows = measured_rows_of(shape.rows);
 
   const auto limit = static_cast<std::uint64_t>(share_of_limit * static_cast<double>(context.memory_limit()));
-  // Fewer where they would take more than a sixth of the limit.
+  // The training sample takes at most a sixth of the limit.
   const std::size_t affordable = limit / 6 / std::max<std::size_t>(1, shape.row_bytes());
   shape.sampled_rows = std::min(
       shape.rows,
       std::max(shape.partitions, std::min(shape.partitions * GraphShape::rows_per_partition, affordable)));
-  shape.block_rows = std::clamp(divide_up(shape.rows, default_blocks), few_block_rows, max_block_rows);
+  shape.block_rows = std::clamp(divide_up(shape.rows, default_blocks), small_block_rows, max_block_rows);
   shape.block_rows = std::min(shape.block_rows, shape.rows);
   while (assign_memory(shape) > limit && shape.block_rows / 2 >= min_block_rows) shape.block_rows /= 2;
   shape.blocks = divide_up(shape.rows, shape.block_rows);

@@ -8,10 +8,9 @@
 #include "backend/context_state.h"
 #include "core/check.h"
 #include "core/checked.h"
-#include "graph/build/partitions.h"
 #include "io/files/read_ahead.h"
+#include "ops/gather_rows.h"
 #include "plan/graph/group_vectors.h"
-#include "plan/tasks/gather_rows.h"
 
 namespace nearwise::plan {
 namespace {
@@ -28,15 +27,15 @@ void clear(std::span<std::uint64_t> bits, std::uint32_t row) {
 
 }  // namespace
 
-void ask_for_group(const GraphWork& work, std::size_t pass, std::size_t group, const std::stop_token& stop) {
+void prefetch_group(const GraphWork& work, std::size_t pass, std::size_t group, const std::stop_token& stop) {
   for (std::size_t block = 0; block < work.shape.blocks && !stop.stop_requested(); ++block) {
     const auto file = work.file_of(assign_name(pass, block));
-    if (!std::filesystem::exists(file)) continue;  // the last of them may be in the making
+    if (!std::filesystem::exists(file)) continue;  // another process may still be writing it
     const ContainerReader reader = ContainerReader::open(file);
     const auto ask = [&](const char* name, const char* ends_name) {
       const auto ends = reader.section(ends_name).rows<std::uint64_t>();
       const container::Section& section = reader.section(name).info();
-      if (group >= ends.rows() || section.rows == 0) return;  // whoever reads it says so
+      if (group >= ends.rows() || section.rows == 0) return;  // the reader reports it
       const std::uint64_t row_bytes = section.bytes / section.rows;
       const std::uint64_t begin = std::min(section.rows, group == 0 ? 0 : ends(group - 1, 0));
       const std::uint64_t end = std::clamp(ends(group, 0), begin, section.rows);
@@ -62,7 +61,7 @@ GroupRows::GroupRows(const Context& context, const GraphWork& work, std::size_t 
     if (group >= ends.rows()) fail(ErrorCode::corrupt, "{}: group {} is missing", reader.source(), group);
     const std::uint64_t begin = group == 0 ? 0 : ends(group - 1, 0);
     const std::uint64_t end = ends(group, 0);
-    // Of the sections no more is read, and verified, than the group's part: all groups look at all blocks.
+    // Reads and verifies the group's part only, because every group reads every block.
     const std::uint64_t all = reader.section("rows").info().rows;
     if (begin > end || end > all || all > work.shape.rows_of(block) * work.shape.overlap ||
         reader.section("partitions").info().rows != all)
@@ -87,11 +86,11 @@ GroupRows::GroupRows(const Context& context, const GraphWork& work, std::size_t 
   read_piece();
 }
 
-// Rows of the block, by partition and in each by number: then none is there twice.
+// Sorted by partition, then by row: no row is in a partition twice.
 void GroupRows::check_order(const Part& part, std::size_t first_row, std::size_t rows) {
   for (std::size_t i = 0; i < part.rows.size(); ++i) {
     if (part.rows[i] < first_row || part.rows[i] - first_row >= rows)
-      fail(ErrorCode::corrupt, "{}: {} is no row of the block", part.reader.source(), part.rows[i]);
+      fail(ErrorCode::corrupt, "{}: {} is not a row of the block", part.reader.source(), part.rows[i]);
     const auto at = [&](std::size_t place) {
       return std::pair(part.partitions[place] & ~nearest_partition, part.rows[place]);
     };
@@ -150,13 +149,16 @@ bool GroupRows::next() {
 
 Buffer<std::byte> GroupRows::gather() const {
   const auto by_row = this->by_row();
-  if (work_.shape.groups == 1)
-    return gather_rows(context_, work_, by_row.size(), [&](std::size_t i) -> PlacedRow {
-      return {.row = rows()[by_row[i]], .place = by_row[i]};
-    });
   const std::size_t row_bytes = work_.shape.row_bytes();
   Buffer<std::byte> gathered(*context_.state().budget, by_row.size() * row_bytes);
-  // Block by block: both have their rows in ascending order, and a batch may have some of the group's only.
+  if (work_.shape.groups == 1) {
+    const VectorFile file = work_.open();
+    const auto placed = [&](std::size_t i) { return PlacedRow{rows()[by_row[i]], by_row[i]}; };
+    gather_rows(context_, file.rows(), by_row.size(), placed, gathered.data());
+    return gathered;
+  }
+  // Merges the sorted rows of each block with the sorted rows of the batch, which may hold part of the group
+  // only.
   context_.state().threads->for_each(parts_.size(), [&](std::size_t block) {
     context_.state().cancel.check();
     const GroupVectors own(work_, parts_[block].reader, group_);
@@ -176,7 +178,7 @@ Buffer<std::byte> GroupRows::gather() const {
   return gathered;
 }
 
-// Rows get their places, and members become places.
+// Assigns places to rows and converts members_ to places.
 void GroupRows::number_rows() {
   const std::span<std::uint32_t> members = members_.span().first(ends_.back());
   std::size_t place = 0;
@@ -191,7 +193,7 @@ void GroupRows::number_rows() {
   for (const std::uint32_t row : members) take(row);
   NEARWISE_ASSERT(place == count_);
 
-  // How many of the rows come before one: by the bits before it.
+  // The rank of a row among those of the batch, by counting bits.
   for (const std::uint32_t row : rows()) set(seen_.span(), row);
   std::uint32_t before = 0;
   for (std::size_t word = 0; word < seen_.size(); ++word) {

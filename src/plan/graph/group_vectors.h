@@ -1,6 +1,6 @@
-// The vectors of a block's rows, those of every group together: assign writes them in passing, as it reads the block, and build
-// reads its group's from front to back. Gathered from the file of vectors, the rows of every group would take nearly all of its
-// pages.
+// Copies of a block's vectors, sorted by group. `assign` writes them while it reads the block, and `build`
+// reads those of its group sequentially; gathered from the vector file, the rows of one group would touch
+// nearly all of its pages.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@
 
 namespace nearwise::plan {
 
-// block: rows of the file from first_row on. members: rows of the file, those of each group together up to its end; some may be
-// there twice.
+// block: rows of the file from first_row on. members: row numbers in the file, group by group, possibly
+// repeated.
 void write_vectors(const Context& context, const RowsView& block, std::size_t first_row,
                    std::span<const std::uint32_t> members, std::span<const std::uint64_t> group_ends,
                    ContainerWriter& writer);
 
-// Of one group. Throws Error(corrupt).
+// The vectors of one group in one block. Throws Error(corrupt).
 struct GroupVectors {
   GroupVectors(const GraphWork& work, const ContainerReader& reader, std::size_t group);
 

@@ -1,7 +1,6 @@
-// merge: the best neighbours of a block's rows, of all that groups have found in this pass and were kept before it.
+// merge: the best neighbours of a block's rows, from all groups of this pass and from earlier passes.
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "core/distance.h"
 #include "io/container/container_writer.h"
 #include "nearwise/exact.h"
+#include "ops/gather_rows.h"
 #include "plan/tasks/graph_work.h"
 #include "plan/tasks/partial_neighbors.h"
 
@@ -18,7 +18,7 @@ namespace nearwise::plan {
 namespace {
 
 constexpr std::size_t task_rows = 1024;
-// Rows without enough neighbours that are searched at a time.
+// Rows with incomplete lists per exact search.
 constexpr std::size_t short_rows = 1024;
 
 class MergingBlock {
@@ -31,7 +31,7 @@ class MergingBlock {
         ids_(*context.state().budget, rows_ * work.options.degree),
         distances_(*context.state().budget, rows_ * work.options.degree) {}
 
-  // The best of entries, each of which may be there twice.
+  // Keeps the best of the entries, which may contain duplicates.
   void put(std::size_t row, std::vector<NeighborEntry>& entries) {
     const std::size_t degree = work_.options.degree;
     updates_ += put_best(work_.options.metric, entries, ids_.span().subspan(row * degree, degree),
@@ -53,7 +53,7 @@ class MergingBlock {
     });
   }
 
-  // Rows that met too few others, in partitions of almost nobody, meet all.
+  // Rows of very small partitions have too few neighbours and are searched exactly.
   void complete() {
     const std::size_t degree = work_.options.degree;
     const std::size_t full = std::min(degree, work_.shape.rows - 1);
@@ -81,12 +81,10 @@ class MergingBlock {
  private:
   void search(const std::vector<std::size_t>& rows) {
     const VectorFile file = work_.open();
-    const std::size_t row_bytes = work_.shape.row_bytes();
-    Buffer<std::byte> gathered(*context_.state().budget, rows.size() * row_bytes);
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      std::memcpy(gathered.data() + i * row_bytes, file.rows().row(first_row_ + rows[i]), row_bytes);
-    const RowsView queries(gathered.data(), work_.shape.type, rows.size(), work_.shape.dim, row_bytes);
-    const Neighbors nearest = knn(context_, queries, file.rows(), work_.options.degree + 1,
+    const GatheredRows queries(context_, file.rows(), rows.size(), [&](std::size_t i) {
+      return PlacedRow{first_row_ + rows[i], i};
+    });
+    const Neighbors nearest = knn(context_, queries.view(), file.rows(), work_.options.degree + 1,
                                   {.metric = work_.options.metric, .short_rows = ShortRows::pad});
     std::vector<NeighborEntry> entries;
     for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -1,4 +1,4 @@
-// measure: the recall of what the blocks hold after a pass. finish: the graph of all blocks under its own name.
+// measure: the recall after a pass. finish: writes the graph of all blocks to the output.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -15,8 +15,7 @@
 namespace nearwise::plan {
 namespace {
 
-// Rows that are written at a time.
-constexpr std::size_t written_rows = 1024;
+constexpr std::size_t written_rows = 1024;  // rows per write
 
 Id to_id(std::uint32_t row) { return row == no_row ? no_id : Id{row}; }
 
@@ -24,7 +23,7 @@ RecallEstimate measure(const Context& context, const GraphWork& work,
                        const std::vector<MergedBlock>& blocks) {
   if (work.shape.rows == 1) return {.value = 1, .low = 1, .high = 1, .rows = 1};
   const VectorFile file = work.open();
-  const graph::RecallSample sample = taken_sample(context, work, file.rows());
+  const graph::RecallSample sample = load_sample(context, work, file.rows());
   return sample.estimate([&](std::uint32_t row) {
     const MergedBlock& block = blocks[row / work.shape.block_rows];
     std::vector<Id> ids;
@@ -42,7 +41,7 @@ void write_ids(ContainerWriter& writer, const MatrixView<const std::uint32_t>& i
   }
 }
 
-// All vectors' best neighbours after a pass, in blocks or shards.
+// The best neighbours of all rows after a pass, in blocks or shards.
 std::vector<MergedBlock> all_neighbors(const GraphWork& work, std::size_t pass) {
   return work.options.method == GraphPlanMethod::pairs ? paired_shards(work) : merged_blocks(work, pass);
 }
@@ -72,7 +71,7 @@ GraphRound measured_round(const GraphWork& work, std::size_t pass) {
 }
 
 bool reached(const GraphWork& work, std::size_t pass) {
-  return measured_round(work, pass).recall.low >= work.options.recall;
+  return measured_round(work, pass).recall.low >= work.options.target_recall;
 }
 
 void publish_graph(const Context& context, const GraphWork& work) {
@@ -80,7 +79,7 @@ void publish_graph(const Context& context, const GraphWork& work) {
   for (std::size_t pass = 0; pass < work.passes() && !report.reached; ++pass) {
     report.rounds.push_back(measured_round(work, pass));
     report.recall = report.rounds.back().recall;
-    report.reached = report.recall.low >= work.options.recall;
+    report.reached = report.recall.low >= work.options.target_recall;
   }
   const std::vector<MergedBlock> blocks = all_neighbors(work, report.rounds.size() - 1);
   ContainerWriter writer(work.files.output, std::string(graph::container_kind));

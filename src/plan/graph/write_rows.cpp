@@ -11,8 +11,7 @@
 namespace nearwise::plan {
 namespace {
 
-// Rows that a thread makes at a time.
-constexpr std::size_t task_rows = 256;
+constexpr std::size_t task_rows = 256;  // small, because make() may copy whole vectors
 
 }  // namespace
 
@@ -23,7 +22,7 @@ void write_rows(const Context& context, ContainerWriter& writer, std::size_t cou
   std::array<Buffer<std::byte>, 2> pieces;
   for (auto& piece : pieces)
     piece = Buffer<std::byte>(*state.budget, std::min(piece_rows, count) * row_bytes);
-  std::future<void> writing;  // goes before the pieces do, and waits where making the next one has failed
+  std::future<void> writing;  // destroyed before the pieces, which waits for a pending write if make() throws
   for (std::size_t first = 0, turn = 0; first < count; first += piece_rows, ++turn) {
     std::byte* const piece = pieces[turn % 2].data();
     const std::size_t rows = std::min(piece_rows, count - first);

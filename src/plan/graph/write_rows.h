@@ -1,4 +1,4 @@
-// Rows of a section, made by all threads while those before them are written.
+// Writes a section whose rows are computed on all threads while earlier rows are written.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,11 @@
 
 namespace nearwise::plan {
 
-// On the budget while rows are written.
+// Budget of the two buffers in bytes: one is written while the other is filled.
 inline constexpr std::size_t writing_bytes = std::size_t{2} << 20;
 
-// Appends rows 0 to count - 1 to the section that was begun. make(row, out): puts the row's bytes there; by any thread.
+// Appends `count` rows to the current section. make(row, out) writes the bytes of a row; called on any
+// thread.
 void write_rows(const Context& context, ContainerWriter& writer, std::size_t count, std::size_t row_bytes,
                 const std::function<void(std::size_t, std::byte*)>& make);
 

@@ -1,4 +1,4 @@
-// plan_index: the tasks of an index over files, and what the plan depends on.
+// plan_index: the identity and the tasks of an index plan.
 #include <fmt/format.h>
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace nearwise {
 namespace plan {
 namespace {
 
-// Another number, where other work is done for the same options.
+// Raised when the same options lead to other intermediate files.
 constexpr int version_of_work = 1;
 
 PlannedTask cost(std::uint64_t read, std::uint64_t written, double seconds, std::uint64_t memory) {
@@ -30,12 +30,11 @@ PlannedTask cost(std::uint64_t read, std::uint64_t written, double seconds, std:
 }
 
 void check(const Context& context, const PlanFiles& files, const RowsView& rows) {
-  require(!files.work.empty() && !files.output.empty(), "plan_index: a work folder and an output expected");
-  require(context.place().kind == DeviceKind::cpu, "plan_index: a context on the host expected, given {}",
+  require(!files.work.empty() && !files.output.empty(), "plan_index: expected a work folder and an output");
+  require(context.place().kind == DeviceKind::cpu, "plan_index: expected a context on the host, got {}",
           name(context.place()));
-  require(context.memory_limit() != 0,
-          "plan_index: a context with a memory limit expected, given one without");
-  require(rows.rows() >= 1, "plan_index: at least 1 row expected, given 0");
+  require(context.memory_limit() != 0, "plan_index: the context must have a memory limit");
+  require(rows.rows() >= 1, "plan_index: expected at least 1 row, got 0");
   require(rows.rows() <= max_shard_rows, "plan_index: rows must be at most {}, given {}", max_shard_rows,
           rows.rows());
 }
@@ -96,7 +95,7 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
   const std::uint64_t row_bytes = rows.dim() * element_size(rows.type());
   const std::uint64_t kept_bytes = shape.code_bytes + sizeof(Id);
   const std::uint64_t index_bytes = rows.rows() * kept_bytes + centroid_bytes;
-  // Searches take what memory there is.
+  // Searches adapt to the whole memory limit.
   const std::uint64_t limit = context.memory_limit();
   const auto add = [&](const std::string& task_name, std::vector<std::string> after, PlannedTask planned,
                        const auto& function) {

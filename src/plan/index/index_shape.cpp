@@ -18,13 +18,13 @@
 namespace nearwise::plan {
 namespace {
 
-// Rows to train on, per list, below which no memory limit goes.
+// Training rows per list, whatever the limit.
 constexpr std::size_t min_rows_per_list = 32;
 // Of a product quantizer, whatever the limit (index/ivf_train.cpp).
 constexpr std::size_t rows_per_codeword = 256;
-// For what a search needs beside its operands to be worth its while, and small things.
+// Working memory of a search beyond its operands, in bytes.
 constexpr std::uint64_t working_bytes = std::uint64_t{16} << 20;
-// Rows of a block: fewer are not worth a file, and more not what a stop may cost.
+// Bounds of the block size: the file overhead of small blocks, and the work lost when a task is interrupted.
 constexpr std::size_t min_block_rows = 4096;
 constexpr std::size_t max_block_rows = 4'000'000;
 
@@ -66,18 +66,18 @@ std::uint64_t training_bytes(const Context& context, const RowsView& rows, const
   return shape.lists * rows.dim() * sizeof(float) + std::max(of_lists, of_codes) + working_bytes;
 }
 
-// Of a row that is added: its list, its code on the method and in the list, its id, given and in the list.
+// Bytes per added row: list number, two copies of its code and of its id.
 std::uint64_t bytes_of_added_row(const IndexShape& shape) {
   return sizeof(std::uint32_t) + 2 * shape.code_bytes + 2 * sizeof(Id);
 }
 
-// Of the rows that are added at a time: what their centroids leave over, codes, and the nearest list.
+// Bytes of a batch of added rows: residuals, codes and nearest lists.
 std::uint64_t batch_bytes(std::size_t dim, std::size_t code_bytes) {
   return index::added_batch_rows * (dim * sizeof(float) + code_bytes + sizeof(Id) + sizeof(float));
 }
 
-// Bytes of a row that is trained on: itself, in the widest form of packed rows, and numbers beside it. A bound that is the same on
-// every machine, where what a backend needs depends on its threads and instructions.
+// Upper bound of the bytes per training row: the row, its widest packed form, and bookkeeping. It is the same
+// on every machine, unlike what a backend reports.
 std::uint64_t bytes_of_training_row(const RowsView& rows) {
   return rows.dim() * (element_size(rows.type()) + sizeof(float)) + 64;
 }

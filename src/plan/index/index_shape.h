@@ -1,4 +1,5 @@
-// Sizes that keep the tasks of an index within the memory limit, the same whatever the machine and its threads.
+// Sizes that keep the tasks of an index within the memory limit; they do not depend on the machine or its
+// threads.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +11,20 @@
 
 namespace nearwise::plan {
 
-// What sizes and costs depend on, for any codec.
+// The parameters of sizes and costs, for any codec.
 struct IndexShape {
   Metric metric;
   std::size_t lists;
   std::size_t code_bytes;
-  std::size_t bits;  // of a product code; 0: another
+  std::size_t bits;  // per PQ code; 0 for other codecs
   bool is_additive = false;
 };
 
-// Gives the options their numbers: lists, code bytes, rows to train on. Throws Error(invalid_argument | out_of_memory) in the
-// name of plan_index.
+// Resolves default list count, code bytes and training rows in `options`. Throws Error(invalid_argument |
+// out_of_memory) naming plan_index.
 IndexShape settle(const Context& context, const RowsView& rows, IndexPlanOptions& options);
 
-// Throws Error(out_of_memory) where the limit is too small for any block.
+// Throws Error(out_of_memory) if the limit is too small for any block.
 std::size_t block_rows(const Context& context, const RowsView& rows, const IndexShape& shape);
 
 }  // namespace nearwise::plan

@@ -1,9 +1,9 @@
-// The tasks of an index over files: the files between them, and the work of each.
+// The tasks of an index: the files between them, and the work of each.
 //
 //   train   a sample of the rows              -> an index without rows
 //   add     a block of rows, the trained one  -> an index of the block
 //   gather  all blocks                        -> one index, list by list
-//   finish  the same, and the rows            -> with probes that were measured
+//   finish  the same, and the rows            -> with calibrated probes
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace nearwise::plan {
 
 struct IndexWork {
   PlanFiles files;
-  IndexPlanOptions options;  // with lists, code bytes and rows to train on as numbers
+  IndexPlanOptions options;  // with defaults resolved
   std::size_t rows = 0;
   std::size_t block_rows = 0;
 

@@ -1,4 +1,4 @@
-// Names of the files between the tasks of pairs, and which of them holds a shard's neighbours at what time.
+// Files between the tasks of method `pairs`, and which of them holds a shard's neighbours before a round.
 #include <fmt/format.h>
 
 #include "io/files/read_ahead.h"
@@ -17,7 +17,7 @@ ShardVersion version_before(const GraphWork& work, std::size_t shard, std::size_
   return {merge_pair_name(*last), last->left == shard ? "left_" : "right_"};
 }
 
-void ask_for_pair(const GraphWork& work, const Pairing& pairing, const std::stop_token& stop) {
+void prefetch_pair(const GraphWork& work, const Pairing& pairing, const std::stop_token& stop) {
   const VectorFile file = work.open();
   for (const std::size_t shard : {pairing.left, pairing.right}) {
     const RowsView rows = file.rows().slice(work.shape.first_row(shard), work.shape.rows_of(shard));

@@ -1,4 +1,4 @@
-// build: the graph of a shard. merge: two shards get to know each other, and their rows keep the best of all so far.
+// build: the graph of a shard. merge: compares two shards; their rows keep the best neighbours so far.
 #include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
@@ -10,30 +10,30 @@
 #include "graph/change/change.h"
 #include "io/container/container_writer.h"
 #include "ops/finite_rows.h"
+#include "ops/gather_rows.h"
 #include "plan/pairs/pair_work.h"
-#include "plan/tasks/gather_rows.h"
 
 namespace nearwise::plan {
 namespace {
 
 constexpr std::size_t task_rows = 1024;
-// Of what may be missing in the whole, so much may in a pair. Half of a pair's neighbours are known before it meets, those of
-// the whole mostly are not: with all of it, 0.95 in every merge of the synthetic set (128 dimensions, 62,500 rows a shard,
-// 2026-11-16) was 0.965 in the whole of 4 shards and 0.956 in that of 8.
-constexpr double share_left_to_pairs = 0.7;
+// Share of the recall slack (1 - target) that a merge may use. Half of a merge's neighbours are known before
+// it, so that the whole graph loses more than each merge: with all of it, merges at 0.95 gave 0.965 for 4
+// shards and 0.956 for 8 (synthetic, 128 dimensions, 62,500 rows per shard, 2026-11-16).
+constexpr double pair_slack = 0.7;
 
 std::uint64_t result_bytes(const RowsView& rows, const GraphWork& work) {
   return rows.rows() * work.options.degree * (sizeof(Id) + sizeof(float));
 }
 
-// Two shards in memory, one behind the other.
+// Two shards, concatenated in memory.
 struct Pair {
   const GraphWork& work;
   Pairing shards;
 
   std::size_t left_rows() const { return work.shape.rows_of(shards.left); }
   std::size_t rows() const { return left_rows() + work.shape.rows_of(shards.right); }
-  // The row of the file that is at this place.
+  // The row number in the file of a concatenated row.
   std::uint32_t in_file(Id row) const {
     const auto place = static_cast<std::size_t>(row);
     return static_cast<std::uint32_t>(place < left_rows()
@@ -42,7 +42,7 @@ struct Pair {
   }
 };
 
-// The graph of both, from what each knows of itself.
+// The graph of the union, starting from the graphs of the shards.
 Neighbors find(const Context& context, const Pair& pair, const RowsView& rows) {
   const GraphWork& work = pair.work;
   const MergedBlock left(work, pair.shards.left, build_shard_name(pair.shards.left));
@@ -56,20 +56,20 @@ Neighbors find(const Context& context, const Pair& pair, const RowsView& rows) {
     for (std::size_t i = 0; i < own.ids.cols() && own.ids(place, i) != no_row; ++i) {
       const std::size_t other = own.ids(place, i) - first_row;
       if (other >= own.ids.rows())
-        fail(ErrorCode::corrupt, "{}: a neighbour of another shard", own.reader.source());
+        fail(ErrorCode::corrupt, "{}: a neighbour is in another shard", own.reader.source());
       found.push_back(
           {static_cast<std::uint32_t>(other + (is_left ? 0 : left_rows)), own.distances(place, i)});
     }
   };
   const MergedBlock& larger = left_rows <= rows.rows() - left_rows ? right : left;
   const graph::Sides sides = {
-      .left_rows = left_rows, .initial = initial, .exact = count_in(larger.reader, "exact_rows") != 0};
+      .left_rows = left_rows, .initial = initial, .is_exact = count_in(larger.reader, "exact_rows") != 0};
   return graph::merge_sides("plan_graph", context, rows, sides, shard_options(work),
                             pair_tuning(work.options))
       .neighbors;
 }
 
-// What one side keeps: the best of what it had and of what was found. Returns the number of entries.
+// Writes the best neighbours of one side, earlier and new ones. Returns the number of entries.
 std::uint64_t write_side(const Context& context, const Pair& pair, bool is_left, const MergedBlock& before,
                          const Neighbors& found, ContainerWriter& writer) {
   const std::size_t degree = pair.work.options.degree;
@@ -103,14 +103,14 @@ std::uint64_t write_side(const Context& context, const Pair& pair, bool is_left,
 
 KnnGraphOptions shard_options(const GraphWork& work) {
   KnnGraphOptions options = work.graph_options();
-  options.recall = 1 - share_left_to_pairs * (1 - options.recall);
+  options.target_recall = 1 - pair_slack * (1 - options.target_recall);
   return options;
 }
 graph::Tuning shard_tuning(const GraphPlanOptions& options) {
-  return graph::default_tuning(options.degree, options.recall);
+  return graph::default_tuning(options.degree, options.target_recall);
 }
 graph::Tuning pair_tuning(const GraphPlanOptions& options) {
-  return graph::change_tuning(options.degree, options.recall);
+  return graph::change_tuning(options.degree, options.target_recall);
 }
 
 void build_shard(const Context& context, const GraphWork& work, std::size_t shard) {
@@ -149,13 +149,12 @@ void merge_pair(const Context& context, const GraphWork& work, std::size_t round
   Neighbors found;
   Reservation reservation;
   {
-    const Buffer<std::byte> gathered = gather_rows(context, work, pair.rows(), [&](std::size_t place) {
+    const VectorFile file = work.open();
+    const GatheredRows rows(context, file.rows(), pair.rows(), [&](std::size_t place) {
       return PlacedRow{.row = pair.in_file(static_cast<Id>(place)), .place = place};
     });
-    const RowsView rows(gathered.data(), work.shape.type, pair.rows(), work.shape.dim,
-                        work.shape.row_bytes());
-    found = find(context, pair, rows);
-    reservation = Reservation(*context.state().budget, result_bytes(rows, work));
+    found = find(context, pair, rows.view());
+    reservation = Reservation(*context.state().budget, result_bytes(rows.view(), work));
   }
   ContainerWriter writer(work.file_of(merge_pair_name(pairing)), "graph_pair");
   const std::uint64_t left = write_side(context, pair, true, before(pairing.left), found, writer);

@@ -1,4 +1,4 @@
-// The tasks of a graph by pairs, and what they cost.
+// The tasks of method `pairs` and their estimated costs.
 #include <algorithm>
 
 #include "plan/pairs/pair_work.h"
@@ -14,10 +14,10 @@ std::uint64_t entry_bytes(const GraphWork& work) {
   return work.options.degree * (sizeof(std::uint32_t) + sizeof(float));
 }
 
-// Of so many rows that meet: all, where they are few, or in partitions, which are then half a build's.
+// Seconds to compare `rows` rows: exactly if few, else within partitions at `part` of the cost of a build.
 double seconds_of(std::size_t rows, std::size_t exact_rows, const graph::Tuning& tuning, double part,
                   const GraphCosts& costs) {
-  constexpr double partition_pair = 2;  // of exact search
+  constexpr double partition_pair = 2;  // in pairs of exact search
   const double others = rows <= exact_rows
                             ? as_double(rows) / 2
                             : part * partition_pair * as_double(tuning.overlap * tuning.partition_rows) +
@@ -47,7 +47,7 @@ PlannedTask cost_of_merge(const GraphWork& work, const GraphCosts& costs, const 
   return task;
 }
 
-// Of all shards, each once.
+// The last merge of every shard, without duplicates.
 std::vector<std::string> last_versions(const GraphWork& work) {
   const std::size_t rounds = PairSchedule(work.shape.blocks).rounds();
   std::vector<std::string> last;
@@ -58,7 +58,7 @@ std::vector<std::string> last_versions(const GraphWork& work) {
   return last;
 }
 
-// Each once, in their order.
+// Without duplicates.
 std::vector<std::string> inputs_of(const GraphWork& work, std::size_t round, const Pairing& pairing) {
   std::vector<std::string> inputs = {build_shard_name(pairing.left), build_shard_name(pairing.right)};
   for (const std::size_t shard : {pairing.left, pairing.right}) {
@@ -71,7 +71,7 @@ std::vector<std::string> inputs_of(const GraphWork& work, std::size_t round, con
 }  // namespace
 
 void add_pairs(GraphTasks& tasks, const Context& context, const GraphWork& work, const GraphCosts& costs) {
-  // Exact search, of few rows or where nothing else reaches the recall, takes what memory there is.
+  // Exact search adapts to the whole memory limit.
   const std::uint64_t memory = context.memory_limit();
   tasks.begin_pass(0);
   for (std::size_t shard = 0; shard < work.shape.blocks; ++shard)
@@ -85,10 +85,10 @@ void add_pairs(GraphTasks& tasks, const Context& context, const GraphWork& work,
           merge_pair_name(pairing), inputs_of(work, round, pairing), memory,
           cost_of_merge(work, costs, pairing),
           [round, pairing](const Context& own, const GraphWork& of) { merge_pair(own, of, round, pairing); });
-      // The result is made of the last ones.
+      // `finish` reads the last merges.
       task.is_temporary = std::ranges::find(last, task.planned.name) == last.end();
       task.read_ahead = [of = tasks.work(), pairing](const std::stop_token& stop) {
-        ask_for_pair(*of, pairing, stop);
+        prefetch_pair(*of, pairing, stop);
       };
     }
   std::vector<std::string> measured = last;

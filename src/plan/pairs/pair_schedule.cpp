@@ -4,13 +4,13 @@
 
 namespace nearwise::plan {
 
-// Those on the circle whose sum is the round, modulo the places of the circle, meet; he who would meet himself meets the
-// last, who sits in the middle.
+// Circle method: parts whose sum is the round, modulo the circle's size, are paired; the part that would be
+// paired with itself is paired with the last one.
 std::optional<Pairing> PairSchedule::of(std::size_t part, std::size_t round) const {
   const std::size_t circle = seats() - 1;
   std::size_t other = 0;
   if (part == circle) {
-    // Twice the other is the round: an odd circle has one such place.
+    // The partner of the last part satisfies 2 * partner = round; a circle of odd size has one.
     other = round % 2 == 0 ? round / 2 : (round + circle) / 2;
   } else {
     other = (round + circle - part) % circle;

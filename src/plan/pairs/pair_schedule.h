@@ -1,7 +1,7 @@
-// Who meets whom, and when: a tournament in which every part meets every other once (the circle method).
+// Which shards are merged in which round: a round-robin tournament (circle method).
 //
-// In each round a part is in one meeting at the most, so that those of a round can be held at once. Where their number is odd, a
-// part rests in each round.
+// Every two shards are paired once, and each shard is in at most one pair per round, so that the pairs of a
+// round can run concurrently. With an odd number of shards one rests in each round.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace nearwise::plan {
 
 struct Pairing {
-  std::size_t left = 0;  // the lower one
+  std::size_t left = 0;  // the lower number
   std::size_t right = 0;
 
   bool operator==(const Pairing&) const = default;
@@ -23,7 +23,7 @@ class PairSchedule {
 
   std::size_t rounds() const { return parts_ <= 1 ? 0 : seats() - 1; }
   std::vector<Pairing> pairs(std::size_t round) const;
-  // The last meeting of a part before a round: none, where it has had none. rounds(): its last of all.
+  // The last pair of a part before a round; nullopt before its first. round may be rounds().
   std::optional<Pairing> before(std::size_t part, std::size_t round) const;
 
  private:

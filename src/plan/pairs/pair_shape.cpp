@@ -1,41 +1,43 @@
-// How a file is cut into shards of which two, their graphs and the work on them keep within the memory limit.
+// Cuts a file into shards such that merging two of them keeps within the memory limit.
 #include <algorithm>
 #include <bit>
 
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/neighbor_entry.h"
-#include "graph/build/recall_sample.h"
+#include "graph/recall_sample.h"
 #include "plan/pairs/pair_work.h"
 
 namespace nearwise::plan {
 namespace {
 
-// Merges grow with the square of their number: 8128 of 128.
+// 128 shards take 8128 merges.
 constexpr std::size_t max_shards = 128;
 constexpr std::size_t min_shard_rows = 256;
-// Of all rows, those that centroids are trained on (graph/build/partitions.cpp).
+// Share of the rows that centroids are trained on: overlap * 32 / partition_rows
+// (graph/build/partitions.cpp).
 constexpr double trained_share = 0.13;
 
-// Of a build or a merge of so many rows, at the most: by the shape alone, the same on every machine at any number of threads.
-// Whether it will do on this one is looked at afterwards.
+// Memory of a build or merge of `rows` rows by the shape alone, so that it is the same on every machine and
+// at any number of threads; shape_of_pairs() then checks that it suffices on this one.
 std::uint64_t bytes_by_shape(const GraphShape& shape, const GraphPlanOptions& options, std::size_t rows,
                              std::uint64_t limit) {
-  constexpr std::uint64_t padding = 256;               // of packed rows, and numbers beside each
-  const graph::Tuning tuning = shard_tuning(options);  // larger than that of pairs
+  constexpr std::uint64_t padding = 256;               // bytes per packed row in addition to its elements
+  const graph::Tuning tuning = shard_tuning(options);  // needs more than that of pairs
   const std::uint64_t packed = shape.dim * sizeof(float) + padding;
   const std::uint64_t taken = std::min(tuning.list, 2 * tuning.sample);
   const std::uint64_t of_row = shape.row_bytes() + packed + (tuning.list + 1) * sizeof(NeighborEntry) +
                                options.degree * (sizeof(Id) + sizeof(float)) +
                                2 * tuning.overlap * sizeof(std::uint32_t);
-  // One after the other: centroids are trained, partitions searched, and neighbourhoods drawn.
+  // These phases follow each other: training, partition search, NN-Descent.
   const auto training = static_cast<std::uint64_t>(
       trained_share * static_cast<double>(rows * (2 * shape.row_bytes() + packed)));
   const std::uint64_t searching =
-      std::min(rows, GraphShape::tile_rows) *
+      std::min(rows, graph::PartitionSearch::tile_rows) *
       (tuning.overlap * (sizeof(Id) + sizeof(float)) + shape.dim * sizeof(float) + 1024);
   const std::uint64_t drawing = rows * (2 * taken * sizeof(std::uint32_t) + sizeof(std::uint64_t));
-  return rows * of_row + std::max({training, searching, drawing}) + limit / 8 + search_bytes +
+  return rows * of_row + std::max({training, searching, drawing}) + limit / 8 +
+         graph::PartitionSearch::working_bytes +
          graph::RecallSample::bytes(shaped(shape, shape.rows), options.degree, tuning.measured);
 }
 
@@ -67,7 +69,7 @@ GraphShape cut(GraphShape shape, const GraphPlanOptions& options, std::uint64_t 
 // Of the task that takes most on this machine.
 std::uint64_t memory_of(const Context& context, const GraphShape& shape, const GraphPlanOptions& options) {
   const KnnGraphOptions graph = {
-      .degree = options.degree, .metric = options.metric, .recall = options.recall};
+      .degree = options.degree, .metric = options.metric, .target_recall = options.target_recall};
   std::uint64_t most = std::max(
       {sample_memory(shape, options), measure_memory(shape, options),
        graph::Builder::bytes(context, shaped(shape, shape.block_rows), graph, shard_tuning(options))});

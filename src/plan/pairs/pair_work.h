@@ -1,12 +1,14 @@
-// The tasks of a graph by pairs of shards (GGM, section 5 of Wang et al.: docs/scale.md), in the terms of plan/tasks/graph_work.h.
+// The tasks of method `pairs` (GGM, section 5 of Wang et al.; docs/scale.md), in the terms of
+// plan/tasks/graph_work.h.
 //
-//   build    a shard: consecutive rows that fit twice in memory  -> their graph among themselves
-//   merge    two shards: rows, graphs, best neighbours so far     -> the best neighbours so far of both
-//   measure  a sample of rows, all shards                         -> the recall
-//   finish   all shards                                           -> the graph
+//   build    a shard: consecutive rows, two of which fit in memory  -> the graph of the shard
+//   merge    two shards: rows, graphs, best neighbours so far        -> the best neighbours so far of both
+//   measure  a sample of rows, all shards                            -> the recall
+//   finish   all shards                                              -> the graph
 //
-// A block of GraphShape is a shard. Two shards find neighbours in each other by their own graphs alone, so that what is found does
-// not depend on the order of merges; the best so far come from the last merge that either was in (plan/pairs/pair_schedule.h).
+// A block of GraphShape is a shard. A merge starts from the shards' own graphs, so that its result does not
+// depend on the order of merges; the best neighbours so far come from the last merge of either shard
+// (plan/pairs/pair_schedule.h).
 #pragma once
 
 #include <cstddef>
@@ -22,21 +24,21 @@
 
 namespace nearwise::plan {
 
-// Throws Error(out_of_memory) where the limit is too small.
+// Throws Error(out_of_memory) if the limit is too small.
 GraphShape shape_of_pairs(const Context& context, const RowsView& rows, const GraphPlanOptions& options);
 
-// All but the last of a plan.
+// Adds all tasks but `finish`.
 void add_pairs(GraphTasks& tasks, const Context& context, const GraphWork& work, const GraphCosts& costs);
 
 std::string build_shard_name(std::size_t shard);
 std::string merge_pair_name(const Pairing& pairing);
 
 void build_shard(const Context& context, const GraphWork& work, std::size_t shard);
-// The vectors of both will be read soon.
-void ask_for_pair(const GraphWork& work, const Pairing& pairing, const std::stop_token& stop);
+// Prefetches the vectors of both shards.
+void prefetch_pair(const GraphWork& work, const Pairing& pairing, const std::stop_token& stop);
 void merge_pair(const Context& context, const GraphWork& work, std::size_t round, const Pairing& pairing);
 
-// The task whose output has the best neighbours of a shard's rows before a round, and the sections' prefix there.
+// The task whose output holds a shard's best neighbours before a round, and the prefix of its sections.
 struct ShardVersion {
   std::string task;
   std::string prefix;
@@ -45,7 +47,7 @@ ShardVersion version_before(const GraphWork& work, std::size_t shard, std::size_
 // After all rounds.
 std::vector<MergedBlock> paired_shards(const GraphWork& work);
 
-// How a shard is built and how two are merged: as in memory.
+// Options of the builds and merges, which run as in memory.
 KnnGraphOptions shard_options(const GraphWork& work);
 graph::Tuning shard_tuning(const GraphPlanOptions& options);
 graph::Tuning pair_tuning(const GraphPlanOptions& options);

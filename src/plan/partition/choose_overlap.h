@@ -1,33 +1,22 @@
-// Which of its nearest partitions a row is in: as few as will do. Pairs grow with the square of them, and whether neighbours will
-// meet is known before they do.
+// The overlap rule of a pass, by the exact neighbours of the recall sample.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <span>
 
-#include "plan/partition/partition_search.h"
+#include "graph/partition/overlap_choice.h"
 #include "plan/tasks/graph_work.h"
 
 namespace nearwise::plan {
 
-// The least number of their nearest partitions with which two rows share one, given the partitions of each, nearest first; no_meeting: with
-// none.
-std::size_t shared_overlap(std::span<const Id> partitions, std::span<const Id> others);
-inline constexpr std::size_t no_shared_partition = ~std::size_t{0};
+// Share of the recall slack (1 - target) reserved for neighbours lost to cut partitions and to
+// super-partitions.
+inline constexpr double cut_slack = 0.05;
 
-struct ChosenRule {
-  OverlapRule rule;
-  bool is_enough = false;  // for the recall, as predicted: nothing but the partitions is needed
-  double predicted = 0;    // recall
-};
+// The number of reaches tried.
+inline constexpr std::size_t reach_count = 18;
 
-// Of what may be missing, so much is for partitions that are cut, and those that super-partitions do not find: it is not used up.
-inline constexpr double share_for_cuts = 0.05;
-
-// The rule with the fewest partitions per row that gets the sample to the recall, with what earlier passes have found; the one with
-// most where none does.
-ChosenRule choose_rule(const Context& context, const GraphWork& work, std::size_t pass,
-                       const PartitionSearch& search);
+// Counts neighbours that earlier passes have found.
+graph::ChosenOverlap choose_overlap(const Context& context, const GraphWork& work, std::size_t pass,
+                                    const graph::PartitionSearch& search);
 
 }  // namespace nearwise::plan

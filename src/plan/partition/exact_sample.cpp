@@ -26,18 +26,18 @@ void take_sample(const Context& context, const GraphWork& work) {
   writer.commit();
 }
 
-graph::RecallSample taken_sample(const Context& context, const GraphWork& work, const RowsView& rows) {
+graph::RecallSample load_sample(const Context& context, const GraphWork& work, const RowsView& rows) {
   const ContainerReader reader = ContainerReader::open(work.file_of(sample_name));
   const auto nearest = reader.section("nearest").rows<Id>();
   const auto limits = reader.section("limits").rows<float>();
   const std::size_t degree = std::min(work.options.degree, rows.rows() - 1);
   if (limits.rows() != work.shape.measured_rows || nearest.rows() != limits.rows() ||
       nearest.cols() != degree)
-    fail(ErrorCode::corrupt, "{}: {} neighbours of {} rows expected, {} of {} found", reader.source(), degree,
+    fail(ErrorCode::corrupt, "{}: expected {} neighbours of {} rows, found {} of {}", reader.source(), degree,
          work.shape.measured_rows, nearest.cols(), nearest.rows());
   const std::span<const Id> ids(nearest.data(), nearest.rows() * degree);
   if (std::ranges::any_of(ids, [&](Id id) { return id < 0 || static_cast<std::size_t>(id) >= rows.rows(); }))
-    fail(ErrorCode::corrupt, "{}: a neighbour that is no row", reader.source());
+    fail(ErrorCode::corrupt, "{}: a neighbour is not a row", reader.source());
   return {context,
           rows,
           work.options.degree,

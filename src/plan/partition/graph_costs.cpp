@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "core/progress.h"
-#include "graph/build/row_sample.h"
+#include "graph/partition/super_partitions.h"
+#include "graph/row_sample.h"
 #include "nearwise/exact.h"
-#include "plan/partition/super_partitions.h"
 
 namespace nearwise::plan {
 namespace {
@@ -14,26 +14,26 @@ namespace {
 double as_double(std::size_t number) { return static_cast<double>(number); }
 std::uint64_t as_bytes(double bytes) { return static_cast<std::uint64_t>(std::ceil(bytes)); }
 
-// Groups in which a row is, and partitions, on average: guesses, before a sample has told (docs/scale.md has what was seen).
+// Mean groups and partitions per row: typical values, used before `train` chooses (docs/scale.md).
 double copies(const GraphShape& shape) { return shape.groups == 1 ? 1 : 2.5; }
-double default_overlap(const GraphShape& shape) { return std::min(3.0, as_double(shape.overlap)); }
-std::size_t default_partitions(const GraphShape& shape) {
+double mean_overlap(const GraphShape& shape) { return std::min(3.0, as_double(shape.overlap)); }
+std::size_t mean_partitions(const GraphShape& shape) {
   return std::min(2 * shape.min_partitions, shape.partitions);
 }
-// Beyond some thousands, super-partitions and the partitions near one: so many times as many as there are for each, seen by most rows.
-constexpr double default_near = 80;
+// Partitions compared with a row, relative to the mean number per super-partition.
+constexpr double near_factor = 80;
 double searched_partitions(const GraphShape& shape) {
-  const std::size_t partitions = default_partitions(shape);
+  const std::size_t partitions = mean_partitions(shape);
   if (!shape.has_super_partitions(partitions)) return as_double(partitions);
-  const double super_partitions = as_double(SuperPartitions::max_super_partitions(partitions));
+  const double super_partitions = as_double(graph::SuperPartitions::max_count(partitions));
   return super_partitions +
-         std::min(as_double(partitions), default_near * as_double(partitions) / super_partitions);
+         std::min(as_double(partitions), near_factor * as_double(partitions) / super_partitions);
 }
-// A pair of a partition takes so many times as long as one of exact search (graph/build/builder.cpp).
+// Cost of a pair within a partition, in pairs of exact search (graph/build/builder.cpp).
 constexpr double partition_pair = 2;
-// Numbers of partitions that are tried; for each, iterations of k-means, and one assignment.
-constexpr double default_trials = 2;
-constexpr double training_rounds = 5;
+// Trials of choose_partitions(), and passes over the sample in each: k-means iterations and one assignment.
+constexpr double mean_trials = 2;
+constexpr double training_rounds = graph::training_iterations + 1;
 constexpr std::uint64_t file_bytes = 8192;
 
 }  // namespace
@@ -67,7 +67,7 @@ PlannedTask cost_of_sample(const GraphShape& shape, const GraphCosts& costs, std
 }
 
 PlannedTask cost_of_train(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
-  const std::size_t partitions = default_partitions(shape);
+  const std::size_t partitions = mean_partitions(shape);
   const double centroids = partitions <= GraphShape::flat_partitions ? as_double(partitions)
                                                                      : 2 * std::sqrt(as_double(partitions));
   const std::size_t predicted = shape.measured_rows * (degree + 1);
@@ -76,7 +76,7 @@ PlannedTask cost_of_train(const GraphShape& shape, const GraphCosts& costs, std:
   task.read_bytes = (shape.sampled_rows + predicted) * shape.row_bytes();
   task.written_bytes = shape.partitions * shape.dim * sizeof(float) + file_bytes;
   task.seconds = costs.gathered * as_double(shape.sampled_rows + predicted) +
-                 default_trials * costs.pair *
+                 mean_trials * costs.pair *
                      (training_rounds * as_double(shape.sampled_rows) * centroids +
                       as_double(predicted + size_sample) * searched_partitions(shape));
   return task;
@@ -96,9 +96,9 @@ PlannedTask cost_of_assign(const GraphShape& shape, const GraphCosts& costs, std
 
 PlannedTask cost_of_build(const GraphShape& shape, const GraphCosts& costs, std::size_t degree) {
   const double rows = copies(shape) * as_double(shape.rows) / as_double(shape.groups);
-  const double members = as_double(shape.rows) * default_overlap(shape) / as_double(shape.groups);
+  const double members = as_double(shape.rows) * mean_overlap(shape) / as_double(shape.groups);
   const double partition_rows =
-      as_double(shape.rows) * default_overlap(shape) / as_double(default_partitions(shape));
+      as_double(shape.rows) * mean_overlap(shape) / as_double(mean_partitions(shape));
   PlannedTask task;
   task.read_bytes = as_bytes(rows * as_double(shape.row_bytes()) + members * 8);
   task.written_bytes = as_bytes(rows * as_double(4 + degree * 8)) + 4 * file_bytes;

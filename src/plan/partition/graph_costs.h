@@ -1,21 +1,21 @@
-// What the tasks of a graph cost, from a short measurement on this machine.
+// Estimated costs of the tasks of a graph, from a short measurement on this machine.
 #pragma once
 
 #include "plan/tasks/graph_work.h"
 
 namespace nearwise::plan {
 
-// Seconds. Only `pair` is measured; the others, and the ratios in the .cpp, are guesses that nobody has checked yet.
+// Seconds. `pair` is measured; the others, and the ratios in the .cpp, are unverified estimates.
 struct GraphCosts {
-  double pair = 0;      // of a row and a query of exact search
-  double gathered = 0;  // a row read and put in its place
-  double merged = 0;    // an entry of a neighbour list that is merged
+  double pair = 0;      // one distance of exact search
+  double gathered = 0;  // one row copied from the file
+  double merged = 0;    // one merged list entry
 };
 
-// Searches some of the rows for a few milliseconds.
+// Times exact search on a sample for a few milliseconds.
 GraphCosts measure_costs(const Context& context, const RowsView& rows, Metric metric);
 
-// Bytes and seconds of each kind of task; names and order are the caller's.
+// Bytes and seconds of each kind of task; the caller sets names and dependencies.
 PlannedTask cost_of_sample(const GraphShape& shape, const GraphCosts& costs, std::size_t degree);
 PlannedTask cost_of_train(const GraphShape& shape, const GraphCosts& costs, std::size_t degree);
 PlannedTask cost_of_assign(const GraphShape& shape, const GraphCosts& costs, std::size_t block);

@@ -9,15 +9,13 @@
 namespace nearwise::plan {
 namespace {
 
-// Tries to get groups small enough, and rounds in which every partition may move.
-constexpr int tries = 8;
-constexpr int rounds = 8;
-// A round that moves fewer of the partitions is the last.
-constexpr std::size_t few_moves = 500;
-// Groups come out unlike, and partitions need room to move: on average groups are to be so full.
-constexpr double default_fill = 0.93;
+constexpr int max_attempts = 8;         // with more and more groups
+constexpr int max_rounds = 8;           // of moves per attempt
+constexpr std::size_t min_moves = 500;  // refinement stops when fewer than one in this many partitions move
+// Mean fill of groups when their number is estimated; the margin is for uneven sizes and for moves.
+constexpr double mean_fill = 0.93;
 
-// Groups by partitions, each of which moves to where most of its rows are already.
+// Local search: moves each partition to the group that already holds most of its rows.
 class Refinement {
  public:
   Refinement(const SampledRows& rows, const PartitionGroups& groups, double max_rows)
@@ -32,18 +30,18 @@ class Refinement {
       for (; at < groups.ends[group]; ++at) group_of_[groups.order[at]] = static_cast<std::uint32_t>(group);
     list_rows();
     for (std::size_t row = 0; row < rows.size(); ++row)
-      for_each_group(row, no_row, [&](std::uint32_t group) { sizes_[group] += 1; });
+      for_each_group(row, graph::no_partition, [&](std::uint32_t group) { sizes_[group] += 1; });
   }
 
   void run(const CancelFlag& cancel) {
     const std::size_t partitions = group_of_.size();
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < max_rounds; ++round) {
       std::size_t moved = 0;
       for (std::uint32_t partition = 0; partition < partitions; ++partition) {
         cancel.check();
         moved += move(partition) ? 1 : 0;
       }
-      if (moved <= partitions / few_moves) break;
+      if (moved <= partitions / min_moves) break;
     }
   }
 
@@ -65,7 +63,7 @@ class Refinement {
   // The rows of every partition.
   void list_rows() {
     for (const std::uint32_t partition : rows_.partitions)
-      if (partition != no_row) ++begins_[partition + 1];
+      if (partition != graph::no_partition) ++begins_[partition + 1];
     std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
     listed_.resize(begins_.back());
     std::vector<std::uint64_t> next(begins_.begin(), begins_.end() - 1);
@@ -74,7 +72,7 @@ class Refinement {
         listed_[next[partition]++] = static_cast<std::uint32_t>(row);
   }
 
-  // Every group once that has a partition of the row, other than this one.
+  // Calls function once per group that holds a partition of the row other than `without`.
   template <typename Function>
   void for_each_group(std::size_t row, std::uint32_t without, const Function& function) const {
     const auto partitions = rows_.of(row);
@@ -125,15 +123,15 @@ class Refinement {
 
 std::span<const std::uint32_t> SampledRows::of(std::size_t row) const {
   const auto all = partitions.subspan(row * overlap, overlap);
-  return all.first(static_cast<std::size_t>(std::ranges::find(all, no_row) - all.begin()));
+  return all.first(static_cast<std::size_t>(std::ranges::find(all, graph::no_partition) - all.begin()));
 }
 
 PartitionGroups group_partitions(const CancelFlag& cancel, MatrixView<const float> centroids,
                                  const SampledRows& rows, double max_share, std::size_t max_groups) {
   std::vector<double> mass(centroids.rows(),
-                           1);  // no partition is without any, or all of them would be in one group
+                           1);  // at least 1, or all empty partitions would end up in one group
   for (const std::uint32_t partition : rows.partitions)
-    if (partition != no_row) mass[partition] += 1;
+    if (partition != graph::no_partition) mass[partition] += 1;
   const double max_rows = max_share * static_cast<double>(rows.size());
   const auto groups_for = [&](double all_rows) {
     return static_cast<std::size_t>(
@@ -141,14 +139,14 @@ PartitionGroups group_partitions(const CancelFlag& cancel, MatrixView<const floa
   };
   std::size_t count = groups_for(static_cast<double>(rows.size()));
   PartitionGroups groups;
-  for (int attempt = 0; attempt < tries; ++attempt) {
+  for (int attempt = 0; attempt < max_attempts; ++attempt) {
     Refinement refinement(rows, cut_partitions(cancel, centroids, mass, count), max_rows);
     refinement.run(cancel);
     groups = refinement.groups();
     const auto sizes = refinement.sizes();
     if (*std::ranges::max_element(sizes) <= max_rows || count == max_groups) break;
     const double all_rows = std::accumulate(sizes.begin(), sizes.end(), 0.0);
-    count = std::min(max_groups, std::max(count + 1, groups_for(all_rows / default_fill)));
+    count = std::min(max_groups, std::max(count + 1, groups_for(all_rows / mean_fill)));
   }
   order_partitions(cancel, centroids, mass, groups);
   groups.ends.resize(max_groups, groups.order.size());

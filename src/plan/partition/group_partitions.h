@@ -1,4 +1,4 @@
-// Partitions in groups as large as memory allows, by rows that stand for all.
+// Groups partitions so that each group fits in memory, by a representative sample of rows.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace nearwise::plan {
 
-// Some rows, each in up to `overlap` partitions: [rows, overlap], no_row where there are no more.
+// The partitions of sampled rows: [rows, overlap], padded with no_partition.
 struct SampledRows {
   std::span<const std::uint32_t> partitions;
   std::size_t overlap = 1;
@@ -19,9 +19,9 @@ struct SampledRows {
   std::span<const std::uint32_t> of(std::size_t row) const;
 };
 
-// As few groups as have no more than a share of the rows each, a row counting once in a group, whatever its partitions there; no
-// more than `max_groups`, which may have larger ones. Partitions that have rows in common are together where there is room. Ends of
-// `max_groups` groups: those behind are empty.
+// The fewest groups in which each has at most max_share of the rows (a row counts once per group), but at
+// most max_groups, which may then be larger. Partitions that share rows are grouped together where possible.
+// The result has max_groups ends; surplus groups are empty.
 PartitionGroups group_partitions(const CancelFlag& cancel, MatrixView<const float> centroids,
                                  const SampledRows& rows, double max_share, std::size_t max_groups);
 

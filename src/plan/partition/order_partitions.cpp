@@ -7,10 +7,8 @@
 namespace nearwise::plan {
 namespace {
 
-// Steps towards the longest axis: it need not be found exactly.
-constexpr int axis_steps = 4;
-// Of the partitions, a part has at least one in so many, whatever their mass: bounds the depth.
-constexpr std::size_t min_part = 8;
+constexpr int axis_steps = 4;        // power iterations; an approximate axis suffices
+constexpr std::size_t min_part = 8;  // each half has at least one in 8 partitions, which bounds the depth
 
 class Bisection {
  public:
@@ -23,7 +21,7 @@ class Bisection {
         next_(centroids.cols()),
         along_(centroids.rows()) {}
 
-  // Appends the sizes of the groups.
+  // Appends the sizes of the groups to `sizes`.
   void cut(std::span<std::uint32_t> partitions, std::size_t groups, std::vector<std::uint64_t>& sizes) {
     if (groups == 1) {
       sizes.push_back(partitions.size());
@@ -45,7 +43,7 @@ class Bisection {
   }
 
  private:
-  // Along the longest axis. False: all are in one place.
+  // Sorts along the principal axis. False if all centroids coincide.
   bool sort(std::span<std::uint32_t> partitions) {
     if (partitions.size() < 2 || !find_axis(partitions)) return false;
     cancel_.check();
@@ -56,14 +54,14 @@ class Bisection {
     return true;
   }
 
-  // Of the partition's place from the mean, with the axis.
+  // Projection of a centroid on the axis.
   double product(std::uint32_t partition) const {
     double sum = 0;
     for (std::size_t i = 0; i < mean_.size(); ++i) sum += (centroids_(partition, i) - mean_[i]) * axis_[i];
     return sum;
   }
 
-  // Power iteration, from the partition that is farthest from the mean. False: there is no axis.
+  // Power iteration, starting from the centroid farthest from the mean. False if all coincide.
   bool find_axis(std::span<const std::uint32_t> partitions) {
     std::ranges::fill(mean_, 0.0);
     for (const std::uint32_t partition : partitions)
@@ -90,7 +88,7 @@ class Bisection {
           next_[i] += weight * (centroids_(partition, i) - mean_[i]);
       }
       const double norm = std::sqrt(std::inner_product(next_.begin(), next_.end(), next_.begin(), 0.0));
-      if (!(norm > 0) || !std::isfinite(norm)) return true;  // the last one will do
+      if (!(norm > 0) || !std::isfinite(norm)) return true;  // keeps the previous axis
       std::ranges::transform(next_, axis_.begin(), [norm](double value) { return value / norm; });
     }
     return true;

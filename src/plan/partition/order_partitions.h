@@ -1,4 +1,4 @@
-// Partitions in an order in which near ones are together, cut in groups that share few rows.
+// Orders partitions so that near ones are adjacent, and cuts the order into groups that share few rows.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace nearwise::plan {
 
 struct PartitionGroups {
   std::vector<std::uint32_t> order;  // partitions, group by group
-  std::vector<std::uint64_t> ends;   // of groups, in the order; some may be empty
+  std::vector<std::uint64_t> ends;   // of each group in `order`; groups may be empty
 };
 
-// Cut in two across the longest axis, by mass, again and again until there are so many groups. mass [partitions]: the rows that
-// each will have, or in proportion. Throws Error(cancelled), as all of these do: they take seconds for millions of partitions.
+// Recursive bisection across the principal axis into parts of equal mass. mass [partitions]: proportional to
+// the rows of each. These functions take seconds for millions of partitions and throw Error(cancelled).
 PartitionGroups cut_partitions(const CancelFlag& cancel, MatrixView<const float> centroids,
                                std::span<const double> mass, std::size_t groups);
 
-// The same inside every group down to single partitions, so that parts of a group share few rows too.
+// The same within every group down to single partitions, so that batches of a group share few rows, too.
 void order_partitions(const CancelFlag& cancel, MatrixView<const float> centroids,
                       std::span<const double> mass, PartitionGroups& groups);
 

@@ -1,11 +1,10 @@
-// train: partitions of a pass from a sample of the rows, which of their nearest partitions rows are in, and the partitions in groups that fit
-// in memory.
+// train: the partitions of a pass, their overlap rule, and groups of partitions that fit in memory.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "backend/context_state.h"
-#include "graph/build/random_streams.h"
-#include "graph/build/row_sample.h"
+#include "graph/random_streams.h"
+#include "graph/row_sample.h"
 #include "io/container/container_writer.h"
 #include "plan/partition/choose_partitions.h"
 #include "plan/partition/group_partitions.h"
@@ -14,8 +13,8 @@
 namespace nearwise::plan {
 namespace {
 
-// Of a batch, a group has so many rows by the sample: it may have some more.
-constexpr double share_of_batch = 0.97;
+// Rows of a group, as estimated from the sample, relative to a batch; the margin covers the estimate's error.
+constexpr double group_fill = 0.97;
 
 }  // namespace
 
@@ -28,24 +27,25 @@ void train_partitions(const Context& context, const GraphWork& work, std::size_t
                                      graph::random_stream(context.seed(), graph::Draw::centroids));
   const ChosenPartitions partitions =
       choose_partitions(context, work, pass, sample.view(), size_sample.view());
+  const graph::OverlapRule& rule = partitions.overlap.rule;
   const PartitionGroups groups = group_partitions(
-      context.state().cancel, partitions.centroids,
-      {partitions.sampled.span(), partitions.chosen.rule.overlap},
-      share_of_batch * static_cast<double>(work.shape.batch_rows) / static_cast<double>(work.shape.rows),
+      context.state().cancel, partitions.centroids, {partitions.sampled.span(), rule.overlap},
+      group_fill * static_cast<double>(work.shape.batch_rows) / static_cast<double>(work.shape.rows),
       work.shape.groups);
 
   ContainerWriter writer(work.file_of(train_name(pass)), "graph_partitions");
-  writer.write_metadata({{"overlap", partitions.chosen.rule.overlap},
-                         {"reach", partitions.chosen.rule.reach},
-                         {"is_enough", partitions.chosen.is_enough},
-                         {"predicted_recall", partitions.chosen.predicted}});
+  writer.write_metadata({{"overlap", rule.overlap},
+                         {"reach", rule.reach.value()},
+                         {"is_enough", partitions.overlap.is_enough},
+                         {"predicted_recall", partitions.overlap.predicted_recall}});
+  const graph::SuperPartitionsView super_partitions = partitions.super_partitions.view();
   writer.write_section("group_ends",
                        MatrixView<const std::uint64_t>(groups.ends.data(), groups.ends.size(), 1));
   writer.write_section("order", MatrixView<const std::uint32_t>(groups.order.data(), groups.order.size(), 1));
   writer.write_section("centroids", MatrixView<const float>(partitions.centroids));
-  writer.write_section("super_partitions", partitions.super_partitions.view().centres);
-  writer.write_section("super_partition_ends", partitions.super_partitions.view().ends);
-  writer.write_section("super_partition_members", partitions.super_partitions.view().partitions);
+  writer.write_section("super_partitions", super_partitions.centroids);
+  writer.write_section("super_partition_ends", super_partitions.ends);
+  writer.write_section("super_partition_members", super_partitions.partitions);
   writer.commit();
 }
 

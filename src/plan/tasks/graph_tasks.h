@@ -1,4 +1,4 @@
-// Tasks of a graph as they are added to its plan.
+// Adds the tasks of a graph to its plan.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace nearwise::plan {
 
-// Adds tasks to a plan, with names, files and the pass they belong to.
+// Sets the name, output file and pass of each added task.
 class GraphTasks {
  public:
   GraphTasks(Plan::State& state, std::shared_ptr<const GraphWork> work)
@@ -23,7 +23,7 @@ class GraphTasks {
 
   void begin_pass(std::size_t pass) { pass_ = pass; }
 
-  // For what only some tasks have; valid until the next one.
+  // The result is for optional fields and valid until the next call.
   template <typename Function>
   Task& add(std::string name, std::vector<std::string> after, std::uint64_t memory, PlannedTask cost,
             const Function& function) {

@@ -13,23 +13,23 @@ namespace nearwise::plan {
 std::uint64_t count_in(const ContainerReader& reader, const std::string& key) {
   const nlohmann::json metadata = reader.metadata();
   if (!metadata.contains(key) || !metadata.at(key).is_number_unsigned())
-    fail(ErrorCode::corrupt, "{}: metadata: a whole number '{}' expected", reader.source(), key);
+    fail(ErrorCode::corrupt, "{}: metadata: expected an unsigned integer '{}'", reader.source(), key);
   return metadata.at(key).get<std::uint64_t>();
 }
 
 namespace {
 
-// Lists of so many rows that name rows of the file.
+// Checks the shape of the lists and that ids are rows of the file.
 void check_lists(const ContainerReader& reader, const MatrixView<const std::uint32_t>& ids,
                  const MatrixView<const float>& distances, std::size_t rows, const GraphWork& work) {
   for (const auto& [found_rows, found_cols] :
        {std::pair(ids.rows(), ids.cols()), std::pair(distances.rows(), distances.cols())})
     if (found_rows != rows || found_cols != work.options.degree)
-      fail(ErrorCode::corrupt, "{}: [{}, {}] expected, [{}, {}] found", reader.source(), rows,
+      fail(ErrorCode::corrupt, "{}: expected [{}, {}], found [{}, {}]", reader.source(), rows,
            work.options.degree, found_rows, found_cols);
   const std::span<const std::uint32_t> all(ids.data(), rows * work.options.degree);
   if (std::ranges::any_of(all, [&](std::uint32_t id) { return id >= work.shape.rows && id != no_row; }))
-    fail(ErrorCode::corrupt, "{}: a neighbour that is no row", reader.source());
+    fail(ErrorCode::corrupt, "{}: a neighbour is not a row", reader.source());
 }
 
 }  // namespace
@@ -53,9 +53,9 @@ PartialNeighbors::PartialNeighbors(const GraphWork& work, std::size_t pass, std:
       if (of_block == 0) continue;
       for (const char* const name : {"ids", "distances"})
         if (section(name).info().rows != all.size())
-          fail(ErrorCode::corrupt, "{}: {} lists expected, {} found", reader.source(), all.size(),
+          fail(ErrorCode::corrupt, "{}: expected {} lists, found {}", reader.source(), all.size(),
                section(name).info().rows);
-      // No more than the block's part is read, and verified: all blocks look at all groups.
+      // Reads and verifies the block's part only, because every block reads every group.
       const auto ids = section("ids").rows<std::uint32_t>(first, of_block);
       const auto distances = section("distances").rows<float>(first, of_block);
       check_lists(reader, ids, distances, of_block, work);
@@ -82,7 +82,7 @@ void append_entries(Metric metric, std::span<const std::uint32_t> ids, std::span
 std::uint64_t put_best(Metric metric, std::vector<NeighborEntry>& entries, std::span<std::uint32_t> ids,
                        std::span<float> distances) {
   std::ranges::sort(entries);
-  // One that was kept before is found again: it is the older that stays.
+  // Of a new and an old entry for the same row, the old one sorts first and stays.
   entries.erase(std::unique(entries.begin(), entries.end(),
                             [](NeighborEntry a, NeighborEntry b) { return as_old(a) == as_old(b); }),
                 entries.end());

@@ -1,4 +1,4 @@
-// Neighbours of rows in the files of a plan: what groups found, and what blocks keep of it.
+// Neighbour lists in the intermediate files of a plan: results of groups, and merged lists of blocks.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@
 
 namespace nearwise::plan {
 
-// What all groups of a pass found: runs of rows in ascending order.
+// The results of all groups of a pass, as runs of ascending rows.
 class PartialNeighbors {
  public:
-  // Of the rows [first_row, first_row + count) alone.
+  // Restricted to rows [first_row, first_row + count).
   PartialNeighbors(const GraphWork& work, std::size_t pass, std::size_t first_row, std::size_t count);
 
-  // Appends entries of a row's neighbours, the keys of equal pairs equal. Some may come twice.
+  // Appends the neighbours of a row, possibly with duplicates.
   void append(std::uint32_t row, Metric metric, std::vector<NeighborEntry>& entries) const;
 
  private:
@@ -32,19 +32,19 @@ class PartialNeighbors {
   std::vector<Run> runs_;
 };
 
-// A whole number in the metadata of a file. Throws Error(corrupt).
+// An unsigned integer in the metadata. Throws Error(corrupt).
 std::uint64_t count_in(const ContainerReader& reader, const std::string& key);
 
-// Appends the neighbours that a row has in a file.
+// Appends a stored list; no_row ends it.
 void append_entries(Metric metric, std::span<const std::uint32_t> ids, std::span<const float> distances,
                     bool is_new, std::vector<NeighborEntry>& entries);
-// Writes the best of these, each of which may be there twice, as a row of a file. Returns how many are new.
+// Writes the best entries without duplicates as a stored list. Returns the number of new ones.
 std::uint64_t put_best(Metric metric, std::vector<NeighborEntry>& entries, std::span<std::uint32_t> ids,
                        std::span<float> distances);
 
-// The rows of one block after a pass.
+// The lists of one block after a pass.
 struct MergedBlock {
-  // As a task has written them; prefix: of the names of its sections.
+  // Read from the output of `task`; prefix: of the section names.
   MergedBlock(const GraphWork& work, std::size_t block, const std::string& task,
               const std::string& prefix = "");
 
@@ -54,7 +54,7 @@ struct MergedBlock {
   std::uint64_t updates = 0;  // entries that are new in this pass
 };
 
-// Those of all blocks.
+// Of all blocks.
 std::vector<MergedBlock> merged_blocks(const GraphWork& work, std::size_t pass);
 
 }  // namespace nearwise::plan

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/proportion_interval.h"
 #include "nearwise/exact.h"
 #include "support/graph_cases.h"
 
@@ -28,7 +29,7 @@ TEST_P(BuildGraph, KeepsItsContractAndTheRecallThatWasAskedFor) {
     SCOPED_TRACE(name(type));
     const Rows rows(support::generate(Kind::normal, 1500, 9, 1), type);
     const KnnGraph graph =
-        graph::build(two_threads(), rows, {.degree = 10, .metric = GetParam(), .recall = 0.95},
+        graph::build(two_threads(), rows, {.degree = 10, .metric = GetParam(), .target_recall = 0.95},
                      support::small_partitions(10));
     EXPECT_NO_THROW(graph.validate());
     EXPECT_EQ(graph.rows(), 1500U);
@@ -54,7 +55,7 @@ TEST(BuildGraphRounds, RecallRisesFromRoundToRound) {
   std::vector<double> seen;
   const KnnGraph graph = graph::build(two_threads(), rows,
                                       {.degree = 10,
-                                       .recall = 0.98,
+                                       .target_recall = 0.98,
                                        .on_round =
                                            [&](const GraphRound& round) {
                                              EXPECT_EQ(round.round, seen.size());
@@ -72,15 +73,15 @@ TEST(BuildGraphRounds, RecallRisesFromRoundToRound) {
 TEST(BuildGraphShapes, RecallDoesNotFallWithTheDegreeNorAtAwkwardNumbersOfRows) {
   for (const std::size_t degree : {5UL, 16UL, 33UL, 64UL, 128UL}) {
     const Rows rows(support::generate(Kind::normal, 1024, 8, 3), ElementType::f32);
-    const KnnGraph graph = graph::build(two_threads(), rows, {.degree = degree, .recall = 0.9},
+    const KnnGraph graph = graph::build(two_threads(), rows, {.degree = degree, .target_recall = 0.9},
                                         support::small_partitions(degree));
     graph.validate();
     EXPECT_TRUE(graph.report.reached) << "degree " << degree << ": " << graph.report.recall.value;
   }
   for (const std::size_t count : {12UL, 13UL, 17UL, 31UL, 32UL, 33UL, 255UL, 257UL, 640UL, 1000UL, 1023UL}) {
     const Rows rows(support::generate(Kind::normal, count, 8, 4), ElementType::f32);
-    const KnnGraph graph =
-        graph::build(two_threads(), rows, {.degree = 10, .recall = 0.9}, support::small_partitions(10));
+    const KnnGraph graph = graph::build(two_threads(), rows, {.degree = 10, .target_recall = 0.9},
+                                        support::small_partitions(10));
     graph.validate();
     EXPECT_TRUE(graph.report.reached) << count << " rows: " << graph.report.recall.value;
   }
@@ -91,8 +92,8 @@ TEST(BuildGraphDuplicates, AFifthOfTheRowsTwiceOrAThirdOfThemEqualTrapNobody) {
   for (const Kind kind : {Kind::exact_duplicates, Kind::zero_rows, Kind::near_duplicates, Kind::identical}) {
     SCOPED_TRACE(name(kind));
     const Rows rows(support::generate(kind, 1500, 9, 5), ElementType::f32);
-    const KnnGraph graph =
-        graph::build(two_threads(), rows, {.degree = 10, .recall = 0.95}, support::small_partitions(10));
+    const KnnGraph graph = graph::build(two_threads(), rows, {.degree = 10, .target_recall = 0.95},
+                                        support::small_partitions(10));
     graph.validate();
     EXPECT_GE(support::oracle_recall(rows, graph), 0.95);
   }
@@ -101,7 +102,7 @@ TEST(BuildGraphDuplicates, AFifthOfTheRowsTwiceOrAThirdOfThemEqualTrapNobody) {
 TEST(BuildGraphExact, FewRowsAndAFullRecallAreSearchedExactly) {
   const Rows rows(support::generate(Kind::exact_duplicates, 300, 7, 6), ElementType::f32);
   for (const double recall : {0.5, 1.0}) {
-    const KnnGraph graph = build_knn_graph(two_threads(), rows, {.degree = 9, .recall = recall});
+    const KnnGraph graph = build_knn_graph(two_threads(), rows, {.degree = 9, .target_recall = recall});
     graph.validate();
     EXPECT_EQ(graph.report.method, GraphMethod::exact);
     EXPECT_TRUE(graph.report.reached);
@@ -118,7 +119,7 @@ TEST(BuildGraphEdges, RowsThatMetFewOthersHaveFullListsToo) {
   tuning.partition_rows = 4;
   tuning.attempts = 1;
   tuning.rounds = 0;
-  const KnnGraph graph = graph::build(two_threads(), rows, {.degree = 20, .recall = 0.99}, tuning);
+  const KnnGraph graph = graph::build(two_threads(), rows, {.degree = 20, .target_recall = 0.99}, tuning);
   EXPECT_NO_THROW(graph.validate());
 }
 
@@ -129,7 +130,7 @@ TEST(BuildGraphExact, IsTheLastResortAndSaysSo) {
   tuning.overlap = 1;
   tuning.attempts = 1;
   tuning.rounds = 1;
-  const KnnGraphOptions options = {.degree = 10, .recall = 0.99};
+  const KnnGraphOptions options = {.degree = 10, .target_recall = 0.99};
   const KnnGraph given_up = graph::build(two_threads(), rows, options, tuning);
   given_up.validate();
   EXPECT_FALSE(given_up.report.reached);
@@ -142,7 +143,8 @@ TEST(BuildGraphExact, IsTheLastResortAndSaysSo) {
   EXPECT_TRUE(same_bytes(exact.neighbors, exact_knn_graph(two_threads(), rows, 10)));
 }
 
-// Few rows without company among many that have it. Would catch: everybody searched exactly for their sake, or nobody.
+// Few rows without company among many that have it. Would catch: everybody searched exactly for their sake,
+// or nobody.
 TEST(BuildGraphExact, IsForTheRowsAloneThatStillChange) {
   constexpr std::size_t count = 3000, dim = 60;
   support::Values values = support::generate(Kind::normal, count, dim, 10);
@@ -154,7 +156,7 @@ TEST(BuildGraphExact, IsForTheRowsAloneThatStillChange) {
   tuning.attempts = 1;
   tuning.rounds = 1;
   tuning.max_compared_rows = 0;
-  const KnnGraphOptions options = {.degree = 10, .recall = 0.9999};
+  const KnnGraphOptions options = {.degree = 10, .target_recall = 0.9999};
   const KnnGraph without = graph::build(two_threads(), rows, options, tuning);
   EXPECT_FALSE(without.report.reached);
   tuning.max_compared_rows = 180;
@@ -177,15 +179,15 @@ TEST(BuildGraphEdges, RowsEndWhereThereAreNoOthers) {
 
 TEST(RecallInterval, IsWilsonsAndHoldsTheTruthAsOftenAsItSays) {
   // 95 of 100: 0.8882 to 0.9785 by the formula of the textbook.
-  const RecallEstimate known = graph::interval_of(0.95, 0.95 * 0.05, 100);
+  const ProportionInterval known = proportion_interval(0.95, 0.95 * 0.05, 100);
   EXPECT_NEAR(known.low, 0.8882, 1e-4);
   EXPECT_NEAR(known.high, 0.9785, 1e-4);
-  EXPECT_LT(graph::interval_of(1, 0, 2000).low, 1);
+  EXPECT_LT(proportion_interval(1, 0, 2000).low, 1);
   for (const std::size_t count : {1UL, 7UL, 2000UL}) {
-    EXPECT_EQ(graph::interval_of(1, 0, count).high, 1);
-    EXPECT_EQ(graph::interval_of(0, 0, count).low, 0);
+    EXPECT_EQ(proportion_interval(1, 0, count).high, 1);
+    EXPECT_EQ(proportion_interval(0, 0, count).low, 0);
   }
-  EXPECT_GT(graph::interval_of(1, 0, 2000).low, 0.998);
+  EXPECT_GT(proportion_interval(1, 0, 2000).low, 0.998);
   std::size_t held = 0;
   for (std::uint64_t trial = 0; trial < 1000; ++trial) {
     const Random random(trial, 1);
@@ -197,8 +199,8 @@ TEST(RecallInterval, IsWilsonsAndHoldsTheTruthAsOftenAsItSays) {
       sum += found;
       squares += found * found;
     }
-    const RecallEstimate estimate =
-        graph::interval_of(sum / 200, squares / 200 - sum / 200 * (sum / 200), 200);
+    const ProportionInterval estimate =
+        proportion_interval(sum / 200, squares / 200 - sum / 200 * (sum / 200), 200);
     held += estimate.low <= 0.9 && 0.9 <= estimate.high ? 1 : 0;
   }
   EXPECT_GE(held, 930U);

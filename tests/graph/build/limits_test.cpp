@@ -24,7 +24,7 @@ TEST(BuildGraphThreads, AnyNumberOfThreadsGivesTheSameBytes) {
   graph::Tuning tuning = support::small_partitions(6);
   tuning.overlap = 2;
   tuning.sample = 6;  // fewer than there are: some are drawn
-  const KnnGraphOptions options = {.degree = 6, .recall = 0.97};
+  const KnnGraphOptions options = {.degree = 6, .target_recall = 0.97};
   for (const std::uint64_t seed : {0U, 7U}) {
     const KnnGraph expected = graph::build(Context::cpu({.threads = 1, .seed = seed}), rows, options, tuning);
     ASSERT_GE(expected.report.rounds.size(), 2U) << "no descent was tested";
@@ -41,7 +41,7 @@ TEST(BuildGraphSets, EveryInstructionSetGivesTheSameBytes) {
   for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product, Metric::cosine})
     for (const ElementType type : {ElementType::f32, ElementType::u8}) {
       const Rows rows(support::generate(Kind::exact_duplicates, 900, 20, 12), type);
-      const KnnGraphOptions options = {.degree = 8, .metric = metric, .recall = 0.9};
+      const KnnGraphOptions options = {.degree = 8, .metric = metric, .target_recall = 0.9};
       const auto& contexts = support::every_instruction_set();
       const KnnGraph expected = graph::build(contexts.front(), rows, options, support::small_partitions(8));
       for (const Context& context : contexts)
@@ -57,8 +57,8 @@ TEST(BuildGraphSeeds, AnotherSeedGivesAnotherGraph) {
   tuning.overlap = 1;
   tuning.attempts = 1;
   const auto build = [&](std::uint64_t seed) {
-    return graph::build(Context::cpu({.threads = 1, .seed = seed}), rows, {.degree = 8, .recall = 0.99},
-                        tuning);
+    return graph::build(Context::cpu({.threads = 1, .seed = seed}), rows,
+                        {.degree = 8, .target_recall = 0.99}, tuning);
   };
   EXPECT_FALSE(same_bytes(build(1).neighbors, build(2).neighbors));
 }
@@ -68,7 +68,8 @@ TEST(BuildGraphMemory, TheLimitThatIsNamedIsEnoughAndIsKept) {
     for (const int threads : {1, 3}) {
       const Rows rows(support::generate(Kind::normal, 3000, 24, 14), type);
       const auto build = [&](const Context& context) {
-        return graph::build(context, rows, {.degree = 10, .recall = 0.9}, support::small_partitions(10));
+        return graph::build(context, rows, {.degree = 10, .target_recall = 0.9},
+                            support::small_partitions(10));
       };
       const Context poor = Context::cpu({.threads = threads, .memory_limit = 1});
       const Error error = error_of([&] { build(poor); });
@@ -89,7 +90,7 @@ TEST(BuildGraphCancelThreads, StopsWhereverItIsAndGivesItsMemoryBack) {
   tuning.overlap = 1;
   for (const int when : {0, 3, 12})
     support::expect_cancelled_at_report(when, 2, "", [&](const Context& context) {
-      graph::build(context, rows, {.degree = 8, .recall = 0.999}, tuning);
+      graph::build(context, rows, {.degree = 8, .target_recall = 0.999}, tuning);
     });
   const Context cancelled = Context::cpu({.threads = 1});
   cancelled.cancel();
@@ -104,10 +105,12 @@ TEST(BuildGraphErrors, SayWhatWasExpectedAndGiven) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
     return std::string(error.what());
   };
-  EXPECT_EQ(message({.degree = 0}), "build_knn_graph: the degree must be at least 1, given 0");
-  EXPECT_EQ(message({.recall = 0}), "build_knn_graph: the recall must be above 0 and at most 1, given 0");
-  EXPECT_EQ(message({.recall = 1.5}), "build_knn_graph: the recall must be above 0 and at most 1, given 1.5");
-  EXPECT_NE(message({.recall = std::nan("")}).find("given nan"), std::string::npos);
+  EXPECT_EQ(message({.degree = 0}), "build_knn_graph: degree must be at least 1, got 0");
+  EXPECT_EQ(message({.target_recall = 0}),
+            "build_knn_graph: target_recall must be above 0 and at most 1, got 0");
+  EXPECT_EQ(message({.target_recall = 1.5}),
+            "build_knn_graph: target_recall must be above 0 and at most 1, got 1.5");
+  EXPECT_NE(message({.target_recall = std::nan("")}).find("got nan"), std::string::npos);
   Rows bad(support::generate(Kind::normal, 40, 4, 16), ElementType::f32);
   bad.put(31, 2, std::numeric_limits<float>::infinity());
   const Error error = error_of([&] { build_knn_graph(context, bad); });

@@ -1,4 +1,5 @@
-// A build whose parts are broken reports a recall that says so: every fault lies between the builder and its backend.
+// A build whose parts are broken reports a recall that says so: every fault lies between the builder and its
+// backend.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -235,7 +236,7 @@ KnnGraph build_with(const Fault& fault, const Rows& rows) {
   graph::Tuning tuning = support::small_partitions(degree);
   tuning.measured = 600;
   tuning.attempts = 1;
-  return graph::build(context, rows, {.degree = degree, .recall = wanted}, tuning);
+  return graph::build(context, rows, {.degree = degree, .target_recall = wanted}, tuning);
 }
 
 // By ids alone, as distances may be what is broken.

@@ -1,4 +1,5 @@
-// Changes of graphs under limits: threads, instruction sets, memory, cancellation, and arguments that are refused.
+// Changes of graphs under limits: threads, instruction sets, memory, cancellation, and arguments that are
+// refused.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -42,7 +43,7 @@ class Changes {
     graph::Tuning partitions = by_partitions(6);
     partitions.overlap = 2;
     partitions.sample = 6;  // fewer than there are: some are drawn
-    const KnnGraphChangeOptions options = {.recall = 0.97};
+    const KnnGraphChangeOptions options = {.target_recall = 0.97};
     return {
         {"merge",
          [=, this](const Context& context) {
@@ -73,8 +74,8 @@ class Changes {
 
  private:
   static KnnGraph build(RowsView rows, Metric metric) {
-    return graph::build(Context::cpu({.threads = 1}), rows, {.degree = 6, .metric = metric, .recall = 0.9},
-                        support::small_partitions(6));
+    return graph::build(Context::cpu({.threads = 1}), rows,
+                        {.degree = 6, .metric = metric, .target_recall = 0.9}, support::small_partitions(6));
   }
 
   Rows rows_;
@@ -174,7 +175,7 @@ class ChangeGraphErrors : public ::testing::Test {
 
 TEST_F(ChangeGraphErrors, OfMergingSayWhatWasExpectedAndGiven) {
   const auto merging = [&](const KnnGraph& left, const KnnGraph& right, double recall = 0.95) {
-    return message([&] { merge_knn_graphs(context_, rows_, left, right, {.recall = recall}); });
+    return message([&] { merge_knn_graphs(context_, rows_, left, right, {.target_recall = recall}); });
   };
   EXPECT_EQ(merging(build(0, 20), build(20, 20)),
             "merge_knn_graphs: the rows of both graphs, 20 and 20, expected, given 50 rows");
@@ -183,7 +184,7 @@ TEST_F(ChangeGraphErrors, OfMergingSayWhatWasExpectedAndGiven) {
   EXPECT_EQ(merging(build(0, 20), build(20, 30, 4, Metric::cosine)),
             "merge_knn_graphs: both graphs must have the same metric, given sqeuclidean and cosine");
   EXPECT_EQ(merging(build(0, 20), build(20, 30), 0),
-            "merge_knn_graphs: the recall must be above 0 and at most 1, given 0");
+            "merge_knn_graphs: target_recall must be above 0 and at most 1, got 0");
   // The sides exchanged.
   EXPECT_NE(
       merging(build(20, 30), build(0, 20)).find("merge_knn_graphs: the left graph must be of these rows"),
@@ -193,6 +194,23 @@ TEST_F(ChangeGraphErrors, OfMergingSayWhatWasExpectedAndGiven) {
   EXPECT_NE(
       merging(build(0, 20), broken).find("the right graph: knn graph: row 7 must not be its own neighbour"),
       std::string::npos);
+}
+
+// A graph in which 1 % of the rows belong to other vectors. Would catch: a check of 64 rows, which misses it
+// every other time.
+TEST_F(ChangeGraphErrors, AGraphWithOnePercentOfForeignRowsIsRefused) {
+  const Rows rows(support::generate(Kind::normal, 3000, 4, 23), ElementType::f32);
+  const KnnGraphOptions options = {.degree = 4};
+  KnnGraph left = build_knn_graph(context_, rows.view().slice(0, 2000), options);
+  const KnnGraph right = build_knn_graph(context_, rows.view().slice(2000, 1000), options);
+  for (std::size_t row = 50; row < 2000; row += 100)
+    for (float& distance : left.neighbors.distances.row(row)) distance *= 1.001F;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Context context = Context::cpu({.threads = 1, .seed = seed});
+    EXPECT_NE(message([&] { merge_knn_graphs(context, rows, left, right); }).find("must be of these rows"),
+              std::string::npos)
+        << seed;
+  }
 }
 
 TEST_F(ChangeGraphErrors, OfAddingSayWhatWasExpectedAndGiven) {

@@ -1,5 +1,5 @@
-// Graphs that were merged, added to and removed from keep their contract and the recall that was asked for, and exact ones
-// stay exact.
+// Graphs that were merged, added to and removed from keep their contract and the recall that was asked for,
+// and exact ones stay exact.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -35,7 +35,7 @@ void expect_good(RowsView rows, const KnnGraph& graph, double wanted) {
 }
 
 KnnGraph build(RowsView rows, std::size_t degree, Metric metric = Metric::sqeuclidean) {
-  return graph::build(two_threads(), rows, {.degree = degree, .metric = metric, .recall = 0.95},
+  return graph::build(two_threads(), rows, {.degree = degree, .metric = metric, .target_recall = 0.95},
                       support::small_partitions(degree));
 }
 
@@ -52,7 +52,7 @@ TEST_P(ChangeGraph, TwoSidesBecomeOneGraphOfTheRecallThatWasAskedFor) {
     const KnnGraph left = build(rows.view().slice(0, 400), 10, GetParam());
     const KnnGraph right = build(rows.view().slice(400, 500), 10, GetParam());
     const KnnGraph merged =
-        graph::merge(two_threads(), rows, left, right, {.recall = 0.95}, by_partitions(10));
+        graph::merge(two_threads(), rows, left, right, {.target_recall = 0.95}, by_partitions(10));
     expect_good(rows, merged, 0.95);
     EXPECT_EQ(merged.metric, GetParam());
     EXPECT_EQ(merged.degree(), 10U);
@@ -78,7 +78,7 @@ TEST_P(ChangeGraph, FewRowsThatMeetAllOthersLeaveAnExactGraphExact) {
                              {.degree = 7, .metric = GetParam()});
     };
     for (const double recall : {0.5, 1.0}) {
-      const KnnGraph added = graph::add(two_threads(), rows, exact(0, 350), {.recall = recall},
+      const KnnGraph added = graph::add(two_threads(), rows, exact(0, 350), {.target_recall = recall},
                                         by_comparing(7), support::small_partitions(7));
       EXPECT_TRUE(same_bytes(added.neighbors, expected)) << name(type);
       EXPECT_EQ(added.report.method, GraphMethod::exact);
@@ -86,7 +86,7 @@ TEST_P(ChangeGraph, FewRowsThatMeetAllOthersLeaveAnExactGraphExact) {
       EXPECT_EQ(added.report.rounds.size(), 1U);
       for (const std::size_t left : {30UL, 380UL})
         EXPECT_TRUE(same_bytes(graph::merge(two_threads(), rows, exact(0, left), exact(left, 400 - left),
-                                            {.recall = recall}, by_comparing(7))
+                                            {.target_recall = recall}, by_comparing(7))
                                    .neighbors,
                                expected))
             << name(type) << " left " << left;
@@ -94,10 +94,10 @@ TEST_P(ChangeGraph, FewRowsThatMeetAllOthersLeaveAnExactGraphExact) {
     // One that is not exact is measured.
     KnnGraph other = exact(0, 350);
     other.report.method = GraphMethod::nn_descent;
-    EXPECT_EQ(
-        graph::add(two_threads(), rows, other, {.recall = 0.9}, by_comparing(7), support::small_partitions(7))
-            .report.method,
-        GraphMethod::nn_descent);
+    EXPECT_EQ(graph::add(two_threads(), rows, other, {.target_recall = 0.9}, by_comparing(7),
+                         support::small_partitions(7))
+                  .report.method,
+              GraphMethod::nn_descent);
   }
 }
 
@@ -113,8 +113,8 @@ TEST(MergeGraphsEdges, SidesOfAnySizeMerge) {
       const auto half = [&](std::size_t first, std::size_t count) {
         return build_knn_graph(two_threads(), rows.view().slice(first, count), {.degree = 10});
       };
-      const KnnGraph merged =
-          graph::merge(two_threads(), rows, half(0, left), half(left, 600 - left), {.recall = 0.95}, tuning);
+      const KnnGraph merged = graph::merge(two_threads(), rows, half(0, left), half(left, 600 - left),
+                                           {.target_recall = 0.95}, tuning);
       expect_good(rows, merged, 0.95);
       if (HasFatalFailure()) return;
     }
@@ -139,7 +139,7 @@ TEST(MergeGraphsDuplicates, TrapNobody) {
     const Rows rows(support::generate(kind, 1200, 9, 4), ElementType::f32);
     const KnnGraph merged =
         graph::merge(two_threads(), rows, build(rows.view().slice(0, 600), 10),
-                     build(rows.view().slice(600, 600), 10), {.recall = 0.95}, by_partitions(10));
+                     build(rows.view().slice(600, 600), 10), {.target_recall = 0.95}, by_partitions(10));
     expect_good(rows, merged, 0.95);
   }
 }
@@ -151,7 +151,7 @@ TEST(MergeGraphsApart, SidesThatHaveNothingInCommonKeepTheirLists) {
   const Rows rows(values, ElementType::f32);
   const KnnGraph merged = graph::merge(
       two_threads(), rows, build_knn_graph(two_threads(), rows.view().slice(0, 400), {.degree = 8}),
-      build_knn_graph(two_threads(), rows.view().slice(400, 400), {.degree = 8}), {.recall = 0.95},
+      build_knn_graph(two_threads(), rows.view().slice(400, 400), {.degree = 8}), {.target_recall = 0.95},
       by_partitions(8));
   EXPECT_TRUE(same_bytes(merged.neighbors, exact_knn_graph(two_threads(), rows, 8)));
 }
@@ -164,16 +164,17 @@ TEST(MergeGraphsRounds, GoOnUntilTheRecallIsThere) {
   tuning.attempts = 1;
   tuning.rounds = 0;
   const auto bad = [&](std::size_t first) {
-    KnnGraph graph =
-        graph::build(two_threads(), rows.view().slice(first, 800), {.degree = 10, .recall = 0.99}, tuning);
+    KnnGraph graph = graph::build(two_threads(), rows.view().slice(first, 800),
+                                  {.degree = 10, .target_recall = 0.99}, tuning);
     EXPECT_FALSE(graph.report.reached);
     return graph;
   };
   std::vector<double> seen;
-  const KnnGraph merged = graph::merge(
-      two_threads(), rows, bad(0), bad(800),
-      {.recall = 0.97, .on_round = [&](const GraphRound& round) { seen.push_back(round.recall.value); }},
-      by_partitions(10));
+  const KnnGraph merged =
+      graph::merge(two_threads(), rows, bad(0), bad(800),
+                   {.target_recall = 0.97,
+                    .on_round = [&](const GraphRound& round) { seen.push_back(round.recall.value); }},
+                   by_partitions(10));
   expect_good(rows, merged, 0.97);
   ASSERT_GE(seen.size(), 2U);
   EXPECT_EQ(seen.size(), merged.report.rounds.size());
@@ -187,9 +188,10 @@ TEST(AddToGraph, NewcomersAreFoundAndFind) {
       SCOPED_TRACE(before);
       const KnnGraph old = before <= 11 ? build_knn_graph(two_threads(), rows.view().slice(0, before))
                                         : build(rows.view().slice(0, before), 10);
-      expect_good(
-          rows, graph::add(two_threads(), rows, old, {.recall = 0.95}, tuning, support::small_partitions(10)),
-          0.95);
+      expect_good(rows,
+                  graph::add(two_threads(), rows, old, {.target_recall = 0.95}, tuning,
+                             support::small_partitions(10)),
+                  0.95);
       if (HasFatalFailure()) return;
     }
 }
@@ -205,7 +207,8 @@ TEST_P(RemoveFromGraph, RowsThatLostNeighboursGetOthers) {
       SCOPED_TRACE(step);
       const std::vector<Id> removed = support::every(900, step);
       const support::Kept kept(rows, removed);
-      const KnnGraph given = graph::remove(two_threads(), rows, graph, removed, {.recall = 0.95}, tuning);
+      const KnnGraph given =
+          graph::remove(two_threads(), rows, graph, removed, {.target_recall = 0.95}, tuning);
       expect_good(kept.rows(), given, 0.95);
       if (HasFatalFailure()) return;
     }
@@ -217,7 +220,8 @@ TEST_P(RemoveFromGraph, AnExactGraphStaysExactWhereFewRowsAreConcerned) {
   for (const std::size_t step : {3UL, 60UL, 500UL}) {
     const std::vector<Id> removed = support::every(500, step);
     const support::Kept kept(rows, removed);
-    const KnnGraph given = graph::remove(two_threads(), rows, graph, removed, {.recall = 1}, by_comparing(6));
+    const KnnGraph given =
+        graph::remove(two_threads(), rows, graph, removed, {.target_recall = 1}, by_comparing(6));
     EXPECT_EQ(given.report.method, GraphMethod::exact);
     EXPECT_TRUE(
         same_bytes(given.neighbors, exact_knn_graph(two_threads(), kept.rows(), 6, {.metric = GetParam()})))
@@ -240,8 +244,8 @@ TEST(RemoveFromGraphEdges, RowsThatLostAllTheirNeighboursGetOthers) {
   const KnnGraph graph = build(rows, 8);
   const support::Kept kept(rows, removed);
   for (const graph::Tuning& tuning : {by_partitions(8), by_comparing(8)})
-    expect_good(kept.rows(), graph::remove(two_threads(), rows, graph, removed, {.recall = 0.9}, tuning),
-                0.9);
+    expect_good(kept.rows(),
+                graph::remove(two_threads(), rows, graph, removed, {.target_recall = 0.9}, tuning), 0.9);
 }
 
 TEST(RemoveFromGraphEdges, AllRowsNoneAndAllButAFewAreRemoved) {

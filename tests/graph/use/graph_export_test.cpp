@@ -1,4 +1,5 @@
-// Exported graphs hold every edge at its distance. That SciPy reads them is shown in python/tests and tests/cli.
+// Exported graphs hold every edge at its distance. That SciPy reads them is shown in python/tests and
+// tests/cli.
 #include "nearwise/graph_export.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// What runs tasks, whatever they do: here they write a few bytes. Who reads ahead, who works on the same, and what is removed.
+// What runs tasks, whatever they do: here they write a few bytes. Who reads ahead, who works on the same, and
+// what is removed.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// The manifest: what was appended is read back, a torn end is dropped, any other damage is found, and no failing call loses
-// what was written down before.
+// The manifest: what was appended is read back, a torn end is dropped, any other damage is found, and no
+// failing call loses what was written down before.
 #include "plan/engine/manifest.h"
 
 #include <gtest/gtest.h>

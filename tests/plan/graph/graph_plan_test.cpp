@@ -1,4 +1,5 @@
-// Graphs by plans: the contract, the recall and the bytes of the result, whoever runs the tasks and however he is stopped.
+// Graphs by plans: the contract, the recall and the bytes of the result, whoever runs the tasks and however
+// he is stopped.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -79,7 +80,7 @@ TEST_P(AnyGraphPlan, KeepsContractRecallAndLimit) {
   for (const Metric metric : {Metric::sqeuclidean, Metric::cosine}) {
     const std::string name(nearwise::name(metric));
     const Context own = context();
-    const Plan plan = this->plan(name, {.degree = 10, .metric = metric, .recall = 0.95});
+    const Plan plan = this->plan(name, {.degree = 10, .metric = metric, .target_recall = 0.95});
     EXPECT_GE(parts_of(plan), 3);  // or the test is about nothing
     plan.run(own);
     EXPECT_LE(own.memory_peak(), little_memory);
@@ -263,7 +264,7 @@ TEST_P(AnyGraphPlan, RowsThatAreHardToPart) {
 
 TEST_F(GraphPlan, FurtherPassesWhereTheRecallIsNotReached) {
   make_file(rows_of(support::Kind::normal, 30'000, 16));
-  const Plan plan = this->plan("work", {.recall = 0.99999});
+  const Plan plan = this->plan("work", {.target_recall = 0.99999});
   plan.run(context());
   const GraphReport report = plan.report();
   ASSERT_GE(report.rounds.size(), 2U);
@@ -276,27 +277,27 @@ TEST_F(GraphPlan, FurtherPassesWhereTheRecallIsNotReached) {
 
 TEST_F(GraphPlan, Refusals) {
   make_file(rows_of(support::Kind::normal, 3000, 6));
-  EXPECT_ERROR(plan_graph(Context::cpu({}), files("work")), invalid_argument, "with a memory limit");
+  EXPECT_ERROR(plan_graph(Context::cpu({}), files("work")), invalid_argument, "must have a memory limit");
   EXPECT_ERROR(plan_graph(Context::cpu({.memory_limit = 1 << 20}), files("work")), out_of_memory, "would do");
   // The limit that would do does.
   const std::string words =
       support::error_of([&] { plan_graph(Context::cpu({.memory_limit = 1 << 20}), files("work")); }).what();
   const std::uint64_t enough = std::stoull(words.substr(words.find("small, ") + 7));
   EXPECT_NO_THROW(plan_graph(Context::cpu({.memory_limit = enough}), files("work")));
-  EXPECT_ERROR(plan("work", {.recall = 1}), invalid_argument, "below 1");
+  EXPECT_ERROR(plan("work", {.target_recall = 1}), invalid_argument, "below 1");
   EXPECT_ERROR(plan("work", {.degree = 0}), invalid_argument, "at least 1");
 
   const Plan plan = this->plan("work");
   EXPECT_FALSE(fs::exists(folder / "work"));
   EXPECT_ERROR(plan.run_task(context(), "cook"), invalid_argument, "no task 'cook'");
-  EXPECT_ERROR(plan.run_task(context(), "build-0-0000"), invalid_argument, "after 'assign-0-0000'");
-  EXPECT_ERROR(plan.run_task(context(), "train-1"), invalid_argument, "after 'measure-0'");
+  EXPECT_ERROR(plan.run_task(context(), "build-0-0000"), invalid_argument, "depends on 'assign-0-0000'");
+  EXPECT_ERROR(plan.run_task(context(), "train-1"), invalid_argument, "depends on 'measure-0'");
   EXPECT_ERROR(plan.run_task(context(2, 8), "sample"), invalid_argument, "seed 7");
   EXPECT_ERROR(plan.run_task(Context::cpu({.memory_limit = 1 << 20, .seed = 7}), "sample"), invalid_argument,
                "bytes of memory");
   EXPECT_ERROR(plan.report(), not_found, "work.nw");
   plan.run_task(context(), "sample");
-  EXPECT_ERROR(this->plan("work", {.degree = 9}).run(context()), invalid_argument, "work of another plan");
+  EXPECT_ERROR(this->plan("work", {.degree = 9}).run(context()), invalid_argument, "belongs to another plan");
   {
     const plan::FileLock lock(folder / "work/lock", plan::FileLock::Mode::exclusive);
     EXPECT_ERROR(plan.run(context()), cannot_create, "somebody else is at work");

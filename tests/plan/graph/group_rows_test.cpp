@@ -91,7 +91,7 @@ TEST_F(DamagedAssignment, FewerPartitionsThanRows) {
 }
 TEST_F(DamagedAssignment, NumberThatIsNoRow) {
   row_numbers(0, 0) = 40'000;
-  expect_refused("is no row of the block");
+  expect_refused("is not a row of the block");
 }
 TEST_F(DamagedAssignment, RowTwiceInAPartition) {
   row_numbers(1, 0) = row_numbers(0, 0);

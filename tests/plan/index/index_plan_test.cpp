@@ -98,7 +98,8 @@ TEST_F(IndexPlan, GoesOnWhereItWasStopped) {
             ErrorCode::invalid_argument);
 }
 
-// Would catch: training rows that fit by what a backend needs with so many threads, which made another plan of each number.
+// Would catch: training rows that fit by what a backend needs with so many threads, which made another plan
+// of each number.
 TEST_F(IndexPlan, IsTheSameAtAnyNumberOfThreads) {
   const PlanFiles files = {folder / "rows.fbin", folder / "threads", folder / "threads.nw"};
   const auto limited = [](int threads, const char* isa) {

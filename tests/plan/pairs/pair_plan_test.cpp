@@ -1,4 +1,5 @@
-// Graphs by pairs of shards: what is particular to them. graph_plan_test.cpp has what all plans of graphs keep.
+// Graphs by pairs of shards: what is particular to them. graph_plan_test.cpp has what all plans of graphs
+// keep.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,8 +76,9 @@ class PairPlan : public ::testing::Test {
   std::uint64_t memory = 0;
 };
 
-// Few rows are searched exactly, so that the whole must be exact. Two shards would fit as one. Would catch: shards that never meet, numbers of the wrong
-// shard, the best of an older version, ties in the order of a shard.
+// Few rows are searched exactly, so that the whole must be exact. Two shards would fit as one. Would catch:
+// shards that never meet, numbers of the wrong shard, the best of an older version, ties in the order of a
+// shard.
 TEST_F(PairPlan, FewRowsGiveTheExactGraph) {
   constexpr std::size_t count_of_rows = 3001;
   for (const ElementType type : {ElementType::f32, ElementType::u8}) {
@@ -181,13 +183,13 @@ TEST_F(PairPlan, Refusals) {
   ASSERT_NE(words.find("small, "), std::string::npos) << words;
   memory = std::stoull(words.substr(words.find("small, ") + 7));
   EXPECT_LE(count(plan("work"), "build-"), 128U);
-  EXPECT_ERROR(plan("work").run_task(context(), "merge-0000-0001"), invalid_argument, "comes after");
+  EXPECT_ERROR(plan("work").run_task(context(), "merge-0000-0001"), invalid_argument, "depends on");
 
   make_file(support::Kind::normal, 3000, 4);
   memory = std::uint64_t{64} << 20;
   plan("work").run_task(context(), "build-0000");
   EXPECT_ERROR(plan_graph(context(), {vectors, folder / "work", folder / "work.nw"}).run(context()),
-               invalid_argument, "work of another plan");
+               invalid_argument, "belongs to another plan");
   EXPECT_EQ(parse_graph_plan_method("pairs"), GraphPlanMethod::pairs);
   EXPECT_EQ(parse_graph_plan_method("partitions"), GraphPlanMethod::partitions);
   EXPECT_ERROR(parse_graph_plan_method("couples"), invalid_argument, "partitions, pairs");

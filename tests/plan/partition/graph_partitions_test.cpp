@@ -1,4 +1,5 @@
-// The partitions of a plan: as few of a row as are predicted to be enough, found among all or among those near a super-partition.
+// The partitions of a plan: as few of a row as are predicted to be enough, found among all or among those
+// near a super-partition.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,12 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "graph/partition/partition_search.h"
 #include "io/container/container_reader.h"
 #include "io/temporary_folder.h"
 #include "nearwise/exact.h"
 #include "nearwise/plan.h"
 #include "nearwise/vector_file.h"
-#include "plan/partition/partition_search.h"
 #include "plan/partition/trained_partitions.h"
 #include "plan/tasks/graph_work.h"
 #include "support/graph_cases.h"
@@ -47,11 +48,11 @@ class GraphPartitions : public ::testing::Test {
     const TrainedPartitions trained(work, 0);
     const VectorFile file = work.open();
     std::vector<std::uint32_t> partitions(work.shape.rows * trained.rule.overlap);
-    PartitionSearch(context(), trained.centroids, trained.super_partitions,
-                    partition_metric(work.options.metric))
+    graph::PartitionSearch(context(), trained.centroids, trained.super_partitions,
+                           graph::partition_metric(work.options.metric))
         .find(file.rows(), trained.rule, partitions);
-    return static_cast<double>(partitions.size() -
-                               static_cast<std::size_t>(std::ranges::count(partitions, no_row))) /
+    return static_cast<double>(partitions.size() - static_cast<std::size_t>(
+                                                       std::ranges::count(partitions, graph::no_partition))) /
            static_cast<double>(work.shape.rows);
   }
 
@@ -62,7 +63,7 @@ TEST_F(GraphPartitions, NoMoreThanTheRecallTakes) {
   make_file(support::Rows(support::generate(support::Kind::normal, 40'000, 8, 3), ElementType::f32));
   double before = 0;
   for (const double recall : {0.5, 0.8, 0.95}) {
-    const GraphWork own = work("recall" + std::to_string(recall), {.recall = recall});
+    const GraphWork own = work("recall" + std::to_string(recall), {.target_recall = recall});
     const Plan plan = plan_of(context(), own);
     plan.run(context());
     const TrainedPartitions trained(own, 0);
@@ -89,12 +90,12 @@ TEST_F(GraphPartitions, SuperPartitionsFindThem) {
   constexpr std::size_t overlap = 4;
   const Metric metric = Metric::sqeuclidean;
   const RowsView some = rows.view().slice(0, 5000);
-  const SuperPartitions super_partitions =
-      SuperPartitions::make(context, centroids, rows.view().slice(5000, 3000), overlap, metric);
-  ASSERT_GT(super_partitions.centres.rows(), 10U);
-  const Neighbors exact = PartitionSearch(context, centroids, {}, metric).nearest(some, overlap);
+  const graph::SuperPartitions super_partitions =
+      graph::SuperPartitions::make(context, centroids, rows.view().slice(5000, 3000), overlap, metric);
+  ASSERT_GT(super_partitions.centroids.rows(), 10U);
+  const Neighbors exact = graph::PartitionSearch(context, centroids, {}, metric).nearest(some, overlap);
   const Neighbors found =
-      PartitionSearch(context, centroids, super_partitions.view(), metric).nearest(some, overlap);
+      graph::PartitionSearch(context, centroids, super_partitions.view(), metric).nearest(some, overlap);
   const Neighbors expected = knn(context, some, centroids, overlap);
   std::size_t same = 0;
   for (std::size_t row = 0; row < 5000; ++row) {
@@ -117,13 +118,14 @@ TEST_F(GraphPartitions, EverySuperPartitionHasPartitions) {
   Matrix<float> centroids(300, 4);
   std::fill_n(centroids.data(), 1200, 0.5F);
   const support::Rows rows(support::generate(support::Kind::normal, 1000, 4, 3), ElementType::f32);
-  const SuperPartitions super_partitions =
-      SuperPartitions::make(context(), centroids, rows.view(), 3, Metric::sqeuclidean);
-  ASSERT_GE(super_partitions.centres.rows(), 1U);
-  for (std::size_t super_partition = 0; super_partition < super_partitions.centres.rows(); ++super_partition)
+  const graph::SuperPartitions super_partitions =
+      graph::SuperPartitions::make(context(), centroids, rows.view(), 3, Metric::sqeuclidean);
+  ASSERT_GE(super_partitions.centroids.rows(), 1U);
+  for (std::size_t super_partition = 0; super_partition < super_partitions.centroids.rows();
+       ++super_partition)
     EXPECT_FALSE(super_partitions.view().partitions_of(super_partition).empty());
   std::vector<std::uint32_t> partitions(3000);
-  PartitionSearch(context(), centroids, super_partitions.view(), Metric::sqeuclidean)
+  graph::PartitionSearch(context(), centroids, super_partitions.view(), Metric::sqeuclidean)
       .find(rows.view(), {.overlap = 3, .reach = 2}, partitions);
   for (const std::uint32_t partition : partitions) EXPECT_LT(partition, 300U);
 }
@@ -164,14 +166,15 @@ TEST_F(GraphPartitions, AsManyAsCostLeast) {
 }
 
 TEST_F(GraphPartitions, DenseClusterIsParted) {
-  // Three quarters of the rows are so near each other that, seeded by distances, one partition would have them all: more than may meet.
+  // Three quarters of the rows are so near each other that, seeded by distances, one partition would have
+  // them all: more than may meet.
   constexpr std::size_t rows = 20'000;
   support::Values values = support::generate(support::Kind::normal, rows, 12, 3);
   for (std::size_t row = 0; row < rows; ++row)
     for (std::size_t i = 0; i < 12; ++i)
       values(row, i) = row % 4 == 0 ? values(row, i) : values(row, i) / 100;
   make_file(support::Rows(values, ElementType::f32));
-  const Plan plan = plan_of(context(), work("work", {.recall = 0.9}));
+  const Plan plan = plan_of(context(), work("work", {.target_recall = 0.9}));
   plan.run(context());
   EXPECT_TRUE(plan.report().reached);
   EXPECT_EQ(plan.report().rounds.size(), 1U);

@@ -1,4 +1,4 @@
-// Groups of partitions: their rows counted the slow method, small enough, and as few as that takes.
+// Groups of partitions: their rows counted naively, small enough, and as few as that takes.
 #include "plan/partition/group_partitions.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,8 @@ namespace {
 
 // Partitions on a line, and rows in up to three that follow each other.
 struct Line {
-  explicit Line(std::size_t count, std::size_t rows) : centroids(count, 2), partitions(rows * 3, no_row) {
+  explicit Line(std::size_t count, std::size_t rows)
+      : centroids(count, 2), partitions(rows * 3, graph::no_partition) {
     for (std::size_t partition = 0; partition < count; ++partition) {
       centroids(partition, 0) = static_cast<float>(partition);
       centroids(partition, 1) = static_cast<float>(partition % 2);
@@ -56,7 +57,8 @@ std::vector<double> counted(const SampledRows& rows, const PartitionGroups& grou
   return counts;
 }
 
-// Partitions come in pairs that lie far apart and have their rows in common: no cut across an axis keeps them together.
+// Partitions come in pairs that lie far apart and have their rows in common: no cut across an axis keeps them
+// together.
 TEST(GroupPartitions, PartitionsWithRowsInCommonAreTogether) {
   constexpr std::uint32_t pairs = 100;
   Matrix<float> centroids(2 * pairs, 2);

@@ -38,8 +38,8 @@ class DamagedPartitions : public ::testing::Test {
     metadata = trained.reader.metadata();
     centroids = copy(trained.centroids);
     order = copy(trained.order);
-    group_ends = copy(trained.ends_of_groups);
-    super_partitions = copy(trained.super_partitions.centres);
+    group_ends = copy(trained.group_ends);
+    super_partitions = copy(trained.super_partitions.centroids);
     super_partition_ends = copy(trained.super_partitions.ends);
     super_partition_members = copy(trained.super_partitions.partitions);
     ASSERT_GT(super_partitions.rows(), 1U);

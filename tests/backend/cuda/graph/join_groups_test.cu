@@ -139,7 +139,7 @@ TEST_F(CudaJoin, BuildsTheGraphOfTheCpu) {
   tuning.measured = 20;
   tuning.attempts = 1;
   tuning.rounds = 2;
-  const KnnGraphOptions options = {.degree = 4, .recall = 0.999};
+  const KnnGraphOptions options = {.degree = 4, .target_recall = 0.999};
   const KnnGraph expected = graph::build(Context::cpu({.threads = 1}), rows, options, tuning);
   ASSERT_GE(expected.report.rounds.size(), 2U);
   const std::uint64_t least = graph::Builder::bytes(Context::cuda(0), rows, options, tuning);
@@ -165,10 +165,10 @@ TEST_F(CudaJoin, MergesTheGraphsOfTheCpu) {
   tuning.measured = 20;
   tuning.attempts = 1;
   tuning.rounds = 1;
-  const KnnGraph expected = graph::merge(cpu, all, left, right, {.recall = 0.999}, tuning);
+  const KnnGraph expected = graph::merge(cpu, all, left, right, {.target_recall = 0.999}, tuning);
   ASSERT_EQ(expected.report.method, GraphMethod::nn_descent);
   const Context context = Context::cuda(0);
-  const KnnGraph given = graph::merge(context, all, left, right, {.recall = 0.999}, tuning);
+  const KnnGraph given = graph::merge(context, all, left, right, {.target_recall = 0.999}, tuning);
   EXPECT_TRUE(support::same_bytes(expected.neighbors, given.neighbors));
   EXPECT_EQ(context.memory_used(), 0U);
 }

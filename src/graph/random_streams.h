@@ -1,4 +1,4 @@
-// The random numbers of graphs: each use has a stream of its own, none that k-means or a quantizer has.
+// Random streams of graph construction: one per use, distinct from those of k-means and the quantizers.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace nearwise::graph {
 
 enum class Draw : std::uint64_t { partition_rows, centroids, neighbors, recall };
 
-// round: of descent, or the number of an attempt.
+// round: the NN-Descent iteration, or the attempt.
 inline Random random_stream(std::uint64_t seed, Draw draw, std::uint64_t round = 0) {
   constexpr std::uint64_t uses = 8;
   constexpr std::uint64_t first = std::uint64_t{1} << 40;

@@ -1,0 +1,17 @@
+// A recall measured on a sample, with its 95 % confidence interval.
+#pragma once
+
+#include <cstddef>
+
+namespace nearwise {
+
+// A neighbour counts as found if it is no farther than the last exact one.
+struct RecallEstimate {
+  double value = 0;
+  // Wilson's interval. Both ends equal `value` if the sample is the whole data set or the search was exact.
+  double low = 0;
+  double high = 0;
+  std::size_t rows = 0;  // sampled vectors or queries
+};
+
+}  // namespace nearwise

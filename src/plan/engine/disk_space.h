@@ -1,0 +1,26 @@
+// Whether the file systems have room for what a plan will write.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+namespace nearwise::plan {
+
+struct DiskNeed {
+  std::filesystem::path folder;  // may not exist yet
+  std::uint64_t bytes = 0;
+};
+
+// What the system says of an existing folder; tests replace it.
+struct DiskQueries {
+  std::function<std::uint64_t(const std::filesystem::path&)> file_system;  // its number (st_dev)
+  std::function<std::uint64_t(const std::filesystem::path&)> available_bytes;
+};
+DiskQueries system_disk_queries();
+
+// Throws Error(cannot_create) if a file system lacks the room for the sum of the needs on it.
+void check_disk(const std::vector<DiskNeed>& needs, const DiskQueries& queries = system_disk_queries());
+
+}  // namespace nearwise::plan
