@@ -155,7 +155,8 @@ ExitCode run_kmeans(Session& session, const KMeansArguments& arguments) {
   if (!arguments.assignments.empty()) {
     Work assigning(session, context, "assign", "vectors", base.rows());
     assigned = assigning.run([&](const Context& own) {
-      return assign(own, base, trained.centroids, {.metric = arguments.metric, .balance = optional_of(arguments.balance)});
+      return assign(own, base, trained.centroids,
+                    {.metric = arguments.metric, .balance = optional_of(arguments.balance)});
     });
   }
   const double seconds = watch.seconds();

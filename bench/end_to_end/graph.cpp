@@ -88,14 +88,16 @@ class Graphs {
     const std::size_t left = (rows.rows() + 1) / 2;
     const KnnGraph even = build(halves.rows.slice(0, left));
     const KnnGraph odd = build(halves.rows.slice(left, rows.rows() - left));
-    measure("merged", halves.rows,
-            [&] { return merge_knn_graphs(context_, halves.rows, even, odd, {.target_recall = options_.target_recall}); });
+    measure("merged", halves.rows, [&] {
+      return merge_knn_graphs(context_, halves.rows, even, odd, {.target_recall = options_.target_recall});
+    });
   }
 
   void add(const RowsView& rows, std::size_t added) const {
     const KnnGraph before = build(rows.slice(0, rows.rows() - added));
-    measure(fmt::format("{} added", added), rows,
-            [&] { return add_to_knn_graph(context_, rows, before, {.target_recall = options_.target_recall}); });
+    measure(fmt::format("{} added", added), rows, [&] {
+      return add_to_knn_graph(context_, rows, before, {.target_recall = options_.target_recall});
+    });
   }
 
   void remove(const RowsView& rows, const KnnGraph& graph, std::size_t removed) const {
@@ -109,8 +111,9 @@ class Graphs {
         kept.push_back(row);
     }
     const CopiedRows remaining = copy_rows(rows, kept);
-    measure(fmt::format("{} removed", removed), remaining.rows,
-            [&] { return remove_from_knn_graph(context_, rows, graph, ids, {.target_recall = options_.target_recall}); });
+    measure(fmt::format("{} removed", removed), remaining.rows, [&] {
+      return remove_from_knn_graph(context_, rows, graph, ids, {.target_recall = options_.target_recall});
+    });
   }
 
  private:

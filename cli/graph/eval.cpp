@@ -32,8 +32,9 @@ ExitCode run_eval(Session& session, const EvalArguments& arguments) {
   const Context context = open_context(arguments.context, arguments.seed);
   Work work(session, context, "vectors", arguments.sample);
   const RecallEstimate recall = work.run_on_data([&](const Context& own) {
-    return measure_recall(own, base, file.neighbors, metric,
-                          arguments.sample == 0 ? std::nullopt : std::optional<std::size_t>(arguments.sample));
+    return measure_recall(
+        own, base, file.neighbors, metric,
+        arguments.sample == 0 ? std::nullopt : std::optional<std::size_t>(arguments.sample));
   });
   if (session.json)
     print(Json{{"rows", base.rows()},

@@ -66,7 +66,8 @@ KnnGraph to_graph(const GivenGraph& given) {
 
 Graph build(const BorrowedRows& rows, std::uint64_t degree, const std::string& metric, double target_recall,
             const Settings& settings, nb::handle progress) {
-  const KnnGraphOptions options{.degree = degree, .metric = parse_metric(metric), .target_recall = target_recall};
+  const KnnGraphOptions options{
+      .degree = degree, .metric = parse_metric(metric), .target_recall = target_recall};
   const Context context = context_for(settings);
   std::optional<KnnGraph> graph;
   run_by_size(context, progress, multiplications(rows.view(), rows.view()),
