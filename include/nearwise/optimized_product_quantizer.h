@@ -1,8 +1,8 @@
-// Optimized product quantization: rows are rotated first, so that the parts of a product quantizer get equal shares of what
-// there is to tell, and correlations between parts are gone.
+// Optimized product quantization (OPQ): vectors are rotated before product quantization, so that parts are less correlated and
+// have similar variance.
 //
-// Rotation and codewords are trained in turn: the rows that codes stand for are compared with the rows, and the rotation that
-// brings them closest is taken. Ge, He, Ke, Sun: Optimized product quantization (2014).
+// Rotation and codewords are trained in turn: the next rotation brings the vectors closest to their reconstructions. Ge, He, Ke,
+// Sun: Optimized product quantization (2014).
 #pragma once
 
 #include <cstddef>
@@ -21,32 +21,31 @@ namespace nearwise {
 
 struct OptimizedProductQuantizerOptions {
   ProductQuantizerOptions quantizer = {};
-  std::size_t rounds = 10;  // of a new rotation and its codewords, at most. 0: the better of the starts
+  std::size_t rounds = 10;  // of rotation and codeword updates, at most; 0: the better initial rotation
 };
 
-// A complete rotation (as many axes as elements, and no mean: products with rows stay the same too) and a quantizer of
-// rotated rows.
+// A square rotation without mean, which preserves inner products, and a quantizer of rotated vectors.
 struct OptimizedProductQuantizer {
   Rotation rotation;
   ProductQuantizer quantizer;
 
-  // Starts without a rotation, and from principal axes dealt to the parts so that the products of their variances are alike;
-  // goes on from the better one; returns the best of all that was measured on the rows it trained on. On these the error
-  // is never above that of ProductQuantizer::train with the same options. Throws what that throws.
+  // Starts from the better of two rotations: identity, and principal axes allocated to parts so that the products of their
+  // variances are similar. Returns the round with the smallest error on the training vectors, which is never above that of
+  // ProductQuantizer::train with the same options. Throws like it.
   static OptimizedProductQuantizer train(const Context& context, RowsView rows,
                                          const OptimizedProductQuantizerOptions& options = {});
 
-  // Codes of the rotated rows.
+  // Codes of the rotated vectors.
   Matrix<std::uint8_t> encode(const Context& context, RowsView rows) const;
-  // The rows that codes stand for, rotated back.
+  // Reconstructions, rotated back.
   Matrix<float> decode(const Context& context, MatrixView<const std::uint8_t> codes) const;
   // ProductQuantizer::tables of the rotated queries.
   Matrix<float> tables(const Context& context, RowsView queries, Metric metric = Metric::sqeuclidean) const;
-  // The mean over all rows of the squared distance of the rotated row from what its code stands for.
+  // Mean squared distance of the rotated vectors to their reconstructions.
   double error(const Context& context, RowsView rows) const;
 };
 
-// As those of a ProductQuantizer, with the rotation. A file without one is Error(invalid_argument).
+// As for ProductQuantizer, with the rotation. A file without a rotation is Error(invalid_argument).
 void save(const OptimizedProductQuantizer& quantizer, const std::filesystem::path& path,
           const std::map<std::string, std::string>& provenance = {});
 OptimizedProductQuantizer load_optimized_product_quantizer(const std::filesystem::path& path);

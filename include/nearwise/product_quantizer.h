@@ -1,10 +1,10 @@
-// Product quantization: a row is cut into parts, and of every part only the number of its nearest codeword is kept.
+// Product quantization: a vector is split into parts, and each part is replaced by the number of its nearest codeword.
 //
-// 128 elements in 16 parts of 8 bits each become 16 bytes. What a code stands for is the row made of its codewords; the
-// distance of a query from it is a sum of `parts` numbers out of a table that is made once per query.
+// 128 dimensions in 16 parts of 8 bits give 16 bytes. The reconstruction concatenates the codewords; the distance of a query
+// to it is a sum of `parts` entries of a table computed once per query.
 //
-// The same rows, options and seed give the same bytes at any number of threads, any memory limit and on every instruction
-// set. Jégou, Douze, Schmid: Product quantization for nearest neighbor search (2011).
+// The same vectors, options and seed give the same bytes at any thread count and memory limit and on every instruction set.
+// Jégou, Douze, Schmid: Product quantization for nearest neighbor search (2011).
 #pragma once
 
 #include <cstddef>
@@ -22,22 +22,22 @@
 namespace nearwise {
 
 struct ProductQuantizerOptions {
-  std::size_t parts = 0;        // 1 to dim; 0: as many as make parts of at most 4 elements
-  unsigned bits = 8;            // of a part's code: 4 (16 codewords per part) or 8 (256)
+  std::size_t parts = 0;        // 1 to dim; 0: parts of at most 4 dimensions
+  unsigned bits = 8;            // per part: 4 (16 codewords) or 8 (256)
   std::size_t iterations = 25;  // of k-means, at most
-  // Rows to train on, per codeword of a part: of more rows so many are drawn, by the context's seed. 0: all.
+  // Training vectors per codeword, drawn with the context's seed; 0: all.
   std::size_t rows_per_centroid = 256;
 };
 
-// Trained, and not changed any more: threads may share it.
+// Immutable after training: threads may share it.
 class ProductQuantizer {
  public:
-  // k-means on every part. Throws Error(invalid_argument) where there are fewer rows than codewords of a part, and names
-  // the first row with NaN or infinity. Rows are on the host.
+  // k-means on every part. Throws Error(invalid_argument) if there are fewer vectors than codewords per part, or naming the
+  // first vector with NaN or infinity. Vectors are on the host.
   static ProductQuantizer train(const Context& context, RowsView rows,
                                 const ProductQuantizerOptions& options = {});
 
-  // codebooks: part after part, each [2^bits, part_dim(part)], hence 2^bits * dim finite numbers.
+  // codebooks: by part, each [2^bits, part_dim(part)], in all 2^bits * dim finite numbers.
   static ProductQuantizer from_codebooks(std::size_t dim, std::size_t parts, unsigned bits,
                                          std::span<const float> codebooks);
 
@@ -49,25 +49,24 @@ class ProductQuantizer {
   // high half, which is 0 where there is no such part.
   std::size_t code_bytes() const;
 
-  // The elements of part p are part_begin(p) to part_begin(p + 1). Lengths differ by at most one, longer ones come first.
+  // Part p has elements [part_begin(p), part_begin(p + 1)). Sizes differ by at most one, larger parts come first.
   std::size_t part_begin(std::size_t part) const;
   std::size_t part_dim(std::size_t part) const;
   std::span<const float> codebook(std::size_t part) const;         // [2^bits, part_dim(part)]
-  std::span<const float> codebooks() const { return codebooks_; }  // of all parts, one after the other
+  std::span<const float> codebooks() const { return codebooks_; }  // of all parts, consecutive
 
-  // [rows, code_bytes]. The codeword of a part is the one that knn with k = 1 finds among its codebook: the nearest, and
-  // the lower number in a tie.
+  // [rows, code_bytes]. The codeword of a part is the nearest of its codebook by knn with k = 1, the lower number in a tie.
   Matrix<std::uint8_t> encode(const Context& context, RowsView rows) const;
 
-  // The rows that codes stand for, [codes, dim].
+  // Reconstructions, [codes, dim].
   Matrix<float> decode(const Context& context, MatrixView<const std::uint8_t> codes) const;
 
   // [queries, parts * 2^bits]: entry p * 2^bits + c is the squared distance (sqeuclidean) or the product (inner_product) of
-  // part p of the query and codeword c of that part, in f64 and rounded to f32. The entries that a code names add up to
-  // the distance of the query from the decoded row.
+  // part p of the query and codeword c of that part, in f64 and rounded to f32. The entries that a code selects add up to
+  // the distance of the query to the reconstruction.
   Matrix<float> tables(const Context& context, RowsView queries, Metric metric = Metric::sqeuclidean) const;
 
-  // The mean over all rows of the squared distance from what their code stands for.
+  // Mean squared distance of the vectors to their reconstructions.
   double error(const Context& context, RowsView rows) const;
 
  private:
@@ -82,7 +81,7 @@ class ProductQuantizer {
 // Atomic and durable, in the container of docs/format.md (kind "product_quantizer").
 void save(const ProductQuantizer& quantizer, const std::filesystem::path& path,
           const std::map<std::string, std::string>& provenance = {});
-// Checksums and numbers are verified: damage is Error(corrupt). One of rotated rows is Error(invalid_argument).
+// Checksums and numbers are verified: damage is Error(corrupt). A file with a rotation is Error(invalid_argument).
 ProductQuantizer load_product_quantizer(const std::filesystem::path& path);
 
 }  // namespace nearwise

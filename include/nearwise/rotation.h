@@ -1,6 +1,6 @@
-// Rotations: rows seen along other axes, x -> matrix * (x - mean), with orthonormal axes as the rows of the matrix.
+// Rotations: x -> matrix * (x - mean), the rows of the matrix being orthonormal axes.
 //
-// With as many axes as elements distances stay the same; with fewer, what lies along the others is dropped. Sums are in f64
+// With as many axes as dimensions distances are preserved; with fewer, the other components are dropped. Sums are in f64
 // and in a fixed order: the same bytes at any number of threads and on every machine. So are the axes of pca.
 #pragma once
 
@@ -14,10 +14,10 @@
 namespace nearwise {
 
 struct PcaOptions {
-  std::size_t training_rows = 65536;  // of more rows so many are drawn, by the context's seed. 0: all
+  std::size_t training_rows = 65536;  // at most, drawn with the context's seed; 0: all
 };
 
-// Trained, and not changed any more: threads may share it.
+// Immutable: threads may share it.
 class Rotation {
  public:
   // The axes along which the rows vary most, by falling variance, around their mean: 1 to dim of them. The largest element
@@ -29,7 +29,6 @@ class Rotation {
   static Rotation from_matrix(std::size_t dim, std::size_t rotated_dim, std::span<const float> matrix,
                               std::span<const float> mean = {});
 
-  // Leaves rows as they are.
   static Rotation identity(std::size_t dim);
 
   std::size_t dim() const { return mean_.size(); }
@@ -40,7 +39,7 @@ class Rotation {
   // [rows, rotated_dim]. Numbers beyond f32 become infinite.
   Matrix<float> apply(const Context& context, RowsView rows) const;
 
-  // [rows, dim]: what rotated rows were, up to rounding and to what was dropped.
+  // [rows, dim]: the inverse, up to rounding and dropped components.
   Matrix<float> reverse(const Context& context, RowsView rotated) const;
 
  private:

@@ -78,7 +78,7 @@ Neighbors search_copies(const Context& context, const Members& copies, RowsView 
 
 // Of inverted files: one of every member's, for what all of them have in common.
 using Indexes = std::vector<const Ivf*>;
-// k and options are not the caller's: the second look is one over all parts.
+// k and options are not the caller's: re-ranking is done once over all parts.
 using ListSearch = std::function<Neighbors(std::size_t member, const Context& context, RowsView queries,
                                            std::size_t k, const IvfSearchOptions& options)>;
 
@@ -176,7 +176,7 @@ class Sharded<Index> {
     shard::check_quantizers(shard::indexes_of(parts_));
   }
 
-  // As Ivf::search. Candidates of all parts are joined before the second look, which is the context's work.
+  // As Ivf::search. Candidates of all parts are merged before re-ranking, which runs on the context.
   Neighbors search(const Context& context, RowsView queries, std::size_t k,
                    const IvfSearchOptions& options = {}) const {
     return shard::search_list_parts(context, members_, shard::indexes_of(parts_), queries, k, options,

@@ -4,7 +4,7 @@ The emulated device is part of nearwise's own module, which exports its runtime.
 NEARWISE_CUDART names): streams and memory are the driver's, and common to all copies of the runtime.
 
 Every array is filled on a stream of its own and handed over unfinished. The emulated device runs a stream only when
-somebody waits for it, so whoever does not, reads NaN.
+somebody waits for it, so a reader that does not wait reads NaN.
 """
 
 import ctypes

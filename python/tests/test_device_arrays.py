@@ -26,7 +26,7 @@ def on_device():
         return made[-1]
 
     yield make
-    gc.collect()  # whoever still holds one lets go of it
+    gc.collect()  # releases remaining references
     for tensor in made:
         tensor.memory.free()
 

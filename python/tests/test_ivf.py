@@ -79,7 +79,7 @@ def test_a_rerank_at_everything_is_the_truth(rows, bits, metric):
 
 
 def test_codes_that_lose_nothing():
-    """One part per element and no more different values than codewords: what a code stands for is the row."""
+    """One part per element and no more different values than codewords: codes decode to the vector itself."""
     rows = random_rows(1, 1000, 8, np.float32, spread=5)
     index = nearwise.IvfPq.train(rows, lists=1, code_bytes=8)
     index.add(rows)
@@ -324,7 +324,7 @@ def test_keywords_are_the_fields_of_the_options():
         (nearwise.IvfPq.train, fields("IvfPqOptions") | machine),
         (nearwise.IvfLsq.train, fields("IvfLsqOptions") | machine),
         (nearwise.Ivf.search, fields("IvfSearchOptions") | {"progress"}),
-        (nearwise.Ivf.calibrate, fields("MeasureOptions") | {"progress"}),
+        (nearwise.Ivf.calibrate, fields("CalibrationOptions") | {"progress"}),
         (nearwise.load_ivf, machine - {"seed", "progress"}),
     ]:
         assert expected_names <= set(inspect.signature(offered).parameters), offered

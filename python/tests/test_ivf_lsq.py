@@ -39,7 +39,7 @@ def test_a_rerank_at_everything_is_the_truth(rows, metric):
 def test_codes_lose_less_than_product_codes(rows, index):
     product = nearwise.IvfPq.train(rows, lists=10, code_bytes=4)
     product.add(rows)
-    # Of every row from the nearest of what codes stand for.
+    # Of every vector to the nearest reconstruction.
     lost, lost_by_product = (each.search(rows, 1, probes=10).distances.mean() for each in (index, product))
     assert lost < lost_by_product
 

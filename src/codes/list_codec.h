@@ -18,11 +18,11 @@ struct ListView {
   std::size_t rows = 0;
 };
 
-// What a code stands for: the row itself, or the sum of its list's centroid and one codeword for each part of the row (a
+// A code decodes to the vector itself, or to the sum of its list's centroid and one codeword for each part (a
 // product code), or of the centroid and one codeword as long as the row of every codebook (an additive code).
 struct ListCodec {
   std::size_t dim = 0;
-  ElementType type = ElementType::f32;  // of the rows that codes stand for
+  ElementType type = ElementType::f32;  // of the encoded vectors
   std::size_t code_bytes = 0;
   // Of product codes; else empty.
   std::span<const std::size_t> part_begins;  // [parts + 1] dimensions

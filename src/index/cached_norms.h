@@ -39,7 +39,7 @@ class CachedNorms {
   CachedNorms(const CachedNorms&) = delete;
   CachedNorms& operator=(const CachedNorms&) = delete;
 
-  // Room for the terms of so many rows in all; returns whether there is.
+  // Reserves memory for the norms of this many vectors; returns whether it is available.
   bool reserve(std::size_t rows);
   // Makes what is missing of these lists (no_id: none). After reserve(). budget: of working memory.
   void make(const Threads& threads, MemoryBudget& budget, const Source& source, std::span<const Id> lists);

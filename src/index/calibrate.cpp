@@ -33,10 +33,10 @@ namespace {
 constexpr std::uint64_t stream = 9;
 // Rows of the index that exact search looks at at a time.
 constexpr std::size_t block_bytes = std::size_t{16} << 20;
-// The usual number first, then more; fewer at last, when it is known what they must be cheaper than. Where 3200 are not
+// The default first, then more; fewer at last, when it is known what they must be cheaper than. Where 3200 are not
 // enough, codes are too short for the rows.
 constexpr std::array<std::size_t, 8> candidates_to_try = {100, 200, 400, 800, 1600, 3200, 50, 25};
-// A second look at one row costs a search about as much as so many rows in lists: it is read from where no other row was. In
+// Cost of re-ranking a candidate, in scanned vectors: it is read from a random position. In
 // CPU time on SIFT of a million rows, 16 bytes, 4000 queries at once (Sapphire Rapids, 2026-11-15): 0.3 to 0.5 us against 1
 // to 2.3 ns.
 constexpr double rows_per_candidate = 128;
@@ -134,7 +134,7 @@ class Trial {
         k_(k),
         truth_(without_self(exact, ids, k)) {}
 
-  // candidates 0: without a second look.
+  // candidates 0: without re-ranking.
   Recall recall(std::size_t probes, std::size_t candidates) const {
     // One more than are compared: the row itself is found, too.
     const Neighbors found = index_.search(context_, queries_, k_ + 1,
@@ -256,7 +256,7 @@ Calibration Ivf::calibrate(const Context& context, RowsView rows, const Calibrat
   const Neighbors exact =
       exact_neighbors(quiet, queries.view(), rows, {ids.data(), count}, k + 1, state.metric, progress);
   const Trial trial(quiet, *this, rows, count, queries.view(), drawn.span(), k, exact);
-  // Rows that are kept as they are need no second look.
+  // Flat encodings need no re-ranking.
   const bool rerank = options.rerank && state.has_codes();
   Setting found = cheapest(trial, *this, options.recall, rerank);
   // What cannot be reached by all lists is not worth all lists: without a margin, or else the same share of what they reach.

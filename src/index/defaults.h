@@ -1,4 +1,4 @@
-// What lists and codes are where nobody says.
+// Default list count and code size.
 #pragma once
 
 #include <algorithm>

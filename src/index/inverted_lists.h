@@ -25,7 +25,7 @@ class InvertedLists {
 
   // Takes over rows that lie elsewhere and outlive this; the list must be empty.
   void borrow(std::size_t list, const ListView& rows);
-  // Makes room for so many rows more in every list, [lists]: afterwards append() cannot fail.
+  // Reserves memory for this many more entries in every list, [lists]: afterwards append() cannot fail.
   void reserve(std::span<const std::size_t> more);
   void reserve(std::size_t list, std::size_t more);
   void append(std::size_t list, const ListView& rows) noexcept;

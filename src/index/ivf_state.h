@@ -48,10 +48,10 @@ inline std::size_t first_too_large(std::span<const float> values, float most = m
 
 struct Ivf::State {
   Metric metric = Metric::sqeuclidean;
-  ElementType type = ElementType::f32;  // of the rows that codes stand for
+  ElementType type = ElementType::f32;  // of the encoded vectors
   Matrix<float> centroids;              // [lists, dim]
   std::optional<ProductQuantizer>
-      quantizer;                         // of what the centroid leaves over; none: rows are kept as they are
+      quantizer;                         // of residuals; none: flat
   std::vector<std::size_t> part_begins;  // of the quantizer
   std::vector<float> additive_codewords = {};  // of additive codes of it instead, [code_bytes, 256, dim]
   std::size_t additive_iterations = 0;         // of the search for such a code
@@ -69,7 +69,7 @@ struct Ivf::State {
 
   bool has_codes() const { return quantizer.has_value() || !additive_codewords.empty(); }
 
-  // In proportion: whoever wants more answers has to look at more rows again.
+  // Proportional to k: more results need more re-ranked candidates.
   std::size_t candidates_for(std::size_t k) const {
     if (k <= index::calibration_neighbors) return candidates;
     // Beyond what any index holds, where the product below might overflow, k will do.
@@ -77,7 +77,7 @@ struct Ivf::State {
     return std::max(k, divide_up(candidates * k, index::calibration_neighbors));
   }
 
-  // What centroids leave over, [rows, dim], into codes [rows, code_bytes].
+  // Encodes residuals [rows, dim] into codes [rows, code_bytes].
   void encode(const Context& context, const Matrix<float>& left, const MatrixView<std::uint8_t>& codes) const;
 
   // To be called before rows of a list come or go.

@@ -1,4 +1,4 @@
-// Training of inverted files: centroids of the lists, and the quantizer of what they leave over.
+// Training of inverted files: centroids of the lists, and the quantizer of residuals.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -88,7 +88,7 @@ Coarse train_lists(const Context& context, const RowsView& rows, const Options& 
 
 constexpr std::size_t rows_per_codeword = 256;
 
-// What centroids leave over of a sample of rows: what quantizers train on.
+// Residuals of a sample of vectors, for training quantizers.
 class LeftOver {
  public:
   LeftOver(const Context& context, const RowsView& rows, std::size_t most_rows,

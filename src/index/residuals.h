@@ -1,4 +1,4 @@
-// What centroids leave over of rows.
+// Residuals: vectors minus the centroids of their lists.
 #pragma once
 
 #include <cstdint>

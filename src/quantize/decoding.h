@@ -12,7 +12,7 @@
 
 namespace nearwise::quantize {
 
-// What codes stand for.
+// Decoding of codes.
 struct Decoder {
   std::size_t dim = 0;
   std::function<void(std::span<const std::uint8_t> code, float* row)> decode;  // of one code, on any thread
@@ -24,7 +24,7 @@ void decode_codes(const Context& context, const Decoder& decoder, const MatrixVi
 
 std::uint64_t coding_error_bytes(const Context& context, std::size_t rows, std::size_t dim);
 
-// The sum of the squared distances of rows from what their codes stand for, in f64 and a fixed order.
+// Sum of squared distances of vectors to their reconstructions, in f64 and a fixed order.
 double coding_error(const Context& context, const RowsView& rows, const Decoder& decoder,
                     const MatrixView<const std::uint8_t>& codes);
 

@@ -1,4 +1,4 @@
-// Inverted files over several devices: parts find candidates, all of them together decide who is looked at again.
+// Inverted files over several devices: parts find candidates, which are merged and then re-ranked once.
 #include <algorithm>
 
 #include "backend/context_state.h"

@@ -113,7 +113,7 @@ void expect_index(const Encoding& encoding, const std::string& ending, RowsView 
 
 TEST(GoldenIvf, SearchesOfEveryMetric) {
   const Rows rows = make_rows(rows_count, dim, 41);
-  // Of so many rows the rounds of additive training make codewords better than those they begin with.
+  // With this many vectors the rounds of additive training improve the initial codewords.
   const Rows many_rows = make_rows(1500, dim, 41);
   const Rows queries = make_rows(20, dim, 42);
   for (const Metric metric : every_metric) {

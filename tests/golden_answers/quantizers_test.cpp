@@ -1,4 +1,4 @@
-// Quantizers: codewords, codes, what codes stand for, tables, searches in codes, and files.
+// Quantizers: codewords, codes, reconstructions, tables, searches in codes, and files.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

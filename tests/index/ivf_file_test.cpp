@@ -209,7 +209,7 @@ TEST(IvfFile, AnyChangedByteIsFound) {
   }
 }
 
-// Whoever makes the checksums right again gets an error or an index that works: ASan would see anything else.
+// A damaged file with recomputed checksums gives an error or an index that works: ASan would see anything else.
 TEST(IvfFile, HostileFilesAreHarmless) {
   const TemporaryFolder folder;
   const Context context = Context::cpu({.threads = 1});

@@ -137,7 +137,7 @@ TEST(IvfLsq, BuildMeasuresProbesAndCandidates) {
   const IvfLsq index = IvfLsq::build(one_thread(), problem.base, quick, {.queries = 50});
   ASSERT_TRUE(index.calibration().has_value());
   EXPECT_TRUE(index.calibration()->reached());
-  EXPECT_GT(index.calibration()->candidates, 0U);  // codes need a second look
+  EXPECT_GT(index.calibration()->candidates, 0U);  // codes need re-ranking
 }
 
 TEST(IvfLsqFile, ComesBackAsItWas) {

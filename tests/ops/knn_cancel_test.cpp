@@ -145,7 +145,7 @@ class ZeroRows {
   void* data_;
 };
 
-// Would catch: a look at the flag every so many rows, whatever their length.
+// Catches a check of the flag every n vectors, whatever their length.
 TEST(KnnCancel, LongRowsStopSoon) {
   const ZeroRows zeros;
   ASSERT_TRUE(zeros.made());

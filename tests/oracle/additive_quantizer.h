@@ -55,7 +55,7 @@ inline std::uint8_t best_codeword(const AdditiveQuantizer& quantizer, std::span<
   return best;
 }
 
-// Each codebook takes what is nearest to what those before it leave over.
+// Each codebook takes the codeword nearest to the residual of those before it.
 inline AdditiveCode residual_code(const AdditiveQuantizer& quantizer, std::span<const double> row) {
   AdditiveQuantizer first = quantizer;
   AdditiveCode code;

@@ -12,7 +12,7 @@
 
 namespace nearwise::oracle {
 
-// The first `new_count` of `members` meet each other, unless they are apart, and all the others.
+// The first `new_count` of `members` are compared with each other, unless bipartite, and with all the others.
 struct JoinGroup {
   std::vector<std::uint32_t> members;
   std::size_t new_count = 0;

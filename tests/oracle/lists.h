@@ -11,7 +11,7 @@
 
 namespace nearwise::oracle {
 
-// A list of an index: what its codes stand for, and the ids.
+// A list of an index: its decoded vectors and ids.
 struct DecodedList {
   std::vector<double> rows;  // [ids, dim]
   std::vector<Id> ids;

@@ -31,7 +31,7 @@ inline const Context& one_thread() {
   return context;
 }
 
-// What the code of a row stands for, of which the centroid of its list leaves over `left`, [1, dim].
+// The reconstruction of a vector with residual `left`, [1, dim].
 using DecodeLeft = std::function<std::vector<double>(std::size_t list, const Matrix<float>& left)>;
 
 // Lists by the oracle's nearest centroid; without `decode` rows as they are.

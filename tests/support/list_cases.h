@@ -78,7 +78,7 @@ class ListCase {
     }
   }
 
-  // Of the second look.
+  // Re-ranked.
   RowsView rows() const { return problem_.base; }
 
   Neighbors search(const Context& context) const {

@@ -1,4 +1,4 @@
-"""Tasks of plans and of k-means on several nodes: each done once, in order, whoever dies."""
+"""Tasks of plans and of k-means on several nodes: each done once, in order, whichever process dies."""
 
 import os
 import signal

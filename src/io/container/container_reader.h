@@ -32,8 +32,8 @@ class SectionView {
       : reader_(&reader), section_(&section) {}
 
   const container::Section& info() const { return *section_; }
-  // Verified: what is returned has the checksum it was written with. The range lies in the section: whoever takes
-  // offsets from a file checks them first.
+  // Verified: what is returned has the checksum it was written with. The range must lie in the section: callers
+  // check offsets that come from a file.
   std::span<const std::byte> bytes() const { return bytes(0, section_->bytes); }
   std::span<const std::byte> bytes(std::uint64_t first, std::uint64_t count) const;
 

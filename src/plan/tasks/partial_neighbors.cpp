@@ -22,11 +22,11 @@ namespace {
 // Checks the shape of the lists and that ids are rows of the file.
 void check_lists(const ContainerReader& reader, const MatrixView<const std::uint32_t>& ids,
                  const MatrixView<const float>& distances, std::size_t rows, const GraphWork& work) {
-  for (const auto& [found_rows, found_cols] :
+  for (const auto& [rows_found, cols_found] :
        {std::pair(ids.rows(), ids.cols()), std::pair(distances.rows(), distances.cols())})
-    if (found_rows != rows || found_cols != work.options.degree)
+    if (rows_found != rows || cols_found != work.options.degree)
       fail(ErrorCode::corrupt, "{}: expected [{}, {}], found [{}, {}]", reader.source(), rows,
-           work.options.degree, found_rows, found_cols);
+           work.options.degree, rows_found, cols_found);
   const std::span<const std::uint32_t> all(ids.data(), rows * work.options.degree);
   if (std::ranges::any_of(all, [&](std::uint32_t id) { return id >= work.shape.rows && id != no_row; }))
     fail(ErrorCode::corrupt, "{}: a neighbour is not a row", reader.source());

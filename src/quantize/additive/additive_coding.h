@@ -29,7 +29,7 @@ void encode_additive_rows(const char* operation, const Context& context, const R
 // Refers to the codewords.
 Decoder decoder_of(const AdditiveCodebooks& codebooks);
 
-// out [codes]: the squared lengths of what codes stand for, in f64, rounded once; the largest number for longer ones.
+// out [codes]: squared norms of the decoded vectors, in f64, rounded once; clamped to the largest f32.
 void additive_norms(const Context& context, const AdditiveCodebooks& codebooks,
                     const MatrixView<const std::uint8_t>& codes, std::span<float> out);
 

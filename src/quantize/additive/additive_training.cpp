@@ -83,7 +83,7 @@ class AdditiveAlternation {
   MatrixView<std::uint8_t> codes() { return {codes_.data(), rows(), training_.codebooks}; }
   double error() { return coding_error(context_, centred_.view(), decoder_of(codebooks()), codes()); }
 
-  // A residual quantizer: each codebook is a k-means of what those before it leave over.
+  // A residual quantizer: each codebook is a k-means of the residuals of those before it.
   void start() {
     const Context::State& state = context_.state();
     Buffer<float> rest(budget(), rows() * dim());
@@ -170,7 +170,7 @@ class AdditiveAlternation {
   double best_error_ = std::numeric_limits<double>::infinity();
 };
 
-// The lengths that a byte can tell apart: centroids of a k-means of the lengths of what codes stand for.
+// Codebook of the norm byte: k-means centroids of the norms of decoded vectors.
 std::vector<float> train_norms(const Context& context, const RowsView& rows, const AdditiveTraining& training,
                                std::span<const float> trained, ProgressMeter& progress) {
   MemoryBudget& budget = *context.state().budget;

@@ -108,7 +108,7 @@ class Alternation {
     return fitted;
   }
 
-  // The rotation that brings rows, around their mean, closest to what their codes stand for: an orthogonal Procrustes problem.
+  // The rotation that brings centred vectors closest to their reconstructions: an orthogonal Procrustes problem.
   std::vector<float> next_rotation(const OptimizedCodebooks& current) {
     decode_codes(context_, decoder_of(codebooks_of(current)), codes(), rotated(), nullptr);
     Buffer<double> products(budget(), dim() * dim());
@@ -167,7 +167,7 @@ class Alternation {
   ProgressMeter& progress_;
   const Reservation candidates_;
   const CentredRows centred_;
-  Buffer<float> rotated_;       // [rows, dim], or what the codes stand for
+  Buffer<float> rotated_;       // [rows, dim], or reconstructions
   Buffer<std::uint8_t> codes_;  // [rows, code_bytes]
   const std::vector<float> no_mean_;
 };

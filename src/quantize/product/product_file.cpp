@@ -23,7 +23,7 @@ void write(const ProductQuantizer& quantizer, const Rotation* rotation, const st
                          {"provenance", provenance}});
   const std::span<const float> books = quantizer.codebooks();
   writer.write_section("codebooks", MatrixView<const float>(books.data(), books.size(), 1));
-  // Whoever does not know of it would encode other rows.
+  // A reader that ignores the rotation would encode other vectors.
   if (rotation != nullptr)
     writer.write_section("rotation", MatrixView<const float>(rotation->matrix().data(),
                                                              rotation->rotated_dim(), rotation->dim()));

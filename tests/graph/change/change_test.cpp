@@ -1,4 +1,4 @@
-// Graphs that were merged, added to and removed from keep their contract and the recall that was asked for,
+// Graphs that were merged, added to and removed from keep their contract and the target recall,
 // and exact ones stay exact.
 #include <gtest/gtest.h>
 

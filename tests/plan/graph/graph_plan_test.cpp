@@ -1,4 +1,4 @@
-// Graphs by plans: the contract, the recall and the bytes of the result, whoever runs the tasks and however
+// Graphs by plans: the contract, the recall and the bytes of the result, whichever process runs the tasks and however
 // he is stopped.
 #include <gtest/gtest.h>
 
