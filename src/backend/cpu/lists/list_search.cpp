@@ -169,15 +169,17 @@ class BlockScan {
       const float* const norms =
           args_.norms.empty() ? nullptr : args_.norms[block.list].load(std::memory_order_acquire);
       longest_ = product_->fill(list, block.list, block.first, block.rows, norms, tables_.span(), packed_);
-    } else {
-      pack(list, block);
+    } else if (!pack(list, block)) {
+      for (const std::uint32_t query : probes.queries) found_.evaluate(query, first_row_, block.rows);
+      return;
     }
     scan_queries(block.rows, probes);
   }
 
  private:
-  // Rows are decoded a panel at a time: they stay in the first cache until they are packed.
-  void pack(const ListView& list, const Block& block) {
+  // Decodes one panel at a time, which stays in the L1 cache until packed. Returns false if a reconstruction is
+  // outside the f32 range: such a block has no scores.
+  bool pack(const ListView& list, const Block& block) {
     const std::byte* const rows = list.codes + block.first * row_bytes_;
     const bool decodes = !args_.codec.holds_rows();
     const PrepareArgs prepare = {
@@ -190,9 +192,11 @@ class BlockScan {
     for (std::size_t first = 0; first < block.rows; first += packed_.width) {
       const std::size_t count = std::min(packed_.width, block.rows - first);
       if (decodes) decode_rows(args_.codec, list, block.list, block.first + first, count, decoded_.data());
-      packer.pack(first / packed_.width, decodes ? 0 : first, count);
+      if (packer.pack(first / packed_.width, decodes ? 0 : first, count) != PanelPacker::good_panel)
+        return false;
     }
     longest_ = packer.longest();
+    return true;
   }
 
   void scan_queries(std::size_t rows, const Probes::OfList& probes) {
