@@ -8,9 +8,9 @@
 namespace nearwise::cpu {
 namespace {
 
-// Equal codewords are common: parts that are constant, or have few values, leave most clusters empty.
+// Duplicate codewords are common: parts with few distinct values leave most clusters empty.
 void mark_distinct(const float* words, std::size_t count, std::size_t dim, std::uint64_t* distinct) {
-  std::size_t order[most_codewords];
+  std::size_t order[max_codewords];
   std::iota(order, order + count, std::size_t{0});
   const auto compare = [&](std::size_t left, std::size_t right) {
     return std::memcmp(words + left * dim, words + right * dim, dim * sizeof(float));
