@@ -8,7 +8,7 @@
 namespace nearwise::cpu {
 namespace {
 
-constexpr std::size_t spare = 256;  // entries of a candidate list
+constexpr std::size_t spare = 256;  // as in Candidates
 constexpr std::size_t first_answers = 16;
 
 }  // namespace
