@@ -19,7 +19,7 @@ CodeEvaluator::CodeEvaluator(const CpuStream& stream, const ListSearchArgs& args
 void CodeEvaluator::evaluate(const std::uint32_t* rows, std::size_t count, float* keys) {
   NEARWISE_ASSERT(count <= batch);
   ListNumbers::Place places[batch];
-  // Codes lie anywhere: all are asked for before the first is needed.
+  // Codes are scattered in memory: prefetch all before decoding the first.
   for (std::size_t i = 0; i < count; ++i) {
     places[i] = numbers_.find(rows[i]);
     const std::byte* const codes = args_.lists[places[i].list].codes;
