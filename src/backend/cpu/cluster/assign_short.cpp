@@ -31,11 +31,11 @@ bool assign_short(CpuStream& cpu, const AssignArgs& args) {
   const std::size_t dim = args.base.dim();
   const std::size_t count = args.base.rows();
   if (!may_be_short(dim, args.metric, args.base.type()) || count > max_codewords) return false;
-  Buffer<float> words(cpu.budget(), dim * count);
-  rows_to_floats(args.base, words.data());
+  Buffer<float> values(cpu.budget(), dim * count);
+  rows_to_floats(args.base, values.data());
   Buffer<float> columns(cpu.budget(), dim * padded_codewords(count));
   Buffer<std::uint64_t> distinct(cpu.budget(), distinct_words);
-  fill_codeword_columns(words.data(), count, dim, columns.data(), distinct.data());
+  fill_codeword_columns(values.data(), count, dim, columns.data(), distinct.data());
   const CodewordKernels& kernels = codeword_kernels(cpu.set);
   const RowsView& rows = args.query_rows;
   cpu.threads().for_each(divide_up(rows.rows(), task_rows), [&](std::size_t task) {
@@ -46,7 +46,7 @@ bool assign_short(CpuStream& cpu, const AssignArgs& args) {
     for (std::size_t first = task * task_rows; first < end; first += step_rows) {
       const RowsView step = rows.slice(first, std::min(step_rows, end - first));
       rows_to_floats(step, floats);
-      kernels.nearest({.codewords = {.words = words.data(),
+      kernels.nearest({.codewords = {.values = values.data(),
                                      .columns = columns.data(),
                                      .dim = dim,
                                      .count = padded_codewords(count),

@@ -132,8 +132,8 @@ class Means {
 
 std::uint64_t centroid_means_bytes(const Stream& stream, std::size_t rows, std::size_t dim) {
   const std::size_t padded_dim = round_up(dim, sum_granule);
-  const std::size_t most_pieces = rows / piece_rows * 2;
-  return buffer_bytes(most_pieces * padded_dim, sizeof(double)) + buffer_bytes(most_pieces, sizeof(double)) +
+  const std::size_t max_pieces = rows / piece_rows * 2;
+  return buffer_bytes(max_pieces * padded_dim, sizeof(double)) + buffer_bytes(max_pieces, sizeof(double)) +
          static_cast<std::uint64_t>(cpu_stream(stream).threads().count()) * 2 *
              buffer_bytes(padded_dim, sizeof(double));
 }

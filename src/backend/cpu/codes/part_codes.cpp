@@ -36,7 +36,7 @@ class TransposedCodebooks {
   }
 
   CodewordsView of(std::size_t part) const {
-    return {.words = codebooks_.of(part).data(),
+    return {.values = codebooks_.of(part).data(),
             .columns = columns_.data() + codebooks_.begin(part) * codebooks_.count(),
             .dim = codebooks_.length(part),
             .count = codebooks_.count(),

@@ -47,7 +47,7 @@ void fallback_scan(CpuStream& cpu, const KnnBlockArgs& args, Candidates& found, 
     PackedRows queries(cpu.budget(), kernel, RowsRole::queries, rows.rows(), dim);
     pack_all(cpu, {.rows = rows, .role = RowsRole::queries, .metric = found.metric(), .centre = args.centre},
              queries);
-    const auto part = found.start_again(queries, rows);
+    const auto part = found.start_subset(queries, rows);
     for (std::size_t query = 0; query < rows.rows(); ++query)
       part->lower_limit(query, found.limit(first + query));
     for (std::size_t row = first_row; row < end_row; row += batch_rows) {

@@ -15,8 +15,8 @@ class WithinRadius : public Candidates {
 
   static std::size_t bytes_per_query(std::size_t base_width);
 
-  std::unique_ptr<Candidates> start_again(const PackedRows& queries,
-                                          const RowsView& query_rows) const override;
+  std::unique_ptr<Candidates> start_subset(const PackedRows& queries,
+                                           const RowsView& query_rows) const override;
   std::span<const Answer> evaluate_rest(std::size_t query) override;
   // Results of a query in order. Ends the query.
   std::span<const Answer> finish(std::size_t query);

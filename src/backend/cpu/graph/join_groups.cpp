@@ -77,14 +77,14 @@ class Joiner {
     if (new_count == 0 || members.size() < (bipartite ? new_count + 1 : 2)) return;
     const auto new_members = members.first(new_count);
     const auto others = members.subspan(new_count);
-    const std::size_t new_places = put_rows(new_members, 0);
-    const std::size_t all_places = put_rows(others, new_places);
+    const std::size_t new_places = write_rows(new_members, 0);
+    const std::size_t all_places = write_rows(others, new_places);
     compare(new_members, bipartite ? new_places : 0, all_places);
     compare(others, 0, new_places);
   }
 
   // Prefetches the vectors of a small group. Groups of scattered vectors are small.
-  void announce(std::span<const std::uint32_t> members) const {
+  void prefetch_members(std::span<const std::uint32_t> members) const {
     if (members.size() > max_queries) return;
     for (const std::uint32_t place : members)
       prefetch(reinterpret_cast<std::uintptr_t>(rows_.encoded(place)),
@@ -93,7 +93,7 @@ class Joiner {
 
  private:
   // Fills panels with base vectors from local number `first` on; returns the number after the last panel.
-  std::size_t put_rows(std::span<const std::uint32_t> members, std::size_t first) {
+  std::size_t write_rows(std::span<const std::uint32_t> members, std::size_t first) {
     const std::size_t width = scan_.base_width;
     const std::size_t end = first + round_up(members.size(), width);
     const bool integers = is_integer(scan_.base_encoding);
@@ -101,8 +101,8 @@ class Joiner {
       const bool real = local - first < members.size();
       places_[local] = real ? members[local - first] : no_place;
       std::byte* const panel = base_panels_.data() + local / width * width * rows_.row_bytes;
-      put_row(real ? rows_.encoded(places_[local]) : nullptr, panel, local % width, width,
-              scan_.base_unit_bytes, 0);
+      write_row(real ? rows_.encoded(places_[local]) : nullptr, panel, local % width, width,
+                scan_.base_unit_bytes, 0);
       if (integers) {
         integer_biases_[local] =
             real ? rows_.integer_bias_of(places_[local]) : std::numeric_limits<std::int32_t>::max();
@@ -115,8 +115,8 @@ class Joiner {
   }
 
   // Writes one vector, or zeros, to its position in a panel.
-  void put_row(const std::byte* row, std::byte* panel, std::size_t position, std::size_t width,
-               std::size_t unit_bytes, std::uint32_t flip) const {
+  void write_row(const std::byte* row, std::byte* panel, std::size_t position, std::size_t width,
+                 std::size_t unit_bytes, std::uint32_t flip) const {
     if (unit_bytes == 64) {
       for (std::size_t unit = 0; unit < rows_.row_bytes / 64; ++unit) {
         std::byte* const out = panel + (unit * width + position) * 64;
@@ -155,8 +155,8 @@ class Joiner {
     for (std::size_t i = 0; i < places; ++i) {
       const bool real = i < queries_.size();
       std::byte* const panel = query_panels_.data() + i / width * width * rows_.row_bytes;
-      put_row(real ? rows_.encoded(queries_[i]) : nullptr, panel, i % width, width, scan_.query_unit_bytes,
-              flip);
+      write_row(real ? rows_.encoded(queries_[i]) : nullptr, panel, i % width, width, scan_.query_unit_bytes,
+                flip);
       counts_[i] = 0;
       cutoffs_[i] = real ? rows_.cutoff(queries_[i]) : std::numeric_limits<float>::quiet_NaN();
     }
@@ -349,7 +349,7 @@ void join_groups(Stream& stream, const JoinGroupsArgs& args) {
   cpu.threads().for_each(tasks.size() - 1, [&](std::size_t task) {
     Joiner joiner(cpu, rows, max_members);
     for (std::size_t group = tasks[task]; group < tasks[task + 1]; ++group) {
-      if (group + 1 < tasks[task + 1]) joiner.announce(groups.of(group + 1));
+      if (group + 1 < tasks[task + 1]) joiner.prefetch_members(groups.of(group + 1));
       joiner.join(groups.of(group), groups.new_counts[group], groups.bipartite);
     }
   });

@@ -47,12 +47,12 @@ HWY_INLINE void score(const CodewordsView& codewords, const float* HWY_RESTRICT 
     const float* column = codewords.columns + first;
     const std::size_t dim = fixed_dim != 0 ? fixed_dim : codewords.dim;
     for (std::size_t i = 0; i < dim; ++i, column += codewords.count) {
-      Vector words[vectors];
-      for (std::size_t v = 0; v < vectors; ++v) words[v] = hn::LoadU(df, column + v * lanes);
+      Vector values[vectors];
+      for (std::size_t v = 0; v < vectors; ++v) values[v] = hn::LoadU(df, column + v * lanes);
       for (std::size_t r = 0; r < rows_at_once; ++r) {
         const auto element = hn::Set(df, rows[r * stride + i]);
         for (std::size_t v = 0; v < vectors; ++v) {
-          const auto difference = hn::Sub(element, words[v]);
+          const auto difference = hn::Sub(element, values[v]);
           sums[r][v] = hn::MulAdd(difference, difference, sums[r][v]);
         }
       }
@@ -122,7 +122,7 @@ HWY_INLINE std::uint8_t choose(const CodewordsView& codewords, const float* row,
   for (std::size_t w = 0; w * word_bits < codewords.count; ++w)
     for (std::uint64_t bits = left[w]; bits != 0; bits &= bits - 1) {
       const std::size_t index = w * word_bits + hwy::Num0BitsBelowLS1Bit_Nonzero64(bits);
-      const float distance = evaluate(row, codewords.words + index * codewords.dim, codewords.dim);
+      const float distance = evaluate(row, codewords.values + index * codewords.dim, codewords.dim);
       if (any && !(distance < nearest)) continue;
       any = true;
       nearest = distance;
@@ -138,7 +138,7 @@ HWY_INLINE void answer(const NearestCodewordsArgs& args, std::size_t index, cons
   args.nearest[index] = choose(codewords, row, scores, least);
   if (args.distances != nullptr)
     args.distances[index] =
-        evaluate(row, codewords.words + args.nearest[index] * codewords.dim, codewords.dim);
+        evaluate(row, codewords.values + args.nearest[index] * codewords.dim, codewords.dim);
 }
 
 void nearest(const NearestCodewordsArgs& args) noexcept {
@@ -174,12 +174,12 @@ void table(const CodewordTableArgs& args) noexcept {
       for (std::size_t lane = 0; lane < distance_lanes; ++lane) {
         if (i + lane >= codewords.dim) break;
         const auto element = hn::Set(dd, static_cast<double>(args.query[i + lane]));
-        const auto words = hn::PromoteTo(dd, hn::LoadU(df, column));
+        const auto values = hn::PromoteTo(dd, hn::LoadU(df, column));
         column += codewords.count;
         if constexpr (product) {
-          sums[lane] = hn::Add(sums[lane], hn::Mul(element, words));
+          sums[lane] = hn::Add(sums[lane], hn::Mul(element, values));
         } else {
-          const auto difference = hn::Sub(element, words);
+          const auto difference = hn::Sub(element, values);
           sums[lane] = hn::Add(sums[lane], hn::Mul(difference, difference));
         }
       }

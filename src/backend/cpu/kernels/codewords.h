@@ -12,7 +12,7 @@ namespace nearwise::cpu {
 inline constexpr std::size_t max_codewords = 256;
 
 struct CodewordsView {
-  const float* words = nullptr;    // [count, dim]
+  const float* values = nullptr;   // [count, dim]
   const float* columns = nullptr;  // [dim, count] the same, transposed
   std::size_t dim = 0;
   std::size_t count = 0;  // a multiple of 16, at most 256; columns are padded with infinity

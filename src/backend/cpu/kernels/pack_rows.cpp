@@ -185,7 +185,7 @@ HWY_INLINE PackedRow encode_row(const PackArgs& args, std::size_t index, float* 
 // Interleaves the units of a group's rows into the panel. Whole cache lines are written once; the rows are in
 // the L1 cache.
 template <std::size_t unit_bytes>
-HWY_INLINE void deal_units(const PackArgs& args, std::size_t first, std::size_t places) {
+HWY_INLINE void interleave_units(const PackArgs& args, std::size_t first, std::size_t places) {
   for (std::size_t u = 0; u < args.row_bytes / unit_bytes; ++u)
     for (std::size_t r = 0; r < places; ++r)
       std::memcpy(args.panel + (u * args.width + first + r) * unit_bytes,
@@ -209,9 +209,9 @@ std::size_t pack_rows(const PackArgs& args) noexcept {
       std::memset(row + written, 0, args.row_bytes - written);
     }
     if (args.unit_bytes == 64)
-      deal_units<64>(args, first, places);
+      interleave_units<64>(args, first, places);
     else
-      deal_units<4>(args, first, places);
+      interleave_units<4>(args, first, places);
   }
   return args.count;
 }

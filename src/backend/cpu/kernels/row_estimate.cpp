@@ -90,7 +90,7 @@ void row_estimate(const RowEstimateArgs& args) noexcept {
 }
 
 template <Form form>
-HWY_INLINE void put_integer(const RowEstimateArgs& args, std::size_t index, std::int32_t sum) {
+HWY_INLINE void write_integer(const RowEstimateArgs& args, std::size_t index, std::int32_t sum) {
   args.sums[index] = static_cast<float>(sum);
   if constexpr (form != Form::difference) args.others[index] = static_cast<float>(std::abs(sum));
 }
@@ -105,7 +105,7 @@ void integer_estimate(const RowEstimateArgs& args) noexcept {
       const std::int32_t difference = args.integer_query[i] - row[i];
       sum += form == Form::difference ? difference * difference : args.integer_query[i] * row[i];
     }
-    put_integer<form>(args, index, sum);
+    write_integer<form>(args, index, sum);
   }
 }
 #else
@@ -173,7 +173,7 @@ HWY_INLINE void integer_group(const RowEstimateArgs& args, std::size_t first) {
   std::int32_t total[group];
   hn::StoreU(totals(sums), GroupTag(), total);
   for (std::size_t r = 0; r < std::min(group, args.count - first); ++r)
-    put_integer<form>(args, first + r, total[r]);
+    write_integer<form>(args, first + r, total[r]);
 }
 
 template <typename T, Form form>

@@ -75,8 +75,8 @@ HWY_INLINE std::int64_t key_at(const float* row, std::size_t position) {
 
 // For rare passing values: skips masks without any.
 template <SelectTest test>
-HWY_INLINE void pick_rare(const float* row, std::size_t first, const std::uint64_t* words, std::size_t count,
-                          std::int64_t* keys) {
+HWY_INLINE void extract_rare(const float* row, std::size_t first, const std::uint64_t* words,
+                             std::size_t count, std::int64_t* keys) {
   for (std::size_t w = 0; w < count; ++w)
     for (std::uint64_t word = words[w]; word != 0; word &= word - 1)
       *keys++ = key_at<test>(row, first + w * word_bits + hwy::Num0BitsBelowLS1Bit_Nonzero64(word));
@@ -85,8 +85,8 @@ HWY_INLINE void pick_rare(const float* row, std::size_t first, const std::uint64
 // For masks that often have one or two bits set, where a branch on their number would be mispredicted: always
 // writes two keys; invalid ones are overwritten.
 template <SelectTest test>
-HWY_INLINE void pick_frequent(const float* row, std::size_t first, const std::uint64_t* words,
-                              std::size_t count, std::int64_t* keys) {
+HWY_INLINE void extract_frequent(const float* row, std::size_t first, const std::uint64_t* words,
+                                 std::size_t count, std::int64_t* keys) {
   constexpr std::uint64_t last_bit = std::uint64_t{1} << (word_bits - 1);
   for (std::size_t w = 0; w < count; ++w) {
     const std::size_t position = first + w * word_bits;
@@ -95,7 +95,7 @@ HWY_INLINE void pick_frequent(const float* row, std::size_t first, const std::ui
     const std::size_t survivors = hwy::PopCount(one);
     keys[0] = key_at<test>(row, position + hwy::Num0BitsBelowLS1Bit_Nonzero64(one | last_bit));
     keys[1] = key_at<test>(row, position + hwy::Num0BitsBelowLS1Bit_Nonzero64(two | last_bit));
-    if (HWY_UNLIKELY(survivors > 2)) pick_rare<test>(row, position, &one, 1, keys);
+    if (HWY_UNLIKELY(survivors > 2)) extract_rare<test>(row, position, &one, 1, keys);
     keys += survivors;
   }
 }
@@ -129,13 +129,13 @@ SelectScanEnd scan(const SelectScanArgs& args) noexcept {
     if (HWY_UNLIKELY(count + survivors > args.capacity)) return {first, count};
     std::int64_t* const keys = args.keys + count;
     if (survivors * 4 < segment_words)
-      pick_rare<test>(args.row, first, words, whole_words, keys);
+      extract_rare<test>(args.row, first, words, whole_words, keys);
     else
-      pick_frequent<test>(args.row, first, words, whole_words, keys);
+      extract_frequent<test>(args.row, first, words, whole_words, keys);
     count += survivors;
     // The row ends within the last mask: its keys are extracted one by one after the others.
-    pick_rare<test>(args.row, first + whole_words * word_bits, &last_word, 1,
-                    args.keys + count - hwy::PopCount(last_word));
+    extract_rare<test>(args.row, first + whole_words * word_bits, &last_word, 1,
+                       args.keys + count - hwy::PopCount(last_word));
   }
   return {args.end, count};
 }

@@ -236,7 +236,7 @@ class BlockScan {
          .make_room = [](void* owner, std::size_t query) { static_cast<BlockScan*>(owner)->flush(query); },
          .owner = this});
     for (std::size_t i = 0; i < queries.size(); ++i) {
-      if (counts_[i] != 0) hand_over(i);
+      if (counts_[i] != 0) flush_candidates(i);
       if (std::isnan(cutoffs_[i])) found_.evaluate(queries[i], first_row_, rows);
     }
   }
@@ -248,14 +248,14 @@ class BlockScan {
                       ? cutoff
                       : std::nextafter(cutoff - group_.offsets[i], std::numeric_limits<float>::infinity());
   }
-  void hand_over(std::size_t i) {
+  void flush_candidates(std::size_t i) {
     float* const scores = scores_.data() + i * stride_;
     for (std::size_t entry = 0; entry < counts_[i]; ++entry) scores[entry] += group_.offsets[i];
     found_.add(group_.queries[i], longest_, {scores, counts_[i]}, {rows_.data() + i * stride_, counts_[i]});
     counts_[i] = 0;
   }
   void flush(std::size_t i) {
-    hand_over(i);
+    flush_candidates(i);
     set_cutoff(i);
   }
 

@@ -56,7 +56,7 @@ void ProductPanels::encode_codewords(const ScanKernel& scan) {
   for (std::size_t part = 0; part < codec_.parts(); ++part) {
     const std::size_t length = codec_.part_begins[part + 1] - codec_.part_begins[part];
     double longest = 0;
-    double most_lost = 0;
+    double max_lost = 0;
     for (std::size_t codeword = 0; codeword < codewords; ++codeword) {
       double packed_squares = 0;
       double lost = 0;
@@ -76,13 +76,13 @@ void ProductPanels::encode_codewords(const ScanKernel& scan) {
         lost += difference * difference;
       }
       longest = std::max(longest, packed_squares);
-      most_lost = std::max(most_lost, lost);
+      max_lost = std::max(max_lost, lost);
       squares_[part * codewords + codeword] = static_cast<float>(packed_squares);
       // A codeword that packs to zero has no relative error: 1e30 makes the absolute bound apply.
       lost_share = std::max(lost_share, packed_squares > 0 ? lost / packed_squares : lost > 0 ? 1e30 : 0);
     }
     norms += longest;
-    residuals += most_lost;
+    residuals += max_lost;
     first += length * codewords;
   }
   longest_.codewords = {length_bound(norms), length_bound(residuals)};

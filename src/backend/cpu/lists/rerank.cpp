@@ -42,7 +42,7 @@ std::uint64_t Reranker::bytes(std::size_t dim, std::size_t candidates) {
          buffer_bytes(candidates, sizeof(FoundRow));
 }
 
-void Reranker::fetch(std::uint32_t id) const {
+void Reranker::prefetch_row(std::uint32_t id) const {
   prefetch(reinterpret_cast<std::uintptr_t>(args_.rows.row(id)), row_bytes_);
 }
 
@@ -52,9 +52,9 @@ void Reranker::estimate(std::span<const std::uint32_t> ids, std::span<const std:
   const auto prefetch_group = [&](std::size_t first) {
     for (std::size_t i = first; i < first + group; ++i) {
       if (i < ids.size())
-        fetch(ids[i]);
+        prefetch_row(ids[i]);
       else if (i - ids.size() < next.size())
-        fetch(next[i - ids.size()]);
+        prefetch_row(next[i - ids.size()]);
     }
   };
   for (std::size_t first = 0; first < ahead_ && !prefetched_; first += group) prefetch_group(first);

@@ -44,7 +44,7 @@ class Reranker {
   };
 
   void estimate(std::span<const std::uint32_t> ids, std::span<const std::uint32_t> next);
-  void fetch(std::uint32_t id) const;
+  void prefetch_row(std::uint32_t id) const;
 
   const ListSearchArgs& args_;
   const ListBound& bound_;

@@ -57,7 +57,7 @@ TableScan::TableScan(CpuStream& cpu, const ListSearchArgs& args, const CodewordT
 void TableScan::scan_query(std::size_t query, std::size_t first, std::size_t step) {
   index_ = query;
   const std::size_t probes = args_.probe_count();
-  for (std::size_t row = 0; row < prefetched_rows; row += block_rows) fetch(first, row);
+  for (std::size_t row = 0; row < prefetched_rows; row += block_rows) prefetch_block(first, row);
   row_to_double(args_.queries, query, query_.data());
   for (std::size_t i = 0; i < args_.centre.size(); ++i) query_[i] -= args_.centre[i];
   if (args_.metric == Metric::cosine) {
@@ -107,7 +107,7 @@ void TableScan::fill_offsets() {
   for (double& offset : offsets_.span()) offset = with_centre - offset;
 }
 
-void TableScan::fetch(std::size_t probe, std::size_t first) const {
+void TableScan::prefetch_block(std::size_t probe, std::size_t first) const {
   if (probe >= args_.probe_count()) return;
   const Id list = args_.probes[index_ * args_.probe_count() + probe];
   if (list == no_id) return;
@@ -143,12 +143,12 @@ void TableScan::scan(std::size_t probe, std::size_t next) {
   for (; first < view.rows && pass_ != Pass::none; first += block_rows) {
     const std::size_t ahead = first + prefetched_rows;
     if (ahead < view.rows)
-      fetch(probe, ahead);
+      prefetch_block(probe, ahead);
     else
-      fetch(next, (ahead - view.rows) / block_rows * block_rows);
+      prefetch_block(next, (ahead - view.rows) / block_rows * block_rows);
     scan_block(view, first, numbers_.first(list));
   }
-  hand_over();
+  flush_candidates();
 }
 
 void TableScan::begin_list(std::size_t list) {
@@ -284,7 +284,7 @@ void TableScan::scan_block(const ListView& view, std::size_t first, std::uint32_
   }
   // Continue if there is room for another block.
   if (count_ + block_rows <= std::size(scores_)) return;
-  hand_over();
+  flush_candidates();
   cutoff_ = found_.cutoff(index_, longest_codewords_);
   set_threshold();
 }
@@ -306,7 +306,7 @@ void TableScan::score_row(const std::byte* code, float norm, std::uint32_t numbe
   rows_[count_++] = number;
 }
 
-void TableScan::hand_over() {
+void TableScan::flush_candidates() {
   if (count_ != 0) found_.add(index_, longest_codewords_, {scores_, count_}, {rows_, count_});
   count_ = 0;
 }

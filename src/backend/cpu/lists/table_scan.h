@@ -51,14 +51,14 @@ class TableScan {
   void scan_block(const ListView& view, std::size_t first, std::uint32_t first_number);
   // Adds the row to the buffer of candidates, or evaluates it if it has no score.
   void score_row(const std::byte* code, float norm, std::uint32_t number);
-  void hand_over();
+  void flush_candidates();
   double factor() const;
   double rounding_error() const;
   // Norms of rows [first, first + 64) of the current list, or null.
   const float* norms_of(const ListView& view, std::size_t first);
   x86::CodeScanArgs codes_of(const ListView& view, std::size_t first, const float* norms) const;
   // Prefetches codes and norms of a block.
-  void fetch(std::size_t probe, std::size_t first) const;
+  void prefetch_block(std::size_t probe, std::size_t first) const;
 
   CpuStream& cpu_;
   const ListSearchArgs& args_;

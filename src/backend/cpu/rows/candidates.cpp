@@ -7,7 +7,7 @@ namespace nearwise::cpu {
 namespace {
 
 // A cutoff that no score passes. Not -infinity, which a score may overflow to.
-constexpr float never = std::numeric_limits<float>::quiet_NaN();
+constexpr float no_cutoff = std::numeric_limits<float>::quiet_NaN();
 
 // Entries past a list's capacity that a vector store may overwrite: 16 floats with AVX-512.
 constexpr std::size_t store_slack = 16;
@@ -38,7 +38,7 @@ Candidates::Candidates(CpuStream& stream, const PackedRows& packed, const RowsVi
   std::ranges::fill(counts_.span(), 0U);
   std::ranges::fill(evaluated_.span(), 0U);
   std::ranges::fill(limits_.span(), std::numeric_limits<double>::infinity());
-  std::ranges::fill(cutoffs_.span(), never);  // final value for the padding of the last panel
+  std::ranges::fill(cutoffs_.span(), no_cutoff);  // final value for the padding of the last panel
 }
 
 CandidateLists Candidates::lists() {
@@ -51,7 +51,7 @@ bool Candidates::scores_hold(std::size_t query) const {
 
 void Candidates::set_cutoff(std::size_t query) {
   cutoffs_[query] =
-      scores_hold(query) ? bound_.cutoff(queries_.lengths[query], block_, limits_[query]) : never;
+      scores_hold(query) ? bound_.cutoff(queries_.lengths[query], block_, limits_[query]) : no_cutoff;
 }
 
 void Candidates::begin_block(const RowsView& base, const Lengths& longest) {

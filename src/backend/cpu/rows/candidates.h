@@ -45,8 +45,8 @@ class Candidates : public Collector {
   void evaluate_range(std::size_t query, std::size_t first, std::size_t count);
   // A collector of the same kind for a subset of queries in another encoding; take() adds its results to this
   // one.
-  virtual std::unique_ptr<Candidates> start_again(const PackedRows& queries,
-                                                  const RowsView& query_rows) const = 0;
+  virtual std::unique_ptr<Candidates> start_subset(const PackedRows& queries,
+                                                   const RowsView& query_rows) const = 0;
   // Evaluates a query's remaining candidates and returns its results, unordered.
   virtual std::span<const Answer> evaluate_rest(std::size_t query) = 0;
   // Adds results of another collector.

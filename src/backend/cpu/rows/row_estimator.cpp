@@ -12,7 +12,7 @@
 namespace nearwise::cpu {
 namespace {
 
-constexpr double nothing = -std::numeric_limits<double>::infinity();
+constexpr double no_bound = -std::numeric_limits<double>::infinity();
 
 // Squared norms outside this range are near the f32 range limits, where products underflow or overflow.
 constexpr double min_squares = 0x1p-100;
@@ -103,7 +103,7 @@ bool RowEstimator::all_exceed(const Batch& estimates, double limit) const {
 
 double RowEstimator::lowest(const Batch& estimates, std::size_t row) const {
   const double sum = estimates.sums[row];
-  double value = nothing;
+  double value = no_bound;
   switch (metric_) {
     case Metric::sqeuclidean:
     case Metric::euclidean: value = sum * (1 - error_) - underflow_; break;
@@ -114,7 +114,7 @@ double RowEstimator::lowest(const Batch& estimates, std::size_t row) const {
       break;
   }
   // Infinite or NaN if a sum overflowed or an element is not finite.
-  return std::abs(value) <= std::numeric_limits<float>::max() ? value : nothing;
+  return std::abs(value) <= std::numeric_limits<float>::max() ? value : no_bound;
 }
 
 }  // namespace nearwise::cpu

@@ -69,7 +69,7 @@ std::span<const Answer> TopK::finish(std::size_t query, AnswerSorter& sorter) {
   return {heap, answer_counts_[query]};
 }
 
-std::unique_ptr<Candidates> TopK::start_again(const PackedRows& queries, const RowsView& query_rows) const {
+std::unique_ptr<Candidates> TopK::start_subset(const PackedRows& queries, const RowsView& query_rows) const {
   return std::make_unique<TopK>(stream(), queries, query_rows, k_, metric(), default_spare(k_));
 }
 

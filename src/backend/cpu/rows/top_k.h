@@ -46,8 +46,8 @@ class TopK : public Candidates {
   // Capacity of a thread's sorter.
   std::size_t sorter_size() const { return list_capacity(); }
 
-  std::unique_ptr<Candidates> start_again(const PackedRows& queries,
-                                          const RowsView& query_rows) const override;
+  std::unique_ptr<Candidates> start_subset(const PackedRows& queries,
+                                           const RowsView& query_rows) const override;
   std::span<const Answer> evaluate_rest(std::size_t query) override;
 
  private:
