@@ -1,4 +1,4 @@
-// The CPU backend's table.
+// Operation table of the CPU backend.
 #include "backend/backend.h"
 
 #include <fstream>

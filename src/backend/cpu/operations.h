@@ -1,5 +1,4 @@
-// The operations of the CPU backend, each defined in a .cpp of this folder. Those that are not defined are not
-// entered in its table (backend.cpp).
+// Declares every operation. The CPU backend defines a subset; its table (backend.cpp) lists those only.
 #pragma once
 
 #include "backend/ops.h"

@@ -1,4 +1,4 @@
-// The CPU backend's stream: a context and the kernels of the instruction set it chose.
+// Stream of the CPU backend: a context and the kernels of its instruction set.
 #pragma once
 
 #include "backend/backend.h"
@@ -28,7 +28,7 @@ class CpuStream : public Stream {
   const SelectKKernels& select_k;
 };
 
-// Operations of this backend only ever get its own streams.
+// The dispatcher passes only CPU streams to operations of this backend.
 inline CpuStream& cpu_stream(Stream& stream) { return static_cast<CpuStream&>(stream); }
 inline const CpuStream& cpu_stream(const Stream& stream) { return static_cast<const CpuStream&>(stream); }
 

@@ -1,4 +1,4 @@
-// Products of f64 matrices in strips: what decompositions spend their time on.
+// Products of f64 matrices stored in strips: the inner loop of matrix decompositions.
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -14,24 +14,24 @@ using cpu::block_width;
 
 static_assert(StripsView::width == block_width);
 
-// A task has the blocks of sums of a few strips. Two strips share what is read of `left`, eight blocks of rows what is
-// read of `right`: 32 KiB of factors per strip and pair of row blocks stay in the caches.
+// Strips and row blocks of a task. Two strips share the loads of `left`, eight row blocks those of `right`:
+// 32 KiB of factors per strip and pair of row blocks stay in the caches.
 constexpr std::size_t task_strips = 2;
 constexpr std::size_t task_row_blocks = 8;
-constexpr std::size_t chunk_blocks = 2;  // of terms: what a first-level cache holds
-// Tasks of fewer multiplications cost more to start than to run in one: about 0.1 ms.
-constexpr std::size_t least_task_blocks = 64;
+constexpr std::size_t chunk_blocks = 2;  // blocks of terms that fit the L1 cache
+// Minimum work of a task, about 0.1 ms: smaller ones cost more to start than to run.
+constexpr std::size_t min_task_blocks = 64;
 
 }  // namespace
 
 void subtract_products(Context::State& context, const SubtractProductsArgs& args) {
   if (args.terms.count() == 0 || args.left_strips.count() == 0) return;
-  // On another device the option names something else.
+  // On other devices the option does not name a CPU instruction set.
   const std::string isa = context.place.kind == DeviceKind::cpu ? context.options.isa : "";
   const cpu::BlockProductKernels& kernels = cpu::block_product_kernels(cpu::choose_instruction_set(isa));
   const std::size_t row_blocks = std::min(task_row_blocks, args.left_strips.count());
   const std::size_t strips =
-      std::max(task_strips, divide_up(least_task_blocks, row_blocks * args.terms.count()));
+      std::max(task_strips, divide_up(min_task_blocks, row_blocks * args.terms.count()));
   const std::size_t row_tasks = divide_up(args.left_strips.count(), row_blocks);
   const std::size_t tasks = row_tasks * divide_up(args.right_strips.count(), strips);
   context.threads->for_each(tasks, [&](std::size_t task) {

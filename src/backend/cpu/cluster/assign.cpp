@@ -1,8 +1,9 @@
-// The nearest row for every query: a scan that keeps the two best scores, and an exact look where they are too close.
+// Nearest base vector of every query: a scan that keeps the two best scores, and an exact search where they
+// are too close.
 //
-// A query is decided when the bound puts its second score beyond the best: the row of the best score is then reported
-// strictly nearer than all others. The rest, some percent of ordinary data, is gathered in batches and searched again with
-// candidate lists, whose limits are known from the start: few rows pass them.
+// A query is decided if the error bound separates its second score from the best: the vector of the best
+// score is then strictly nearest. The other queries, a few percent of typical data, are gathered in batches
+// and searched with candidate lists, whose limits are known in advance, so that few vectors pass.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -27,10 +28,10 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-// Undecided queries searched at a time, in panels: enough to make use of a block in the cache.
+// Panels of undecided queries per search: enough to reuse a block in cache.
 constexpr std::size_t batch_panels = 8;
 
-// What a task keeps of its queries; the scan updates whole panels.
+// Two best scores of a task's queries, padded to whole panels.
 struct TwoBest {
   TwoBest(MemoryBudget& budget, std::size_t queries)
       : best(budget, queries), second(budget, queries), rows(budget, queries) {
@@ -47,8 +48,8 @@ struct TwoBest {
   Buffer<std::uint32_t> rows;
 };
 
-// Rows of the base in f64, to evaluate distances from. Such a distance does not depend on which of the two is the query:
-// differences are squared, products and norms multiplied.
+// Base vectors in f64, used as queries of the distance kernels. Reported distances are symmetric: differences
+// are squared, and products and norms commute.
 class WideBase {
  public:
   WideBase(CpuStream& cpu, const RowsView& base, const RowsView& queries, Metric metric)
@@ -97,18 +98,18 @@ class WideBase {
   const RowsView queries_;
   const Metric metric_;
   Buffer<double> rows_;   // [base rows, dim]
-  Buffer<double> norms_;  // [base rows] of cosine
+  Buffer<double> norms_;  // [base rows] cosine only
   RowDistanceKernels::Function function_ = nullptr;
 };
 
 struct Undecided {
   std::size_t query = 0;
-  double limit = 0;  // a row whose value exceeds it is not the nearest
+  double limit = 0;  // vectors with a larger value are not the nearest
 };
 
 std::uint64_t batch_bytes(const ScanKernel& kernel, std::size_t dim, std::size_t element_bytes) {
   const std::size_t queries = batch_panels * kernel.query_width;
-  const std::size_t spare = TopK::usual_spare(1);
+  const std::size_t spare = TopK::default_spare(1);
   return queries * (PackedRows::bytes_per_row(kernel, RowsRole::queries, dim) + dim * element_bytes +
                     TopK::bytes_per_query(1, kernel.base_width, spare)) +
          PackedRows::scratch_bytes(kernel, dim) + RowEvaluator::bytes(dim) +
@@ -144,7 +145,7 @@ class Assignment {
   }
 
  private:
-  // count: queries in these panels.
+  // count: queries in these panels, without padding.
   void find(std::size_t first_panel, std::size_t panel_count, std::size_t count) const {
     const std::vector<Undecided> undecided = block_.kernel.scan_nearest != nullptr
                                                  ? scan(first_panel, panel_count, count)
@@ -160,7 +161,7 @@ class Assignment {
     return all;
   }
 
-  // Writes the nearest rows of those queries that two scores decide, and returns the others.
+  // Writes the nearest vectors of decided queries and returns the others.
   std::vector<Undecided> scan(std::size_t first_panel, std::size_t panel_count, std::size_t count) const {
     TwoBest found(cpu_.budget(), panel_count * queries_.width);
     for_each_step(panel_count, [&](std::size_t panel, std::size_t panels) {
@@ -192,7 +193,7 @@ class Assignment {
     return undecided;
   }
 
-  // Calls step(first panel, panels) for parts of the block, with a look at the cancel flag before each.
+  // Calls step(first panel, panels) for parts of the block; checks the cancel flag before each.
   template <typename Step>
   void for_each_step(std::size_t query_panels, const Step& step) const {
     const std::size_t panels = step_panels(block_, query_panels * queries_.width);
@@ -202,7 +203,7 @@ class Assignment {
     }
   }
 
-  // Exact search for a batch of queries that lie anywhere.
+  // Exact search for a batch of scattered queries.
   void search(std::span<const Undecided> undecided) const {
     const std::size_t row_bytes = args_.query_rows.dim() * element_size(args_.query_rows.type());
     Buffer<std::byte> gathered(cpu_.budget(), undecided.size() * row_bytes);
@@ -215,7 +216,7 @@ class Assignment {
         .rows = rows, .role = RowsRole::queries, .metric = args_.metric, .centre = args_.centre};
     PanelPacker packer(cpu_, prepare, packed);
     for (std::size_t panel = 0; panel < packed.panel_count(); ++panel) packer.pack(panel);
-    TopK found(cpu_, packed, rows, 1, args_.metric, TopK::usual_spare(1));
+    TopK found(cpu_, packed, rows, 1, args_.metric, TopK::default_spare(1));
     found.begin_block(args_.base, block_.longest);
     for (std::size_t i = 0; i < undecided.size(); ++i) found.lower_limit(i, undecided[i].limit);
     scan_lists(packed, found);
@@ -252,7 +253,7 @@ class Assignment {
   const PackedRows& queries_;
   const PackedRows& block_;
   const ScoreBound bound_;
-  std::optional<WideBase> wide_;  // if distances are wanted
+  std::optional<WideBase> wide_;  // if distances are requested
 };
 
 }  // namespace
@@ -270,7 +271,7 @@ AssignCosts assign_costs(const Stream& stream, const KnnCostsArgs& args) {
   return {.bytes_per_query = PackedRows::bytes_per_row(scan, RowsRole::queries, args.dim),
           .bytes_per_base_row = PackedRows::bytes_per_row(scan, RowsRole::base, args.dim),
           .distance_bytes_per_base_row = WideBase::bytes_per_row(args.dim),
-          // Alignment of a dozen buffers, and scratch.
+          // 2048: alignment of a dozen buffers.
           .fixed_bytes = 2048 + short_bytes + static_cast<std::uint64_t>(cpu.threads().count()) * per_thread,
           .query_granule = scan.query_width,
           .base_granule = scan.base_width};

@@ -1,5 +1,5 @@
-// The nearest of few centroids for short rows: k-means within the parts of a product quantizer. Scores in low precision decide
-// little there: a few elements tell hundreds of centroids apart only by their last bits.
+// Nearest of at most 256 centroids for short vectors, as in k-means of a product quantizer's parts.
+// Low-precision scores decide few of them: hundreds of centroids in a few dimensions are close to each other.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace nearwise::cpu {
 
-// Whether assign_short takes such rows, where the base has at most 256.
+// Whether assign_short supports these vectors, if there are at most 256 centroids.
 bool may_be_short(std::size_t dim, Metric metric, ElementType base_type);
 
-// Bytes on the budget.
+// Budgeted bytes.
 std::uint64_t assign_short_bytes(std::size_t dim);
 
-// Does what `assign` does, if it takes such rows at all.
+// Same result as `assign`; returns false without doing anything if unsupported.
 bool assign_short(CpuStream& cpu, const AssignArgs& args);
 
 }  // namespace nearwise::cpu

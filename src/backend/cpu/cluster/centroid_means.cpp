@@ -1,6 +1,6 @@
-// Means of clusters. Row numbers are sorted by cluster, so that every cluster is summed by one task, in the order of its
-// rows, and needs no accumulator but its own. Clusters of many rows are cut into pieces of a fixed number of them, whose
-// sums are added in order: the cut does not depend on the threads.
+// Means of clusters. Row numbers are sorted by cluster, so that one task sums a cluster in the order of its
+// rows with a single accumulator. Large clusters are split into pieces of fixed size whose sums are added in
+// order, so the result does not depend on the number of threads.
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -19,7 +19,7 @@ constexpr std::size_t piece_rows = cluster_piece_rows;
 // Consecutive members of a large cluster.
 struct Piece {
   std::size_t cluster = 0;
-  std::size_t first = 0;  // in the list of members
+  std::size_t first = 0;  // index into args.members
   std::size_t count = 0;
 };
 
@@ -41,7 +41,7 @@ class Means {
       const Piece& piece = pieces_[index];
       piece_errors_[index] = sum(piece, centre.data(), piece_sums_.data() + index * padded_dim_);
     });
-    // A task has the clusters that begin within its part of the members.
+    // A task sums the clusters that begin within its range of members.
     const std::size_t tasks = args_.members.size() / piece_rows + 1;
     cpu_.threads().for_each(tasks, [&](std::size_t task) {
       cpu_.context.cancel.check();
@@ -74,7 +74,7 @@ class Means {
     return pieces;
   }
 
-  // The first cluster that begins in the part of a task or behind it.
+  // First cluster that begins at or after the start of the task's range.
   std::size_t first_cluster(std::size_t task) const {
     if (task == 0) return 0;
     // Cluster c + 1 begins where c ends.
@@ -132,8 +132,8 @@ class Means {
 
 std::uint64_t centroid_means_bytes(const Stream& stream, std::size_t rows, std::size_t dim) {
   const std::size_t padded_dim = round_up(dim, sum_granule);
-  const std::size_t most_pieces = rows / piece_rows * 2;
-  return buffer_bytes(most_pieces * padded_dim, sizeof(double)) + buffer_bytes(most_pieces, sizeof(double)) +
+  const std::size_t max_pieces = rows / piece_rows * 2;
+  return buffer_bytes(max_pieces * padded_dim, sizeof(double)) + buffer_bytes(max_pieces, sizeof(double)) +
          static_cast<std::uint64_t>(cpu_stream(stream).threads().count()) * 2 *
              buffer_bytes(padded_dim, sizeof(double));
 }

@@ -1,9 +1,9 @@
-// Additive encoding on the CPU: iterated conditional modes with perturbations (Martinez, Clement, Hoos, Little: Revisiting
-// additive quantization, 2016; Martinez, Hoos, Little: Solving multi-codebook quantization in the GPU, 2018).
+// Additive encoding on the CPU: iterated conditional modes with perturbations (Martinez, Clement, Hoos,
+// Little: Revisiting additive quantization, 2016; Martinez, Hoos, Little: Solving multi-codebook quantization
+// in the GPU, 2018).
 //
-// A task takes a batch of rows through the whole search. Within it codebooks are outermost: the tables whose rows are added up
-// for the candidates of one codebook (0.9 MB at 8 codebooks) stay in the second-level cache while all rows of the batch
-// pass by.
+// A task encodes a batch of vectors. The outer loop is over codebooks: the pair tables of one codebook (0.9
+// MB with 8 codebooks) stay in the L2 cache for all vectors of the batch.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -19,12 +19,12 @@
 namespace nearwise::cpu {
 namespace {
 
-// Rows of a batch: tables are fetched once per batch and codebook, the more rows share that the better. Where memory is
-// limited as few as still make sense.
-constexpr std::size_t most_rows = 2048;
-constexpr std::size_t least_rows = 64;
+// Vectors per batch: a larger batch amortizes loading the tables once per codebook; the minimum is for
+// limited memory.
+constexpr std::size_t max_rows = 2048;
+constexpr std::size_t min_rows = 64;
 
-// The search of one batch. Not shared by threads.
+// Encoder of one batch. Not thread-safe.
 class Batch {
  public:
   Batch(CpuStream& cpu, const AdditiveTables& tables, const AdditiveCodesArgs& args, std::size_t rows)
@@ -84,11 +84,12 @@ class Batch {
     }
     for (std::size_t book = 0; book < books(); ++book)
       tables_.fill_own(kernels_, book, values_.data(), count_, own(book));
-    // Costs are those of the rows as they are.
+    // Costs are computed for the original vectors.
     for (const std::size_t row : longer) load_row(rows, row);
   }
 
-  // Around the sum of the means, in the tables' unit; and the key of the row's random numbers, a hash of its elements.
+  // Loads a vector minus the sum of the codebook means, scaled as the tables, and the key of its random
+  // numbers, a hash of its elements.
   void load_row(const RowsView& rows, std::size_t row) {
     float* const out = values(row);
     rows_to_floats(rows.slice(row, 1), out);
@@ -104,7 +105,7 @@ class Batch {
 
   std::int16_t* own(std::size_t book) { return own_.data() + book * count_ * additive_codebook_size; }
 
-  // Chooses the codes of one codebook, given those of codebooks [0, end).
+  // Chooses the codes of one codebook given the others of [0, end).
   std::size_t choose(std::size_t book, std::size_t end) {
     std::size_t others[32];
     const std::int16_t* pairs[32];
@@ -125,7 +126,7 @@ class Batch {
                                        .settled = settled_.data()});
   }
 
-  // As a residual quantizer encodes: each codebook takes what is best for what those before it leave over.
+  // Initial codes by residual quantization: each codebook encodes the residual of those before it.
   void start() {
     std::fill_n(codes_.data(), count_ * books(), std::uint8_t{0});
     for (std::size_t book = 0; book < books(); ++book) {
@@ -143,7 +144,7 @@ class Batch {
     }
   }
 
-  // Some codes of every row become random ones: each code with the probability that leaves the wanted number of them.
+  // Replaces some codes of every vector by random ones, each with a fixed probability.
   void perturb(std::size_t iteration) {
     for (std::size_t row = 0; row < count_; ++row) {
       std::uint8_t* const codes = codes_.data() + row * books();
@@ -173,7 +174,7 @@ class Batch {
                     .costs = costs.data()});
   }
 
-  // Better codes become the best; the search goes on from the best.
+  // Keeps codes that lowered the cost; resets the others to the best so far.
   void accept() {
     evaluate(costs_);
     for (std::size_t row = 0; row < count_; ++row) {
@@ -193,7 +194,7 @@ class Batch {
   const AdditiveTables& tables_;
   const AdditiveCodesArgs& args_;
   std::size_t count_ = 0;
-  Buffer<float> values_;      // [rows, width] around the sum of the means
+  Buffer<float> values_;      // [rows, width] minus the sum of the means
   Buffer<std::int16_t> own_;  // [codebooks, rows, 256]
   Buffer<std::uint8_t> codes_;
   Buffer<std::uint8_t> best_;
@@ -203,20 +204,20 @@ class Batch {
   Buffer<std::uint64_t> keys_;
 };
 
-// As many rows as the threads get evenly, up to what is of use and what there is memory for.
+// Batch size that divides the vectors evenly among threads, within the limits above and the available memory.
 std::size_t batch_rows(const CpuStream& cpu, const AdditiveCodebooks& codebooks, std::size_t rows) {
   const auto threads = static_cast<std::size_t>(cpu.threads().count());
   const std::uint64_t each = cpu.budget().available() / threads;
-  std::size_t batch = most_rows;
-  while (batch > least_rows && Batch::bytes(codebooks, batch) > each) batch /= 2;
+  std::size_t batch = max_rows;
+  while (batch > min_rows && Batch::bytes(codebooks, batch) > each) batch /= 2;
   return std::clamp(divide_up(rows, threads), std::size_t{1}, batch);
 }
 
 }  // namespace
 
 std::uint64_t additive_codes_bytes(const Stream& stream, const AdditiveCodebooks& codebooks) {
-  return AdditiveTables::bytes(codebooks) + static_cast<std::uint64_t>(cpu_stream(stream).threads().count()) *
-                                                Batch::bytes(codebooks, least_rows);
+  return AdditiveTables::bytes(codebooks) +
+         static_cast<std::uint64_t>(cpu_stream(stream).threads().count()) * Batch::bytes(codebooks, min_rows);
 }
 
 void additive_codes(Stream& stream, const AdditiveCodesArgs& args) {

@@ -1,4 +1,4 @@
-// What additive encoding needs of the codebooks, made once and shared by the threads.
+// Tables of additive encoding, computed once per codebooks and shared by all threads.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace nearwise::cpu {
 
-// Codewords, and twice the products of all pairs from different codebooks.
+// Codewords, and twice the products of all pairs of codewords of different codebooks.
 class AdditiveTables {
  public:
   AdditiveTables(CpuStream& cpu, const AdditiveCodebooks& codebooks);
@@ -22,13 +22,13 @@ class AdditiveTables {
   std::size_t width() const { return codewords_.width(); }
   const AdditiveCodewords& codewords() const { return codewords_; }
 
-  // [candidates of `other`, candidates of `book`]
+  // [codewords of `other`, codewords of `book`]
   const std::int16_t* pairs(std::size_t book, std::size_t other) const {
     const std::size_t slot = book * (codebooks() - 1) + (other < book ? other : other - 1);
     return pairs_.data() + slot * additive_codebook_size * additive_codebook_size;
   }
 
-  // Own entries of rows [count, width] for one codebook, [count, 256].
+  // Unary terms of rows [count, width] for one codebook: out [count, 256].
   void fill_own(const AdditiveKernels& kernels, std::size_t book, const float* rows, std::size_t count,
                 std::int16_t* out) const;
 

@@ -1,4 +1,4 @@
-// Sums of table entries for all codes: the scan of an exhaustive search in codes.
+// Sums of table entries of all codes: the scan of an exhaustive search in codes.
 #include <algorithm>
 #include <cstddef>
 
@@ -10,10 +10,10 @@ namespace nearwise::cpu {
 namespace {
 
 constexpr std::size_t codewords = 256;
-// Codes of a task; they stay in the first-level cache for the next query.
+// Codes per task, which stay in the L1 cache for all its queries.
 constexpr std::size_t task_rows = 1024;
 constexpr std::size_t task_queries = 16;
-// Sums under way at a time: additions of one code depend on each other.
+// Concurrent sums, to hide the latency of additions.
 constexpr std::size_t codes_at_once = 8;
 
 void add_up(const float* table, const MatrixView<const std::uint8_t>& codes, float* sums) {

@@ -1,5 +1,5 @@
-// Product quantization on the CPU: the codes of rows, and the tables of queries. A task takes some rows through all parts:
-// its rows as f32 and the codewords of one part stay in the caches.
+// Product quantization on the CPU: codes of vectors, and lookup tables of queries. A task processes all parts
+// of some vectors: these as f32 and the codewords of one part stay in the caches.
 #include <algorithm>
 #include <span>
 
@@ -13,11 +13,11 @@
 namespace nearwise::cpu {
 namespace {
 
-// Rows of a task: 100 microseconds of work or more, and not more than a second-level cache holds at usual dimensions.
+// Vectors per task: at least 100 us of work, and small enough for the L2 cache at common dimensions.
 constexpr std::size_t task_rows = 128;
 constexpr std::size_t task_queries = 8;
 
-// The codebooks as the kernels read them.
+// Codebooks in the layout of the kernels.
 class TransposedCodebooks {
  public:
   TransposedCodebooks(MemoryBudget& budget, const Codebooks& codebooks)
@@ -36,7 +36,7 @@ class TransposedCodebooks {
   }
 
   CodewordsView of(std::size_t part) const {
-    return {.words = codebooks_.of(part).data(),
+    return {.values = codebooks_.of(part).data(),
             .columns = columns_.data() + codebooks_.begin(part) * codebooks_.count(),
             .dim = codebooks_.length(part),
             .count = codebooks_.count(),
@@ -45,7 +45,7 @@ class TransposedCodebooks {
 
  private:
   const Codebooks& codebooks_;
-  Buffer<float> columns_;           // part after part, each [its elements, 2^bits]
+  Buffer<float> columns_;           // all parts, each [elements, 2^bits]
   Buffer<std::uint64_t> distinct_;  // [parts, distinct_words]
 };
 

@@ -1,4 +1,4 @@
-// Rows times a matrix, and the products of the columns of two matrices: in f64, each sum in one fixed order.
+// Vectors times a matrix, and products of the columns of two matrices: in f64, each sum in a fixed order.
 #include <algorithm>
 #include <cstddef>
 
@@ -15,7 +15,7 @@ constexpr std::size_t task_rows = 32;
 
 std::size_t width_of(std::size_t rotated_dim) { return round_up(rotated_dim, column_granule); }
 
-// The columns [first, first + cross_columns) of some rows in f64; zeros behind the last column.
+// Columns [first, first + cross_columns) of some rows in f64, padded with zeros.
 void load_block(const MatrixView<const float>& matrix, std::size_t first_row, std::size_t rows,
                 std::size_t first, double (*out)[cross_columns]) {
   const std::size_t count = std::min(cross_columns, matrix.cols() - first);
@@ -75,7 +75,7 @@ void cross_products(Stream& stream, const CrossProductsArgs& args) {
   const RowProductKernels& kernels = row_product_kernels(cpu.set);
   const std::size_t right_blocks = divide_up(args.right.cols(), cross_columns);
   const std::size_t blocks = divide_up(args.left.cols(), cross_columns) * right_blocks;
-  // A task has a block of the sums and reads all rows: their sums are not cut, whatever the threads.
+  // A task computes a block of sums over all rows, so the order of additions does not depend on the threads.
   cpu.threads().for_each(blocks, [&](std::size_t task) {
     const std::size_t first_left = task / right_blocks * cross_columns;
     const std::size_t first_right = task % right_blocks * cross_columns;

@@ -9,8 +9,7 @@
 namespace nearwise::cpu {
 namespace {
 
-// What is looked at at a time: enough queries to make packing a row cheap beside its products, or, where memory is
-// limited, as few as still make sense.
+// Queries and base vectors per scan: enough queries to amortize packing, or fewer if memory is limited.
 struct Batch {
   std::size_t queries;
   std::size_t rows;
@@ -28,18 +27,18 @@ void pack_all(CpuStream& cpu, const PrepareArgs& args, PackedRows& out) {
 
 }  // namespace
 
-std::uint64_t careful_part_bytes(const CpuStream& cpu, std::size_t dim, std::size_t k) {
-  const ScanKernel scan = careful_scan(cpu.set);
+std::uint64_t fallback_bytes(const CpuStream& cpu, std::size_t dim, std::size_t k) {
+  const ScanKernel scan = fallback_kernel(cpu.set);
   const auto [batch_queries, batch_rows] = batch_for(cpu);
   return batch_queries * (PackedRows::bytes_per_row(scan, RowsRole::queries, dim) +
-                          TopK::bytes_per_query(k, scan.base_width, TopK::usual_spare(k))) +
+                          TopK::bytes_per_query(k, scan.base_width, TopK::default_spare(k))) +
          batch_rows * PackedRows::bytes_per_row(scan, RowsRole::base, dim) +
          2 * PackedRows::scratch_bytes(scan, dim) + 2048;
 }
 
-void scan_carefully(CpuStream& cpu, const KnnBlockArgs& args, Candidates& found, std::size_t first_query,
-                    std::size_t query_count, std::size_t first_row, std::size_t end_row) {
-  const ScanKernel kernel = careful_scan(cpu.set);
+void fallback_scan(CpuStream& cpu, const KnnBlockArgs& args, Candidates& found, std::size_t first_query,
+                   std::size_t query_count, std::size_t first_row, std::size_t end_row) {
+  const ScanKernel kernel = fallback_kernel(cpu.set);
   const std::size_t dim = args.base.dim();
   const auto [batch_queries, batch_rows] = batch_for(cpu);
   for (std::size_t done = 0; done < query_count; done += batch_queries) {
@@ -48,7 +47,7 @@ void scan_carefully(CpuStream& cpu, const KnnBlockArgs& args, Candidates& found,
     PackedRows queries(cpu.budget(), kernel, RowsRole::queries, rows.rows(), dim);
     pack_all(cpu, {.rows = rows, .role = RowsRole::queries, .metric = found.metric(), .centre = args.centre},
              queries);
-    const auto part = found.start_again(queries, rows);
+    const auto part = found.start_subset(queries, rows);
     for (std::size_t query = 0; query < rows.rows(); ++query)
       part->lower_limit(query, found.limit(first + query));
     for (std::size_t row = first_row; row < end_row; row += batch_rows) {
@@ -78,7 +77,7 @@ void scan_carefully(CpuStream& cpu, const KnnBlockArgs& args, Candidates& found,
       for (std::size_t query = 0; query < rows.rows(); ++query)
         if (!part->scores_hold(query)) part->evaluate_range(query, row, count);
     }
-    // Queries without meaningful scores in the whole block are the caller's.
+    // The caller evaluates queries whose scores have no error bound in the block.
     for (std::size_t query = 0; query < rows.rows(); ++query)
       if (found.scores_hold(first + query)) found.take(first + query, part->evaluate_rest(query));
   }

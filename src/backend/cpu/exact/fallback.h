@@ -1,4 +1,4 @@
-// The fallback of a scan in low precision: part of a block scanned again in f32, where its scores told rows apart badly.
+// Fallback of a bf16 scan: scans part of a block in f32 if the bf16 error bound excludes too few vectors.
 #pragma once
 
 #include "backend/cpu/rows/candidates.h"
@@ -7,12 +7,12 @@
 
 namespace nearwise::cpu {
 
-// Bytes on the budget of one thread while it scans so.
-std::uint64_t careful_part_bytes(const CpuStream& cpu, std::size_t dim, std::size_t k);
+// Budgeted bytes of one thread.
+std::uint64_t fallback_bytes(const CpuStream& cpu, std::size_t dim, std::size_t k);
 
-// Shows rows [first_row, end_row) of args.base to queries [first_query, first_query + query_count) of `found`, on the
-// calling thread.
-void scan_carefully(CpuStream& cpu, const KnnBlockArgs& args, Candidates& found, std::size_t first_query,
-                    std::size_t query_count, std::size_t first_row, std::size_t end_row);
+// Scans rows [first_row, end_row) of args.base for queries [first_query, first_query + query_count) of
+// `found`, on the calling thread.
+void fallback_scan(CpuStream& cpu, const KnnBlockArgs& args, Candidates& found, std::size_t first_query,
+                   std::size_t query_count, std::size_t first_row, std::size_t end_row);
 
 }  // namespace nearwise::cpu

@@ -1,4 +1,4 @@
-// The blocked search: scans packed base rows for packed queries, then finishes with exact distances.
+// Blocked exact search: scans packed base vectors for packed queries, then evaluates the candidates.
 #include <algorithm>
 
 #include "backend/cpu/exact/fallback.h"
@@ -16,8 +16,8 @@
 namespace nearwise::cpu {
 namespace {
 
-// Rows evaluated because lists were full, out of those scanned, from which on a scan in f32 is the better way: it takes
-// 1.9 ns a pair at d = 128, evaluating a row 60.
+// The f32 fallback is faster once 1/32 of the scanned pairs were evaluated because lists were full: a pair
+// takes 1.9 ns in f32 at d = 128, an evaluation 60 ns.
 constexpr std::size_t scanned_per_evaluated = 32;
 
 std::uint64_t evaluated_rows(const Candidates& found, std::size_t first_query, std::size_t query_count) {
@@ -35,14 +35,14 @@ KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args) {
       choose_scan(cpu.set, args.metric, args.query_type, args.base_type, args.dim, args.bytes);
   const std::uint64_t per_thread =
       PackedRows::scratch_bytes(scan, args.dim) + RowEvaluator::bytes(args.dim) +
-      buffer_bytes(TopK::usual_spare(args.k) + scan.base_width, sizeof(std::int64_t));
-  const std::uint64_t careful =
-      scan.base_encoding == Encoding::bf16 ? careful_part_bytes(cpu, args.dim, args.k) : 0;
+      buffer_bytes(TopK::default_spare(args.k) + scan.base_width, sizeof(std::int64_t));
+  const std::uint64_t fallback =
+      scan.base_encoding == Encoding::bf16 ? fallback_bytes(cpu, args.dim, args.k) : 0;
   return {.bytes_per_query = PackedRows::bytes_per_row(scan, RowsRole::queries, args.dim) +
-                             TopK::bytes_per_query(args.k, scan.base_width, TopK::usual_spare(args.k)),
+                             TopK::bytes_per_query(args.k, scan.base_width, TopK::default_spare(args.k)),
           .bytes_per_base_row = PackedRows::bytes_per_row(scan, RowsRole::base, args.dim),
-          // Alignment of a dozen buffers, and scratch.
-          .fixed_bytes = 2048 + static_cast<std::uint64_t>(cpu.threads().count()) * (per_thread + careful),
+          // 2048: alignment of a dozen buffers.
+          .fixed_bytes = 2048 + static_cast<std::uint64_t>(cpu.threads().count()) * (per_thread + fallback),
           .direct_bytes_per_query =
               RowEstimator::bytes(args.dim) + RowEvaluator::bytes(args.dim) + args.k * sizeof(Answer),
           .query_granule = scan.query_width,
@@ -88,8 +88,8 @@ void knn_block(Stream& stream, const KnnBlockArgs& args) {
       const std::size_t scanned = std::min((first + step) * block.width, args.block_rows);
       const std::uint64_t evaluated = evaluated_rows(found, first_query, query_count) - evaluated_before;
       if (low_precision && evaluated * scanned_per_evaluated > scanned * query_count) {
-        scan_carefully(cpu, args, found, first_query, query_count, args.first_row + scanned,
-                       args.first_row + args.block_rows);
+        fallback_scan(cpu, args, found, first_query, query_count, args.first_row + scanned,
+                      args.first_row + args.block_rows);
         break;
       }
     }

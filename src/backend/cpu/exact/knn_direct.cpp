@@ -1,5 +1,5 @@
-// Few queries: every row is read once, its distance estimated, and evaluated as it is reported where the estimate leaves
-// it a chance. Nothing is packed.
+// Exact search for few queries, without packing: reads every vector once, estimates its distance, and
+// evaluates it if the estimate does not exclude it.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -17,13 +17,13 @@
 namespace nearwise::cpu {
 namespace {
 
-// Rows between two reports to the progress meter.
+// Rows between progress updates.
 constexpr std::size_t step_rows = 16384;
-// Rows among which those that look best are evaluated first: else most of them would be, one after the other, while the limit
-// comes down. A multiple of RowEstimator::batch.
-constexpr std::size_t most_first_rows = 1024;
+// Of the first rows, the best estimates are evaluated first; otherwise most would be evaluated while the
+// limit falls. A multiple of RowEstimator::batch.
+constexpr std::size_t max_first_rows = 1024;
 
-// One query's search over the whole base.
+// Search of one query over the whole base.
 class DirectSearch {
  public:
   DirectSearch(CpuStream& cpu, const KnnDirectArgs& args, std::size_t query, Answer* heap, std::size_t k)
@@ -36,9 +36,9 @@ class DirectSearch {
         heap_(heap),
         k_(k) {}
 
-  // Looks at rows [0, count) before all others; at most most_first_rows.
+  // Scans rows [0, count) first; count is at most max_first_rows.
   void begin(std::size_t count) {
-    float lowest[most_first_rows];
+    float lowest[max_first_rows];
     RowEstimator::Batch estimates;
     for (std::size_t first = 0; first < count; first += RowEstimator::batch) {
       cancel_.check();
@@ -59,7 +59,7 @@ class DirectSearch {
       if (lowest[row] > kth && lowest[row] <= limit_) evaluate(row);
   }
 
-  // Looks at rows [first, first + count), at most a batch.
+  // Scans rows [first, first + count), at most one batch.
   void scan(std::size_t first, std::size_t count) {
     RowEstimator::Batch estimates;
     estimator_.estimate(first, count, estimates);
@@ -80,7 +80,7 @@ class DirectSearch {
     if (++evaluated_ % RowEvaluator::batch == 0) cancel_.check();
     float key;
     evaluator_.evaluate(nullptr, row, 1, &key);
-    // Huge but finite elements may be reported as infinite too: look at the row itself.
+    // Huge finite elements may also give an infinite distance: check the elements.
     if (!std::isfinite(key) && !is_finite_row(args_.base, row)) [[unlikely]]
       refuse_row(RowsRole::base, static_cast<std::size_t>(args_.id_offset) + row);
     offer_answer(heap_, count_, k_, {key, static_cast<std::uint32_t>(row)});
@@ -93,11 +93,11 @@ class DirectSearch {
   const RowEvaluator evaluator_;
   const ScoreBound bound_;
   const CandidateListKernels& kernels_;
-  Answer* const heap_;  // [k] the worst answer on top
+  Answer* const heap_;  // [k] worst on top
   const std::size_t k_;
   std::size_t count_ = 0;
   std::size_t evaluated_ = 0;
-  double limit_ = std::numeric_limits<double>::infinity();  // a row whose value exceeds it is no answer
+  double limit_ = std::numeric_limits<double>::infinity();  // vectors with a larger value are no results
 };
 
 }  // namespace
@@ -114,9 +114,9 @@ void knn_direct(Stream& stream, const KnnDirectArgs& args) {
   for (std::size_t query = 0; query < queries; ++query)
     searches.emplace_back(cpu, args, query, heaps.data() + query * k, k);
 
-  const std::size_t first_rows = std::min(rows, most_first_rows);
+  const std::size_t first_rows = std::min(rows, max_first_rows);
   for (DirectSearch& search : searches) search.begin(first_rows);
-  // A batch of rows is read once and stays in the first-level cache for the other queries.
+  // A batch of rows stays in the L1 cache for all queries.
   for (std::size_t first = first_rows; first < rows; first += RowEstimator::batch) {
     cpu.context.cancel.check();
     if (args.progress != nullptr && first != 0 && first % step_rows == 0)

@@ -1,7 +1,7 @@
-// The k nearest other rows of every row, each pair of rows multiplied once.
+// The k nearest other vectors of every vector; each pair is multiplied once.
 //
-// Rows are cut into groups. A task multiplies two groups and serves the lists of both, so tasks that run at once must
-// share no group: rounds of a tournament in which every group meets every other one.
+// Vectors are split into groups. A task multiplies two groups and updates the lists of both, so concurrent
+// tasks must not share a group: they are scheduled as rounds of a round-robin tournament.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -18,13 +18,14 @@
 namespace nearwise::cpu {
 namespace {
 
-// Entries of a candidate list. All rows have one at the same time, in memory rather than in a cache: every entry costs
-// more than a search's, and there are fewer.
+// Entries of a candidate list. All vectors have one at the same time, in memory rather than in cache: entries
+// cost more than in a search, so there are fewer.
 std::size_t spare_for(std::size_t k) { return k + std::max<std::size_t>(k, 16); }
 
 using Pairing = std::vector<std::pair<std::size_t, std::size_t>>;
 
-// Round `round` of the circle method for `count` groups (even): all meet in count - 1 rounds, nobody twice in one.
+// Round `round` of the circle method for an even number of groups: count - 1 rounds pair each group with
+// every other one, and no group twice in a round.
 Pairing pairs_of_round(std::size_t count, std::size_t round) {
   Pairing pairs;
   const std::size_t others = count - 1;
@@ -45,7 +46,7 @@ struct Join {
   std::size_t groups() const { return divide_up(base.panel_count(), group_panels); }
 
   // Multiplies two groups, or one with itself.
-  void meet(std::size_t left, std::size_t right) const {
+  void multiply(std::size_t left, std::size_t right) const {
     cpu.context.cancel.check();
     const std::size_t query_panel = left * group_panels;
     const std::size_t base_panel = right * group_panels;
@@ -76,7 +77,7 @@ struct Join {
     if (progress != nullptr) progress->add(pairs(left, right));
   }
 
-  // Pairs of different rows that a meeting looks at, without the empty places of the last panel.
+  // Pairs of distinct vectors in the product of two groups, without padding.
   std::size_t pairs(std::size_t left, std::size_t right) const {
     return left == right ? group_rows(left) * (group_rows(left) - 1) / 2
                          : group_rows(left) * group_rows(right);
@@ -87,13 +88,13 @@ struct Join {
   }
 
   void run() const {
-    cpu.threads().for_each(groups(), [&](std::size_t group) { meet(group, group); });
+    cpu.threads().for_each(groups(), [&](std::size_t group) { multiply(group, group); });
     const std::size_t even = round_up<std::size_t>(groups(), 2);
     for (std::size_t round = 0; round + 1 < even; ++round) {
       const Pairing pairs = pairs_of_round(even, round);
       cpu.threads().for_each(pairs.size(), [&](std::size_t i) {
-        // Where their number is odd, one group has a rest in every round.
-        if (std::max(pairs[i].first, pairs[i].second) < groups()) meet(pairs[i].first, pairs[i].second);
+        // If the number of groups is odd, one of them is idle in every round.
+        if (std::max(pairs[i].first, pairs[i].second) < groups()) multiply(pairs[i].first, pairs[i].second);
       });
     }
   }
@@ -134,7 +135,7 @@ bool self_join(Stream& stream, const SelfJoinArgs& args) {
   TopK found(cpu, packed_queries, args.rows, args.k, args.metric, spare_for(args.k));
   found.begin_block(args.rows, packed_base.longest);
 
-  // Groups as large as the caches like them, but at least a few per thread.
+  // Groups that fit the caches, and at least 8 per thread.
   const std::size_t panels = packed_base.panel_count();
   const std::size_t in_cache = packed_base.kernel.base_step_bytes / packed_base.panel_bytes();
   const std::size_t to_share = panels / (8 * static_cast<std::size_t>(cpu.threads().count()));

@@ -8,7 +8,7 @@
 namespace nearwise::cpu {
 namespace {
 
-constexpr std::size_t spare = 256;  // entries of a candidate list
+constexpr std::size_t spare = 256;  // as in Candidates
 constexpr std::size_t first_answers = 16;
 
 }  // namespace
@@ -43,8 +43,8 @@ void WithinRadius::offer(std::size_t query, Answer answer) {
   answers.push_back(answer);
 }
 
-std::unique_ptr<Candidates> WithinRadius::start_again(const PackedRows& queries,
-                                                      const RowsView& query_rows) const {
+std::unique_ptr<Candidates> WithinRadius::start_subset(const PackedRows& queries,
+                                                       const RowsView& query_rows) const {
   return std::make_unique<WithinRadius>(stream(), queries, query_rows, distance_of_key(metric(), radius_key_),
                                         metric());
 }

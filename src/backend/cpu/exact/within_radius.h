@@ -1,4 +1,4 @@
-// All rows within a radius, for every query.
+// All vectors within a radius of every query.
 #pragma once
 
 #include <vector>
@@ -15,14 +15,14 @@ class WithinRadius : public Candidates {
 
   static std::size_t bytes_per_query(std::size_t base_width);
 
-  std::unique_ptr<Candidates> start_again(const PackedRows& queries,
-                                          const RowsView& query_rows) const override;
+  std::unique_ptr<Candidates> start_subset(const PackedRows& queries,
+                                           const RowsView& query_rows) const override;
   std::span<const Answer> evaluate_rest(std::size_t query) override;
-  // The answers of a query in order. Ends the query.
+  // Results of a query in order. Ends the query.
   std::span<const Answer> finish(std::size_t query);
 
  private:
-  // Answers are counted on the budget as they grow: nobody knows beforehand how many there will be.
+  // Results are charged to the budget as they grow, since their number is not known in advance.
   void offer(std::size_t query, Answer answer) override;
   void tighten_by_scores(std::size_t) override {}
   void tighten_by_answers(std::size_t) override {}

@@ -1,8 +1,9 @@
-// Makes the members of groups known to each other: products of dense panels decide who gets an exact look.
+// Local join of NN-Descent: compares the members of groups with each other by products of dense panels.
 //
-// The rows of a group are put together into panels once, and every member that meets others is scanned against them with
-// the cutoff of its list. What passes is evaluated as it is reported and offered to the list under its lock. Low
-// precision never decides who stays: the lists have the same bytes on every instruction set and at any number of threads.
+// The vectors of a group are gathered into panels once and scanned for every joining member with the cutoff
+// of its list. Candidates that pass are evaluated and inserted into the list under its lock. Scores only
+// select what is evaluated: the lists have the same bytes on every instruction set and for any number of
+// threads.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -20,33 +21,33 @@
 namespace nearwise::cpu {
 namespace {
 
-// Members that a task joins, about: large enough to hide the cost of its buffers.
+// Approximate members per task: enough to amortize its buffers.
 constexpr std::uint64_t task_members = 16384;
-// Queries that are scanned at a time.
-constexpr std::size_t most_queries = 256;
-constexpr std::size_t store_slack = 16;  // entries that a vector store may write behind a list
-constexpr std::size_t batch = 64;        // rows evaluated at a time, at most
+// Queries per scan.
+constexpr std::size_t max_queries = 256;
+constexpr std::size_t store_slack = 16;  // entries past the end that a vector store may write
+constexpr std::size_t batch = 64;        // maximum rows per evaluation
 constexpr std::uint32_t no_place = std::numeric_limits<std::uint32_t>::max();
 
 std::size_t capacity_of(std::size_t degree, const ScanKernel& scan) {
   return degree + 1 + std::max<std::size_t>(degree, 32) + scan.base_width;
 }
 
-std::size_t query_places(const ScanKernel& scan) { return round_up(most_queries, scan.query_width); }
+std::size_t query_places(const ScanKernel& scan) { return round_up(max_queries, scan.query_width); }
 
-// Joins groups, one after the other. Not shared by threads.
+// Joins one group at a time. Not thread-safe.
 class Joiner {
  public:
-  Joiner(CpuStream& cpu, JoinRows& rows, std::size_t most_members)
+  Joiner(CpuStream& cpu, JoinRows& rows, std::size_t max_members)
       : cpu_(cpu),
         rows_(rows),
         scan_(rows.scan),
         metric_(rows.args().metric),
         degree_(rows.args().degree),
-        fetched_bytes_(
+        prefetched_bytes_(
             std::min<std::size_t>(rows.args().rows.dim() * element_size(rows.args().rows.type()), 512)),
-        // New and other members fill up a panel each.
-        base_places_(round_up(most_members, scan_.base_width) + scan_.base_width),
+        // New and old members are padded to whole panels separately.
+        base_places_(round_up(max_members, scan_.base_width) + scan_.base_width),
         capacity_(capacity_of(degree_, scan_)),
         stride_(capacity_ + store_slack),
         places_(cpu.budget(), base_places_),
@@ -76,23 +77,23 @@ class Joiner {
     if (new_count == 0 || members.size() < (bipartite ? new_count + 1 : 2)) return;
     const auto new_members = members.first(new_count);
     const auto others = members.subspan(new_count);
-    const std::size_t new_places = put_rows(new_members, 0);
-    const std::size_t all_places = put_rows(others, new_places);
+    const std::size_t new_places = write_rows(new_members, 0);
+    const std::size_t all_places = write_rows(others, new_places);
     compare(new_members, bipartite ? new_places : 0, all_places);
     compare(others, 0, new_places);
   }
 
-  // Begins to fetch what joining this group will read, where that is little: groups of rows from everywhere are small.
-  void announce(std::span<const std::uint32_t> members) const {
-    if (members.size() > most_queries) return;
+  // Prefetches the vectors of a small group. Groups of scattered vectors are small.
+  void prefetch_members(std::span<const std::uint32_t> members) const {
+    if (members.size() > max_queries) return;
     for (const std::uint32_t place : members)
       prefetch(reinterpret_cast<std::uintptr_t>(rows_.encoded(place)),
                std::min<std::size_t>(rows_.row_bytes, 512));
   }
 
  private:
-  // Fills panels with base rows from local number `first` on; returns the number behind the last panel.
-  std::size_t put_rows(std::span<const std::uint32_t> members, std::size_t first) {
+  // Fills panels with base vectors from local number `first` on; returns the number after the last panel.
+  std::size_t write_rows(std::span<const std::uint32_t> members, std::size_t first) {
     const std::size_t width = scan_.base_width;
     const std::size_t end = first + round_up(members.size(), width);
     const bool integers = is_integer(scan_.base_encoding);
@@ -100,8 +101,8 @@ class Joiner {
       const bool real = local - first < members.size();
       places_[local] = real ? members[local - first] : no_place;
       std::byte* const panel = base_panels_.data() + local / width * width * rows_.row_bytes;
-      put_row(real ? rows_.encoded(places_[local]) : nullptr, panel, local % width, width,
-              scan_.base_unit_bytes, 0);
+      write_row(real ? rows_.encoded(places_[local]) : nullptr, panel, local % width, width,
+                scan_.base_unit_bytes, 0);
       if (integers) {
         integer_biases_[local] =
             real ? rows_.integer_bias_of(places_[local]) : std::numeric_limits<std::int32_t>::max();
@@ -113,9 +114,9 @@ class Joiner {
     return end;
   }
 
-  // One row into its place of a panel, or zeros.
-  void put_row(const std::byte* row, std::byte* panel, std::size_t position, std::size_t width,
-               std::size_t unit_bytes, std::uint32_t flip) const {
+  // Writes one vector, or zeros, to its position in a panel.
+  void write_row(const std::byte* row, std::byte* panel, std::size_t position, std::size_t width,
+                 std::size_t unit_bytes, std::uint32_t flip) const {
     if (unit_bytes == 64) {
       for (std::size_t unit = 0; unit < rows_.row_bytes / 64; ++unit) {
         std::byte* const out = panel + (unit * width + position) * 64;
@@ -134,10 +135,10 @@ class Joiner {
     }
   }
 
-  // Offers the base rows with local numbers from `begin` to `end` to the lists of `queries`.
+  // Compares the base vectors with local numbers [begin, end) with `queries` and updates their lists.
   void compare(std::span<const std::uint32_t> queries, std::size_t begin, std::size_t end) {
-    for (std::size_t first = 0; first < queries.size(); first += most_queries) {
-      queries_ = queries.subspan(first, std::min(most_queries, queries.size() - first));
+    for (std::size_t first = 0; first < queries.size(); first += max_queries) {
+      queries_ = queries.subspan(first, std::min(max_queries, queries.size() - first));
       if (rows_.scores_hold())
         scan_queries(begin, end);
       else
@@ -148,18 +149,18 @@ class Joiner {
   void scan_queries(std::size_t begin, std::size_t end) {
     const std::size_t width = scan_.query_width;
     const std::size_t places = round_up(queries_.size(), width);
-    // Queries may be encoded as base rows with the highest bit of every byte flipped; what that makes of the zeros
-    // behind a row meets zeros.
+    // Queries may be encoded as base vectors with the highest bit of every byte flipped. The padding becomes
+    // nonzero by that but is multiplied by zeros.
     const std::uint32_t flip = scan_.query_encoding == scan_.base_encoding ? 0 : 0x80808080U;
     for (std::size_t i = 0; i < places; ++i) {
       const bool real = i < queries_.size();
       std::byte* const panel = query_panels_.data() + i / width * width * rows_.row_bytes;
-      put_row(real ? rows_.encoded(queries_[i]) : nullptr, panel, i % width, width, scan_.query_unit_bytes,
-              flip);
+      write_row(real ? rows_.encoded(queries_[i]) : nullptr, panel, i % width, width, scan_.query_unit_bytes,
+                flip);
       counts_[i] = 0;
       cutoffs_[i] = real ? rows_.cutoff(queries_[i]) : std::numeric_limits<float>::quiet_NaN();
     }
-    // Blocks of base rows that stay in a cache while all queries pass them.
+    // Blocks of base vectors that stay in cache for all queries.
     const std::size_t block =
         std::max<std::size_t>(1, scan_.base_step_bytes / (scan_.base_width * rows_.row_bytes)) *
         scan_.base_width;
@@ -192,7 +193,7 @@ class Joiner {
          .owner = this});
   }
 
-  // Scores without meaning: every pair is evaluated.
+  // For scores without an error bound: evaluates every pair.
   void evaluate_queries(std::size_t begin, std::size_t end) {
     for (std::size_t i = 0; i < queries_.size(); ++i) {
       cpu_.context.cancel.check();
@@ -205,7 +206,7 @@ class Joiner {
     }
   }
 
-  // Drops candidates that enough others of the same scan exclude: the row itself may be one of those.
+  // Drops candidates that enough others of the same scan exclude; one of these may be the query itself.
   void drop_excluded(std::size_t i) {
     float* const scores = scores_.data() + i * stride_;
     if (counts_[i] <= degree_ + 1) return;
@@ -222,7 +223,7 @@ class Joiner {
     if (counts_[i] > degree_ + 1 + (capacity_ - degree_ - 1 - scan_.base_width) / 2) offer(i);
   }
 
-  // Offers what is left of the candidates to the list of query i.
+  // Evaluates the remaining candidates of query i and inserts them into its list.
   void offer(std::size_t i) {
     const std::uint32_t query = queries_[i];
     const std::lock_guard lock(rows_.mutex(query));
@@ -230,7 +231,7 @@ class Joiner {
     const NeighborEntry worst = entries.back();
     std::uint32_t found[batch];
     std::size_t count = 0;
-    // Numbers alone, one after the other: many are compared at a time.
+    // Contiguous numbers, so that the comparison vectorizes.
     std::ranges::transform(entries, known_.data(), [](NeighborEntry entry) { return number_of(entry); });
     for (std::size_t j = 0; j < counts_[i]; ++j) {
       const std::uint32_t place = places_[locals_[i * stride_ + j]];
@@ -241,7 +242,8 @@ class Joiner {
         continue;
       }
       if (knows(place)) continue;
-      prefetch(reinterpret_cast<std::uintptr_t>(rows_.args().rows.row(rows_.row_at(place))), fetched_bytes_);
+      prefetch(reinterpret_cast<std::uintptr_t>(rows_.args().rows.row(rows_.row_at(place))),
+               prefetched_bytes_);
       found[count++] = place;
       if (count == batch) {
         evaluate(query, {found, count});
@@ -271,7 +273,7 @@ class Joiner {
     row_to_double(rows, rows_.row_at(query), query_values_.data());
     std::uint32_t numbers[batch + 1];
     for (std::size_t i = 0; i < found.size(); ++i) numbers[i] = rows_.row_at(found[i]);
-    // Last the row itself, for its norm.
+    // The query itself comes last, for its norm.
     numbers[found.size()] = rows_.row_at(query);
     double sums[batch + 1];
     double norms[batch + 1];
@@ -295,24 +297,24 @@ class Joiner {
   const ScanKernel& scan_;
   const Metric metric_;
   const std::size_t degree_;
-  const std::size_t fetched_bytes_;  // of a row, before it is evaluated
+  const std::size_t prefetched_bytes_;  // prefetched per vector before evaluation
   const std::size_t base_places_;
   const std::size_t capacity_;
   const std::size_t stride_;
-  // Of the group: base rows by local number.
+  // Base vectors of the group by local number.
   Buffer<std::uint32_t> places_;
   Buffer<std::byte> base_panels_;
   Buffer<float> biases_;
   Buffer<std::int32_t> integer_biases_;
   Buffer<std::int32_t> half_biases_;
-  // Of the queries that are being scanned.
+  // Queries of the current scan.
   std::span<const std::uint32_t> queries_;
   Buffer<std::byte> query_panels_;
   Buffer<float> scores_;
   Buffer<std::uint32_t> locals_;
   Buffer<std::uint32_t> counts_;
   Buffer<float> cutoffs_;
-  Buffer<std::uint32_t> known_;  // [degree] of the list that is being offered to
+  Buffer<std::uint32_t> known_;  // [degree] numbers in the current list
   Buffer<double> query_values_;
 };
 
@@ -336,18 +338,18 @@ void join_groups(Stream& stream, const JoinGroupsArgs& args) {
   auto& rows = static_cast<JoinRows&>(args.state);
   const Groups& groups = args.groups;
   if (groups.size() == 0) return;
-  std::size_t most_members = 0;
-  std::vector<std::size_t> tasks;  // where each begins
+  std::size_t max_members = 0;
+  std::vector<std::size_t> tasks;  // first group of each
   for (std::size_t group = 0; group < groups.size(); ++group) {
-    most_members = std::max(most_members, groups.of(group).size());
+    max_members = std::max(max_members, groups.of(group).size());
     if (tasks.empty() || groups.ends[group] - groups.begin(tasks.back()) > task_members)
       tasks.push_back(group);
   }
   tasks.push_back(groups.size());
   cpu.threads().for_each(tasks.size() - 1, [&](std::size_t task) {
-    Joiner joiner(cpu, rows, most_members);
+    Joiner joiner(cpu, rows, max_members);
     for (std::size_t group = tasks[task]; group < tasks[task + 1]; ++group) {
-      if (group + 1 < tasks[task + 1]) joiner.announce(groups.of(group + 1));
+      if (group + 1 < tasks[task + 1]) joiner.prefetch_members(groups.of(group + 1));
       joiner.join(groups.of(group), groups.new_counts[group], groups.bipartite);
     }
   });

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t task_rows = 1024;
 
-// Whole numbers up to here are f32 numbers, and so are their halves.
-constexpr double most_exact = 0x1p24;
+// Integers up to this, and their halves, are exact in f32.
+constexpr double max_exact = 0x1p24;
 
 }  // namespace
 
@@ -33,10 +33,10 @@ JoinRows::JoinRows(CpuStream& cpu, const ScanKernel& kernel, const StartJoinArgs
     cpu.context.cancel.check();
     encode(cpu, task * task_rows, std::min(args.rows.rows(), (task + 1) * task_rows));
   });
-  // Twice a score is a bias less twice a product; a bias may take back what flipped bytes moved.
+  // 2 * score = bias - 2 * product; the bias may include the compensation of flipped bytes.
   const double flipped =
       scan.query_encoding == scan.base_encoding ? 0 : 256.0 * 255 * static_cast<double>(args.rows.dim());
-  exact_scores_ = is_integer(scan.base_encoding) && 3 * longest_.norm * longest_.norm + flipped <= most_exact;
+  exact_scores_ = is_integer(scan.base_encoding) && 3 * longest_.norm * longest_.norm + flipped <= max_exact;
   if (!args.has_neighbors) return;
   cpu.threads().for_each(divide_up(args.rows.rows(), task_rows), [&](std::size_t task) {
     const std::size_t end = std::min(args.rows.rows(), (task + 1) * task_rows);
@@ -59,7 +59,7 @@ void JoinRows::encode(CpuStream& cpu, std::size_t first, std::size_t end) {
   Lengths longest;
   for (std::size_t place = first; place < end; ++place) {
     PackedRow measured;
-    // Panels of one row are rows one after the other.
+    // Panels of width 1: row-major order.
     const std::size_t good = pack({.rows = args_.rows.row(args_.order[place]),
                                    .stride_bytes = args_.rows.stride_bytes(),
                                    .count = 1,
@@ -86,7 +86,7 @@ void JoinRows::encode(CpuStream& cpu, std::size_t first, std::size_t end) {
 }
 
 float JoinRows::key_from_score(std::uint32_t place, float score) const {
-  // Lengths of integers are square roots of whole numbers below 2^24: rounding recovers those.
+  // Squared norms of integer vectors are integers below 2^24: rounding recovers them.
   const double norm = lengths_[place].norm;
   const double sum =
       is_euclidean(args_.metric) ? std::nearbyint(norm * norm) + 2 * static_cast<double>(score) : -score;
@@ -98,7 +98,7 @@ void JoinRows::insert(std::uint32_t place, NeighborEntry entry) const {
   if (entry >= entries.back()) return;
   std::size_t at = entries.size() - 1;
   while (at > 0 && as_old(entries[at - 1]) > as_old(entry)) --at;
-  // The same pair has the same key wherever it is computed.
+  // A pair always has the same key, so an equal entry is a duplicate.
   if (at > 0 && as_old(entries[at - 1]) == as_old(entry)) return;
   std::copy_backward(entries.begin() + static_cast<std::ptrdiff_t>(at), entries.end() - 1, entries.end());
   entries[at] = entry;

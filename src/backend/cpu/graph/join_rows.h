@@ -1,4 +1,4 @@
-// Rows of a graph that is being built, encoded one after the other in the order of their places, and their lists.
+// Encoded vectors of a graph under construction, in the order of their places, and their neighbor lists.
 #pragma once
 
 #include <array>
@@ -24,25 +24,25 @@ class JoinRows : public JoinState {
   static std::uint64_t bytes_per_row(const ScanKernel& scan, std::size_t dim);
 
   const std::byte* encoded(std::uint32_t place) const { return encoded_.data() + place * row_bytes; }
-  // What base rows add to their scores, of floating or integer products.
+  // Score biases of base vectors, for floating-point or integer products.
   float bias(std::uint32_t place) const { return biases_[place]; }
   std::int32_t integer_bias_of(std::uint32_t place) const { return integer_biases_[place]; }
   const Lengths& lengths(std::uint32_t place) const { return lengths_[place]; }
 
-  // A score above it proves that a row has no place in the list. Threads may read it at any time: it only falls.
+  // Vectors with a larger score cannot enter the list. Readable without the mutex, since it only decreases.
   float cutoff(std::uint32_t place) const {
     return std::atomic_ref(cutoffs_[place]).load(std::memory_order_relaxed);
   }
-  // The reported distance's key, of scores that are exact.
+  // Key of the reported distance; requires exact_scores().
   float key_from_score(std::uint32_t place, float score) const;
   std::span<NeighborEntry> list(std::uint32_t place) const {
     return args_.lists.subspan(place * args_.degree, args_.degree);
   }
-  // Guards the list of a place.
+  // Mutex of a place's list.
   std::mutex& mutex(std::uint32_t place) { return mutexes_[place % mutexes_.size()]; }
-  // Inserts where the list has room or worse entries and no such entry; the caller holds the mutex.
+  // Inserts the entry unless it is a duplicate or worse than a full list. The caller holds the mutex.
   void insert(std::uint32_t place, NeighborEntry entry) const;
-  // Lowers the cutoff to what the list is worth now.
+  // Lowers the cutoff according to the list's worst entry.
   void lower_cutoff(std::uint32_t place) const;
 
   std::uint32_t row_at(std::uint32_t place) const { return args_.order[place]; }
@@ -50,18 +50,18 @@ class JoinRows : public JoinState {
   const ScoreBound& bound() const { return bound_; }
   const Lengths& longest() const { return longest_; }
   bool scores_hold() const { return ScoreBound::holds_for(longest_, longest_); }
-  // Integer scores that f32 holds without rounding.
+  // Whether scores are integers that f32 represents exactly.
   bool exact_scores() const { return exact_scores_; }
 
   const ScanKernel scan;
-  const std::size_t row_bytes;  // of an encoded row
+  const std::size_t row_bytes;  // encoded
 
  private:
   void encode(CpuStream& cpu, std::size_t first, std::size_t end);
 
   const StartJoinArgs args_;
   const ScoreBound bound_;
-  Buffer<std::byte> encoded_;  // [rows, row_bytes] as base rows are
+  Buffer<std::byte> encoded_;  // [rows, row_bytes] in the base encoding
   Buffer<float> biases_;
   Buffer<std::int32_t> integer_biases_;
   Buffer<Lengths> lengths_;

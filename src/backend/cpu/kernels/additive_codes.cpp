@@ -23,13 +23,13 @@ using Shorts = hn::CappedTag<std::int16_t, 32>;
 constexpr std::size_t float_lanes = hn::MaxLanes(Floats());
 constexpr std::size_t short_lanes = hn::MaxLanes(Shorts());
 
-// Eight sums under way: as many as the latency of an addition asks for on two ports, and as fit 16 registers.
+// Eight accumulators hide the latency of additions on two ports and fit 16 registers.
 constexpr std::size_t rows_at_once = 4;
 constexpr std::size_t vectors = 2;
 constexpr std::size_t step = vectors * float_lanes;
 static_assert(additive_codebook_size % step == 0);
 
-// Rounded to the nearest, halves to even, by adding a number whose last digit is a one: the conversions of targets differ.
+// Rounds to nearest, ties to even, by adding 1.5 * 2^23: the conversion instructions of targets differ.
 HWY_INLINE hn::Vec<hn::Rebind<std::int16_t, Floats>> rounded(hn::Vec<Floats> value) {
   const Floats df;
   const hn::Rebind<std::int32_t, Floats> di;
@@ -47,7 +47,7 @@ void scaled_products(const ScaledProductsArgs& args) noexcept {
   const auto factor = hn::Set(df, args.factor);
   const auto scale = hn::Set(df, args.scale);
   for (std::size_t first = 0; first < args.count; first += rows_at_once) {
-    // Behind the last row it is taken again, which writes the same numbers to the same place.
+    // The last group repeats the last row, which writes the same values again.
     std::size_t index[rows_at_once];
     for (std::size_t r = 0; r < rows_at_once; ++r) index[r] = std::min(first + r, args.count - 1);
     for (std::size_t codeword = 0; codeword < additive_codebook_size; codeword += step) {
@@ -74,14 +74,15 @@ void scaled_products(const ScaledProductsArgs& args) noexcept {
   }
 }
 
-// Candidates whose sums are under way at a time: eight vectors.
+// Codewords whose sums are computed at a time: eight registers.
 constexpr std::size_t sums_at_once = 8;
 constexpr std::size_t candidates = sums_at_once * short_lanes;
 static_assert(additive_codebook_size % candidates == 0);
 
-// The least of all lanes as value * 2^16 + number: the order of these is that of values, then numbers, which are not negative.
+// Minimum over all lanes of value * 2^16 + number, which orders by value, then number. Numbers are not
+// negative.
 template <class D>
-HWY_INLINE std::int32_t least_of_lanes(D /* tag */, hn::Vec<D> value, hn::Vec<D> number) {
+HWY_INLINE std::int32_t min_of_lanes(D /* tag */, hn::Vec<D> value, hn::Vec<D> number) {
   if constexpr (hn::MaxLanes(D()) == 1) {
     return hn::GetLane(value) * 65536 + hn::GetLane(number);
   } else {
@@ -95,9 +96,9 @@ HWY_INLINE std::int32_t least_of_lanes(D /* tag */, hn::Vec<D> value, hn::Vec<D>
   }
 }
 
-// The candidates from `first` on.
-HWY_INLINE std::int32_t least_candidate(const ConditionalModesArgs& args, const std::int16_t* own,
-                                        const std::uint8_t* codes, std::size_t first) {
+// Best codeword of [first, first + candidates).
+HWY_INLINE std::int32_t best_candidate(const ConditionalModesArgs& args, const std::int16_t* own,
+                                       const std::uint8_t* codes, std::size_t first) {
   const Shorts d;
   hn::Vec<Shorts> sums[sums_at_once];
   for (std::size_t v = 0; v < sums_at_once; ++v) sums[v] = hn::LoadU(d, own + first + v * short_lanes);
@@ -114,7 +115,7 @@ HWY_INLINE std::int32_t least_candidate(const ConditionalModesArgs& args, const 
     number = hn::IfThenElse(lower, hn::Iota(d, static_cast<std::int16_t>(first + v * short_lanes)), number);
     least = hn::Min(sums[v], least);
   }
-  return least_of_lanes(d, least, number);
+  return min_of_lanes(d, least, number);
 }
 
 std::size_t conditional_modes(const ConditionalModesArgs& args) noexcept {
@@ -127,7 +128,7 @@ std::size_t conditional_modes(const ConditionalModesArgs& args) noexcept {
     const std::int16_t* const own = args.own + row * additive_codebook_size;
     std::int32_t best = std::numeric_limits<std::int32_t>::max();
     for (std::size_t first = 0; first < additive_codebook_size; first += candidates)
-      best = std::min(best, least_candidate(args, own, codes, first));
+      best = std::min(best, best_candidate(args, own, codes, first));
     const auto codeword = static_cast<std::uint8_t>(best & 0xFF);
     args.settled[row] = codes[args.code] == codeword ? args.settled[row] | bit : bit;
     codes[args.code] = codeword;

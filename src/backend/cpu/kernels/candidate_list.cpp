@@ -1,4 +1,4 @@
-// Clean-up of candidate lists: the k-th smallest score by counting, and dropping what exceeds a cutoff.
+// Clean-up of candidate lists: finds the k-th smallest score by counting, and drops entries above a cutoff.
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/selection_key.h"
 #include "backend/cpu/kernels/targets.h"
@@ -22,7 +22,7 @@ using Tag = hn::ScalableTag<float>;
 using RowTag = hn::RebindToUnsigned<Tag>;
 constexpr std::size_t lanes = hn::MaxLanes(Tag());
 
-// Integers in the order of the floats (selection_key.h), so that bisection ends after 32 steps.
+// Maps floats to integers in the same order (selection_key.h), so that bisection takes at most 32 steps.
 HWY_INLINE std::int32_t ordered(float value) { return flip_negative(std::bit_cast<std::int32_t>(value)); }
 HWY_INLINE float from_ordered(std::int32_t order) { return std::bit_cast<float>(flip_negative(order)); }
 
@@ -56,7 +56,7 @@ float kth_score(const float* scores, std::size_t count, std::size_t k) noexcept 
   if (k == 1) return lowest;
   std::int64_t low = static_cast<std::int64_t>(ordered(lowest)) - 1;  // fewer than k scores are <= low
   std::int64_t high = ordered(highest);                               // at least k are <= high
-  // Exactness is not worth the last steps: a few entries more than k do no harm.
+  // Stop early: up to 3 % more entries than k are acceptable.
   const std::size_t enough = k + k / 32;
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
@@ -77,7 +77,7 @@ std::size_t keep_at_most(float* scores, std::uint32_t* rows, std::size_t count, 
   const auto cutoffs = hn::Set(df, cutoff);
   std::size_t kept = 0;
   std::size_t i = 0;
-  // What is written never runs ahead of what has been read.
+  // Writes never overtake reads: kept <= i.
   for (; i + lanes <= count; i += lanes) {
     const auto values = hn::LoadU(df, scores + i);
     const auto numbers = hn::LoadU(du, rows + i);

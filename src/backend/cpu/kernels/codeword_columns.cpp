@@ -8,12 +8,12 @@
 namespace nearwise::cpu {
 namespace {
 
-// Equal codewords are common: parts that are constant, or have few values, leave most clusters empty.
-void mark_distinct(const float* words, std::size_t count, std::size_t dim, std::uint64_t* distinct) {
-  std::size_t order[most_codewords];
+// Duplicate codewords are common: parts with few distinct values leave most clusters empty.
+void mark_distinct(const float* values, std::size_t count, std::size_t dim, std::uint64_t* distinct) {
+  std::size_t order[max_codewords];
   std::iota(order, order + count, std::size_t{0});
   const auto compare = [&](std::size_t left, std::size_t right) {
-    return std::memcmp(words + left * dim, words + right * dim, dim * sizeof(float));
+    return std::memcmp(values + left * dim, values + right * dim, dim * sizeof(float));
   };
   std::sort(order, order + count, [&](std::size_t left, std::size_t right) {
     const int difference = compare(left, right);
@@ -27,15 +27,16 @@ void mark_distinct(const float* words, std::size_t count, std::size_t dim, std::
 
 }  // namespace
 
-void fill_codeword_columns(const float* words, std::size_t count, std::size_t dim, float* columns,
+void fill_codeword_columns(const float* values, std::size_t count, std::size_t dim, float* columns,
                            std::uint64_t* distinct) {
   const std::size_t padded = padded_codewords(count);
   for (std::size_t i = 0; i < dim; ++i) {
-    for (std::size_t word = 0; word < count; ++word) columns[i * padded + word] = words[word * dim + i];
+    for (std::size_t codeword = 0; codeword < count; ++codeword)
+      columns[i * padded + codeword] = values[codeword * dim + i];
     std::fill(columns + i * padded + count, columns + (i + 1) * padded,
               std::numeric_limits<float>::infinity());
   }
-  mark_distinct(words, count, dim, distinct);
+  mark_distinct(values, count, dim, distinct);
 }
 
 }  // namespace nearwise::cpu

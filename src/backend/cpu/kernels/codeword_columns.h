@@ -1,4 +1,4 @@
-// Codewords as the kernels of kernels/codewords.h read them: transposed, and marked where one equals another.
+// Layout of codewords for kernels/codewords.h: transposed, with a bit mask of distinct codewords.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace nearwise::cpu {
 
-inline constexpr std::size_t distinct_words = most_codewords / 64;
+inline constexpr std::size_t distinct_words = max_codewords / 64;
 
-// Columns have room for whole vectors of codewords.
+// Columns are padded to whole registers.
 constexpr std::size_t padded_codewords(std::size_t count) { return round_up<std::size_t>(count, 16); }
 
-// words [count, dim] to columns [dim, padded_codewords(count)], behind the last with infinity, and to the bits of distinct
-// [distinct_words].
-void fill_codeword_columns(const float* words, std::size_t count, std::size_t dim, float* columns,
+// Transposes values [count, dim] to columns [dim, padded_codewords(count)], padded with infinity, and fills
+// the bits of distinct [distinct_words].
+void fill_codeword_columns(const float* values, std::size_t count, std::size_t dim, float* columns,
                            std::uint64_t* distinct);
 
 }  // namespace nearwise::cpu

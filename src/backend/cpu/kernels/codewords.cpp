@@ -1,7 +1,7 @@
-// The nearest of up to 256 short codewords. Squared differences are added in f32, a codeword per lane. All terms are positive,
-// hence every sum is within a known share of its true value: codewords beyond the least sum and that share cannot be
-// the nearest. Nearly always one is left, and it is the answer; else those left are evaluated as a distance is reported.
-// Which codeword is found does not depend on the instruction set, though the sums do.
+// Nearest of up to 256 short codewords. Squared differences are summed in f32, one codeword per lane. All
+// terms are positive, so the relative error of a sum is bounded: codewords whose sum exceeds the minimum by
+// more than the bound are not the nearest. Usually one codeword is left; otherwise the reported distances of
+// the remaining ones decide. The result does not depend on the instruction set, although the sums do.
 #include "backend/cpu/kernels/codewords.h"
 
 #include "backend/cpu/kernels/targets.h"
@@ -29,14 +29,14 @@ using Vector = hn::Vec<FloatTag>;
 constexpr std::size_t lanes = hn::MaxLanes(FloatTag());
 constexpr std::size_t double_lanes = hn::MaxLanes(DoubleTag());
 constexpr std::size_t word_bits = 64;
-// Rows that share the loads of a codeword; with two vectors of codewords, eight sums are under way.
+// Rows that share the loads of codewords; with two registers of codewords there are eight accumulators.
 constexpr std::size_t rows_at_once = 4;
 
-// Sums of squared differences of `rows_at_once` rows from all codewords, and the least of each row. fixed_dim: 0, or the
-// number of elements, for loops without a count.
+// Sums of squared differences of `rows_at_once` rows to all codewords, and the minimum of each row.
+// fixed_dim: the dimension if known at compile time, else 0.
 template <std::size_t vectors, std::size_t fixed_dim>
 HWY_INLINE void score(const CodewordsView& codewords, const float* HWY_RESTRICT rows, std::size_t stride,
-                      float (*HWY_RESTRICT scores)[most_codewords], float* HWY_RESTRICT least) {
+                      float (*HWY_RESTRICT scores)[max_codewords], float* HWY_RESTRICT least) {
   const FloatTag df;
   Vector lowest[rows_at_once];
   for (Vector& vector : lowest) vector = hn::Set(df, std::numeric_limits<float>::infinity());
@@ -47,12 +47,12 @@ HWY_INLINE void score(const CodewordsView& codewords, const float* HWY_RESTRICT 
     const float* column = codewords.columns + first;
     const std::size_t dim = fixed_dim != 0 ? fixed_dim : codewords.dim;
     for (std::size_t i = 0; i < dim; ++i, column += codewords.count) {
-      Vector words[vectors];
-      for (std::size_t v = 0; v < vectors; ++v) words[v] = hn::LoadU(df, column + v * lanes);
+      Vector values[vectors];
+      for (std::size_t v = 0; v < vectors; ++v) values[v] = hn::LoadU(df, column + v * lanes);
       for (std::size_t r = 0; r < rows_at_once; ++r) {
         const auto element = hn::Set(df, rows[r * stride + i]);
         for (std::size_t v = 0; v < vectors; ++v) {
-          const auto difference = hn::Sub(element, words[v]);
+          const auto difference = hn::Sub(element, values[v]);
           sums[r][v] = hn::MulAdd(difference, difference, sums[r][v]);
         }
       }
@@ -67,7 +67,7 @@ HWY_INLINE void score(const CodewordsView& codewords, const float* HWY_RESTRICT 
 }
 
 HWY_INLINE void score(const CodewordsView& codewords, const float* rows, std::size_t stride,
-                      float (*scores)[most_codewords], float* least) {
+                      float (*scores)[max_codewords], float* least) {
   if (codewords.count % (2 * lanes) != 0)
     score<1, 0>(codewords, rows, stride, scores, least);
   else if (codewords.dim == 4)
@@ -88,10 +88,10 @@ HWY_INLINE float evaluate(const float* row, const float* codeword, std::size_t d
   return static_cast<float>(sum_of_lanes(sums));
 }
 
-// With u = 2^-24, a sum of dim terms is off by (dim + 2) u of itself at the most, and by dim smallest numbers where
-// squares underflow. Two sums are compared, and the rounding of two reported distances is to be told apart: 4 (dim + 4) u
-// and 4 (dim + 2) smallest numbers are more than enough. For the latter stands 2^-100, since arithmetic with numbers as
-// small as those took half the time of a search.
+// With u = 2^-24, a sum of dim terms has a relative error of at most (dim + 2) u, plus dim times the smallest
+// number if squares underflow. For comparing two sums and the rounding of two reported distances, 4 (dim + 4)
+// u and 4 (dim + 2) smallest numbers suffice. 2^-100 replaces the latter: denormal arithmetic took half of
+// the search time.
 HWY_INLINE float limit_of(float least, std::size_t dim) {
   return least * (1 + 4 * (static_cast<float>(dim) + 4) * 0x1p-24F) + 0x1p-100F;
 }
@@ -100,7 +100,7 @@ HWY_INLINE std::uint8_t choose(const CodewordsView& codewords, const float* row,
                                const float* HWY_RESTRICT scores, float least) {
   const FloatTag df;
   const auto limit = hn::Set(df, limit_of(least, codewords.dim));
-  std::uint64_t left[most_codewords / word_bits] = {};
+  std::uint64_t left[max_codewords / word_bits] = {};
   std::size_t candidates = 0;
   std::size_t found = 0;
   for (std::size_t w = 0; w * word_bits < codewords.count; ++w) {
@@ -122,7 +122,7 @@ HWY_INLINE std::uint8_t choose(const CodewordsView& codewords, const float* row,
   for (std::size_t w = 0; w * word_bits < codewords.count; ++w)
     for (std::uint64_t bits = left[w]; bits != 0; bits &= bits - 1) {
       const std::size_t index = w * word_bits + hwy::Num0BitsBelowLS1Bit_Nonzero64(bits);
-      const float distance = evaluate(row, codewords.words + index * codewords.dim, codewords.dim);
+      const float distance = evaluate(row, codewords.values + index * codewords.dim, codewords.dim);
       if (any && !(distance < nearest)) continue;
       any = true;
       nearest = distance;
@@ -138,15 +138,15 @@ HWY_INLINE void answer(const NearestCodewordsArgs& args, std::size_t index, cons
   args.nearest[index] = choose(codewords, row, scores, least);
   if (args.distances != nullptr)
     args.distances[index] =
-        evaluate(row, codewords.words + args.nearest[index] * codewords.dim, codewords.dim);
+        evaluate(row, codewords.values + args.nearest[index] * codewords.dim, codewords.dim);
 }
 
 void nearest(const NearestCodewordsArgs& args) noexcept {
-  HWY_ALIGN float scores[rows_at_once][most_codewords];
+  HWY_ALIGN float scores[rows_at_once][max_codewords];
   float least[rows_at_once];
   const CodewordsView& codewords = args.codewords;
   for (std::size_t row = 0; row < args.count; row += rows_at_once) {
-    // The last rows of a tile are looked at twice where they are no whole group, or one by one where there is none.
+    // An incomplete last group overlaps the previous one; fewer rows than a group are processed one by one.
     if (args.count < rows_at_once) {
       for (std::size_t r = 0; r < args.count; ++r) {
         score(codewords, args.rows + r * args.stride, 0, scores, least);
@@ -160,7 +160,7 @@ void nearest(const NearestCodewordsArgs& args) noexcept {
   }
 }
 
-// Distances of the query from vectors of codewords: the eight lanes of the definition are eight vectors of sums.
+// Table of the query's distances to all codewords: the eight lanes of core/distance.h are eight accumulators.
 template <bool product>
 void table(const CodewordTableArgs& args) noexcept {
   const DoubleTag dd;
@@ -174,19 +174,19 @@ void table(const CodewordTableArgs& args) noexcept {
       for (std::size_t lane = 0; lane < distance_lanes; ++lane) {
         if (i + lane >= codewords.dim) break;
         const auto element = hn::Set(dd, static_cast<double>(args.query[i + lane]));
-        const auto words = hn::PromoteTo(dd, hn::LoadU(df, column));
+        const auto values = hn::PromoteTo(dd, hn::LoadU(df, column));
         column += codewords.count;
         if constexpr (product) {
-          sums[lane] = hn::Add(sums[lane], hn::Mul(element, words));
+          sums[lane] = hn::Add(sums[lane], hn::Mul(element, values));
         } else {
-          const auto difference = hn::Sub(element, words);
+          const auto difference = hn::Sub(element, values);
           sums[lane] = hn::Add(sums[lane], hn::Mul(difference, difference));
         }
       }
     // As sum_of_lanes.
     const auto even = hn::Add(hn::Add(sums[0], sums[4]), hn::Add(sums[2], sums[6]));
     const auto odd = hn::Add(hn::Add(sums[1], sums[5]), hn::Add(sums[3], sums[7]));
-    // Not by DemoteTo: Highway's emulation takes what is beyond f32 for its largest number.
+    // Not DemoteTo: Highway's emulation clamps values outside the f32 range.
     HWY_ALIGN double total[double_lanes];
     hn::Store(hn::Add(even, odd), dd, total);
     for (std::size_t lane = 0; lane < double_lanes; ++lane)

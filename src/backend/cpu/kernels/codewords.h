@@ -1,4 +1,5 @@
-// Codewords of one part of a product quantizer: the nearest to many short rows, and the distances from one.
+// Kernels for the codewords of one part of a product quantizer: nearest codewords of vectors, and lookup
+// tables.
 #pragma once
 
 #include <cstddef>
@@ -8,37 +9,36 @@
 
 namespace nearwise::cpu {
 
-inline constexpr std::size_t most_codewords = 256;
+inline constexpr std::size_t max_codewords = 256;
 
 struct CodewordsView {
-  const float* words = nullptr;    // [count, dim]
+  const float* values = nullptr;   // [count, dim]
   const float* columns = nullptr;  // [dim, count] the same, transposed
   std::size_t dim = 0;
-  std::size_t count =
-      0;  // a multiple of 16, at most 256; columns of infinities stand for codewords that are not there
-  // Bit i of the words: whether codeword i is there and the first of its value. Others are never the nearest.
+  std::size_t count = 0;  // a multiple of 16, at most 256; columns are padded with infinity
+  // Bit i: whether codeword i exists and is the first of its value. Others are never the nearest.
   const std::uint64_t* distinct = nullptr;
 };
 
 struct NearestCodewordsArgs {
   CodewordsView codewords;
   const float* rows = nullptr;  // finite
-  std::size_t stride = 0;       // elements from one row to the next
+  std::size_t stride = 0;       // in elements
   std::size_t count = 0;
   std::uint8_t* nearest = nullptr;  // [count] out
-  float* distances = nullptr;       // [count] out, as reported; null: not wanted
+  float* distances = nullptr;       // [count] out, reported distances; may be null
 };
 
 struct CodewordTableArgs {
   CodewordsView codewords;
   const float* query = nullptr;  // [dim] finite
-  float* table = nullptr;        // [count of codewords] out
+  float* table = nullptr;        // [codewords.count] out
 };
 
 struct CodewordKernels {
-  // The least reported squared distance, the lower number in a tie.
+  // Minimum reported squared distance; ties go to the lower number.
   void (*nearest)(const NearestCodewordsArgs&) noexcept;
-  // As reported: sums in f64, rounded once.
+  // As in core/distance.h: sums in f64, rounded once.
   void (*differences)(const CodewordTableArgs&) noexcept;
   void (*products)(const CodewordTableArgs&) noexcept;
 };

@@ -1,4 +1,4 @@
-// Picks a kernel table by instruction set, per Context rather than per process as Highway's own dispatch does.
+// Selects a kernel table by instruction set, per Context; Highway's own dispatch selects once per process.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 namespace nearwise::cpu {
 namespace {
 
-// `table` is what HWY_EXPORT made in the including file. In an anonymous namespace because the layout of that table
-// depends on the targets compiled into the including file.
+// table: defined by HWY_EXPORT in the including file. In an anonymous namespace because its layout depends on
+// the targets compiled into that file.
 template <typename Function, std::size_t entries>
 Function select(Function const (&table)[entries], InstructionSet set) {
   if constexpr (entries == 1) {
-    return table[0];  // a single compiled target: HWY_EXPORT makes no more
+    return table[0];  // a single compiled target
   } else {
     hwy::ChosenTarget chosen;
     chosen.Update(set.target);

@@ -8,7 +8,7 @@
 namespace nearwise::cpu {
 
 std::vector<InstructionSet> available_instruction_sets() {
-  // Asked once: on a virtual machine the answer takes microseconds, and every operation begins here.
+  // Cached: every operation needs it, and CPUID takes microseconds on a virtual machine.
   static const std::vector<InstructionSet> available = [] {
     std::vector<InstructionSet> sets;
     // A lower bit is a better target.

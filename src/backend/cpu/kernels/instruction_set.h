@@ -1,4 +1,4 @@
-// Names of the instruction sets our kernels are compiled for, and the choice among them.
+// Instruction sets that kernels are compiled for, and the choice among them.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace nearwise::cpu {
 
-// What a set has beyond Highway's target: dot products of 8-bit integers, also of bf16, also tiles of both.
+// Instructions in addition to Highway's target; each value includes those before it: dot products of 8-bit
+// integers, of bf16, and AMX tiles of both.
 enum class Extension : std::uint8_t { none, integer_dots, bf16_dots, tiles };
 
 // target: one of Highway's target bits; opaque outside kernels/.
@@ -21,7 +22,7 @@ struct InstructionSet {
 std::vector<InstructionSet> available_instruction_sets();
 std::string_view name(InstructionSet set);
 
-// The set of that name, or the best one for an empty name; throws Error(invalid_argument) naming the choices.
+// The set of that name, or the best one if empty. Throws Error(invalid_argument) that lists the choices.
 InstructionSet choose_instruction_set(const std::string& requested);
 
 }  // namespace nearwise::cpu

@@ -1,7 +1,7 @@
-// Sorts 64-bit keys in vectors (Highway's quicksort). Not shared by threads.
+// Sorts 64-bit keys with Highway's vectorized quicksort. Not thread-safe.
 //
-// Highway picks the instruction set of its sort by itself, once per process: a sort of distinct keys has one result
-// only, so that a context's own choice could change nothing but the speed.
+// Highway selects the instruction set of its sort once per process. The context's choice would only change
+// the speed, since sorting distinct keys has a unique result.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Loads of any element type, widened exactly. Re-included per target, like every -inl file of Highway.
+// Loads of any element type, widened exactly. Included once per target, as Highway's -inl files are.
 #if defined(NEARWISE_LOAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NEARWISE_LOAD_INL_H_
 #undef NEARWISE_LOAD_INL_H_
@@ -18,7 +18,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Targets whose instructions widen f16.
+// Targets with instructions that widen f16.
 constexpr bool has_half_conversion =
     HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON;
 
@@ -28,7 +28,7 @@ HWY_INLINE hn::VFromD<D> load_float(D df, const T* from) {
   if constexpr (std::is_same_v<T, float>) {
     return hn::LoadU(df, from);
   } else if constexpr (std::is_same_v<T, Float16> && !has_half_conversion) {
-    // Highway's emulation takes infinity and NaN for large finite numbers.
+    // Highway's emulation converts infinity and NaN to large finite numbers.
     HWY_ALIGN float wide[hn::MaxLanes(D())];
     for (std::size_t i = 0; i < hn::MaxLanes(D()); ++i)
       wide[i] = element<Float16>(reinterpret_cast<const std::byte*>(from), i);
@@ -53,7 +53,7 @@ HWY_INLINE hn::VFromD<D> load_double(D dd, const T* from) {
   return hn::PromoteTo(dd, load_float(df, from));
 }
 
-// The last `count` < N elements, followed by zeros, in `padded`.
+// Copies the last `count` < N elements to `padded`, followed by zeros.
 template <typename T, std::size_t N>
 HWY_INLINE const T* load_tail(const T* from, std::size_t count, T (&padded)[N]) {
   std::memset(static_cast<void*>(padded), 0, sizeof(padded));

@@ -1,6 +1,6 @@
-// Packs rows of any element type into panels: shifted to a centre or scaled to length 1 on the way, encoded in the
-// numbers that the scan multiplies, and measured: the length of what was packed and of what its rounding lost. Its
-// arithmetic decides nothing that is reported: the bound of score_bound.h covers it.
+// Packs vectors of any element type into panels: subtracts a centre or scales to length 1, encodes the
+// elements, and computes the norms of the encoded vector and of the encoding error. Reported distances do not
+// depend on this arithmetic: the error bound of score_bound.h covers it.
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/targets.h"
 
@@ -18,18 +18,19 @@ HWY_BEFORE_NAMESPACE();
 namespace nearwise::cpu {
 namespace HWY_NAMESPACE {
 
-// Two vectors of f64 widen one of f32, so the f32 vector is half of what the target offers.
+// f32 registers have half the target's width, so that they widen to one register of f64.
 using DoubleTag = hn::ScalableTag<double>;
 using FloatTag = hn::Rebind<float, DoubleTag>;
 constexpr std::size_t lanes = hn::MaxLanes(FloatTag());
 using WideTag = hn::ScalableTag<float>;
 
-// Writes the shifted row as f32 and returns its sum of squares, in f64; NaN if an element is not finite.
+// Writes the row minus the centre as f32 and returns its squared norm, in f64; NaN if an element is not
+// finite.
 template <typename T>
 HWY_INLINE double shift_row(const T* row, const float* centre, std::size_t dim, float* out) {
   const FloatTag df;
   const DoubleTag dd;
-  // Two chains of additions hide the latency of each.
+  // Two independent sums hide the latency of additions.
   auto squares = hn::Zero(dd);
   auto other_squares = hn::Zero(dd);
   auto poison = hn::Zero(df);  // x * 0 is NaN for a NaN or infinite x, and stays NaN
@@ -63,7 +64,7 @@ HWY_INLINE double shift_row(const T* row, const float* centre, std::size_t dim, 
   return std::isnan(poisoned) ? std::nan("") : sum;
 }
 
-// Shifts or scales a row to f32; returns its length, NaN if an element is not finite.
+// Centres or normalises a row to f32; returns its norm, or NaN if an element is not finite.
 template <typename T>
 double prepare_row(const PackArgs& args, std::size_t index, float* out) {
   const T* const row = reinterpret_cast<const T*>(args.rows + index * args.stride_bytes);
@@ -73,9 +74,9 @@ double prepare_row(const PackArgs& args, std::size_t index, float* out) {
   return 1;
 }
 
-// Encodes a row as the nearest bf16 (ties to even) once it is shifted or scaled, and measures what the rounding lost.
-// Denormal results become zero: matrix units take them for zero. One pass, sums in f32: base rows are packed as they are
-// read, and this must not be what limits it.
+// Centres or scales a row, encodes it as the nearest bf16 (ties to even), and computes the norm of the
+// rounding error. Denormal results become zero, as matrix units treat them. One pass with sums in f32, since
+// packing of base vectors must keep up with memory.
 template <typename T>
 HWY_INLINE PackedRow encode_bf16(const T* HWY_RESTRICT row, const PackArgs& args, float scale,
                                  std::uint16_t* HWY_RESTRICT out) {
@@ -116,12 +117,12 @@ HWY_INLINE PackedRow encode_bf16(const T* HWY_RESTRICT row, const PackArgs& args
     std::memcpy(out + i, out_tail, (args.dim - i) * sizeof(std::uint16_t));
   }
   if (std::isnan(hn::GetLane(hn::SumOfLanes(df, poison)))) return {.norm = std::nan("")};
-  // The residual is rounded up past the rounding of its sum, and past squares that underflow.
+  // Upper bound of the residual: covers the rounding of its sum and squares that underflow.
   const auto dim = static_cast<double>(args.dim);
   const double lost_sum = hn::GetLane(hn::SumOfLanes(df, lost));
   double square_sum = hn::GetLane(hn::SumOfLanes(df, squares));
   if (args.precise) {
-    // In chains that do not wait for each other.
+    // Independent sums to hide latency.
     double sums[8] = {};
     for (std::size_t j = 0; j < args.dim; ++j) {
       const std::uint32_t bits = static_cast<std::uint32_t>(out[j]) << 16;
@@ -135,7 +136,7 @@ HWY_INLINE PackedRow encode_bf16(const T* HWY_RESTRICT row, const PackArgs& args
           .residual = std::sqrt(lost_sum * (1 + dim * 0x1p-23) + dim * 0x1p-149) * (1 + 0x1p-20)};
 }
 
-// Rows of f32 may lie at any address.
+// f32 rows may be unaligned.
 template <typename T>
 HWY_INLINE T load_element(const T* row, std::size_t index) {
   T value;
@@ -143,7 +144,7 @@ HWY_INLINE T load_element(const T* row, std::size_t index) {
   return value;
 }
 
-// Integers, also such as f32: copied or flipped; nothing is lost.
+// Integers, also stored as f32: copied or flipped without error.
 template <typename T, Encoding encoding>
 HWY_INLINE PackedRow encode_bytes(const T* HWY_RESTRICT row, std::size_t dim, std::byte* HWY_RESTRICT out) {
   std::int32_t squares = 0;
@@ -160,7 +161,7 @@ HWY_INLINE PackedRow encode_bytes(const T* HWY_RESTRICT row, std::size_t dim, st
   return {.norm = std::sqrt(static_cast<double>(squares)), .residual = 0, .squares = squares, .sum = sum};
 }
 
-// One row, encoded to `out` and filled up with zeros; norm is NaN if an element is not finite.
+// Encodes one row to `out`; norm is NaN if an element is not finite.
 template <typename T, Encoding encoding>
 HWY_INLINE PackedRow encode_row(const PackArgs& args, std::size_t index, float* prepared, std::byte* out) {
   if constexpr (is_integer(encoding)) {
@@ -171,7 +172,7 @@ HWY_INLINE PackedRow encode_row(const PackArgs& args, std::size_t index, float* 
     const double norm = args.normalise ? std::sqrt(shift_row(row, nullptr, args.dim, prepared)) : 1;
     auto* const encoded = reinterpret_cast<std::uint16_t*>(out);
     if (norm < 1e-30 || norm > 1e30) {
-      // Elements or the scale are near the ends of f32: scaled in f64 first. A zero row stays zero.
+      // Elements or the scale are near the f32 range limits: scale in f64 first. A zero row stays zero.
       if (norm > 0) prepare_row<T>(args, index, prepared);
       return encode_bf16<float>(prepared, args, 1, encoded);
     }
@@ -181,10 +182,10 @@ HWY_INLINE PackedRow encode_row(const PackArgs& args, std::size_t index, float* 
   }
 }
 
-// Deals the units of a group's rows out to the panel. Whole lines are written once; the rows are read from the
-// first-level cache.
+// Interleaves the units of a group's rows into the panel. Whole cache lines are written once; the rows are in
+// the L1 cache.
 template <std::size_t unit_bytes>
-HWY_INLINE void deal_units(const PackArgs& args, std::size_t first, std::size_t places) {
+HWY_INLINE void interleave_units(const PackArgs& args, std::size_t first, std::size_t places) {
   for (std::size_t u = 0; u < args.row_bytes / unit_bytes; ++u)
     for (std::size_t r = 0; r < places; ++r)
       std::memcpy(args.panel + (u * args.width + first + r) * unit_bytes,
@@ -208,9 +209,9 @@ std::size_t pack_rows(const PackArgs& args) noexcept {
       std::memset(row + written, 0, args.row_bytes - written);
     }
     if (args.unit_bytes == 64)
-      deal_units<64>(args, first, places);
+      interleave_units<64>(args, first, places);
     else
-      deal_units<4>(args, first, places);
+      interleave_units<4>(args, first, places);
   }
   return args.count;
 }

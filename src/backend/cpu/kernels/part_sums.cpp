@@ -14,7 +14,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Words are 16 or 256: whole vectors on every target.
+// 16 or 256 codewords: whole registers on every target.
 template <bool subtract>
 HWY_INLINE void products(const PartTableArgs& args) {
   const hn::CappedTag<float, 16> df;

@@ -1,4 +1,4 @@
-// Tables over the codewords of one part: products with a vector, added to or subtracted from what is given.
+// Tables over the codewords of one part: products with a vector, added to or subtracted from given values.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 namespace nearwise::cpu {
 
 struct PartTableArgs {
-  const float* columns = nullptr;  // of one part, [dim of the part, words]
-  const float* start = nullptr;    // [words]
-  const float* vector = nullptr;   // [dim of the part]
+  const float* columns = nullptr;  // [dim, codewords] of one part
+  const float* start = nullptr;    // [codewords]
+  const float* vector = nullptr;   // [dim]
   std::size_t dim = 0;
   std::size_t codewords = 0;  // 16 or 256
-  float* table = nullptr;     // [words] out: start plus or minus the products; may be `start`
+  float* table = nullptr;     // [codewords] out: start plus or minus the products; may alias start
 };
 
 struct PartSumsKernels {

@@ -1,6 +1,7 @@
-// Distances of one query to rows, in the f64 arithmetic that defines what is reported (core/distance.h): element i
-// goes to lane i mod 8, products are rounded before they are added, lanes are combined by a fixed tree. Eight lanes
-// are one AVX-512 vector, two of AVX2, four of SSE4: every target computes the same sums.
+// Distances of one query to vectors, in the f64 arithmetic that defines reported distances (core/distance.h):
+// element i is added to lane i mod 8, products are rounded before they are added, and lanes are combined by a
+// fixed tree. Eight lanes are one AVX-512 register, two of AVX2, or four of SSE4: every target computes the
+// same sums.
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/targets.h"
 #include "core/distance.h"
@@ -47,7 +48,7 @@ HWY_INLINE void add_eight(const double* query, const T* row, Lanes& sums, Lanes&
   }
 }
 
-// Rows at once. Each is a chain of additions, and several hide the latency of each other, as long as they fit into registers.
+// Rows computed concurrently to hide the latency of additions, as many as fit the registers.
 constexpr std::size_t group = vectors == 1 ? 4 : vectors == 2 ? 2 : 1;
 
 // Rows [first, first + size).

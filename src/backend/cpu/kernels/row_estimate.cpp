@@ -1,5 +1,5 @@
-// Distances of one query to rows as they lie in memory, estimated in f32 at the speed at which they can be read. An
-// estimate decides nothing by itself: knn_direct evaluates every row that its error bound does not exclude.
+// Estimates of the distances of one query to unpacked vectors, in f32, limited by memory bandwidth. Callers
+// evaluate every vector that the error bound of the estimate does not exclude.
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/targets.h"
 
@@ -27,7 +27,7 @@ struct Sums {
   hn::Vec<Tag> sum;
   hn::Vec<Tag> other;
 
-  // Written out: an implicit constructor would be compiled without the attributes of the target.
+  // Explicit, since an implicit constructor would be compiled without the target's attributes.
   HWY_INLINE Sums() : sum(hn::Zero(Tag())), other(hn::Zero(Tag())) {}
 };
 
@@ -48,7 +48,7 @@ HWY_INLINE void add_vector(const float* query, const T* row, Sums& sums) {
   }
 }
 
-// The index-th row to estimate. Rows that are listed lie anywhere: what is behind one is of no use.
+// The index-th row to estimate. Listed rows are scattered, so the memory after them is not prefetched.
 template <typename T>
 HWY_INLINE const T* row_at(const RowEstimateArgs& args, std::size_t index) {
   const std::size_t number = args.rows != nullptr ? args.rows[index] : index;
@@ -66,7 +66,7 @@ void row_estimate(const RowEstimateArgs& args) noexcept {
   load_tail(args.query + whole, rest, query_tail);
   for (std::size_t index = 0; index < args.count; ++index) {
     const T* const row = row_at<T>(args, index);
-    // Four chains of additions hide the latency of each.
+    // Four independent sums hide the latency of additions.
     Sums a, b, c, d;
     std::size_t i = 0;
     for (; i + 4 * lanes <= whole; i += 4 * lanes) {
@@ -90,7 +90,7 @@ void row_estimate(const RowEstimateArgs& args) noexcept {
 }
 
 template <Form form>
-HWY_INLINE void put_integer(const RowEstimateArgs& args, std::size_t index, std::int32_t sum) {
+HWY_INLINE void write_integer(const RowEstimateArgs& args, std::size_t index, std::int32_t sum) {
   args.sums[index] = static_cast<float>(sum);
   if constexpr (form != Form::difference) args.others[index] = static_cast<float>(std::abs(sum));
 }
@@ -105,14 +105,14 @@ void integer_estimate(const RowEstimateArgs& args) noexcept {
       const std::int32_t difference = args.integer_query[i] - row[i];
       sum += form == Form::difference ? difference * difference : args.integer_query[i] * row[i];
     }
-    put_integer<form>(args, index, sum);
+    write_integer<form>(args, index, sum);
   }
 }
 #else
 using ShortTag = hn::ScalableTag<std::int16_t>;
 using SumTag = hn::RepartitionToWide<ShortTag>;
 
-// Both halves together hold the sums of all products; which lane takes which differs between targets.
+// The sum over all lanes of both is the sum of all products; the assignment to lanes depends on the target.
 struct IntegerSums {
   hn::Vec<SumTag> low;
   hn::Vec<SumTag> high;
@@ -128,11 +128,11 @@ HWY_INLINE void add_shorts(hn::Vec<ShortTag> query, const T* row, IntegerSums& s
   sums.low = hn::ReorderWidenMulAccumulate(SumTag(), left, right, sums.low, sums.high);
 }
 
-// Four rows at once share the loads of the query and hide each other's latency.
+// Rows computed concurrently: they share the loads of the query and hide latency.
 constexpr std::size_t group = 4;
 using GroupTag = hn::CappedTag<std::int32_t, group>;
 
-// The sums of four rows, a lane each: two steps within every 128 bits, then over these.
+// Sums of four rows, one per lane: reduces within 128-bit blocks, then over blocks.
 HWY_INLINE hn::Vec<GroupTag> totals(const IntegerSums (&sums)[group]) {
   const SumTag d;
   const auto a = hn::Add(sums[0].low, sums[0].high);
@@ -173,7 +173,7 @@ HWY_INLINE void integer_group(const RowEstimateArgs& args, std::size_t first) {
   std::int32_t total[group];
   hn::StoreU(totals(sums), GroupTag(), total);
   for (std::size_t r = 0; r < std::min(group, args.count - first); ++r)
-    put_integer<form>(args, first + r, total[r]);
+    write_integer<form>(args, first + r, total[r]);
 }
 
 template <typename T, Form form>

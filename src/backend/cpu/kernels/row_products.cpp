@@ -1,4 +1,4 @@
-// Every sum belongs to one lane and is added in the order of its terms, so vectors of any width give the same bits.
+// Every sum is computed in one lane in the order of its terms, so registers of any width give the same bits.
 #include "backend/cpu/kernels/row_products.h"
 
 #include "backend/cpu/kernels/targets.h"
@@ -21,7 +21,7 @@ using Tag = hn::CappedTag<double, 8>;
 using Vector = hn::Vec<Tag>;
 
 constexpr std::size_t lanes = hn::MaxLanes(Tag());
-// Eight sums under way: as many as an FMA's latency asks for, and as fit 16 registers.
+// Eight accumulators hide the latency of FMA and fit 16 registers.
 constexpr std::size_t rows_at_once = 4;
 constexpr std::size_t vectors = 2;
 constexpr std::size_t step = vectors * lanes;
@@ -30,7 +30,7 @@ static_assert(column_granule % step == 0 && cross_columns % step == 0 && cross_c
 void rotate(const RotateRowsArgs& args) noexcept {
   const Tag dd;
   for (std::size_t first = 0; first < args.count; first += rows_at_once) {
-    // Behind the last row it is taken again, which writes the same numbers to the same place.
+    // The last group repeats the last row, which writes the same values again.
     std::size_t index[rows_at_once];
     for (std::size_t r = 0; r < rows_at_once; ++r) index[r] = std::min(first + r, args.count - 1);
     for (std::size_t column = 0; column < args.width; column += step) {

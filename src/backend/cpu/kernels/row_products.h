@@ -1,5 +1,5 @@
-// Products of rows in f64: with the columns of a matrix, and of the columns of two matrices. Elements are f32, whose products
-// f64 holds exactly: every target gives the same bits, with FMA and without.
+// Products in f64: of vectors with the columns of a matrix, and of the columns of two matrices. Elements are
+// f32, whose products are exact in f64: every target gives the same bits, with or without FMA.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace nearwise::cpu {
 
-// Columns are filled up to a multiple of this.
+// Columns are padded to a multiple of this.
 inline constexpr std::size_t column_granule = 16;
 
 struct RotateRowsArgs {
@@ -16,12 +16,12 @@ struct RotateRowsArgs {
   std::size_t dim = 0;
   std::size_t count = 0;
   const double* columns = nullptr;  // [dim, width]
-  const double* offset = nullptr;   // [width] that sums begin with
+  const double* offset = nullptr;   // [width] initial values of the sums
   std::size_t width = 0;            // a multiple of column_granule
   double* sums = nullptr;           // [count, width] out
 };
 
-// Columns of one block, and rows that are multiplied at a time.
+// Columns of a block, and rows multiplied at a time.
 inline constexpr std::size_t cross_columns = 32;
 inline constexpr std::size_t cross_rows = 64;
 
@@ -33,7 +33,7 @@ struct CrossProductsBlock {
 
 struct RowProductKernels {
   void (*rotate)(const RotateRowsArgs&) noexcept;
-  // Adds the products of `rows` rows to the sums, one row after the other.
+  // Adds the products of `rows` rows to the sums, in order.
   void (*cross)(CrossProductsBlock& block, std::size_t rows) noexcept;
 };
 const RowProductKernels& row_product_kernels(InstructionSet set);

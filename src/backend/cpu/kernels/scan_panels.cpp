@@ -1,9 +1,10 @@
-// The blocked product of exact search, fused with selection: a tile of queries x base rows lives in registers from
-// the first multiplication to the comparison with each query's cutoff, and is never stored. Only lanes that pass are
-// written, to the query's candidate list.
+// f32 scan: blocked products fused with selection. A tile of queries x base vectors stays in registers from
+// the first multiplication to the comparison with each query's cutoff and is never stored. Only lanes that
+// pass are written, to the query's candidate list.
 //
-// Lanes are base rows, so the survivors of one query are compressed to consecutive entries. A tile is 6 queries by 4
-// vectors where there are 32 registers (24 accumulators, 4 rows, 1 broadcast), by 2 where there are 16.
+// Lanes are base vectors, so the candidates of one query are compressed to consecutive entries. A tile is 6
+// queries by 4 registers on targets with 32 registers (24 accumulators, 4 base, 1 broadcast), and by 2 on
+// targets with 16.
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/targets.h"
 
@@ -32,8 +33,8 @@ struct TileScores {
   Vector of[tile_vectors];
 };
 
-// Appends the rows of a panel whose scores pass the query's cutoff. Takes a copy: a reference to the accumulators
-// would make the compiler keep them in memory all through the product.
+// Appends the rows of a panel whose scores pass the query's cutoff. Takes a copy, since a reference to the
+// accumulators would make the compiler keep them in memory.
 HWY_NOINLINE void keep(const ScanArgs& args, std::size_t query, TileScores scores, std::uint32_t first_row) {
   const Tag df;
   const RowTag du;
@@ -52,7 +53,7 @@ HWY_NOINLINE void keep(const ScanArgs& args, std::size_t query, TileScores score
   if (count + tile_rows > args.lists.capacity) args.make_room(args.owner, query);
 }
 
-// The scores of a tile. `judge(q, scores)` gets those of each query.
+// Computes the scores of a tile and passes those of each query to judge(q, scores).
 template <typename Judge>
 HWY_INLINE void multiply(const float* HWY_RESTRICT queries, const float* HWY_RESTRICT rows,
                          const float* HWY_RESTRICT biases, std::size_t dim, const Judge& judge) {
@@ -74,7 +75,7 @@ HWY_INLINE void multiply(const float* HWY_RESTRICT queries, const float* HWY_RES
   for (std::size_t q = 0; q < tile_queries; ++q) judge(q, scores[q]);
 }
 
-HWY_INLINE Vector least_of(const Vector (&scores)[tile_vectors]) {
+HWY_INLINE Vector min_scores(const Vector (&scores)[tile_vectors]) {
   Vector least = scores[0];
   for (std::size_t v = 1; v < tile_vectors; ++v) least = hn::Min(least, scores[v]);
   return least;
@@ -91,13 +92,13 @@ HWY_INLINE void scan_tile(const ScanArgs& args, const float* queries, const floa
   const Tag df;
   const auto judge = [&](std::size_t q, const Vector(&scores)[tile_vectors]) {
     const auto cutoff = hn::Set(df, args.lists.cutoffs[first_query + q]);
-    if (HWY_UNLIKELY(!hn::AllFalse(df, hn::Le(least_of(scores), cutoff))))
+    if (HWY_UNLIKELY(!hn::AllFalse(df, hn::Le(min_scores(scores), cutoff))))
       keep(args, first_query + q, copy_of(scores), first_row);
   };
   multiply(queries, rows, biases, args.row_bytes / sizeof(float), judge);
 }
 
-// Takes a copy, as keep() does.
+// Takes a copy for the same reason as keep().
 HWY_NOINLINE void keep_nearest(const NearestScanArgs& args, std::size_t query, TileScores scores,
                                std::uint32_t first_row) {
   HWY_ALIGN float values[tile_rows];
@@ -127,7 +128,7 @@ void scan_nearest(const NearestScanArgs& args) noexcept {
       const auto judge = [&](std::size_t q, const Vector(&scores)[tile_vectors]) {
         const std::size_t query = p * tile_queries + q;
         const auto second = hn::Set(df, args.second[query]);
-        if (HWY_UNLIKELY(!hn::AllFalse(df, hn::Lt(least_of(scores), second))))
+        if (HWY_UNLIKELY(!hn::AllFalse(df, hn::Lt(min_scores(scores), second))))
           keep_nearest(args, query, copy_of(scores), first_row);
       };
       multiply(query_panels + p * dim * tile_queries, base_panels + b * dim * tile_rows,
@@ -140,7 +141,7 @@ void scan_panels(const ScanArgs& args) {
   const auto* const query_panels = reinterpret_cast<const float*>(args.query_panels);
   const auto* const base_panels = reinterpret_cast<const float*>(args.base_panels);
   const std::size_t dim = args.row_bytes / sizeof(float);
-  // Base panels outermost: one stays in the first-level cache while the queries stream past from the second.
+  // Base panels are the outer loop: one stays in L1 while the queries are read from L2.
   for (std::size_t b = 0; b < args.base_panel_count; ++b) {
     const float* const rows = base_panels + b * dim * tile_rows;
     const float* const biases = args.biases + b * tile_rows;
@@ -152,16 +153,15 @@ void scan_panels(const ScanArgs& args) {
 }
 
 const ScanKernel* f32_panels_kernel() {
-  static constexpr ScanKernel kernel = {
-      .query_encoding = Encoding::f32,
-      .base_encoding = Encoding::f32,
-      .query_width = tile_queries,
-      .base_width = tile_rows,
-      // A group of queries must stay in the second-level cache while a base panel passes.
-      .query_group_bytes = 192 << 10,
-      .base_step_bytes = 4 << 20,
-      .scan = scan_panels,
-      .scan_nearest = scan_nearest};
+  static constexpr ScanKernel kernel = {.query_encoding = Encoding::f32,
+                                        .base_encoding = Encoding::f32,
+                                        .query_width = tile_queries,
+                                        .base_width = tile_rows,
+                                        // A group of queries stays in the L2 cache for all base panels.
+                                        .query_group_bytes = 192 << 10,
+                                        .base_step_bytes = 4 << 20,
+                                        .scan = scan_panels,
+                                        .scan_nearest = scan_nearest};
   return &kernel;
 }
 

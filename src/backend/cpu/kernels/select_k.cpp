@@ -1,8 +1,9 @@
-// The loops of selection. The one that matters is `scan`: it reads every value once and compares it with a threshold.
+// Kernels of selection. The time is spent in `scan`, which reads every value once and compares it with a
+// threshold.
 //
-// Comparisons of 64 values make one word of bits, and the words of a segment are written down before any is looked
-// at: the reading loop has no branch that depends on the data. Survivors are then picked from the words while their
-// values are still in the first-level cache.
+// The comparisons of 64 values form a 64-bit mask, and all masks of a segment are stored before any is used:
+// the reading loop has no data-dependent branch. Passing values are then extracted while they are in the L1
+// cache.
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/targets.h"
 
@@ -33,9 +34,10 @@ constexpr std::size_t lanes = hn::MaxLanes(FloatTag());
 constexpr std::size_t key_lanes = hn::MaxLanes(KeyTag());
 constexpr std::size_t word_bits = 64;
 constexpr std::size_t line_floats = 16;
-// Values fetched ahead, two pages: the hardware's own fetching stops at the end of each. 8 rows of 128,000 in the
-// third-level cache: 1.14 instead of 1.25 times the time of reading at k = 10 (select_k_bench, November 2026).
-constexpr std::size_t fetched_ahead = 2048;
+// Prefetch distance in values, two pages: the hardware prefetcher stops at page ends. 8 rows of 128,000
+// values in the L3 cache at k = 10: 1.14 instead of 1.25 times the time of reading (select_k_bench, November
+// 2026).
+constexpr std::size_t prefetched_values = 2048;
 constexpr std::size_t segment_words = select_segment / word_bits;
 static_assert(word_bits % lanes == 0 && sample_granule % (4 * lanes) == 0);
 
@@ -71,20 +73,20 @@ HWY_INLINE std::int64_t key_at(const float* row, std::size_t position) {
   return make_key(image, static_cast<std::uint32_t>(position));
 }
 
-// Where survivors are rare, words without one are skipped.
+// For rare passing values: skips masks without any.
 template <SelectTest test>
-HWY_INLINE void pick_rare(const float* row, std::size_t first, const std::uint64_t* words, std::size_t count,
-                          std::int64_t* keys) {
+HWY_INLINE void extract_rare(const float* row, std::size_t first, const std::uint64_t* words,
+                             std::size_t count, std::int64_t* keys) {
   for (std::size_t w = 0; w < count; ++w)
     for (std::uint64_t word = words[w]; word != 0; word &= word - 1)
       *keys++ = key_at<test>(row, first + w * word_bits + hwy::Num0BitsBelowLS1Bit_Nonzero64(word));
 }
 
-// Where a word often has a survivor or two, a branch on their number would be mispredicted all the time: two keys
-// are written whatever the word, and those that are none are overwritten.
+// For masks that often have one or two bits set, where a branch on their number would be mispredicted: always
+// writes two keys; invalid ones are overwritten.
 template <SelectTest test>
-HWY_INLINE void pick_frequent(const float* row, std::size_t first, const std::uint64_t* words,
-                              std::size_t count, std::int64_t* keys) {
+HWY_INLINE void extract_frequent(const float* row, std::size_t first, const std::uint64_t* words,
+                                 std::size_t count, std::int64_t* keys) {
   constexpr std::uint64_t last_bit = std::uint64_t{1} << (word_bits - 1);
   for (std::size_t w = 0; w < count; ++w) {
     const std::size_t position = first + w * word_bits;
@@ -93,7 +95,7 @@ HWY_INLINE void pick_frequent(const float* row, std::size_t first, const std::ui
     const std::size_t survivors = hwy::PopCount(one);
     keys[0] = key_at<test>(row, position + hwy::Num0BitsBelowLS1Bit_Nonzero64(one | last_bit));
     keys[1] = key_at<test>(row, position + hwy::Num0BitsBelowLS1Bit_Nonzero64(two | last_bit));
-    if (HWY_UNLIKELY(survivors > 2)) pick_rare<test>(row, position, &one, 1, keys);
+    if (HWY_UNLIKELY(survivors > 2)) extract_rare<test>(row, position, &one, 1, keys);
     keys += survivors;
   }
 }
@@ -110,8 +112,8 @@ SelectScanEnd scan(const SelectScanArgs& args) noexcept {
     std::size_t survivors = 0;
     for (std::size_t w = 0; w < whole_words; ++w) {
       const float* const values = args.row + first + w * word_bits;
-      // Beyond the row too, where the next one may be: fetching never faults.
-      for (std::size_t i = 0; i < word_bits; i += line_floats) hwy::Prefetch(values + fetched_ahead + i);
+      // May prefetch past the end of the row, which never faults.
+      for (std::size_t i = 0; i < word_bits; i += line_floats) hwy::Prefetch(values + prefetched_values + i);
       words[w] = test_word<test>(values, threshold);
       survivors += hwy::PopCount(words[w]);
     }
@@ -127,18 +129,18 @@ SelectScanEnd scan(const SelectScanArgs& args) noexcept {
     if (HWY_UNLIKELY(count + survivors > args.capacity)) return {first, count};
     std::int64_t* const keys = args.keys + count;
     if (survivors * 4 < segment_words)
-      pick_rare<test>(args.row, first, words, whole_words, keys);
+      extract_rare<test>(args.row, first, words, whole_words, keys);
     else
-      pick_frequent<test>(args.row, first, words, whole_words, keys);
+      extract_frequent<test>(args.row, first, words, whole_words, keys);
     count += survivors;
-    // The row ends before the last word does: its keys are picked one by one, at the end of the others.
-    pick_rare<test>(args.row, first + whole_words * word_bits, &last_word, 1,
-                    args.keys + count - hwy::PopCount(last_word));
+    // The row ends within the last mask: its keys are extracted one by one after the others.
+    extract_rare<test>(args.row, first + whole_words * word_bits, &last_word, 1,
+                       args.keys + count - hwy::PopCount(last_word));
   }
   return {args.end, count};
 }
 
-// image_of_number for a vector, and nan_image for NaNs. sign: the bit that turns the largest into the smallest.
+// image_of_number for a register, and nan_image for NaN. sign: -0.0 to reverse the order, else 0.
 template <class D>
 HWY_INLINE hn::VFromD<hn::RebindToSigned<D>> images_of(D df, hn::VFromD<D> values, hn::VFromD<D> sign) {
   const hn::RebindToSigned<D> di;
@@ -205,7 +207,7 @@ ImageRange sample(const SampleArgs& args) noexcept {
 std::size_t count_images(const std::int32_t* images, std::size_t count, std::int32_t limit) noexcept {
   const ImageTag di;
   const auto bound = hn::Set(di, limit);
-  // Lanes count downwards: a true lane is -1.
+  // Sums are negative: a true lane is -1.
   const auto above = [&](std::size_t i) {
     return hn::VecFromMask(di, hn::Gt(hn::LoadU(di, images + i), bound));
   };
@@ -238,7 +240,7 @@ std::size_t keep_keys(std::int64_t* keys, std::size_t count, std::int64_t limit)
   for (; i + key_lanes <= count; i += key_lanes) {
     const auto key = hn::LoadU(dk, keys + i);
     const auto pass = hn::Not(hn::Gt(key, bound));
-    // A whole vector is stored, but kept <= i: nothing is overwritten that was not read.
+    // Stores a whole register, which overwrites only keys already read: kept <= i.
     hn::StoreU(hn::Compress(key, pass), dk, keys + kept);
     kept += hn::CountTrue(dk, pass);
   }

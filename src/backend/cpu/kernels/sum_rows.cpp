@@ -1,5 +1,5 @@
-// Adds rows that lie anywhere: the sums, a kilobyte or a few, stay in the first-level cache while rows are fetched ahead of
-// their use. Every element has a sum of its own, so vectors of any width add in the same order.
+// Sums of scattered rows: the sums, a few KB, stay in the L1 cache while rows are prefetched. Every element
+// has its own sum, so the order of additions does not depend on the register width.
 #include "backend/cpu/kernels/sum_rows.h"
 
 #include "backend/cpu/kernels/targets.h"
@@ -22,7 +22,7 @@ namespace HWY_NAMESPACE {
 
 using Tag = hn::CappedTag<double, distance_lanes>;
 constexpr std::size_t vectors = distance_lanes / hn::MaxLanes(Tag());
-// Rows asked for before their turn: memory answers within the time that a few rows take.
+// Prefetch distance in rows: memory latency is about the time of a few rows.
 constexpr std::size_t rows_ahead = 6;
 
 struct Lanes {
@@ -38,7 +38,7 @@ struct Lanes {
   }
 };
 
-// Calls step(i, elements) for eight elements of a row at a time; behind the last there are zeros.
+// Calls step(i, elements) for eight elements of a row at a time, padded with zeros.
 template <typename T, typename Step>
 HWY_INLINE void for_each_eight(const T* row, std::size_t dim, const Step& step) {
   const std::size_t whole = dim / distance_lanes * distance_lanes;
@@ -62,8 +62,8 @@ HWY_INLINE double length_of(const T* row, std::size_t dim) {
   return std::sqrt(squares.sum());
 }
 
-// Rows of four or eight elements, the parts of a product quantizer: sums and centre stay in registers. The lanes behind four
-// elements would be zeros, which change no sum.
+// Rows of four or eight elements, as in parts of a product quantizer: sums and centre stay in registers. With
+// four elements the other lanes would be zeros, which change no sum.
 template <typename T, std::size_t dim>
 double sum_short_rows(const SumRowsArgs& args) noexcept {
   using ShortTag = hn::CappedTag<double, dim>;

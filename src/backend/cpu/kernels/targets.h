@@ -1,7 +1,7 @@
-// Which instruction sets the kernels are compiled for. Included before anything of Highway.
+// Instruction sets that kernels are compiled for. Include before any Highway header.
 //
-// Left out: SSSE3 (nothing that runs it lacks SSE4) and SVE (our tiles need vectors of a size known when compiling).
-// What remains on x86: AVX-512, AVX2, SSE4 and Highway's plain C++ fallback, our "portable".
+// Excluded: SSSE3 (CPUs with it have SSE4) and SVE (tiles need a register size known at compile time). On x86
+// this leaves AVX-512, AVX2, SSE4 and Highway's plain C++ fallback, named "portable".
 #pragma once
 
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)

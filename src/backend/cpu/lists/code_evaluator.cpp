@@ -1,5 +1,8 @@
 #include "backend/cpu/lists/code_evaluator.h"
 
+#include <cmath>
+#include <limits>
+
 #include "backend/cpu/kernels/prefetch.h"
 #include "core/check.h"
 
@@ -16,7 +19,7 @@ CodeEvaluator::CodeEvaluator(const CpuStream& stream, const ListSearchArgs& args
 void CodeEvaluator::evaluate(const std::uint32_t* rows, std::size_t count, float* keys) {
   NEARWISE_ASSERT(count <= batch);
   ListNumbers::Place places[batch];
-  // Codes lie anywhere: all are asked for before the first is needed.
+  // Codes are scattered in memory: prefetch all before decoding the first.
   for (std::size_t i = 0; i < count; ++i) {
     places[i] = numbers_.find(rows[i]);
     const std::byte* const codes = args_.lists[places[i].list].codes;
@@ -27,6 +30,9 @@ void CodeEvaluator::evaluate(const std::uint32_t* rows, std::size_t count, float
     decode_rows(args_.codec, args_.lists[places[i].list], places[i].list, places[i].row, 1,
                 decoded_.data() + i * row_bytes_);
   evaluator_.evaluate(nullptr, 0, count, keys);
+  // A reconstruction outside the f32 range may have no distance: it sorts last.
+  for (std::size_t i = 0; i < count; ++i)
+    if (std::isnan(keys[i])) keys[i] = std::numeric_limits<float>::infinity();
 }
 
 }  // namespace nearwise::cpu

@@ -1,4 +1,4 @@
-// Distances as they are reported from what is kept of rows in lists.
+// Reported distances of reconstructions in inverted lists.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace nearwise::cpu {
 
-// For one query after the other, which are to be begun. Not shared by threads.
+// Evaluates one query at a time, set by begin(). Not thread-safe.
 class CodeEvaluator {
  public:
-  static constexpr std::size_t batch = 16;  // rows at a time, at most: decoded, they stay in the first cache
+  static constexpr std::size_t batch = 16;  // maximum vectors per call; decoded, they fit the L1 cache
 
   CodeEvaluator(const CpuStream& stream, const ListSearchArgs& args, const ListNumbers& numbers);
   static std::uint64_t bytes(std::size_t dim, ElementType row_type) {
@@ -23,7 +23,7 @@ class CodeEvaluator {
   }
 
   void begin(std::size_t query) { evaluator_.begin(query); }
-  // keys [count] of the rows with these numbers.
+  // Writes keys [count] of the vectors with these numbers (ListNumbers); infinity where there is no distance.
   void evaluate(const std::uint32_t* rows, std::size_t count, float* keys);
 
  private:
@@ -31,7 +31,7 @@ class CodeEvaluator {
   const ListNumbers& numbers_;
   const std::size_t row_bytes_;
   Buffer<std::byte> decoded_;
-  const RowsView view_;  // of what was decoded
+  const RowsView view_;  // of decoded_
   RowEvaluator evaluator_;
 };
 

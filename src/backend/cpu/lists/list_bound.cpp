@@ -9,49 +9,50 @@
 namespace nearwise::cpu {
 namespace {
 
-constexpr double unit = 0x1p-24;  // what one operation in f32 rounds, relatively
+constexpr double unit = 0x1p-24;  // relative rounding error of an f32 operation
 constexpr double double_unit = 0x1p-53;
-constexpr double tiny = 0x1p-120;  // more than all that may underflow
+constexpr double tiny = 0x1p-120;  // bounds the absolute error of underflow
 
-// Beyond this, squares come near the end of f32.
-constexpr double longest_vector = 1e18;
-// Rows this short are no quotients' denominators.
-constexpr double least_length = 1e-18;
+// Longer vectors have squares near the f32 range limit.
+constexpr double max_length = 1e18;
+// Shorter vectors are not divided by.
+constexpr double min_length = 1e-18;
 
-// A row is taken to be no shorter than this part of the longest centroid: those of cosine have length 1.
-constexpr double shortest_share = 0.25;
+// Vectors shorter than this share of the longest centroid get no cosine score. Centroids of cosine have
+// length 1.
+constexpr double min_length_share = 0.25;
 
 constexpr double report_blur = 0x1p-20;  // as in ScoreBound
 constexpr double report_floor = 0x1p-140;
 
-// |score as computed - score in exact arithmetic|. row: no shorter than its codewords.
+// Bound of |computed score - exact score|. row: upper bounds of the lengths of the codewords.
 double error_of(Metric metric, Products products, double dim, const ResidualLengths& longest,
                 const Lengths& query, const Lengths& row, ScoreForm form) {
   const double centroid = longest.centroid;
   const double packed = row.norm;
   const double codeword = packed + row.residual;
-  // Shifting the query by the centre rounded every element once, packing lost the residual.
+  // Subtracting the centre rounds every element of the query once; packing rounds it by the residual.
   const double query_error = query.residual + 1.001 * unit * (query.norm + query.residual);
   const double length = query.norm + query_error;
   const double row_error = 1.001 * unit * (longest.given_centroid + codeword);  // y is a sum in f32
-  // q'r against the product of packed vectors, which is added up in f32 in whatever order.
+  // q'r against the product of packed vectors, summed in f32 in any order.
   const double operations = products == Products::f32 ? 2 * dim + 8 : dim + 16;
   double error = 2 * operations * unit * query.norm * packed;
   if (form == ScoreForm::packed)
     error += query_error * packed + length * row.residual;
-  else  // tables of what packing lost, of a query rounded to f32, and their sum
+  else  // correction tables of a query rounded to f32, and their sum
     error +=
         (4 * static_cast<double>(longest.operations) + 32) * unit * (length * codeword + query.norm * packed);
-  // The row that is reported is not exactly c + r.
+  // The reconstruction is c + r rounded to f32.
   error += length * row_error;
-  // One number per query and list, and the additions that put the score together.
+  // Offset of query and list, and the additions of the score.
   error += 8 * unit * length * (centroid + codeword);
   error += (dim + 16) * 4 * double_unit * length * (centroid + codeword);
   if (is_euclidean(metric)) {
     const double whole = centroid + codeword;
     error += (static_cast<double>(longest.operations) + 16) * 2 * unit * whole * whole;
-    // A scan in f32 begins with the sum of tables and subtracts product after product from it: each rounds all of it. One of
-    // bf16 adds up the products first.
+    // An f32 scan starts with the bias and subtracts one product at a time, each rounding the whole sum. A
+    // bf16 scan sums the products first.
     const double roundings = (dim + 16) * unit;
     if (products != Products::bf16) error += roundings / (1 - roundings) * whole * whole / 2;
     error += whole * row_error + row_error * row_error;
@@ -60,12 +61,12 @@ double error_of(Metric metric, Products products, double dim, const ResidualLeng
   return 1.01 * error + dim * tiny;
 }
 
-// Of cosine: of the product of a row with a query of length 1 by tables, and of the row's length by its term.
+// For cosine: error of the product with a query of length 1, by tables, and of the norm.
 double product_error_of(double dim, const ResidualLengths& longest) {
   const double codeword = longest.codewords.norm + longest.codewords.residual;
   const double whole = longest.centroid + codeword;
-  // Query, entries and their sum; one number per query and list, and its addition; the row is a sum in f32, and its length
-  // is rounded to f32.
+  // Query, table entries and their sum; offset of query and list, and its addition; the reconstruction, a sum
+  // in f32; its norm, rounded to f32.
   const double rounded = (2 * static_cast<double>(longest.operations) + 16) * codeword + 8 * whole +
                          2.002 * (longest.given_centroid + codeword) + 2 * whole;
   return 1.01 * (rounded * unit + (dim + 16) * 4 * double_unit * whole) + dim * tiny;
@@ -84,9 +85,9 @@ ListBound::ListBound(Metric metric, Products products, std::size_t dim, const Re
       squares_(squares) {
   if (metric != Metric::cosine) return;
   const double whole = lengths.centroid + lengths.codewords.norm + lengths.codewords.residual;
-  // In f64: it matters most where the row is short.
+  // Error of the squared norm, computed in f64; it matters most for short vectors.
   square_error_ = (dim_ + 16) * 4 * double_unit * whole * whole;
-  shortest_row_ = shortest_share * lengths.centroid;
+  min_row_length_ = min_length_share * lengths.centroid;
 }
 
 double ListBound::product_error() const {
@@ -95,15 +96,15 @@ double ListBound::product_error() const {
 
 double ListBound::error(const Lengths& query, const Lengths& row, ScoreForm form) const {
   if (metric_ != Metric::cosine) return error_of(metric_, products_, dim_, longest_, query, row, form);
-  return (product_error_of(dim_, longest_) + square_error_ / shortest_row_) / shortest_row_ + 16 * unit +
+  return (product_error_of(dim_, longest_) + square_error_ / min_row_length_) / min_row_length_ + 16 * unit +
          (dim_ + 16) * 4 * double_unit;
 }
 
 bool ListBound::holds_for(const Lengths& query, const Lengths& row) const {
   if (!residual_) return ScoreBound::holds_for(query, row);
-  if (metric_ == Metric::cosine && !(shortest_row_ > least_length)) return false;
-  return query.norm <= longest_vector && longest_.given_centroid <= longest_vector &&
-         longest_.centroid <= longest_vector && longest_.codewords.norm <= longest_vector;
+  if (metric_ == Metric::cosine && !(min_row_length_ > min_length)) return false;
+  return query.norm <= max_length && longest_.given_centroid <= max_length &&
+         longest_.centroid <= max_length && longest_.codewords.norm <= max_length;
 }
 
 double ListBound::limit_from_score(std::size_t query, const Lengths& lengths, const Lengths& row, float score,

@@ -1,19 +1,20 @@
-// What a score of a row in a list proves about its reported distance: for rows that were decoded and packed whole
-// (ScoreBound), or for product codes that are multiplied without their centroid.
+// Error bound: what the score of a vector in a list proves about its reported distance. Two cases: vectors
+// that were decoded and packed whole (ScoreBound), and product codes that are multiplied without their
+// centroid.
 //
-// The latter: a row y is the f32 sum of its centroid c and codewords r. With primes for what has the centre subtracted,
-// half the squared distance is, up to a constant of the query,
+// The second: a reconstruction y is the f32 sum of its centroid c and codewords r. With primes for vectors
+// minus the centre, half the squared distance is, up to a constant of the query,
 //
 //     score = |c' + r|^2 / 2 - q'c' - q'r
 //
-// The last product is computed of packed vectors, as in every scan; the first term is a sum over tables of the list, the
-// second one number of query and list. All errors are absolute and bounded by the longest centroid of the index and by the
-// codewords of the rows: `row` below has the length of r as it was packed, and of what packing lost of it, or more.
-// docs/algorithms/inverted-file.md has the sum.
+// The last product is computed from packed vectors, as in every scan; the first term is a sum over tables of
+// the list, the second an offset per query and list. All errors are absolute and bounded by the longest
+// centroid of the index and by the codewords: `row` below holds upper bounds of the length of r as packed and
+// of its packing error. docs/algorithms/inverted-file.md has the derivation.
 //
-// Of cosine, the score is -qy / |y| of a query of length 1. Its error is that of the product over the length, so that it is
-// small only for rows that are no shorter than shortest_row(); shorter ones, which hardly any code stands for, have no
-// score. Only tables make such scores.
+// For cosine the score is -qy / |y| with a query of length 1. Its error is that of the product divided by the
+// length, hence small only for vectors no shorter than min_row_length(). Shorter reconstructions, which are
+// rare, get no score. Only table scans compute such scores.
 #pragma once
 
 #include <cstddef>
@@ -26,40 +27,40 @@
 
 namespace nearwise::cpu {
 
-// The longest of an index, or more.
+// Upper bounds of norms over the index.
 struct ResidualLengths {
-  double centroid = 0;         // with the centre subtracted
-  double given_centroid = 0;   // as it is
-  Lengths codewords;           // of all parts together, as packed
-  std::size_t operations = 0;  // rounded ones on the way to a sum of tables
+  double centroid = 0;         // minus the centre
+  double given_centroid = 0;   // as stored
+  Lengths codewords;           // over all parts, as packed
+  std::size_t operations = 0;  // rounding operations of a sum of table entries
 };
 
-// Operations in f32 between a code and the sum of its tables' entries, at most.
+// Maximum number of f32 operations of a sum of table entries.
 inline std::size_t table_operations(const ListCodec& codec) {
   return codec.parts() + (codec.is_additive() ? codec.dim : codec.dim / codec.parts()) + 1;
 }
 
-// How far a score of product codes was taken: as the scan computes it, or with what packing lost added back.
-// Sums of tables that know the query have the errors of the latter, or less.
+// Form of a product code's score: as the scan computes it, or with the packing error corrected. The error
+// bound of `corrected` also holds for sums of the query's own tables.
 enum class ScoreForm : std::uint8_t { packed, corrected };
 
 class ListBound {
  public:
-  // Rows that are packed whole.
+  // Vectors that are packed whole.
   ListBound(Metric metric, Products products, std::size_t dim)
       : bound_(metric, products, dim), metric_(metric) {}
-  // Product codes. squares: |q'|^2 of every query, in f64; of cosine they are not looked at.
+  // Product codes. squares: |q'|^2 of every query, in f64; unused for cosine.
   ListBound(Metric metric, Products products, std::size_t dim, const ResidualLengths& lengths,
             std::span<const double> squares);
 
-  // Of cosine. A row of any length whose product with the query, as tables have it, falls short of a limit times its length, as
-  // terms have it, by more than product_error() is beyond the limit.
-  double shortest_row() const { return shortest_row_; }
+  // For cosine: a vector of any length exceeds a limit if its product with the query, by tables, is below
+  // limit times its norm by more than product_error().
+  double min_row_length() const { return min_row_length_; }
   double product_error() const;
 
-  // Whether scores mean anything.
+  // Whether scores have a finite error bound.
   bool holds_for(const Lengths& query, const Lengths& row) const;
-  // As ScoreBound has them.
+  // As in ScoreBound.
   double limit_from_score(std::size_t query, const Lengths& lengths, const Lengths& row, float score,
                           ScoreForm form = ScoreForm::packed) const;
   double limit_from_key(float key) const { return bound_.limit_from_key(key); }
@@ -75,8 +76,8 @@ class ListBound {
   double dim_ = 0;
   bool residual_ = false;
   ResidualLengths longest_;
-  double shortest_row_ = 0;
-  double square_error_ = 0;  // of the square of a row's length, for cosine
+  double min_row_length_ = 0;
+  double square_error_ = 0;  // of the squared norm, for cosine
   std::span<const double> squares_;
 };
 

@@ -16,7 +16,7 @@
 namespace nearwise::cpu {
 namespace {
 
-constexpr float without_meaning = std::numeric_limits<float>::quiet_NaN();
+constexpr float no_cutoff = std::numeric_limits<float>::quiet_NaN();
 
 }  // namespace
 
@@ -25,7 +25,7 @@ std::size_t ListCollector::bytes_per_query(std::size_t k) {
 }
 
 std::uint64_t ListCollector::scratch_bytes(const ListSearchShape& shape) {
-  // One evaluator for lists that are full, and one for queries that are finished.
+  // One evaluator for full lists, one for finished queries.
   return 2 * CodeEvaluator::bytes(shape.dim, shape.row_type) + RowEvaluator::bytes(shape.dim) +
          RowEstimator::bytes(shape.dim) + Reranker::bytes(shape.dim, shape.candidates) +
          list_capacity(shape.candidates) * (sizeof(float) + 4 * sizeof(std::uint32_t) + sizeof(FoundRow)) +
@@ -57,7 +57,7 @@ Id ListCollector::id_of(std::uint32_t row) const {
 }
 
 float ListCollector::cutoff(std::size_t query, const Lengths& longest) {
-  if (!bound_.holds_for(lengths_[query], longest)) return without_meaning;
+  if (!bound_.holds_for(lengths_[query], longest)) return no_cutoff;
   return cutoff_of(query, longest, std::atomic_ref(states_[query].limit).load(std::memory_order_relaxed),
                    form_);
 }
@@ -103,7 +103,7 @@ void ListCollector::drop_excluded(std::size_t query) {
 
 void ListCollector::make_room(std::size_t query) {
   drop_excluded(query);
-  // A list that stays more than three quarters full would be cleaned up again and again for little.
+  // A list that stays more than 3/4 full would be cleaned up too often.
   if (states_[query].count <= capacity_ / 4 * 3) return;
   CodeEvaluator evaluator(stream_, args_, numbers_);
   evaluate_list(query, evaluator);
@@ -172,8 +172,8 @@ void ListCollector::estimate(std::size_t query, std::size_t list) {
   }
 }
 
-// A row is surely one of the best if at most `wanted` scores, its own among them, are not beyond the cutoff that its score
-// sets; it surely is none if its score is beyond the cutoff that `wanted` others set.
+// A vector is certainly among the best if at most `wanted` scores, including its own, are within the cutoff
+// that its score implies; it certainly is not if its score exceeds the cutoff that `wanted` others imply.
 void ListCollector::narrow(std::size_t query, std::size_t wanted, ScoreForm form,
                            std::vector<std::uint32_t>& out) {
   State& state = states_[query];
@@ -193,7 +193,7 @@ void ListCollector::narrow(std::size_t query, std::size_t wanted, ScoreForm form
     return cutoff_of(query, state.longest, limit_of(query, state.longest, score, form), form);
   };
   const float cutoff = excluded_from(last_in);
-  // Any score whose cutoff is below first_out will do; a larger one saves work.
+  // Any score whose cutoff is below first_out is valid; a larger one saves evaluations.
   float sure = -std::numeric_limits<float>::infinity();
   const float width = excluded_from(first_out) - first_out;
   for (float factor = 1.05F; factor < 8; factor *= 1.5F) {
@@ -239,13 +239,13 @@ void ListCollector::correct_scores(std::size_t query) {
 }
 
 void ListCollector::settle(std::size_t query, CodeEvaluator& evaluator) {
-  // Fewer evaluations than this cost no more than the tables of a correction.
-  constexpr std::size_t few = 12;
+  // Up to this many evaluations cost no more than the correction tables.
+  constexpr std::size_t max_evaluations = 12;
   State& state = states_[query];
   std::vector<std::uint32_t> best;
   best.reserve(k_);
   narrow(query, k_, form_, best);
-  if (correction_ && state.count > few) {
+  if (correction_ && state.count > max_evaluations) {
     correct_scores(query);
     narrow(query, k_ - best.size(), ScoreForm::corrected, best);
   }
@@ -268,7 +268,7 @@ void ListCollector::list_candidates(std::size_t query, CodeEvaluator& evaluator)
     std::ranges::transform(answers(query), rows, [](const Answer& answer) { return answer.row; });
     state.count = state.answers;
   }
-  // Ids lie anywhere: some are asked for before the first is needed.
+  // Ids are scattered in memory: prefetch a batch before reading the first.
   constexpr std::size_t batch = 64;
   const Id* ids[batch];
   for (std::size_t begin = 0; begin < state.count; begin += batch) {
@@ -303,12 +303,13 @@ void ListCollector::finish(std::size_t first, std::size_t end) {
     }
   }
   if (!reranks) return;
-  Reranker look(stream_, args_, bound_);
+  Reranker reranker(stream_, args_, bound_);
   const auto ids = [&](std::size_t query) {
     return query == end ? std::span<const std::uint32_t>()
                         : std::span<const std::uint32_t>(list(query).rows, states_[query].count);
   };
-  for (std::size_t query = first; query < end; ++query) look.write_nearest(query, ids(query), ids(query + 1));
+  for (std::size_t query = first; query < end; ++query)
+    reranker.write_nearest(query, ids(query), ids(query + 1));
 }
 
 }  // namespace nearwise::cpu

@@ -1,8 +1,8 @@
 // Candidates of a search in inverted lists, for every query.
 //
-// As in exact search (candidates.h), scores decide who is looked at and evaluations decide who is best: the answer does not
-// depend on how lists are scanned, in which order, or by how many threads. Differences: rows are decoded when they are
-// evaluated, equal distances are ordered by id, and any thread may add to any query.
+// As in exact search (candidates.h), scores only select what is evaluated and reported distances decide the
+// results: they do not depend on how lists are scanned, in which order, or by how many threads. Differences:
+// vectors are decoded when evaluated, equal distances are ordered by id, and any thread may add to any query.
 #pragma once
 
 #include <array>
@@ -29,46 +29,46 @@ namespace nearwise::cpu {
 
 class ListCollector {
  public:
-  // Entries of a query's list. Longer ones are cleaned up less often, but lower the limit later, so that more rows pass.
+  // Entries of a query's list. Longer lists need fewer clean-ups but lower the limit later, so more vectors
+  // pass.
   static std::size_t list_capacity(std::size_t k) { return 2 * k + 64; }
   static std::size_t bytes_per_query(std::size_t k);
-  // What each thread needs while it evaluates.
+  // Memory of each thread while it evaluates.
   static std::uint64_t scratch_bytes(const ListSearchShape& shape);
 
-  // What takes packed scores further, of product codes: correct_scores().
+  // Inputs of correct_scores(), for product codes.
   struct Correction {
     const ProductPanels* panels;
     const QueryRows* queries;
   };
 
-  // lengths: of the queries as `bound` knows them. form: of all scores that are added.
+  // lengths: of the queries, as `bound` takes them. form: of all scores passed to add().
   ListCollector(CpuStream& stream, std::span<const Lengths> lengths, const ListSearchArgs& args,
                 const ListNumbers& numbers, const ListBound& bound, ScoreForm form,
                 std::optional<Correction> correction);
 
-  // The largest score that a row no longer than `longest` may have and still be of use; NaN: scores mean nothing.
+  // Maximum score of a candidate, for vectors no longer than `longest`; NaN: scores have no error bound.
   float cutoff(std::size_t query, const Lengths& longest);
-  // Rows no longer than `longest` with their scores.
+  // Adds vectors no longer than `longest`.
   void add(std::size_t query, const Lengths& longest, std::span<const float> scores,
            std::span<const std::uint32_t> rows);
   std::size_t wanted() const { return k_; }
-  // So many rows in the query's lists, no longer than `longest`, have scores up to `score`.
+  // Tells the collector that wanted() vectors, no longer than `longest`, have scores up to `score`.
   void limit_score(std::size_t query, const Lengths& longest, double score);
-  // The rows of a list that are kept as they are, without scores: their distances are estimated.
+  // Searches a list of uncompressed vectors by estimates of their distances.
   void estimate(std::size_t query, std::size_t list);
-  // Rows whose scores mean nothing.
+  // Evaluates vectors that have no score.
   void evaluate(std::size_t query, std::uint32_t first_row, std::size_t count);
-  // Writes the answers of queries [first, end). All have been added.
+  // Writes the results of queries [first, end), once all scans are done.
   void finish(std::size_t first, std::size_t end);
 
  private:
   struct State {
-    Lengths longest;  // of the rows that may stand in the list
-    double limit;     // a row whose value exceeds it is no answer; read without the mutex
+    Lengths longest;  // upper bound over the vectors in the list
+    double limit;     // vectors with a larger value are no results; read without the mutex
     std::uint32_t count;
     std::uint32_t answers;
   };
-  // A list of candidates: their scores, and the rows.
   struct List {
     float* scores;
     std::uint32_t* rows;
@@ -85,20 +85,20 @@ class ListCollector {
   void make_room(std::size_t query);
   void drop_excluded(std::size_t query);
   void evaluate_list(std::size_t query, CodeEvaluator& evaluator);
-  // Offers rows[0 .. count) to the query's answers. evaluator: with the query begun.
+  // Offers rows[0 .. count) to the query's results. evaluator: after begin(query).
   void evaluate_rows(std::size_t query, CodeEvaluator& evaluator, const std::uint32_t* rows,
                      std::size_t count);
   // By key, then by id.
   bool is_better(const Answer& left, const Answer& right) const;
   void offer(std::size_t query, Answer answer);
-  // The list becomes the rows of the k best in it, found with as few evaluations as will do. It is all there is.
+  // Reduces the list to its k best with as few evaluations as possible. The query must have no results yet.
   void settle(std::size_t query, CodeEvaluator& evaluator);
-  // Appends rows that are surely among the best `wanted` of the list to `out`, drops those that surely are not, and keeps
-  // the others.
+  // Appends rows that are certainly among the best `wanted` of the list to `out`, drops those that certainly
+  // are not, and keeps the others.
   void narrow(std::size_t query, std::size_t wanted, ScoreForm form, std::vector<std::uint32_t>& out);
   void correct_scores(std::size_t query);
   void write_answers(std::size_t query);
-  // The list becomes the ids of the query's candidates.
+  // Replaces the list by the ids of the query's candidates.
   void list_candidates(std::size_t query, CodeEvaluator& evaluator);
   float cutoff_of(std::size_t query, const Lengths& longest, double limit, ScoreForm form) const {
     return bound_.cutoff(query, lengths_[query], longest, limit, form);
@@ -119,8 +119,8 @@ class ListCollector {
   Buffer<float> scores_;                 // [queries, capacity]
   Buffer<std::uint32_t> rows_;           // [queries, capacity]
   Buffer<State> states_;                 // [queries]
-  Buffer<Answer> answers_;               // [queries, k] heaps, the worst on top
-  std::array<std::mutex, 256> mutexes_;  // of every 256th query
+  Buffer<Answer> answers_;               // [queries, k] heaps, worst on top
+  std::array<std::mutex, 256> mutexes_;  // query % 256
 };
 
 }  // namespace nearwise::cpu

@@ -1,4 +1,4 @@
-// Rows of inverted lists: where a numbered row is, and sums over its code.
+// Rows of inverted lists: consecutive numbers for the rows of all lists, and sums over a code.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace nearwise::cpu {
 
-// Numbers the rows of all lists in a row: those of list 0 first.
+// Numbers the rows of all lists consecutively, list 0 first.
 class ListNumbers {
  public:
-  // Looking up many rows is worth a table of where to begin; for a few of them, making it would take longer.
+  // many: builds an index of starting points, which costs more than a few lookups.
   enum class Lookups : std::uint8_t { few, many };
   ListNumbers(std::span<const ListView> lists, Lookups lookups);
   static std::uint64_t bytes(std::size_t lists, std::size_t rows);
@@ -29,13 +29,13 @@ class ListNumbers {
  private:
   static constexpr unsigned stretch_bits = 8;
   std::vector<std::size_t> firsts_;       // [lists + 1]
-  std::vector<std::uint32_t> stretches_;  // the list of every 256th row, where find() begins; empty: few
+  std::vector<std::uint32_t> stretches_;  // list of every 256th row, where find() starts; empty: few
 };
 
-// The square of a vector's length, added up in chains that do not wait for each other.
+// Squared norm, summed in independent chains to hide latency.
 double squares_of(std::span<const double> vector);
 
-// start and the entries that a code names in tables [parts, 2^bits], added up in four chains that do not wait for each other.
+// start plus the code's entries in tables [parts, 2^bits], summed in four independent chains to hide latency.
 template <unsigned bits>
 float sum_entries(const float* tables, std::size_t parts, const std::byte* code, float start) {
   const auto entry = [&](std::size_t part) { return tables[(part << bits) + codeword_of<bits>(code, part)]; };

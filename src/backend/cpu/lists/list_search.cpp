@@ -1,4 +1,4 @@
-// Search in inverted lists: every list is packed once, and scanned for all queries that probe it.
+// Search in inverted lists: packs every list once and scans it for all queries that probe it.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -20,21 +20,21 @@
 namespace nearwise::cpu {
 namespace {
 
-// Rows of a list that are decoded and packed at a time: with as many queries they stay in the second cache.
-constexpr std::size_t most_block_rows = 1024;
-// Queries that are put together for a block at a time.
-constexpr std::size_t most_group_queries = 256;
-// Entries of a list while a block is scanned, beyond a panel of rows.
+// Vectors of a list decoded and packed at a time: with a group of queries they fit the L2 cache.
+constexpr std::size_t max_block_rows = 1024;
+// Queries gathered into panels at a time.
+constexpr std::size_t max_group_queries = 256;
+// Entries of a candidate list during a scan in addition to one panel of vectors.
 constexpr std::size_t scan_spare = 48;
-// Queries of a task where each is looked at alone.
+// Queries per task where queries are processed one by one.
 constexpr std::size_t task_queries = 64;
-constexpr std::size_t store_slack = 16;  // entries that a vector store may write behind a list
+constexpr std::size_t store_slack = 16;  // entries past the end that a vector store may write
 
 // Queries by the list they probe.
 struct Probes {
   std::vector<std::size_t> ends;       // [lists]
-  std::vector<std::uint32_t> queries;  // those of a list in ascending order
-  // What query and list add to the score of every row, where rows are packed without their centroid; else 0.
+  std::vector<std::uint32_t> queries;  // per list in ascending order
+  // Score offset of query and list if vectors are packed without their centroid; else 0.
   std::vector<float> offsets;
 
   struct OfList {
@@ -45,12 +45,12 @@ struct Probes {
   static std::uint64_t bytes(std::size_t lists, std::size_t probes) {
     return lists * sizeof(std::size_t) + probes * 2 * sizeof(std::uint32_t);
   }
-  // of_pairs: offsets in the order of args.probes, or empty.
+  // of_pairs: offsets in the order of args.probes; may be empty.
   Probes(const ListSearchArgs& args, std::span<const float> of_pairs) : ends(args.lists.size()) {
     for (const Id list : args.probes)
       if (list != no_id) ++ends[static_cast<std::size_t>(list)];
     std::size_t sum = 0;
-    for (std::size_t& end : ends) end = (sum += end) - end;  // where its queries begin
+    for (std::size_t& end : ends) end = (sum += end) - end;  // start of its queries
     queries.resize(sum);
     offsets.resize(sum);
     for (std::size_t i = 0; i < args.probes.size(); ++i) {
@@ -67,7 +67,7 @@ struct Probes {
   }
 };
 
-// Of product codes that are packed without their centroid: what queries bring to their scores (list_bound.h).
+// Per-query terms of the scores of product codes packed without their centroid (list_bound.h).
 struct ResidualQueries {
   Buffer<double> squares;  // [queries] |q'|^2
   Buffer<float> offsets;   // [queries, probes] -q'c'
@@ -119,10 +119,10 @@ struct Block {
   std::size_t rows;
 };
 
-// Scans blocks, one after the other. Not shared by threads.
+// Scans blocks one at a time. Not thread-safe.
 class BlockScan {
  public:
-  // panels: of product codes that are packed without their centroid; null: rows are packed whole.
+  // panels: product codes packed without their centroid; null: vectors are packed whole.
   BlockScan(CpuStream& cpu, const ListSearchArgs& args, const ScanKernel& scan, const QueryRows& queries,
             const ListNumbers& numbers, const ProductPanels* panels, ListCollector& found)
       : cpu_(cpu),
@@ -139,23 +139,23 @@ class BlockScan {
         decoded_(cpu.budget(),
                  !args.codec.holds_rows() && panels == nullptr ? scan.base_width * row_bytes_ : 0),
         tables_(cpu.budget(), panels == nullptr ? 0 : ProductPanels::table_size(args.codec)),
-        packed_(cpu.budget(), scan, RowsRole::base, most_block_rows, args.codec.dim),
+        packed_(cpu.budget(), scan, RowsRole::base, max_block_rows, args.codec.dim),
         scores_(cpu.budget(), group_size(scan) * stride_),
         rows_(cpu.budget(), group_size(scan) * stride_),
         counts_(cpu.budget(), group_size(scan)),
         cutoffs_(cpu.budget(), group_size(scan)) {
-    // What lies behind the last part of a row is not copied with its codewords.
+    // ProductPanels does not write the padding after the last part.
     if (panels != nullptr) std::memset(packed_.panel(0), 0, packed_.panel_count() * packed_.panel_bytes());
   }
 
   static std::size_t group_size(const ScanKernel& scan) {
-    return round_up(most_group_queries, scan.query_width);
+    return round_up(max_group_queries, scan.query_width);
   }
   static std::uint64_t bytes(const ScanKernel& scan, const ListSearchShape& shape) {
     const std::size_t entries = scan_spare + scan.base_width + store_slack;
     return group_size(scan) * (encoded_row_bytes(scan, shape.dim) + entries * 8 + 8) +
            scan.base_width * shape.dim * element_size(shape.row_type) +
-           round_up(most_block_rows, scan.base_width) *
+           round_up(max_block_rows, scan.base_width) *
                PackedRows::bytes_per_row(scan, RowsRole::base, shape.dim) +
            buffer_bytes(256 * std::max(shape.dim, shape.codebooks), sizeof(float)) +
            PackedRows::scratch_bytes(scan, shape.dim) + 1024;
@@ -169,15 +169,17 @@ class BlockScan {
       const float* const norms =
           args_.norms.empty() ? nullptr : args_.norms[block.list].load(std::memory_order_acquire);
       longest_ = product_->fill(list, block.list, block.first, block.rows, norms, tables_.span(), packed_);
-    } else {
-      pack(list, block);
+    } else if (!pack(list, block)) {
+      for (const std::uint32_t query : probes.queries) found_.evaluate(query, first_row_, block.rows);
+      return;
     }
     scan_queries(block.rows, probes);
   }
 
  private:
-  // Rows are decoded a panel at a time: they stay in the first cache until they are packed.
-  void pack(const ListView& list, const Block& block) {
+  // Decodes one panel at a time, which stays in the L1 cache until packed. Returns false if a reconstruction
+  // is outside the f32 range: such a block has no scores.
+  bool pack(const ListView& list, const Block& block) {
     const std::byte* const rows = list.codes + block.first * row_bytes_;
     const bool decodes = !args_.codec.holds_rows();
     const PrepareArgs prepare = {
@@ -190,9 +192,11 @@ class BlockScan {
     for (std::size_t first = 0; first < block.rows; first += packed_.width) {
       const std::size_t count = std::min(packed_.width, block.rows - first);
       if (decodes) decode_rows(args_.codec, list, block.list, block.first + first, count, decoded_.data());
-      packer.pack(first / packed_.width, decodes ? 0 : first, count);
+      if (packer.pack(first / packed_.width, decodes ? 0 : first, count) != PanelPacker::good_panel)
+        return false;
     }
     longest_ = packer.longest();
+    return true;
   }
 
   void scan_queries(std::size_t rows, const Probes::OfList& probes) {
@@ -232,26 +236,26 @@ class BlockScan {
          .make_room = [](void* owner, std::size_t query) { static_cast<BlockScan*>(owner)->flush(query); },
          .owner = this});
     for (std::size_t i = 0; i < queries.size(); ++i) {
-      if (counts_[i] != 0) hand_over(i);
+      if (counts_[i] != 0) flush_candidates(i);
       if (std::isnan(cutoffs_[i])) found_.evaluate(queries[i], first_row_, rows);
     }
   }
 
-  // Scores of the scan lack what query and list add.
+  // Scores of the scan lack the offset of query and list.
   void set_cutoff(std::size_t i) {
     const float cutoff = found_.cutoff(group_.queries[i], longest_);
     cutoffs_[i] = group_.offsets[i] == 0 || cutoff == std::numeric_limits<float>::max()
                       ? cutoff
                       : std::nextafter(cutoff - group_.offsets[i], std::numeric_limits<float>::infinity());
   }
-  void hand_over(std::size_t i) {
+  void flush_candidates(std::size_t i) {
     float* const scores = scores_.data() + i * stride_;
     for (std::size_t entry = 0; entry < counts_[i]; ++entry) scores[entry] += group_.offsets[i];
     found_.add(group_.queries[i], longest_, {scores, counts_[i]}, {rows_.data() + i * stride_, counts_[i]});
     counts_[i] = 0;
   }
   void flush(std::size_t i) {
-    hand_over(i);
+    flush_candidates(i);
     set_cutoff(i);
   }
 
@@ -266,15 +270,15 @@ class BlockScan {
   const std::size_t capacity_;
   const std::size_t stride_;
   Buffer<std::byte> panels_;   // of a group of queries
-  Buffer<std::byte> decoded_;  // rows of a panel
+  Buffer<std::byte> decoded_;  // one panel of vectors
   Buffer<float> tables_;       // of a list
   PackedRows packed_;          // of a block
-  // Lists of a group.
+  // Candidate lists of a group.
   Buffer<float> scores_;
   Buffer<std::uint32_t> rows_;
   Buffer<std::uint32_t> counts_;
   Buffer<float> cutoffs_;
-  // Of the block that is being scanned.
+  // Current block.
   Lengths longest_;
   std::uint32_t first_row_ = 0;
   Probes::OfList group_;
@@ -317,7 +321,7 @@ void list_search(Stream& stream, const ListSearchArgs& args) {
   const auto prepared = prepare_rows(stream, prepare);
   const auto& packed = static_cast<const PackedRows&>(*prepared);
   const QueryRows queries(cpu, packed);
-  // Scores of cosine are quotients: there, rows are packed whole. So are those of additive codes, which have no parts.
+  // Cosine scores are quotients and additive codes have no parts: both are decoded and packed whole.
   std::optional<CodewordTables> own_codewords;
   std::optional<ProductPanels> panels;
   std::optional<ResidualQueries> residuals;
@@ -339,10 +343,10 @@ void list_search(Stream& stream, const ListSearchArgs& args) {
   std::vector<Block> blocks;
   for (std::size_t list = 0; list < args.lists.size(); ++list) {
     if (probes.of(list).queries.empty()) continue;
-    for (std::size_t first = 0; first < args.lists[list].rows; first += most_block_rows)
-      blocks.push_back({list, first, std::min(most_block_rows, args.lists[list].rows - first)});
+    for (std::size_t first = 0; first < args.lists[list].rows; first += max_block_rows)
+      blocks.push_back({list, first, std::min(max_block_rows, args.lists[list].rows - first)});
   }
-  // A few tasks per thread: each has scratch memory of its own.
+  // At most 16 tasks per thread: each allocates scratch memory.
   const std::size_t tasks =
       std::min<std::size_t>(blocks.size(), 16 * static_cast<std::size_t>(cpu.threads().count()));
   cpu.threads().for_each(tasks, [&](std::size_t task) {

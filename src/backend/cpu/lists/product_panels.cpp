@@ -14,7 +14,7 @@
 namespace nearwise::cpu {
 namespace {
 
-// The nearest bf16, ties to even; denormal results become zero, as in kernels/pack_rows.cpp.
+// Nearest bf16, ties to even; denormal results become zero, as in kernels/pack_rows.cpp.
 float rounded_to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = (bits + 0x7FFF + (bits >> 16 & 1U)) & 0xFFFF0000U;
@@ -56,7 +56,7 @@ void ProductPanels::encode_codewords(const ScanKernel& scan) {
   for (std::size_t part = 0; part < codec_.parts(); ++part) {
     const std::size_t length = codec_.part_begins[part + 1] - codec_.part_begins[part];
     double longest = 0;
-    double most_lost = 0;
+    double max_lost = 0;
     for (std::size_t codeword = 0; codeword < codewords; ++codeword) {
       double packed_squares = 0;
       double lost = 0;
@@ -76,20 +76,20 @@ void ProductPanels::encode_codewords(const ScanKernel& scan) {
         lost += difference * difference;
       }
       longest = std::max(longest, packed_squares);
-      most_lost = std::max(most_lost, lost);
+      max_lost = std::max(max_lost, lost);
       squares_[part * codewords + codeword] = static_cast<float>(packed_squares);
-      // Codewords that vanish when they are packed are worth no table of their own.
+      // A codeword that packs to zero has no relative error: 1e30 makes the absolute bound apply.
       lost_share = std::max(lost_share, packed_squares > 0 ? lost / packed_squares : lost > 0 ? 1e30 : 0);
     }
     norms += longest;
-    residuals += most_lost;
+    residuals += max_lost;
     first += length * codewords;
   }
   longest_.codewords = {length_bound(norms), length_bound(residuals)};
-  most_lost_ = length_bound(lost_share);
+  max_loss_ = length_bound(lost_share);
 }
 
-// Returns half the squared length of the centroid.
+// Returns half the squared norm of the centroid minus the centre.
 float ProductPanels::fill_tables(std::size_t list, std::span<float> tables) const {
   const std::size_t codewords = std::size_t{1} << codec_.bits;
   const std::span<const float> centroid = codec_.centroids.row(list);
@@ -100,7 +100,7 @@ float ProductPanels::fill_tables(std::size_t list, std::span<float> tables) cons
     const std::size_t begin = codec_.part_begins[part];
     const std::size_t end = codec_.part_begins[part + 1];
     const float* from = codewords_.half_norms().data() + part * codewords;
-    // Long parts go in pieces, each on top of the last.
+    // Long parts are added in pieces of 64 elements.
     for (std::size_t first = begin; first < end; first += std::size(shifted)) {
       const std::size_t length = std::min(std::size(shifted), end - first);
       for (std::size_t i = 0; i < length; ++i) {
@@ -145,11 +145,11 @@ Lengths ProductPanels::longest_of(const std::byte* codes, std::size_t count) con
     most = std::max(most, codec_.bits == 8 ? sum_entries<8>(squares_.data(), codec_.parts(), code, 0)
                                            : sum_entries<4>(squares_.data(), codec_.parts(), code, 0));
   }
-  // Squares and their sums were rounded.
+  // Margin for the rounding of squares and of their sums.
   const double norm =
       length_bound(static_cast<double>(most) * (1 + 0x1p-20 * static_cast<double>(codec_.parts())) +
                    0x1p-140 * static_cast<double>(codec_.parts()));
-  return {std::min(norm, longest_.codewords.norm), std::min(most_lost_ * norm, longest_.codewords.residual)};
+  return {std::min(norm, longest_.codewords.norm), std::min(max_loss_ * norm, longest_.codewords.residual)};
 }
 
 Lengths ProductPanels::fill(const ListView& view, std::size_t list, std::size_t first, std::size_t count,
@@ -180,7 +180,7 @@ Lengths ProductPanels::fill(const ListView& view, std::size_t list, std::size_t 
   } else {
     std::fill_n(out.biases.data(), count, 0.0F);
   }
-  // Nothing passes the empty places of the last panel, but they are read.
+  // Padding of the last panel is read: an infinite bias passes no cutoff.
   std::fill(out.biases.data() + count, out.biases.data() + places, std::numeric_limits<float>::infinity());
   return longest_of(codes, count);
 }
@@ -200,8 +200,8 @@ float ProductPanels::sum_of(std::span<const float> tables, const std::byte* code
   return sum;
 }
 
-// Every part lies in one unit. Bytes of a row beyond its last part stay as they are: zero. Everything that the loops need is
-// in locals: stores of bytes might change any member.
+// For parts that do not cross units. Padding after the last part stays zero. The loops use locals only: byte
+// stores may alias any member.
 template <std::size_t bytes, unsigned bits>
 void ProductPanels::copy_parts(const std::byte* codes, std::size_t count, PackedRows& out) const {
   const std::size_t parts = codec_.parts();
@@ -227,7 +227,7 @@ void ProductPanels::copy_parts(const std::byte* codes, std::size_t count, Packed
   }
 }
 
-// Parts of any length, cut where units end.
+// For parts of any length, split at unit boundaries.
 void ProductPanels::copy_units(const std::byte* codes, std::size_t count, PackedRows& out) const {
   for (std::size_t row = 0; row < count; ++row) {
     const std::byte* const code = codes + row * codec_.code_bytes;

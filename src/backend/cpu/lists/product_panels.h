@@ -1,6 +1,6 @@
-// Product codes as panels that a scan reads: codewords are packed once, a row is put together by copying them.
+// Product codes as panels for a scan: codewords are packed once, and a vector is assembled by copying them.
 //
-// The centroid of the list is left out (list_bound.h): it is the same for all rows of a list.
+// The list's centroid is left out: it adds the same offset to all scores of query and list (list_bound.h).
 #pragma once
 
 #include <cstddef>
@@ -20,20 +20,20 @@ class ProductPanels {
   ProductPanels(CpuStream& cpu, const ListCodec& codec, const CodewordTables& codewords,
                 const ScanKernel& scan, Metric metric, std::span<const float> centre);
   static std::uint64_t bytes(const ScanKernel& scan, std::size_t dim);
-  // What each thread needs.
+  // Entries of the `tables` arguments below.
   static std::size_t table_size(const ListCodec& codec) { return codec.parts() << codec.bits; }
 
   const ResidualLengths& longest() const { return longest_; }
 
-  // What the packing of query and codewords changed in their products, for every codeword: added over a code to a score, it
-  // makes up for that. packed, query: [dim], the latter with the centre subtracted; tables: [table_size] out.
+  // Tables of the packing error in the product of the query with every codeword: the sum over a code corrects
+  // its score. packed, query: [dim], the latter minus the centre; tables: [table_size] out.
   void fill_corrections(const float* packed, const float* query, std::span<float> tables) const;
-  // The sum of a code's entries.
+  // Sum of a code's table entries.
   float sum_of(std::span<const float> tables, const std::byte* code) const;
 
-  // Packs rows [first, first + count) of a list into the first panels of `out`, with the biases of their scores.
-  // terms: of all rows of the list (CodeNorms), which are those biases; or null. tables: [table_size] scratch.
-  // Returns the most that their codewords measure.
+  // Packs codes [first, first + count) of a list into the first panels of `out`, with the biases of their
+  // scores. norms: of all vectors of the list (CodeNorms), used as biases; or null. tables: [table_size]
+  // scratch. Returns upper bounds of the lengths of their codewords.
   Lengths fill(const ListView& view, std::size_t list, std::size_t first, std::size_t count,
                const float* norms, std::span<float> tables, PackedRows& out) const;
 
@@ -57,12 +57,12 @@ class ProductPanels {
   const CodewordTables& codewords_;
   const Metric metric_;
   const std::span<const float> centre_;
-  const std::size_t element_bytes_;  // of a packed element
+  const std::size_t element_bytes_;  // packed
   const std::size_t unit_bytes_;
-  Buffer<std::byte> packed_;      // the codebooks, packed
+  Buffer<std::byte> packed_;      // packed codebooks
   Buffer<float> packed_columns_;  // the same, every part transposed
-  Buffer<float> squares_;         // [parts, 2^bits] of the lengths of packed codewords
-  double most_lost_ = 0;          // of a packed codeword, as a share of its length
+  Buffer<float> squares_;         // [parts, 2^bits] squared norms of packed codewords
+  double max_loss_ = 0;           // maximum packing error of a codeword relative to its norm
   ResidualLengths longest_;
 };
 

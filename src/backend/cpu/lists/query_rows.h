@@ -1,4 +1,4 @@
-// Packed queries row by row.
+// Packed queries in row-major order, from which panels of any subset are gathered.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,6 @@
 
 namespace nearwise::cpu {
 
-// The packed queries once more, row by row, so that panels of any of them can be put together.
 class QueryRows {
  public:
   QueryRows(CpuStream& cpu, const PackedRows& packed)
@@ -30,7 +29,7 @@ class QueryRows {
     return encoded_row_bytes(scan, dim);
   }
 
-  // Fills panels with these queries, and what is left of the last with zeros.
+  // Fills panels with these queries; pads the last one with zeros.
   void gather(std::span<const std::uint32_t> queries, std::byte* panels) const {
     const std::size_t width = packed_.width;
     for (std::size_t first = 0; first < queries.size(); first += width) {
@@ -38,7 +37,7 @@ class QueryRows {
       std::size_t done = 0;
       if (units_ % 4 == 0)
         for (; done + 4 <= std::min(width, queries.size() - first); done += 4)
-          turn_four(queries.subspan(first + done, 4), width, out + done);
+          transpose_four(queries.subspan(first + done, 4), width, out + done);
       for (std::size_t i = done; i < width; ++i) {
         if (first + i >= queries.size()) {
           for (std::size_t unit = 0; unit < units_; ++unit) out[unit * width + i] = 0;
@@ -50,7 +49,7 @@ class QueryRows {
     }
   }
 
-  // The elements of a query as they are packed; of floating encodings.
+  // Packed elements of a query; floating-point encodings only.
   void unpack(std::size_t query, float* out) const {
     const std::uint32_t* const row = values_.data() + query * units_;
     if (packed_.kernel.query_encoding == Encoding::f32) {
@@ -62,11 +61,11 @@ class QueryRows {
   }
 
  private:
-  // A vector of four units: four queries at a time are written in the same number of stores as one.
+  // Four 4-byte units: four queries at a time take as many stores as one.
   using Four [[gnu::vector_size(16), gnu::may_alias]] = std::uint32_t;
 
-  // out: [units, width] the first four of each.
-  void turn_four(std::span<const std::uint32_t> queries, std::size_t width, std::uint32_t* out) const {
+  // out: [units, width], of which four columns are written.
+  void transpose_four(std::span<const std::uint32_t> queries, std::size_t width, std::uint32_t* out) const {
     const std::uint32_t* rows[4];
     for (std::size_t i = 0; i < 4; ++i) rows[i] = values_.data() + queries[i] * units_;
     for (std::size_t unit = 0; unit < units_; unit += 4) {
@@ -76,11 +75,11 @@ class QueryRows {
       const Four low_1 = __builtin_shufflevector(of[2], of[3], 0, 4, 1, 5);
       const Four high_0 = __builtin_shufflevector(of[0], of[1], 2, 6, 3, 7);
       const Four high_1 = __builtin_shufflevector(of[2], of[3], 2, 6, 3, 7);
-      const Four turned[4] = {__builtin_shufflevector(low_0, low_1, 0, 1, 4, 5),
-                              __builtin_shufflevector(low_0, low_1, 2, 3, 6, 7),
-                              __builtin_shufflevector(high_0, high_1, 0, 1, 4, 5),
-                              __builtin_shufflevector(high_0, high_1, 2, 3, 6, 7)};
-      for (std::size_t i = 0; i < 4; ++i) std::memcpy(out + (unit + i) * width, &turned[i], sizeof(Four));
+      const Four transposed[4] = {__builtin_shufflevector(low_0, low_1, 0, 1, 4, 5),
+                                  __builtin_shufflevector(low_0, low_1, 2, 3, 6, 7),
+                                  __builtin_shufflevector(high_0, high_1, 0, 1, 4, 5),
+                                  __builtin_shufflevector(high_0, high_1, 2, 3, 6, 7)};
+      for (std::size_t i = 0; i < 4; ++i) std::memcpy(out + (unit + i) * width, &transposed[i], sizeof(Four));
     }
   }
 

@@ -10,10 +10,10 @@
 namespace nearwise::cpu {
 namespace {
 
-// Rows that are estimated at once: kernels of integers share the loads of the query among so many.
+// Vectors per estimate call: the integer kernels share the loads of the query among four.
 constexpr std::size_t group = 4;
-// Rows are asked for so many bytes before they are needed, at least a group of them.
-constexpr std::size_t fetched_bytes = 6144;
+// Prefetch distance in bytes; at least one group.
+constexpr std::size_t prefetched_bytes = 6144;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ Reranker::Reranker(const CpuStream& stream, const ListSearchArgs& args, const Li
     : args_(args),
       bound_(bound),
       row_bytes_(args.rows.dim() * element_size(args.rows.type())),
-      ahead_(std::max<std::size_t>(fetched_bytes / row_bytes_ / group, 1) * group),
+      ahead_(std::max<std::size_t>(prefetched_bytes / row_bytes_ / group, 1) * group),
       estimator_(stream, args.queries, args.rows, args.metric),
       evaluator_(stream, args.queries, args.rows, args.metric),
       estimates_(stream.budget(), args.candidates),
@@ -42,31 +42,31 @@ std::uint64_t Reranker::bytes(std::size_t dim, std::size_t candidates) {
          buffer_bytes(candidates, sizeof(FoundRow));
 }
 
-void Reranker::fetch(std::uint32_t id) const {
+void Reranker::prefetch_row(std::uint32_t id) const {
   prefetch(reinterpret_cast<std::uintptr_t>(args_.rows.row(id)), row_bytes_);
 }
 
-// Rows lie anywhere: each is asked for whole, a few rows before it is needed. All at once would be more than the processor keeps
-// track of.
+// Vectors are scattered in memory: each is prefetched whole, a few vectors ahead. Prefetching all at once
+// would exceed the processor's miss buffers.
 void Reranker::estimate(std::span<const std::uint32_t> ids, std::span<const std::uint32_t> next) {
-  const auto fetch_group = [&](std::size_t first) {
+  const auto prefetch_group = [&](std::size_t first) {
     for (std::size_t i = first; i < first + group; ++i) {
       if (i < ids.size())
-        fetch(ids[i]);
+        prefetch_row(ids[i]);
       else if (i - ids.size() < next.size())
-        fetch(next[i - ids.size()]);
+        prefetch_row(next[i - ids.size()]);
     }
   };
-  for (std::size_t first = 0; first < ahead_ && !fetched_; first += group) fetch_group(first);
+  for (std::size_t first = 0; first < ahead_ && !prefetched_; first += group) prefetch_group(first);
   for (std::size_t first = 0; first < ids.size(); first += group) {
-    fetch_group(first + ahead_);
+    prefetch_group(first + ahead_);
     const std::size_t count = std::min(group, ids.size() - first);
     RowEstimator::Batch sums;
     estimator_.estimate(ids.data() + first, count, sums);
     for (std::size_t i = 0; i < count; ++i)
       estimates_[first + i] = {estimator_.lowest(sums, i), ids[first + i]};
   }
-  fetched_ = !next.empty();
+  prefetched_ = !next.empty();
 }
 
 void Reranker::write_nearest(std::size_t query, std::span<const std::uint32_t> ids,
@@ -76,13 +76,13 @@ void Reranker::write_nearest(std::size_t query, std::span<const std::uint32_t> i
   estimate(ids, next);
   const std::span<Estimate> estimates = estimates_.span().first(ids.size());
   const std::size_t count = std::min(found_.size(), ids.size());
-  // Those that look best are evaluated first; hardly any of the others can be better then.
+  // Evaluating the best estimates first excludes most others.
   std::nth_element(estimates.begin(), estimates.begin() + static_cast<std::ptrdiff_t>(count), estimates.end(),
                    [](const Estimate& left, const Estimate& right) { return left.lowest < right.lowest; });
   std::size_t evaluated = 0;
   double limit = std::numeric_limits<double>::infinity();
   for (std::size_t first = 0; first < estimates.size();) {
-    // There is no limit before there are k: they go together.
+    // There is no limit before k are evaluated: evaluate those in batches.
     std::uint32_t rows[RowEvaluator::batch];
     float keys[RowEvaluator::batch];
     const std::size_t most = first < count ? std::min(RowEvaluator::batch, count - first) : 1;

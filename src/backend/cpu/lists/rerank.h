@@ -1,4 +1,4 @@
-// The second look of a search in inverted lists: the best of a query's candidates by the distance from the rows themselves.
+// Re-ranking of a list search: selects the best of a query's candidates by distance to the original vectors.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace nearwise::cpu {
 
-// A neighbour as it is reported, and its order.
+// A reported neighbor; ordered by key, then id.
 struct FoundRow {
   float key;
   Id id;
@@ -23,38 +23,38 @@ struct FoundRow {
   }
 };
 
-// The query's answers, best first, padded where there are fewer than k.
+// Writes the query's results, best first, padded if fewer than k.
 void write_found(std::span<const FoundRow> found, const ListSearchArgs& args, std::size_t query);
 
-// For one query after the other. Not shared by threads.
+// Re-ranks one query at a time. Not thread-safe.
 class Reranker {
  public:
   Reranker(const CpuStream& stream, const ListSearchArgs& args, const ListBound& bound);
   static std::uint64_t bytes(std::size_t dim, std::size_t candidates);
 
-  // Writes the best args.k of the rows with these ids. next: those of the query that comes then, whose rows are asked for while
-  // these are looked at.
+  // Writes the best args.k of the vectors with these ids. next: the next query's candidates, prefetched while
+  // this one is re-ranked.
   void write_nearest(std::size_t query, std::span<const std::uint32_t> ids,
                      std::span<const std::uint32_t> next);
 
  private:
   struct Estimate {
-    double lowest;  // a bound of the row's value
+    double lowest;  // lower bound of the value
     std::uint32_t id;
   };
 
   void estimate(std::span<const std::uint32_t> ids, std::span<const std::uint32_t> next);
-  void fetch(std::uint32_t id) const;
+  void prefetch_row(std::uint32_t id) const;
 
   const ListSearchArgs& args_;
   const ListBound& bound_;
   const std::size_t row_bytes_;
-  const std::size_t ahead_;  // rows
+  const std::size_t ahead_;  // prefetch distance in vectors
   RowEstimator estimator_;
   RowEvaluator evaluator_;
   Buffer<Estimate> estimates_;  // [candidates]
   Buffer<FoundRow> found_;      // [k]
-  bool fetched_ = false;        // the first rows of the query to come
+  bool prefetched_ = false;     // whether the next query's first vectors were prefetched
 };
 
 }  // namespace nearwise::cpu

@@ -12,10 +12,10 @@
 namespace nearwise::cpu {
 namespace {
 
-// A query whose lists hold more rows than this is given to several threads.
+// Vectors per task: queries that scan more are split among threads.
 constexpr std::size_t task_rows = 32768;
 
-// Queries as the bound of product codes knows them: not packed, so that nothing was lost.
+// Lengths of unpacked queries, as ListBound takes them: no packing error.
 struct DirectQueries {
   std::vector<Lengths> lengths;
   std::vector<double> squares;  // |q'|^2
@@ -27,7 +27,7 @@ struct DirectQueries {
       row_to_double(args.queries, index, query.data());
       for (std::size_t i = 0; i < args.centre.size(); ++i) query[i] -= args.centre[i];
       squares[index] = squares_of(query);
-      // Of cosine, queries are scaled to length 1.
+      // For cosine, queries are scaled to length 1.
       lengths[index] = {.norm = args.metric == Metric::cosine ? 1 : length_bound(squares[index]),
                         .residual = 0};
     }
@@ -49,11 +49,13 @@ const CodewordTables& codewords_of(CpuStream& cpu, const ListSearchArgs& args,
                                       : own.emplace(cpu.budget(), args.codec, args.centre);
 }
 
-// The queries that must share a list before packing it is cheaper than looking at it once for each. Of tables in registers:
-// SIFT 1M, 16 bytes, 1,024 lists, 22 probes, 2026-11-15: 4,760 queries per second of CPU against 2,650 with 4 queries per
-// list, 4,360 against 5,740 with 11. Additive codes are decoded to be packed, element by element: SIFT, 200,000 rows, 8 bytes, 512
-// lists, 8 probes, 2026-11-16: 25,700 queries per second of CPU against 14,300 with 31 queries per list, 20,900 against 24,100 with
-// 62; with avx2, 10,300 against 7,400 with 16.
+// Packing a list pays off from `most` queries per list. Measured in queries per CPU second, direct against
+// packed:
+//   PQ, tables in registers (SIFT1M, 16 bytes, 1,024 lists, 22 probes, 2026-11-15):
+//     4 queries per list 4,760 against 2,650; 11 per list 4,360 against 5,740.
+//   Additive codes, decoded to be packed (SIFT, 200,000 vectors, 8 bytes, 512 lists, 8 probes, 2026-11-16):
+//     31 per list 25,700 against 14,300; 62 per list 20,900 against 24,100; avx2, 16 per list 10,300
+//     against 7,400.
 bool is_direct_cheaper(const CpuStream& cpu, const ListSearchArgs& args) {
   std::size_t most = 8;
   if (args.codec.is_additive())
@@ -84,7 +86,7 @@ void list_search_direct(CpuStream& cpu, const ListSearchArgs& args) {
       TableScan(cpu, args, *codewords, numbers, bound, found).scan_query(query, task % pieces, pieces);
       return;
     }
-    // The lists in turn: the nearest ones first, and their rows set a limit to the others.
+    // Nearest lists first: they lower the limit for the others.
     for (std::size_t probe = task % pieces; probe < probes; probe += pieces) {
       const Id list = args.probes[query * probes + probe];
       if (list == no_id) continue;

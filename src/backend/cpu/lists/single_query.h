@@ -1,5 +1,5 @@
-// Search in inverted lists for few queries: nothing is packed. Product codes are compared by tables of the query, rows by
-// estimates of their distances.
+// Search in inverted lists for few queries, without packing: codes are scored by lookup tables of the query,
+// uncompressed vectors by estimates of their distances.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace nearwise::cpu {
 
-// Whether too few queries share a list for packing it to pay.
+// Whether too few queries probe each list for packing to pay off.
 bool is_direct_cheaper(const CpuStream& cpu, const ListSearchArgs& args);
 void list_search_direct(CpuStream& cpu, const ListSearchArgs& args);
 
-// Those of the codec, or made here and kept in `own`.
+// The codec's tables, or new ones stored in `own`.
 const CodewordTables& codewords_of(CpuStream& cpu, const ListSearchArgs& args,
                                    std::optional<CodewordTables>& own);
 

@@ -15,14 +15,14 @@
 namespace nearwise::cpu {
 namespace {
 
-// Rows of a list among which a first limit is looked for.
-constexpr std::size_t most_first_rows = 2048;
-// Tables no wider than this have no bytes worth the name.
-constexpr double least_width = 1e-30;
-// Bytes are made anew where less than this of their range is left to tell rows apart.
-constexpr double least_range = 80;
-// Rows that are asked for before they are needed. A list is short, and the hardware learns of the next one too late.
-constexpr std::size_t fetched_rows = 512;
+// Vectors of a list scanned for a first limit.
+constexpr std::size_t max_first_rows = 2048;
+// Tables with a smaller range of values are not quantized to bytes.
+constexpr double min_width = 1e-30;
+// Byte tables are rebuilt at a finer scale when the threshold falls below this.
+constexpr double min_range = 80;
+// Prefetch distance in vectors. Lists are short, and the hardware prefetcher detects the next one too late.
+constexpr std::size_t prefetched_rows = 512;
 
 }  // namespace
 
@@ -40,7 +40,7 @@ TableScan::TableScan(CpuStream& cpu, const ListSearchArgs& args, const CodewordT
       found_(found),
       kernels_(part_sums_kernels(cpu.set)),
       parts_(args.codec.parts()),
-      table_words_(std::size_t{1} << args.codec.bits),
+      codewords_per_part_(std::size_t{1} << args.codec.bits),
       with_bytes_(has_registers(cpu) && parts_ <= 256),
       with_norms_(CodeNorms::are_needed(args.codec, args.metric)),
       longest_(1.001 * (codewords.longest_centroid() + codewords.longest_codewords())),
@@ -49,15 +49,15 @@ TableScan::TableScan(CpuStream& cpu, const ListSearchArgs& args, const CodewordT
       negated_(cpu.budget(), args.codec.dim),
       offsets_(cpu.budget(), args.probe_count()),
       lists_(cpu.budget(), args.probe_count()),
-      tables_(cpu.budget(), parts_ * table_words_),
-      leasts_(cpu.budget(), parts_),
-      bytes_(cpu.budget(), with_bytes_ ? parts_ * table_words_ : 0),
-      sums_(cpu.budget(), with_bytes_ ? most_first_rows : 0) {}
+      tables_(cpu.budget(), parts_ * codewords_per_part_),
+      minima_(cpu.budget(), parts_),
+      bytes_(cpu.budget(), with_bytes_ ? parts_ * codewords_per_part_ : 0),
+      sums_(cpu.budget(), with_bytes_ ? max_first_rows : 0) {}
 
 void TableScan::scan_query(std::size_t query, std::size_t first, std::size_t step) {
   index_ = query;
   const std::size_t probes = args_.probe_count();
-  for (std::size_t row = 0; row < fetched_rows; row += block_rows) fetch(first, row);
+  for (std::size_t row = 0; row < prefetched_rows; row += block_rows) prefetch_block(first, row);
   row_to_double(args_.queries, query, query_.data());
   for (std::size_t i = 0; i < args_.centre.size(); ++i) query_[i] -= args_.centre[i];
   if (args_.metric == Metric::cosine) {
@@ -68,26 +68,26 @@ void TableScan::scan_query(std::size_t query, std::size_t first, std::size_t ste
   for (std::size_t i = 0; i < query_.size(); ++i) negated_[i] = -static_cast<float>(query_[i]);
   fill_tables();
   fill_offsets();
-  // The nearest lists first: their rows set a limit to the others.
+  // Nearest lists first: they lower the limit for the others.
   for (std::size_t probe = first; probe < probes; probe += step) scan(probe, probe + step);
 }
 
 void TableScan::fill_tables() {
   std::ranges::fill(tables_.span(), 0.0F);
   for (std::size_t part = 0; part < parts_; ++part) {
-    float* const table = tables_.data() + part * table_words_;
+    float* const table = tables_.data() + part * codewords_per_part_;
     kernels_.add_products({.columns = codewords_.columns().data() + args_.codec.codewords_begin(part),
                            .start = table,
                            .vector = negated_.data() + args_.codec.part_begin(part),
                            .dim = args_.codec.part_size(part),
-                           .codewords = table_words_,
+                           .codewords = codewords_per_part_,
                            .table = table});
   }
   scale_ = 0;
-  if (with_bytes_) range_ = x86::measure_tables(tables_.data(), parts_, table_words_, leasts_.data());
+  if (with_bytes_) range_ = x86::measure_tables(tables_.data(), parts_, codewords_per_part_, minima_.data());
 }
 
-// -q'c' is q' times the centre less q'c.
+// -q'c' = q' * centre - q'c.
 void TableScan::fill_offsets() {
   double with_centre = 0;
   for (std::size_t i = 0; i < args_.centre.size(); ++i) with_centre += query_[i] * args_.centre[i];
@@ -107,7 +107,7 @@ void TableScan::fill_offsets() {
   for (double& offset : offsets_.span()) offset = with_centre - offset;
 }
 
-void TableScan::fetch(std::size_t probe, std::size_t first) const {
+void TableScan::prefetch_block(std::size_t probe, std::size_t first) const {
   if (probe >= args_.probe_count()) return;
   const Id list = args_.probes[index_ * args_.probe_count() + probe];
   if (list == no_id) return;
@@ -141,24 +141,24 @@ void TableScan::scan(std::size_t probe, std::size_t next) {
   set_threshold();
   std::size_t first = 0;
   for (; first < view.rows && pass_ != Pass::none; first += block_rows) {
-    const std::size_t ahead = first + fetched_rows;
+    const std::size_t ahead = first + prefetched_rows;
     if (ahead < view.rows)
-      fetch(probe, ahead);
+      prefetch_block(probe, ahead);
     else
-      fetch(next, (ahead - view.rows) / block_rows * block_rows);
+      prefetch_block(next, (ahead - view.rows) / block_rows * block_rows);
     scan_block(view, first, numbers_.first(list));
   }
-  hand_over();
+  flush_candidates();
 }
 
 void TableScan::begin_list(std::size_t list) {
   summed_ = 0;
   norms_ = nullptr;
-  least_norm_ = 0;
+  min_norm_ = 0;
   if (!with_norms_) return;
   if (!args_.norms.empty()) norms_ = args_.norms[list].load(std::memory_order_acquire);
   if (norms_ != nullptr) {
-    least_norm_ = norms_[args_.lists[list].rows];
+    min_norm_ = norms_[args_.lists[list].rows];
     return;
   }
   if (!own_norms_) own_norms_.emplace(cpu_.budget(), args_.codec, codewords_, args_.metric, args_.centre);
@@ -176,22 +176,21 @@ const float* TableScan::norms_of(const ListView& view, std::size_t first) {
 void TableScan::fill_bytes(double widest) {
   scale_ = static_cast<float>(255 / widest);
   summed_ = 0;
-  x86::fill_byte_tables(tables_.data(), leasts_.data(), parts_, table_words_, scale_, bytes_.data());
+  x86::fill_byte_tables(tables_.data(), minima_.data(), parts_, codewords_per_part_, scale_, bytes_.data());
 }
 
-// How often a row's term counts beside its entries, where they are compared with a limit: a row of cosine is within the
-// cutoff if -qc - qr <= cutoff * t.
+// Weight of the norm t in the comparison with the cutoff: a cosine score passes if -qc - qr <= cutoff * t.
 double TableScan::factor() const {
   if (cutoff_ == std::numeric_limits<float>::max())
     return args_.metric == Metric::cosine || !with_norms_ ? 0 : 1;
   return args_.metric == Metric::cosine ? -static_cast<double>(cutoff_) : with_norms_ ? 1 : 0;
 }
 
-// All that f32 may have rounded in a score: twice the parts' roundings, and more.
-double TableScan::blur() const {
-  const double term = args_.metric == Metric::cosine ? longest_ : longest_ * longest_ / 2;
+// Upper bound of the f32 rounding error of a score: more than twice that of the sum over parts.
+double TableScan::rounding_error() const {
+  const double norm = args_.metric == Metric::cosine ? longest_ : longest_ * longest_ / 2;
   return static_cast<double>(parts_ + 8) * 0x1p-22 *
-         (range_.magnitude + std::abs(static_cast<double>(offset_)) + std::abs(factor()) * term);
+         (range_.magnitude + std::abs(static_cast<double>(offset_)) + std::abs(factor()) * norm);
 }
 
 x86::CodeScanArgs TableScan::codes_of(const ListView& view, std::size_t first, const float* norms) const {
@@ -202,66 +201,66 @@ x86::CodeScanArgs TableScan::codes_of(const ListView& view, std::size_t first, c
           .parts = parts_,
           .bits = args_.codec.bits,
           .norms = norms,
-          .least_norm = least_norm_,
-          .term_scale = static_cast<float>(factor() * scale_),
+          .min_norm = min_norm_,
+          .norm_scale = static_cast<float>(factor() * scale_),
           .threshold = threshold_};
 }
 
-// Without any limit, all rows would be candidates until there is one. The sum of a row's entries and term exceeds that of
-// their bytes by less than one for each, so the k-th sum bounds the k-th score.
+// Finds a first limit; without one all vectors would be candidates. The exact sum of entries and norm exceeds
+// the sum of their bytes by less than one unit each, so the k-th sum of bytes bounds the k-th score.
 void TableScan::find_limit(const ListView& view) {
-  const std::size_t rows = std::min(view.rows, most_first_rows) / block_rows * block_rows;
-  if (!with_bytes_ || rows < found_.wanted() || range_.widest < least_width) return;
+  const std::size_t rows = std::min(view.rows, max_first_rows) / block_rows * block_rows;
+  if (!with_bytes_ || rows < found_.wanted() || range_.widest < min_width) return;
   if (scale_ == 0) fill_bytes(range_.widest);
   const bool cosine = args_.metric == Metric::cosine;
   for (std::size_t first = 0; first < rows; first += block_rows)
     x86::sum_codes(codes_of(view, first, cosine ? nullptr : norms_of(view, first)), sums_.data() + first);
   const double score =
-      cosine ? kth_quotient(view, rows) : most_of(x86::kth_sum(sums_.data(), rows, found_.wanted()));
+      cosine ? kth_quotient(view, rows) : max_score(x86::kth_sum(sums_.data(), rows, found_.wanted()));
   summed_ = cosine ? 0 : rows;
   if (!(score < std::numeric_limits<float>::max())) return;
   found_.limit_score(index_, longest_codewords_, score);
   cutoff_ = found_.cutoff(index_, longest_codewords_);
 }
 
-// The most that entries, term and what query and list add may amount to, where their bytes have this sum.
-double TableScan::most_of(std::uint16_t sum) const {
-  if (sum == 0xFFFF) return std::numeric_limits<double>::infinity();  // or more
-  // What was cut off may have been rounded down before.
+// Upper bound of the score, without the cosine division, given the sum of bytes.
+double TableScan::max_score(std::uint16_t sum) const {
+  if (sum == 0xFFFF) return std::numeric_limits<double>::infinity();  // saturated
+  // Bytes are truncated, possibly after rounding down.
   const double above = (sum + static_cast<double>(parts_ + 2)) * (1 + 0x1p-20) / scale_;
-  return offset_ + range_.least + factor() * least_norm_ + above + blur();
+  return offset_ + range_.least + factor() * min_norm_ + above + rounding_error();
 }
 
-// Of cosine, sums are of entries alone, and scores their quotients by the lengths of rows.
+// For cosine, sums hold table entries only; scores are their quotients by the norms.
 double TableScan::kth_quotient(const ListView& view, std::size_t rows) {
   std::vector<float> scores(rows);
   for (std::size_t first = 0; first < rows; first += block_rows) {
     const float* const norms = norms_of(view, first);
     for (std::size_t i = 0; i < block_rows; ++i) {
       const std::uint16_t sum = sums_[first + i % 2 * (block_rows / 2) + i / 2];
-      scores[first + i] = norms[i] >= bound_.shortest_row()
-                              ? static_cast<float>(most_of(sum) / static_cast<double>(norms[i]))
+      scores[first + i] = norms[i] >= bound_.min_row_length()
+                              ? static_cast<float>(max_score(sum) / static_cast<double>(norms[i]))
                               : std::numeric_limits<float>::max();
     }
   }
   return cpu_.candidate_list.kth_score(scores.data(), rows, found_.wanted());
 }
 
-// A row whose score is at most the cutoff has entries and a term whose sum exceeds the least by no more than `room`. What
-// stands for them is cut off, so that its sum is at most room * scale, but for the roundings of f32: those of the score in
-// blur(), those of the bytes in what is added in the end.
+// If a score is within the cutoff, the sum of its entries and norm exceeds the minimum by at most `room`.
+// Bytes are truncated, so their sum is at most room * scale plus rounding errors: rounding_error() for the
+// score, the added 2 and the factor 1 + 2^-20 for the bytes.
 void TableScan::set_threshold() {
   pass_ = Pass::all;
   if (!with_bytes_ || cutoff_ == std::numeric_limits<float>::max() || factor() < 0) return;
   const double most = args_.metric == Metric::cosine ? bound_.product_error() : static_cast<double>(cutoff_);
-  const double room = most - offset_ - range_.least - factor() * least_norm_ + blur();
+  const double room = most - offset_ - range_.least - factor() * min_norm_ + rounding_error();
   if (room < 0) {
     pass_ = Pass::none;
     return;
   }
-  if (scale_ == 0 || room * scale_ < least_range) {
+  if (scale_ == 0 || room * scale_ < min_range) {
     const double widest = std::min<double>(range_.widest, room);
-    if (widest < least_width) return;
+    if (widest < min_width) return;
     fill_bytes(widest);
   }
   const double threshold = room * scale_ * (1 + 0x1p-20) + 2;
@@ -283,31 +282,31 @@ void TableScan::scan_block(const ListView& view, std::size_t first, std::uint32_
     score_row(codes + row * args_.codec.code_bytes, norms == nullptr ? 0 : norms[row],
               first_number + static_cast<std::uint32_t>(first + row));
   }
-  // Room for another block.
+  // Continue if there is room for another block.
   if (count_ + block_rows <= std::size(scores_)) return;
-  hand_over();
+  flush_candidates();
   cutoff_ = found_.cutoff(index_, longest_codewords_);
   set_threshold();
 }
 
-void TableScan::score_row(const std::byte* code, float term, std::uint32_t number) {
-  // The large numbers come last: few additions round them.
+void TableScan::score_row(const std::byte* code, float norm, std::uint32_t number) {
+  // Large numbers are added last to keep the rounding error small.
   const float sum = args_.codec.bits == 8 ? sum_entries<8>(tables_.data(), parts_, code, 0)
                                           : sum_entries<4>(tables_.data(), parts_, code, 0);
-  float score = sum + (offset_ + term);
+  float score = sum + (offset_ + norm);
   if (args_.metric == Metric::cosine) {
-    if (!(term >= bound_.shortest_row())) {
+    if (!(norm >= bound_.min_row_length())) {
       found_.evaluate(index_, number, 1);
       return;
     }
-    score = (sum + offset_) / term;
+    score = (sum + offset_) / norm;
   }
   if (!(score <= cutoff_)) return;
   scores_[count_] = score;
   rows_[count_++] = number;
 }
 
-void TableScan::hand_over() {
+void TableScan::flush_candidates() {
   if (count_ != 0) found_.add(index_, longest_codewords_, {scores_, count_}, {rows_, count_});
   count_ = 0;
 }

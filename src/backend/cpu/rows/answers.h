@@ -1,4 +1,4 @@
-// Evaluated rows in the order of answers, and the best k of them as a heap.
+// Evaluated vectors in the order of results, and a heap of the best k.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace nearwise::cpu {
 
-// Order of answers: by key, then by row. Keys are sort_key() of the reported distance.
+// Ordered by key, then row. Keys are sort_key() of the reported distance.
 struct Answer {
   float key;
   std::uint32_t row;
@@ -20,7 +20,7 @@ struct Answer {
   }
 };
 
-// Keeps the k best in `heap` [k], the worst on top.
+// Keeps the k best in `heap` [k], worst on top.
 template <typename T, typename Count, typename Better = std::less<>>
 void offer_answer(T* heap, Count& count, std::size_t k, const T& answer, const Better& better = {}) {
   if (count < k) {
@@ -33,7 +33,7 @@ void offer_answer(T* heap, Count& count, std::size_t k, const T& answer, const B
   }
 }
 
-// One result row, padded where there are fewer than k answers.
+// Writes one row of results, padded if there are fewer than k.
 void write_answers(std::span<const Answer> answers, Metric metric, Id id_offset, std::span<Id> ids,
                    std::span<float> distances);
 

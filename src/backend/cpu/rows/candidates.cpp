@@ -6,10 +6,10 @@
 namespace nearwise::cpu {
 namespace {
 
-// A cutoff that nothing passes. Not -infinity: an overflowing score is that too.
-constexpr float never = std::numeric_limits<float>::quiet_NaN();
+// A cutoff that no score passes. Not -infinity, which a score may overflow to.
+constexpr float no_cutoff = std::numeric_limits<float>::quiet_NaN();
 
-// Entries past a list's capacity that a vector store may overwrite (16 floats of AVX-512).
+// Entries past a list's capacity that a vector store may overwrite: 16 floats with AVX-512.
 constexpr std::size_t store_slack = 16;
 
 }  // namespace
@@ -38,7 +38,7 @@ Candidates::Candidates(CpuStream& stream, const PackedRows& packed, const RowsVi
   std::ranges::fill(counts_.span(), 0U);
   std::ranges::fill(evaluated_.span(), 0U);
   std::ranges::fill(limits_.span(), std::numeric_limits<double>::infinity());
-  std::ranges::fill(cutoffs_.span(), never);  // stays so for the empty places of the last panel
+  std::ranges::fill(cutoffs_.span(), no_cutoff);  // final value for the padding of the last panel
 }
 
 CandidateLists Candidates::lists() {
@@ -51,13 +51,13 @@ bool Candidates::scores_hold(std::size_t query) const {
 
 void Candidates::set_cutoff(std::size_t query) {
   cutoffs_[query] =
-      scores_hold(query) ? bound_.cutoff(queries_.lengths[query], block_, limits_[query]) : never;
+      scores_hold(query) ? bound_.cutoff(queries_.lengths[query], block_, limits_[query]) : no_cutoff;
 }
 
 void Candidates::begin_block(const RowsView& base, const Lengths& longest) {
   base_ = base;
   block_ = longest;
-  // Blocks whose scores mean nothing put nothing into the lists.
+  // Blocks whose scores have no error bound add nothing to the lists.
   if (ScoreBound::holds_for({}, longest)) list_ = longer(list_, longest);
   for (std::size_t query = 0; query < queries(); ++query) set_cutoff(query);
 }
@@ -82,7 +82,7 @@ void Candidates::evaluate_candidates(std::size_t query) {
 
 void Candidates::make_room(std::size_t query) {
   drop_excluded(query);
-  // A list that stays more than three quarters full would be cleaned up again and again for little.
+  // A list that stays more than 3/4 full would be cleaned up too often.
   if (counts_[query] + base_width_ <= capacity_ && counts_[query] <= capacity_ / 4 * 3) return;
   evaluated_[query] += counts_[query];
   evaluate_candidates(query);

@@ -1,8 +1,8 @@
-// What a scan leaves over for every query: rows whose score passed the cutoff, and what becomes of them.
+// Candidates of every query: vectors whose score passed the cutoff of a scan.
 //
-// A query's list has a fixed size, so memory does not depend on the data. When it is full, rows that the bound excludes
-// are dropped; if too few can be (near-duplicates, scores without meaning), all are evaluated exactly and offered to
-// whoever collects answers. A query belongs to one thread at a time.
+// A query's list has a fixed size, so memory does not depend on the data. When it is full, vectors that the
+// error bound excludes are dropped; if too few can be (near-duplicates, scores without an error bound), all
+// are evaluated and offered to the subclass, which collects results. A query is used by one thread at a time.
 #pragma once
 
 #include <algorithm>
@@ -23,32 +23,33 @@ namespace nearwise::cpu {
 
 class Candidates : public Collector {
  public:
-  // spare: entries of a list beyond those of one panel of base rows.
+  // spare: entries of a list in addition to one panel of base vectors.
   Candidates(CpuStream& stream, const PackedRows& queries, const RowsView& query_rows, Metric metric,
              std::size_t spare);
 
   static std::size_t bytes_per_query(std::size_t spare, std::size_t base_width);
 
-  // Announces a block whose rows are at most this long; sets every query's cutoff for it.
+  // Starts a block of vectors no longer than `longest` and sets every query's cutoff for it.
   void begin_block(const RowsView& base, const Lengths& longest);
-  // Whether scores of this query mean anything in the current block.
+  // Whether this query's scores have an error bound in the current block.
   bool scores_hold(std::size_t query) const;
   CandidateLists lists();
 
-  // Drops what the bound excludes, or evaluates: afterwards there is room for a panel of base rows.
+  // Drops excluded candidates or evaluates all, so that a panel of base vectors fits.
   void make_room(std::size_t query);
-  // The same as a callback of a scan.
+  // Callback of a scan.
   static void make_room_of(void* owner, std::size_t query) {
     static_cast<Candidates*>(owner)->make_room(query);
   }
-  // Evaluates rows [first, first + count) of the base for a query, without scores.
+  // Evaluates base rows [first, first + count) for a query that has no scores.
   void evaluate_range(std::size_t query, std::size_t first, std::size_t count);
-  // A collection of the same kind for some of the queries in another form; its answers are taken over with take().
-  virtual std::unique_ptr<Candidates> start_again(const PackedRows& queries,
-                                                  const RowsView& query_rows) const = 0;
-  // Evaluates what is left of a query's candidates and returns its answers, in no order.
+  // A collector of the same kind for a subset of queries in another encoding; take() adds its results to this
+  // one.
+  virtual std::unique_ptr<Candidates> start_subset(const PackedRows& queries,
+                                                   const RowsView& query_rows) const = 0;
+  // Evaluates a query's remaining candidates and returns its results, unordered.
   virtual std::span<const Answer> evaluate_rest(std::size_t query) = 0;
-  // Answers that were evaluated elsewhere.
+  // Adds results of another collector.
   void take(std::size_t query, std::span<const Answer> answers);
 
   std::size_t queries() const { return query_rows_.rows(); }
@@ -56,14 +57,14 @@ class Candidates : public Collector {
   Metric metric() const { return metric_; }
   double limit(std::size_t query) const { return limits_[query]; }
   void lower_limit(std::size_t query, double limit);
-  // Rows evaluated so far because a list was full.
+  // Vectors evaluated so far because the list was full.
   std::uint64_t evaluated(std::size_t query) const { return evaluated_[query]; }
 
  protected:
-  // Evaluates all candidates of a query and empties its list. `take` gets each as an Answer.
+  // Evaluates all candidates of a query, passes each to `take`, and empties the list.
   template <typename Take>
   void evaluate_list(std::size_t query, const Take& take);
-  // The same, offered to the collection.
+  // Evaluates all candidates and offers them to the collector.
   void evaluate_candidates(std::size_t query);
   void drop_excluded(std::size_t query);
   std::span<const float> scores(std::size_t query) const {
@@ -78,7 +79,7 @@ class Candidates : public Collector {
 
  private:
   virtual void offer(std::size_t query, Answer answer) = 0;
-  // Lowers the limit as far as the candidates' scores, or the answers, prove it.
+  // Lower the limit as far as the candidates' scores, or the results, allow.
   virtual void tighten_by_scores(std::size_t query) = 0;
   virtual void tighten_by_answers(std::size_t query) = 0;
   void set_cutoff(std::size_t query);
@@ -92,14 +93,14 @@ class Candidates : public Collector {
   const std::size_t stride_;
   const ScoreBound bound_;
   RowsView base_;
-  Lengths block_;                    // the longest row of the block being scanned
-  Lengths list_;                     // the longest row that may stand in a candidate list
+  Lengths block_;                    // upper bound over the current block
+  Lengths list_;                     // upper bound over the candidate lists
   Buffer<float> scores_;             // [queries, stride]
   Buffer<std::uint32_t> rows_;       // [queries, stride]
   Buffer<std::uint32_t> counts_;     // [queries]
   Buffer<std::uint32_t> evaluated_;  // [queries]
   Buffer<float> cutoffs_;            // [query panels, width]
-  Buffer<double> limits_;            // [queries] a row whose value exceeds it is no answer
+  Buffer<double> limits_;            // [queries] vectors with a larger value are no results
 };
 
 template <typename Take>

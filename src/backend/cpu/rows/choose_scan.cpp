@@ -6,10 +6,10 @@ namespace nearwise::cpu {
 
 ScanKernel choose_scan(InstructionSet set, Metric metric, ElementType query_type, ElementType base_type,
                        std::size_t dim, bool bytes) {
-  // Integers are exact where rows are compared as they are; for cosine they would have to be scaled to length 1.
+  // Integer products are exact. Cosine scales vectors to length 1, which integers cannot represent.
   const bool hold_integers = bytes || base_type == ElementType::u8 || base_type == ElementType::i8;
   const bool integers =
-      hold_integers && query_type == base_type && metric != Metric::cosine && dim <= most_integer_dim;
+      hold_integers && query_type == base_type && metric != Metric::cosine && dim <= max_integer_dim;
   const ElementType type = bytes ? ElementType::u8 : base_type;
   if (integers) {
     switch (set.extension) {
@@ -21,9 +21,9 @@ ScanKernel choose_scan(InstructionSet set, Metric metric, ElementType query_type
   }
   if (set.extension == Extension::tiles) return x86::bf16_tiles();
   if (set.extension == Extension::bf16_dots) return x86::bf16_dots();
-  return careful_scan(set);
+  return fallback_kernel(set);
 }
 
-ScanKernel careful_scan(InstructionSet set) { return f32_panels(set); }
+ScanKernel fallback_kernel(InstructionSet set) { return f32_panels(set); }
 
 }  // namespace nearwise::cpu

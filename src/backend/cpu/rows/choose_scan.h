@@ -1,19 +1,19 @@
-// Which scan serves a search. A rule, not a measurement: the same search takes the same way every time.
+// Choice of the scan for a search: a fixed rule, so that the same search always uses the same scan.
 #pragma once
 
 #include "backend/cpu/kernels/kernels.h"
 
 namespace nearwise::cpu {
 
-// Longer integer vectors could overflow 32-bit sums of products.
-inline constexpr std::size_t most_integer_dim = 16384;
+// Longer integer vectors could overflow 32-bit sums: 16384 * 255 * 255 < 2^31.
+inline constexpr std::size_t max_integer_dim = 16384;
 
-// The fastest scan of the instruction set for rows of these types.
-// `bytes`: both are f32 and hold whole numbers from 0 to 255.
+// Fastest scan of the instruction set for these element types.
+// bytes: queries and base are f32 and hold integers from 0 to 255.
 ScanKernel choose_scan(InstructionSet set, Metric metric, ElementType query_type, ElementType base_type,
                        std::size_t dim, bool bytes = false);
 
-// The scan in f32: any types, any metric, and the tightest bound on its scores.
-ScanKernel careful_scan(InstructionSet set);
+// The f32 scan: any element type and metric, with the tightest error bound.
+ScanKernel fallback_kernel(InstructionSet set);
 
 }  // namespace nearwise::cpu

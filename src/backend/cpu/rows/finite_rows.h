@@ -1,4 +1,4 @@
-// Looks for rows with NaN or infinity, which are refused.
+// Detects vectors with NaN or infinite elements, which are rejected.
 #pragma once
 
 #include <cstddef>

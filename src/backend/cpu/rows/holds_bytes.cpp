@@ -1,4 +1,5 @@
-// Whether f32 rows are bytes in disguise (descriptors and pictures often are): integers are exact, and twice as fast.
+// Detects f32 vectors that hold integers from 0 to 255, as SIFT descriptors do: integer scans are twice as
+// fast.
 #include <algorithm>
 #include <atomic>
 

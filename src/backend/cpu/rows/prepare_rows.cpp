@@ -14,13 +14,13 @@
 namespace nearwise::cpu {
 namespace {
 
-// Panels per task: large enough to hide the task's own cost, small enough to share among threads.
+// Panels per task: enough to amortize the task, few enough to balance threads.
 constexpr std::size_t task_panels = 16;
 
 }  // namespace
 
-// Flipping the highest bit of a query's bytes moved them by 128, up for i8 and down for others, which the product with
-// this row takes back.
+// Flipping the highest bit shifts a query's elements by 128, up for i8 and down for u8. The bias compensates
+// 128 times the sum of the row.
 std::int32_t integer_bias(const PackedRow& row, Metric metric, const ScanKernel& kernel, ElementType type) {
   const std::int32_t moved = type == ElementType::i8 ? 128 : -128;
   const std::int32_t taken_back = kernel.query_encoding == Encoding::flipped_byte ? 2 * moved * row.sum : 0;
@@ -86,7 +86,7 @@ std::size_t PanelPacker::pack(std::size_t index, std::size_t first_row, std::siz
              .scratch = scratch_.data()});
   if (good != count) return first_row + good;
   const std::size_t first = index * out_.width;
-  // Lengths that are measured in f32 may come out too short by this.
+  // Bounds the rounding error of norms computed in f32.
   const double norm_margin = 1 + static_cast<double>(out_.dim) * 0x1p-24;
   for (std::size_t r = 0; r < count; ++r) {
     const PackedRow& row = measured_[r];
@@ -99,7 +99,7 @@ std::size_t PanelPacker::pack(std::size_t index, std::size_t first_row, std::siz
       out_.biases[first + r] = is_euclidean(args_.metric) ? static_cast<float>(row.norm * row.norm / 2) : 0;
   }
   if (queries) return good_panel;
-  // Nothing passes the empty places of a panel, but they are read.
+  // Padding of a panel is read: the largest bias passes no cutoff.
   for (std::size_t r = count; r < out_.width; ++r) {
     if (integers)
       out_.integer_biases[first + r] = std::numeric_limits<std::int32_t>::max();
@@ -119,7 +119,7 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
                                         queries ? args.against : rows.type(), rows.dim(), args.bytes);
   auto packed = std::make_unique<PackedRows>(cpu.budget(), kernel, args.role, rows.rows(), rows.dim());
   std::atomic<std::size_t> first_bad_row{rows.rows()};
-  std::mutex mutex;  // guards packed->longest
+  std::mutex mutex;  // of packed->longest
   cpu.threads().for_each(divide_up(packed->panel_count(), task_panels), [&](std::size_t task) {
     cpu.context.cancel.check();
     PanelPacker packer(cpu, args, *packed);
@@ -127,7 +127,7 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
     for (std::size_t index = task * task_panels; index < end; ++index) {
       const std::size_t bad = packer.pack(index);
       if (bad == PanelPacker::good_panel) continue;
-      // Whichever thread finds one first: the lowest row is named.
+      // Report the lowest row, whichever thread finds one first.
       std::size_t lowest = first_bad_row.load();
       while (bad < lowest && !first_bad_row.compare_exchange_weak(lowest, bad)) {
       }

@@ -1,4 +1,4 @@
-// Rows packed for a scan: panels, what is known of every row, and for base rows the bias of their scores.
+// Vectors packed for a scan: panels, lengths of queries, and score biases of base vectors.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +25,9 @@ class PackedRows : public PreparedRows {
   PackedRows(MemoryBudget& budget, const ScanKernel& kernel, RowsRole role, std::size_t row_count,
              std::size_t row_dim);
 
-  // Bytes on the budget per row of a large batch.
+  // Budgeted bytes per row of a large batch.
   static std::size_t bytes_per_row(const ScanKernel& kernel, RowsRole role, std::size_t dim);
-  // What each thread needs beside that while rows are packed.
+  // Additional memory of each thread while packing.
   static std::size_t scratch_bytes(const ScanKernel& kernel, std::size_t dim);
 
   std::size_t panel_count() const { return panel_count_; }
@@ -40,33 +40,33 @@ class PackedRows : public PreparedRows {
   const std::size_t rows;
   const std::size_t dim;
   const std::size_t width;      // rows per panel
-  const std::size_t row_bytes;  // of an encoded row
+  const std::size_t row_bytes;  // encoded
 
  private:
   const std::size_t panel_count_;
   Buffer<std::byte> panels_;  // [panels, width * row_bytes]
 
  public:
-  // [panels, width] base only, of floating or of integer products (ScanArgs)
+  // [panels, width] base only, for floating-point or integer products (ScanArgs)
   Buffer<float> biases;
   Buffer<std::int32_t> integer_biases;
-  Buffer<std::int32_t> half_biases;  // integer biases halved and rounded down
+  Buffer<std::int32_t> half_biases;  // floor(integer bias / 2)
   Buffer<Lengths> lengths;           // [rows] queries only
-  Lengths longest;                   // the largest of both lengths over all rows
+  Lengths longest;                   // maximum of each length over all rows
 };
 
-// Packs one panel after the other. Not shared by threads.
+// Packs one panel at a time. Not thread-safe.
 class PanelPacker {
  public:
   static constexpr std::size_t good_panel = std::numeric_limits<std::size_t>::max();
 
   PanelPacker(CpuStream& cpu, const PrepareArgs& args, PackedRows& out);
 
-  // The number of the first row with a non-finite element, or good_panel.
+  // Returns the first row with a non-finite element, or good_panel.
   std::size_t pack(std::size_t index);
-  // The same of panel `index` with rows [first_row, first_row + count) of those that are to be packed.
+  // Packs rows [first_row, first_row + count) of the input into panel `index`.
   std::size_t pack(std::size_t index, std::size_t first_row, std::size_t count);
-  // Of all rows packed so far.
+  // Over all rows packed so far.
   const Lengths& longest() const { return longest_; }
 
  private:

@@ -12,12 +12,12 @@
 namespace nearwise::cpu {
 namespace {
 
-constexpr double nothing = -std::numeric_limits<double>::infinity();
+constexpr double no_bound = -std::numeric_limits<double>::infinity();
 
-// Squares of lengths outside this range come near the ends of f32, where products vanish or overflow.
-constexpr double least_squares = 0x1p-100;
-constexpr double most_squares = 0x1p100;
-bool is_ordinary(double squares) { return squares >= least_squares && squares <= most_squares; }
+// Squared norms outside this range are near the f32 range limits, where products underflow or overflow.
+constexpr double min_squares = 0x1p-100;
+constexpr double max_squares = 0x1p100;
+bool is_ordinary(double squares) { return squares >= min_squares && squares <= max_squares; }
 
 }  // namespace
 
@@ -34,11 +34,11 @@ RowEstimator::RowEstimator(const CpuStream& stream, const RowsView& queries, con
                     : metric == Metric::inner_product ? kernels.product[type]
                                                       : kernels.difference[type];
   const bool integers = base.type() == ElementType::u8 || base.type() == ElementType::i8;
-  if (integers && metric != Metric::cosine && queries.dim() <= most_integer_dim / 2)
+  if (integers && metric != Metric::cosine && queries.dim() <= max_integer_dim / 2)
     integer_function_ =
         metric == Metric::inner_product ? kernels.integer_product[type] : kernels.integer_difference[type];
-  // A difference, a square and the additions round, each by 2^-24; twice that covers the sums of what may be lost being
-  // rounded themselves.
+  // A difference, a square and the additions round by 2^-24 each; twice that covers the rounding of the sum
+  // of absolute products.
   const auto dim = static_cast<double>(queries.dim());
   error_ = (dim + 8) * 0x1p-23;
   underflow_ = (dim + 8) * 0x1p-126;
@@ -49,12 +49,12 @@ void RowEstimator::begin(std::size_t query) {
     const std::byte* const row = queries_.row(query);
     for (std::size_t i = 0; i < queries_.dim(); ++i) query_[i] = element<decltype(tag)>(row, i);
   });
-  // In several chains, of which none waits for another. Only cosine looks at it.
+  // Summed in independent chains to hide latency; used by cosine only.
   double squares[8] = {};
   for (std::size_t i = 0; i < query_.size() && metric_ == Metric::cosine; ++i)
     squares[i % std::size(squares)] += static_cast<double>(query_[i]) * query_[i];
   query_squares_ = std::accumulate(std::begin(squares), std::end(squares), 0.0);
-  bool whole = integer_function_ != nullptr;  // a query of numbers like those of u8 and i8 rows
+  bool whole = integer_function_ != nullptr;  // all elements are integers from -128 to 255
   for (std::size_t i = 0; i < query_.size() && whole; ++i) {
     whole = query_[i] == std::floor(query_[i]) && query_[i] >= -128 && query_[i] <= 255;
     integer_query_[i] = whole ? static_cast<std::int16_t>(query_[i]) : std::int16_t{0};
@@ -91,7 +91,7 @@ void RowEstimator::estimate(const std::uint32_t* rows, std::size_t count, Batch&
 
 bool RowEstimator::all_exceed(const Batch& estimates, double limit) const {
   if (metric_ == Metric::inner_product || metric_ == Metric::cosine) return false;
-  // Sums beyond this have a lowest value beyond the limit; those that overflowed, or are NaN, prove nothing.
+  // Larger sums have a lower bound above the limit; sums that overflowed or are NaN prove nothing.
   const double least = (limit + underflow_) / (1 - error_) * (1 + 0x1p-20);
   if (!(least < std::numeric_limits<float>::max())) return false;
   const auto threshold = static_cast<float>(least);
@@ -103,7 +103,7 @@ bool RowEstimator::all_exceed(const Batch& estimates, double limit) const {
 
 double RowEstimator::lowest(const Batch& estimates, std::size_t row) const {
   const double sum = estimates.sums[row];
-  double value = nothing;
+  double value = no_bound;
   switch (metric_) {
     case Metric::sqeuclidean:
     case Metric::euclidean: value = sum * (1 - error_) - underflow_; break;
@@ -113,8 +113,8 @@ double RowEstimator::lowest(const Batch& estimates, std::size_t row) const {
         value = 1 - sum / std::sqrt(query_squares_ * estimates.others[row]) - 2 * error_;
       break;
   }
-  // Infinity or NaN: a sum overflowed, or an element is not finite.
-  return std::abs(value) <= std::numeric_limits<float>::max() ? value : nothing;
+  // Infinite or NaN if a sum overflowed or an element is not finite.
+  return std::abs(value) <= std::numeric_limits<float>::max() ? value : no_bound;
 }
 
 }  // namespace nearwise::cpu

@@ -45,7 +45,7 @@ void RowEvaluator::evaluate(const std::uint32_t* rows, std::size_t first, std::s
   double sums[batch];
   double norms[batch];
   if (rows != nullptr) {
-    // Listed rows lie anywhere: start fetching all of them before the first is needed.
+    // Listed rows are scattered in memory: prefetch all before the first is read.
     const std::size_t row_bytes = std::min<std::size_t>(base_.dim() * element_size(base_.type()), 512);
     for (std::size_t i = 0; i < count; ++i)
       prefetch(reinterpret_cast<std::uintptr_t>(base_.row(rows[i])), row_bytes);
@@ -60,7 +60,7 @@ void RowEvaluator::evaluate(const std::uint32_t* rows, std::size_t first, std::s
              .norms = norms});
   for (std::size_t i = 0; i < count; ++i) {
     const double norm = metric_ == Metric::cosine ? norms[i] : 0;
-    // A zero query is at distance 1 from every row; an infinite row must still be noticed.
+    // A zero query has distance 1 from every vector, except from one that is not finite.
     keys[i] = std::isfinite(norm) ? sort_key(metric_, reported(metric_, sums[i], query_norm_, norm)) : NAN;
   }
 }

@@ -1,4 +1,4 @@
-// Distances as they are reported: one query against rows of the base.
+// Reported distances of one query to base vectors.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@ namespace nearwise::cpu {
 
 class RowEvaluator {
  public:
-  static constexpr std::size_t batch = 64;  // rows at a time, at most
+  static constexpr std::size_t batch = 64;  // maximum rows per call
 
-  // Bytes on the budget while one lives, at most.
+  // Maximum budgeted bytes.
   static std::size_t bytes(std::size_t dim) { return buffer_bytes(dim, sizeof(double)); }
 
   RowEvaluator(const CpuStream& stream, const RowsView& queries, std::size_t query, const RowsView& base,
@@ -22,11 +22,11 @@ class RowEvaluator {
       : RowEvaluator(stream, queries, base, metric) {
     begin(query);
   }
-  // For any of the queries, to be begun.
+  // Requires begin() before use.
   RowEvaluator(const CpuStream& stream, const RowsView& queries, const RowsView& base, Metric metric);
   void begin(std::size_t query);
 
-  // keys [count] of the rows listed (or first + 0 ... if rows is null).
+  // Writes keys [count] of the listed rows, or of rows [first, first + count) if rows is null.
   void evaluate(const std::uint32_t* rows, std::size_t first, std::size_t count, float* keys) const;
 
  private:
@@ -34,11 +34,11 @@ class RowEvaluator {
   const RowsView& base_;
   const Metric metric_;
   RowDistanceKernels::Function function_;
-  RowDistanceKernels::Function query_function_ = nullptr;  // of cosine
+  RowDistanceKernels::Function query_function_ = nullptr;  // cosine only
   double* query() { return large_query_.size() != 0 ? large_query_.data() : small_query_; }
   const double* query() const { return large_query_.size() != 0 ? large_query_.data() : small_query_; }
 
-  // Most queries are short, and evaluators of some rows each live shorter than an allocation takes.
+  // Short queries avoid an allocation, which would take longer than evaluating a few vectors.
   static constexpr std::size_t small_dim = 512;
   double small_query_[small_dim];
   Buffer<double> large_query_;

@@ -1,4 +1,4 @@
-// Rows of any element type as f32, which holds all of them exactly.
+// Conversion of any element type to f32, which is exact.
 #pragma once
 
 #include <cstddef>

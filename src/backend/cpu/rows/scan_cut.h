@@ -1,4 +1,4 @@
-// How a scan is cut into tasks for threads and steps between two looks at the cancel flag.
+// Splits a scan into tasks for threads, and into steps between checks of the cancel flag.
 #pragma once
 
 #include <algorithm>
@@ -8,21 +8,21 @@
 
 namespace nearwise::cpu {
 
-// Tasks per thread: the last ones to finish leave other threads idle for at most 1/4 of the block. More tasks would read
-// the block more often: with 16 it came from memory faster than a core could take it (AMX, u8, d = 128).
+// Tasks per thread: the last ones to finish leave other threads idle for at most 1/4 of the block. More tasks
+// read the block more often: with 16, memory bandwidth limited the scan (AMX, u8, d = 128).
 inline constexpr std::size_t tasks_per_thread = 4;
 
-// Panels of queries that one task scans.
+// Query panels per task.
 inline std::size_t group_panels(const PackedRows& queries, int threads) {
   const std::size_t in_cache = queries.kernel.query_group_bytes / queries.panel_bytes();
   const std::size_t to_share = queries.panel_count() / (tasks_per_thread * static_cast<std::size_t>(threads));
   return std::max<std::size_t>(1, std::min(in_cache, std::max<std::size_t>(to_share, 4)));
 }
 
-// Multiplications between two looks at the cancel flag: under a millisecond with AVX-512, tens without vectors.
+// Multiplications between checks of the cancel flag: less than 1 ms with AVX-512, tens of ms in scalar code.
 inline constexpr std::size_t step_products = 16 << 20;
 
-// Panels of base rows between two looks at the cancel flag.
+// Base panels between checks of the cancel flag.
 inline std::size_t step_panels(const PackedRows& block, std::size_t queries) {
   const std::size_t in_cache = block.kernel.base_step_bytes / block.panel_bytes();
   const std::size_t soon = step_products / (block.dim * block.width * queries);

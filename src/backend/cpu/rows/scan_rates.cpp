@@ -8,12 +8,12 @@ namespace nearwise::cpu {
 
 double scan_gflops(const ScanKernel& kernel) {
   constexpr std::size_t dim = 256;
-  constexpr std::size_t queries = 384;  // whole panels of any kernel, as are the base rows
+  constexpr std::size_t queries = 384;  // a multiple of every kernel's panel width, as are the rows
   constexpr std::size_t rows = 1024;
   constexpr int repetitions = 7;
   const std::size_t row_bytes = encoded_row_bytes(kernel, dim);
   MemoryBudget budget;
-  // Zeros: the arithmetic takes the same time whatever the numbers, unless they are denormal.
+  // Zeros: speed does not depend on the values unless they are denormal.
   Buffer<std::byte> query_panels(budget, queries * row_bytes);
   Buffer<std::byte> base_panels(budget, rows * row_bytes);
   Buffer<float> biases(budget, rows);

@@ -1,4 +1,4 @@
-// How fast a scan multiplies on this machine, alone: what `nearwise info` prints and speed claims are judged by.
+// Speed of a scan on this machine without selection, as `nearwise info` prints it.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace nearwise::cpu {
 
-// Seconds of the fastest of a few runs: the slower ones were disturbed by something else.
+// Seconds of the fastest run, which is the least disturbed one.
 template <typename Work>
 double fastest_seconds(int repetitions, const Work& work) {
   double best = std::numeric_limits<double>::infinity();
@@ -21,7 +21,7 @@ double fastest_seconds(int repetitions, const Work& work) {
   return best;
 }
 
-// Multiplications and additions per nanosecond on one thread, rows in the second-level cache, nothing selected.
+// Multiplications and additions per ns on one thread, with vectors in the L2 cache.
 double scan_gflops(const ScanKernel& kernel);
 
 }  // namespace nearwise::cpu

@@ -9,8 +9,8 @@
 namespace nearwise::cpu {
 namespace {
 
-// From here on sorting beats a heap.
-constexpr std::size_t least_sorted = 64;
+// Minimum k for which sorting is faster than a heap.
+constexpr std::size_t min_sorted = 64;
 
 }  // namespace
 
@@ -57,8 +57,8 @@ void TopK::tighten_by_answers(std::size_t query) {
 std::span<const Answer> TopK::finish(std::size_t query, AnswerSorter& sorter) {
   drop_excluded(query);
   Answer* const heap = answers_.data() + query * k_;
-  // A heap costs more per entry than a sort, but drops most of what it is offered; here few are dropped.
-  if (answer_counts_[query] == 0 && k_ >= least_sorted && scores(query).size() >= k_) {
+  // A heap pays off only if most entries are rejected; here few are.
+  if (answer_counts_[query] == 0 && k_ >= min_sorted && scores(query).size() >= k_) {
     sorter.clear();
     evaluate_list(query, [&](const Answer& answer) { sorter.add(answer); });
     sorter.sort_into(heap, k_);
@@ -69,8 +69,8 @@ std::span<const Answer> TopK::finish(std::size_t query, AnswerSorter& sorter) {
   return {heap, answer_counts_[query]};
 }
 
-std::unique_ptr<Candidates> TopK::start_again(const PackedRows& queries, const RowsView& query_rows) const {
-  return std::make_unique<TopK>(stream(), queries, query_rows, k_, metric(), usual_spare(k_));
+std::unique_ptr<Candidates> TopK::start_subset(const PackedRows& queries, const RowsView& query_rows) const {
+  return std::make_unique<TopK>(stream(), queries, query_rows, k_, metric(), default_spare(k_));
 }
 
 std::span<const Answer> TopK::evaluate_rest(std::size_t query) {
@@ -81,7 +81,7 @@ std::span<const Answer> TopK::evaluate_rest(std::size_t query) {
 
 std::unique_ptr<Collector> start_top_k(Stream& stream, const TopKArgs& args) {
   return std::make_unique<TopK>(cpu_stream(stream), static_cast<const PackedRows&>(args.queries),
-                                args.query_rows, args.k, args.metric, TopK::usual_spare(args.k));
+                                args.query_rows, args.k, args.metric, TopK::default_spare(args.k));
 }
 
 }  // namespace nearwise::cpu

@@ -1,4 +1,4 @@
-// The running best k of every query.
+// Running top k of every query.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace nearwise::cpu {
 
-// Sorts many answers by their keys in vectors. Not shared by threads.
+// Vectorized sort of results. Not thread-safe.
 class AnswerSorter {
  public:
   AnswerSorter(MemoryBudget& budget, std::size_t most) : keys_(budget, most) {}
@@ -18,36 +18,36 @@ class AnswerSorter {
     negative_zeros_.clear();
   }
   void add(const Answer& answer);
-  // The k best in order.
+  // Writes the k best in order.
   void sort_into(Answer* answers, std::size_t k);
 
  private:
   KeySorter sorter_;
   Buffer<std::int64_t> keys_;
   std::size_t count_ = 0;
-  std::vector<std::uint32_t> negative_zeros_;  // rows: zeros tie whatever their sign, but keep it
+  std::vector<std::uint32_t> negative_zeros_;  // rows with key -0, which sorts like +0 but is reported as -0
 };
 
 class TopK : public Candidates {
  public:
-  // spare: entries of a candidate list
+  // spare: as in Candidates.
   TopK(CpuStream& stream, const PackedRows& queries, const RowsView& query_rows, std::size_t k, Metric metric,
        std::size_t spare);
 
   static std::size_t bytes_per_query(std::size_t k, std::size_t base_width, std::size_t spare);
 
-  // Twice k halves a list at every clean-up; small k get enough room to make clean-ups rare, but every entry costs as
-  // much as scanning hundreds of rows. For the nearest row alone a few entries will do: the cutoff soon follows it.
-  static std::size_t usual_spare(std::size_t k) { return k == 1 ? 8 : k + std::max<std::size_t>(k, 48); }
+  // With 2 k entries a clean-up halves the list; small k get at least 48 more to make clean-ups rare. Every
+  // entry costs as much as scanning hundreds of vectors. For k = 1, 8 are enough: the cutoff falls quickly.
+  static std::size_t default_spare(std::size_t k) { return k == 1 ? 8 : k + std::max<std::size_t>(k, 48); }
 
-  // The k best of a query in order, fewer if the base has fewer rows. Ends the query.
+  // The k best of a query in order, or fewer if the base is smaller. Ends the query.
   std::span<const Answer> finish(std::size_t query, AnswerSorter& sorter);
 
-  // Entries that the sorter of one thread needs.
+  // Capacity of a thread's sorter.
   std::size_t sorter_size() const { return list_capacity(); }
 
-  std::unique_ptr<Candidates> start_again(const PackedRows& queries,
-                                          const RowsView& query_rows) const override;
+  std::unique_ptr<Candidates> start_subset(const PackedRows& queries,
+                                           const RowsView& query_rows) const override;
   std::span<const Answer> evaluate_rest(std::size_t query) override;
 
  private:
@@ -58,7 +58,7 @@ class TopK : public Candidates {
   void tighten_by_answers(std::size_t query) override;
 
   const std::size_t k_;
-  Buffer<Answer> answers_;               // [queries, k] heaps, the worst answer on top
+  Buffer<Answer> answers_;               // [queries, k] heaps, worst on top
   Buffer<std::uint32_t> answer_counts_;  // [queries]
 };
 

@@ -12,38 +12,38 @@
 namespace nearwise::cpu {
 namespace {
 
-// Values or keys between two looks at the cancel flag: well under 10 ms without vectors.
+// Values or keys between checks of the cancel flag: less than 10 ms in scalar code.
 constexpr std::size_t step = std::size_t{1} << 18;
-// Keys sorted in one go, about 10 ms with AVX-512; more are sorted in runs and merged.
+// Keys per sort, about 10 ms with AVX-512; more are sorted in runs and merged.
 constexpr std::size_t sorted_at_once = std::size_t{1} << 20;
 
-// Rows up to this length are their own sample, which makes the estimate exact.
+// Rows up to this length are sampled completely, which makes the estimate exact.
 constexpr std::size_t largest_sample = 4096;
 constexpr std::size_t smallest_sample = 2048;
-// Values of a sample that lie side by side, four cache lines. Single lines would represent rows in some order better,
-// but come from memory twice as slowly (5.6 against 3.1 microseconds for 2048 values of a row that is not cached).
+// Consecutive values of a sample, four cache lines. Single lines would represent ordered rows better but take
+// almost twice as long to read (5.6 against 3.1 us for 2048 values of an uncached row).
 constexpr std::size_t sample_chunk = 64;
 
 constexpr std::uint32_t last_position = std::numeric_limits<std::uint32_t>::max();
 
 std::size_t capacity_for(std::size_t columns, std::size_t k) {
-  // Room for a segment above what tighten() leaves, and for an estimate that is rather loose.
+  // Room for a segment in addition to the keys that tighten() leaves, and for a loose estimate.
   const std::size_t wanted = k < columns / 2 ? 2 * k + 2 * select_segment : columns;
   return std::min(columns, wanted);
 }
 
-// Keys that tighten() may leave beyond k: to find the very k-th takes many more passes than to come near it.
+// Keys that tighten() may leave beyond k: finding the exact k-th takes many more passes.
 std::size_t slack_for(std::size_t k) { return k / 8 + 8; }
 
-// The sample's rank whose value is taken for the threshold. `expected` of the k best are in the sample, give or take
-// a few standard deviations; what is added makes a second scan rare: less than one row in a hundred.
+// Rank within the sample whose value becomes the threshold. About `expected` of the k best are in the sample;
+// the added standard deviations keep the share of rows that need a second scan below 1 %.
 std::size_t rank_for(std::size_t k, std::size_t sample, std::size_t count) {
   const double expected = static_cast<double>(k) * static_cast<double>(sample) / static_cast<double>(count);
   return static_cast<std::size_t>(expected + 2.5 * std::sqrt(expected) + 2);
 }
 
-// A number in (low, high] that at least `rank` are at most, and not many more than rank + slack if one such is
-// found on the way; otherwise the least. Given: fewer than `rank` are at most `low`, at least so many at most `high`.
+// A number in (low, high] such that count(number) >= rank: the first one found with count <= rank + slack,
+// otherwise the smallest. Requires count(low) < rank <= count(high).
 template <typename Integer, typename Count>
 Integer bisect(Integer low, Integer high, std::size_t rank, std::size_t slack, const Count& count) {
   using Unsigned = std::make_unsigned_t<Integer>;
@@ -103,14 +103,14 @@ std::span<const std::int64_t> RowSelector::select(const float* values, std::size
     }
     if (count_ < row.k) gather(row, SelectTest::not_a_number);
   }
-  // To sort some more is faster than to find out which.
+  // Sorting a few more keys is faster than dropping them.
   if (count_ > 2 * row.k + 128) tighten(row);
   sort();
   if (ids.given()) order_ties(row);
   return {keys_.data(), row.k};
 }
 
-// An image that about as many values of the row as wanted do not exceed.
+// Estimates the image of the k-th value.
 std::int32_t RowSelector::estimate(const Row& row) {
   SampleArgs args = {.row = row.values, .order = row.order, .images = images_.data()};
   std::size_t rank = row.k;
@@ -118,7 +118,7 @@ std::int32_t RowSelector::estimate(const Row& row) {
     args.length = row.count;
     args.chunks = 1;
   } else {
-    // Evenly spread, so that rows in ascending or descending order are sampled as well as others.
+    // Evenly spread, so that sorted rows are sampled well too.
     const std::size_t size = row.k < row.count / 256 ? smallest_sample : largest_sample;
     args.length = sample_chunk;
     args.chunks = size / sample_chunk;
@@ -155,7 +155,7 @@ void RowSelector::gather(const Row& row, SelectTest test) {
     count_ = result.count;
     next = result.next;
     if (next < end) tighten(row);
-    // NaNs of lower positions are the better ones.
+    // NaNs are ordered by position.
     if (test == SelectTest::not_a_number && count_ >= row.k && !row.ids.given()) return;
   }
 }
@@ -172,7 +172,7 @@ void RowSelector::encode(const Row& row) {
 
 void RowSelector::tighten(const Row& row) {
   const std::size_t slack = slack_for(row.k);
-  // Fewer than k keys are below the sample's lowest image, or the sample was no good.
+  // Fewer than k keys are below the sample's lowest image unless the sample was not representative.
   std::int32_t below = lowest_ - 1;
   if (count_keys(make_key(below, last_position)) >= row.k) below = std::numeric_limits<std::int32_t>::min();
   if (row.ids.given()) {
@@ -183,15 +183,16 @@ void RowSelector::tighten(const Row& row) {
                                     slack, [&](std::int64_t key) { return count_keys(key); });
   keep_keys(limit);
   highest_ = image_of_key(limit);
-  // An equal value further on loses the tie to k that are here already.
+  // Equal values at later positions lose the tie to the k keys already found.
   limit_ = highest_ - 1;
 }
 
-// Equal values further on may have better ids, so they pass: rows of few different values come here often.
+// Equal values at later positions may have better ids, so they pass. Frequent in rows with few distinct
+// values.
 void RowSelector::tighten_by_ids(const Row& row, std::int32_t below) {
   const std::size_t slack = slack_for(row.k);
   const auto count = [&](std::int32_t image) { return count_keys(make_key(image, last_position)); };
-  // The image that decided last time usually does again.
+  // The k-th image is often the same as last time.
   const bool again = highest_ == tie_image_ && below < highest_ && count(highest_ - 1) < row.k;
   const std::int32_t limit = again ? highest_ : bisect(below, highest_, row.k, slack, count);
   keep_keys(make_key(limit, last_position));
@@ -204,14 +205,14 @@ void RowSelector::tighten_by_ids(const Row& row, std::int32_t below) {
     count_ = static_cast<std::size_t>(std::remove_if(keys, keys + count_, hopeless) - keys);
   }
   if (count_ <= row.k + slack) return;
-  // More than the slack are left only where the k-th is one of many equal values.
+  // More than k + slack keys are left only if the k-th is one of many equal values.
   std::nth_element(keys, keys + row.k - 1, keys + count_, KeyOrder{row.ids});
   count_ = row.k;
   tie_image_ = limit;
   worst_id_ = row.ids.at(position_of_key(keys[row.k - 1]));
 }
 
-// Sorted by position among equals so far.
+// Sorts equal values, so far ordered by position, by id.
 void RowSelector::order_ties(const Row& row) {
   for (std::size_t begin = 0; begin < row.k;) {
     std::size_t end = begin + 1;

@@ -1,9 +1,9 @@
 // Selects the k best values of one row, as keys (selection_key.h).
 //
-// A threshold estimated from a sample lets little more than k values pass the scan; a threshold that is too loose
-// (the buffer fills up) is tightened as often as needed, one that is too strict (fewer than k pass) costs a second
-// scan. So the data decides the time, never the answer, and memory is fixed. Rows longer than 2^32 - 1 values are
-// the caller's to cut. Not shared by threads.
+// A threshold estimated from a sample lets slightly more than k values pass the scan. If it is too loose (the
+// buffer fills up), it is tightened as often as needed; if it is too strict (fewer than k pass), a second
+// scan follows. The result does not depend on the estimate, and memory is fixed. The caller splits rows
+// longer than 2^32 - 1 values. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace nearwise::cpu {
 
-// The order of answers where ids are the caller's: by image, id, position.
+// Order of results with given ids: by image, id, position.
 struct KeyOrder {
   RowIds ids;
   bool operator()(std::int64_t left, std::int64_t right) const;
@@ -25,7 +25,7 @@ struct KeyOrder {
 
 class RowSelector {
  public:
-  // Bytes on the budget while one lives, for rows of at most `columns` values.
+  // Budgeted bytes for rows of at most `columns` values.
   static std::uint64_t bytes(std::size_t columns, std::size_t k);
 
   RowSelector(const CpuStream& stream, std::size_t columns, std::size_t k);
@@ -45,7 +45,7 @@ class RowSelector {
   std::int32_t estimate(const Row& row);
   void gather(const Row& row, SelectTest test);
   void encode(const Row& row);
-  // Drops keys that cannot be among the best k; few more than k remain. Tightens the limit.
+  // Drops keys that cannot be among the best k, so that few more than k remain, and lowers the limit.
   void tighten(const Row& row);
   void tighten_by_ids(const Row& row, std::int32_t below);
   void order_ties(const Row& row);
@@ -60,13 +60,13 @@ class RowSelector {
   const std::size_t capacity_;
   KeySorter sorter_;
   Buffer<std::int64_t> keys_;
-  Buffer<std::int64_t> merged_;  // the other half of a merge, for more keys than are sorted at once
+  Buffer<std::int64_t> merged_;  // output of a merge; used if keys exceed one sort
   Buffer<std::int32_t> images_;  // of the sample
   std::size_t count_ = 0;        // of keys
   std::int32_t limit_ = 0;       // values with a larger image cannot be among the best k
   std::int32_t lowest_ = 0;      // of the sample
   std::int32_t highest_ = 0;     // no key has a larger image
-  // Where ids had to decide among equal values: their image, and the worst id that could still be chosen.
+  // If ids decide among equal values: their image, and the worst id that may still be selected.
   std::int32_t tie_image_ = 0;
   Id worst_id_ = 0;
 };

@@ -1,4 +1,4 @@
-// select_k: shares rows among threads, or the parts of a row where rows are few and long.
+// select_k: distributes rows among threads, or parts of rows if rows are few and long.
 #include <algorithm>
 #include <atomic>
 #include <limits>
@@ -16,16 +16,16 @@ namespace {
 
 // Positions within a part have 32 bits.
 constexpr std::size_t longest_part = std::size_t{1} << 31;
-// A shorter part is not worth a thread's waking up: it is read in 10 microseconds.
+// Shorter parts, read in less than 10 us, are not worth waking a thread.
 constexpr std::size_t shortest_part = std::size_t{1} << 16;
 
 struct Plan {
-  std::size_t parts = 1;    // of every row
-  std::size_t columns = 0;  // of a part, at most
-  std::size_t workers = 1;  // that select at once
+  std::size_t parts = 1;    // per row
+  std::size_t columns = 0;  // maximum per part
+  std::size_t workers = 1;  // concurrent selectors
 };
 
-// What a plan takes on the budget: a selector per worker, and the keys of one row's parts.
+// Budgeted bytes of a plan: a selector per worker, and the keys of one row's parts.
 std::uint64_t plan_bytes(const Plan& plan, std::size_t k) {
   const std::uint64_t keys =
       plan.parts == 1 ? 0 : plan.parts * buffer_bytes(std::min(k, plan.columns), sizeof(std::int64_t));
@@ -36,11 +36,11 @@ Plan plan_for(const SelectKShape& shape, std::size_t parts, std::size_t workers)
   return {parts, divide_up(shape.cols, parts), std::min(workers, parts == 1 ? shape.rows : parts)};
 }
 
-Plan least_plan(const SelectKShape& shape) { return plan_for(shape, divide_up(shape.cols, longest_part), 1); }
+Plan min_plan(const SelectKShape& shape) { return plan_for(shape, divide_up(shape.cols, longest_part), 1); }
 
-// The most workers that memory allows; rows are cut only where there are too few of them for the threads.
+// As many workers as memory allows; rows are split only if there are fewer of them than threads.
 Plan choose_plan(const SelectKShape& shape, std::size_t threads, std::uint64_t available) {
-  const Plan least = least_plan(shape);
+  const Plan least = min_plan(shape);
   if (threads > 1 && shape.rows < 2 * threads) {
     const std::size_t useful = shape.cols / std::max(shortest_part, 4 * shape.k);
     const std::size_t parts = std::max(least.parts, std::min(2 * threads, useful));
@@ -59,11 +59,11 @@ void write_entry(const float* row, const RowIds& row_ids, Order order, std::int6
   const std::uint32_t position = position_of_key(key);
   const std::int32_t image = image_of_key(key);
   id = row_ids.at(position);
-  // A number is what its image says; the sign of a zero and the bits of a NaN are read again.
+  // The image determines the value except for the sign of zero and the bits of NaN.
   value = image == 0 || image == nan_image ? row[position] : number_of_image(image, order);
 }
 
-// Whole rows, taken one after the other by any worker.
+// Workers take whole rows from a shared counter.
 void select_rows(CpuStream& cpu, const SelectKArgs& args, const Plan& plan) {
   std::atomic<std::size_t> next = 0;
   cpu.threads().for_each(plan.workers, [&](std::size_t) {
@@ -81,7 +81,7 @@ void select_rows(CpuStream& cpu, const SelectKArgs& args, const Plan& plan) {
   });
 }
 
-// The sorted keys of one part of a row, and how far they have been merged.
+// Sorted keys of one part of a row, and the position of the merge.
 struct Part {
   std::size_t first_column = 0;
   RowIds ids;
@@ -115,7 +115,7 @@ void merge_parts(const CpuStream& cpu, const SelectKArgs& args, std::size_t row,
   }
 }
 
-// Row after row; the parts of a row are taken one after the other by any worker.
+// One row at a time; workers take its parts from a shared counter.
 void select_in_parts(CpuStream& cpu, const SelectKArgs& args, const Plan& plan) {
   const std::size_t kept = std::min(args.k, plan.columns);
   std::vector<Buffer<std::int64_t>> keys;
@@ -144,7 +144,7 @@ void select_in_parts(CpuStream& cpu, const SelectKArgs& args, const Plan& plan) 
 }  // namespace
 
 std::uint64_t select_k_bytes(const Stream&, const SelectKShape& shape) {
-  return plan_bytes(least_plan(shape), shape.k);
+  return plan_bytes(min_plan(shape), shape.k);
 }
 
 void select_k(Stream& stream, const SelectKArgs& args) {

@@ -1,4 +1,4 @@
-// Processors other than x86: nothing of this folder is there, and nothing asks for it.
+// Stubs for processors other than x86: no feature is available, so no scan is called.
 #include "backend/cpu/x86/scan_codes.h"
 #include "backend/cpu/x86/scans.h"
 

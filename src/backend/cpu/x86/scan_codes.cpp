@@ -1,5 +1,5 @@
-// 256 entries of a table fill four registers, in which vpermi2b looks up 64 codes at a time; 16 entries fill a quarter of
-// one. For that, the codes of 64 rows are turned so that a register holds one byte of each.
+// A table of 256 byte entries fills four registers, in which vpermi2b looks up 64 codes at a time; 16 entries
+// fill a quarter of one. The codes of 64 rows are transposed so that a register holds one byte of each.
 #include "backend/cpu/x86/scan_codes.h"
 
 #include <hwy/base.h>
@@ -12,7 +12,7 @@ namespace nearwise::cpu::x86 {
 namespace {
 
 constexpr std::size_t block_rows = 64;
-constexpr std::size_t column_bytes = 16;  // of a code, turned at a time
+constexpr std::size_t column_bytes = 16;  // code bytes transposed at a time
 constexpr std::size_t lanes = 16;
 
 struct Columns {
@@ -26,7 +26,7 @@ HWY_INLINE __m128i load_code(const std::byte* code, std::size_t valid) {
   return _mm_maskz_loadu_epi8(static_cast<__mmask16>((1U << valid) - 1), code);
 }
 
-// Those of the codes at `from`, `stride` bytes apart; rows from `rows` on repeat the last.
+// Loads codes at `from`, `stride` bytes apart; rows from `rows` on repeat the last.
 template <bool all>
 HWY_INLINE void load(const std::byte* from, std::size_t stride, std::size_t rows, std::size_t valid,
                      Columns& out) {
@@ -42,7 +42,7 @@ HWY_INLINE void load(const std::byte* from, std::size_t stride, std::size_t rows
   }
 }
 
-// The same of 64 rows and whole columns: most blocks have them, and where the next code begins is no question.
+// The same for 64 rows and 16 bytes: the common case, without bounds checks.
 HWY_INLINE void load_rows(const std::byte* from, std::size_t stride, Columns& out) {
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < column_bytes; ++i, from += 4 * stride) {
@@ -53,14 +53,14 @@ HWY_INLINE void load_rows(const std::byte* from, std::size_t stride, Columns& ou
   }
 }
 
-// 64 codes of as many bytes as are turned at a time: four rows to a register.
+// 64 codes of exactly 16 bytes: four rows per register.
 HWY_INLINE void load_whole(const std::byte* from, Columns& out) {
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < column_bytes; ++i) out.of[i] = _mm512_loadu_si512(from + 64 * i);
 }
 
-// From 4 rows of 16 bytes in each register to 64 rows' byte in each.
-HWY_INLINE void turn(Columns& c) {
+// From registers of 4 rows x 16 bytes to registers of one byte of 64 rows.
+HWY_INLINE void transpose(Columns& c) {
   alignas(64) static constexpr std::uint8_t four_rows[64] = {
       0,  16, 32, 48, 1,  17, 33, 49, 2,  18, 34, 50, 3,  19, 35, 51, 4,  20, 36, 52, 5,  21,
       37, 53, 6,  22, 38, 54, 7,  23, 39, 55, 8,  24, 40, 56, 9,  25, 41, 57, 10, 26, 42, 58,
@@ -98,14 +98,14 @@ HWY_INLINE void turn(Columns& c) {
   }
 }
 
-// Sums of 64 rows in 16 bits: those of even and of odd rows.
+// 16-bit sums of 64 rows, even and odd rows separately.
 struct Sums {
   __m512i even;
   __m512i odd;
 };
 
-// Sums while they grow: of the odd rows, and of both, the odd ones 256 times. What exceeds 16 bits of the latter is that of
-// the odd rows, and goes again when they are subtracted.
+// Running sums: odd, and both = even + 256 * odd modulo 2^16. The overflow of `both` comes from the odd rows
+// and cancels when 256 * odd is subtracted.
 struct OpenSums {
   __m512i both;
   __m512i odd;
@@ -117,8 +117,8 @@ struct OpenSums {
   HWY_INLINE Sums close() const { return {_mm512_sub_epi16(both, _mm512_slli_epi16(odd, 8)), odd}; }
 };
 
-// Where packing pairs of registers of 16 rows to 16 bits has put the even rows, or the odd ones: rows 0 to 31 in the first
-// of two registers, the others in the second.
+// Positions of the even or the odd rows after packing pairs of 16-row registers to 16 bits: rows 0 to 31 are
+// in the first of two registers, the others in the second.
 constexpr std::array<std::uint16_t, 32> places_from(std::size_t first_row) {
   std::array<std::uint16_t, 32> places = {};
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -132,8 +132,8 @@ constexpr std::array<std::uint16_t, 32> places_from(std::size_t first_row) {
 HWY_INLINE void add_norms(const CodeScanArgs& args, Sums& sums) {
   alignas(64) static constexpr std::array<std::uint16_t, 32> even_places = places_from(0);
   alignas(64) static constexpr std::array<std::uint16_t, 32> odd_places = places_from(1);
-  const __m512 least = _mm512_set1_ps(args.least_norm);
-  const __m512 scale = _mm512_set1_ps(args.term_scale);
+  const __m512 least = _mm512_set1_ps(args.min_norm);
+  const __m512 scale = _mm512_set1_ps(args.norm_scale);
   const std::uint64_t there =
       args.rows == block_rows ? ~std::uint64_t{0} : (std::uint64_t{1} << args.rows) - 1;
   __m512i steps[4];
@@ -167,34 +167,35 @@ HWY_INLINE __m512i look_up_16(const std::uint8_t* table, __m512i codes) {
 
 }  // namespace
 
-TableRange measure_tables(const float* tables, std::size_t parts, std::size_t words, float* leasts) noexcept {
+TableRange measure_tables(const float* tables, std::size_t parts, std::size_t codewords,
+                          float* minima) noexcept {
   TableRange range;
   for (std::size_t part = 0; part < parts; ++part) {
-    __m512 least = _mm512_loadu_ps(tables + part * words);
+    __m512 least = _mm512_loadu_ps(tables + part * codewords);
     __m512 most = least;
-    for (std::size_t word = lanes; word < words; word += lanes) {
-      const __m512 values = _mm512_loadu_ps(tables + part * words + word);
+    for (std::size_t codeword = lanes; codeword < codewords; codeword += lanes) {
+      const __m512 values = _mm512_loadu_ps(tables + part * codewords + codeword);
       least = _mm512_min_ps(least, values);
       most = _mm512_max_ps(most, values);
     }
-    leasts[part] = _mm512_reduce_min_ps(least);
+    minima[part] = _mm512_reduce_min_ps(least);
     const float largest = _mm512_reduce_max_ps(most);
-    const float width = largest - leasts[part];
-    range.least += leasts[part];
-    range.magnitude += -leasts[part] > largest ? -leasts[part] : largest;
+    const float width = largest - minima[part];
+    range.least += minima[part];
+    range.magnitude += -minima[part] > largest ? -minima[part] : largest;
     range.widest = range.widest > width ? range.widest : width;
   }
   return range;
 }
 
-void fill_byte_tables(const float* tables, const float* leasts, std::size_t parts, std::size_t words,
+void fill_byte_tables(const float* tables, const float* minima, std::size_t parts, std::size_t codewords,
                       float scale, std::uint8_t* bytes) noexcept {
   const __m512 scales = _mm512_set1_ps(scale);
   const __m512 most = _mm512_set1_ps(255);
   for (std::size_t part = 0; part < parts; ++part) {
-    const __m512 least = _mm512_set1_ps(leasts[part]);
-    for (std::size_t word = 0; word < words; word += lanes) {
-      const std::size_t place = part * words + word;
+    const __m512 least = _mm512_set1_ps(minima[part]);
+    for (std::size_t codeword = 0; codeword < codewords; codeword += lanes) {
+      const std::size_t place = part * codewords + codeword;
       const __m512 above = _mm512_mul_ps(_mm512_sub_ps(_mm512_loadu_ps(tables + place), least), scales);
       const __m512i entries = _mm512_cvttps_epi32(_mm512_min_ps(above, most));
       _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes + place), _mm512_cvtepi32_epi8(entries));
@@ -206,7 +207,7 @@ namespace {
 
 HWY_INLINE Sums sums_of(const CodeScanArgs& args) {
   OpenSums sums = {_mm512_setzero_si512(), _mm512_setzero_si512()};
-  const std::size_t words = std::size_t{1} << args.bits;
+  const std::size_t codewords = std::size_t{1} << args.bits;
   const std::size_t parts_per_byte = args.bits == 8 ? 1 : 2;
   for (std::size_t first = 0; first < args.code_bytes; first += column_bytes) {
     const std::size_t left = args.code_bytes - first;
@@ -220,15 +221,15 @@ HWY_INLINE Sums sums_of(const CodeScanArgs& args) {
       load<true>(args.codes + first, args.code_bytes, args.rows, valid, columns);
     else
       load<false>(args.codes + first, args.code_bytes, args.rows, valid, columns);
-    turn(columns);
-    const std::uint8_t* table = args.tables + first * parts_per_byte * words;
+    transpose(columns);
+    const std::uint8_t* table = args.tables + first * parts_per_byte * codewords;
     if (args.bits == 8) {
-      for (std::size_t i = 0; i < valid; ++i, table += words) sums.add(look_up_256(table, columns.of[i]));
+      for (std::size_t i = 0; i < valid; ++i, table += codewords) sums.add(look_up_256(table, columns.of[i]));
     } else {
       const std::size_t parts = args.parts - 2 * first;
-      for (std::size_t i = 0; i < valid; ++i, table += 2 * words) {
+      for (std::size_t i = 0; i < valid; ++i, table += 2 * codewords) {
         sums.add(look_up_16(table, columns.of[i]));
-        if (2 * i + 1 < parts) sums.add(look_up_16(table + words, _mm512_srli_epi16(columns.of[i], 4)));
+        if (2 * i + 1 < parts) sums.add(look_up_16(table + codewords, _mm512_srli_epi16(columns.of[i], 4)));
       }
     }
   }
@@ -262,7 +263,7 @@ std::uint64_t rows_within(const std::uint16_t* sums, std::uint16_t threshold) no
 }
 
 std::uint16_t kth_sum(const std::uint16_t* sums, std::size_t count, std::size_t k) noexcept {
-  unsigned low = 0;  // the smallest value with k sums up to it is in [low, high]
+  unsigned low = 0;  // the k-th sum is in [low, high]
   unsigned high = 0xFFFF;
   while (low < high) {
     const unsigned middle = (low + high) / 2;

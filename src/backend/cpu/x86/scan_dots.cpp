@@ -1,8 +1,9 @@
-// The blocked product on AVX-512's dot products of 4-byte units: four 8-bit integers (VNNI) or two bf16 numbers.
+// Scan by AVX-512 dot products of 4-byte units: four 8-bit integers (VNNI) or two bf16 numbers.
 //
-// A tile is 6 queries by 64 base rows, in registers from the first product to the comparison with the cutoffs, as in
-// kernels/scan_panels.cpp. VNNI multiplies unsigned by signed bytes: queries are packed with their highest bit flipped,
-// which makes u8 signed and i8 unsigned, and the row's bias makes up for it.
+// A tile of 6 queries x 64 base vectors stays in registers from the first product to the comparison with the
+// cutoffs, as in kernels/scan_panels.cpp. VNNI multiplies unsigned by signed bytes: queries are packed with
+// their highest bit flipped, which makes u8 signed and i8 unsigned, and the bias of the base vector
+// compensates.
 #include <hwy/base.h>
 #include <immintrin.h>
 
@@ -79,8 +80,7 @@ struct alignas(64) Stored {
   typename Dots::Sum of[tile_queries][tile_vectors];
 };
 
-// A function of its own, with nothing in it but the product: calls in the same function would make the compiler keep
-// the accumulators in memory.
+// A separate function without calls, so that the compiler keeps the accumulators in registers.
 template <class Dots>
 HWY_NOINLINE void multiply(const std::byte* queries, const std::byte* rows, std::size_t units,
                            Stored<Dots>& out) {
@@ -106,7 +106,7 @@ HWY_NOINLINE void multiply(const std::byte* queries, const std::byte* rows, std:
   for (std::size_t v = 0; v < tile_vectors; ++v) out.of[q][v] = sums[q][v];
 }
 
-// place: of the panel's first row in the biases
+// place: index of the panel's first row in the biases
 template <class Dots>
 void scan_tile(const ScanArgs& args, const std::byte* queries, const std::byte* rows, std::size_t place,
                std::size_t first_query) {

@@ -1,12 +1,14 @@
-// The blocked product on AMX tiles, fused with selection.
+// Scan by AMX tile products, fused with selection.
 //
-// One step multiplies 32 base rows by 32 queries: four accumulator tiles of 16 x 16, fed by two tiles of base rows and
-// two of queries per 64 bytes of depth. Accumulators can only be read through memory: they are stored, and while
-// the next step's products are under way the scores of this one are compared with the cutoffs. Columns are queries, so a
-// running minimum down the rows and one comparison reject a whole tile; only tiles with a hit are looked at row by row.
+// One step multiplies 32 base vectors by 32 queries: four accumulator tiles of 16 x 16, fed by two tiles of
+// base vectors and two of queries per 64 bytes of depth. Accumulators can only be read through memory: they
+// are stored, and their scores are compared with the cutoffs while the next step's products are computed.
+// Columns are queries, so a running minimum over the rows and one comparison reject a whole tile; only tiles
+// with a hit are scanned by row.
 //
-// Base panels hold 64-byte pieces of 32 rows, query panels 4-byte pieces of 32 queries: what a tile product expects of
-// its left and right operand. A call keeps its base rows in the second-level cache and one panel of queries in the first.
+// Base panels hold 64-byte units of 32 vectors, query panels 4-byte units of 32 queries: the layouts of the
+// left and right operand of a tile product. A call keeps its base vectors in the L2 cache and one query panel
+// in L1.
 #include <hwy/base.h>
 #include <immintrin.h>
 
@@ -20,18 +22,18 @@ namespace nearwise::cpu::x86 {
 namespace {
 
 constexpr std::size_t side = 16;                 // rows and columns of a tile
-constexpr std::size_t step = 2 * side;           // base rows, and queries, of one step
+constexpr std::size_t step = 2 * side;           // base vectors and queries per step
 constexpr std::size_t line = 64;                 // bytes of a tile's row
 constexpr std::size_t tile_bytes = side * line;  // also of an accumulator
 
-// What four accumulator tiles are stored to: base rows 0-15 by queries 0-15, by queries 16-31, then base rows 16-31.
+// Four stored accumulator tiles: base rows 0-15 by queries 0-15, by queries 16-31, then base rows 16-31.
 struct alignas(64) Stored {
   std::int32_t tile[4][side * side];
 };
 
-// Thresholds of the exchanged roles. Column q is a candidate of row r if bias_q - product <= cutoff_r, that is
-// -cutoff_r - product <= -bias_q: the same running minimum down the rows with other constants. Both sides are widened by
-// more than the rounding of this rearrangement.
+// Thresholds with rows and columns exchanged. Column q is a candidate of row r if bias_q - product <=
+// cutoff_r, that is -cutoff_r - product <= -bias_q: the same running minimum over the rows with other
+// constants. Both sides are widened by more than the rounding error of this rearrangement.
 struct FloatExchange {
   alignas(64) float rows[step];  // -cutoff of each base row
   __m512 columns[2];             // -bias of each query
@@ -45,7 +47,7 @@ struct FloatExchange {
   }
   HWY_INLINE void set_rows(const float* cutoffs) {
     for (std::size_t half = 0; half < 2; ++half) {
-      // NaN (nothing is wanted) becomes the lowest cutoff: maxps returns its second operand.
+      // NaN (no candidates) becomes the lowest cutoff: maxps returns its second operand.
       const __m512 cutoff =
           _mm512_max_ps(_mm512_loadu_ps(cutoffs + half * side), _mm512_set1_ps(-0x1.fp126F));
       const __m512 slack = _mm512_mul_ps(_mm512_abs_ps(cutoff), _mm512_set1_ps(0x1p-20F));
@@ -64,7 +66,7 @@ struct IntegerExchange {
 
   HWY_INLINE void set_columns(const PairScanArgs& args, std::size_t place) {
     for (std::size_t half = 0; half < 2; ++half) {
-      // Rounded to f32 upwards, as the running minimum is rounded to nearest.
+      // Rounded up, since the running minimum is rounded to nearest.
       const __m512 bias = _mm512_cvtepi32_ps(_mm512_sub_epi32(
           _mm512_setzero_si512(), _mm512_loadu_si512(args.half_query_biases + place + half * side)));
       columns[half] = _mm512_add_ps(bias, _mm512_mul_ps(_mm512_abs_ps(bias), _mm512_set1_ps(0x1p-20F)));
@@ -109,8 +111,8 @@ struct Bf16Products {
   }
 };
 
-// The quick score floor(bias / 2) - product is never above the score, and stays so when both are rounded to f32: no row
-// that passes is overlooked.
+// The fast score floor(bias / 2) - product never exceeds the score, also after both are rounded to f32, so no
+// candidate is missed.
 struct IntegerScores {
   using Bias = std::int32_t;
   using Exchange = IntegerExchange;
@@ -148,13 +150,13 @@ struct SignedProducts : IntegerScores {
   }
 };
 
-// The least score of each query so far, per stored tile.
+// Running minimum of each query's scores, per stored tile.
 template <class Products>
 struct Least {
-  // Names instead of an array: g++ keeps these in registers.
+  // Separate members: g++ keeps these in registers, unlike an array.
   typename Products::Score of_0, of_1, of_2, of_3;
 
-  // Written out: an implicit constructor would be compiled without the attributes of this file.
+  // Explicit, since an implicit constructor would be compiled without the target attributes of this file.
   HWY_INLINE Least()
       : of_0(Products::highest()),
         of_1(Products::highest()),
@@ -169,19 +171,19 @@ struct Least {
     of_1 = Products::lower(of_1, upper, stored.tile[1] + at);
     of_2 = Products::lower(of_2, below, stored.tile[2] + at);
     of_3 = Products::lower(of_3, below, stored.tile[3] + at);
-    // Keeps the comparison of this row here, between two tile products, instead of behind all of them.
+    // Prevents the compiler from moving this comparison after all tile products.
     asm volatile("" ::"v"(of_0), "v"(of_1), "v"(of_2), "v"(of_3));
   }
 };
 
-// Numbers 0 to 15, times `factor`, plus `first`.
+// first + factor * (0, ..., 15).
 HWY_INLINE __m512i numbers(std::uint32_t first, int factor) {
   const __m512i iota = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   return _mm512_add_epi32(_mm512_mullo_epi32(iota, _mm512_set1_epi32(factor)),
                           _mm512_set1_epi32(static_cast<int>(first)));
 }
 
-// The products of one column of a stored tile with its 16 rows.
+// One column of a stored tile.
 HWY_INLINE __m512i column_of(const std::int32_t* products, std::size_t column) {
   return _mm512_i32gather_epi32(numbers(0, side), products + column, sizeof(std::int32_t));
 }
@@ -190,8 +192,8 @@ HWY_INLINE __mmask16 rows_below(std::uint32_t first_row, std::uint32_t end_row) 
   return _mm512_cmplt_epu32_mask(numbers(first_row, 1), _mm512_set1_epi32(static_cast<int>(end_row)));
 }
 
-// Appends the rows of a stored tile that pass the cutoffs of its hit columns. Few columns of a tile are hit, and most of
-// them by one row: a column at a time takes all its rows in one comparison.
+// Appends the rows of a stored tile that pass the cutoffs of its hit columns. Few columns are hit, most of
+// them by one row: all rows of a column are compared at once.
 template <class Products>
 HWY_NOINLINE void keep(const ScanArgs& args, const std::int32_t* products,
                        const typename Products::Bias* biases, std::uint32_t first_row,
@@ -215,7 +217,7 @@ HWY_NOINLINE void keep(const ScanArgs& args, const std::int32_t* products,
   }
 }
 
-// The same with the roles exchanged: hit columns become candidates of the tile's rows.
+// The same with rows and columns exchanged: hit columns become candidates of the tile's rows.
 template <class Products>
 HWY_NOINLINE void keep_columns(const PairScanArgs& args, const std::int32_t* products,
                                const typename Products::Bias* column_biases, std::uint32_t first_row,
@@ -242,7 +244,7 @@ HWY_NOINLINE void keep_columns(const PairScanArgs& args, const std::int32_t* pro
   }
 }
 
-// Which tiles hold a score that passes. A comparison with NaN (no score is wanted of that query) fails.
+// Tiles that contain a passing score. A comparison with a NaN cutoff (no candidates) fails.
 struct Hits {
   unsigned tile[4];
   HWY_INLINE bool none() const { return (tile[0] | tile[1] | tile[2] | tile[3]) == 0; }
@@ -275,8 +277,8 @@ HWY_INLINE void keep_hits(const ScanArgs& args, const Hits& hits, const Stored& 
   }
 }
 
-// The product of one panel of base rows with one of queries, while `compare(row)` looks at a row of the step before.
-// rows_per_step: how many per 64 bytes of depth, so that all 16 are done before the product is.
+// Product of a base panel and a query panel, interleaved with compare(row) for the rows of the previous step.
+// rows_per_step: rows compared per 64 bytes of depth, so that all 16 are done before the product.
 template <class Products, std::size_t rows_per_step, typename Compare>
 HWY_INLINE void multiply(const std::byte* rows, const std::byte* queries, std::size_t depth,
                          const Compare& compare) {
@@ -364,9 +366,9 @@ struct PairScan {
           multiply<Products, rows_per_step>(args.base_panels + b * panel_bytes, queries, depth, compare);
         else
           for (std::size_t row = 0; row < side; ++row) compare(row);
-        // A panel with itself holds every pair in both orders: one look is enough.
+        // The product of a panel with itself contains every pair twice: one direction is enough.
         const bool itself = args.diagonal && b - 1 == p;
-        // Both before either is dealt with: vectors that live across a call would be kept in memory all the time.
+        // Both are computed before the calls below: vectors live across a call would be kept in memory.
         const Hits hits = hits_of_queries(args, least, first_query);
         const Hits exchanged_hits = hits_of(exchanged, exchange.column(0), exchange.column(1));
         keep_hits<Products>(args, hits, stored[current], place, first_query, itself);
@@ -389,7 +391,7 @@ struct PairScan {
   }
 };
 
-// The two least scores of 16 queries and the row of the least.
+// Two smallest scores of 16 queries and the row of the smallest.
 struct TwoLeast {
   __m512 best, second;
   __m512i rows;
@@ -413,7 +415,7 @@ struct TwoLeast {
   }
 };
 
-// No hits to look for: every score is compared with the two least so far, while the next product is under way.
+// Compares every score with the two smallest so far while the next product is computed.
 template <class Products, std::size_t rows_per_step>
 struct NearestScan {
   static void run(const NearestScanArgs& args) noexcept {
@@ -441,7 +443,7 @@ struct NearestScan {
           right.look(biases[row], products + tile, number);
           left.look(biases[side + row], products + 2 * tile, number + side);
           right.look(biases[side + row], products + 3 * tile, number + side);
-          // Keeps the comparison of this row here, between two tile products, instead of behind all of them.
+          // Prevents the compiler from moving this comparison after all tile products.
           asm volatile("" ::"v"(left.second), "v"(left.rows), "v"(right.second), "v"(right.rows));
         };
         if (b < args.base_panel_count) {
@@ -476,7 +478,7 @@ ScanKernel kernel(Encoding encoding) {
           .query_unit_bytes = 4,
           .base_unit_bytes = line,
           .row_granule_bytes = line,
-          // Queries pass the base rows of a step again and again: both must fit into the second-level cache.
+          // Queries and base vectors of a call must fit the L2 cache together.
           .query_group_bytes = 512 << 10,
           .base_step_bytes = 512 << 10,
           .scan = scan_at_depth<Products, Scan, ScanArgs>,

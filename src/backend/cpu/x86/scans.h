@@ -1,23 +1,24 @@
-// Scans with instructions that Highway 1.0.3 does not know: AMX tiles, and dot products of 8-bit integers and of bf16
-// in AVX-512. They stand behind the same ScanKernel as the portable ones.
+// Scans with instructions that Highway 1.0.3 does not support: AMX tiles, and AVX-512 dot products of 8-bit
+// integers and of bf16. They implement the same ScanKernel interface as the portable ones.
 #pragma once
 
 #include "backend/cpu/kernels/kernels.h"
 
 namespace nearwise::cpu::x86 {
 
-// What this CPU and system offer beyond AVX-512F. All false on other processors, and where the system refuses.
+// Features of this CPU and operating system beyond AVX-512F. All false on other processors.
 struct Features {
   bool integer_dots = false;  // AVX512_VNNI
   bool bf16_dots = false;     // AVX512_BF16
-  // Intel's are slower than products in f32: 78 against 138 GFLOP/s on Sapphire Rapids, 2026-11-15.
+  // Whether bf16 dot products are faster than f32. Not on Intel: 78 against 138 GFLOP/s on Sapphire Rapids,
+  // 2026-11-15.
   bool fast_bf16_dots = false;
-  bool byte_tables = false;  // AVX512_VBMI and BMI2: look-ups in tables of 256 bytes (scan_codes.h)
-  bool tiles = false;        // AMX-TILE, AMX-INT8 and AMX-BF16, and the system's permission to use them
+  bool byte_tables = false;  // AVX512_VBMI and BMI2: lookups in tables of 256 bytes (scan_codes.h)
+  bool tiles = false;        // AMX-TILE, AMX-INT8 and AMX-BF16, permitted by the operating system
 };
 const Features& features();
 
-// Callable only where features() says so. `type` of an integer scan: u8 or i8, of queries and base alike.
+// Require the corresponding feature. type: u8 or i8, of both queries and base.
 ScanKernel integer_dots(ElementType type);
 ScanKernel bf16_dots();
 ScanKernel integer_tiles(ElementType type);

@@ -24,10 +24,10 @@ struct alignas(64) TileConfiguration {
 };
 static_assert(sizeof(TileConfiguration) == 64);
 
-// Functions of their own: a member declared in a header does not take the attributes of its definition.
+// Free functions: a member declared in a header does not take the target attributes of its definition.
 HWY_PUSH_ATTRIBUTES("amx-tile")
 void load(const TileConfiguration& configuration) {
-  // g++'s intrinsic claims to read 8 bytes: without this the stores to the others may be dropped.
+  // g++ assumes the intrinsic reads 8 bytes: without this barrier it may drop the stores to the others.
   asm volatile("" ::"r"(&configuration) : "memory");
   _tile_loadconfig(&configuration);
 }

@@ -1,13 +1,13 @@
-// AMX tiles: the system's permission, and a thread's tile configuration while it uses them.
+// AMX tiles: permission of the operating system, and the tile configuration of a thread.
 #pragma once
 
 namespace nearwise::cpu::x86 {
 
-// Asks the system once per process; false where the CPU, the kernel or a sandbox does not allow tiles.
+// Requests permission once per process; false if the CPU, the kernel or a sandbox does not allow tiles.
 bool tiles_permitted();
 
-// Configures the calling thread's eight tiles as 16 rows of 64 bytes, and releases them in the end, so that nothing is
-// saved at context switches afterwards. Requires tiles_permitted().
+// Configures the calling thread's eight tiles as 16 rows of 64 bytes and releases them on destruction, so
+// that context switches do not save them any more. Requires tiles_permitted().
 class TileScope {
  public:
   TileScope() noexcept;

@@ -1,4 +1,4 @@
-// The kernels of additive encoding at every instruction set against plain loops.
+// Kernels of additive encoding on every instruction set against plain loops.
 #include "backend/cpu/kernels/additive_codes.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ std::int16_t rounded(float value) {
   return static_cast<std::int16_t>(std::nearbyint(std::clamp(value, -32767.0F, 32767.0F)));
 }
 
-// To the bit: one sum per entry, in the order of the elements. Some entries exceed the range.
+// Bit for bit: one sum per entry, in the order of the elements. Some entries exceed the 16-bit range.
 TEST(AdditiveKernels, ScaledProducts) {
   for (const std::size_t dim : {1UL, 7UL, 16UL, 33UL})
     for (const std::size_t count : {1UL, 3UL, 4UL, 9UL}) {
@@ -61,7 +61,7 @@ TEST(AdditiveKernels, ScaledProducts) {
     }
 }
 
-// range: of the entries. Few values give ties everywhere, the largest ones saturate.
+// range: of the entries. Small ranges cause ties, the largest saturates.
 void expect_modes(int range, std::size_t codebooks, std::size_t code) {
   constexpr std::size_t count = 21;
   const Random random(static_cast<std::uint64_t>(range) + codebooks * 7 + code);
@@ -136,7 +136,7 @@ TEST(AdditiveKernels, TheLeastSumAndTheLowerNumberInATie) {
     }
 }
 
-// To the bit: 16 lanes, added up by halves.
+// Bit for bit: 16 lanes, reduced by halves.
 TEST(AdditiveKernels, Costs) {
   for (const std::size_t width : {16UL, 48UL})
     for (const std::size_t codebooks : {1UL, 3UL}) {

@@ -1,5 +1,5 @@
-// Groups that are joined leave in every list what the oracle leaves there: the best of those met, whatever the
-// instruction set, the data and the order of the work.
+// Local joins against the oracle: every list holds the best of the compared vectors, on every instruction
+// set, for any data and order of work.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace {
 using support::Kind;
 using support::Rows;
 
-// Sizes around the widths of panels and of a scan's queries; some groups all new, some with nobody new.
+// Sizes around the widths of panels and of a scan's queries; some groups have only new members, some none.
 std::vector<oracle::JoinGroup> make_groups(std::size_t rows, std::uint64_t seed) {
   const Random random(seed, 90);
   std::vector<oracle::JoinGroup> groups;
@@ -41,12 +41,12 @@ struct Joined {
   std::vector<NeighborEntry> lists;
 };
 
-// All groups or none are apart. begun: lists that the state is started with, empty where there are none.
+// All groups or none are apart. begun: initial lists, may be empty.
 Joined join(const Context& context, RowsView rows, const std::vector<oracle::JoinGroup>& groups,
             std::size_t degree, Metric metric, const std::vector<NeighborEntry>& begun = {}) {
   Joined joined;
   joined.order.resize(rows.rows());
-  // Some order that is not the rows' own.
+  // An order other than that of the rows.
   for (std::size_t i = 0; i < rows.rows(); ++i)
     joined.order[i] = static_cast<std::uint32_t>(rows.rows() - 1 - i);
   joined.lists.assign(rows.rows() * degree, empty_entry);
@@ -75,7 +75,7 @@ Joined join(const Context& context, RowsView rows, const std::vector<oracle::Joi
   return joined;
 }
 
-// At every instruction set.
+// On every instruction set.
 void expect_lists(RowsView rows, const std::vector<oracle::JoinGroup>& groups, std::size_t degree,
                   Metric metric) {
   std::vector<std::vector<oracle::Candidate>> expected;
@@ -107,7 +107,7 @@ TEST_P(JoinGroups, ListsAreTheOraclesForEveryTypeAndInstructionSet) {
     }
 }
 
-// Would catch: a score that is trusted where it says nothing, a bound that is too tight.
+// Would catch: a score used without an error bound, a bound that is too tight.
 TEST_P(JoinGroups, ListsAreTheOraclesForEveryKindOfData) {
   for (const Kind kind : support::every_kind) {
     const Rows rows(support::generate(kind, 120, 9, 4), ElementType::f32);
@@ -120,7 +120,7 @@ TEST_P(JoinGroups, ListsAreTheOraclesForEveryKindOfData) {
 INSTANTIATE_TEST_SUITE_P(Metrics, JoinGroups, ::testing::ValuesIn(support::every_metric),
                          support::metric_name);
 
-// Would catch: members of one part that meet each other, a panel of the wrong part.
+// Would catch: members of one part compared with each other, a panel of the wrong part.
 TEST_P(JoinGroups, PartsThatAreApartMeetEachOtherOnly) {
   for (const ElementType type : support::every_type) {
     const Rows rows(support::generate(Kind::exact_duplicates, 310, 33, 9), type);
@@ -136,7 +136,7 @@ TEST_P(JoinGroups, PartsThatAreApartMeetEachOtherOnly) {
   expect_lists(huge, groups, 5, GetParam());
 }
 
-// Would catch: cutoffs that do not know of the neighbours that lists begin with, or know them too well.
+// Would catch: cutoffs that ignore the initial neighbors, or that are too low because of them.
 TEST_P(JoinGroups, ListsThatHaveBegunGoOnAsIfTheyHadNeverStopped) {
   for (const ElementType type : {ElementType::f32, ElementType::u8}) {
     const Rows rows(support::generate(Kind::exact_duplicates, 310, 12, 11), type);
@@ -153,7 +153,8 @@ TEST_P(JoinGroups, ListsThatHaveBegunGoOnAsIfTheyHadNeverStopped) {
   }
 }
 
-// f32 rows of whole bytes are multiplied as such, long ones beyond what f32 can hold of their scores.
+// f32 vectors that hold bytes are multiplied as integers; the scores of long ones exceed the exact range of
+// f32.
 TEST(JoinGroupsOfBytes, ListsAreTheOracles) {
   for (const std::size_t dim : {16UL, 300UL}) {
     support::Values values(200, dim);

@@ -1,4 +1,4 @@
-// Products of f64 blocks at every instruction set against plain loops.
+// Products of f64 blocks on every instruction set against plain loops.
 #include "backend/cpu/kernels/block_products.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace nearwise::cpu {
 namespace {
 
-// To the bit: products and differences rounded separately, in the order of the terms.
+// Bit for bit: products and differences are rounded separately, in the order of the terms.
 TEST(BlockProducts, SubtractsTermByTerm) {
   for (const std::size_t terms : {0UL, 1UL, 2UL, 31UL, 64UL}) {
     const std::vector<double> left = support::random_matrix(terms, block_width, 1);

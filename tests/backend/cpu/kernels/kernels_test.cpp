@@ -1,4 +1,4 @@
-// The kernels of every compiled instruction set against plain loops.
+// Kernels of every compiled instruction set against plain loops.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,8 @@ class KernelsTest : public testing::TestWithParam<int> {
   InstructionSet set() const { return available_instruction_sets()[static_cast<std::size_t>(GetParam())]; }
 };
 
-// Catches a lost tail, a fused multiply-add, another order of lanes, rows of a group mixed up or left over behind the last group.
+// Would catch: a lost tail, a fused multiply-add, another order of lanes, mixed-up rows of a group, skipped
+// rows after the last whole group.
 TEST_P(KernelsTest, RowDistanceIsTheDefinitionBitForBit) {
   for (const std::size_t dim : {1, 3, 7, 8, 9, 15, 16, 17, 31, 33, 64, 100}) {
     const std::vector<float> base = random_floats(dim, 5 * dim);
@@ -61,7 +62,7 @@ TEST_P(KernelsTest, RowDistanceIsTheDefinitionBitForBit) {
   }
 }
 
-// Catches wrong transposition, a forgotten centre, and rows left over from an earlier panel.
+// Would catch: wrong transposition, an ignored centre, stale rows of an earlier panel.
 TEST_P(KernelsTest, PackRowsShiftsAndTransposes) {
   const std::size_t width = 23;  // not a multiple of a group
   for (const std::size_t dim : {1, 5, 16, 19, 40}) {
@@ -106,13 +107,13 @@ TEST_P(KernelsTest, PackRowsShiftsAndTransposes) {
   }
 }
 
-// The bf16 nearest to each element is packed, and the residual covers exactly what that lost: ties to even, denormal
-// results to zero, the tail included.
+// Packs the nearest bf16 of each element, and the residual bounds the rounding error: ties to even, denormal
+// results to zero, including the tail.
 TEST_P(KernelsTest, PackRowsRoundsToBf16AndMeasuresTheLoss) {
   const std::size_t dim = 37;
   std::vector<float> row = random_floats(5, dim);
-  row[0] = 1 + 0x1p-8F;        // half way between two bf16: down to the even one
-  row[1] = 1 + 3 * 0x1p-8F;    // half way: up to the even one
+  row[0] = 1 + 0x1p-8F;        // tie: down to the even bf16
+  row[1] = 1 + 3 * 0x1p-8F;    // tie: up to the even bf16
   row[2] = 0x1p-127F;          // a denormal
   row[3] = -0x1.fffffep-127F;  // rounds up to the smallest normal number
   row[36] = 3;
@@ -151,9 +152,9 @@ TEST_P(KernelsTest, PackRowsRoundsToBf16AndMeasuresTheLoss) {
   EXPECT_LE(packed.residual, std::sqrt(lost) * (1 + 1e-5));
 }
 
-// Exactly the rows whose score passes the cutoff are reported, once each, whatever the tile they lie in, by every scan.
-// Integer values make the scores exact in every encoding. Catches wrong row numbers, lanes dropped by compression, lists
-// overrun, wrong layouts, signs and corrections of integer products, empty places reported.
+// Every scan reports exactly the rows whose score passes the cutoff, once each. Integer values make the
+// scores exact in every encoding. Would catch: wrong row numbers, lanes lost in compression, overrun lists,
+// wrong layouts, signs or biases of integer products, reported padding.
 TEST_P(KernelsTest, ScansReportWhatPassesTheCutoff) {
   for (const ElementType type : {ElementType::f32, ElementType::u8, ElementType::i8}) {
     for (const std::size_t dim : {1, 5, 31, 32, 33, 64, 100, 128, 300, 520}) {
@@ -193,7 +194,7 @@ TEST_P(KernelsTest, ScansReportWhatPassesTheCutoff) {
         }
         return score;
       };
-      // The cutoff is the very score of some row, so that a comparison of the wrong kind shows.
+      // The cutoff equals the score of some row, which tells <= from <.
       for (std::size_t q = 0; q < queries; ++q) cutoffs[q] = static_cast<float>(score_of(q, q * 7 % rows));
       Owner owner = {std::vector<std::set<std::uint32_t>>(queries),
                      {scores.data(), list_rows.data(), counts.data(), cutoffs.data(), stride, capacity}};
@@ -211,7 +212,7 @@ TEST_P(KernelsTest, ScansReportWhatPassesTheCutoff) {
                    .lists = owner.lists,
                    .make_room = Owner::make_room,
                    .owner = &owner});
-      // Below 2^24 everything is exact; beyond, scores within a rounding of the cutoff may go either way.
+      // Scores below 2^24 are exact; larger ones within a rounding error of the cutoff may pass or not.
       const double slack = dim <= 128 ? 0 : 64;
       for (std::size_t q = 0; q < queries; ++q) {
         Owner::make_room(&owner, q);

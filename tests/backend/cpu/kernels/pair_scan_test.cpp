@@ -1,4 +1,4 @@
-// Scans of rows against rows of the same set, at every instruction set that has one, against plain loops.
+// Self-join scans on every instruction set that has one against plain loops.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@
 namespace nearwise::cpu {
 namespace {
 
-// Rows of one set, packed in both roles.
+// Vectors packed both as queries and as base.
 struct PackedSet {
   PackedSet(InstructionSet set, const ScanKernel& scan, const std::vector<std::byte>& bytes, ElementType type,
             std::size_t count, std::size_t row_dim, Metric metric)
@@ -32,7 +32,7 @@ struct PackedSet {
     const bool euclidean = metric == Metric::sqeuclidean;
     for (std::size_t row = 0; row < base.packed.size(); ++row) {
       const PackedRow& packed = base.packed[row];
-      const bool there = row < rows;  // empty places as prepare_rows leaves them
+      const bool there = row < rows;  // padding as in prepare_rows
       const float bias = euclidean ? static_cast<float>(packed.norm * packed.norm / 2) : 0;
       biases.push_back(there ? bias : std::numeric_limits<float>::infinity());
       const std::int32_t squares = euclidean ? packed.squares : 0;
@@ -55,7 +55,7 @@ struct PackedSet {
   std::vector<std::int32_t> half_biases;
 };
 
-// Panels of queries and of base rows.
+// Panels of queries and of base vectors.
 struct Part {
   std::size_t query_panel;
   std::size_t query_panels;
@@ -90,7 +90,7 @@ PairScanArgs arguments(const PackedSet& set, const Part& part, Owner& owner) {
 
 using Found = std::vector<std::set<std::uint32_t>>;
 
-// All pairs of two groups: each with itself, then with each other, in either order of roles.
+// All pairs of two groups: each with itself, then with each other, in either role.
 Found scan_all_pairs(const PackedSet& set, std::vector<float> cutoffs, bool first_group_asks) {
   const std::size_t capacity = 2 * set.kernel.base_width;
   const std::size_t stride = capacity + 16;
@@ -111,7 +111,7 @@ Found scan_all_pairs(const PackedSet& set, std::vector<float> cutoffs, bool firs
   return owner.found;
 }
 
-// The scores [rows, rows] as the scan of queries against a base computes them, roundings included.
+// Scores [rows, rows] as ScanKernel::scan computes them, including rounding.
 std::vector<float> scores_of_scan(const PackedSet& set) {
   const std::size_t capacity = set.rows + set.kernel.base_width;
   const std::size_t stride = capacity + 16;
@@ -137,7 +137,7 @@ class PairScanTest : public testing::TestWithParam<int> {
   InstructionSet set() const { return available_instruction_sets()[static_cast<std::size_t>(GetParam())]; }
 };
 
-// Whole numbers, so that scores are exact, and their scores by plain loops.
+// Integers, so that scores are exact, and their scores by plain loops.
 struct WholeNumbers {
   WholeNumbers(ElementType type, std::size_t row_count, std::size_t row_dim, Metric metric)
       : rows(row_count), dim(row_dim), euclidean(metric == Metric::sqeuclidean), values(rows * dim) {
@@ -145,7 +145,7 @@ struct WholeNumbers {
     const int low = type == ElementType::u8 ? 0 : -128;
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = low + static_cast<int>(random.below(i, 256));
   }
-  // Of `row` as a candidate of `query`.
+  // Score of `row` as a candidate of `query`.
   double score(std::size_t query, std::size_t row) const {
     double sum = 0;
     for (std::size_t i = 0; i < dim; ++i) {
@@ -162,7 +162,7 @@ struct WholeNumbers {
 };
 
 void expect_pairs(const WholeNumbers& numbers, const std::vector<float>& cutoffs, const Found& found) {
-  // Below 2^24 everything is exact; beyond, scores within a rounding of the cutoff may go either way.
+  // Scores below 2^24 are exact; larger ones within a rounding error of the cutoff may pass or not.
   const double slack = numbers.dim <= 128 ? 0 : 64;
   for (std::size_t query = 0; query < numbers.rows; ++query) {
     EXPECT_FALSE(found[query].contains(static_cast<std::uint32_t>(query))) << query;
@@ -177,9 +177,9 @@ void expect_pairs(const WholeNumbers& numbers, const std::vector<float>& cutoffs
   }
 }
 
-// Exactly the pairs whose score passes are reported, to each of the two rows by its own cutoff, once; never a row to
-// itself, never an empty place. Catches exchanged biases or cutoffs, a diagonal that is looked at twice or not at all,
-// a panel next to the diagonal that is left out.
+// Reports exactly the pairs whose score passes, once to each of the two vectors by its own cutoff; never a
+// vector to itself, never padding. Would catch: exchanged biases or cutoffs, a diagonal scanned twice or not
+// at all, a skipped panel next to the diagonal.
 TEST_P(PairScanTest, ReportsEveryPairToBothRows) {
   int scans = 0;
   for (const ElementType type : {ElementType::f32, ElementType::u8, ElementType::i8})
@@ -197,7 +197,7 @@ TEST_P(PairScanTest, ReportsEveryPairToBothRows) {
           const PackedSet rows(set(), kernel, encode(type, numbers.values), type, count, dim, metric);
           std::vector<float> cutoffs = rows.no_cutoffs();
           for (std::size_t row = 0; row < count; ++row) {
-            // Some rows want nothing, some everything; the others have the very score of a row as their cutoff.
+            // Some cutoffs pass nothing, some everything; the others equal the score of a row.
             if (row % 13 == 5) continue;
             cutoffs[row] = row % 13 == 7 ? std::numeric_limits<float>::max()
                                          : static_cast<float>(numbers.score(row, (row * 7 + 1) % count));
@@ -211,8 +211,8 @@ TEST_P(PairScanTest, ReportsEveryPairToBothRows) {
   if (scans == 0) GTEST_SKIP() << "no such scan at this instruction set";
 }
 
-// Rounded scores at all scales, with cutoffs that are such scores to the last bit: what the scan of queries against a
-// base reports is reported here too. Catches a quick look at the exchanged roles that is tighter than the scores.
+// Rounded scores at all scales, with cutoffs equal to scores: reports everything that ScanKernel::scan
+// reports. Would catch: a threshold with rows and columns exchanged that is tighter than the scores.
 TEST_P(PairScanTest, RoundingsLoseNoPair) {
   constexpr std::size_t rows = 131;
   int scans = 0;
@@ -233,7 +233,8 @@ TEST_P(PairScanTest, RoundingsLoseNoPair) {
           const std::vector<float> scores = scores_of_scan(packed);
           for (std::size_t turn = 0; turn < 16; ++turn) {
             std::vector<float> cutoffs = packed.no_cutoffs();
-            // One row of a tile at a time, and its best score only: nothing else makes the tile worth a look.
+            // One row of a tile at a time and its best score only, so that no other score makes the tile a
+            // hit.
             for (std::size_t row = turn; row < rows; row += 16) {
               float best = std::numeric_limits<float>::max();
               for (std::size_t other = 0; other < rows; ++other)

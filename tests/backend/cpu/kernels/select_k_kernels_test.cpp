@@ -1,4 +1,4 @@
-// The loops of selection at every compiled instruction set against plain ones.
+// Kernels of selection on every compiled instruction set against plain loops.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class SelectKKernelsTest : public testing::TestWithParam<int> {
 INSTANTIATE_TEST_SUITE_P(InstructionSet, SelectKKernelsTest,
                          testing::Range(0, static_cast<int>(available_instruction_sets().size())));
 
-// What threshold_of promises, at every kind of limit. Catches a zero that passes where it must not.
+// The contract of threshold_of for every kind of limit. Would catch: a zero that passes but must not.
 TEST(SelectionKey, ThresholdsPassWhatTheirImagesDo) {
   const std::vector<float> values = {-infinity, -2, -1e-45F, -0.0F, 0.0F, 1e-45F, 2, infinity};
   for (const Order order : {Order::smallest, Order::largest})
@@ -58,7 +58,7 @@ TEST(SelectionKey, ThresholdsPassWhatTheirImagesDo) {
       }
 }
 
-// Catches a lost or doubled survivor in any word, a key out of order, a write beyond the promised overrun.
+// Would catch: a lost or duplicate value in any mask, a key out of order, a write beyond select_overrun.
 TEST_P(SelectKKernelsTest, ScanAppendsWhatPassesUntilThereIsNoRoom) {
   for (const std::size_t count : {1, 63, 64, 65, 2047, 2048, 2049, 5000}) {
     const std::vector<float> values = mixed_values(count);
@@ -66,7 +66,7 @@ TEST_P(SelectKKernelsTest, ScanAppendsWhatPassesUntilThereIsNoRoom) {
       for (const SelectTest test : {SelectTest::at_most, SelectTest::at_least, SelectTest::not_a_number}) {
         const Order order = test == SelectTest::at_least ? Order::largest : Order::smallest;
         const std::size_t begin = count / 7;
-        std::vector<std::int64_t> expected = {-1, -2};  // keys of before
+        std::vector<std::int64_t> expected = {-1, -2};  // earlier keys
         for (std::size_t i = begin; i < count; ++i) {
           const float x = values[i];
           const bool passes = test == SelectTest::at_most    ? x <= threshold
@@ -129,7 +129,7 @@ TEST_P(SelectKKernelsTest, KeysAreCountedAndKeptInTheirOrder) {
   }
 }
 
-// Samples in pieces and as a whole; the least of every group.
+// Samples in pieces and of whole rows, and the minimum of every group.
 TEST_P(SelectKKernelsTest, SampleImagesAndGroups) {
   const std::vector<float> values = mixed_values(1000);
   for (const std::size_t length : {1, 15, 16, 64, 100})

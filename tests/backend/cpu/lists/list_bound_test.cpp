@@ -1,4 +1,5 @@
-// Product codes whose scores are rounded in one direction only: what a scan of their residuals loses must be in its bound.
+// Product codes whose rounding errors all have the same sign: the error bound of a scan of residuals must
+// cover them.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -12,10 +13,10 @@
 namespace nearwise {
 namespace {
 
-// A list of two rows, centroid + residual and centroid - residual, and a query in the direction of the centroid, beyond it:
-// the first row is nearer. Every single product of query and residual is less than half a unit in the last place of half
-// the squared length of the row, which a scan in f32 may begin with: there, all of them vanish, and what is left favours
-// the other row.
+// A list of two vectors, centroid + residual and centroid - residual, and a query beyond the centroid in its
+// direction: the first vector is nearer. Every product of query and residual is less than half a unit in the
+// last place of half the squared norm, the bias with which an f32 scan starts: all products are rounded away,
+// and the scores favour the other vector.
 struct Vanishing {
   static constexpr std::size_t parts = 64;
   std::size_t dim;
@@ -29,7 +30,7 @@ struct Vanishing {
   explicit Vanishing(std::size_t dimension)
       : dim(dimension), books(dimension * 16, 0.0F), centroid(dimension, 1.05F), query(dimension, 2.1F) {
     const std::size_t length = dim / parts;
-    // 0.4 of a unit in the last place of 1.05^2 dim / 2, for the dimensions below.
+    // 0.4 units in the last place of 1.05^2 dim / 2, for the dimensions below.
     const float residual = 0.8F * 0x1p-24F * static_cast<float>(dim) / 2 / 2.1F;
     for (std::size_t part = 0; part <= parts; ++part) begins.push_back(part * length);
     for (std::size_t part = 0; part < parts; ++part)
@@ -40,7 +41,7 @@ struct Vanishing {
     codes[1].fill(0x11);
   }
 
-  // The query so many times: a few are compared by tables, many with packed lists.
+  // Repeats the query `times` times: few queries use tables, many use packed lists.
   Neighbors search(const Context& context, std::size_t times) const {
     std::vector<float> queries;
     for (std::size_t i = 0; i < times; ++i) queries.insert(queries.end(), query.begin(), query.end());

@@ -1,7 +1,7 @@
-// Sums estimated in f32, at every instruction set and for every element type, against sums in f64.
+// Estimates in f32 on every instruction set and for every element type, against sums in f64.
 //
-// What these would catch: a lost or doubled tail, a conversion of f16 or bf16 that loses denormals or signs, sums of
-// absolute products without the absolute values, and an error beyond the bound that the search relies on.
+// Would catch: a lost or duplicate tail, a conversion of f16 or bf16 that loses denormals or signs, sums of
+// absolute products without the absolute values, an error beyond the bound of RowEstimator.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -33,10 +33,10 @@ class RowEstimateTest : public testing::TestWithParam<int> {
   }
 };
 
-// What a sum of these terms may be off by, as RowEstimator assumes (row_estimator.cpp).
+// Error bound of a sum, as in row_estimator.cpp.
 void expect_within_bound(float given, double exact, double sum_of_absolutes, std::size_t dim) {
   const double terms = static_cast<double>(dim) + 8;
-  if (sum_of_absolutes > 0x1p126) return;  // overflows are another matter
+  if (sum_of_absolutes > 0x1p126) return;  // overflow is tested below
   EXPECT_LE(std::abs(given - exact), terms * 0x1p-23 * sum_of_absolutes + terms * 0x1p-126)
       << given << " instead of " << exact;
 }
@@ -98,7 +98,7 @@ TEST_P(RowEstimateTest, StaysWithinItsBound) {
       }
 }
 
-// Sums of integers are exact, for any number of rows: the kernel takes several at once.
+// Integer sums are exact for any number of rows; the kernel processes four at a time.
 TEST_P(RowEstimateTest, IntegersAreExact) {
   for (const ElementType type : {ElementType::u8, ElementType::i8})
     for (const std::size_t dim : {1UL, 5UL, 16UL, 31UL, 32UL, 33UL, 64UL, 127UL, 500UL})
@@ -141,7 +141,8 @@ TEST_P(RowEstimateTest, IntegersAreExact) {
       }
 }
 
-// Rows that are listed have the sums that they have in a row, in any order, a row more than once, and no others are written.
+// Listed rows have the same sums as consecutive rows, in any order and with repetitions, and nothing else is
+// written.
 TEST_P(RowEstimateTest, ListedRowsHaveTheirOwnSums) {
   const std::uint32_t rows[] = {7, 0, 3, 3, 8, 1};
   for (const ElementType type : {ElementType::f32, ElementType::u8})
@@ -182,7 +183,7 @@ TEST_P(RowEstimateTest, ListedRowsHaveTheirOwnSums) {
     }
 }
 
-// A sum that holds NaN or infinity, or overflows, is not finite: whoever reads it must see that it proves nothing.
+// A sum of NaN or infinite terms, or one that overflows, is not finite, so that callers can detect it.
 TEST_P(RowEstimateTest, WhatIsNotFiniteShows) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity, 3e38F})
@@ -190,7 +191,7 @@ TEST_P(RowEstimateTest, WhatIsNotFiniteShows) {
       for (const std::size_t place : {std::size_t{0}, dim / 2, dim - 1}) {
         Rows base(support::generate(Kind::normal, row_count, dim, 77), ElementType::f32);
         base.put(4, place, bad);
-        // Queries of zeros too: infinity times zero must not become zero.
+        // Also for zero queries: infinity times zero must not become zero.
         for (const float number : {1e3F, -1e3F, 0.0F}) {
           const std::vector<float> query(dim, number);
           const auto index = static_cast<std::size_t>(ElementType::f32);
@@ -199,7 +200,7 @@ TEST_P(RowEstimateTest, WhatIsNotFiniteShows) {
           const Estimates both = estimate(kernels().product_and_norm[index], query, base);
           EXPECT_FALSE(std::isfinite(estimate(kernels().difference[index], query, base).sums[4]));
           EXPECT_FALSE(std::isfinite(both.others[4]));
-          if (overflows && number == 0) continue;  // zero it is
+          if (overflows && number == 0) continue;  // the sum is zero
           EXPECT_FALSE(std::isfinite(products.sums[4]));
           EXPECT_FALSE(std::isfinite(products.others[4]));
           EXPECT_TRUE(std::isfinite(products.sums[3]) && std::isfinite(products.sums[5]));

@@ -1,6 +1,6 @@
-// The inequalities of docs/algorithms/certified-search.md, checked on vectors packed in f32 and bf16 and multiplied with
-// deliberately bad orders of summation, against the definition. A bound that forgets a term fails here long before a
-// search loses a neighbour.
+// The inequalities of docs/algorithms/certified-search.md for vectors packed in f32 and bf16, multiplied with
+// the worst orders of summation, against exact distances. A bound that lacks a term fails here long before a
+// search misses a neighbor.
 #include "core/score_bound.h"
 
 #include <gtest/gtest.h>
@@ -50,14 +50,14 @@ float to_bf16(float value) {
   return (bits & 0x7F800000) == 0 ? 0.0F : std::bit_cast<float>(bits);
 }
 
-// 11 significant bits, as TF32 has them.
+// 11 significant bits, as in TF32.
 float to_tf32(float value) {
   auto bits = std::bit_cast<std::uint32_t>(value);
   bits = (bits + 0xFFF + (bits >> 13 & 1)) & 0xFFFFE000;
   return (bits & 0x7F800000) == 0 ? 0.0F : std::bit_cast<float>(bits);
 }
 
-// Tensor cores take both: by the dimension, so that every other one is rounded to bf16.
+// Tensor cores support both: alternates between TF32 and bf16 by dimension.
 float to_tensor_core(float value, std::size_t dim) { return dim % 2 == 0 ? to_tf32(value) : to_bf16(value); }
 
 float rounded_to_zero(double value) {
@@ -65,8 +65,8 @@ float rounded_to_zero(double value) {
   return std::abs(static_cast<double>(nearest)) > std::abs(value) ? std::nextafter(nearest, 0.0F) : nearest;
 }
 
-// As tensor cores add: groups of products and the sum so far are aligned to the largest of them, and what lies behind 24
-// bits of it is cut off.
+// Summation of tensor cores: a group of products and the running sum are aligned to the largest of them and
+// truncated to 24 bits.
 float add_by_groups(const std::vector<double>& terms, std::size_t group) {
   double sum = 0;
   for (std::size_t first = 0; first < terms.size(); first += group) {
@@ -87,7 +87,7 @@ float flushed(Products products, float value) {
   return products != Products::f32 && std::abs(value) < 0x1p-126F ? 0.0F : value;
 }
 
-// Rounds a vector to the encoding and measures it.
+// Rounds a vector to the encoding and computes its lengths.
 Lengths encode(Products products, std::vector<float>& vector) {
   double lost = 0;
   for (float& value : vector) {
@@ -116,7 +116,8 @@ Packed pack(Metric metric, Products products, const Pair& pair) {
   return packed;
 }
 
-// One accumulator, no FMA: the order with the largest error that a kernel could use. Matrix units flush denormals.
+// One accumulator, no FMA: the order with the largest error that a kernel could use. Matrix units flush
+// denormals.
 float score_of(Metric metric, Products products, const Packed& packed) {
   const bool biased = metric == Metric::sqeuclidean || metric == Metric::euclidean;
   const auto flush = [&](float value) { return flushed(products, value); };
@@ -142,7 +143,7 @@ float score_of(Metric metric, Products products, const Packed& packed) {
   return products == Products::bf16 ? bias - sum : -sum;
 }
 
-// The sort key by definition, from the original vectors.
+// Sort key by definition, from the original vectors.
 float key_of(Metric metric, const Pair& pair) {
   double sums[3][distance_lanes] = {};
   for (std::size_t i = 0; i < pair.query.size(); ++i) {
@@ -182,7 +183,7 @@ class ScoreBoundTest : public testing::TestWithParam<std::tuple<Metric, Products
   Products products() const { return std::get<1>(GetParam()); }
 };
 
-// A row is never dropped by a limit that its own reported key meets: catches any missing error term.
+// A vector is never dropped by the limit of its own reported key. Would catch: any missing error term.
 TEST_P(ScoreBoundTest, KeepsRowsThatTieWithTheLimit) {
   for (const std::size_t dim : {1, 3, 8, 33, 128, 1000, 4096, 4097}) {
     const ScoreBound bound(metric(), products(), dim);
@@ -197,7 +198,7 @@ TEST_P(ScoreBoundTest, KeepsRowsThatTieWithTheLimit) {
   }
 }
 
-// The limit made of a score admits the key of the row that the score belongs to.
+// The limit derived from a vector's score admits the vector's key.
 TEST_P(ScoreBoundTest, LimitOfAScoreCoversItsOwnKey) {
   for (const std::size_t dim : {1, 3, 8, 33, 128, 1000, 4096, 4097}) {
     const ScoreBound bound(metric(), products(), dim);
@@ -212,7 +213,7 @@ TEST_P(ScoreBoundTest, LimitOfAScoreCoversItsOwnKey) {
   }
 }
 
-// The bound must also be of use: random rows at typical distances are told apart from the nearest ones.
+// The bound is tight enough to exclude random vectors at typical distances.
 TEST_P(ScoreBoundTest, DropsRowsThatAreClearlyWorse) {
   const std::size_t dim = 128;
   const ScoreBound bound(metric(), products(), dim);
