@@ -189,8 +189,8 @@ std::uint64_t warp_collective(Collective collective, unsigned mask, std::uint64_
   thread.line = line;
   if ((mask & own_bit) == 0)
     fail_kernel(cudaErrorLaunchFailure,
-                fmt::format("{}: calls {} with mask {:08x}, which lacks its lane, at {}:{}",
-                            describe(thread), name(collective), mask, file, line));
+                fmt::format("{}: calls {} with mask {:08x}, which lacks its lane, at {}:{}", describe(thread),
+                            name(collective), mask, file, line));
   std::size_t which = 0;
   while (which < warp.pending_collectives.size() &&
          (warp.pending_collectives[which].mask != mask ||

@@ -78,9 +78,8 @@ void release(char* address) {
   if (allocation.pool != nullptr) allocation.pool->used_bytes -= allocation.bytes;
   state.allocations.erase(found);
   if (!intact)
-    throw Failure(
-        cudaErrorIllegalAddress,
-        fmt::format("write past the end of an allocation of {} bytes", allocation.bytes));
+    throw Failure(cudaErrorIllegalAddress,
+                  fmt::format("write past the end of an allocation of {} bytes", allocation.bytes));
 }
 
 // Reserves device memory at the call; the allocation becomes live in stream order.

@@ -88,7 +88,8 @@ Queue& any_that_can_run() {
   std::vector<Queue*> queues = all_queues();
   std::erase_if(queues, [](const Queue* queue) { return !can_run(*queue); });
   if (queues.empty())
-    throw Failure(cudaErrorLaunchTimeout, "streams wait for each other or for an event that is never recorded");
+    throw Failure(cudaErrorLaunchTimeout,
+                  "streams wait for each other or for an event that is never recorded");
   return *queues[random_number() % queues.size()];
 }
 
