@@ -21,8 +21,8 @@ struct SelectionTask {
   std::int64_t first_id = 0;  // of the first column, if ids are column indices
   std::size_t rows = 0;
   std::uint32_t cols = 0;  // at most 2^31
-  std::uint32_t parts =
-      1;  // per row; lengths differ by at most one column and are at least k; rows * parts < 2^31
+  // Per row. Lengths differ by at most one column and are at least k; rows * parts < 2^31.
+  std::uint32_t parts = 1;
   std::uint32_t k = 0;
   std::int32_t sign_mask = 0;  // the sign bit if the largest values are the best, else 0
   // Results of part p of row r start at r * best_stride + p * k in both arrays.

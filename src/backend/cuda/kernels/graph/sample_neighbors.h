@@ -14,8 +14,8 @@ namespace nearwise::gpu {
 // All pointers are to device memory. A link is a row index shifted left by one, with the new flag in the
 // lowest bit.
 struct SampleTask {
-  unsigned long long* lists =
-      nullptr;  // [rows, degree] bits of NeighborEntry; sampled new entries become old
+  // [rows, degree] bits of NeighborEntry; sampled new entries become old.
+  unsigned long long* lists = nullptr;
   std::uint32_t rows = 0;
   std::uint32_t degree = 0;
   std::uint32_t sample = 0;  // new neighbours per row, and old ones, in each direction
