@@ -1,5 +1,5 @@
-// The program `nearwise`: nouns with verbs under them, and commands of their own. Every end of the program goes through
-// here, with an exit code of cli/shared/exit_code.h.
+// The program `nearwise`: nouns with verbs under them, and commands of their own. Every end of the program
+// goes through here, with an exit code of cli/shared/exit_code.h.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -20,8 +20,8 @@
 namespace nearwise::cli {
 namespace {
 
-// A closed standard file would give its number to the next file opened, and messages would end up in the output. Opened
-// in the wrong direction, it fails when used.
+// A closed standard file would give its number to the next file opened, and messages would end up in the
+// output. Opened in the wrong direction, it fails when used.
 void occupy_standard_files() {
   for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file)
     if (fcntl(file, F_GETFD) == -1 && errno == EBADF)

@@ -16,8 +16,8 @@ struct Hits {
   bool found_first = false;
 };
 
-// The true neighbours of one query at one k: `last` at the distance of the k-th, `nearer` before it; without distances
-// all are in `nearer`. Reused between queries to save allocations.
+// The true neighbours of one query at one k: `last` at the distance of the k-th, `nearer` before it; without
+// distances all are in `nearer`. Reused between queries to save allocations.
 struct Truth {
   std::vector<Id> nearer;
   std::vector<Id> last;

@@ -15,8 +15,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Words of other libraries and earlier versions, lower case without dashes and underscores, and ours; of an option the
-// first that the command has.
+// Words of other libraries and earlier versions, lower case without dashes and underscores, and ours; of an
+// option the first that the command has.
 struct Synonym {
   std::string_view word;
   std::vector<std::string_view> ours;

@@ -21,9 +21,9 @@ LAYERS = {"core": 0, "io": 1, "codes": 1, "backend": 2, "ops": 3, "cluster": 4, 
 # Folders of one layer that may include one another: (including, included).
 ALLOWED_SIBLINGS = {("quantize", "cluster")}
 
-# Inside a folder: its subfolders, lowest first, those of one level side by side. A file includes its own subfolder and
-# lower ones. Headers at the top of the folder are for all of it; sources there may include any subfolder. Subfolders
-# of one level do not include each other, except those that are one unit.
+# Inside a folder: its subfolders, lowest first, those of one level side by side. A file includes its own
+# subfolder and lower ones. Headers at the top of the folder are for all of it; sources there may include any
+# subfolder. Subfolders of one level do not include each other, except those that are one unit.
 SUBLAYERS = {
     "src/backend/cpu": (("kernels", "x86"), ("rows",), ("exact", "lists", "graph", "cluster", "codes", "select")),
     "src/backend/cuda": (("tuning",), ("device",), ("kernels", "block", "warp"), ("rows",),
@@ -39,7 +39,7 @@ UNITS = {("kernels", "x86"), ("kernels", "block", "warp")}
 
 # A public header has the layer of its implementation.
 PUBLIC_HEADERS = {
-    "types": "core", "error": "core", "matrix": "core", "neighbors": "core", "progress": "core",
+    "types": "core", "error": "core", "export": "core", "matrix": "core", "neighbors": "core", "progress": "core",
     "recall_estimate": "core",
     "vector_file": "io", "storage": "io",
     "context": "backend", "machine": "backend",
@@ -71,7 +71,8 @@ BACKENDS = (PurePosixPath("src/backend/cpu"), PurePosixPath("src/backend/cuda"))
 LEAVES = ("cli", "python", "examples")
 # Tests and benchmarks look into the library; nobody looks into them.
 OBSERVERS = ("tests", "bench")
-# The emulated device stands in for CUDA: one header of the CUDA backend includes it, and its tests use that header.
+# The emulated device stands in for CUDA: one header of the CUDA backend includes it, and its tests use that
+# header.
 EMULATION = PurePosixPath("cuda_emulation")
 EMULATED_CUDA = PurePosixPath("src/backend/cuda/device/gpu.h")
 

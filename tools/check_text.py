@@ -27,7 +27,8 @@ MAY_NAME_RETIRED_TERMS = {"tools/retired_terms.txt", "tests/tools/check_text_tes
 COMMENT = {".py": re.compile(r"^\s*#|\s#\s"), **dict.fromkeys((".h", ".cpp", ".cu", ".cuh"), re.compile(r"//|^\s*\*"))}
 # Data that tests read as it is: files of released versions, inputs that once broke a reader.
 BINARY_FOLDERS = ("tests/golden/", "tests/fuzz/", "tests/data/")
-# What documentation shows: made by a script, but of data that a reader does not have at hand. Small, or clones grow.
+# What documentation shows: made by a script, but of data that a reader does not have at hand. Small, or
+# clones grow.
 PICTURE = re.compile(r"^docs/pictures/[\w-]+\.png$")
 MOST_PICTURE_BYTES = 64 << 10
 

@@ -48,8 +48,9 @@ GPUS = (Gpu("T4", 75, 40, 1.59, 0.32), Gpu("A100 SXM", 80, 108, 1.41, 2.04), Gpu
         Gpu("H100 SXM", 90, 132, 1.7, 3.35), Gpu("B200", 100, 148, 1.9, 8.0))
 H100 = next(gpu for gpu in GPUS if gpu.name == "H100 SXM")
 
-# Warp instructions that a multiprocessor starts per cycle: four schedulers, and units with fewer than 128 lanes
-# (CUDA programming guide, "Throughput of Native Arithmetic Instructions"; the lowest of the architectures).
+# Warp instructions that a multiprocessor starts per cycle: four schedulers, and units with fewer than 128
+# lanes (CUDA programming guide, "Throughput of Native Arithmetic Instructions"; the lowest of the
+# architectures).
 ISSUE_RATE = 4
 UNITS = {
     "control": (4, r"BRA|BSSY|BSYNC|EXIT|NOP|WARPSYNC|CALL|RET|YIELD|BREAK|U[A-Z]|R2UR|S2|CS2R|LDC|DEPBAR|P2R|R2P"),
@@ -105,10 +106,11 @@ def counted_tests(report):
             if "AreCounted/" in test["name"] and "rows" in test]
 
 
-# WarpSelect (select_rows). A round of the outer loop loads some values per lane and votes. If a value may be among the
-# k best, passes of the inner loop queue candidates and vote; when the queue is full, it is sorted and merged with
-# shuffles. The loops are strongly connected parts of the control flow graph: the scan is the part with the first
-# vote, the inner loop is what remains a loop without that vote, an insertion what remains a loop without shuffles.
+# WarpSelect (select_rows). A round of the outer loop loads some values per lane and votes. If a value may be
+# among the k best, passes of the inner loop queue candidates and vote; when the queue is full, it is sorted
+# and merged with shuffles. The loops are strongly connected parts of the control flow graph: the scan is the
+# part with the first vote, the inner loop is what remains a loop without that vote, an insertion what remains
+# a loop without shuffles.
 
 LONG_ROW = 128_000  # columns of the rows that the WarpSelect paper measures
 PATHS = ("fast_round", "candidate_round", "insertion", "merge", "once")
@@ -279,7 +281,8 @@ class SelectionEvidence:
 
 # Scan of product codes (scan_codes): lookups at random positions of tables in shared memory.
 
-OTHER_BYTES = 3 * 4  # per vector and query in addition to the code: its norm, and its score written and read again
+# Per vector and query in addition to the code: its norm, and its score written and read again.
+OTHER_BYTES = 3 * 4
 
 
 class ScanLoop(NamedTuple):
@@ -343,7 +346,8 @@ class ListEvidence:
                                                     *(f"{codes} codes of {bits} bits" for bits, codes in shapes)], rows
 
 
-# Search for additive codes (search_codes): a step chooses one code and adds a row of a table for every other code.
+# Search for additive codes (search_codes): a step chooses one code and adds a row of a table for every other
+# code.
 
 ADDITIVE_GPUS = tuple(gpu for gpu in GPUS if gpu.name in ("A100 SXM", "RTX 4090", "H100 SXM"))
 CACHE_TERABYTES = 5  # per second, of the L2 cache, where the tables are: an assumption
@@ -351,7 +355,8 @@ CODEWORDS = 256
 TABLE_ROW_BYTES = CODEWORDS * 2
 SHARED_ROWS = 16  # vectors that share loads of codewords
 DIM = 128
-# Microseconds per vector that Martinez, Hoos and Little (2018) measured on a Titan X, 16 iterations, by codebooks.
+# Microseconds per vector that Martinez, Hoos and Little (2018) measured on a Titan X, 16 iterations, by
+# codebooks.
 PAPER_MICROSECONDS = {7: 17.9, 15: 67.2}
 
 

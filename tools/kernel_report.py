@@ -99,7 +99,8 @@ def occupancy(kernel, block):
     limits = MULTIPROCESSORS[kernel.architecture]
     warps = -(-block // 32)
     registers_per_warp = -(-max(kernel.registers, 1) * 32 // 256) * 256  # given out by 256
-    by_registers = limits.registers // 4 // registers_per_warp * 4 // warps  # four parts with registers of their own
+    # Four parts with registers of their own.
+    by_registers = limits.registers // 4 // registers_per_warp * 4 // warps
     # The system takes 1 KiB for each block from sm_80 on; from sm_90 on the kernel's number has it in.
     shared_bytes = kernel.shared_bytes + (1024 if 80 <= kernel.architecture < 90 else 0)
     by_shared = limits.shared_kilobytes * 1024 // max(shared_bytes, 1)

@@ -1,15 +1,19 @@
-// Training, encoding and search of an additive quantizer, and the recall of product quantizers of the same code size.
+// Training, encoding and search of an additive quantizer, and the recall of product quantizers of the same
+// code size.
 //
 //   additive_quantizer [--rows N] [--queries Q] [--dim D] [--data uniform|normal|clusters|offset]
-//                      [--base FILE --query-file FILE] [--train FILE] [--train-rows N] [--type T] [--codebooks M]
-//                      [--rounds R] [--train-iterations I] [--words FILE] [--iterations I,...] [--k K] [--products yes]
+//                      [--base FILE --query-file FILE] [--train FILE] [--train-rows N] [--type T]
+//                      [--codebooks M]
+//                      [--rounds R] [--train-iterations I] [--words FILE] [--iterations I,...] [--k K]
+//                      [--products yes]
 //                      [--threads T] [--seed S] [--isa NAME] [--repeat R]
 //
-// --train: rows to train on, at most --train-rows; default: those of the base. --words: codewords, [codebooks * 256,
-// dim], instead of training. --k: also searches. --products: the same with a plain and an optimized product quantizer,
-// trained on the same rows. Output: one JSON object. Times are medians of the repetitions, except for the training;
-// `found` is the share of queries whose nearest row, by exact search, is among the first 1, 10 and 100 answers; `hash`
-// identifies the codes; `variance` is the mean squared distance of rows from their mean.
+// --train: rows to train on, at most --train-rows; default: those of the base. --words: codewords, [codebooks
+// * 256, dim], instead of training. --k: also searches. --products: the same with a plain and an optimized
+// product quantizer, trained on the same rows. Output: one JSON object. Times are medians of the repetitions,
+// except for the training; `found` is the share of queries whose nearest row, by exact search, is among the
+// first 1, 10 and 100 answers; `hash` identifies the codes; `variance` is the mean squared distance of rows
+// from their mean.
 #include <fmt/format.h>
 
 #include <algorithm>

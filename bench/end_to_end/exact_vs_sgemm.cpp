@@ -1,14 +1,15 @@
 // Exact search relative to the bare sgemm calls of the same shape, interleaved.
 //
 //   exact_vs_sgemm [--rows N] [--queries Q] [--dim D] [--data uniform|normal|clusters|offset]
-//                  [--base FILE --query-file FILE] [--type T] [--k K,...] [--metric M] [--threads T] [--isa NAME]
+//                  [--base FILE --query-file FILE] [--type T] [--k K,...] [--metric M] [--threads T]
+//                  [--isa NAME]
 //                  [--repeat R] [--blas LIBRARY]
 //
-// The search gets base and queries in the element type T, sgemm the same numbers in f32. LIBRARY is any shared library
-// with cblas_sgemm; it gets the same threads and the best of several tile shapes. `clusters` are 300 copies of each
-// centre with a spread of 1e-3, `offset` is 1e4 standard deviations from the origin. One round is: product, a search for
-// each k, product. `ratio` is the time of the search over that of the product, `speedup` its inverse; at the top level
-// for the first k. Output: one JSON object.
+// The search gets base and queries in the element type T, sgemm the same numbers in f32. LIBRARY is any
+// shared library with cblas_sgemm; it gets the same threads and the best of several tile shapes. `clusters`
+// are 300 copies of each centre with a spread of 1e-3, `offset` is 1e4 standard deviations from the origin.
+// One round is: product, a search for each k, product. `ratio` is the time of the search over that of the
+// product, `speedup` its inverse; at the top level for the first k. Output: one JSON object.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

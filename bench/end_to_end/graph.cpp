@@ -4,9 +4,9 @@
 //         [--degree K,...] [--percent R,...] [--threads T] [--isa NAME] [--seed S]
 //         [--exact 1] [--merge 1] [--added N,...] [--removed N,...]
 //
-// Percent: target recalls. Merged graphs are those of two halves, the rows with even and with odd numbers; added rows are
-// the last ones, removed rows are evenly spaced. Output: one JSON object per graph; `measured` is the recall on a second
-// sample, drawn with another seed.
+// Percent: target recalls. Merged graphs are those of two halves, the rows with even and with odd numbers;
+// added rows are the last ones, removed rows are evenly spaced. Output: one JSON object per graph; `measured`
+// is the recall on a second sample, drawn with another seed.
 #include <fmt/format.h>
 
 #include <cstring>

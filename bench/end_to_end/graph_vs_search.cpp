@@ -1,6 +1,8 @@
-// Time of the exact k-NN graph relative to a search with every row as a query: each pair needs one product, not two.
+// Time of the exact k-NN graph relative to a search with every row as a query: each pair needs one product,
+// not two.
 //
-//   graph_vs_search [--rows N] [--dim D] [--data KIND] [--base FILE] [--type T] [--k K] [--metric M] [--threads T]
+//   graph_vs_search [--rows N] [--dim D] [--data KIND] [--base FILE] [--type T] [--k K] [--metric M]
+//                   [--threads T]
 //                   [--isa NAME] [--repeat R]
 //
 // One round is: graph, search. Their answers must be equal. Output: one JSON object.

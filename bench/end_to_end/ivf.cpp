@@ -1,11 +1,14 @@
 // An inverted file of codes: time to build, and recall and time of searches.
 //
-//   ivf --base FILE --queries FILE [--rows N] [--metric M] [--lists L] [--codec pq|lsq] [--code-bytes B] [--bits 4|8]
-//       [--index FILE] [--probes P,...] [--candidates C,...] [--k K] [--batch Q] [--threads T] [--isa NAME] [--repeat R]
+//   ivf --base FILE --queries FILE [--rows N] [--metric M] [--lists L] [--codec pq|lsq] [--code-bytes B]
+//       [--bits 4|8]
+//       [--index FILE] [--probes P,...] [--candidates C,...] [--k K] [--batch Q] [--threads T] [--isa NAME]
+//       [--repeat R]
 //
-// Candidates 0: no re-ranking. recall: share of the true k neighbours among the k reported. Queries are searched in
-// batches of Q (0: one batch; 1: gives latencies). --index: the index is loaded from FILE if it exists, else saved
-// there. Output: one JSON object for the build, one for every pair of probes and candidates.
+// Candidates 0: no re-ranking. recall: share of the true k neighbours among the k reported. Queries are
+// searched in batches of Q (0: one batch; 1: gives latencies). --index: the index is loaded from FILE if it
+// exists, else saved there. Output: one JSON object for the build, one for every pair of probes and
+// candidates.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,12 +1,13 @@
 // Iterations of k-means relative to the bare sgemm calls of the same shape, interleaved.
 //
-//   kmeans [--rows N] [--dim D] [--data uniform|normal|clusters|offset] [--base FILE] [--type T] [--clusters K,...]
+//   kmeans [--rows N] [--dim D] [--data uniform|normal|clusters|offset] [--base FILE] [--type T]
+//          [--clusters K,...]
 //          [--iterations I] [--metric M] [--threads T] [--isa NAME] [--repeat R] [--blas LIBRARY]
 //
-// The product multiplies all rows by the centroids in f32, as in exact_vs_sgemm. One round is: product, I iterations from
-// the same centroids, product. `ratio` is the time of one iteration, assignment and means, over that of the product.
-// Seeding is measured separately. With `--blas none` only whole trainings are measured. Output: one JSON object per
-// number of clusters.
+// The product multiplies all rows by the centroids in f32, as in exact_vs_sgemm. One round is: product, I
+// iterations from the same centroids, product. `ratio` is the time of one iteration, assignment and means,
+// over that of the product. Seeding is measured separately. With `--blas none` only whole trainings are
+// measured. Output: one JSON object per number of clusters.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

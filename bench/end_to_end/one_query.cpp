@@ -1,11 +1,12 @@
-// One query at a time relative to reading the base: a search for one query reads every byte once, so that the memory
-// bandwidth bounds it.
+// One query at a time relative to reading the base: a search for one query reads every byte once, so that the
+// memory bandwidth bounds it.
 //
-//   one_query [--rows N] [--dim D] [--data KIND] [--base FILE --query-file FILE] [--type T] [--k K] [--metric M]
+//   one_query [--rows N] [--dim D] [--data KIND] [--base FILE --query-file FILE] [--type T] [--k K]
+//             [--metric M]
 //             [--threads T] [--isa NAME] [--queries Q] [--repeat R]
 //
-// One round is: Q sums over all bytes of the base with the same number of threads, then Q queries one by one. `share` is
-// the bytes per second of the search over those of the sum. Output: one JSON object.
+// One round is: Q sums over all bytes of the base with the same number of threads, then Q queries one by one.
+// `share` is the bytes per second of the search over those of the sum. Output: one JSON object.
 #include <fmt/format.h>
 
 #include <atomic>

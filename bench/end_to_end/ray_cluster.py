@@ -153,7 +153,8 @@ def measure_overhead(options, folder):
     nodes.end()
     digests = {expected} | {digest for each in rounds for _, digest in each}
     times = [[seconds for seconds, _ in each] for each in rounds[1:]]  # the first round starts processes
-    # Each build relative to the mean of those before and after it: the machine's speed changes more than Ray costs.
+    # Each build relative to the mean of those before and after it: the machine's speed changes more than Ray
+    # costs.
     ratios = sorted(2 * cluster / (before + after) for before, cluster, after in times)
     return {"seconds": dict(zip(runs, zip(*times))), "ratios": ratios, "overhead": statistics.median(ratios) - 1,
             "pool_against_itself": sorted(after / before for before, _, after in times), "identical": len(digests) == 1}
@@ -210,8 +211,8 @@ def main():
 
 
 if __name__ == "__main__":
-    # Here and not above: processes of the pool import this file and need nothing of Ray. ray_nodes comes first: it sets
-    # the environment that Ray reads.
+    # Here and not above: processes of the pool import this file and need nothing of Ray. ray_nodes comes
+    # first: it sets the environment that Ray reads.
     from ray_nodes import Nodes, wait_for
 
     import nearwise.cluster

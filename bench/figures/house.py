@@ -22,7 +22,8 @@ import repository
 FOLDERS = ("include", "src", "cli", "tools", "python/nearwise", "python/bindings")
 CODE_FOLDERS = ("src", "cli", "python", "tools", "bench")
 CODE_SUFFIXES = {".h", ".cpp", ".cu", ".cuh", ".py"}
-BEFORE, LINES_BEFORE = "4607ad8", 68_286  # the revision that sizes are compared with; its lines in CODE_FOLDERS
+# The revision that sizes are compared with, and its lines in CODE_FOLDERS.
+BEFORE, LINES_BEFORE = "4607ad8", 68_286
 DIGESTS = "tests/golden_answers/digests.txt"
 
 

@@ -70,7 +70,8 @@ def compare(found, truth, base, queries):
         faults["order"] += any(left >= right for left, right in zip(pairs, pairs[1:]))
         other_ids = set(ids) - set(true_ids[place])
         tied_ids += len(other_ids)
-        # An id missing from the ground truth is right only if it ties at the last rank and is lower than the id it replaces.
+        # An id missing from the ground truth is right only if it ties at the last rank and is lower than the
+        # id it replaces.
         last = distances[-1]
         replaced = sorted(set(true_ids[place]) - set(ids))
         for rank, identity in enumerate(sorted(other_ids)):

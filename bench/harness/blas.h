@@ -1,4 +1,5 @@
-// A BLAS to compare with, loaded by name at run time, with the number of threads and the tile shape that suit it best.
+// A BLAS to compare with, loaded by name at run time, with the number of threads and the tile shape that suit
+// it best.
 #pragma once
 
 #include <dlfcn.h>
@@ -44,8 +45,8 @@ class Blas {
   const std::string& name() const { return name_; }
   const std::string& version() const { return version_; }
 
-  // All products of queries and base, tile by tile, each overwriting the previous one; nothing is selected. No exact
-  // search by matrix products can be faster.
+  // All products of queries and base, tile by tile, each overwriting the previous one; nothing is selected.
+  // No exact search by matrix products can be faster.
   void products(const MatrixView<const float>& queries, const MatrixView<const float>& base, Tile tile) {
     out_.resize(std::max(out_.size(), tile.queries * tile.rows));
     const auto dim = static_cast<int>(base.cols());

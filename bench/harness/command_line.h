@@ -17,7 +17,8 @@ namespace nearwise::bench {
 
 class Options {
  public:
-  // Options of every program; a program adds its own. Unknown names are errors: a typo would measure something else.
+  // Options of every program; a program adds its own. Unknown names are errors: a typo would measure
+  // something else.
   Options(int count, char** arguments, std::set<std::string> known) {
     known.insert({"rows", "dim", "data", "base", "query-file", "queries", "type", "metric", "threads", "isa",
                   "seed", "repeat"});

@@ -27,7 +27,8 @@ Times timed(const auto& work) {
   return {wall, static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC};
 }
 
-// Idle threads of MKL's OpenMP spin for 200 ms after a product and would take cores from the next measurement.
+// Idle threads of MKL's OpenMP spin for 200 ms after a product and would take cores from the next
+// measurement.
 inline void let_threads_rest() { std::this_thread::sleep_for(std::chrono::milliseconds(300)); }
 
 inline double quantile(std::vector<double> values, double share) {

@@ -1,5 +1,5 @@
-// nearwise convert: vectors or neighbours from one file format to another. Vectors are converted in chunks within
-// --memory-limit; neighbours are read whole.
+// nearwise convert: vectors or neighbours from one file format to another. Vectors are converted in chunks
+// within --memory-limit; neighbours are read whole.
 #include <algorithm>
 #include <filesystem>
 #include <limits>

@@ -41,8 +41,8 @@ class ConcatenatedVectors {
 };
 
 using GraphUpdate = std::function<KnnGraph(const Context&, RowsView, const KnnGraphChangeOptions&)>;
-// Opens the vectors, checks their number (at least `expected`, or exactly), updates, and writes the graph. The output
-// may be an input graph.
+// Opens the vectors, checks their number (at least `expected`, or exactly), updates, and writes the graph.
+// The output may be an input graph.
 struct ExpectedVectors {
   std::size_t count = 0;
   bool or_more = false;

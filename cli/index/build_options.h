@@ -36,8 +36,8 @@ struct IndexBuildArguments {
 // The base, and all options but --output, --work and --train-only.
 void add_index_build_options(CLI::App& parser, IndexBuildArguments& arguments);
 
-// Throws Error(invalid_argument) for options that contradict each other or the vectors, so that whatever the library
-// refuses later is the content of a file.
+// Throws Error(invalid_argument) for options that contradict each other or the vectors, so that whatever the
+// library refuses later is the content of a file.
 void check_index_build(const Session& session, const IndexBuildArguments& arguments, RowsView base);
 
 using IndexTraining = decltype(IndexPlanOptions::training);

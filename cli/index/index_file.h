@@ -19,7 +19,8 @@ Ivf open_index(const Context& context, const std::filesystem::path& path);
 // Vectors in an index file, from its header.
 std::uint64_t count_vectors(const std::filesystem::path& index);
 
-// Reports before the work what would fail after it. The output may be the input index, which is replaced at the end.
+// Reports before the work what would fail after it. The output may be the input index, which is replaced at
+// the end.
 void check_index_output(const std::filesystem::path& output);
 void check_dim(const Session& session, const Ivf& index, const std::filesystem::path& path, RowsView vectors);
 // Vectors for re-ranking and calibration are found by id: the file needs one for every id of the index.

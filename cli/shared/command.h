@@ -1,7 +1,7 @@
 // Commands and their options, declared on the parser. Values are read strictly (cli/shared/text.h).
 //
-// The type name of an option is also what shell completion offers for it (cli/completion.cpp): FILE, DIR, N, or the
-// accepted words separated by '|'.
+// The type name of an option is also what shell completion offers for it (cli/completion.cpp): FILE, DIR, N,
+// or the accepted words separated by '|'.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -48,7 +48,8 @@ Command<Arguments> add_command(CLI::App& parent, Session& session,
   return {parser, *arguments};
 }
 
-// Options, or positional arguments if the name has no dash. A present value is the default and shown in the help.
+// Options, or positional arguments if the name has no dash. A present value is the default and shown in the
+// help.
 CLI::Option* add_count(CLI::App& parser, const std::string& name, std::size_t& value, std::size_t minimum,
                        const std::string& description);
 CLI::Option* add_count(CLI::App& parser, const std::string& name, std::optional<std::size_t>& value,

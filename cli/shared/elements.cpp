@@ -61,7 +61,8 @@ void narrow(float value, Float16& out) {
   } else if (magnitude >= 0x38800000u) {
     narrowed = round_away_bits(magnitude - (static_cast<std::uint32_t>(127 - 15) << 23), 13);
   } else {
-    // Below 2^-14: the last bit of 0.5f weighs 2^-24, the unit of f16's subnormals, so the addition rounds for us.
+    // Below 2^-14: the last bit of 0.5f weighs 2^-24, the unit of f16's subnormals, so the addition rounds
+    // for us.
     narrowed = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
   }
   out.bits = static_cast<std::uint16_t>(sign | narrowed);

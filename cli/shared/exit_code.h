@@ -24,14 +24,15 @@ enum class ExitCode : int {
 
 ExitCode exit_code_of(ErrorCode code);
 
-// File content that is well formed but unusable (NaN, a value that does not fit); the library has no code for it.
+// File content that is well formed but unusable (NaN, a value that does not fit); the library has no code for
+// it.
 class InvalidData : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Returns call(). Its Error(invalid_argument) becomes InvalidData: for calls whose other arguments were checked, so that
-// only the content of a file can be invalid.
+// Returns call(). Its Error(invalid_argument) becomes InvalidData: for calls whose other arguments were
+// checked, so that only the content of a file can be invalid.
 template <typename Call>
 auto blame_data(const Call& call) {
   try {

@@ -56,8 +56,8 @@ std::string list_suffixes(Content content) {
   return list;
 }
 
-// Looks for 'descr': '<i4' or '<i8' in the header of an .npy. An unreadable file counts as vectors; opening it then
-// reports the problem.
+// Looks for 'descr': '<i4' or '<i8' in the header of an .npy. An unreadable file counts as vectors; opening
+// it then reports the problem.
 bool is_npy_of_ids(const std::filesystem::path& path) {
   std::string head(256, '\0');
   std::ifstream file(path, std::ios::binary);

@@ -1,4 +1,5 @@
-// File formats by suffix, readers with the exit codes of the command line, and checks of an output before the work.
+// File formats by suffix, readers with the exit codes of the command line, and checks of an output before the
+// work.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,8 @@ std::optional<ElementType> element_type_of(const std::filesystem::path& path);
 void require_suffix_for(Content content, const std::filesystem::path& path);
 // The same for the objects kept in .nw files; `what` is "an index", "a graph".
 void require_container(const std::filesystem::path& path, const std::string& what);
-// Also throws Error(invalid_argument) if the file holds another kind of object. Returns what the file says of itself.
+// Also throws Error(invalid_argument) if the file holds another kind of object. Returns what the file says of
+// itself.
 ContainerInfo inspect_as(const std::filesystem::path& path, const std::string& what,
                          std::initializer_list<std::string_view> kinds);
 
@@ -52,14 +54,16 @@ NeighborFile read_neighbor_file(const std::filesystem::path& path);
 // Most formats hold ids only; their distances are read as a 0 x 0 matrix.
 bool has_distances(const Neighbors& neighbors);
 
-// All ids of a file in their order, whatever its shape: .npy, .ivecs, .ibin, or .txt with one id per line. A negative
-// id is InvalidData.
+// All ids of a file in their order, whatever its shape: .npy, .ivecs, .ibin, or .txt with one id per line. A
+// negative id is InvalidData.
 std::vector<Id> read_ids(const std::filesystem::path& path);
 
-// Throws Error(out_of_memory) if reading the neighbours of `path` could take more than `limit` bytes (0: no limit).
+// Throws Error(out_of_memory) if reading the neighbours of `path` could take more than `limit` bytes (0: no
+// limit).
 void require_fits(const std::filesystem::path& path, std::uint64_t limit);
 
-// The current time in UTC, or SOURCE_DATE_EPOCH (seconds since 1970) for files that are reproducible byte for byte.
+// The current time in UTC, or SOURCE_DATE_EPOCH (seconds since 1970) for files that are reproducible byte for
+// byte.
 std::string time_of_run();
 
 bool is_container(const std::filesystem::path& path);

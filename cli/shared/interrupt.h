@@ -1,10 +1,11 @@
 // Ctrl-C (SIGINT), SIGTERM and SIGHUP: stop soon, leave no half-written file, say so in the exit code.
 //
-// The first signal stops work under protect(), which then cleans up; with nothing protected the process ends at once.
-// The second signal ends the process whatever it does, because the first one removes the handler.
+// The first signal stops work under protect(), which then cleans up; with nothing protected the process ends
+// at once. The second signal ends the process whatever it does, because the first one removes the handler.
 //
-// The handler only posts a semaphore; a thread of ours does what a handler may not. sigwait() would not do: libraries
-// may start threads before main() with signals unblocked, and by the default action one of them would end the process.
+// The handler only posts a semaphore; a thread of ours does what a handler may not. sigwait() would not do:
+// libraries may start threads before main() with signals unblocked, and by the default action one of them
+// would end the process.
 #pragma once
 
 #include <functional>
@@ -15,8 +16,8 @@ namespace nearwise::cli {
 
 class Interrupt {
  public:
-  // give_up(signal) is called on our thread when a signal arrives and nothing is protected; it must not return.
-  // One Interrupt at a time: signal handlers are the process's.
+  // give_up(signal) is called on our thread when a signal arrives and nothing is protected; it must not
+  // return. One Interrupt at a time: signal handlers are the process's.
   explicit Interrupt(std::function<void(int signal)> give_up);
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

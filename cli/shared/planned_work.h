@@ -30,8 +30,8 @@ struct TaskCounts {
 };
 Json to_json(const TaskCounts& counts);
 
-// Runs the remaining tasks, with a remark for each, then deletes their files unless --keep-work is given. Throws
-// Error(cannot_create) at the start if the disk is too small.
+// Runs the remaining tasks, with a remark for each, then deletes their files unless --keep-work is given.
+// Throws Error(cannot_create) at the start if the disk is too small.
 TaskCounts run_plan(Session& session, const Plan& plan, const Context& context, const WorkArguments& work);
 
 }  // namespace nearwise::cli

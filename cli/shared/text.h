@@ -8,10 +8,11 @@
 
 namespace nearwise::cli {
 
-// The parsers are strict, unlike the argument parser's, which takes "-1" for 2^64 - 1 and "010" for eight. They throw
-// Error(invalid_argument) whose text is the expectation: "a whole number of at least 1".
+// The parsers are strict, unlike the argument parser's, which takes "-1" for 2^64 - 1 and "010" for eight.
+// They throw Error(invalid_argument) whose text is the expectation: "a whole number of at least 1".
 
-// "2GiB", "1.5 GiB" (powers of 1024), "500MB", "500M" (powers of 1000), "1073741824", "64B"; upper or lower case.
+// "2GiB", "1.5 GiB" (powers of 1024), "500MB", "500M" (powers of 1000), "1073741824", "64B"; upper or lower
+// case.
 std::uint64_t parse_bytes(std::string_view text);
 std::size_t parse_count(std::string_view text, std::size_t minimum);
 // A number that is not negative: "0.001", "1e-4".

@@ -26,8 +26,8 @@ class Stopwatch {
 
 class Work {
  public:
-  // Shares the memory budget of `context`. The rate is in `unit`s per second, of which the whole work has `units`;
-  // without a unit none is shown.
+  // Shares the memory budget of `context`. The rate is in `unit`s per second, of which the whole work has
+  // `units`; without a unit none is shown.
   Work(Session& session, const Context& context, const std::string& unit = {}, std::uint64_t units = 0)
       : Work(session, context, session.command, unit, units) {}
   Work(Session& session, const Context& context, const std::string& label, const std::string& unit,
@@ -54,7 +54,8 @@ class Work {
     return run([&call](const Context& context) { return blame_data([&] { return call(context); }); });
   }
 
-  // Calls `call` with consecutive batches and the row each begins at. NaN and infinity are reported by row and column.
+  // Calls `call` with consecutive batches and the row each begins at. NaN and infinity are reported by row
+  // and column.
   using BatchCall = std::function<void(const Context& context, RowsView batch, std::size_t first_row)>;
   void run_batches(RowsView rows, std::size_t batch_rows, const BatchCall& call);
 

@@ -1,4 +1,5 @@
-// Exact search: bytes against floats, another metric, a memory limit that is kept, and what a mistake looks like.
+// Exact search: bytes against floats, another metric, a memory limit that is kept, and what a mistake looks
+// like.
 #include <nearwise/nearwise.h>
 
 #include <cstdint>

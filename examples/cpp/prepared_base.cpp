@@ -1,4 +1,5 @@
-// A base prepared once for many searches: the nearest rows, all rows within a radius; and the graph of the same rows.
+// A base prepared once for many searches: the nearest rows, all rows within a radius; and the graph of the
+// same rows.
 #include <nearwise/nearwise.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// One base over several devices: by rows, and with every part on two of them. Runs on any machine: contexts of the CPU
-// stand in where there are no GPUs.
+// One base over several devices: by rows, and with every part on two of them. Runs on any machine: contexts
+// of the CPU stand in where there are no GPUs.
 #include <nearwise/nearwise.h>
 
 #include <cstdio>

@@ -10,17 +10,19 @@
 #include <string>
 #include <utility>
 
+#include "nearwise/export.h"
 #include "nearwise/progress.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 struct ContextOptions {
   int threads = 0;                 // 0: all CPUs available to this process
   std::uint64_t memory_limit = 0;  // bytes of working memory and results together; 0: no limit
   std::uint64_t seed = 0;
-  // Caps the instruction set (a name of instruction_sets()); empty: the best available. On a CUDA device the precision of
-  // screening products: "f32" (default), or "tf32" and "bf16" on tensor cores. Results do not depend on it.
+  // Caps the instruction set (a name of instruction_sets()); empty: the best available. On a CUDA device the
+  // precision of screening products: "f32" (default), or "tf32" and "bf16" on tensor cores. Results do not
+  // depend on it.
   std::string isa = {};
   ProgressCallback progress = {};
   std::function<double()> clock = {};  // seconds, monotonic; empty: the machine's. Tests set it.
@@ -44,13 +46,13 @@ class Context {
 
   // The same device, threads and budget, with progress and cancellation of its own.
   Context with_progress(ProgressCallback progress) const;
-  // The same without progress reports; cancelling either cancels both. For the steps of an operation that reports its own
-  // progress.
+  // The same without progress reports; cancelling either cancels both. For the steps of an operation that
+  // reports its own progress.
   Context without_progress() const;
 
-  // Operations running under this handle stop soon (well under 100 ms; on a CUDA device when what is queued has ended)
-  // with Error(cancelled). Async-safe for threads, not for signal handlers. A cancelled handle stays cancelled: take a
-  // new one from with_progress().
+  // Operations running under this handle stop soon (well under 100 ms; on a CUDA device when what is queued
+  // has ended) with Error(cancelled). Async-safe for threads, not for signal handlers. A cancelled handle
+  // stays cancelled: take a new one from with_progress().
   void cancel() const;
   bool cancelled() const;
 

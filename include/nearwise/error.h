@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace nearwise {
+#include "nearwise/export.h"
+
+namespace NEARWISE_EXPORT nearwise {
 
 enum class ErrorCode {
   invalid_argument,  // the caller's argument: shape, type, range, non-finite value

@@ -14,11 +14,12 @@
 #include <vector>
 
 #include "nearwise/context.h"
+#include "nearwise/export.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 struct KnnOptions {
   Metric metric = Metric::sqeuclidean;

@@ -10,9 +10,10 @@
 #include <filesystem>
 
 #include "nearwise/exact.h"
+#include "nearwise/export.h"
 #include "nearwise/knn_graph.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 // Throws Error(invalid_argument) unless the name ends in .npz and all ids are rows of the graph.
 void save_csr(const KnnGraph& graph, const std::filesystem::path& path);

@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "nearwise/exact.h"
+#include "nearwise/export.h"
 #include "nearwise/knn_graph.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 // Groups are numbered by their first rows.
 struct RowGroups {

@@ -20,11 +20,12 @@
 #include <vector>
 
 #include "nearwise/context.h"
+#include "nearwise/export.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 enum class Seeding : std::uint8_t {
   plus_plus,  // k-means++ on a sample

@@ -21,11 +21,12 @@
 #include <vector>
 
 #include "nearwise/context.h"
+#include "nearwise/export.h"
 #include "nearwise/kmeans.h"
 #include "nearwise/matrix.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 // The initial centroids of train_kmeans, [clusters, dim]. Reads a sample of 32 rows per cluster; uses the
 // options metric, seeding and initial. Throws Error(invalid_argument) as train_kmeans does.

@@ -20,12 +20,13 @@
 #include <vector>
 
 #include "nearwise/context.h"
+#include "nearwise/export.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/recall_estimate.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 enum class GraphMethod : std::uint8_t {
   exact,       // all pairs

@@ -4,21 +4,23 @@
 #include <string>
 #include <vector>
 
+#include "nearwise/export.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 std::string version();
 
-// Instruction sets compiled into this build that this CPU can run, best first ("amx", "avx512_bf16", "avx512_vnni",
-// "avx512", "avx2", "sse4", "portable", or "neon", ...). Any of them is accepted as ContextOptions::isa.
+// Instruction sets compiled into this build that this CPU can run, best first ("amx", "avx512_bf16",
+// "avx512_vnni", "avx512", "avx2", "sse4", "portable", or "neon", ...). Any of them is accepted as
+// ContextOptions::isa.
 std::vector<std::string> instruction_sets();
 
 struct DeviceInfo {
   std::string name;  // "cpu", "cuda:0"
   std::string model;
-  // The internal operations that its backend implements, and those that it lacks: "start_range" is missing where
-  // range_search is not supported.
+  // The internal operations that its backend implements, and those that it lacks: "start_range" is missing
+  // where range_search is not supported.
   std::vector<std::string> operations;
   std::vector<std::string> missing_operations;
 };

@@ -10,9 +10,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "nearwise/export.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 template <typename T>
 class MatrixView {

@@ -1,17 +1,19 @@
 // Merges the results of searches in disjoint parts of a base.
 //
-// For parts searched in other processes or on other machines. Sharded (sharded.h) merges parts within one process.
+// For parts searched in other processes or on other machines. Sharded (sharded.h) merges parts within one
+// process.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
 #include "nearwise/context.h"
+#include "nearwise/export.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 // [queries, k'], as a search returns it: best first, the lower id first in a tie, padded with no_id.
 struct NeighborsView {
@@ -19,8 +21,8 @@ struct NeighborsView {
   MatrixView<const float> distances;
 };
 
-// [queries, k]: the best of all parts, padded if they have fewer. Parts are on the host, have the same queries and no id in
-// common. At least one part is needed.
+// [queries, k]: the best of all parts, padded if they have fewer. Parts are on the host, have the same
+// queries and no id in common. At least one part is needed.
 Neighbors merge_neighbors(const Context& context, Metric metric, std::span<const NeighborsView> parts,
                           std::size_t k);
 

@@ -1,8 +1,8 @@
-// Optimized product quantization (OPQ): vectors are rotated before product quantization, so that parts are less correlated and
-// have similar variance.
+// Optimized product quantization (OPQ): vectors are rotated before product quantization, so that parts are
+// less correlated and have similar variance.
 //
-// Rotation and codewords are trained in turn: the next rotation brings the vectors closest to their reconstructions. Ge, He, Ke,
-// Sun: Optimized product quantization (2014).
+// Rotation and codewords are trained in turn: the next rotation brings the vectors closest to their
+// reconstructions. Ge, He, Ke, Sun: Optimized product quantization (2014).
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,13 @@
 #include <string>
 
 #include "nearwise/context.h"
+#include "nearwise/export.h"
 #include "nearwise/matrix.h"
 #include "nearwise/product_quantizer.h"
 #include "nearwise/rotation.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 struct OptimizedProductQuantizerOptions {
   ProductQuantizerOptions quantizer = {};
@@ -29,9 +30,9 @@ struct OptimizedProductQuantizer {
   Rotation rotation;
   ProductQuantizer quantizer;
 
-  // Starts from the better of two rotations: identity, and principal axes allocated to parts so that the products of their
-  // variances are similar. Returns the round with the smallest error on the training vectors, which is never above that of
-  // ProductQuantizer::train with the same options. Throws like it.
+  // Starts from the better of two rotations: identity, and principal axes allocated to parts so that the
+  // products of their variances are similar. Returns the round with the smallest error on the training
+  // vectors, which is never above that of ProductQuantizer::train with the same options. Throws like it.
   static OptimizedProductQuantizer train(const Context& context, RowsView rows,
                                          const OptimizedProductQuantizerOptions& options = {});
 

@@ -26,11 +26,12 @@
 #include <vector>
 
 #include "nearwise/context.h"
+#include "nearwise/export.h"
 #include "nearwise/ivf.h"
 #include "nearwise/knn_graph.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 // Bytes read and written and seconds are estimates; memory is an upper bound.
 struct PlannedTask {

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <functional>
 
-namespace nearwise {
+#include "nearwise/export.h"
+
+namespace NEARWISE_EXPORT nearwise {
 
 // done counts up to total, in units that depend on the operation.
 struct Progress {

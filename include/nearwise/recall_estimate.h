@@ -3,7 +3,9 @@
 
 #include <cstddef>
 
-namespace nearwise {
+#include "nearwise/export.h"
+
+namespace NEARWISE_EXPORT nearwise {
 
 // A neighbour counts as found if it is no farther than the last exact one.
 struct RecallEstimate {

@@ -1,7 +1,8 @@
 // Rotations: x -> matrix * (x - mean), the rows of the matrix being orthonormal axes.
 //
-// With as many axes as dimensions distances are preserved; with fewer, the other components are dropped. Sums are in f64
-// and in a fixed order: the same bytes at any number of threads and on every machine. So are the axes of pca.
+// With as many axes as dimensions distances are preserved; with fewer, the other components are dropped. Sums
+// are in f64 and in a fixed order: the same bytes at any number of threads and on every machine. So are the
+// axes of pca.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +10,10 @@
 #include <vector>
 
 #include "nearwise/context.h"
+#include "nearwise/export.h"
 #include "nearwise/matrix.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 struct PcaOptions {
   std::size_t training_rows = 65536;  // at most, drawn with the context's seed; 0: all
@@ -20,8 +22,9 @@ struct PcaOptions {
 // Immutable: threads may share it.
 class Rotation {
  public:
-  // The axes along which the rows vary most, by falling variance, around their mean: 1 to dim of them. The largest element
-  // of an axis is positive. Throws Error(invalid_argument) for no rows, and names the first row with NaN or infinity.
+  // The axes along which the rows vary most, by falling variance, around their mean: 1 to dim of them. The
+  // largest element of an axis is positive. Throws Error(invalid_argument) for no rows, and names the first
+  // row with NaN or infinity.
   static Rotation pca(const Context& context, RowsView rows, std::size_t dims,
                       const PcaOptions& options = {});
 

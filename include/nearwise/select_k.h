@@ -10,10 +10,11 @@
 #include <cstdint>
 
 #include "nearwise/context.h"
+#include "nearwise/export.h"
 #include "nearwise/matrix.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 struct SelectOptions {
   Order order = Order::smallest;

@@ -3,11 +3,12 @@
 // Sharded     every part holds some of the rows and sees all queries; their answers are joined
 // Replicated  every copy holds all rows and sees some of the queries
 //
-// They hold exact search (Exact) and inverted files (Ivf), and they nest: Sharded<Replicated<Exact>> is shards x copies. The
-// answer is that of one index over all rows, to the bit. Parts of an inverted file are of one training, and their rows have the
-// ids they were added under. Parts are searched at once, each by a thread of its own. One that fails stops the others, and the error names its
-// device. Progress and cancellation are those of the context of the call; those of the members' own contexts are not
-// looked at. Queries must be where every member can read them: on the host, unless all are on one device.
+// They hold exact search (Exact) and inverted files (Ivf), and they nest: Sharded<Replicated<Exact>> is
+// shards x copies. The answer is that of one index over all rows, to the bit. Parts of an inverted file are
+// of one training, and their rows have the ids they were added under. Parts are searched at once, each by a
+// thread of its own. One that fails stops the others, and the error names its device. Progress and
+// cancellation are those of the context of the call; those of the members' own contexts are not looked at.
+// Queries must be where every member can read them: on the host, unless all are on one device.
 #pragma once
 
 #include <concepts>
@@ -20,12 +21,13 @@
 
 #include "nearwise/context.h"
 #include "nearwise/exact.h"
+#include "nearwise/export.h"
 #include "nearwise/ivf.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 template <typename Index>
 concept Searchable = std::movable<Index> &&
@@ -222,18 +224,19 @@ class Replicated<Index> {
   shard::Members members_;
 };
 
-// Consecutive rows, evenly cut, one part for each context. The rows lie on the host, and must outlive the index. Progress
-// and cancellation are those of the first context.
+// Consecutive rows, evenly cut, one part for each context. The rows lie on the host, and must outlive the
+// index. Progress and cancellation are those of the first context.
 Sharded<Exact> shard_exact(std::span<const Context> contexts, RowsView base,
                            const ExactOptions& options = {});
 Replicated<Exact> replicate_exact(std::span<const Context> contexts, RowsView base,
                                   const ExactOptions& options = {});
-// contexts.size() is a multiple of `shards`: the first contexts.size() / shards hold the first part, and so on.
+// contexts.size() is a multiple of `shards`: the first contexts.size() / shards hold the first part, and so
+// on.
 Sharded<Replicated<Exact>> shard_and_replicate_exact(std::span<const Context> contexts, std::size_t shards,
                                                      RowsView base, const ExactOptions& options = {});
 
-// The same of the rows of an index, in the order of its lists: nearly all lists are whole in one part. Every part is a copy on
-// the budget of its context.
+// The same of the rows of an index, in the order of its lists: nearly all lists are whole in one part. Every
+// part is a copy on the budget of its context.
 Sharded<Ivf> shard_ivf(std::span<const Context> contexts, const Ivf& index);
 Replicated<Ivf> replicate_ivf(std::span<const Context> contexts, const Ivf& index);
 Sharded<Replicated<Ivf>> shard_and_replicate_ivf(std::span<const Context> contexts, std::size_t shards,

@@ -4,10 +4,11 @@
 #include <optional>
 #include <vector>
 
+#include "nearwise/export.h"
 #include "nearwise/knn_graph.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 struct SmoothestPath {
   std::vector<Id> rows;          // from start to end, inclusive

@@ -11,10 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "nearwise/export.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 // The result of a search with its metric and origin.
 struct SavedNeighbors {

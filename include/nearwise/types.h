@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace nearwise {
+#include "nearwise/export.h"
+
+namespace NEARWISE_EXPORT nearwise {
 
 // Identifies a row of the base. 64 bits everywhere in the interface.
 using Id = std::int64_t;

@@ -10,28 +10,29 @@
 //   .nw                   the container of docs/format.md (saved results)
 //
 // Reading maps the file: nothing is copied, files may be larger than memory, and headers are checked against
-// the file's length before they are used. Rows have the file's layout: any alignment, and in .*vecs a stride of
-// 4 + dim * size bytes. Writing goes to a temporary name in the same folder, is synced, and takes the final
-// name only when complete.
+// the file's length before they are used. Rows have the file's layout: any alignment, and in .*vecs a stride
+// of 4 + dim * size bytes. Writing goes to a temporary name in the same folder, is synced, and takes the
+// final name only when complete.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
 #include <memory>
 
+#include "nearwise/export.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/types.h"
 
-namespace nearwise {
+namespace NEARWISE_EXPORT nearwise {
 
 // A mapped file of vectors. Movable; rows() is valid while the object lives. Const methods may run at once.
 // The file must not be truncated while it is mapped: replace files by renaming.
 class VectorFile {
  public:
-  // Throws Error(not_found | io | corrupt | invalid_argument for an unknown suffix or a sound file of something
-  // else). In .*vecs the dim of every row is compared with the first; beyond 1 000 000 rows that of the first, the
-  // last and 1024 rows in between (VectorReader compares all of them).
+  // Throws Error(not_found | io | corrupt | invalid_argument for an unknown suffix or a sound file of
+  // something else). In .*vecs the dim of every row is compared with the first; beyond 1 000 000 rows that of
+  // the first, the last and 1024 rows in between (VectorReader compares all of them).
   static VectorFile open(const std::filesystem::path& path);
   VectorFile(VectorFile&&) noexcept;
   VectorFile& operator=(VectorFile&&) noexcept;
@@ -46,8 +47,8 @@ class VectorFile {
   std::unique_ptr<Mapping> mapping_;
 };
 
-// Reads a file of vectors front to back in chunks of at most max_bytes (at least one row), without mapping it:
-// for work under a memory limit. The chunk returned is valid until the next call.
+// Reads a file of vectors front to back in chunks of at most max_bytes (at least one row), without mapping
+// it: for work under a memory limit. The chunk returned is valid until the next call.
 class VectorReader {
  public:
   VectorReader(const std::filesystem::path& path, std::size_t max_bytes);

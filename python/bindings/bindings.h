@@ -1,8 +1,8 @@
-// Shared by the binding files: vectors borrowed from Python arrays, results moved into numpy arrays, and calls that run
-// without the interpreter lock but react to Ctrl-C.
+// Shared by the binding files: vectors borrowed from Python arrays, results moved into numpy arrays, and
+// calls that run without the interpreter lock but react to Ctrl-C.
 //
-// nearwise._core is private. python/nearwise/*.py checks arguments and words the errors; this side checks again what
-// would otherwise read or write invalid memory.
+// nearwise._core is private. python/nearwise/*.py checks arguments and words the errors; this side checks
+// again what would otherwise read or write invalid memory.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -60,7 +60,8 @@ using Tensor = nb::ndarray<nb::ro>;
 // The CUDA device that a tensor is on, or the host.
 Place place_of(const Tensor& tensor);
 
-// An array on a CUDA device. Its elements are complete: python/nearwise/_device_array.py waits for the producer's stream.
+// An array on a CUDA device. Its elements are complete: python/nearwise/_device_array.py waits for the
+// producer's stream.
 class DeviceArray {
  public:
   explicit DeviceArray(Tensor tensor) : tensor_(std::move(tensor)) {}
@@ -81,12 +82,13 @@ struct ArrayLayout {
   Place place;
 };
 
-// Throws Error(invalid_argument) in the argument's name unless that is 2-D, its rows aligned and apart, and their
-// elements adjacent.
+// Throws Error(invalid_argument) in the argument's name unless that is 2-D, its rows aligned and apart, and
+// their elements adjacent.
 RowsView checked_rows(const ArrayLayout& layout, ElementType type, const char* name);
 
-// A matrix of vectors, borrowed without a copy from a DeviceArray or from an object with the buffer protocol: the class
-// `Rows` of nearwise._core. While it lives, numpy refuses to resize the array. Made and destroyed with the interpreter lock.
+// A matrix of vectors, borrowed without a copy from a DeviceArray or from an object with the buffer protocol:
+// the class `Rows` of nearwise._core. While it lives, numpy refuses to resize the array. Made and destroyed
+// with the interpreter lock.
 class BorrowedRows {
  public:
   // `name` is the argument's, for messages. The array must be 2-D, the elements of a row adjacent.
@@ -129,7 +131,8 @@ NumpyNeighbors to_numpy(Neighbors&& neighbors);
 template <typename T>
 using NumpyVector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
-// Moves a vector into a numpy array, without a copy. T may differ from Element in its sign: counts are signed in numpy.
+// Moves a vector into a numpy array, without a copy. T may differ from Element in its sign: counts are signed
+// in numpy.
 template <typename T, typename Element>
 NumpyVector<T> to_numpy(std::vector<Element>&& vector) {
   static_assert(sizeof(T) == sizeof(Element));
@@ -171,20 +174,22 @@ struct Settings {
   Settings with_memory_limit(std::uint64_t limit) const;
 };
 
-// A context for one call, with its own cancellation. Contexts without a memory limit and seed are cached and shared. One
-// with a limit is not: concurrent calls would exhaust each other's budget. Needs the interpreter lock, which also guards
-// the cache; a forked child starts with an empty one.
+// A context for one call, with its own cancellation. Contexts without a memory limit and seed are cached and
+// shared. One with a limit is not: concurrent calls would exhaust each other's budget. Needs the interpreter
+// lock, which also guards the cache; a forked child starts with an empty one.
 Context context_for(const Settings& settings);
 
-// Calls work(context) without the interpreter lock, on another thread. Meanwhile the calling thread checks for signals and
-// reports progress every few milliseconds, so that Python code runs on the caller's thread only. An exception from either
-// (Ctrl-C raises KeyboardInterrupt) cancels the work and is thrown once it has stopped.
+// Calls work(context) without the interpreter lock, on another thread. Meanwhile the calling thread checks
+// for signals and reports progress every few milliseconds, so that Python code runs on the caller's thread
+// only. An exception from either (Ctrl-C raises KeyboardInterrupt) cancels the work and is thrown once it has
+// stopped.
 void run(const Context& context, nb::handle progress, const std::function<void(const Context&)>& work);
 
 // For work of about a millisecond: on the calling thread, without checking for signals.
 void run_briefly(const Context& context, const std::function<void(const Context&)>& work);
 
-// Calls `run_briefly` where `steps` (multiplications or values read) are few and no progress is reported, else `run`.
+// Calls `run_briefly` where `steps` (multiplications or values read) are few and no progress is reported,
+// else `run`.
 void run_by_size(const Context& context, nb::handle progress, double steps,
                  const std::function<void(const Context&)>& work);
 

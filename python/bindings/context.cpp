@@ -111,8 +111,8 @@ class Unlocked {
   PyThreadState* thread_;
 };
 
-// A daemon thread must not take the lock while the interpreter shuts down: older Python versions would unwind the thread
-// through our frames. Newer versions block it, as this does.
+// A daemon thread must not take the lock while the interpreter shuts down: older Python versions would unwind
+// the thread through our frames. Newer versions block it, as this does.
 void block_if_ending(Work& work) {
   if (!interpreter_is_ending()) return;
   work.stop();
@@ -135,8 +135,8 @@ Settings Settings::with_memory_limit(std::uint64_t limit) const {
 Context context_for(const Settings& settings) {
   using Key = std::tuple<std::string, int, std::string>;
   using Cache = std::map<Key, Context>;
-  // Never destroyed: at exit the thread library may be unloaded first. Abandoned in a forked child, which does not have
-  // the worker threads.
+  // Never destroyed: at exit the thread library may be unloaded first. Abandoned in a forked child, which
+  // does not have the worker threads.
   static Cache* cache = new Cache;
   static pid_t owner = getpid();
   if (owner != getpid()) {

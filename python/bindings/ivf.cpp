@@ -48,11 +48,11 @@ CalibrationFields fields_of(const Calibration& found) {
           found.rows};
 }
 
-// An index and the context it was made with, whose memory budget holds its vectors: changes use it as well. Every search
-// has a context of its own, for the reasons given in prepared_base.cpp.
+// An index and the context it was made with, whose memory budget holds its vectors: changes use it as well.
+// Every search has a context of its own, for the reasons given in prepared_base.cpp.
 //
-// C++ requires that changes run alone. Python threads are not synchronized, so a lock orders them; waiting for it does not
-// hold the interpreter lock.
+// C++ requires that changes run alone. Python threads are not synchronized, so a lock orders them; waiting
+// for it does not hold the interpreter lock.
 class InvertedFile {
   using Mutex = std::shared_timed_mutex;
 

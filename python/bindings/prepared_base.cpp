@@ -14,8 +14,9 @@
 namespace nearwise::python {
 namespace {
 
-// A prepared base and the Python object that owns its vectors. Every search has a context of its own: a shared memory
-// limit would make concurrent searches exhaust each other's budget, and threads do not survive a fork.
+// A prepared base and the Python object that owns its vectors. Every search has a context of its own: a
+// shared memory limit would make concurrent searches exhaust each other's budget, and threads do not survive
+// a fork.
 class PreparedBase {
  public:
   PreparedBase(nb::handle_t<BorrowedRows> base, const std::string& metric, const Settings& settings,

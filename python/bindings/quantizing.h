@@ -43,7 +43,8 @@ inline double elements_of(const RowsView& rows) {
   return static_cast<double>(rows.rows()) * static_cast<double>(rows.dim());
 }
 
-// The methods of product quantizers, plain and optimized. Their step counts only separate short calls from long ones.
+// The methods of product quantizers, plain and optimized. Their step counts only separate short calls from
+// long ones.
 
 inline constexpr double most_centroids = 256;
 

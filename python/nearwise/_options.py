@@ -78,7 +78,8 @@ def ids(values: Any) -> npt.NDArray[np.int64]:
         raise ValueError(f"ids: expected a 1-D array, given shape {array.shape}")
     if array.dtype == np.uint64 and array.max() > np.uint64(_LARGEST_SIZE):
         raise ValueError(f"ids: expected at most {_LARGEST_SIZE}, given {array.max()}")
-    return np.array(array, dtype=np.int64, order="C")  # a copy: the caller's array may change after this check
+    # A copy: the caller's array may change after this check.
+    return np.array(array, dtype=np.int64, order="C")
 
 
 def flag(value: Any, name: str) -> bool:

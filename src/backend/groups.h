@@ -32,7 +32,8 @@ struct StartJoinArgs {
   std::size_t degree = 0;         // entries of a list
   // [rows, degree] by place, each list ascending.
   std::span<NeighborEntry> lists;
-  // Whether `lists` already holds neighbours, with the keys that this backend would compute. Otherwise they are emptied.
+  // Whether `lists` already holds neighbours, with the keys that this backend would compute. Otherwise they
+  // are emptied.
   bool has_neighbors = false;
 };
 

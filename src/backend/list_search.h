@@ -12,8 +12,8 @@
 
 namespace nearwise {
 
-// The best k entries of the lists that each query probes, by reported distance to the decoded vector, then by id. With
-// `rows`, the best `candidates` of them are re-ranked by the distance to the original vector.
+// The best k entries of the lists that each query probes, by reported distance to the decoded vector, then by
+// id. With `rows`, the best `candidates` of them are re-ranked by the distance to the original vector.
 struct ListSearchArgs {
   RowsView queries;
   std::span<const Id> probes;  // [queries, probe count] lists; no_id: none
@@ -21,8 +21,8 @@ struct ListSearchArgs {
   const ListCodec& codec;
   Metric metric = Metric::sqeuclidean;
   std::span<const float> centre;  // as in PrepareArgs
-  // [lists] pointers to the CodeNorms of all entries of a list followed by their minimum; null where a list has none
-  // cached. Empty: no list has.
+  // [lists] pointers to the CodeNorms of all entries of a list followed by their minimum; null where a list
+  // has none cached. Empty: no list has.
   std::span<const std::atomic<const float*>> norms = {};
   std::size_t k = 0;
   std::size_t candidates = 0;  // at least k

@@ -1,8 +1,8 @@
 // The operations a backend may implement, and their arguments: one struct per operation.
 //
-// Exact search combines several of them: vectors are prepared once (packed in the layout that the device scans), blocks of
-// the base feed a collector, and finish_* evaluates exact distances of what the collector holds. knn_direct does all of it
-// for few queries.
+// Exact search combines several of them: vectors are prepared once (packed in the layout that the device
+// scans), blocks of the base feed a collector, and finish_* evaluates exact distances of what the collector
+// holds. knn_direct does all of it for few queries.
 #pragma once
 
 #include <algorithm>
@@ -45,8 +45,8 @@ struct PrepareArgs {
   ElementType against = ElementType::f32;  // type of the vectors on the other side
   bool bytes = false;                      // f32 vectors on both sides hold integers 0 to 255 (holds_bytes)
   Metric metric = Metric::sqeuclidean;
-  // Approximate mean of the base [dim], subtracted from queries and base; empty: none. Distances do not change, and
-  // products of shorter vectors have smaller rounding errors. Euclidean metrics only.
+  // Approximate mean of the base [dim], subtracted from queries and base; empty: none. Distances do not
+  // change, and products of shorter vectors have smaller rounding errors. Euclidean metrics only.
   std::span<const float> centre;
   std::size_t first_row = 0;  // number of the first vector in messages
 };
@@ -66,9 +66,9 @@ struct RangeArgs {
   Metric metric = Metric::sqeuclidean;
 };
 
-// Scans one block of the base for all queries. Blocks may come in any order, each vector once. The scan may still be
-// running when the call returns: the block must live until the next call, until the collector is finished, or until the
-// stream is destroyed.
+// Scans one block of the base for all queries. Blocks may come in any order, each vector once. The scan may
+// still be running when the call returns: the block must live until the next call, until the collector is
+// finished, or until the stream is destroyed.
 struct KnnBlockArgs {
   const PreparedRows& queries;
   const PreparedRows& block;
@@ -102,7 +102,8 @@ struct FinishRangeArgs {
   std::span<RangeRow> rows;
 };
 
-// Few queries against all rows of `base` on the calling thread: every distance is evaluated as it is reported.
+// Few queries against all rows of `base` on the calling thread: every distance is evaluated as it is
+// reported.
 struct KnnDirectArgs {
   RowsView queries;
   RowsView base;
@@ -125,7 +126,8 @@ struct KnnCosts {
   std::size_t base_granule = 1;
   std::size_t blocks_at_once = 1;  // 2: one is scanned while the next is prepared
   std::uintptr_t form = 0;         // identifies the layout: queries and base need equal ones
-  // One stream occupies the device: host threads do not split the base, and blocks are large even for few queries.
+  // One stream occupies the device: host threads do not split the base, and blocks are large even for few
+  // queries.
   bool whole_device = false;
   std::uint64_t device_bytes = UINT64_MAX;  // free device memory; the budget may allow more
 };
@@ -184,8 +186,9 @@ struct AssignCosts {
   std::uint64_t device_bytes = UINT64_MAX;  // free device memory; the budget may allow more
 };
 
-// Means of the vectors assigned to each centroid, and sums of their squared distances to it. Vectors are added in ascending
-// order in f64, in pieces that depend on the assignment alone: the same bytes on every device.
+// Means of the vectors assigned to each centroid, and sums of their squared distances to it. Vectors are
+// added in ascending order in f64, in pieces that depend on the assignment alone: the same bytes on every
+// device.
 struct CentroidMeansArgs {
   RowsView rows;                           // at most 2^32 - 1
   std::span<const std::uint32_t> nearest;  // [rows] the centroid of each
@@ -226,7 +229,8 @@ struct PartCodesArgs {
   ProgressMeter* progress = nullptr;  // counts rows
 };
 
-// Distance tables: the reported distance (sqeuclidean or inner_product) of every part of every query to its codewords.
+// Distance tables: the reported distance (sqeuclidean or inner_product) of every part of every query to its
+// codewords.
 struct PartTablesArgs {
   RowsView queries;  // finite
   Codebooks codebooks;
@@ -235,7 +239,8 @@ struct PartTablesArgs {
   ProgressMeter* progress = nullptr;  // counts queries
 };
 
-// Vectors times a matrix, plus an offset: sums in f64 over the elements in ascending order, rounded to f32 once.
+// Vectors times a matrix, plus an offset: sums in f64 over the elements in ascending order, rounded to f32
+// once.
 struct RotateArgs {
   RowsView rows;                      // finite
   MatrixView<const float> columns;    // [dim of the rows, dim of the results]
@@ -267,8 +272,8 @@ struct AdditiveCodebooks {
   }
 };
 
-// Additive codes by stochastic local search. The code of a vector depends on its elements, the codebooks and the numbers
-// here alone, not on its position (docs/algorithms/additive-quantization.md).
+// Additive codes by stochastic local search. The code of a vector depends on its elements, the codebooks and
+// the numbers here alone, not on its position (docs/algorithms/additive-quantization.md).
 struct AdditiveCodesArgs {
   RowsView rows;  // finite
   AdditiveCodebooks codebooks;
@@ -280,7 +285,8 @@ struct AdditiveCodesArgs {
   ProgressMeter* progress = nullptr;  // counts rows
 };
 
-// sums(query, row) = sum over the bytes of the row's code of the entries they select in the query's tables, in order.
+// sums(query, row) = sum over the bytes of the row's code of the entries they select in the query's tables,
+// in order.
 struct CodeSumsArgs {
   MatrixView<const float> tables;        // [queries, bytes of a code * 256]
   MatrixView<const std::uint8_t> codes;  // [rows, bytes of a code]
@@ -304,7 +310,8 @@ struct RowIds {
   }
 };
 
-// The same for all rows of a matrix; at most one of the two is not empty. A single row of ids applies to all rows.
+// The same for all rows of a matrix; at most one of the two is not empty. A single row of ids applies to all
+// rows.
 struct ColumnIds {
   MatrixView<const std::uint32_t> narrow;
   MatrixView<const Id> wide;

@@ -43,7 +43,8 @@ AdditiveCodewords::AdditiveCodewords(MemoryBudget& budget, std::size_t dim, std:
   fill(codewords, means.span());
 }
 
-// A mean that all codewords of a codebook share says nothing about which to choose, but would fill the range of the entries.
+// A mean that all codewords of a codebook share says nothing about which to choose, but would fill the range
+// of the entries.
 void AdditiveCodewords::centre(std::span<const float> given, std::span<double> means) {
   std::fill_n(offset_.data(), dim_, 0.0);
   for (std::size_t book = 0; book < count_; ++book) {
@@ -59,9 +60,9 @@ void AdditiveCodewords::centre(std::span<const float> given, std::span<double> m
   }
 }
 
-// The unit and the scales. Sums are made room for as large as they get where x, and the sum of the other codewords that is
-// taken off it, are each as long as codewords in random directions make it; larger ones saturate, which costs quality and
-// never correctness.
+// The unit and the scales. Sums are made room for as large as they get where x, and the sum of the other
+// codewords that is taken off it, are each as long as codewords in random directions make it; larger ones
+// saturate, which costs quality and never correctness.
 void AdditiveCodewords::measure(std::span<const float> given, std::span<const double> means,
                                 std::span<double> longest) {
   double squares = 0;

@@ -14,10 +14,12 @@ inline constexpr std::size_t cost_lanes = 16;  // rows and codewords are filled 
 
 // Codewords around the mean of their codebook, in a unit of their own.
 //
-// With x around the sum of the means, the cost of a code is |x|^2 + sum_i own_i + sum_(i < j) pair_ij, where own_i =
-// |c_i|^2 - 2 <x, c_i> and pair_ij = 2 <c_i, c_j>. Entries are 16-bit integers: half the memory traffic of f32, which is
-// what the search takes its time for. Each codebook i has a scale of its own, for its own entries and for the pairs where its
-// codewords are the candidates, as only sums over the candidates of one codebook are compared.
+// With x around the sum of the means, the cost of a code is |x|^2 + sum_i own_i + sum_(i < j) pair_ij, where
+// own_i =
+// |c_i|^2 - 2 <x, c_i> and pair_ij = 2 <c_i, c_j>. Entries are 16-bit integers: half the memory traffic of
+// f32, which is what the search takes its time for. Each codebook i has a scale of its own, for its own
+// entries and for the pairs where its codewords are the candidates, as only sums over the candidates of one
+// codebook are compared.
 class AdditiveCodewords {
  public:
   // words: codebook after codebook, each [additive_codebook_size, dim].
@@ -30,10 +32,12 @@ class AdditiveCodewords {
   std::size_t count() const { return count_; }  // of codebooks
   std::size_t width() const { return width_of(dim_); }
   static std::size_t width_of(std::size_t dim);
-  // Of the tables of pairs: one for each codebook and each of the others, [words of the other, words of the codebook].
+  // Of the tables of pairs: one for each codebook and each of the others, [words of the other, words of the
+  // codebook].
   static std::size_t pair_entries(std::size_t count);
 
-  // Rows are taken as (x - offset) * unit, a power of two: squares of any rows that f32 holds are far from its limits then.
+  // Rows are taken as (x - offset) * unit, a power of two: squares of any rows that f32 holds are far from
+  // its limits then.
   std::span<const double> offset() const { return offset_.span(); }  // [dim] the sum of the means
   double unit() const { return unit_; }
   // Rows beyond this length are searched as if they had it: their entries would leave the range of 16 bits.

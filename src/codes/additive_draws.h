@@ -1,5 +1,5 @@
-// The random numbers of additive encoding. They depend on a row's elements, not on its place: a row has the same code wherever
-// it stands, and on every backend.
+// The random numbers of additive encoding. They depend on a row's elements, not on its place: a row has the
+// same code wherever it stands, and on every backend.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,8 @@
 
 namespace nearwise {
 
-// The key of a row's numbers is a hash of its elements: it begins with their number and takes one after the other.
+// The key of a row's numbers is a hash of its elements: it begins with their number and takes one after the
+// other.
 constexpr std::uint64_t with_element(std::uint64_t key, float element) noexcept {
   key = (key ^ std::bit_cast<std::uint32_t>(element + 0.0F)) * 0x9E3779B97F4A7C15;
   return key ^ key >> 29;
@@ -24,7 +25,8 @@ constexpr PhiloxBlock perturbation_draws(std::uint64_t row_key, std::uint64_t se
                 {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
 }
 
-// Whether a code becomes a random one, the last byte of its number, where `needed` of the last `left` codes still should.
+// Whether a code becomes a random one, the last byte of its number, where `needed` of the last `left` codes
+// still should.
 constexpr bool is_perturbed(std::uint32_t draw, std::uint32_t left, std::uint32_t needed) noexcept {
   return (draw >> 16) * left >> 16 < needed;
 }

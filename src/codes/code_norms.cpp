@@ -17,8 +17,8 @@ CodeNorms::CodeNorms(MemoryBudget& budget, const ListCodec& codec, const Codewor
       centroid_(budget, codec.is_additive() ? codec.dim : 0),
       sum_(budget, codec.is_additive() ? codec.dim : 0) {}
 
-// |c' + r|^2 / 2 is |c'|^2 / 2 and, of every part of a product code, r (c' + r / 2). Codewords of additive codes have products
-// with each other, too: there the sum is made.
+// |c' + r|^2 / 2 is |c'|^2 / 2 and, of every part of a product code, r (c' + r / 2). Codewords of additive
+// codes have products with each other, too: there the sum is made.
 void CodeNorms::begin_list(std::size_t list) {
   if (codec_.is_additive()) {
     for (std::size_t i = 0; i < codec_.dim; ++i)

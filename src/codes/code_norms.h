@@ -12,8 +12,9 @@
 
 namespace nearwise {
 
-// The number of a row of codes that all its scores share, whatever the query: half the square of its length with the
-// centre subtracted (euclidean metrics), or its length (cosine), of the sum of centroid and codewords. In f64, rounded once.
+// The number of a row of codes that all its scores share, whatever the query: half the square of its length
+// with the centre subtracted (euclidean metrics), or its length (cosine), of the sum of centroid and
+// codewords. In f64, rounded once.
 class CodeNorms {
  public:
   // Of an index: there are none for inner_product, nor for rows that are kept as they are.

@@ -25,7 +25,8 @@ CodewordTables::CodewordTables(MemoryBudget& budget, const ListCodec& codec, std
       half_norms_[part * codewords + codeword] = static_cast<float>(squares / 2);
       longest = std::max(longest, squares);
     }
-    // Parts of a product code are at right angles; codewords of an additive one may all point in the same direction.
+    // Parts of a product code are at right angles; codewords of an additive one may all point in the same
+    // direction.
     longest_codewords_ += codec.is_additive() ? length_bound(longest) : longest;
   }
   if (!codec.is_additive()) longest_codewords_ = length_bound(longest_codewords_);

@@ -21,7 +21,8 @@ class CodewordTables {
   // Every part transposed, [its elements, 2^bits]; they begin where the codec's codewords_begin() says.
   std::span<const float> columns() const { return columns_.span(); }
   std::span<const float> half_norms() const { return half_norms_.span(); }  // |r|^2 / 2, [parts, 2^bits]
-  // No shorter than any: codewords of all parts together, centroids with the centre subtracted and as they are.
+  // No shorter than any: codewords of all parts together, centroids with the centre subtracted and as they
+  // are.
   double longest_codewords() const { return longest_codewords_; }
   double longest_centroid() const { return longest_centroid_; }
   double longest_given_centroid() const { return longest_given_centroid_; }

@@ -64,7 +64,8 @@ inline std::size_t codeword_of(const ListCodec& codec, const std::byte* code, st
   return codec.bits == 8 ? codeword_of<8>(code, part) : codeword_of<4>(code, part);
 }
 
-// Writes what the codes of rows [first, first + count) of a list stand for, as codec.type, one after the other.
+// Writes what the codes of rows [first, first + count) of a list stand for, as codec.type, one after the
+// other.
 void decode_rows(const ListCodec& codec, const ListView& view, std::size_t list, std::size_t first,
                  std::size_t count, std::byte* out);
 

@@ -1,4 +1,5 @@
-// Members of clusters and centroids of sums, computed the same way by every backend so that the bits are equal.
+// Members of clusters and centroids of sums, computed the same way by every backend so that the bits are
+// equal.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +28,8 @@ inline void sort_by_cluster(std::span<const std::uint32_t> nearest, std::span<st
     members[ends[nearest[row]]++] = static_cast<std::uint32_t>(row);
 }
 
-// The centroid of a cluster from the sum of its members: the mean, or for spherical metrics the normalised sum. A cluster
-// without members, or whose sum is zero and cannot be normalised, keeps its centroid.
+// The centroid of a cluster from the sum of its members: the mean, or for spherical metrics the normalised
+// sum. A cluster without members, or whose sum is zero and cannot be normalised, keeps its centroid.
 inline void centroid_from_sum(std::span<const double> sum, std::uint64_t size, Metric metric,
                               std::span<const float> before, std::span<float> centroid) {
   double divisor = static_cast<double>(size);

@@ -1,8 +1,8 @@
 // The one definition of a reported distance.
 //
-// A backend accumulates in f64, element i into lane i mod 8 with i increasing, every product rounded before it is
-// added (no FMA), and combines the lanes by sum_of_lanes. What it reports is reported() of those sums. sqrt and
-// division are correctly rounded everywhere, so the same sums give the same bits on every device.
+// A backend accumulates in f64, element i into lane i mod 8 with i increasing, every product rounded before
+// it is added (no FMA), and combines the lanes by sum_of_lanes. What it reports is reported() of those sums.
+// sqrt and division are correctly rounded everywhere, so the same sums give the same bits on every device.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Elementary functions that give the same bits on every machine, unlike those of a C library: nothing but f64 operations that
-// IEEE 754 defines. Errors are below one unit in the last place.
+// Elementary functions that give the same bits on every machine, unlike those of a C library: nothing but f64
+// operations that IEEE 754 defines. Errors are below one unit in the last place.
 #pragma once
 
 namespace nearwise {

@@ -19,10 +19,10 @@ class Threads {
 
   int count() const { return count_; }
 
-  // Calls body(0) ... body(tasks - 1), in any order and at once, the caller's thread taking part; returns when all
-  // are done. The first exception stops the tasks not yet begun and reaches the caller. Calls may nest.
-  // Every task runs in the default floating-point environment: a process that flushes denormals to zero (any
-  // library built with -ffast-math switches that on) gets the same bits.
+  // Calls body(0) ... body(tasks - 1), in any order and at once, the caller's thread taking part; returns
+  // when all are done. The first exception stops the tasks not yet begun and reaches the caller. Calls may
+  // nest. Every task runs in the default floating-point environment: a process that flushes denormals to zero
+  // (any library built with -ffast-math switches that on) gets the same bits.
   void for_each(std::size_t tasks, const std::function<void(std::size_t)>& body) const;
 
  private:

@@ -1,4 +1,5 @@
-// Reported distances computed by definition (core/distance.h), pair by pair: for few pairs, and to check kernels.
+// Reported distances computed by definition (core/distance.h), pair by pair: for few pairs, and to check
+// kernels.
 #pragma once
 
 #include <array>

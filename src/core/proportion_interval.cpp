@@ -7,7 +7,8 @@ namespace nearwise {
 
 ProportionInterval proportion_interval(double mean, double variance, std::size_t count) {
   constexpr double z = 1.959963984540054;
-  // Of numbers that are 0 or 1 the variance is mean * (1 - mean); the less they spread, the more trials each is worth.
+  // Of numbers that are 0 or 1 the variance is mean * (1 - mean); the less they spread, the more trials each
+  // is worth.
   const double spread = mean * (1 - mean);
   const double trials = static_cast<double>(count) * (variance > 0 ? std::max(1.0, spread / variance) : 1.0);
   const double scale = 1 + z * z / trials;

@@ -10,7 +10,8 @@ struct ProportionInterval {
   double high = 1;
 };
 
-// Wilson's 95 % interval for the mean of `count` numbers in [0, 1], with the number of trials adjusted to their variance.
+// Wilson's 95 % interval for the mean of `count` numbers in [0, 1], with the number of trials adjusted to
+// their variance.
 ProportionInterval proportion_interval(double mean, double variance, std::size_t count);
 
 }  // namespace nearwise

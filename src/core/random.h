@@ -1,7 +1,8 @@
-// Counter-based random numbers: Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3").
+// Counter-based random numbers: Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2,
+// 3").
 //
-// A number is a pure function of (seed, stream, index), so any thread may compute any of them in any order and
-// the same seed gives the same values everywhere. There is no hidden state and no global generator.
+// A number is a pure function of (seed, stream, index), so any thread may compute any of them in any order
+// and the same seed gives the same values everywhere. There is no hidden state and no global generator.
 #pragma once
 
 #include <array>

@@ -12,7 +12,8 @@ constexpr double f32_flushed = 0x1p-126;   // the same where denormal results be
 // Lengths beyond this make squares overflow in f32.
 constexpr double longest = 5e18;
 
-// Rounded operations on the way from the packed elements to the score, and what an underflow may lose in each.
+// Rounded operations on the way from the packed elements to the score, and what an underflow may lose in
+// each.
 struct Arithmetic {
   double operations;
   double underflow;
@@ -23,11 +24,12 @@ Arithmetic arithmetic_of(Products products, double dim) {
     // dim products and dim additions, each rounded, in whatever order; a few more for bias and norms.
     case Products::f32: return {dim + 4, (dim + 4) * f32_smallest};
     case Products::flushed_f32: return {dim + 4, (3 * dim + 16) * f32_flushed};
-    // Products are exact, unless they underflow; sums round, in whatever order, and flush denormal results to zero.
+    // Products are exact, unless they underflow; sums round, in whatever order, and flush denormal results to
+    // zero.
     case Products::bf16: return {dim + 12, (3 * dim + 16) * f32_flushed};
-    // Every product, and every sum of a group, loses less than 2^-23 of the sum of all absolute values; there are no
-    // more groups than products, and each cuts the sum so far as well. Three parts of the bias are among them, whose
-    // absolute values are its own and a little more.
+    // Every product, and every sum of a group, loses less than 2^-23 of the sum of all absolute values; there
+    // are no more groups than products, and each cuts the sum so far as well. Three parts of the bias are
+    // among them, whose absolute values are its own and a little more.
     case Products::truncated: return {7 * dim + 80, (3 * dim + 16) * f32_flushed};
     // Exact integers, rounded once to f32.
     case Products::integers: break;

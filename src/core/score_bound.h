@@ -1,9 +1,9 @@
 // Bounds on the reported distance given an approximate score. Proof: docs/algorithms/certified-search.md.
 //
-// The scan computes a score per query and row: half the squared distance up to a constant of the query (euclidean
-// metrics) or the negated product (inner_product, cosine), of vectors that were rounded when they were packed and in sums
-// that are rounded too. ScoreBound bounds those errors, so that a vector is dropped only if it cannot be among the k best by
-// its reported distance.
+// The scan computes a score per query and row: half the squared distance up to a constant of the query
+// (euclidean metrics) or the negated product (inner_product, cosine), of vectors that were rounded when they
+// were packed and in sums that are rounded too. ScoreBound bounds those errors, so that a vector is dropped
+// only if it cannot be among the k best by its reported distance.
 //
 // Values are compared on the metric's own scale in f64: squared distance, negated product, or 1 - cos.
 //
@@ -49,8 +49,8 @@ class ScoreBound {
   // Whether scores fit in f32. Otherwise scores are meaningless and every vector must be evaluated.
   static bool holds_for(const Lengths& query, const Lengths& row);
 
-  // An upper bound of the row's value including the rounding of the report to f32: rows with a larger value are reported
-  // as strictly worse than the row with that score, or with that exactly evaluated key.
+  // An upper bound of the row's value including the rounding of the report to f32: rows with a larger value
+  // are reported as strictly worse than the row with that score, or with that exactly evaluated key.
   double limit_from_score(const Lengths& query, const Lengths& row, float score) const;
   constexpr double limit_from_key(float key) const;
 
@@ -71,7 +71,8 @@ class ScoreBound {
     return value + magnitude(value) * report_blur + report_floor;
   }
 
-  // |(q - y) - (packed q - packed y)|: shifting by the centre rounds every element once, packing loses the residuals.
+  // |(q - y) - (packed q - packed y)|: shifting by the centre rounds every element once, packing loses the
+  // residuals.
   static constexpr double shift_error(const Lengths& query, const Lengths& row) {
     const double lost = query.residual + row.residual;
     return 1.001 * f32_unit * (query.norm + row.norm + lost) + lost;
@@ -99,8 +100,8 @@ constexpr float ScoreBound::rounded_up(double value) {
   return std::bit_cast<float>(nearest > 0 ? bits + 1 : bits - 1);
 }
 
-// |computed score - score in exact arithmetic|: of the packed vectors for the euclidean metrics, where shift_error
-// covers the packing, and of the vectors themselves for the others.
+// |computed score - score in exact arithmetic|: of the packed vectors for the euclidean metrics, where
+// shift_error covers the packing, and of the vectors themselves for the others.
 constexpr double ScoreBound::score_error(const Lengths& query, const Lengths& row) const {
   const double sums_in_f64 = (dim_ + 16) * 2 * f64_unit;  // norms and reported sums
   const double product = query.norm * row.norm;
@@ -116,8 +117,8 @@ constexpr double ScoreBound::score_error(const Lengths& query, const Lengths& ro
              product_shift(query, row) + underflow_;
     case Metric::cosine: break;
   }
-  // Vectors are scaled to length 1 up to the rounding of their elements, as are the quotients reported; what packing
-  // loses makes them longer than that by at most the residual.
+  // Vectors are scaled to length 1 up to the rounding of their elements, as are the quotients reported; what
+  // packing loses makes them longer than that by at most the residual.
   const double unit_product = (1.001 + query.residual) * (1.001 + row.residual);
   return unit_product * product_error_ + 8 * f32_unit + 2 * sums_in_f64 + product_shift(query, row) +
          underflow_;

@@ -1,8 +1,9 @@
-// The terms of rows of codes (CodeNorms): made when a search first looks at a list, kept until the list changes.
+// The terms of rows of codes (CodeNorms): made when a search first looks at a list, kept until the list
+// changes.
 //
-// They take 4 bytes per row, reserved for all rows at once before a search divides what is left of a memory limit, and only
-// where half of the limit has room for them; without them a search makes its own. Any number of searches may use this at
-// once.
+// They take 4 bytes per row, reserved for all rows at once before a search divides what is left of a memory
+// limit, and only where half of the limit has room for them; without them a search makes its own. Any number
+// of searches may use this at once.
 #pragma once
 
 #include <atomic>

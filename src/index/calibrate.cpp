@@ -1,5 +1,5 @@
-// The probes and candidates of a search that names none, measured: rows of the index are searched for in the index, and
-// the answers compared with exact search.
+// The probes and candidates of a search that names none, measured: rows of the index are searched for in the
+// index, and the answers compared with exact search.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -33,12 +33,12 @@ namespace {
 constexpr std::uint64_t stream = 9;
 // Rows of the index that exact search looks at at a time.
 constexpr std::size_t block_bytes = std::size_t{16} << 20;
-// The default first, then more; fewer at last, when it is known what they must be cheaper than. Where 3200 are not
-// enough, codes are too short for the rows.
+// The default first, then more; fewer at last, when it is known what they must be cheaper than. Where 3200
+// are not enough, codes are too short for the rows.
 constexpr std::array<std::size_t, 8> candidates_to_try = {100, 200, 400, 800, 1600, 3200, 50, 25};
-// Cost of re-ranking a candidate, in scanned vectors: it is read from a random position. In
-// CPU time on SIFT of a million rows, 16 bytes, 4000 queries at once (Sapphire Rapids, 2026-11-15): 0.3 to 0.5 us against 1
-// to 2.3 ns.
+// Cost of re-ranking a candidate, in scanned vectors: it is read from a random position. In CPU time on SIFT
+// of a million rows, 16 bytes, 4000 queries at once (Sapphire Rapids, 2026-11-15): 0.3 to 0.5 us against 1 to
+// 2.3 ns.
 constexpr double rows_per_candidate = 128;
 
 // Every id once, in order.
@@ -81,7 +81,8 @@ std::vector<std::vector<Id>> without_self(const Neighbors& found, std::span<cons
   return others;
 }
 
-// The nearest k of the rows with these ids, in blocks: the rows may be a mapped file, and not all of them in the index.
+// The nearest k of the rows with these ids, in blocks: the rows may be a mapped file, and not all of them in
+// the index.
 Neighbors exact_neighbors(const Context& context, const RowsView& queries, const RowsView& rows,
                           std::span<const Id> ids, std::size_t k, Metric metric, ProgressMeter& progress) {
   const std::size_t block_rows =
@@ -176,8 +177,8 @@ struct Setting {
   Recall recall = {};
 };
 
-// The smallest number of probes that reaches the target while one less does not; all lists where none does. At least 2:
-// what is at the border of a list has neighbours beyond it.
+// The smallest number of probes that reaches the target while one less does not; all lists where none does.
+// At least 2: what is at the border of a list has neighbours beyond it.
 Setting smallest_probes(const Trial& trial, std::size_t lists, std::size_t candidates, double target,
                         Margin margin) {
   std::map<std::size_t, Recall> known;
@@ -259,7 +260,8 @@ Calibration Ivf::calibrate(const Context& context, RowsView rows, const Calibrat
   // Flat encodings need no re-ranking.
   const bool rerank = options.rerank && state.has_codes();
   Setting found = cheapest(trial, *this, options.recall, rerank);
-  // What cannot be reached by all lists is not worth all lists: without a margin, or else the same share of what they reach.
+  // What cannot be reached by all lists is not worth all lists: without a margin, or else the same share of
+  // what they reach.
   if (!reaches(found.recall, options.recall, Margin::kept))
     found = smallest_probes(
         trial, lists(), found.candidates,

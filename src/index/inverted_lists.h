@@ -1,4 +1,5 @@
-// Codes and ids in lists that grow. A list may begin as part of a mapped file; it is copied before it changes.
+// Codes and ids in lists that grow. A list may begin as part of a mapped file; it is copied before it
+// changes.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Which containers (docs/format.md) are inverted files: for those that load them and those that put them together.
+// Which containers (docs/format.md) are inverted files: for those that load them and those that put them
+// together.
 #pragma once
 
 #include <string_view>

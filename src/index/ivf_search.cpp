@@ -1,4 +1,5 @@
-// Searches of inverted files: the lists to look at by exact search among the centroids, then the rows in them.
+// Searches of inverted files: the lists to look at by exact search among the centroids, then the rows in
+// them.
 #include <algorithm>
 
 #include "backend/dispatch.h"

@@ -48,11 +48,10 @@ inline std::size_t first_too_large(std::span<const float> values, float most = m
 
 struct Ivf::State {
   Metric metric = Metric::sqeuclidean;
-  ElementType type = ElementType::f32;  // of the encoded vectors
-  Matrix<float> centroids;              // [lists, dim]
-  std::optional<ProductQuantizer>
-      quantizer;                         // of residuals; none: flat
-  std::vector<std::size_t> part_begins;  // of the quantizer
+  ElementType type = ElementType::f32;         // of the encoded vectors
+  Matrix<float> centroids;                     // [lists, dim]
+  std::optional<ProductQuantizer> quantizer;   // of residuals; none: flat
+  std::vector<std::size_t> part_begins;        // of the quantizer
   std::vector<float> additive_codewords = {};  // of additive codes of it instead, [code_bytes, 256, dim]
   std::size_t additive_iterations = 0;         // of the search for such a code
   std::vector<float> centre;                   // of the data, for the scan

@@ -26,7 +26,8 @@ namespace {
 using index::default_code_bytes;
 using index::default_lists;
 
-// Looked at by a search that names no number, until somebody measures: a share of the lists that falls with their number.
+// Looked at by a search that names no number, until somebody measures: a share of the lists that falls with
+// their number.
 std::size_t default_probes(std::size_t lists) {
   const auto share = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(lists)) / 2));
   return std::min(lists, std::max<std::size_t>(2, share));

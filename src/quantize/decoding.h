@@ -42,7 +42,8 @@ struct Encoder {
       encode;
 };
 
-// A quantizer's error() as `operation`, of rows whose dimension and place are checked: the mean squared distance.
+// A quantizer's error() as `operation`, of rows whose dimension and place are checked: the mean squared
+// distance.
 double mean_error(const char* operation, const Context& context, const RowsView& rows, const Encoder& encoder,
                   const Decoder& decoder);
 

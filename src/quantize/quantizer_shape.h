@@ -14,7 +14,8 @@ namespace nearwise::quantize {
 // Throws Error(invalid_argument) unless parts are 1 to dim and bits 4 or 8.
 void check_shape(const char* operation, std::size_t dim, std::size_t parts, unsigned bits);
 
-// Rows and options of a training, checked but for what the rows hold; parts are chosen where they are not given.
+// Rows and options of a training, checked but for what the rows hold; parts are chosen where they are not
+// given.
 CodebookTraining check_training(const char* operation, const Context& context, const RowsView& rows,
                                 const ProductQuantizerOptions& options);
 

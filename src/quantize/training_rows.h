@@ -12,8 +12,8 @@ namespace nearwise::quantize {
 
 class TrainingRows {
  public:
-  // most: 0 for all. A row is drawn from each of `most` equal parts of the rows: evenly spaced ones would see one class
-  // of periodic data only.
+  // most: 0 for all. A row is drawn from each of `most` equal parts of the rows: evenly spaced ones would see
+  // one class of periodic data only.
   TrainingRows(const Context& context, const RowsView& rows, std::size_t most);
 
   // Bytes on the budget.

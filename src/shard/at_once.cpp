@@ -134,8 +134,8 @@ class Run {
     }
   }
 
-  // A wrong argument may be wrong for a member of lower number too: that one's error is the one to report, no matter which found
-  // it first. Who was cancelled has nothing to say.
+  // A wrong argument may be wrong for a member of lower number too: that one's error is the one to report, no
+  // matter which found it first. Who was cancelled has nothing to say.
   void cancel_others(std::size_t i, ErrorCode code) const noexcept {
     if (code != ErrorCode::cancelled) cancel_from(code == ErrorCode::invalid_argument ? i + 1 : 0);
   }

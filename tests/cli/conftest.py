@@ -64,7 +64,8 @@ def start(tmp_path):
 
     def run(*arguments, ignore=None, env=None, **options):
         def set_signals():
-            # A test runner in the background of a script has SIGINT ignored, under nohup SIGHUP; children inherit that.
+            # A test runner in the background of a script has SIGINT ignored, under nohup SIGHUP; children
+            # inherit that.
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN if ignore == number else signal.SIG_DFL)
 

@@ -182,7 +182,7 @@ def test_add(nearwise, files, tmp_path):
     nearwise("index", "build", "rows.fbin", "--lists", 8, "--probes", 3, "--train-only", "-o", "index.nw")
     assert nearwise("info", "index.nw", "--json").json["files"][0]["rows"] == 0
     assert "700 added" in nearwise("index", "add", "index.nw", "first.fbin", "-o", "index.nw").err
-    added = nearwise("index", "add", "index.nw", "second.fbin", "-o", "index.nw", "--json").json  # the same file
+    added = nearwise("index", "add", "index.nw", "second.fbin", "-o", "index.nw", "--json").json
     assert (added["added"], added["rows"], added["output"]) == (500, ROWS, "index.nw")
     assert content(nearwise, tmp_path, "index.nw") == content(nearwise, tmp_path, "whole.nw")
 

@@ -1,5 +1,5 @@
-// Tasks by index: each runs once, whatever the number of threads; exceptions arrive; arithmetic is the default one.
-// Also run under ThreadSanitizer, where the implementation over std::thread is linked.
+// Tasks by index: each runs once, whatever the number of threads; exceptions arrive; arithmetic is the
+// default one. Also run under ThreadSanitizer, where the implementation over std::thread is linked.
 #include "core/parallel.h"
 
 #include <gtest/gtest.h>

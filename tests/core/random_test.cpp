@@ -40,7 +40,8 @@ TEST(Random, IsAPureFunctionOfSeedStreamAndIndex) {
   EXPECT_EQ(seen.size(), 27U);  // swapping seed, stream and index gives other numbers
 }
 
-// With c cells the statistic has mean c - 1 and variance 2 (c - 1); six standard deviations never come by chance.
+// With c cells the statistic has mean c - 1 and variance 2 (c - 1); six standard deviations never come by
+// chance.
 void expect_uniform(const std::vector<std::uint64_t>& counts) {
   double total = 0;
   for (const std::uint64_t count : counts) total += static_cast<double>(count);

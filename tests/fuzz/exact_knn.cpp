@@ -1,8 +1,10 @@
-// Fuzz target: the input is a search problem. Its answer at one instruction set must be that of the oracle, to the bit.
+// Fuzz target: the input is a search problem. Its answer at one instruction set must be that of the oracle,
+// to the bit.
 //
-// The first bytes choose types, metric, shape and instruction set, the others are the bits of elements, used again from
-// the start (one byte further each time) where they do not suffice. Whatever bits a float may have do occur: denormals,
-// huge numbers, negative zeros. Bits of NaN and infinity are made finite, but for one input in 16, which must be refused.
+// The first bytes choose types, metric, shape and instruction set, the others are the bits of elements, used
+// again from the start (one byte further each time) where they do not suffice. Whatever bits a float may have
+// do occur: denormals, huge numbers, negative zeros. Bits of NaN and infinity are made finite, but for one
+// input in 16, which must be refused.
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -1,7 +1,7 @@
 // Fuzz target: the input is a container file.
 //
-// Opened as it is, which ends at a checksum, and once more with all checksums made right, so that the structural
-// checks are reached. Either an Error or a sound object; anything else is a bug.
+// Opened as it is, which ends at a checksum, and once more with all checksums made right, so that the
+// structural checks are reached. Either an Error or a sound object; anything else is a bug.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

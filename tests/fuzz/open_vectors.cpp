@@ -1,6 +1,7 @@
 // Fuzz target: the first byte of the input chooses a suffix, the rest is the file.
 //
-// Read as vectors, as vectors in chunks of its head only, and as ids. Either an Error or rows that all lie in the file.
+// Read as vectors, as vectors in chunks of its head only, and as ids. Either an Error or rows that all lie in
+// the file.
 #include <algorithm>
 #include <array>
 #include <cstddef>

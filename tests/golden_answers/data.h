@@ -1,7 +1,7 @@
 // The data of golden answers.
 //
-// Sums of uniform numbers, without a function of the mathematical library: data must stay the same where the random
-// normal numbers of the library change.
+// Sums of uniform numbers, without a function of the mathematical library: data must stay the same where the
+// random normal numbers of the library change.
 #pragma once
 
 #include <cmath>

@@ -61,8 +61,8 @@ class Digest {
 
   // All bytes of a file.
   void add_file(const std::filesystem::path& path);
-  // The shapes and bytes of a container's sections in their order, but for its metadata: renamed metadata keys and a new
-  // version of the library leave this digest as it is.
+  // The shapes and bytes of a container's sections in their order, but for its metadata: renamed metadata
+  // keys and a new version of the library leave this digest as it is.
   void add_sections(const std::filesystem::path& path);
 
   std::uint64_t value() const;

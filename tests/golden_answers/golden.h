@@ -1,4 +1,5 @@
-// Golden answers: the digests of answers and saved files, compared with those that were recorded (digests.txt).
+// Golden answers: the digests of answers and saved files, compared with those that were recorded
+// (digests.txt).
 //
 // Answers are the same on every machine, instruction set, device and number of threads.
 #pragma once
@@ -15,12 +16,12 @@ namespace nearwise::golden {
 // The CPU, or the device that NEARWISE_GOLDEN_DEVICE names ("cuda:0").
 Context context(ContextOptions options = {.threads = 2, .seed = 7});
 
-// Contexts that must give the same answers: with 1, 2 and 3 threads, and with every instruction set of this machine (on a
-// CUDA device with everything that exact search can multiply).
+// Contexts that must give the same answers: with 1, 2 and 3 threads, and with every instruction set of this
+// machine (on a CUDA device with everything that exact search can multiply).
 std::vector<Context> every_context();
 
-// Fails where the digest of what `fill` adds is not the recorded one. Where NEARWISE_RECORD_DIGESTS names a file, it
-// appends the name and the digest to that file instead and skips the test.
+// Fails where the digest of what `fill` adds is not the recorded one. Where NEARWISE_RECORD_DIGESTS names a
+// file, it appends the name and the digest to that file instead and skips the test.
 void expect(const std::string& name, const std::function<void(Digest&)>& fill);
 
 // The same of one answer.

@@ -1,4 +1,5 @@
-// What is read off a graph: components, duplicates, mutual neighbours, paths, and the matrix for other programs.
+// What is read off a graph: components, duplicates, mutual neighbours, paths, and the matrix for other
+// programs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

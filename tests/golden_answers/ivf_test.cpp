@@ -1,4 +1,5 @@
-// Inverted files: trained, filled, changed, searched, measured, saved, merged as files, and spread over several contexts.
+// Inverted files: trained, filled, changed, searched, measured, saved, merged as files, and spread over
+// several contexts.
 #include "nearwise/ivf.h"
 
 #include <fmt/format.h>

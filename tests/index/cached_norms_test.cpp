@@ -1,4 +1,5 @@
-// Numbers of rows that an index keeps between searches: answers do not depend on them, and memory limits hold.
+// Numbers of rows that an index keeps between searches: answers do not depend on them, and memory limits
+// hold.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -103,8 +103,8 @@ TEST_P(IvfMeasure, ProductCodesWithASecondLook) {
                             index.search(one_thread(), problem().queries, 10, {.rows = problem().base})));
 }
 
-// Codes of 2 bytes for 12 dimensions do not find 9 of 10, however many lists are probed: it is said, and the probes are
-// those that find as large a share of what all lists find.
+// Codes of 2 bytes for 12 dimensions do not find 9 of 10, however many lists are probed: it is said, and the
+// probes are those that find as large a share of what all lists find.
 TEST(IvfMeasureLimits, WhatCannotBeReachedIsSaid) {
   IvfPq index = IvfPq::train(one_thread(), problem().base, {.lists = 10, .code_bytes = 2, .bits = 4});
   index.add(one_thread(), problem().base);
@@ -136,8 +136,8 @@ TEST(IvfMeasureLimits, NeverOneProbeUnlessThereIsOneList) {
   EXPECT_EQ(measured.recall, 1);
 }
 
-// What is measured on some rows is to hold for all of them. Would catch: a target that the sample alone must reach, which
-// half of all samples flatter.
+// What is measured on some rows is to hold for all of them. Would catch: a target that the sample alone must
+// reach, which half of all samples flatter.
 TEST(IvfMeasureLimits, TheTargetHoldsForRowsThatWereNotDrawn) {
   IvfFlat index = IvfFlat::train(one_thread(), problem().base, {.lists = 40});
   index.add(one_thread(), problem().base);

@@ -209,7 +209,8 @@ TEST(IvfFile, AnyChangedByteIsFound) {
   }
 }
 
-// A damaged file with recomputed checksums gives an error or an index that works: ASan would see anything else.
+// A damaged file with recomputed checksums gives an error or an index that works: ASan would see anything
+// else.
 TEST(IvfFile, HostileFilesAreHarmless) {
   const TemporaryFolder folder;
   const Context context = Context::cpu({.threads = 1});

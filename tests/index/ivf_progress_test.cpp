@@ -1,4 +1,5 @@
-// What a change or a search of an inverted file tells of itself, and that one which stops half-way leaves nothing behind.
+// What a change or a search of an inverted file tells of itself, and that one which stops half-way leaves
+// nothing behind.
 #include <gtest/gtest.h>
 
 #include <algorithm>

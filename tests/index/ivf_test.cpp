@@ -230,7 +230,8 @@ TEST(Ivf, RowsThatAreNoNumbersAreNamedAndNothingIsAdded) {
   EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
   EXPECT_NE(std::string(error.what()).find("33"), std::string::npos) << error.what();
   EXPECT_EQ(index.size(), 0U);
-  // By the caller's number, also where training draws some of the rows, and the bad one is perhaps not among them.
+  // By the caller's number, also where training draws some of the rows, and the bad one is perhaps not among
+  // them.
   for (const std::size_t rows_per_list : {0UL, 5UL}) {
     const Error refused =
         error_of([&] { IvfFlat::train(one_thread(), bad, {.lists = 3, .rows_per_list = rows_per_list}); });

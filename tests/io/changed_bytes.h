@@ -1,4 +1,5 @@
-// Damage and attacks that every reader of a container must stand: bytes changed one at a time, and checksums made right again.
+// Damage and attacks that every reader of a container must stand: bytes changed one at a time, and checksums
+// made right again.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,9 +14,9 @@
 
 namespace nearwise::testing_io {
 
-// use(path) loads a file and looks at what it got. Every `step`-th byte is changed in turn: the file is refused, and with right
-// checksums it is refused by a fitting error, or holds something that works (text of the metadata may have become another
-// valid text).
+// use(path) loads a file and looks at what it got. Every `step`-th byte is changed in turn: the file is
+// refused, and with right checksums it is refused by a fitting error, or holds something that works (text of
+// the metadata may have become another valid text).
 template <typename Use>
 void expect_changes_found_or_harmless(const std::filesystem::path& path, std::size_t step, const Use& use) {
   const std::vector<std::byte> good = read_all(path);

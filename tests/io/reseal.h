@@ -1,7 +1,7 @@
 // Makes every checksum of a container right again after its bytes were changed, as an attacker would.
 //
-// Follows the offsets in the file as far as they lie inside it, whatever they are. For tests and fuzz targets:
-// with right checksums only the structural checks of a reader stand between the file and its user.
+// Follows the offsets in the file as far as they lie inside it, whatever they are. For tests and fuzz
+// targets: with right checksums only the structural checks of a reader stand between the file and its user.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Additive quantization, executed: costs, one step of a descent, and all codes there are, in double precision.
+// Additive quantization, executed: costs, one step of a descent, and all codes there are, in double
+// precision.
 #pragma once
 
 #include <cstddef>

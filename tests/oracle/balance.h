@@ -1,4 +1,5 @@
-// Clusters of bounded size, by the rounds of assign's definition: who asks whom is looked up among all centroids.
+// Clusters of bounded size, by the rounds of assign's definition: who asks whom is looked up among all
+// centroids.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The definition of the graph of nearest neighbours, executed: the full sort of every row's distances to all others.
+// The definition of the graph of nearest neighbours, executed: the full sort of every row's distances to all
+// others.
 #pragma once
 
 #include <algorithm>

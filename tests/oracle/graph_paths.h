@@ -1,4 +1,5 @@
-// Definitions over the edges of a small graph, executed: a dense table of the widths of all steps, and every path.
+// Definitions over the edges of a small graph, executed: a dense table of the widths of all steps, and every
+// path.
 #pragma once
 
 #include <algorithm>
@@ -79,8 +80,8 @@ class EveryPath {
   Judged best_;
 };
 
-// Which rows steps of at most `most` connect: every row takes the lowest label next to it until none changes, and groups of
-// fewer than min_rows get -1. Numbers in the order of first rows.
+// Which rows steps of at most `most` connect: every row takes the lowest label next to it until none changes,
+// and groups of fewer than min_rows get -1. Numbers in the order of first rows.
 inline std::vector<Id> groups(const Table& steps, double most, std::size_t min_rows) {
   std::vector<std::size_t> lowest(steps.size());
   for (std::size_t row = 0; row < steps.size(); ++row) lowest[row] = row;

@@ -1,6 +1,6 @@
-// Lloyd's iterations, executed: every distance in double precision by the definition of exact search, sums in the order of
-// the rows. Clusters that lose all their rows keep their
-// centroid. Centroids of the spherical metrics have length 1, from the first on.
+// Lloyd's iterations, executed: every distance in double precision by the definition of exact search, sums in
+// the order of the rows. Clusters that lose all their rows keep their centroid. Centroids of the spherical
+// metrics have length 1, from the first on.
 #pragma once
 
 #include <cmath>

@@ -1,8 +1,8 @@
 // The definition of exact search, executed: slow, obvious, in double precision, a full sort.
 //
-// Nothing here comes from src/: conversions, sums and order are written from their definitions, so that a mistake
-// of the library cannot be repeated by what checks it. Compile with -ffp-contract=off (cmake/warnings.cmake does)
-// and run in the default floating-point environment.
+// Nothing here comes from src/: conversions, sums and order are written from their definitions, so that a
+// mistake of the library cannot be repeated by what checks it. Compile with -ffp-contract=off
+// (cmake/warnings.cmake does) and run in the default floating-point environment.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The definition of a search in inverted lists, executed: every code of every probed list is decoded and compared.
+// The definition of a search in inverted lists, executed: every code of every probed list is decoded and
+// compared.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +37,8 @@ inline std::vector<double> decode_product(std::span<const float> centroid,
   return row;
 }
 
-// centroid and codewords, added up in f64 in this order and rounded to f32 once; words: [code bytes, 256, dim].
+// centroid and codewords, added up in f64 in this order and rounded to f32 once; words: [code bytes, 256,
+// dim].
 inline std::vector<double> decode_additive(std::span<const float> centroid, std::span<const float> words,
                                            std::span<const std::uint8_t> code) {
   std::vector<double> row(centroid.begin(), centroid.end());

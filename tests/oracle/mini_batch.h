@@ -1,5 +1,5 @@
-// k-means on given batches of rows, executed in double precision: a centroid is the mean of all rows that it was given, those
-// of batch t (from 1) with the weight t^2.
+// k-means on given batches of rows, executed in double precision: a centroid is the mean of all rows that it
+// was given, those of batch t (from 1) with the weight t^2.
 #pragma once
 
 #include <cstddef>

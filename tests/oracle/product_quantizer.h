@@ -10,7 +10,8 @@
 
 namespace nearwise::oracle {
 
-// Codewords of all parts in double precision. Lengths of parts: dim / parts each, and one more for the first dim % parts.
+// Codewords of all parts in double precision. Lengths of parts: dim / parts each, and one more for the first
+// dim % parts.
 struct Quantizer {
   std::size_t dim = 0;
   std::size_t parts = 0;

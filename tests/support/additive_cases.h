@@ -41,7 +41,8 @@ inline AdditiveQuantizer untrained_additive(Kind kind, std::size_t dim, std::siz
   return AdditiveQuantizer::from_codebooks(dim, codewords, even_norms(static_cast<float>(dim) * 4));
 }
 
-// Codewords of one element and equal lengths: sums of the entries of 16 bits that the search compares leave their range.
+// Codewords of one element and equal lengths: sums of the entries of 16 bits that the search compares leave
+// their range.
 inline AdditiveQuantizer saturating_additive(std::size_t codebooks, std::uint64_t seed) {
   const Values values = generate(Kind::uniform, 256 * codebooks, 1, seed);
   std::vector<float> codewords;

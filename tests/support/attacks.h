@@ -1,6 +1,6 @@
-// Data made to fool a search that decides by bf16 or int8 arithmetic, or by |x|^2 + |y|^2 - 2xy in f32, who deserves an
-// exact look. Each attack takes aim at one assumption such a search is tempted to make. byte_attacks.h has those of
-// integers, problems.h the ordinary hostile data.
+// Data made to fool a search that decides by bf16 or int8 arithmetic, or by |x|^2 + |y|^2 - 2xy in f32, who
+// deserves an exact look. Each attack takes aim at one assumption such a search is tempted to make.
+// byte_attacks.h has those of integers, problems.h the ordinary hostile data.
 //
 // An attack is a pure function of its Shape.
 #pragma once
@@ -66,8 +66,8 @@ inline std::vector<double> normal_vector(Draw& draw, std::size_t dim) {
   return vector;
 }
 
-// The nearest bf16 number, and the distance between bf16 numbers there (2^-8 of it: coarse; 2^-16: what is left to the
-// sum of two of them).
+// The nearest bf16 number, and the distance between bf16 numbers there (2^-8 of it: coarse; 2^-16: what is
+// left to the sum of two of them).
 inline double to_bf16(double value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
   const std::uint32_t rounded = (bits + 0x7FFFU + (bits >> 16 & 1U)) & 0xFFFF0000U;
@@ -79,10 +79,10 @@ inline double half_step(double value, int bits) {
 
 namespace attacks {
 
-// --- the rounding of bf16 -------------------------------------------------------------------------------------------
+// --- the rounding of bf16
 
-// Everything exactly between two bf16 numbers. Rows alternate between numbers that all round up and numbers that all
-// round down, so that errors are as large as can be, of one sign, and opposite in neighbouring rows.
+// Everything exactly between two bf16 numbers. Rows alternate between numbers that all round up and numbers
+// that all round down, so that errors are as large as can be, of one sign, and opposite in neighbouring rows.
 inline Numbers halfway(const Shape& shape) {
   Draw draw(shape.seed);
   return fill_both(shape, [&](std::size_t row, std::size_t) {
@@ -91,8 +91,8 @@ inline Numbers halfway(const Shape& shape) {
   });
 }
 
-// Either of the two numbers halfway below and above a bf16 number that is even: all rows round to one vector, though they
-// differ by a whole step, and the errors of later rows go more and more one way.
+// Either of the two numbers halfway below and above a bf16 number that is even: all rows round to one vector,
+// though they differ by a whole step, and the errors of later rows go more and more one way.
 inline Numbers halfway_to_one(const Shape& shape) {
   Draw draw(shape.seed);
   std::vector<double> even(shape.dim);
@@ -126,7 +126,8 @@ Numbers colliding(const Shape& shape) {
   });
 }
 
-// What is lost by rounding points along the query, the more so the later the row: the best rows look like all others.
+// What is lost by rounding points along the query, the more so the later the row: the best rows look like all
+// others.
 template <int Bits>
 Numbers correlated_residuals(const Shape& shape) {
   Draw draw(shape.seed);
@@ -143,8 +144,8 @@ Numbers correlated_residuals(const Shape& shape) {
   return numbers;
 }
 
-// Three attacks at which a bound by norms (Cauchy-Schwarz) is tight: what rounding loses is parallel to what it is
-// multiplied with. Every element has one exponent, so that half a step is the same for all.
+// Three attacks at which a bound by norms (Cauchy-Schwarz) is tight: what rounding loses is parallel to what
+// it is multiplied with. Every element has one exponent, so that half a step is the same for all.
 inline constexpr double half_step_at_1 = 0x1p-8;
 
 struct Aligned {
@@ -160,8 +161,8 @@ inline Aligned aligned(Draw& draw, std::size_t dim) {
   return made;
 }
 
-// Lost to rounding: a step towards the query, longer from row to row. Every other row is a mirror image, so that the mean
-// of the rows is zero and shifting by it changes nothing.
+// Lost to rounding: a step towards the query, longer from row to row. Every other row is a mirror image, so
+// that the mean of the rows is zero and shifting by it changes nothing.
 inline Numbers residuals_towards_the_query(const Shape& shape) {
   Draw draw(shape.seed);
   const Aligned made = aligned(draw, shape.dim);
@@ -191,8 +192,8 @@ inline Numbers residuals_along_the_query(const Shape& shape) {
   return numbers;
 }
 
-// The same in the query: rows along its residual win, and have no product with what is left of it. The first half are
-// rows that look better and are not.
+// The same in the query: rows along its residual win, and have no product with what is left of it. The first
+// half are rows that look better and are not.
 inline Numbers residual_in_the_query(const Shape& shape) {
   Draw draw(shape.seed);
   const Aligned made = aligned(draw, shape.dim);
@@ -231,7 +232,7 @@ inline Numbers narrow_cone(const Shape& shape) {
   });
 }
 
-// --- scales ---------------------------------------------------------------------------------------------------------
+// --- scales
 
 // One long row: a scale or an error bound taken over all rows is useless for the others.
 template <int Exponent>
@@ -258,7 +259,8 @@ inline Numbers outlier_queries(const Shape& shape) {
   return numbers;
 }
 
-// Blocks of 64 rows near the origin and far from it in turn; queries near both. A bound of the wrong block is too small.
+// Blocks of 64 rows near the origin and far from it in turn; queries near both. A bound of the wrong block is
+// too small.
 inline Numbers mixed_blocks(const Shape& shape) {
   Draw draw(shape.seed);
   Numbers numbers(shape);
@@ -293,7 +295,7 @@ inline Numbers ladder_of_columns(const Shape& shape) {
   });
 }
 
-// --- far from the origin --------------------------------------------------------------------------------------------
+// --- far from the origin
 
 inline Numbers offset_with_ties(const Shape& shape) {
   Draw draw(shape.seed);
@@ -324,7 +326,7 @@ inline Numbers far_queries(const Shape& shape) {
   return numbers;
 }
 
-// --- denormals, which tiles take for zero ---------------------------------------------------------------------------
+// --- denormals, which tiles take for zero
 
 inline Numbers bf16_denormals(const Shape& shape) {
   Draw draw(shape.seed);
@@ -356,8 +358,8 @@ inline Numbers half_denormal(const Shape& shape) {
   return numbers;
 }
 
-// bf16 numbers whose products are each denormal in f32 and together are not: tiles drop them one by one. The first half
-// are rows with half of that product in one piece.
+// bf16 numbers whose products are each denormal in f32 and together are not: tiles drop them one by one. The
+// first half are rows with half of that product in one piece.
 inline Numbers products_that_flush(const Shape& shape) {
   Numbers numbers(shape);
   fill(numbers.base, [&](std::size_t row, std::size_t i) {
@@ -370,7 +372,7 @@ inline Numbers products_that_flush(const Shape& shape) {
   return numbers;
 }
 
-// --- products that cancel, distances that hardly differ -------------------------------------------------------------
+// --- products that cancel, distances that hardly differ
 
 // Pairs of elements whose products cancel but for a difference that bf16 does not see.
 inline Numbers cancelling_pairs(const Shape& shape) {
@@ -436,7 +438,7 @@ inline Numbers unit_rows_seen_from_the_origin(const Shape& shape) {
   return numbers;
 }
 
-// --- lists of candidates --------------------------------------------------------------------------------------------
+// --- lists of candidates
 
 // Blocks of 400 equal rows, which no list of a few hundred candidates holds.
 inline Numbers duplicate_blocks(const Shape& shape) {
@@ -473,9 +475,10 @@ inline Numbers dominating_row(const Shape& shape) {
   return numbers;
 }
 
-// --- the edges of tiles ---------------------------------------------------------------------------------------------
+// --- the edges of tiles
 
-// Rows differ in their last element only: lost if a tail is cut, wrong if it is filled with anything but zeros.
+// Rows differ in their last element only: lost if a tail is cut, wrong if it is filled with anything but
+// zeros.
 inline Numbers last_element_only(const Shape& shape) {
   Draw draw(shape.seed);
   const std::vector<double> vector = normal_vector(draw, shape.dim);

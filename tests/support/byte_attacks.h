@@ -1,4 +1,5 @@
-// Attacks (see attacks.h) on searches that multiply bytes: sums that overflow, extremes, ties, numbers between bytes.
+// Attacks (see attacks.h) on searches that multiply bytes: sums that overflow, extremes, ties, numbers
+// between bytes.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,8 @@ inline Numbers u8_against_i8_extremes(const Shape& shape) {
   });
   return numbers;
 }
-// The largest sums there are, which differ by one step in one element: many ties, and overflow where sums are narrow.
+// The largest sums there are, which differ by one step in one element: many ties, and overflow where sums are
+// narrow.
 template <int Largest>
 Numbers all_largest(const Shape& shape) {
   return fill_both(shape, [&](std::size_t row, std::size_t i) {

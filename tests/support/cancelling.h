@@ -13,8 +13,8 @@
 
 namespace nearwise::support {
 
-// Runs search(context) with a clock under which every unit of work reports, and cancels at report `when` (0 is the
-// first). Expects Error(cancelled) and all memory given back.
+// Runs search(context) with a clock under which every unit of work reports, and cancels at report `when` (0
+// is the first). Expects Error(cancelled) and all memory given back.
 template <typename Search>
 void expect_cancelled_at_report(int when, int threads, const std::string& isa, const Search& search) {
   const auto context = std::make_shared<std::optional<Context>>();

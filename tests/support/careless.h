@@ -1,5 +1,5 @@
-// Searches as they are often written, without a bound on their error. A set on which one of them is wrong has teeth;
-// a set on which all are right proves nothing about the one that is careful.
+// Searches as they are often written, without a bound on their error. A set on which one of them is wrong has
+// teeth; a set on which all are right proves nothing about the one that is careful.
 #pragma once
 
 #include <algorithm>

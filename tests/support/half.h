@@ -15,8 +15,8 @@ inline std::uint16_t encode_16_bits(double value, int fraction_bits, int smalles
   const double magnitude = std::min(std::fabs(value), largest);
   if (magnitude == 0.0) return static_cast<std::uint16_t>(sign);
   const int exponent = std::max(std::ilogb(magnitude), smallest_exponent);
-  // Units in the last place. A normal number has 2^fraction_bits of them or more, which is what lifts its exponent
-  // field from 0 to 1; rounding up to the next power of two carries into that field by itself.
+  // Units in the last place. A normal number has 2^fraction_bits of them or more, which is what lifts its
+  // exponent field from 0 to 1; rounding up to the next power of two carries into that field by itself.
   const int units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, fraction_bits - exponent)));
   return static_cast<std::uint16_t>(sign + ((exponent - smallest_exponent) << fraction_bits) + units);
 }

@@ -1,4 +1,5 @@
-// Groups that are joined: random rows, random groups, some entries old, and the lists that a device makes of them.
+// Groups that are joined: random rows, random groups, some entries old, and the lists that a device makes of
+// them.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// One generated case of exact search: its description, its answer by the oracle, and the comparison with what the
-// library returns at every instruction set.
+// One generated case of exact search: its description, its answer by the oracle, and the comparison with what
+// the library returns at every instruction set.
 #pragma once
 
 #include <fmt/format.h>

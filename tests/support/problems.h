@@ -1,6 +1,7 @@
 // Generators of search problems: ordinary data, and data that breaks careless arithmetic.
 //
-// A problem is a pure function of its Recipe: the seed in a failure message is all that is needed to repeat it.
+// A problem is a pure function of its Recipe: the seed in a failure message is all that is needed to repeat
+// it.
 #pragma once
 
 #include <array>
@@ -34,7 +35,8 @@ enum class Kind : std::uint8_t {
   one_hot,       // one non-zero of a few values
   sparse,        // one in ten non-zero
   constant_columns,
-  cancelling,  // 1 and 2^30 of either sign: products cancel, and what remains depends on the order of summation
+  // 1 and 2^30 of either sign: products cancel, and what remains depends on the order of summation
+  cancelling,
 };
 
 inline constexpr std::array every_kind = {Kind::normal,
@@ -171,8 +173,8 @@ inline Values repeated(const Values& values, std::size_t count) {
   return copies;
 }
 
-// Queries come from the distribution of the base; every fourth is a copy of a base row, and where all rows are
-// identical every other one is not.
+// Queries come from the distribution of the base; every fourth is a copy of a base row, and where all rows
+// are identical every other one is not.
 inline Problem make_problem(const Recipe& recipe) {
   const bool has_f16 = recipe.base_type == ElementType::f16 || recipe.query_type == ElementType::f16;
   const Values all =

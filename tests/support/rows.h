@@ -49,8 +49,9 @@ inline std::string_view name(Layout layout) {
   return "unknown";
 }
 
-// Bytes of rows. The allocation ends with the last element, so that AddressSanitizer sees a read beyond it, and
-// gaps are filled with 0xFF, a NaN in every float type, so that a read of a gap changes or ends the search.
+// Bytes of rows. The allocation ends with the last element, so that AddressSanitizer sees a read beyond it,
+// and gaps are filled with 0xFF, a NaN in every float type, so that a read of a gap changes or ends the
+// search.
 class Rows {
  public:
   Rows(const Values& values, ElementType type, Layout layout = Layout::dense)

@@ -1,4 +1,5 @@
-// What tests of scans share: rows packed for a kernel, and an owner of candidate lists that keeps all it is given.
+// What tests of scans share: rows packed for a kernel, and an owner of candidate lists that keeps all it is
+// given.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -5,8 +5,8 @@
 
 namespace nearwise::support {
 
-// Processor time of all threads of this process: what else the machine does is not in it, so that a limit on it
-// holds on a busy machine too.
+// Processor time of all threads of this process: what else the machine does is not in it, so that a limit on
+// it holds on a busy machine too.
 inline double processor_seconds() {
   timespec time{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);

@@ -45,7 +45,8 @@ class Batch:
         self._count = len(queries)
         replicas = max(1, *(len(sharded.living(shard)) for shard in range(sharded.shards)))
         self._ahead = _BLOCKS_AHEAD * replicas
-        # One block per replica: larger blocks take less time per query, because every list is unpacked once per block.
+        # One block per replica: larger blocks take less time per query, because every list is unpacked once
+        # per block.
         self._size = block_queries or max(1, min(_MOST_BLOCK_QUERIES, -(-self._count // replicas)))
         self._queries = ray.put(queries)  # transferred once per machine, whatever the number of blocks
         self._pending: dict[Any, _Call] = {}

@@ -25,7 +25,8 @@ from nearwise._progress import ProgressArgument
 from nearwise._vector_file import Path, read_vectors
 from nearwise.cluster._run import run
 
-# Reading and assigning a block must take much longer than sending its sums, which are as large as the centroids.
+# Reading and assigning a block must take much longer than sending its sums, which are as large as the
+# centroids.
 _LEAST_BLOCK_ROWS = 2**18
 _BLOCK_ROWS_PER_CLUSTER = 64
 _MOST_BLOCK_ROWS = 2**32 - 1
@@ -185,7 +186,8 @@ class Training:
             if not converged and len(errors) < iterations:
                 self._split(sums, centroids, moved, len(errors) - 1)
             centroids = moved
-        return KMeans(centroids, np.array(sums.sizes), np.array(errors), converged)  # Ray's arrays are read-only
+        # Copies: Ray's arrays are read-only.
+        return KMeans(centroids, np.array(sums.sizes), np.array(errors), converged)
 
     def _summed(
         self, centroids: npt.NDArray[Any], iteration: int, iterations: int, report: Callable[[int, int], Any] | None

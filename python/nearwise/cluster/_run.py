@@ -135,7 +135,8 @@ class _Execution:
             if not self._done.issuperset(self._tasks[name].after):
                 waiting.append(name)
             elif self._plan.is_done(name):
-                # Asked how, it does nothing but say so; that takes as long as a short task, for hundreds not needed.
+                # Asked how, it does nothing but say so; that takes as long as a short task, for hundreds not
+                # needed.
                 self._end(name, self._plan.run_task(name) if self._on_task is not None else "done before")
             else:
                 self._ready.append(name)

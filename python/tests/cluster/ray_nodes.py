@@ -34,7 +34,8 @@ class Nodes:
 
     def __init__(self, count, cpus):
         self._count, self._cpus = count, cpus
-        # Short: the names of sockets lie in it. By the environment: Ray would also write to its usual folder otherwise.
+        # Short: the names of sockets lie in it. By the environment: Ray would also write to its usual folder
+        # otherwise.
         self._folder = os.environ["RAY_TMPDIR"] = tempfile.mkdtemp(prefix="nw-")
         options = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": STORE_BYTES}
         self._cluster = Cluster(initialize_head=True, head_node_args=options)

@@ -1,5 +1,5 @@
-// The operations of the CUDA backend, each defined in a .cu of this folder. Those that are not defined are not
-// entered in its table (backend.cu).
+// The operations of the CUDA backend, each defined in a .cu of this folder. Those that are not defined are
+// not entered in its table (backend.cu).
 #pragma once
 
 #include "backend/ops.h"

@@ -1,8 +1,8 @@
 // Reads a container (docs/format.md) in place.
 //
-// Opening checks header and section table. The sections are checked block by block, each before its first use, or
-// all at once by verify(). Damage is Error(corrupt) naming section and offset. Const methods may run at once;
-// spans and views are valid while the reader lives.
+// Opening checks header and section table. The sections are checked block by block, each before its first
+// use, or all at once by verify(). Damage is Error(corrupt) naming section and offset. Const methods may run
+// at once; spans and views are valid while the reader lives.
 #pragma once
 
 #include <atomic>
@@ -32,8 +32,8 @@ class SectionView {
       : reader_(&reader), section_(&section) {}
 
   const container::Section& info() const { return *section_; }
-  // Verified: what is returned has the checksum it was written with. The range must lie in the section: callers
-  // check offsets that come from a file.
+  // Verified: what is returned has the checksum it was written with. The range must lie in the section:
+  // callers check offsets that come from a file.
   std::span<const std::byte> bytes() const { return bytes(0, section_->bytes); }
   std::span<const std::byte> bytes(std::uint64_t first, std::uint64_t count) const;
 
@@ -55,7 +55,8 @@ class SectionView {
 class ContainerReader {
  public:
   static ContainerReader open(const std::filesystem::path& path);
-  // Over a file's bytes in memory, 8-byte aligned, that must outlive the reader. `source` begins every message.
+  // Over a file's bytes in memory, 8-byte aligned, that must outlive the reader. `source` begins every
+  // message.
   ContainerReader(std::span<const std::byte> bytes, std::string source);
   ContainerReader(ContainerReader&&) noexcept = default;
   ContainerReader& operator=(ContainerReader&&) noexcept = default;
@@ -70,8 +71,8 @@ class ContainerReader {
   SectionView section(std::string_view name) const;
   nlohmann::json metadata() const;
 
-  // Error(invalid_argument) if this is a file of another kind; Error(unsupported) if it has a required section that
-  // is not among `known`.
+  // Error(invalid_argument) if this is a file of another kind; Error(unsupported) if it has a required
+  // section that is not among `known`.
   void expect(std::string_view kind, std::initializer_list<std::string_view> known) const;
 
   // Every block of every section, unless verified before.

@@ -1,7 +1,7 @@
 // Writes a container (docs/format.md) front to back in constant memory.
 //
-// Sections are appended piece by piece and hashed on the way. The file takes its name only in commit(), complete
-// and synced (io/files/atomic_file.h). One thread at a time.
+// Sections are appended piece by piece and hashed on the way. The file takes its name only in commit(),
+// complete and synced (io/files/atomic_file.h). One thread at a time.
 #pragma once
 
 #include <xxhash.h>

@@ -1,4 +1,5 @@
-// Containers of kind "neighbors": their structure, apart from where the bytes lie. For storage.cpp and fuzzing.
+// Containers of kind "neighbors": their structure, apart from where the bytes lie. For storage.cpp and
+// fuzzing.
 #pragma once
 
 #include "io/container/container_reader.h"

@@ -2,9 +2,9 @@
 //
 // Written under a temporary name in the folder of its target (.NAME.PID.RANDOM.tmp), synced, closed, renamed,
 // and the folder synced: at every moment the target is the complete old file or the complete new one. On any
-// failure, and when commit() is never reached, the temporary is removed. Temporaries of dead processes for the
-// same target are swept. A target that is a symbolic link stays one; permissions of a replaced file are kept.
-// One thread at a time.
+// failure, and when commit() is never reached, the temporary is removed. Temporaries of dead processes for
+// the same target are swept. A target that is a symbolic link stays one; permissions of a replaced file are
+// kept. One thread at a time.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +25,8 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  // Appends. Throws Error(io), for instance on a full disk; then the temporary is gone and nothing can follow.
+  // Appends. Throws Error(io), for instance on a full disk; then the temporary is gone and nothing can
+  // follow.
   void write(std::span<const std::byte> bytes);
   void write_zeros(std::size_t bytes);
   // Replaces bytes already written: headers whose content is known only at the end.
@@ -43,7 +44,8 @@ class AtomicFile {
  private:
   enum class State { open, committed, discarded };
 
-  // Opens nothing yet. The public constructor delegates to it, so that the destructor cleans up after its failures.
+  // Opens nothing yet. The public constructor delegates to it, so that the destructor cleans up after its
+  // failures.
   AtomicFile(const std::filesystem::path& path, State state) : path_(path), state_(state) {}
   void create_temporary();
   void require_open() const;

@@ -1,7 +1,7 @@
 // A file in memory, read-only, without copying it: pages are read when touched.
 //
-// The mapping stays as it was while the file is replaced by renaming, which is how nearwise writes. A file that
-// somebody shortens in place while it is mapped kills the process that touches the lost part (SIGBUS).
+// The mapping stays as it was while the file is replaced by renaming, which is how nearwise writes. A file
+// that somebody shortens in place while it is mapped kills the process that touches the lost part (SIGBUS).
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // Writes an .npz: a zip of .npy files, as numpy.savez makes it, stored and not compressed.
 //
-// Every entry has 64-bit sizes, so that there is one form for small and large arrays (numpy does the same). No times: the
-// same arrays give the same bytes. The file appears in commit(), complete (io/files/atomic_file.h). One thread at a time.
-// https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
+// Every entry has 64-bit sizes, so that there is one form for small and large arrays (numpy does the same).
+// No times: the same arrays give the same bytes. The file appears in commit(), complete
+// (io/files/atomic_file.h). One thread at a time. https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ class NpzWriter {
   // Throws Error(cannot_create).
   explicit NpzWriter(const std::filesystem::path& path) : file_(path) {}
 
-  // Ends the array before it. `descr`: NumPy's name of the element type ("<f4"). An empty shape is a single value.
+  // Ends the array before it. `descr`: NumPy's name of the element type ("<f4"). An empty shape is a single
+  // value.
   void begin_array(std::string_view name, std::string_view descr, const std::vector<std::uint64_t>& shape);
   // The next elements of the array that was begun, in C order; together they fill its shape.
   void append(std::span<const std::byte> elements);

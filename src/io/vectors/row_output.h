@@ -1,6 +1,7 @@
 // Writes rows of vectors or ids in the layout of a suffix: .npy, .*bin or .*vecs.
 //
-// What VectorWriter and write_neighbors share. The file appears in commit(), complete (io/files/atomic_file.h).
+// What VectorWriter and write_neighbors share. The file appears in commit(), complete
+// (io/files/atomic_file.h).
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Where the rows of a file of vectors or ids lie: suffixes, headers, shapes.
 //
-// Pure functions over bytes, shared by the mapped file, the chunked reader, the readers of ids and the fuzz targets.
-// Nothing is believed before it is compared with the file's length.
+// Pure functions over bytes, shared by the mapped file, the chunked reader, the readers of ids and the fuzz
+// targets. Nothing is believed before it is compared with the file's length.
 #pragma once
 
 #include <cstddef>
@@ -71,12 +71,13 @@ VectorLayout layout_of(const Suffix& suffix, std::span<const std::byte> head, st
 inline constexpr std::size_t rows_checked_in_full = 1'000'000;
 inline constexpr std::size_t rows_sampled = 1024;
 
-// Compares the dim in front of rows [0, count); `first_row` points to the first of them, prefix included, and is row
-// number `number` of the file. Throws Error(corrupt).
+// Compares the dim in front of rows [0, count); `first_row` points to the first of them, prefix included, and
+// is row number `number` of the file. Throws Error(corrupt).
 void check_row_prefixes(const VectorLayout& layout, const std::byte* first_row, std::size_t number,
                         std::size_t count, const std::string& source);
 
-// All of a mapped file: layout, then for .*vecs the row prefixes (every row, or first, last and a fixed sample).
+// All of a mapped file: layout, then for .*vecs the row prefixes (every row, or first, last and a fixed
+// sample).
 VectorLayout check_vectors(const Suffix& suffix, std::span<const std::byte> bytes, const std::string& source);
 
 // The rows as vectors. Error(invalid_argument) if they are ids.

@@ -14,8 +14,8 @@
 
 namespace nearwise::quantize {
 
-// `operation` is the caller's, for messages; progress counts rows, and may be null. Codes may have bytes behind the last
-// codebook's: they are left alone.
+// `operation` is the caller's, for messages; progress counts rows, and may be null. Codes may have bytes
+// behind the last codebook's: they are left alone.
 
 // Bytes on the budget.
 std::uint64_t additive_encode_bytes(const char* operation, const Context& context,

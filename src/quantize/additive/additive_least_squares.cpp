@@ -12,9 +12,10 @@ namespace {
 constexpr std::size_t codewords = 256;
 constexpr std::size_t book_blocks = codewords / StripMatrix::width;  // row blocks of a codebook
 
-// Added to the diagonal, as a share of the rows that a codeword has on average. A vector may be moved from one codebook to
-// another without changing any sum, so without it there is no single solution. With too little of it errors are larger:
-// docs/algorithms/additive-quantization.md has figures. Why was not looked into; perhaps codewords grow against each other.
+// Added to the diagonal, as a share of the rows that a codeword has on average. A vector may be moved from
+// one codebook to another without changing any sum, so without it there is no single solution. With too
+// little of it errors are larger: docs/algorithms/additive-quantization.md has figures. Why was not looked
+// into; perhaps codewords grow against each other.
 constexpr double regularisation_share = 0.02;
 
 // Rows between two looks at the cancellation flag.

@@ -1,4 +1,5 @@
-// The codewords that make the squared distances of rows from the sums of their codewords least, given the codes.
+// The codewords that make the squared distances of rows from the sums of their codewords least, given the
+// codes.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +12,9 @@
 
 namespace nearwise::quantize {
 
-// Normal equations: element (a, b) of the matrix counts the rows whose codes name both codewords a and b, and the right sides
-// add up the rows whose codes name a. All sums are in the order of the rows, whatever the threads. Made once: the matrix takes
-// (256 * codebooks)^2 doubles.
+// Normal equations: element (a, b) of the matrix counts the rows whose codes name both codewords a and b, and
+// the right sides add up the rows whose codes name a. All sums are in the order of the rows, whatever the
+// threads. Made once: the matrix takes (256 * codebooks)^2 doubles.
 class AdditiveLeastSquares {
  public:
   AdditiveLeastSquares(const Context& context, std::size_t codebooks, std::size_t dim);

@@ -1,5 +1,5 @@
-// Queries go through in tiles: tables, the distances of a tile from all codes, and the best of these. A distance depends on
-// its query and code alone, so tiles of any size give the same answer.
+// Queries go through in tiles: tables, the distances of a tile from all codes, and the best of these. A
+// distance depends on its query and code alone, so tiles of any size give the same answer.
 #include "quantize/additive/additive_search.h"
 
 #include <algorithm>

@@ -29,7 +29,8 @@ constexpr KMeansOptions norm_options = {.iterations = 25};
 // Of the noise of the first round, times the standard deviation of an element over the number of codebooks.
 constexpr double first_noise = 0.5;
 
-// Streams of random numbers that neither k-means nor the draw of rows uses (cluster/random_streams.h, training_rows.cpp).
+// Streams of random numbers that neither k-means nor the draw of rows uses (cluster/random_streams.h,
+// training_rows.cpp).
 std::uint64_t noise_stream(std::size_t round) { return 8 * (round + 1) + 7; }
 
 Codebooks as_one_part(std::size_t dim, std::span<const float> book) { return {dim, 1, 8, book}; }
@@ -110,10 +111,11 @@ class AdditiveAlternation {
     }
   }
 
-  // Codewords by least squares, then codes by search, and so on. Codes are searched for with codewords that are off by a noise
-  // that fades away: it leads out of arrangements that neither of the two steps alone would leave (LSQ++). They are searched for
-  // from the beginning in every round, as an encoder will: codes that go on from those of the round before are better than
-  // what it finds, and codewords that are made for them are not the best for what it finds.
+  // Codewords by least squares, then codes by search, and so on. Codes are searched for with codewords that
+  // are off by a noise that fades away: it leads out of arrangements that neither of the two steps alone
+  // would leave (LSQ++). They are searched for from the beginning in every round, as an encoder will: codes
+  // that go on from those of the round before are better than what it finds, and codewords that are made for
+  // them are not the best for what it finds.
   void alternate() {
     AdditiveLeastSquares squares(context_, training_.codebooks, dim());
     const std::vector<double> deviations = deviations_of_elements();

@@ -1,4 +1,5 @@
-// Householder reduction to a tridiagonal matrix, then implicit QL iterations whose rotations are applied to the axes.
+// Householder reduction to a tridiagonal matrix, then implicit QL iterations whose rotations are applied to
+// the axes.
 #include "quantize/linear_algebra/eigenvectors.h"
 
 #include <algorithm>
@@ -98,7 +99,8 @@ class TridiagonalIteration {
   // The last row of the block that begins at `first`: the element beside its diagonal does not count.
   std::size_t block_end(std::size_t first) {
     constexpr double epsilon = std::numeric_limits<double>::epsilon();
-    // Far below the rounding errors of a matrix of elements up to 1: ends iterations where eigenvalues are zero.
+    // Far below the rounding errors of a matrix of elements up to 1: ends iterations where eigenvalues are
+    // zero.
     constexpr double floor = epsilon * 0x1p-20;
     std::size_t end = first;
     while (end + 1 < diagonal_.size() &&
@@ -114,7 +116,8 @@ class TridiagonalIteration {
     const double half = (diagonal_[first + 1] - diagonal_[first]) / (2 * beside_[first]);
     const double root = std::sqrt(half * half + 1);
     const double shift = diagonal_[first] - beside_[first] / (half < 0 ? half - root : half + root);
-    // The rotation under way: its angle, what it moves along the diagonal, and the element outside of the band.
+    // The rotation under way: its angle, what it moves along the diagonal, and the element outside of the
+    // band.
     double cosine = 1;
     double sine = 1;
     double moved = 0;

@@ -1,5 +1,6 @@
-// QDWH iterations (Nakatsukasa, Bai, Gygi 2010): X <- X (a I + b X'X) (I + c X'X)^-1 changes singular values only, which
-// tend to 1. Computed as X <- (b / c) X + (a - b / c) (I + c XX')^-1 X: products and a Cholesky factorisation.
+// QDWH iterations (Nakatsukasa, Bai, Gygi 2010): X <- X (a I + b X'X) (I + c X'X)^-1 changes singular values
+// only, which tend to 1. Computed as X <- (b / c) X + (a - b / c) (I + c XX')^-1 X: products and a Cholesky
+// factorisation.
 #include "quantize/linear_algebra/nearest_orthogonal.h"
 
 #include <algorithm>
@@ -18,10 +19,12 @@ namespace {
 
 constexpr std::size_t width = StripMatrix::width;
 
-// Weights a of one cycle, optimal for singular values in [1e-6, 1]; b = (a - 1)^2 / 4 and c = a + b - 1 follow. Smaller values
-// grow by 1e6 per cycle. A larger first weight would need fewer cycles and loses digits: the condition of I + c XX' is c.
+// Weights a of one cycle, optimal for singular values in [1e-6, 1]; b = (a - 1)^2 / 4 and c = a + b - 1
+// follow. Smaller values grow by 1e6 per cycle. A larger first weight would need fewer cycles and loses
+// digits: the condition of I + c XX' is c.
 constexpr std::array cycle = {25198.421, 29.385590, 3.7653854, 3.0018746};
-// Values from rounding errors, 1e-16, are 1 after three cycles; noise below may be smaller in some directions.
+// Values from rounding errors, 1e-16, are 1 after three cycles; noise below may be smaller in some
+// directions.
 constexpr std::size_t most_cycles = 12;
 // One more iteration with a = 3 leaves the cube of this deviation from orthogonality.
 constexpr double nearly_orthogonal = 1e-6;

@@ -17,7 +17,8 @@ constexpr std::size_t panel_blocks = 8;
 // Blocks solved in one task: about 0.05 ms.
 constexpr std::size_t task_blocks = 4;
 
-// In place: a symmetric block, of which the upper triangle is read, becomes U with U' U = block; zeros below its diagonal.
+// In place: a symmetric block, of which the upper triangle is read, becomes U with U' U = block; zeros below
+// its diagonal.
 void factor_block(double* block) {
   for (std::size_t i = 0; i < width; ++i) {
     double* const row = block + i * width;
@@ -66,8 +67,8 @@ void for_each_strip(const Context& context, BlockRange strips, const auto& body)
   });
 }
 
-// The matrix becomes U with U' U = matrix, and U' below the diagonal: subtract_products multiplies by columns, and solving
-// takes U by rows as well.
+// The matrix becomes U with U' U = matrix, and U' below the diagonal: subtract_products multiplies by
+// columns, and solving takes U by rows as well.
 void factor(const Context& context, StripMatrix& matrix) {
   const StripsView view = matrix.view();
   const std::size_t blocks = matrix.row_blocks();

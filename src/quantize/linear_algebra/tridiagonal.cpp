@@ -39,7 +39,8 @@ struct Pending {
   }
 };
 
-// Applies the update to the rows and columns from `first` on, and multiplies the result by `vector`, in one pass.
+// Applies the update to the rows and columns from `first` on, and multiplies the result by `vector`, in one
+// pass.
 void update_and_multiply(const Context& context, std::span<double> matrix, std::size_t n, std::size_t first,
                          const Pending& pending, const std::vector<double>& vector,
                          std::vector<double>& products) {

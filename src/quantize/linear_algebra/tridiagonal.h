@@ -17,7 +17,8 @@ struct Tridiagonal {
   std::vector<double> scales;    // [n] of the reflections I - scale v v'; 0: none
 };
 
-// matrix: [n, n], elements at most 1 in magnitude. Vector v of reflection k is left in elements k + 1 ... of row k.
+// matrix: [n, n], elements at most 1 in magnitude. Vector v of reflection k is left in elements k + 1 ... of
+// row k.
 Tridiagonal reduce_to_tridiagonal(const Context& context, std::span<double> matrix, std::size_t n);
 
 // axes: [n, n] out, the transposed product Q' of the reflections: matrix = Q * tridiagonal * Q'.

@@ -1,4 +1,5 @@
-// OptimizedProductQuantizer: checks the arguments, keeps the memory limit, and takes rows through both in tiles.
+// OptimizedProductQuantizer: checks the arguments, keeps the memory limit, and takes rows through both in
+// tiles.
 #include "nearwise/optimized_product_quantizer.h"
 
 #include <algorithm>

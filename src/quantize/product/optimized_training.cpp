@@ -108,7 +108,8 @@ class Alternation {
     return fitted;
   }
 
-  // The rotation that brings centred vectors closest to their reconstructions: an orthogonal Procrustes problem.
+  // The rotation that brings centred vectors closest to their reconstructions: an orthogonal Procrustes
+  // problem.
   std::vector<float> next_rotation(const OptimizedCodebooks& current) {
     decode_codes(context_, decoder_of(codebooks_of(current)), codes(), rotated(), nullptr);
     Buffer<double> products(budget(), dim() * dim());
@@ -122,7 +123,8 @@ class Alternation {
     return matrix;
   }
 
-  // Codewords to begin with: the mean of the rows is elsewhere when it is rotated otherwise, and they move with it.
+  // Codewords to begin with: the mean of the rows is elsewhere when it is rotated otherwise, and they move
+  // with it.
   std::vector<float> moved_codewords(const OptimizedCodebooks& current,
                                      const std::vector<float>& matrix) const {
     std::vector<float> codewords = current.codewords;
@@ -175,8 +177,8 @@ class Alternation {
 }  // namespace
 
 std::vector<std::size_t> deal_axes(const Codebooks& shape, const std::vector<double>& variances) {
-  // Products as sums of logarithms, none of which is negative: a part without axes has the least. Directions in which
-  // nothing varies count as some that hardly do.
+  // Products as sums of logarithms, none of which is negative: a part without axes has the least. Directions
+  // in which nothing varies count as some that hardly do.
   const double least = std::max(variances.front() * 1e-12, std::numeric_limits<double>::min());
   struct Part {
     double logarithms = 0;

@@ -35,8 +35,8 @@ std::uint64_t optimized_training_bytes(const Context& context, const RowsView& r
 OptimizedCodebooks train_optimized_codebooks(const Context& context, const RowsView& rows,
                                              const OptimizedTraining& training, ProgressMeter& progress);
 
-// Which principal axis each dimension of the rotated rows gets, [dim]: axes are dealt by falling variance, each to the part
-// with the least product of variances that has room.
+// Which principal axis each dimension of the rotated rows gets, [dim]: axes are dealt by falling variance,
+// each to the part with the least product of variances that has room.
 std::vector<std::size_t> deal_axes(const Codebooks& shape, const std::vector<double>& variances);
 
 }  // namespace nearwise::quantize

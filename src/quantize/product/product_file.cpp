@@ -1,5 +1,5 @@
-// Product quantizers in containers, with the rotation of rows before it where there is one (docs/format.md, kind
-// "product_quantizer").
+// Product quantizers in containers, with the rotation of rows before it where there is one (docs/format.md,
+// kind "product_quantizer").
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"

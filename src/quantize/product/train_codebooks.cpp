@@ -11,8 +11,8 @@
 namespace nearwise::quantize {
 namespace {
 
-// The rows' part alone, in one piece: k-means reads it dozens of times, and of whole rows a part is but a few bytes of every
-// line of the cache.
+// The rows' part alone, in one piece: k-means reads it dozens of times, and of whole rows a part is but a few
+// bytes of every line of the cache.
 class PartRows {
  public:
   PartRows(const Context& context, const RowsView& rows, const Codebooks& shape)

@@ -11,7 +11,8 @@
 
 namespace nearwise::quantize {
 
-// Rows less their mean, in f32. Subtracting first loses less than correcting sums of products later, far from the origin.
+// Rows less their mean, in f32. Subtracting first loses less than correcting sums of products later, far from
+// the origin.
 class CentredRows {
  public:
   CentredRows(const Context& context, const RowsView& rows);

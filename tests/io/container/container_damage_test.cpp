@@ -1,5 +1,5 @@
-// Damaged and hostile containers: every flipped bit and every truncation is found, and with checksums made right
-// again the structure alone keeps the reader safe.
+// Damaged and hostile containers: every flipped bit and every truncation is found, and with checksums made
+// right again the structure alone keeps the reader safe.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -155,7 +155,8 @@ TEST(Storage, EveryCallFailsOnce) {
   }
 }
 
-// Files of released versions, readable for ever. Never rewrite them: add one per version that changes the format.
+// Files of released versions, readable for ever. Never rewrite them: add one per version that changes the
+// format.
 TEST(Golden, NeighborsOfVersion1_0) {
   const fs::path golden = fs::path(NEARWISE_GOLDEN_FILES) / "neighbors_1_0.nw";
   const ContainerInfo info = verify(golden);

@@ -1,5 +1,5 @@
-// Graphs by plans: the contract, the recall and the bytes of the result, whichever process runs the tasks and however
-// he is stopped.
+// Graphs by plans: the contract, the recall and the bytes of the result, whichever process runs the tasks and
+// however he is stopped.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What training of additive quantizers must achieve, that nothing but rows, options and seed decides it, and its limits.
+// What training of additive quantizers must achieve, that nothing but rows, options and seed decides it, and
+// its limits.
 //
 // The suites named *Threads* are those that ThreadSanitizer runs.
 #include <gtest/gtest.h>
@@ -28,8 +29,8 @@ using support::to_vector;
 
 using Call = std::function<void(const Context&)>;
 
-// A small change of any codeword makes the error, with its regularisation, no smaller. Would catch: counts or right sides of
-// the wrong codebook.
+// A small change of any codeword makes the error, with its regularisation, no smaller. Would catch: counts or
+// right sides of the wrong codebook.
 TEST(AdditiveLeastSquares, CodewordsAreTheMinimum) {
   constexpr std::size_t dim = 3;
   constexpr std::size_t books = 2;

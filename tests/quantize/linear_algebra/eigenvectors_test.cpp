@@ -49,7 +49,8 @@ std::vector<double> symmetric_matrix(std::size_t n, std::uint64_t seed) {
   return matrix;
 }
 
-// Orthonormal, matrix * v = value * v, descending, signs as promised. Errors relative to the largest eigenvalue.
+// Orthonormal, matrix * v = value * v, descending, signs as promised. Errors relative to the largest
+// eigenvalue.
 void expect_decomposition(const std::vector<double>& matrix, std::size_t n) {
   const Decomposition found = decompose(Context::cpu(), matrix, n);
   EXPECT_LT(support::orthogonality_error(found.vectors, n), 1e-13);

@@ -100,7 +100,8 @@ TEST(NearestOrthogonal, UndoesScaling) {
   }
 }
 
-// Exact zeros, which no rounding error disturbs: rows and columns without elements, also those of other numbers.
+// Exact zeros, which no rounding error disturbs: rows and columns without elements, also those of other
+// numbers.
 TEST(NearestOrthogonal, OfMatricesWithZeroRowsAndColumns) {
   EXPECT_EQ(nearest(Context::cpu(), std::vector<double>(9, 0.0), 3), support::diagonal_matrix({1, 1, 1}));
   const std::size_t n = 35;

@@ -78,7 +78,8 @@ TEST(SolvePositive, EveryColumnIsSolvedOnItsOwn) {
   }
 }
 
-// Ill-conditioned by 1e10: x is inexact, but the equations hold to rounding, and a backward stable method says so.
+// Ill-conditioned by 1e10: x is inexact, but the equations hold to rounding, and a backward stable method
+// says so.
 TEST(SolvePositive, EquationsHoldNearSingularMatrices) {
   for (const std::size_t n : {40UL, 300UL}) {
     const std::vector<double> matrix = positive_matrix(n, n / 2, 1e-8, n);
@@ -98,7 +99,8 @@ TEST(SolvePositive, BadlyScaledMatrices) {
   const std::size_t n = 90;
   const std::vector<double> base = positive_matrix(n, 10, 2.0, 3);
   const std::vector<double> right = support::random_matrix(n, 1, 4);
-  // D A D x = D b has the solution inverse(D) inverse(A) b. Powers of four have exact square roots: the same bits.
+  // D A D x = D b has the solution inverse(D) inverse(A) b. Powers of four have exact square roots: the same
+  // bits.
   std::vector<double> matrix = base;
   std::vector<double> scaled = right;
   const auto scale = [](std::size_t i) { return std::ldexp(1.0, 4 * (static_cast<int>(i) % 50) - 100); };

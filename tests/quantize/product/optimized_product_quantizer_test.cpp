@@ -26,7 +26,8 @@ using support::Kind;
 using support::Rows;
 using support::same;
 
-// Rows near a plane of few dimensions, spread over all elements: every element tells the same as its neighbours.
+// Rows near a plane of few dimensions, spread over all elements: every element tells the same as its
+// neighbours.
 support::Values correlated(std::size_t rows, std::size_t dim, std::uint64_t seed, double offset = 0) {
   const std::size_t hidden = 4;
   const Random mixing(seed, 1);

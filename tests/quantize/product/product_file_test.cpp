@@ -1,4 +1,5 @@
-// Saved product quantizers, with and without a rotation: they come back as they were, and no damage goes unnoticed.
+// Saved product quantizers, with and without a rotation: they come back as they were, and no damage goes
+// unnoticed.
 #include <gtest/gtest.h>
 
 #include <algorithm>

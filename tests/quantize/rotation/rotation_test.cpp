@@ -22,7 +22,8 @@ using support::Kind;
 using support::Rows;
 using support::same;
 
-// matrix * (x - mean) by the definition: products in the order of the elements, the mean taken off along the axis.
+// matrix * (x - mean) by the definition: products in the order of the elements, the mean taken off along the
+// axis.
 std::vector<float> rotated_by_definition(const Rotation& rotation, RowsView rows) {
   const std::vector<double> values = oracle::to_doubles(rows);
   std::vector<float> result;
@@ -110,7 +111,8 @@ TEST(RotationPca, AxesAreOrthonormalAndKeepDistances) {
     }
 }
 
-// Rows spread along known directions by 9, 3 and 1. Would catch: axes in another order, sign or side of the matrix.
+// Rows spread along known directions by 9, 3 and 1. Would catch: axes in another order, sign or side of the
+// matrix.
 TEST(RotationPca, FindsKnownAxes) {
   const std::vector<std::vector<double>> axes = {
       {0.6, 0.8, 0, 0}, {-0.8, 0.6, 0, 0}, {0, 0, 0, 1}, {0, 0, 1, 0}};

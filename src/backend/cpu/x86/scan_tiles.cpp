@@ -3,12 +3,10 @@
 // One step multiplies 32 base vectors by 32 queries: four accumulator tiles of 16 x 16, fed by two tiles of
 // base vectors and two of queries per 64 bytes of depth. Accumulators can only be read through memory: they
 // are stored, and their scores are compared with the cutoffs while the next step's products are computed.
-// Columns are queries, so a running minimum over the rows and one comparison reject a whole tile; only tiles
-// with a hit are scanned by row.
+// Columns are queries: a minimum over the rows and one comparison reject a tile; the others are scanned by row.
 //
 // Base panels hold 64-byte units of 32 vectors, query panels 4-byte units of 32 queries: the layouts of the
-// left and right operand of a tile product. A call keeps its base vectors in the L2 cache and one query panel
-// in L1.
+// left and right operand of a tile product. Base vectors of a call stay in L2, one query panel in L1.
 #include <hwy/base.h>
 #include <immintrin.h>
 
