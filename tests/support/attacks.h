@@ -1,8 +1,6 @@
 // Data made to fool a search that decides by bf16 or int8 arithmetic, or by |x|^2 + |y|^2 - 2xy in f32, who
 // deserves an exact look. Each attack takes aim at one assumption such a search is tempted to make.
-// byte_attacks.h has those of integers, problems.h the ordinary hostile data.
-//
-// An attack is a pure function of its Shape.
+// byte_attacks.h has those of integers, problems.h the ordinary hostile data. A pure function of its Shape.
 #pragma once
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 // One step multiplies 32 base vectors by 32 queries: four accumulator tiles of 16 x 16, fed by two tiles of
 // base vectors and two of queries per 64 bytes of depth. Accumulators can only be read through memory: they
 // are stored, and their scores are compared with the cutoffs while the next step's products are computed.
-// Columns are queries: a minimum over the rows and one comparison reject a tile; the others are scanned by row.
+// Columns are queries: a minimum over the rows and one comparison reject a tile; others are scanned by row.
 //
 // Base panels hold 64-byte units of 32 vectors, query panels 4-byte units of 32 queries: the layouts of the
 // left and right operand of a tile product. Base vectors of a call stay in L2, one query panel in L1.
