@@ -181,7 +181,7 @@ class Ivf:
         given = as_rows(rows, "rows", self._limit)
         with reporting(progress, "measure") as report:
             measured = MeasuredRecall(
-                *self._index.measure_probes(
+                *self._index.calibrate(
                     given.array,
                     given.type,
                     checked_recall(recall),

@@ -91,11 +91,11 @@ TEST(GoldenExact, Prepared) {
       const std::string name = name_of("knn", type, metric);
       for (const Context& context : every_context()) {
         const Exact exact = Exact::prepare(context, base, {.metric = metric});
-        expect_answer(name + ".many", exact.knn(context, queries, 10));
-        expect_answer(name + ".one", exact.knn(context, queries.view().slice(3, 1), 10));
+        expect_answer(name + ".many", exact.search(context, queries, 10));
+        expect_answer(name + ".one", exact.search(context, queries.view().slice(3, 1), 10));
       }
       const Exact few = Exact::prepare(context(), base.view().slice(2, 6), {.metric = metric}).to(context());
-      expect_answer(name + ".pad", few.knn(context(), queries, 9, ShortRows::pad));
+      expect_answer(name + ".pad", few.search(context(), queries, 9, ShortRows::pad));
     }
 }
 

@@ -26,7 +26,7 @@ constexpr std::size_t dim = 24;
 struct Encoding {
   std::string name;
   std::function<Ivf(const Context&, RowsView, Metric)> train;
-  std::function<Ivf(const Context&, RowsView, Metric, const MeasureOptions&)> build;
+  std::function<Ivf(const Context&, RowsView, Metric, const CalibrationOptions&)> build;
 };
 
 template <typename Index, typename Options>
@@ -42,7 +42,7 @@ Encoding encoding(const std::string& name, const Options& usual) {
           [of_metric](const Context& context, RowsView rows, Metric metric) -> Ivf {
             return Index::train(context, rows, of_metric(metric));
           },
-          [of_metric](const Context& context, RowsView rows, Metric metric, const MeasureOptions& measure)
+          [of_metric](const Context& context, RowsView rows, Metric metric, const CalibrationOptions& measure)
               -> Ivf { return Index::build(context, rows, of_metric(metric), measure); }};
 }
 
@@ -86,7 +86,7 @@ void add_quantizers(Digest& digest, const Ivf& index) {
   digest.add(index.centroids());
   digest.add(index.code_bytes());
   if (index.quantizer() != nullptr) digest.add(index.quantizer()->codebooks());
-  digest.add(index.additive_words());
+  digest.add(index.additive_codewords());
 }
 
 void add_searches(Digest& digest, const Context& context, const Ivf& index, RowsView queries, RowsView rows) {
@@ -176,7 +176,7 @@ TEST(GoldenIvf, ChangesAndFiles) {
   }
 }
 
-void add_measured(Digest& digest, const MeasuredRecall& measured) {
+void add_measured(Digest& digest, const Calibration& measured) {
   digest.add(measured.probes);
   digest.add(measured.candidates);
   digest.add(measured.recall);
@@ -196,9 +196,8 @@ TEST(GoldenIvf, BuildsAndMeasures) {
     const Context context = golden::context();
     Ivf index = encoding.build(context, rows, Metric::cosine, {.recall = 0.8, .queries = 100});
     expect(encoding.name + ".measured", [&](Digest& digest) {
-      add_measured(digest, index.measured().value());
-      add_measured(digest,
-                   index.measure_probes(context, rows, {.recall = 0.6, .queries = 80, .second_look = false}));
+      add_measured(digest, index.calibration().value());
+      add_measured(digest, index.calibrate(context, rows, {.recall = 0.6, .queries = 80, .rerank = false}));
       add_structure(digest, index);
     });
     save(index, folder / "built.nw");
@@ -237,11 +236,12 @@ TEST(GoldenIvf, ShardedExact) {
   const std::vector<Context> contexts = several_contexts();
   for (const Metric metric : every_metric) {
     const std::string name = "sharded.exact." + std::string(nearwise::name(metric));
-    expect_answer(name, Exact::prepare(context(), rows, {.metric = metric}).knn(context(), queries, 10));
-    expect_answer(name, shard_exact(contexts, rows, {.metric = metric}).knn(context(), queries, 10));
-    expect_answer(name, replicate_exact(contexts, rows, {.metric = metric}).knn(context(), queries, 10));
+    expect_answer(name, Exact::prepare(context(), rows, {.metric = metric}).search(context(), queries, 10));
+    expect_answer(name, shard_exact(contexts, rows, {.metric = metric}).search(context(), queries, 10));
+    expect_answer(name, replicate_exact(contexts, rows, {.metric = metric}).search(context(), queries, 10));
     expect_answer(
-        name, shard_and_replicate_exact(contexts, 2, rows, {.metric = metric}).knn(context(), queries, 10));
+        name,
+        shard_and_replicate_exact(contexts, 2, rows, {.metric = metric}).search(context(), queries, 10));
   }
 }
 

@@ -85,7 +85,7 @@ TEST_F(GoldenPlan, GraphByPairs) {
 
 TEST_F(GoldenPlan, Index) {
   write_rows(50'000, 8);
-  const MeasureOptions measure = {.recall = 0.8, .queries = 100};
+  const CalibrationOptions measure = {.recall = 0.8, .queries = 100};
   expect_index("plan_index.flat", 19,
                {.training = IvfFlatOptions{.metric = Metric::cosine, .lists = 40},
                 .measure = measure,

@@ -164,10 +164,10 @@ TEST(GoldenQuantizers, AdditiveTraining) {
   const auto residual = AdditiveQuantizer::train(context(), rows, {.codebooks = 3, .rounds = 0});
   const auto trained =
       AdditiveQuantizer::train(context(), rows, {.codebooks = 3, .rounds = 2, .iterations = 2});
-  EXPECT_FALSE(std::ranges::equal(residual.words(), trained.words()));  // or the test is about nothing
+  EXPECT_FALSE(std::ranges::equal(residual.codewords(), trained.codewords()));  // or the test is about nothing
   const auto expect_trained = [&](const std::string& name, const AdditiveQuantizer& quantizer) {
     expect(name, [&](Digest& digest) {
-      digest.add(quantizer.words());
+      digest.add(quantizer.codewords());
       digest.add(quantizer.norms());
       add_uses(digest, context(), quantizer, rows.view().slice(0, 60), {.iterations = 2});
     });

@@ -19,7 +19,7 @@ void check(const ListShape& shape) {
     EXPECT_TRUE(made.holds(made.search(context))) << describe(shape) << ", " << context.isa();
     EXPECT_TRUE(made.holds(made.search_few(context, 3)))
         << "few of " << describe(shape) << ", " << context.isa();
-    EXPECT_TRUE(made.holds(made.search_with_terms(context, 3)))
+    EXPECT_TRUE(made.holds(made.search_with_norms(context, 3)))
         << "few with terms of " << describe(shape) << ", " << context.isa();
   }
 }
