@@ -33,7 +33,9 @@ void add_uses(Digest& digest, const Context& context, const Quantizer& quantizer
 TEST(GoldenQuantizers, ProductQuantizer) {
   const TemporaryFolder folder;
   for (const unsigned bits : {4U, 8U}) {
+    std::size_t number = 0;
     for (const ElementType type : every_type) {
+      if (!is_due(number++, bits == 4 ? 1 : 5)) continue;
       const Rows rows = make_rows(600, 19, 31, type);
       const std::string name = fmt::format("product_quantizer.{}_bits.{}", bits, nearwise::name(type));
       for (const Context& context : every_context()) {
@@ -164,7 +166,8 @@ TEST(GoldenQuantizers, AdditiveTraining) {
   const auto residual = AdditiveQuantizer::train(context(), rows, {.codebooks = 3, .rounds = 0});
   const auto trained =
       AdditiveQuantizer::train(context(), rows, {.codebooks = 3, .rounds = 2, .iterations = 2});
-  EXPECT_FALSE(std::ranges::equal(residual.codewords(), trained.codewords()));  // or the test is about nothing
+  EXPECT_FALSE(
+      std::ranges::equal(residual.codewords(), trained.codewords()));  // or the test is about nothing
   const auto expect_trained = [&](const std::string& name, const AdditiveQuantizer& quantizer) {
     expect(name, [&](Digest& digest) {
       digest.add(quantizer.codewords());
