@@ -28,6 +28,18 @@ TEST(GoldenExact, Knn) {
     }
 }
 
+// The answers of knn, whatever the tensor cores of a device multiply.
+TEST(GoldenExact, KnnByTensorCores) {
+  if (!on_device()) GTEST_SKIP() << "of CUDA devices only";
+  const Rows base = make_rows(500, 19, 1, ElementType::f32, Layout::padded);
+  const Rows queries = make_rows(33, 19, 2, ElementType::f32, Layout::unaligned);
+  for (const char* const isa : {"tf32", "bf16"})
+    for (const Metric metric : every_metric)
+      expect_answer(
+          name_of("knn", ElementType::f32, metric) + ".many",
+          knn(context({.threads = 2, .seed = 7, .isa = isa}), queries, base, 10, {.metric = metric}));
+}
+
 TEST(GoldenExact, KnnOfMixedTypes) {
   for (const ElementType base_type : every_type)
     for (const ElementType query_type : every_type) {

@@ -4,6 +4,7 @@
 // Answers are the same on every machine, instruction set, device and number of threads.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -16,9 +17,15 @@ namespace nearwise::golden {
 // The CPU, or the device that NEARWISE_GOLDEN_DEVICE names ("cuda:0").
 Context context(ContextOptions options = {.threads = 2, .seed = 7});
 
+bool on_device();
+
 // Contexts that must give the same answers: with 1, 2 and 3 threads, and with every instruction set of this
-// machine (on a CUDA device with everything that exact search can multiply).
+// machine. Of a CUDA device, where each would take long on the emulated one, only context().
 std::vector<Context> every_context();
+
+// Whether this run has case `number`: all of them on the CPU; on a device, of which the emulated one takes
+// seconds for a training, every `step`-th.
+bool is_due(std::size_t number, std::size_t step);
 
 // Fails where the digest of what `fill` adds is not the recorded one. Where NEARWISE_RECORD_DIGESTS names a
 // file, it appends the name and the digest to that file instead and skips the test.

@@ -57,8 +57,10 @@ TEST(GoldenGraph, BuildsOfFewRows) {
 
 // The way of many rows, with cells so small that few rows have many of them.
 TEST(GoldenGraph, DescentOfEveryTypeAndMetric) {
+  std::size_t number = 0;
   for (const ElementType type : every_type)
     for (const Metric metric : every_metric) {
+      if (!is_due(number++, 7)) continue;
       const Rows rows = make_rows(1200, 12, 52, type);
       expect_graph(name_of("graph.descent", type, metric),
                    graph::build(context(), rows, {.degree = 8, .metric = metric, .target_recall = 0.9},
@@ -71,6 +73,7 @@ TEST(GoldenGraph, DescentOnEveryContext) {
   const Rows integers = make_integers(1500, 19, 53);
   for (const Context& context : every_context())
     for (const std::size_t degree : {4, 20}) {
+      if (!is_due(degree / 20, 2)) continue;
       expect_graph(fmt::format("graph.descent.degree_{}", degree),
                    graph::build(context, rows, {.degree = degree, .target_recall = 0.98},
                                 support::small_partitions(degree)));
@@ -82,6 +85,7 @@ TEST(GoldenGraph, DescentOnEveryContext) {
 
 // More than exact search is used for.
 TEST(GoldenGraph, ManyRows) {
+  if (on_device()) return;  // the emulated one takes minutes
   expect("graph.large.neighbors", [](Digest& digest) {
     const KnnGraph graph =
         build_knn_graph(context(), make_rows(64'100, 6, 54), {.degree = 5, .target_recall = 0.8});
@@ -107,7 +111,9 @@ TEST(GoldenGraph, Changes) {
   const TemporaryFolder folder;
   const Rows all = make_rows(1000, 19, 55);
   const RowsView rows = all.view();
+  std::size_t number = 0;
   for (const Metric metric : every_metric) {
+    if (!is_due(number++, 4)) continue;
     const std::string ending = std::string(name(metric));
     const KnnGraphOptions options = {.degree = 7, .metric = metric};
     const KnnGraph left = build_knn_graph(context(), rows.slice(0, 600), options);

@@ -199,7 +199,7 @@ TEST_F(ShardedCalls, ReportsProgressOfAllParts) {
 class Endless {
  public:
   explicit Endless(std::atomic<int>& started) : started_(&started) {}
-  Neighbors knn(const Context& context, RowsView queries, std::size_t, ShortRows) const {
+  Neighbors search(const Context& context, RowsView queries, std::size_t, ShortRows) const {
     if (queries.rows() == 0) return {};
     ++*started_;
     while (!context.cancelled()) std::this_thread::yield();
@@ -230,7 +230,7 @@ TEST_F(ShardedCalls, CancellingTheCallStopsAllThreads) {
 class Failing {
  public:
   Failing(std::atomic<int>& started, bool fails) : endless_(started), started_(&started), fails_(fails) {}
-  Neighbors knn(const Context& context, RowsView queries, std::size_t k, ShortRows short_rows) const {
+  Neighbors search(const Context& context, RowsView queries, std::size_t k, ShortRows short_rows) const {
     if (!fails_) return endless_.search(context, queries, k, short_rows);
     while (*started_ < 2) std::this_thread::yield();
     throw Error(ErrorCode::device, "exact search: it fell off the bus");
