@@ -3,10 +3,10 @@
 // One step multiplies 32 base vectors by 32 queries: four accumulator tiles of 16 x 16, fed by two tiles of
 // base vectors and two of queries per 64 bytes of depth. Accumulators can only be read through memory: they
 // are stored, and their scores are compared with the cutoffs while the next step's products are computed.
-// Columns are queries: a minimum over the rows and one comparison reject a tile; others are scanned by row.
+// Columns are queries: a running minimum over the rows and one comparison reject a tile without hits.
 //
 // Base panels hold 64-byte units of 32 vectors, query panels 4-byte units of 32 queries: the layouts of the
-// left and right operand of a tile product. Base vectors of a call stay in L2, one query panel in L1.
+// left and right operand of a tile product. A call keeps its base vectors in L2 and one query panel in L1.
 #include <hwy/base.h>
 #include <immintrin.h>
 
@@ -109,8 +109,7 @@ struct Bf16Products {
   }
 };
 
-// The fast score floor(bias / 2) - product never exceeds the score, also after both are rounded to f32, so no
-// candidate is missed.
+// The fast score floor(bias / 2) - product never exceeds the score, also after both are rounded to f32.
 struct IntegerScores {
   using Bias = std::int32_t;
   using Exchange = IntegerExchange;
@@ -181,7 +180,6 @@ HWY_INLINE __m512i numbers(std::uint32_t first, int factor) {
                           _mm512_set1_epi32(static_cast<int>(first)));
 }
 
-// One column of a stored tile.
 HWY_INLINE __m512i column_of(const std::int32_t* products, std::size_t column) {
   return _mm512_i32gather_epi32(numbers(0, side), products + column, sizeof(std::int32_t));
 }
