@@ -311,7 +311,7 @@ class OptimizedProductQuantizer(ProductCoder):
         """
         rotation = self.rotation
         if rotation.dim != rotation.rotated_dim or rotation.mean.any():
-            raise ValueError("save: expected a square rotation without a mean, as OptimizedProductQuantizer.train makes it")
+            raise ValueError("save: expected a square rotation without a mean, as train() makes it")
         super().save(path, provenance=provenance)
 
     @property
