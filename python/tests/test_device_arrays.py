@@ -170,20 +170,20 @@ class TestIndex:
         index = nearwise.Exact(share(base))
         assert index.device == "cuda:0"
         expected = nearwise.knn(queries, base, 5)
-        assert_same(index.knn(queries, 5), expected)
-        assert_same(index.knn(share(queries), 5), expected)
+        assert_same(index.search(queries, 5), expected)
+        assert_same(index.search(share(queries), 5), expected)
 
     def test_host_base_with_queries_on_a_device(self, share, queries, base):
         index = nearwise.Exact(base)
         with pytest.raises(ValueError, match="the queries are on cuda:0 and the work is on cpu"):
-            index.knn(share(queries), 5)
-        assert_same(index.to("cuda:0").knn(share(queries), 5), nearwise.knn(queries, base, 5))
+            index.search(share(queries), 5)
+        assert_same(index.to("cuda:0").search(share(queries), 5), nearwise.knn(queries, base, 5))
 
     def test_whole_numbers_with_queries_on_a_device(self, share):
         """An index of bytes looks at the queries before it searches: not where it cannot."""
         rows = positive_rows(1, 64, 32, np.uint8).astype(np.float32)
         with pytest.raises(ValueError, match="the queries are on cuda:0"):
-            nearwise.Exact(rows).knn(share(rows), 1)
+            nearwise.Exact(rows).search(share(rows), 1)
         with pytest.raises(ValueError, match="the queries are on cuda:0"):
             nearwise.Exact(rows).range_search(share(rows), 1)
 
@@ -198,7 +198,7 @@ class TestIndex:
         del index
         gc.collect()
         assert tensor.deleted == 0
-        assert_same(moved.knn(queries, 5), nearwise.knn(queries, base, 5))
+        assert_same(moved.search(queries, 5), nearwise.knn(queries, base, 5))
         del moved
         gc.collect()
         assert tensor.deleted == 1
@@ -216,7 +216,7 @@ class TestLife:
         before = free_bytes()
         nearwise.knn(queries, tensor, 5)
         index = nearwise.Exact(tensor)
-        index.knn(queries, 5)
+        index.search(queries, 5)
         assert free_bytes() < before
         del index
         with pytest.raises(ValueError, match="k must be at most"):
@@ -228,7 +228,7 @@ class TestLife:
         expected = nearwise.knn(queries, base, 5)
         with concurrent.futures.ThreadPoolExecutor(4) as threads:
             shared = [on_device(queries) for _ in range(4)]
-            for found in threads.map(lambda tensor: index.knn(tensor, 5), shared):
+            for found in threads.map(lambda tensor: index.search(tensor, 5), shared):
                 assert_same(found, expected)
 
 
@@ -327,7 +327,7 @@ class TestTwoDevices:
             lambda: nearwise.knn(first, second, 5),
             lambda: nearwise.Exact(second, device="cuda:0"),
             lambda: nearwise.Exact(first).to("cuda:1"),
-            lambda: nearwise.Exact(first).knn(second, 5),
+            lambda: nearwise.Exact(first).search(second, 5),
             lambda: nearwise.select_k(first, 5, device="cuda:1"),
         ):
             with pytest.raises(ValueError, match="are on cuda:[01] and the work is on cuda:[01]"):

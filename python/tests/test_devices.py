@@ -55,7 +55,7 @@ def test_moving_to_the_cpu_keeps_all_options(base, queries):
     index = nearwise.Exact(base, metric="cosine", threads=1, isa="portable", memory_limit="64MiB")
     again = index.to("cpu")
     assert again.device == "cpu" and again.metric == "cosine"
-    assert_same(again.knn(queries, 3), index.knn(queries, 3))
+    assert_same(again.search(queries, 3), index.search(queries, 3))
     with pytest.raises(ValueError, match="given 'abacus'"):
         index.to("abacus")
     with pytest.raises(TypeError, match="device: expected a string"):
@@ -66,7 +66,7 @@ def test_a_moved_index_keeps_the_base_alive(queries):
     base = np.random.default_rng(5).standard_normal((50, 24), dtype=np.float32)
     expected = nearwise.knn(queries, base, 3)
     index = nearwise.Exact(base.copy()).to("cpu")
-    assert_same(index.knn(queries, 3), expected)
+    assert_same(index.search(queries, 3), expected)
 
 
 @needs_device
@@ -119,7 +119,7 @@ class TestHostArrays:
             for device in ("cpu", "cuda:0"):
                 index = train(device=device)
                 index.add(rows)
-                answers.append([index.search(queries, 5, probes=2), index.search(queries, 5, rows=rows, candidates=20)])
+                answers.append([index.search(queries, 5, probes=2), index.search(queries, 5, rerank=rows, candidates=20)])
             for here, there in zip(*answers):
                 assert_same(there, here)
 
@@ -212,7 +212,7 @@ class TestIndex:
         index = nearwise.Exact(base, device="cuda:0")
         assert index.device == "cuda:0" and repr(index).endswith("sqeuclidean, cuda:0>")
         for _ in range(2):
-            assert_same(index.knn(queries, 5), nearwise.knn(queries, base, 5))
+            assert_same(index.search(queries, 5), nearwise.knn(queries, base, 5))
 
     @pytest.mark.parametrize("dtype", TYPES)
     def test_moves_there_and_back(self, dtype):
@@ -223,21 +223,21 @@ class TestIndex:
         back = there.to("cpu")
         assert [part.device for part in (index, there, back)] == ["cpu", "cuda:0", "cpu"]
         for part in (index, there, back):
-            assert_same(part.knn(queries, 5), expected)
+            assert_same(part.search(queries, 5), expected)
 
     def test_tensor_cores_stay_on_devices(self, base, queries):
         expected = nearwise.knn(queries, base, 3)
         index = nearwise.Exact(base, device="cuda:0", isa="tf32")
         for moved in (index.to("cpu"), index.to("cuda:0"), index.to("cuda:0", isa="bf16")):
-            assert_same(moved.knn(queries, 3), expected)
+            assert_same(moved.search(queries, 3), expected)
         with pytest.raises(ValueError, match="given 'portable'"):
             index.to("cuda:0", isa="portable")
 
     def test_memory_limit_moves_along(self, base, queries):
         limited = nearwise.Exact(base, memory_limit="2MiB").to("cuda:0")
-        assert_same(limited.knn(queries, 5), nearwise.knn(queries, base, 5))
+        assert_same(limited.search(queries, 5), nearwise.knn(queries, base, 5))
         with pytest.raises(nearwise.Error) as caught:
-            nearwise.Exact(base, memory_limit=60_000).to("cuda:0").knn(queries, 5)
+            nearwise.Exact(base, memory_limit=60_000).to("cuda:0").search(queries, 5)
         assert caught.value.code == "out_of_memory"
 
 
@@ -247,4 +247,4 @@ def test_two_devices(queries, base):
     assert_same(nearwise.knn(queries, base, 5, device="cuda:1"), expected)
     second = nearwise.Exact(base, device="cuda:0").to("cuda:1")
     assert second.device == "cuda:1"
-    assert_same(second.knn(queries, 5), expected)
+    assert_same(second.search(queries, 5), expected)

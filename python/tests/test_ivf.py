@@ -72,7 +72,7 @@ def test_a_rerank_at_everything_is_the_truth(rows, bits, metric):
     index.add(rows)
     queries = rows[:40] + np.float32(0.1)
     truth = expected(index, rows, np.arange(2000), queries, 10, 5, metric)
-    assert_same(index.search(queries, 10, probes=5, rows=rows, candidates=2000), truth)
+    assert_same(index.search(queries, 10, probes=5, rerank=rows, candidates=2000), truth)
     half = nearwise.IvfPq.train(rows, lists=16, code_bytes=6, bits=bits, metric=metric)
     half.add(rows.astype(np.float16))  # codes are of any type's rows
     assert len(half) == 2000
@@ -99,7 +99,7 @@ def test_more_bytes_and_more_probes_find_more(rows):
         return np.mean([len(set(a) & set(b)) / 10 for a, b in zip(truth, found)])
 
     few, many = recall(4, 2), recall(24, 16)
-    again = recall(4, 16, rows=rows, candidates=200)
+    again = recall(4, 16, rerank=rows, candidates=200)
     assert few < many and few < again
     assert many > 0.8 and again > 0.9
 
@@ -109,7 +109,7 @@ def test_same_bits_for_any_threads_and_instruction_set(rows):
     for options in [{}, {"threads": 1}, {"threads": 3}] + [{"isa": isa} for isa in nearwise.info()["instruction_sets"]]:
         index = nearwise.IvfPq.train(rows, lists=8, code_bytes=8, **options)
         index.add(rows)
-        found = index.search(rows[:30], 5, rows=rows)
+        found = index.search(rows[:30], 5, rerank=rows)
         saved.add((index.centroids.tobytes(), found.ids.tobytes(), found.distances.tobytes()))
     assert len(saved) == 1
 
@@ -174,20 +174,21 @@ def recall_of(index, vectors, probes, **look):
 def test_build_measures_the_probes(rows, kind):
     index = kind.build(rows, seed=3, target_recall=0.8)
     measured = index.calibration
-    assert len(index) == 2000 and measured.reached and measured.target == 0.8
-    assert (measured.probes, measured.queries, measured.neighbors, measured.rows) == (index.probes, 500, 10, 2000)
-    look = {"rows": rows, "candidates": measured.candidates} if kind is nearwise.IvfPq else {}
+    assert len(index) == 2000 and measured.reached and measured.target_recall == 0.8
+    assert (measured.probes, measured.recall.rows, measured.neighbors, measured.rows) == (index.probes, 500, 10, 2000)
+    assert measured.recall.low <= measured.recall.value <= measured.recall.high
+    look = {"rerank": rows, "candidates": measured.candidates} if kind is nearwise.IvfPq else {}
     # Of the whole, of which 500 rows were the sample.
-    assert abs(measured.recall - recall_of(index, rows, index.probes, **look)) < 0.03
-    assert abs(measured.recall_of_codes - recall_of(index, rows, index.probes)) < 0.04
+    assert abs(measured.recall.value - recall_of(index, rows, index.probes, **look)) < 0.03
+    assert abs(measured.recall_without_rerank.value - recall_of(index, rows, index.probes)) < 0.04
     assert measured == kind.build(rows, seed=3, target_recall=0.8, threads=1, memory_limit="64MiB").calibration
     assert measured != kind.build(rows, seed=4, target_recall=0.8).calibration
     whole = index.calibrate(rows, target_recall=0.85, queries=5000)
-    assert whole == index.calibration and whole.queries == 2000
-    look = {"rows": rows, "candidates": whole.candidates} if kind is nearwise.IvfPq else {}
-    assert whole.recall == pytest.approx(recall_of(index, rows, index.probes, **look))
-    assert_same(index.search(rows[:9], 4, rows=rows),
-                index.search(rows[:9], 4, rows=rows, probes=index.probes, candidates=index.candidates))
+    assert whole == index.calibration and whole.recall.rows == 2000
+    look = {"rerank": rows, "candidates": whole.candidates} if kind is nearwise.IvfPq else {}
+    assert whole.recall.value == pytest.approx(recall_of(index, rows, index.probes, **look))
+    assert_same(index.search(rows[:9], 4, rerank=rows),
+                index.search(rows[:9], 4, rerank=rows, probes=index.probes, candidates=index.candidates))
     index.probes = 3
     assert index.calibration is None
 
@@ -195,19 +196,19 @@ def test_build_measures_the_probes(rows, kind):
 def test_a_recall_that_cannot_be_reached_is_a_warning(rows):
     index = nearwise.IvfPq.train(rows, lists=8, code_bytes=2)
     index.add(rows)
-    with pytest.warns(UserWarning, match=r"recall 0.9 cannot be reached: 0\.\d+ of the 10 nearest found in \d of 8 lists") as caught:
+    with pytest.warns(UserWarning, match=r"target recall 0.9 cannot be reached: 0\.\d+ of the 10 nearest found in \d of 8 lists") as caught:
         measured = index.calibrate(rows, rerank=False)
     assert caught[0].filename == __file__
-    assert not measured.reached and measured.candidates == 0 and measured.recall == measured.recall_of_codes
+    assert not measured.reached and not measured.candidates and measured.recall == measured.recall_without_rerank
     many = random_rows(4, 8000, 24, np.float32)
-    with pytest.warns(UserWarning, match="recall 1.0 cannot be reached") as caught:
-        nearwise.IvfPq.build(many, lists=8, code_bytes=1, bits=4, target_recall=1.0, iterations=1, training_rows=39)
+    with pytest.warns(UserWarning, match="target recall 1.0 cannot be reached") as caught:
+        nearwise.IvfPq.build(many, lists=8, code_bytes=1, bits=4, target_recall=1.0, iterations=1, training_rows=312)
     assert caught[0].filename == __file__
 
 
 @pytest.mark.parametrize(
     "wrong, error",
-    [({"target_recall": 0}, "recall: expected above 0"), ({"target_recall": 1.01}, "at most 1"), ({"target_recall": float("nan")}, "NaN"),
+    [({"target_recall": 0}, "target_recall: expected above 0"), ({"target_recall": 1.01}, "at most 1"), ({"target_recall": float("nan")}, "NaN"),
      ({"queries": 0}, "queries: expected at least 1")],
 )
 def test_wrong_measurements(flat, rows, wrong, error):
@@ -219,7 +220,7 @@ def test_wrong_measurements(flat, rows, wrong, error):
         flat.calibrate(rows, rerank=1)
     with pytest.raises(ValueError, match="at least 2 rows"):
         flat.empty_copy().calibrate(rows)
-    if "recall" in wrong:
+    if "target_recall" in wrong:
         with pytest.raises(ValueError, match=error):
             nearwise.IvfFlat.build(rows, **wrong)
 
@@ -228,7 +229,7 @@ def test_ids(rows):
     index = nearwise.IvfFlat.train(rows, lists=3)
     index.add(rows[:10])
     index.add(rows[10:12], [100, 50])
-    index.add(rows[12:14])  # goes on from the largest
+    index.add(rows[12:14])  # after the largest
     index.add(rows[14:16], np.array([7, 7], np.uint8))
     index.add(rows[16:17], np.arange(20)[4:5])
     assert index.search(rows[:17], 1, probes=3).ids[:, 0].tolist() == [*range(10), 100, 50, 101, 102, 7, 7, 4]
@@ -292,7 +293,7 @@ def test_arrays_as_they_lie(rows, tmp_path):
     for given_rows in (rows, strided, mapped, rows.astype(np.float64), np.asfortranarray(rows), rows.tolist()):
         index = nearwise.IvfPq.train(given_rows, lists=5, code_bytes=6)
         index.add(given_rows)
-        answers.append(index.search(given_rows[:20], 5, rows=given_rows))
+        answers.append(index.search(given_rows[:20], 5, rerank=given_rows))
     for answer in answers[1:]:
         assert_same(answer, answers[0])
 
@@ -307,7 +308,7 @@ def test_rows_that_are_gone_are_not_needed(rows):
 
 def test_types_are_shipped():
     stub = (Path(_core.__file__).parent / "_core.pyi").read_text()
-    for name in ("class Ivf:", "def train_ivf_flat(", "def train_ivf_pq(", "def train_ivf_lsq(", "def load_ivf("):
+    for name in ("class Ivf:", "def train_ivf(", "def load_ivf("):
         assert name in stub
 
 
@@ -319,12 +320,16 @@ def test_keywords_are_the_fields_of_the_options():
         return set(re.findall(r"(\w+)(?:\s=\s[^;]+)?;", re.sub("//.*", "", body)))
 
     machine = fields("ContextOptions") - {"clock"}
+    training = {"metric", "lists", "iterations", "training_rows"} | machine
     for offered, expected_names in [
-        (nearwise.IvfFlat.train, fields("IvfFlatOptions") | machine),
-        (nearwise.IvfPq.train, fields("IvfPqOptions") | machine),
-        (nearwise.IvfLsq.train, fields("IvfLsqOptions") | machine),
-        (nearwise.Ivf.search, fields("IvfSearchOptions") | {"progress"}),
-        (nearwise.Ivf.calibrate, fields("CalibrationOptions") | {"progress"}),
-        (nearwise.load_ivf, machine - {"seed", "progress"}),
+        (nearwise.IvfFlat.train, training),
+        (nearwise.IvfPq.train, training | {"code_bytes", "bits"}),
+        (nearwise.IvfLsq.train, training | {"code_bytes", "rounds", "train_iterations", "encode_iterations"}),
+        (nearwise.Ivf.search, {"probes", "rerank", "candidates", "context", "progress"}),
+        (nearwise.Ivf.calibrate, {"target_recall", "queries", "rerank", "context", "progress"}),
+        (nearwise.load, machine - {"seed", "progress"}),
     ]:
         assert expected_names <= set(inspect.signature(offered).parameters), offered
+    for kind in (nearwise.IvfFlat, nearwise.IvfPq, nearwise.IvfLsq):
+        trained, built = (set(inspect.signature(made).parameters) for made in (kind.train, kind.build))
+        assert built - trained == {"target_recall"} and trained <= built

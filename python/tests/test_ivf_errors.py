@@ -44,10 +44,10 @@ def test_the_limit_holds_what_was_loaded_and_changed(flat, rows, tmp_path):
     ("options", "kind", "text"),
     [
         ({"metric": "l2"}, ValueError, "metric: expected one of sqeuclidean, euclidean, inner_product, cosine"),
-        ({"lists": -1}, ValueError, "lists: expected at least 0, given -1"),
+        ({"lists": 0}, ValueError, "lists: expected at least 1, given 0"),
         ({"lists": 2001}, ValueError, "train: at most as many lists as rows expected, given 2001 lists and 2000 rows"),
         ({"lists": 1.5}, TypeError, "lists: expected an integer"),
-        ({"iterations": 0}, ValueError, "there must be at least 1 iteration, given 0"),
+        ({"iterations": 0}, ValueError, "iterations: expected at least 1, given 0"),
         ({"seed": -1}, ValueError, "seed: expected at least 0"),
         ({"seed": 2**64}, ValueError, "seed: expected at most"),
         ({"bits": 5}, ValueError, "train: codes of 4 or 8 bits expected, given 5"),
@@ -87,8 +87,8 @@ def test_wrong_additions(flat, rows):
         (lambda: flat.add(rows[:, :23]), ValueError, "23 and 24"),
         (lambda: flat.add(rows.astype(np.float16)), ValueError, "add: rows of f32 expected, as those of the training, given f16"),
         (lambda: flat.add(damaged), ValueError, r"\b1234\b"),
-        (lambda: flat.add(rows[:3], [1, 2]), ValueError, "add: one id per row expected, given 2 for 3 rows"),
-        (lambda: flat.add(rows[:3], []), ValueError, "add: one id per row expected, given 0 for 3 rows"),
+        (lambda: flat.add(rows[:3], [1, 2]), ValueError, "add: expected one id per vector, given 2 for 3 vectors"),
+        (lambda: flat.add(rows[:3], []), ValueError, "add: expected one id per vector, given 0 for 3 vectors"),
         (lambda: flat.add(rows[:3], [1, -2, 3]), ValueError, "add: ids of 0 or larger expected, given -2"),
         (lambda: flat.add(rows[:1], [1.0]), ValueError, "ids: expected integers, given dtype float64"),
         (lambda: flat.add(rows[:1], [[1]]), ValueError, r"ids: expected a 1-D array, given shape \(1, 1\)"),
@@ -106,11 +106,11 @@ def test_wrong_searches(flat, rows):
         (lambda: flat.search(rows[:2], 0), ValueError, "k: expected at least 1, given 0"),
         (lambda: flat.search(rows[:2], 1.5), TypeError, "k: expected an integer"),
         (lambda: flat.search(rows[:2], 1, probes=17), ValueError, "search: probes of at most 16 lists expected, given 17"),
-        (lambda: flat.search(rows[:2], 1, probes=-1), ValueError, "probes: expected at least 0"),
-        (lambda: flat.search(rows[:2], 5, rows=rows, candidates=4), ValueError, "at least k = 5 candidates expected, given 4"),
-        (lambda: flat.search(rows[:2], 5, rows=rows[:1999]), ValueError, "must hold a row for every id, given 1999 rows for ids to 1999"),
-        (lambda: flat.search(rows[:2], 5, rows=rows[:0]), ValueError, "must hold a row for every id, given 0 rows"),
-        (lambda: flat.search(rows[:2], 5, rows=rows[:, :5]), ValueError, "5 and 24|24 and 5"),
+        (lambda: flat.search(rows[:2], 1, probes=0), ValueError, "probes: expected at least 1"),
+        (lambda: flat.search(rows[:2], 5, rerank=rows, candidates=4), ValueError, "at least k = 5 candidates expected, given 4"),
+        (lambda: flat.search(rows[:2], 5, rerank=rows[:1999]), ValueError, "must hold a row for every id, given 1999 rows for ids to 1999"),
+        (lambda: flat.search(rows[:2], 5, rerank=rows[:0]), ValueError, "rerank must hold a vector for every id, given none"),
+        (lambda: flat.search(rows[:2], 5, rerank=rows[:, :5]), ValueError, "5 and 24|24 and 5"),
         (lambda: flat.search(rows[0], 5), ValueError, r"queries\[None, :\]"),
         (lambda: flat.search(rows[:2], 5, 3), TypeError, "positional"),
         (lambda: flat.list_size(16), ValueError, "list_size: a list of 0 to 15 expected, given 16"),
@@ -139,12 +139,14 @@ def test_classes_are_not_made_by_hand():
 
 
 def test_the_private_class_checks_again(flat, rows):
-    kept = flat._index
+    kept, settings = flat._index, nearwise._context.Call("test", None).settings
+    vectors = _core.Rows(array=rows[:2], type="f32", name="rows")
     with pytest.raises(ValueError):
-        kept.search(np.zeros((2, 48), np.float32)[:, ::2], "f32", 1, 0, None, "f32", 0, 0, None)
-    with pytest.raises(ValueError):
-        kept.add(rows, "f16", None, 0, None)
+        kept.add(rows=_core.Rows(array=rows.astype(np.float16), type="f16", name="rows"), ids=None, settings=settings, progress=None)
     with pytest.raises(TypeError):
-        kept.add(rows[:2], "f32", np.arange(4)[::2], 0, None)
+        kept.add(rows=rows[:2], ids=None, settings=settings, progress=None)
     with pytest.raises(TypeError):
-        kept.remove(np.zeros(3, np.float64))
+        kept.add(rows=vectors, ids=np.arange(4)[::2], settings=settings, progress=None)
+    with pytest.raises(TypeError):
+        kept.remove(ids=np.zeros(3, np.float64), settings=settings, progress=None)
+    assert len(flat) == 2000

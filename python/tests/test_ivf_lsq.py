@@ -30,7 +30,7 @@ def test_what_it_is(index):
 def test_a_rerank_at_everything_is_the_truth(rows, metric):
     index = nearwise.IvfLsq.train(rows, metric=metric, **QUICK)
     index.add(rows)
-    found = index.search(rows[:20], 10, probes=10, rows=rows, candidates=1200)
+    found = index.search(rows[:20], 10, probes=10, rerank=rows, candidates=1200)
     truth = nearwise.knn(rows[:20], rows, 10, metric=metric)
     np.testing.assert_array_equal(found.ids, truth.ids)
     np.testing.assert_array_equal(found.distances, truth.distances)

@@ -210,7 +210,7 @@ def test_initial_of_another_type():
         ({"seeding": None}, TypeError, "seeding: expected a string"),
         ({"min_cluster_size": 0}, ValueError, "min_cluster_size: expected at least 1"),
         ({"min_cluster_size": 61}, ValueError, "min_cluster_size must be 1 to 60"),
-        ({"balance": 0.5}, ValueError, "balance must be at least 1, got 0.5"),
+        ({"balance": 0.5}, ValueError, "balance: expected at least 1, given 0.5"),
         ({"balance": "1"}, TypeError, r"balance: expected a number, given '1' \(str\)"),
         ({"batch_size": 4}, ValueError, "at least the number of clusters, 5, got 4"),
         ({"batch_size": 1.5}, TypeError, "batch_size: expected an integer"),

@@ -10,7 +10,7 @@ import nearwise
 
 
 @pytest.fixture(params=["partitions", "pairs"])
-def way(request):
+def method(request):
     return request.param
 
 
@@ -30,8 +30,8 @@ def run_in_process(plan, name):
     return plan.run_task(name)
 
 
-def test_tasks_by_name_give_the_bytes_of_a_run(path, way):
-    whole = plan_in(path, "whole", seed=4, method=way)
+def test_tasks_by_name_give_the_bytes_of_a_run(path, method):
+    whole = plan_in(path, "whole", seed=4, method=method)
     reports = []
     whole.run(progress=lambda done, total: reports.append((done, total)))
     assert reports and reports[-1][0] == reports[-1][1]
@@ -40,17 +40,17 @@ def test_tasks_by_name_give_the_bytes_of_a_run(path, way):
     assert graph.reached and graph.recall.low >= 0.95 and len(graph) == 24_000
     assert nearwise.measure_recall(nearwise.read_vectors(path), graph, sample=500, seed=8).high >= 0.95
 
-    again = pickle.loads(pickle.dumps(plan_in(path, "single", seed=4, method=way)))
+    again = pickle.loads(pickle.dumps(plan_in(path, "single", seed=4, method=method)))
     # Seconds are measured anew.
     assert [task[:5] for task in again.tasks] == [task[:5] for task in whole.tasks]
     done = {task.name: again.run_task(task.name) for task in again.tasks}
-    if way == "partitions":
+    if method == "partitions":
         assert done["train-0"] == "done" and done["finish"] == "done" and done["train-1"] == "not needed"
     else:
         assert set(done.values()) == {"done"} and sum(name.startswith("build-") for name in done) >= 3
         assert all(again.is_done(name) for name in done)  # though outputs have gone
     assert again.run_task("finish") == "done before" and again.is_done("finish")
-    first = "train-0" if way == "partitions" else "build-0000"
+    first = "train-0" if method == "partitions" else "build-0000"
     assert again.is_done(first)
     assert again.remove_work() > 0 and again.remove_work() == 0
     assert not again.is_done(first)
@@ -59,10 +59,10 @@ def test_tasks_by_name_give_the_bytes_of_a_run(path, way):
     assert (path.parent / "single.nw").read_bytes() == (path.parent / "whole.nw").read_bytes()
 
 
-def test_several_processes_share_a_work_folder(path, way):
-    plan = plan_in(path, "whole", method=way)
+def test_several_processes_share_a_work_folder(path, method):
+    plan = plan_in(path, "whole", method=method)
     plan.run()
-    shared = plan_in(path, "shared", threads=1, method=way)
+    shared = plan_in(path, "shared", threads=1, method=method)
     left = list(shared.tasks)
     done = set()
     with multiprocessing.get_context("spawn").Pool(2) as pool:

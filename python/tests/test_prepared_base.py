@@ -50,7 +50,7 @@ def test_queries_of_every_type(base_type, metric):
 def test_same_bits_for_any_threads_and_instruction_set(queries, base):
     expected = nearwise.knn(queries, base, 10)
     for options in [{"threads": 1}, {"threads": 3}] + [{"isa": isa} for isa in nearwise.info()["instruction_sets"]]:
-        assert_same(nearwise.Exact(base, **options).knn(queries, 10), expected)
+        assert_same(nearwise.Exact(base, **options).search(queries, 10), expected)
 
 
 def test_what_it_says_of_itself(base):
@@ -97,7 +97,7 @@ def test_a_converted_base_is_its_own(convert, queries, base):
 def test_a_part_of_an_array_without_a_copy(queries, base):
     wide = np.full((600, 40), np.nan, np.float32)
     wide[::2, 3:27] = base
-    assert_same(nearwise.Exact(wide[::2, 3:27]).knn(queries, 5), nearwise.knn(queries, base, 5))
+    assert_same(nearwise.Exact(wide[::2, 3:27]).search(queries, 5), nearwise.knn(queries, base, 5))
 
 
 def test_a_mapped_file(queries, base, tmp_path):
@@ -220,7 +220,7 @@ def test_progress_that_raises_stops_it(base):
 
 def test_memory_limit_counts_the_kept_form(queries):
     base = np.random.default_rng(6).standard_normal((4000, 64), dtype=np.float32)  # 1 MB
-    assert_same(nearwise.Exact(base, memory_limit="8MiB").knn(queries[:, :1].repeat(64, 1), 10),
+    assert_same(nearwise.Exact(base, memory_limit="8MiB").search(queries[:, :1].repeat(64, 1), 10),
                 nearwise.knn(queries[:, :1].repeat(64, 1), base, 10))
     for limit in (1000, 100_000):
         with pytest.raises(nearwise.Error, match="memory") as caught:
@@ -234,7 +234,7 @@ def test_memory_limit_counts_converted_copies(base):
     assert caught.value.code == "out_of_memory"
     prepared = nearwise.Exact(base, memory_limit="1MiB")
     many = np.zeros((10_900, 24))
-    with pytest.raises(nearwise.Error, match="the prepared base and the converted queries take") as caught:
+    with pytest.raises(nearwise.Error, match="converted copies take|the prepared base takes") as caught:
         prepared.search(many, 1)
     assert caught.value.code == "out_of_memory"
     with pytest.raises(nearwise.Error, match="queries: a converted copy of float64"):
@@ -263,8 +263,8 @@ def test_errors(queries, base):
         prepared.search(queries[:, :23], 1)
     with pytest.raises(ValueError, match="300.*301"):
         prepared.search(queries, 301)
-    with pytest.raises(ValueError, match="short_rows: expected one of refuse, pad, given 'drop'"):
-        prepared.search(queries, 3, short_rows="drop")
+    with pytest.raises(TypeError, match="pad: expected True or False, given 'drop'"):
+        prepared.search(queries, 3, pad="drop")
     with pytest.raises(TypeError, match="progress: expected None, True or a callable"):
         prepared.search(queries, 3, progress=3)
     with pytest.raises(TypeError):
@@ -276,9 +276,11 @@ def test_the_private_class_cannot_be_misused(base):
 
     with pytest.raises(TypeError):
         _core.PreparedBase()
+    settings = nearwise._context.Call("test", None).settings
+    vectors = _core.Rows(array=base, type="f32", name="queries")
+    given = {"k": 1, "pad": False, "settings": settings, "progress": None}
     empty = _core.PreparedBase.__new__(_core.PreparedBase)
     with pytest.warns(RuntimeWarning, match="uninitialized"), pytest.raises(TypeError):
-        empty.knn(base, "f32", 1, "refuse", 0, None)
-    kept = nearwise.Exact(base)._prepared
-    with pytest.raises(ValueError):
-        kept.knn(np.zeros((2, 48), np.float32)[:, ::2], "f32", 1, "refuse", 0, None)
+        empty.search(queries=vectors, **given)
+    with pytest.raises(TypeError):
+        nearwise.Exact(base)._prepared.search(queries=base, **given)

@@ -199,7 +199,7 @@ def test_wrong_arguments():
         Rotation.from_matrix([[1, 1]])
     with pytest.raises(ValueError, match="mean"):
         Rotation.from_matrix([[1, 0]], [1, 2, 3])
-    with pytest.raises(ValueError, match="expected 5 elements as the rotation gives, given 6"):
+    with pytest.raises(ValueError, match="expected 5 elements as the rotation returns, given 6"):
         OptimizedProductQuantizer(Rotation.from_matrix(np.eye(5)), quantizer)
 
 
@@ -248,6 +248,8 @@ def test_keywords_are_the_fields_of_the_options(offered, header, struct):
     text = (Path(__file__).parents[2] / "include" / "nearwise" / header).read_text()
     body = re.sub("//.*", "", re.search(rf"struct {struct} \{{(.*?)\n\}};", text, re.DOTALL)[1])
     defaults = dict(re.findall(r"(\w+) = (\d+);", body))
+    for name in ("rows_per_centroid", "training_rows"):
+        defaults.pop(name, None)  # None in Python
     parameters = inspect.signature(offered).parameters
-    assert defaults
+    assert "training_rows" in parameters
     assert {name: str(parameters[name].default) for name in defaults} == defaults

@@ -114,7 +114,7 @@ def test_as_scanpy_uses_it(blobs):
         ({"metric": "manhattan"}, "metric: expected one of cosine, euclidean, .* given 'manhattan'"),
         ({"n_neighbors": 0}, "n_neighbors: expected at least 1, given 0"),
         ({"n_neighbors": 240}, "n_neighbors: expected at most 239 with mode 'distance' .* given 240"),
-        ({"target_recall": 2.0}, "recall must be above 0 and at most 1"),
+        ({"target_recall": 2.0}, "target_recall: expected above 0 and at most 1"),
     ],
 )
 def test_wrong_parameters(blobs, options, words):

@@ -330,7 +330,7 @@ def test_rounds_of_kmeans_keep_to_the_memory_they_ask_for(tmp_path, monkeypatch,
         monkeypatch.setattr(
             _kmeans,
             name,
-            lambda *given, work=work, **options: (limits.append(options["memory_limit"]), work(*given, **options))[1],
+            lambda *given, work=work, **options: (limits.append(options["context"].memory_limit if "context" in options else options["memory_limit"]), work(*given, **options))[1],
         )
     centroids = nearwise.read_vectors(tmp_path / "rows.fbin")[:clusters]
     file = _kmeans._File(str(tmp_path / "rows.fbin"), rows, dim, 2**18, "sqeuclidean", 0, 0)

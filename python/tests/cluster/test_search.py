@@ -66,13 +66,13 @@ def test_exact_is_the_whole(cluster, tmp_path, metric):
         assert (len(search), search.dim, search.metric, search.shards) == (500, 6, metric, 3)
         for k in (1, 10, 200):  # more than a part has
             for block in (0, 1, 33, 1000):
-                found = search.knn(asked, k, block_queries=block)
+                found = search.search(asked, k, block_queries=block)
                 assert_same(found, nearwise.knn(asked, base, k, metric=metric))
-        padded = search.knn(asked, 501, pad=True)
+        padded = search.search(asked, 501, pad=True)
         assert_same(padded, nearwise.knn(asked, base, 501, metric=metric, pad=True))
-        with pytest.raises(ValueError, match="at most the number of base rows, 500, given 501"):
-            search.knn(asked, 501)
-        assert search.knn(asked[:0], 3).ids.shape == (0, 3)
+        with pytest.raises(ValueError, match="at most the size of the base, 500, given 501"):
+            search.search(asked, 501)
+        assert search.search(asked[:0], 3).ids.shape == (0, 3)
 
 
 def test_inverted_files_are_the_whole(cluster, index, index_files, queries):
@@ -129,11 +129,11 @@ def test_killed_processes_cost_no_answer(cluster, vector_file, vectors, queries)
             for victim in victims:
                 os.kill(ids[victim], signal.SIGKILL)
 
-        found = while_searching(lambda report: search.knn(queries, 100, block_queries=100, progress=report), kill)
+        found = while_searching(lambda report: search.search(queries, 100, block_queries=100, progress=report), kill)
         assert_same(found, expected)
         assert sum(len(search.living(shard)) for shard in range(SHARDS)) == 2 * SHARDS - len(victims)
         assert search.restore() == len(victims)
-        assert_same(search.knn(queries, 100), expected)
+        assert_same(search.search(queries, 100), expected)
         assert len(search.process_ids()) == 2 * SHARDS
 
 
@@ -181,7 +181,7 @@ def test_the_dead_are_replaced_that_were_not_at_work(cluster, index, index_files
 def test_without_a_replica_it_fails(cluster, index_files, queries):
     with nearwise.cluster.ShardedIvf(index_files) as search:
         os.kill(search.process_ids()[2, 0], signal.SIGKILL)
-        with pytest.raises(nearwise.Error, match="search: part 2: no replica is left") as caught:
+        with pytest.raises(nearwise.Error, match="search: part 2: no replica is alive") as caught:
             search.search(queries, 10)
         assert caught.value.code == "device"
 
@@ -200,7 +200,7 @@ def test_errors_arrive_as_they_are(cluster, tmp_path, vectors, index_files, quer
     assert caught.value.code == "not_found"
     other = nearwise.IvfFlat.train(vectors[:5000], lists=64)
     other.save(tmp_path / "other.nw")
-    with pytest.raises(ValueError, match="parts of one training expected"):
+    with pytest.raises(ValueError, match="expected parts of one training"):
         nearwise.cluster.ShardedIvf([index_files[0], tmp_path / "other.nw"])
     with pytest.raises(ValueError, match="one file for each part"):
         nearwise.cluster.ShardedIvf("index.nw")
@@ -209,7 +209,7 @@ def test_errors_arrive_as_they_are(cluster, tmp_path, vectors, index_files, quer
         wrong[407, 3] = np.nan
         with pytest.raises(ValueError, match=r"row 7 .*\(counted from query 400\)"):
             search.search(wrong, 3, block_queries=100)
-        with pytest.raises(ValueError, match="same number of elements, given 9 and 48"):
+        with pytest.raises(ValueError, match="same dimension, given 9 and 48"):
             search.search(queries[:, :9], 3)
         with pytest.raises(ValueError, match="probes"):
             search.search(queries, 3, probes=65)
