@@ -7,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -62,7 +63,7 @@ Plan make_graph_plan(const Path& vectors, const Path& work, const Path& output, 
 
 Plan make_index_plan(const Path& vectors, const Path& work, const Path& output, const std::string& codec,
                      std::uint64_t lists, std::uint64_t code_bytes, std::uint64_t bits,
-                     const std::string& metric, std::uint64_t iterations, std::uint64_t rows_per_list,
+                     const std::string& metric, std::uint64_t iterations, std::uint64_t training_rows,
                      double target_recall, const Texts& provenance, const Settings& settings) {
   IndexPlanOptions options = {
       .training = IvfPqOptions{.code_bytes = code_bytes, .bits = static_cast<unsigned>(bits)},
@@ -75,7 +76,9 @@ Plan make_index_plan(const Path& vectors, const Path& work, const Path& output, 
     of.metric = parse_metric(metric);
     of.lists = lists;
     of.iterations = iterations;
-    of.rows_per_list = rows_per_list;
+    of.rows_per_list = training_rows == 0
+                           ? of.rows_per_list
+                           : std::max<std::uint64_t>(1, training_rows / std::max<std::uint64_t>(1, lists));
   };
   std::visit(give_common, options.training);
   return made(settings, [&](const Context& own) {
