@@ -20,12 +20,14 @@ ExitCode run_decode(Session& session, const CodingArguments& arguments) {
   const Stopwatch watch;
   VectorWriter writer(arguments.output, ElementType::f32, quantizer.dim());
   Work work(session, context, "codes", codes.rows());
-  work.run_batches(codes, coding_batch_rows, [&](const Context& own, RowsView batch, std::size_t) {
-    const MatrixView<const std::uint8_t> view(reinterpret_cast<const std::uint8_t*>(batch.data()),
-                                              batch.rows(), batch.dim(), batch.stride_bytes());
-    writer.append(blame_data([&] { return quantizer.decode(own, view); }).view());
-  });
-  writer.commit();
+  work.run_batches(
+      codes, coding_batch_rows,
+      [&](const Context& own, RowsView batch, std::size_t) {
+        const MatrixView<const std::uint8_t> view(reinterpret_cast<const std::uint8_t*>(batch.data()),
+                                                  batch.rows(), batch.dim(), batch.stride_bytes());
+        writer.append(blame_data([&] { return quantizer.decode(own, view); }).view());
+      },
+      [&writer] { writer.commit(); });
   return report_coding(session, arguments, quantizer, watch.seconds(),
                        {{"rows", codes.rows()}, {"dim", quantizer.dim()}},
                        fmt::format("{} x {}", codes.rows(), quantizer.dim()));

@@ -37,12 +37,14 @@ ExitCode run_encode(Session& session, const CodingArguments& arguments) {
   VectorWriter writer(arguments.output, ElementType::u8, quantizer.code_bytes());
   double error = 0;
   Work work(session, context, "vectors", vectors.rows());
-  work.run_batches(vectors, coding_batch_rows, [&](const Context& own, RowsView batch, std::size_t) {
-    const Matrix<std::uint8_t> codes = quantizer.encode(own, batch, arguments.additive);
-    error += squared_error(batch, quantizer.decode(own, codes));
-    writer.append(codes.view());
-  });
-  writer.commit();
+  work.run_batches(
+      vectors, coding_batch_rows,
+      [&](const Context& own, RowsView batch, std::size_t) {
+        const Matrix<std::uint8_t> codes = quantizer.encode(own, batch, arguments.additive);
+        error += squared_error(batch, quantizer.decode(own, codes));
+        writer.append(codes.view());
+      },
+      [&writer] { writer.commit(); });
   error /= static_cast<double>(std::max<std::size_t>(vectors.rows(), 1));
   return report_coding(session, arguments, quantizer, watch.seconds(),
                        {{"rows", vectors.rows()}, {"dim", vectors.dim()}, {"error", error}},

@@ -12,7 +12,8 @@ Work::Work(Session& session, const Context& context, const std::string& label, c
       bar_(choose_progress_style(session.quiet), label, unit, units),
       context_(context.with_progress(bar_.callback())) {}
 
-void Work::run_batches(RowsView rows, std::size_t batch_rows, const BatchCall& call) {
+void Work::run_batches(RowsView rows, std::size_t batch_rows, const BatchCall& call,
+                       const std::function<void()>& commit) {
   run([&](const Context& context) {
     const Context silent = context.without_progress();  // progress counts rows of all batches
     for (std::size_t first = 0; first < rows.rows(); first += batch_rows) {
@@ -22,6 +23,8 @@ void Work::run_batches(RowsView rows, std::size_t batch_rows, const BatchCall& c
       call(silent, batch, first);
       bar_.update(first + batch.rows(), rows.rows());
     }
+    session_.interrupt->check();
+    if (commit) commit();
   });
 }
 

@@ -57,7 +57,9 @@ class Work {
   // Calls `call` with consecutive batches and the row each begins at. NaN and infinity are reported by row
   // and column.
   using BatchCall = std::function<void(const Context& context, RowsView batch, std::size_t first_row)>;
-  void run_batches(RowsView rows, std::size_t batch_rows, const BatchCall& call);
+  // `commit` follows the last one, also protected from Ctrl-C.
+  void run_batches(RowsView rows, std::size_t batch_rows, const BatchCall& call,
+                   const std::function<void()>& commit = {});
 
   ProgressBar& bar() { return bar_; }
 

@@ -100,6 +100,6 @@ def long_work(tmp_path_factory):
     path = tmp_path_factory.mktemp("long") / "base.fbin"
     rows = np.random.default_rng(1).standard_normal((1000, 128), dtype=np.float32)
     formats.write_vectors(path, np.tile(rows, (200, 1)) + np.arange(200_000, dtype=np.float32)[:, None] / 1e5)
-    yield ["knn", str(path), "--queries", str(path), "--limit-queries", "200000", "--threads", "1",
+    yield ["knn", str(path), str(path), "--limit-queries", "200000", "--threads", "1",
            "--memory-limit", "24MiB"]
     path.unlink()  # 100 MB, and pytest keeps the folders of three runs

@@ -40,7 +40,7 @@ def test_by_id(nearwise, tmp_path, case):
     result, truth, expected = BY_ID[case]
     write_ids(tmp_path / "result.ivecs", result)
     write_ids(tmp_path / "truth.ibin", truth)
-    found = recalls(nearwise, "result.ivecs", "truth.ibin", "-k", *expected)
+    found = recalls(nearwise, "result.ivecs", "truth.ibin", "-k", ",".join(map(str, expected)))
     assert_close(found, expected)
 
 
@@ -59,7 +59,7 @@ def test_by_distance(nearwise, tmp_path, case):
     result_ids, result_distances, truth_ids, truth_distances, expected = BY_DISTANCE[case]
     formats.write_truth_bin(tmp_path / "result.bin", np.array(result_ids), np.array(result_distances))
     formats.write_truth_bin(tmp_path / "truth.bin", np.array(truth_ids), np.array(truth_distances))
-    found = recalls(nearwise, "result.bin", "truth.bin", "-k", *expected)
+    found = recalls(nearwise, "result.bin", "truth.bin", "-k", ",".join(map(str, expected)))
     assert_close(found, expected)
     # Without the distances of one side, ids decide.
     write_ids(tmp_path / "result.ivecs", result_ids)
@@ -76,7 +76,7 @@ def test_default_ks_are_those_available(nearwise, tmp_path):
 def test_exact_search_has_recall_one(nearwise, small):
     nearwise("knn", "base.fbin", "queries.fbin", "-o", "truth.nw")
     nearwise("knn", "base.fbin", "queries.fbin", "-k", 5, "-o", "found.ivecs")
-    assert recalls(nearwise, "found.ivecs", "truth.nw", "-k", 1, 5) == {1: (1, 1), 5: (1, 1)}
+    assert recalls(nearwise, "found.ivecs", "truth.nw", "-k", "1,5") == {1: (1, 1), 5: (1, 1)}
 
 
 def test_table_for_people(nearwise, tmp_path):

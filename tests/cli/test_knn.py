@@ -165,7 +165,7 @@ def test_memory_sizes(nearwise, small, memory, code):
 def test_file_names_that_are_not_utf8(nearwise, small, tmp_path):
     name = b"b\xff.fbin"
     (tmp_path / "base.fbin").rename(tmp_path.joinpath(name.decode("utf-8", "surrogateescape")))
-    result = nearwise("knn", name.decode("utf-8", "surrogateescape"), "--queries", "queries.fbin",
+    result = nearwise("knn", name.decode("utf-8", "surrogateescape"), "queries.fbin",
                       "-o", "found.nw", "--json")
     assert json.loads(result.out)["rows"] == 20
     nearwise("verify", "found.nw")

@@ -147,7 +147,7 @@ def test_plan_of_an_index_is_told_and_done(nearwise, tmp_path):
     for stage in ("train", "add", "gather", "finish", "all"):
         assert f"\n{stage} " in table
     told = nearwise("plan", "index", "base.fbin", "--work", "work", *options, "--json").json
-    assert [task["name"] for task in told["tasks"]] == ["quantizer", "train", "add-0000", "gather", "finish"]
+    assert [task["name"] for task in told["tasks"]] == ["train", "add-0000", "gather", "finish"]
     assert not (tmp_path / "work").exists()
     first = nearwise("index", "build", "base.fbin", "-o", "index.nw", "--work", "work", *options, "--json").json
     assert first["tasks"] == {"done": 4, "done_before": 0, "not_needed": 0}
