@@ -82,23 +82,23 @@ TEST_F(DamagedPartitions, NumberThatIsNoPartition) {
 }
 TEST_F(DamagedPartitions, SuperPartitionWithoutPartitions) {
   super_partition_ends(0, 0) = 0;
-  expect_refused("super_partition 0");
+  expect_refused("super-partition 0");
 }
 TEST_F(DamagedPartitions, SuperPartitionThatEndsBehindAllPartitions) {
   super_partition_ends(0, 0) = super_partition_members.rows() + 1;
-  expect_refused("super_partition");
+  expect_refused("super-partition");
 }
 TEST_F(DamagedPartitions, SuperPartitionsThatAreNotAllPartitions) {
   super_partition_ends(super_partition_ends.rows() - 1, 0) -= 1;
-  expect_refused("super_partitions");
+  expect_refused("super-partition");
 }
 TEST_F(DamagedPartitions, PartitionTwiceInTheOrder) {
   order(0, 0) = order(1, 0);
-  expect_refused("no place of its own");
+  expect_refused("not in the order exactly once");
 }
 TEST_F(DamagedPartitions, GroupsThatAreNotAllPartitions) {
   group_ends(group_ends.rows() - 1, 0) += 1;
-  expect_refused("not all partitions");
+  expect_refused("do not hold all partitions");
 }
 TEST_F(DamagedPartitions, TooFewPartitions) {
   centroids = Matrix<float>(1, 8);
