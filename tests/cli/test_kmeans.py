@@ -116,7 +116,7 @@ def test_options_have_an_effect(nearwise, small, tmp_path):
 
 def test_what_it_says(nearwise, small):
     result = nearwise("kmeans", "base.fbin", "--clusters", 4, "-o", "centroids.fbin", "--iterations", 2, "--tolerance", 0)
-    assert result.out == "" and "wrote 4 x 16 to centroids.fbin: 200 rows, 2 iterations, mean" in result.err
+    assert result.out == "" and "wrote 4 x 16 to centroids.fbin: 200 vectors, 2 iterations, mean" in result.err
     assert nearwise("kmeans", "base.fbin", "--clusters", 4, "-o", "centroids.fbin", "-q").err == ""
     assert "two levels" in nearwise("kmeans", "base.fbin", "--clusters", 9, "--hierarchical", "-o", "c.fbin").err
 

@@ -81,7 +81,7 @@ def test_container_tells_where_it_came_from(nearwise, small, tmp_path):
     metadata = file["metadata"]
     assert metadata["metric"] == "cosine"
     assert metadata["provenance.command"] == (
-        "nearwise knn --base base.fbin --queries queries.fbin --metric cosine -o found.nw")
+        "nearwise knn base.fbin queries.fbin --metric cosine -o found.nw")
     assert metadata["provenance.base"] == f"base.fbin, {8 + 200 * 16 * 4} bytes, 200 x 16 f32"
     assert metadata["provenance.queries"] == f"queries.fbin, {8 + 20 * 16 * 4} bytes, 20 x 16 f32"
     assert metadata["provenance.time"] == "2001-09-09T01:46:40Z"

@@ -44,7 +44,7 @@ def test_copies_are_neighbours(nearwise, tmp_path):
 def test_container_tells_where_it_came_from(nearwise, small):
     nearwise("knn", "base.fbin", "--exclude-self", "-o", "graph.nw")
     metadata = nearwise("info", "--json", "graph.nw").json["files"][0]["metadata"]
-    assert metadata["provenance.command"] == "nearwise knn --base base.fbin --exclude-self -o graph.nw"
+    assert metadata["provenance.command"] == "nearwise knn base.fbin --exclude-self -o graph.nw"
     assert metadata["provenance.queries"] == metadata["provenance.base"]
     assert metadata["provenance.base"] == f"base.fbin, {8 + 200 * 16 * 4} bytes, 200 x 16 f32"
 
