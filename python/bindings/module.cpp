@@ -3,6 +3,8 @@
 
 NB_MODULE(_core, module) {
   using namespace nearwise::python;
+  // A daemon thread that is still searching at exit keeps its vectors: not a leak worth a warning.
+  nanobind::set_leak_warnings(false);
   module.doc() = "The C++ side of nearwise. Private: use the package.";
   bind_error(module);
   bind_matrix(module);

@@ -77,7 +77,8 @@ class Ivf:
         progress = None if context is None else context.progress
         self.add(rows, progress=progress)
         if len(self) >= 2:  # a single vector has no neighbors
-            self._calibrate(rows, target_recall, 500, True, self._context.merged(Context(progress=progress)))
+            own = self._context.merged(Context(progress=progress))
+            self._calibrate(rows, target_recall, 500, True, own, stacklevel=5)
 
     @operation
     def add(
@@ -206,7 +207,13 @@ class Ivf:
         return self._calibrate(rows, _options.target_recall(target_recall), queries, rerank, context)
 
     def _calibrate(
-        self, rows: Any, target_recall: float, queries: int, rerank: bool, context: Context | None
+        self,
+        rows: Any,
+        target_recall: float,
+        queries: int,
+        rerank: bool,
+        context: Context | None,
+        stacklevel: int = 4,
     ) -> Calibration:
         with Call("calibrate", context) as call:
             found = _calibration(
@@ -223,7 +230,7 @@ class Ivf:
             warnings.warn(
                 f"target recall {found.target_recall} cannot be reached: {found.recall.value:.3f} of the "
                 f"{found.neighbors} nearest found in {found.probes} of {self.lists} lists",
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
         return found
 

@@ -22,7 +22,7 @@ def index(rows):
 
 def test_what_it_is(index):
     assert (len(index), index.code_bytes, index.dim, index.lists) == (1200, 4, 16, 10)
-    assert repr(index).startswith("<nearwise.IvfLsq: 1200 rows of 16 elements in 10 lists, 4 bytes each")
+    assert repr(index).startswith("<nearwise.IvfLsq: 1200 vectors of 16 elements in 10 lists, 4 bytes each")
     assert "code_bytes 4, rounds 3, train_iterations 2, encode_iterations 4" in index.provenance["training"]
 
 
@@ -70,7 +70,7 @@ def test_threads_do_not_matter_and_seeds_do(rows):
 
 @pytest.mark.parametrize(
     "wrong, words",
-    [({"code_bytes": 0}, "codes of 1 to 32 bytes"), ({"code_bytes": 33}, "codes of 1 to 32 bytes"),
+    [({"code_bytes": 0}, "code_bytes: expected at least 1"), ({"code_bytes": 33}, "codes of 1 to 32 bytes"),
      ({"train_iterations": 0}, "train_iterations"), ({"encode_iterations": 0}, "encode_iterations")],
 )
 def test_what_makes_no_sense(rows, wrong, words):

@@ -56,7 +56,7 @@ def test_same_bits_for_any_threads_and_instruction_set(queries, base):
 def test_what_it_says_of_itself(base):
     prepared = nearwise.Exact(base, metric="cosine")
     assert (len(prepared), prepared.shape, prepared.metric) == (300, (300, 24), "cosine")
-    assert repr(prepared) == "<nearwise.Exact: 300 rows of 24 elements, cosine>"
+    assert repr(prepared) == "<nearwise.Exact: 300 vectors of 24 elements, cosine>"
     with pytest.raises(AttributeError):
         prepared.metric = "euclidean"
 

@@ -248,7 +248,7 @@ def test_keywords_are_the_fields_of_the_options(offered, header, struct):
     text = (Path(__file__).parents[2] / "include" / "nearwise" / header).read_text()
     body = re.sub("//.*", "", re.search(rf"struct {struct} \{{(.*?)\n\}};", text, re.DOTALL)[1])
     defaults = dict(re.findall(r"(\w+) = (\d+);", body))
-    for name in ("rows_per_centroid", "training_rows"):
+    for name in ("rows_per_centroid", "training_rows", "parts"):
         defaults.pop(name, None)  # None in Python
     parameters = inspect.signature(offered).parameters
     assert "training_rows" in parameters

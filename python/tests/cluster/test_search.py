@@ -65,7 +65,7 @@ def test_exact_is_the_whole(cluster, tmp_path, metric):
     with nearwise.cluster.ShardedExact(tmp_path / "base.u8bin", 3, replicas=2, metric=metric) as search:
         assert (len(search), search.dim, search.metric, search.shards) == (500, 6, metric, 3)
         for k in (1, 10, 200):  # more than a part has
-            for block in (0, 1, 33, 1000):
+            for block in (None, 1, 33, 1000):
                 found = search.search(asked, k, block_queries=block)
                 assert_same(found, nearwise.knn(asked, base, k, metric=metric))
         padded = search.search(asked, 501, pad=True)
@@ -79,7 +79,7 @@ def test_inverted_files_are_the_whole(cluster, index, index_files, queries):
     with nearwise.cluster.ShardedIvf(index_files, replicas=2) as search:
         for options in ({}, {"probes": 3}, {"probes": 64}):
             assert_same(search.search(queries, 100, **options), index.search(queries, 100, **options))
-        assert "40000 rows of 48 elements in 4 parts, sqeuclidean, 8 processes" in repr(search)
+        assert "40000 vectors of 48 elements in 4 parts, sqeuclidean, 8 processes" in repr(search)
         reports = []
         search.search(queries, 1, progress=lambda done, total: reports.append((done, total)))
         assert reports[-1] == (3000, 3000) and [done for done, _ in reports] == sorted(done for done, _ in reports)
