@@ -65,6 +65,12 @@ Place place_of(const Tensor& tensor);
 class DeviceArray {
  public:
   explicit DeviceArray(Tensor tensor) : tensor_(std::move(tensor)) {}
+  DeviceArray(DeviceArray&&) = default;
+  // The producer's deleter may run Python code, which must not lose an exception that is being raised.
+  ~DeviceArray() {
+    const nb::error_scope raised;
+    tensor_ = Tensor();
+  }
 
   const Tensor& tensor() const { return tensor_; }
   // Throws as BorrowedRows does.
