@@ -43,7 +43,7 @@ HOOKS_OF_SIZE(4)
 HOOKS_OF_SIZE(8)
 HOOKS_OF_SIZE(16)
 
-extern "C" void __tsan_init() { cuda_emulation::found_hooks(); }
+extern "C" void __tsan_init() { cuda_emulation::register_hooks(); }
 extern "C" void __tsan_func_entry(void*) {}
 extern "C" void __tsan_func_exit() {}
 extern "C" void __tsan_vptr_update(void**, void*) {}
