@@ -1,6 +1,8 @@
 // nearwise completion: scripts for the completion of bash, zsh and fish, generated from the parser.
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -80,14 +82,17 @@ std::string joined_paths(const std::vector<Node>& nodes, const std::string& sepa
   return fmt::format("{}", fmt::join(paths, separator));
 }
 
-std::string bash_offer(const Values& values) {
-  switch (values.kind) {
-    case Values::Kind::text: return ":";
-    case Values::Kind::files: return "_nearwise_offer -f";
-    case Values::Kind::folders: return "_nearwise_offer -d";
-    case Values::Kind::words: return fmt::format("_nearwise_offer -W '{}'", values.words);
-  }
-  return ":";
+// What a shell does for each kind of value; words are put between the last two.
+using Actions = std::array<std::string_view, 5>;
+constexpr Actions bash_actions = {":", "_nearwise_offer -f", "_nearwise_offer -d", "_nearwise_offer -W '",
+                                  "'"};
+constexpr Actions zsh_actions = {": ", ":_files", ":_files -/", ":(", ")"};
+constexpr Actions fish_actions = {" -x", " -r -F", " -x -a '(__fish_complete_directories)'", " -x -a '", "'"};
+
+std::string action_of(const Actions& actions, const Values& values) {
+  std::string action(actions.at(static_cast<std::size_t>(values.kind)));
+  if (values.kind == Values::Kind::words) action += values.words + std::string(actions.back());
+  return action;
 }
 
 std::string bash_script(const std::vector<Node>& nodes) {
@@ -102,13 +107,14 @@ std::string bash_script(const std::vector<Node>& nodes) {
         patterns.push_back(fmt::format("'{} {}'", node.path, name));
       }
       if (option.takes_value)
-        values += fmt::format("    {}) {}; return ;;\n", fmt::join(patterns, "|"), bash_offer(option.values));
+        values += fmt::format("    {}) {}; return ;;\n", fmt::join(patterns, "|"),
+                              action_of(bash_actions, option.values));
     }
     Values positional = node.positional;
     if (!node.children.empty()) positional.kind = Values::Kind::words;
     for (const auto& [name, description] : node.children) positional.words += name + " ";
     words += fmt::format("    '{}') options='{}'; [[ $word == -* ]] || {} ;;\n", node.path,
-                         fmt::join(options, " "), bash_offer(positional));
+                         fmt::join(options, " "), action_of(bash_actions, positional));
   }
   return fmt::format(R"(# bash completion of nearwise. Load it: source <(nearwise completion bash)
 _nearwise_offer() {{
@@ -143,16 +149,6 @@ complete -F _nearwise nearwise
                      joined_paths(nodes, " | "), values, words);
 }
 
-std::string zsh_action(const Values& values) {
-  switch (values.kind) {
-    case Values::Kind::text: return ": ";
-    case Values::Kind::files: return ":_files";
-    case Values::Kind::folders: return ":_files -/";
-    case Values::Kind::words: return fmt::format(":({})", values.words);
-  }
-  return ": ";
-}
-
 std::string zsh_option(const Option& option) {
   std::string description;
   for (const char letter : option.description) {
@@ -163,7 +159,7 @@ std::string zsh_option(const Option& option) {
   const std::string others = fmt::format("({})", fmt::join(option.names(), " "));
   for (const std::string& name : option.names()) {
     const std::string value = !option.takes_value ? "" : name.starts_with("--") ? "=" : "+";
-    const std::string action = option.takes_value ? ":value" + zsh_action(option.values) : "";
+    const std::string action = option.takes_value ? ":value" + action_of(zsh_actions, option.values) : "";
     specs.push_back(quoted(fmt::format("{}{}{}[{}]{}", others, name, value, description, action), "'\\''"));
   }
   return fmt::format("{}", fmt::join(specs, " \\\n    "));
@@ -178,7 +174,7 @@ std::string zsh_function(const Node& node) {
   for (const Option& option : node.options) specs.push_back(zsh_option(option));
   if (node.children.empty()) {
     if (node.positional.kind != Values::Kind::text)
-      specs.push_back(quoted("*:argument" + zsh_action(node.positional), "'\\''"));
+      specs.push_back(quoted("*:argument" + action_of(zsh_actions, node.positional), "'\\''"));
     return text + fmt::format("  _arguments -s \\\n    {}\n}}\n", fmt::join(specs, " \\\n    "));
   }
   specs.emplace_back("'1:command:->command' '*::argument:->argument'");
@@ -241,12 +237,7 @@ complete -c nearwise -f
       text += start;
       for (const std::string& name : option.short_names) text += " -s " + name;
       for (const std::string& name : option.long_names) text += " -l " + name;
-      if (option.takes_value) switch (option.values.kind) {
-          case Values::Kind::text: text += " -x"; break;
-          case Values::Kind::files: text += " -r -F"; break;
-          case Values::Kind::folders: text += " -x -a '(__fish_complete_directories)'"; break;
-          case Values::Kind::words: text += fmt::format(" -x -a '{}'", option.values.words); break;
-        }
+      if (option.takes_value) text += action_of(fish_actions, option.values);
       text += " -d " + quoted(option.description, "\\'") + "\n";
     }
   }

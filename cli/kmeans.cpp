@@ -7,9 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/shared/command.h"
-#include "cli/shared/context_options.h"
 #include "cli/shared/files.h"
-#include "cli/shared/output.h"
 #include "cli/shared/work.h"
 #include "nearwise/vector_file.h"
 

@@ -5,7 +5,6 @@
 
 #include "cli/commands.h"
 #include "cli/shared/command.h"
-#include "cli/shared/context_options.h"
 #include "cli/shared/files.h"
 #include "cli/shared/search_report.h"
 #include "cli/shared/work.h"

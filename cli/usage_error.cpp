@@ -6,6 +6,7 @@
 #include <cctype>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/shared/command.h"
@@ -15,60 +16,50 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Words of other libraries and earlier versions, lower case without dashes and underscores, and ours; of an
-// option the first that the command has.
-struct Synonym {
-  std::string_view word;
-  std::vector<std::string_view> ours;
+// Our words and those of other libraries and earlier versions for them, lower case without dashes and
+// underscores.
+using Synonyms = std::vector<std::pair<std::string_view, std::vector<std::string_view>>>;
+const Synonyms option_synonyms = {
+    {"--probes", {"nprobe", "nprobes"}},
+    {"--candidates", {"ef", "efsearch"}},
+    {"-k", {"nneighbors", "neighbors", "k", "topk"}},
+    {"--degree", {"nneighbors", "neighbors", "k"}},
+    {"--lists", {"nlist", "nlists"}},
+    {"--clusters", {"nclusters"}},
+    {"--bits", {"nbits"}},
+    {"--code-bytes", {"m"}},
+    {"--iterations", {"niter", "maxiter"}},
+    {"--seeding", {"init"}},
+    {"--threads", {"njobs", "nthreads"}},
+    {"--seed", {"randomstate"}},
+    {"--device", {"gpu"}},
+    {"--memory-limit", {"memory"}},
+    {"--target-recall", {"recall"}},
+    {"--method", {"way"}},
+    {"--kind", {"codec"}},
+    {"--codec", {"kind"}},
+    {"--rerank", {"refine", "rows"}},
+    {"--no-rerank", {"codesonly"}},
+    {"--training-rows", {"rowsperlist", "rowspercentroid"}},
+    {"--min-cluster-size", {"leastrows"}},
+    {"--batch-size", {"batchrows"}},
+    {"--pad", {"shortrows"}},
 };
-const std::vector<Synonym> option_synonyms = {
-    {"nprobe", {"--probes"}},
-    {"nprobes", {"--probes"}},
-    {"ef", {"--candidates"}},
-    {"efsearch", {"--candidates"}},
-    {"nneighbors", {"-k", "--degree"}},
-    {"neighbors", {"-k", "--degree"}},
-    {"k", {"-k", "--degree"}},
-    {"topk", {"-k"}},
-    {"nlist", {"--lists"}},
-    {"nlists", {"--lists"}},
-    {"nclusters", {"--clusters"}},
-    {"nbits", {"--bits"}},
-    {"m", {"--code-bytes"}},
-    {"niter", {"--iterations"}},
-    {"maxiter", {"--iterations"}},
-    {"init", {"--seeding"}},
-    {"njobs", {"--threads"}},
-    {"nthreads", {"--threads"}},
-    {"randomstate", {"--seed"}},
-    {"gpu", {"--device"}},
-    {"memory", {"--memory-limit"}},
-    {"recall", {"--target-recall"}},
-    {"way", {"--method"}},
-    {"codec", {"--kind"}},
-    {"kind", {"--codec"}},
-    {"refine", {"--rerank"}},
-    {"rows", {"--rerank"}},
-    {"codesonly", {"--no-rerank"}},
-    {"rowsperlist", {"--training-rows"}},
-    {"rowspercentroid", {"--training-rows"}},
-    {"leastrows", {"--min-cluster-size"}},
-    {"batchrows", {"--batch-size"}},
-    {"shortrows", {"--pad"}},
-};
-const std::vector<Synonym> command_synonyms = {
-    {"measure", {"index calibrate"}}, {"query", {"index search"}},   {"insert", {"index add"}},
-    {"delete", {"index remove"}},     {"cluster", {"kmeans"}},       {"recall", {"eval"}},
-    {"bruteforce", {"knn"}},          {"nndescent", {"graph build"}}};
+const Synonyms command_synonyms = {{"index calibrate", {"measure"}}, {"index search", {"query"}},
+                                   {"index add", {"insert"}},        {"index remove", {"delete"}},
+                                   {"kmeans", {"cluster"}},          {"eval", {"recall"}},
+                                   {"knn", {"bruteforce"}},          {"graph build", {"nndescent"}}};
 
-const std::vector<std::string_view>* find_synonym(const std::vector<Synonym>& synonyms,
-                                                  std::string_view typed) {
+// Our words that may be meant.
+Words find_synonyms(const Synonyms& synonyms, std::string_view typed) {
   std::string plain;
-  for (const char letter : typed.substr(0, typed.find('=')))
+  for (const char letter : typed)
     if (letter != '-' && letter != '_')
       plain += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  const auto found = std::ranges::find(synonyms, plain, &Synonym::word);
-  return found == synonyms.end() ? nullptr : &found->ours;
+  Words found;
+  for (const auto& [ours, theirs] : synonyms)
+    if (std::ranges::count(theirs, plain) != 0) found.emplace_back(ours);
+  return found;
 }
 
 // Insertions, deletions, substitutions and swaps of neighbours.
@@ -132,8 +123,7 @@ std::string explain_command(const CLI::App& program, const CLI::App& parser, con
   if (const auto near = nearest(typed, names_of_children(parser)))
     meant = {parser.get_parent() == nullptr ? *near : path_of(parser) + " " + *near};
   if (meant.empty()) find_verbs(program, typed, meant);
-  if (const auto* ours = find_synonym(command_synonyms, typed); ours != nullptr && meant.empty())
-    meant.assign(ours->begin(), ours->end());
+  if (meant.empty()) meant = find_synonyms(command_synonyms, typed);
   if (meant.empty())
     return fmt::format("unknown command '{}'; expected one of {}", typed,
                        fmt::join(names_of_children(parser), ", "));
@@ -157,10 +147,9 @@ std::string explain_option(const CLI::App& parser, const std::string& typed) {
   if (is_positional)
     return fmt::format("unknown option {}; give it by position: nearwise {}{}", name, path_of(parser),
                        positionals);
-  if (const auto* ours = find_synonym(option_synonyms, name))
-    for (const std::string_view option : *ours)
-      if (std::ranges::count(options, option) != 0)
-        return fmt::format("unknown option {}; did you mean {}?", name, option);
+  for (const std::string& option : find_synonyms(option_synonyms, name))
+    if (std::ranges::count(options, option) != 0)
+      return fmt::format("unknown option {}; did you mean {}?", name, option);
   if (const auto near = nearest(name, options))
     return fmt::format("unknown option {}; did you mean {}?", name, *near);
   return fmt::format("unknown option {}", name);

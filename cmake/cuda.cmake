@@ -1,6 +1,6 @@
 # The CUDA backend. NEARWISE_CUDA says what its sources are compiled for:
 #   OFF             nothing: src/backend/cuda/absent.cpp stands in
-#   ON              GPUs, by nvcc
+#   ON              GPUs: kernels (.cu) by nvcc, what launches them (.cpp) by the compiler of all other files
 #   emulated        the emulated device of the tests (cuda_emulation), by clang++
 #   emulated-check  the same with every access of a kernel checked
 set(NEARWISE_CUDA OFF CACHE STRING "The CUDA backend: OFF, ON, emulated or emulated-check")
@@ -11,7 +11,7 @@ set(NEARWISE_CUDA_ARCHITECTURES 75-real 80-real 90-real 100-real 120 CACHE STRIN
 if(NEARWISE_CUDA MATCHES "^emulated")
   set(NEARWISE_CUDA_EMULATED ON)
 elseif(NOT NEARWISE_CUDA MATCHES "^(OFF|ON|FALSE|TRUE|NO|YES|0|1)$")
-  message(FATAL_ERROR "NEARWISE_CUDA must be OFF, ON, emulated or emulated-check, given '${NEARWISE_CUDA}'")
+  message(FATAL_ERROR "NEARWISE_CUDA must be OFF, ON, emulated or emulated-check, got '${NEARWISE_CUDA}'")
 endif()
 
 if(NEARWISE_CUDA)
@@ -29,9 +29,18 @@ if(NEARWISE_CUDA)
 endif()
 
 if(NEARWISE_CUDA_EMULATED)
-  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)
-    message(FATAL_ERROR "The emulated device needs clang++: -DCMAKE_CXX_COMPILER=clang++-14")
+  # The emulation needs clang; the CPU part of the library keeps its compiler and comes out of the release build's
+  # cache. CMake has one compiler per language: the sources of the device are Objective-C++ to it, and C++ to clang.
+  find_program(NEARWISE_CLANG NAMES clang++-14 clang++ REQUIRED)
+  set(CMAKE_OBJCXX_COMPILER ${NEARWISE_CLANG})
+  if(CCACHE_PROGRAM AND NOT CMAKE_OBJCXX_COMPILER_LAUNCHER)
+    set(CMAKE_OBJCXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
   endif()
+  enable_language(OBJCXX)
+  set(CMAKE_OBJCXX_COMPILE_OBJECT
+      "<CMAKE_OBJCXX_COMPILER> <DEFINES> <INCLUDES> <FLAGS> -x c++ -o <OBJECT> -c <SOURCE>")
+  set(CMAKE_OBJCXX_STANDARD 20)
+  set(CMAKE_OBJCXX_EXTENSIONS OFF)
   find_path(NEARWISE_CUDA_INCLUDE cublas_v2.h HINTS ${cuda_toolkit} PATH_SUFFIXES include REQUIRED)
   if(NEARWISE_CUDA STREQUAL emulated-check)
     # Copies of structs reach the checks through these.
@@ -56,25 +65,27 @@ elseif(NEARWISE_CUDA)
   find_package(CUDAToolkit REQUIRED)
 endif()
 
-# nearwise_cuda_target(TARGET): its .cu files are compiled for what NEARWISE_CUDA says.
+# nearwise_cuda_target(TARGET): its files are compiled for what NEARWISE_CUDA says.
 function(nearwise_cuda_target target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   if(NOT NEARWISE_CUDA_EMULATED)
-    target_link_libraries(${target} PRIVATE CUDA::cudart_static)
+    target_link_libraries(${target} PRIVATE CUDA::cudart_static CUDA::cublas)
+    # As in all of the project, a * b + c is two operations; kernels that want FMA call it by name.
     target_compile_options(${target} PRIVATE
-      # As in all of the project, a * b + c is two operations; kernels that want FMA call it by name.
-      -fmad=false --expt-relaxed-constexpr
+      "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;--expt-relaxed-constexpr>"
       # A conversion of MatrixView<const T> to itself, which is never used.
-      -diag-suppress=554
-      -Xcompiler=-Wall,-Wextra,-ffp-contract=off
-      $<$<BOOL:${NEARWISE_WERROR}>:-Werror=all-warnings>)
+      $<$<COMPILE_LANGUAGE:CUDA>:-diag-suppress=554>
+      $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-ffp-contract=off>
+      $<$<AND:$<BOOL:${NEARWISE_WERROR}>,$<COMPILE_LANGUAGE:CUDA>>:-Werror=all-warnings>
+      $<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:nearwise_options,INTERFACE_COMPILE_OPTIONS>>)
     # fmt 9 switches its constexpr functions off for nvcc, and then calls them from others that it left on.
-    target_compile_definitions(${target} PRIVATE FMT_USE_CONSTEXPR=1)
+    target_compile_definitions(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
     return()
   endif()
   get_target_property(sources ${target} SOURCES)
-  list(FILTER sources INCLUDE REGEX "\\.cu$")
-  set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
+  list(FILTER sources INCLUDE REGEX "\\.(cu|cpp)$")
+  set_source_files_properties(${sources} PROPERTIES LANGUAGE OBJCXX)
+  target_compile_definitions(${target} PRIVATE CUDA_EMULATION)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_include_directories(${target} SYSTEM PRIVATE ${NEARWISE_CUDA_INCLUDE})
   target_link_libraries(${target} PRIVATE nearwise_options)

@@ -38,29 +38,18 @@ SUBLAYERS = {
 UNITS = {("kernels", "x86"), ("kernels", "block", "warp")}
 
 # A public header has the layer of its implementation.
-PUBLIC_HEADERS = {
-    "types": "core", "error": "core", "export": "core", "matrix": "core", "neighbors": "core", "progress": "core",
-    "recall_estimate": "core",
-    "vector_file": "io", "storage": "io",
-    "context": "backend", "machine": "backend",
-    "additive_quantizer": "quantize",
-    "exact": "ops",
-    "merge_neighbors": "ops",
-    "select_k": "ops",
-    "device_memory": "ops",
-    "ivf": "index",
-    "kmeans": "cluster",
-    "kmeans_parts": "cluster",
-    "knn_graph": "graph",
-    "graph_export": "graph",
-    "graph_structure": "graph",
-    "smoothest_path": "graph",
-    "optimized_product_quantizer": "quantize",
-    "product_quantizer": "quantize",
-    "rotation": "quantize",
-    "sharded": "shard",
+PUBLIC_HEADERS = {name: folder for folder, names in {
+    "core": "types error export matrix neighbors progress recall_estimate",
+    "io": "vector_file storage",
+    "backend": "context machine",
+    "ops": "exact merge_neighbors select_k device_memory",
+    "cluster": "kmeans kmeans_parts",
+    "quantize": "additive_quantizer encoding optimized_product_quantizer product_quantizer rotation",
+    "index": "ivf",
+    "graph": "knn_graph graph_export graph_structure smoothest_path",
+    "shard": "sharded",
     "plan": "plan",
-}
+}.items() for name in names.split()}
 UMBRELLA = PurePosixPath("include/nearwise/nearwise.h")
 
 # What the folder of one backend sees of src/backend.

@@ -487,7 +487,7 @@ def main():
                 "additive": AdditiveEvidence}
     if unknown := set(arguments.what) - set(evidence):
         parser.error(f"no such estimate: {', '.join(sorted(unknown))}; choose from {', '.join(evidence)}")
-    objects = sorted(arguments.objects.glob("**/*.o"))
+    objects = sorted(arguments.objects.glob("**/*.cu.o"))
     if not objects:
         raise SystemExit(f"gpu_estimate: no objects in {arguments.objects}: build preset cuda first")
     tests = arguments.tests or next(EMULATED_TESTS.rglob("cuda_backend_tests"), EMULATED_TESTS)

@@ -1,12 +1,8 @@
 // Training, encoding and search of an additive quantizer, and the recall of product quantizers of the same
 // code size.
 //
-//   additive_quantizer [--rows N] [--queries Q] [--dim D] [--data uniform|normal|clusters|offset]
-//                      [--base FILE --query-file FILE] [--train FILE] [--train-rows N] [--type T]
-//                      [--codebooks M]
-//                      [--rounds R] [--train-iterations I] [--words FILE] [--iterations I,...] [--k K]
-//                      [--products yes]
-//                      [--threads T] [--seed S] [--isa NAME] [--repeat R]
+//   additive_quantizer [--train FILE] [--train-rows N] [--codebooks M] [--rounds R] [--train-iterations I]
+//                      [--words FILE] [--iterations I,...] [--k K] [--products yes]
 //
 // --train: rows to train on, at most --train-rows; default: those of the base. --words: codewords, [codebooks
 // * 256, dim], instead of training. --k: also searches. --products: the same with a plain and an optimized
@@ -34,7 +30,7 @@ using namespace nearwise;
 
 AdditiveQuantizer with_codewords(const std::string& path) {
   const VectorFile file = VectorFile::open(path);
-  const Matrix<float> codewords = bench::converted<float>(file.rows());
+  const Matrix<float> codewords = bench::to_floats(file.rows());
   // Norms matter for searches only, which are not timed with given codewords.
   const std::vector<float> norms(AdditiveQuantizer::centroids, 0.0F);
   return AdditiveQuantizer::from_codebooks(codewords.cols(),
@@ -54,7 +50,7 @@ AdditiveQuantizer trained_on(const Context& context, const bench::Options& optio
                                   {.codebooks = options.number("codebooks", 7),
                                    .rounds = options.number("rounds", 25),
                                    .iterations = options.number("train-iterations", 8),
-                                   .rows_per_centroid = 0});
+                                   .training_rows = rows.rows()});
 }
 
 std::string hash_of(const Matrix<std::uint8_t>& codes) {
@@ -68,7 +64,7 @@ std::string hash_of(const Matrix<std::uint8_t>& codes) {
 double error_of(const Context& context, const AdditiveQuantizer& quantizer, RowsView rows,
                 const Matrix<std::uint8_t>& codes) {
   const Matrix<float> decoded = quantizer.decode(context, codes);
-  const Matrix<float> given = bench::converted<float>(rows);
+  const Matrix<float> given = bench::to_floats(rows);
   double sum = 0;
   for (std::size_t i = 0; i < rows.rows() * rows.dim(); ++i) {
     const double difference = static_cast<double>(given.data()[i]) - static_cast<double>(decoded.data()[i]);
@@ -79,7 +75,7 @@ double error_of(const Context& context, const AdditiveQuantizer& quantizer, Rows
 
 // The mean squared distance of the rows from their mean.
 double variance_of(RowsView rows) {
-  const Matrix<float> given = bench::converted<float>(rows);
+  const Matrix<float> given = bench::to_floats(rows);
   double variance = 0;
   for (std::size_t i = 0; i < rows.dim(); ++i) {
     double sum = 0;
@@ -172,14 +168,15 @@ void run(const bench::Options& options) {
     report["encodings"].push_back(encoding);
   }
   if (nearest && options.has("products")) {
-    const ProductQuantizerOptions wanted = {.parts = quantizer->code_bytes(), .rows_per_centroid = 0};
+    const ProductQuantizerOptions wanted = {.parts = quantizer->code_bytes(),
+                                            .training_rows = RowsView(train_rows).rows()};
     report["pq"] =
         product_report(context, ProductQuantizer::train(context, train_rows, wanted), data, *nearest, k);
     report["opq"] =
         product_report(context, OptimizedProductQuantizer::train(context, train_rows, {.quantizer = wanted}),
                        data, *nearest, k);
   }
-  fmt::print("{}\n", report.dump());
+  bench::print(report);
 }
 
 }  // namespace

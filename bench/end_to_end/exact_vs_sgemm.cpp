@@ -1,15 +1,11 @@
 // Exact search relative to the bare sgemm calls of the same shape, interleaved.
 //
-//   exact_vs_sgemm [--rows N] [--queries Q] [--dim D] [--data uniform|normal|clusters|offset]
-//                  [--base FILE --query-file FILE] [--type T] [--k K,...] [--metric M] [--threads T]
-//                  [--isa NAME]
-//                  [--repeat R] [--blas LIBRARY]
+//   exact_vs_sgemm [--k K,...] [--blas LIBRARY]
 //
-// The search gets base and queries in the element type T, sgemm the same numbers in f32. LIBRARY is any
-// shared library with cblas_sgemm; it gets the same threads and the best of several tile shapes. `clusters`
-// are 300 copies of each centre with a spread of 1e-3, `offset` is 1e4 standard deviations from the origin.
-// One round is: product, a search for each k, product. `ratio` is the time of the search over that of the
-// product, `speedup` its inverse; at the top level for the first k. Output: one JSON object.
+// The search gets base and queries in their element type, sgemm the same numbers in f32. LIBRARY is any
+// shared library with cblas_sgemm; it gets the same threads and the best of several tile shapes. One round
+// is: product, a search for each k, product. `ratio` is the time of the search over that of the product,
+// `speedup` its inverse; at the top level for the first k. Output: one JSON object.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -60,8 +56,8 @@ void run(const bench::Options& options) {
   const bench::Data data = bench::load_data(options);
   const RowsView base = data.base;
   const RowsView queries = data.queries;
-  const Matrix<float> float_base = bench::converted<float>(base);
-  const Matrix<float> float_queries = bench::converted<float>(queries);
+  const Matrix<float> float_base = bench::to_floats(base);
+  const Matrix<float> float_queries = bench::to_floats(queries);
   const Context context = options.context();
   bench::Blas blas(options.text("blas", "libopenblas.so.0"), context.threads());
 
@@ -104,7 +100,7 @@ void run(const bench::Options& options) {
                  {"sgemm_gflops", flops / bench::median(before) * 1e-9}});
   report.update(report_of(measured.front(), flops));
   for (const Measured& each : measured) report["by_k"].push_back(report_of(each, flops));
-  fmt::print("{}\n", report.dump());
+  bench::print(report);
 }
 
 }  // namespace

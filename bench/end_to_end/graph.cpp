@@ -1,8 +1,6 @@
 // Builds k-NN graphs to target recalls, and optionally merges, extends and shrinks them.
 //
-//   graph [--rows N] [--dim D] [--data uniform|normal|clusters|offset] [--base FILE] [--type T] [--metric M]
-//         [--degree K,...] [--percent R,...] [--threads T] [--isa NAME] [--seed S]
-//         [--exact 1] [--merge 1] [--added N,...] [--removed N,...]
+//   graph [--degree K,...] [--percent R,...] [--exact 1] [--merge 1] [--added N,...] [--removed N,...]
 //
 // Percent: target recalls. Merged graphs are those of two halves, the rows with even and with odd numbers;
 // added rows are the last ones, removed rows are evenly spaced. Output: one JSON object per graph; `measured`
@@ -23,17 +21,10 @@ namespace {
 
 using namespace nearwise;
 
-struct CopiedRows {
-  Matrix<std::byte> bytes;
-  RowsView rows;
-};
-
-CopiedRows copy_rows(const RowsView& rows, const std::vector<std::size_t>& numbers) {
-  CopiedRows copy{.bytes = Matrix<std::byte>(numbers.size(), rows.dim() * element_size(rows.type())),
-                  .rows = {}};
+bench::OwnedRows copy_rows(const RowsView& rows, const std::vector<std::size_t>& numbers) {
+  bench::OwnedRows copy(rows.type(), numbers.size(), rows.dim());
   for (std::size_t i = 0; i < numbers.size(); ++i)
-    std::memcpy(copy.bytes.row(i).data(), rows.row(numbers[i]), copy.bytes.cols());
-  copy.rows = RowsView(copy.bytes.data(), rows.type(), numbers.size(), rows.dim(), copy.bytes.cols());
+    std::memcpy(copy.row(i).data(), rows.row(numbers[i]), copy.row(i).size());
   return copy;
 }
 
@@ -78,18 +69,18 @@ class Graphs {
                    {"rounds", rounds},
                    {"seconds", times.seconds},
                    {"cpu_seconds", times.cpu_seconds}});
-    fmt::print("{}\n", report.dump());
-    std::fflush(stdout);
+    bench::print(report);
     return graph;
   }
 
   void merge(const RowsView& rows) const {
-    const CopiedRows halves = copy_rows(rows, even_then_odd(rows.rows()));
+    const bench::OwnedRows copy = copy_rows(rows, even_then_odd(rows.rows()));
+    const RowsView halves = copy;
     const std::size_t left = (rows.rows() + 1) / 2;
-    const KnnGraph even = build(halves.rows.slice(0, left));
-    const KnnGraph odd = build(halves.rows.slice(left, rows.rows() - left));
-    measure("merged", halves.rows, [&] {
-      return merge_knn_graphs(context_, halves.rows, even, odd, {.target_recall = options_.target_recall});
+    const KnnGraph even = build(halves.slice(0, left));
+    const KnnGraph odd = build(halves.slice(left, rows.rows() - left));
+    measure("merged", halves, [&] {
+      return merge_knn_graphs(context_, halves, even, odd, {.target_recall = options_.target_recall});
     });
   }
 
@@ -110,8 +101,8 @@ class Graphs {
       else
         kept.push_back(row);
     }
-    const CopiedRows remaining = copy_rows(rows, kept);
-    measure(fmt::format("{} removed", removed), remaining.rows, [&] {
+    const bench::OwnedRows remaining = copy_rows(rows, kept);
+    measure(fmt::format("{} removed", removed), remaining, [&] {
       return remove_from_knn_graph(context_, rows, graph, ids, {.target_recall = options_.target_recall});
     });
   }
@@ -139,11 +130,10 @@ void run(const bench::Options& options) {
       const Context context = options.context();
       const bench::Times times =
           bench::timed([&] { exact_knn_graph(context, rows, degree, {.metric = options.metric()}); });
-      fmt::print("{}\n", nlohmann::json({{"what", "exact"},
-                                         {"degree", degree},
-                                         {"seconds", times.seconds},
-                                         {"cpu_seconds", times.cpu_seconds}})
-                             .dump());
+      bench::print({{"what", "exact"},
+                    {"degree", degree},
+                    {"seconds", times.seconds},
+                    {"cpu_seconds", times.cpu_seconds}});
     }
   }
 }

@@ -1,13 +1,9 @@
 // Time of the exact k-NN graph relative to a search with every row as a query: each pair needs one product,
 // not two.
 //
-//   graph_vs_search [--rows N] [--dim D] [--data KIND] [--base FILE] [--type T] [--k K] [--metric M]
-//                   [--threads T]
-//                   [--isa NAME] [--repeat R]
+//   graph_vs_search [--k K]
 //
 // One round is: graph, search. Their answers must be equal. Output: one JSON object.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -59,7 +55,7 @@ void run(const bench::Options& options) {
                  {"ratios", ratios},
                  {"ratio", bench::median(ratios)},
                  {"spread", bench::spread(ratios)}});
-  fmt::print("{}\n", report.dump());
+  bench::print(report);
 }
 
 }  // namespace

@@ -1,16 +1,12 @@
 // An inverted file of codes: time to build, and recall and time of searches.
 //
-//   ivf --base FILE --queries FILE [--rows N] [--metric M] [--lists L] [--codec pq|lsq] [--code-bytes B]
-//       [--bits 4|8]
-//       [--index FILE] [--probes P,...] [--candidates C,...] [--k K] [--batch Q] [--threads T] [--isa NAME]
-//       [--repeat R]
+//   ivf --base FILE --queries FILE [--lists L] [--codec pq|lsq] [--code-bytes B] [--bits 4|8] [--index FILE]
+//       [--probes P,...] [--candidates C,...] [--k K] [--batch Q]
 //
 // Candidates 0: no re-ranking. recall: share of the true k neighbours among the k reported. Queries are
 // searched in batches of Q (0: one batch; 1: gives latencies). --index: the index is loaded from FILE if it
 // exists, else saved there. Output: one JSON object for the build, one for every pair of probes and
 // candidates.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -42,26 +38,22 @@ Ivf index_of(const Context& context, const RowsView& base, const bench::Options&
   if (!file.empty() && std::filesystem::exists(file)) return load_ivf(context, file);
   std::optional<Ivf> index;
   const double train_seconds = bench::seconds([&] {
-    const std::size_t lists = options.number("lists", 0);
     const std::size_t code_bytes = options.number("code-bytes", 16);
-    if (options.text("codec", "pq") == "lsq")
-      index.emplace(IvfLsq::train(context, base,
-                                  {.metric = options.metric(), .lists = lists, .code_bytes = code_bytes}));
-    else
-      index.emplace(IvfPq::train(context, base,
-                                 {.metric = options.metric(),
-                                  .lists = lists,
-                                  .code_bytes = code_bytes,
-                                  .bits = static_cast<unsigned>(options.number("bits", 8))}));
+    IvfOptions wanted = {
+        .metric = options.metric(),
+        .encoding = Pq{.code_bytes = code_bytes, .bits = static_cast<unsigned>(options.number("bits", 8))}};
+    if (options.has("lists")) wanted.lists = options.number("lists", 0);
+    if (options.text("codec", "pq") == "lsq") wanted.encoding = Lsq{.code_bytes = code_bytes};
+    index.emplace(Ivf::train(context, base, wanted));
   });
   const double add_seconds = bench::seconds([&] { index->add(context, base); });
   nlohmann::json report = bench::shape_of(base, context);
   report.update({{"lists", index->lists()},
-                 {"codec", index->codec()},
+                 {"codec", index->encoding()},
                  {"code_bytes", index->code_bytes()},
                  {"train_seconds", train_seconds},
                  {"add_seconds", add_seconds}});
-  fmt::print("{}\n", report.dump());
+  bench::print(report);
   if (!file.empty()) save(*index, file);
   return std::move(*index);
 }
@@ -86,8 +78,8 @@ void run(const bench::Options& options) {
   const std::size_t batch = options.number("batch", 0) == 0 ? queries.rows() : options.number("batch", 0);
   for (const std::size_t probes : options.numbers("probes", "16"))
     for (const std::size_t candidates : options.numbers("candidates", "100")) {
-      const IvfSearchOptions search = {
-          .probes = probes, .rows = candidates != 0 ? base : RowsView(), .candidates = candidates};
+      IvfSearchOptions search = {.probes = probes, .rerank = candidates != 0 ? base : RowsView()};
+      if (candidates != 0) search.candidates = candidates;
       std::vector<double> seconds, cpu_seconds, latencies;
       Round round;
       for (std::size_t number = 0; number < options.repeat(3); ++number) {
@@ -106,18 +98,16 @@ void run(const bench::Options& options) {
         cpu_seconds.push_back(round.cpu_seconds);
       }
       const auto count = static_cast<double>(queries.rows());
-      fmt::print("{}\n", nlohmann::json{{"probes", probes},
-                                        {"candidates", candidates},
-                                        {"k", k},
-                                        {"batch", batch},
-                                        {"recall",
-                                         static_cast<double>(round.hits) / (count * static_cast<double>(k))},
-                                        {"queries_per_second", count / bench::median(seconds)},
-                                        {"queries_per_cpu_second", count / bench::median(cpu_seconds)},
-                                        {"seconds", seconds},
-                                        {"latency_p50_us", bench::quantile(latencies, 0.5) * 1e6},
-                                        {"latency_p99_us", bench::quantile(latencies, 0.99) * 1e6}}
-                             .dump());
+      bench::print({{"probes", probes},
+                    {"candidates", candidates},
+                    {"k", k},
+                    {"batch", batch},
+                    {"recall", static_cast<double>(round.hits) / (count * static_cast<double>(k))},
+                    {"queries_per_second", count / bench::median(seconds)},
+                    {"queries_per_cpu_second", count / bench::median(cpu_seconds)},
+                    {"seconds", seconds},
+                    {"latency_p50_us", bench::quantile(latencies, 0.5) * 1e6},
+                    {"latency_p99_us", bench::quantile(latencies, 0.99) * 1e6}});
     }
 }
 

@@ -1,15 +1,11 @@
 // Iterations of k-means relative to the bare sgemm calls of the same shape, interleaved.
 //
-//   kmeans [--rows N] [--dim D] [--data uniform|normal|clusters|offset] [--base FILE] [--type T]
-//          [--clusters K,...]
-//          [--iterations I] [--metric M] [--threads T] [--isa NAME] [--repeat R] [--blas LIBRARY]
+//   kmeans [--clusters K,...] [--iterations I] [--blas LIBRARY]
 //
 // The product multiplies all rows by the centroids in f32, as in exact_vs_sgemm. One round is: product, I
 // iterations from the same centroids, product. `ratio` is the time of one iteration, assignment and means,
 // over that of the product. Seeding is measured separately. With `--blas none` only whole trainings are
 // measured. Output: one JSON object per number of clusters.
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -39,7 +35,7 @@ Run timed(const Context& context, const RowsView& rows, std::size_t clusters, co
 // One iteration relative to the product of the same shape.
 nlohmann::json against_product(const Context& context, bench::Blas& blas, const RowsView& rows,
                                KMeansOptions options, const Matrix<float>& centroids, std::size_t repeat) {
-  const Matrix<float> float_rows = bench::converted<float>(rows);
+  const Matrix<float> float_rows = bench::to_floats(rows);
   const bench::Tile tile = blas.best_tile(float_rows, centroids);
   const auto product = [&] {
     bench::let_threads_rest();
@@ -96,7 +92,7 @@ void run(const bench::Options& options) {
   const bench::OwnedRows rows = bench::load_rows(options);
   const Context context = options.context();
   for (const std::size_t clusters : options.numbers("clusters", "1024"))
-    fmt::print("{}\n", measure(options, context, rows, clusters).dump());
+    bench::print(measure(options, context, rows, clusters));
 }
 
 }  // namespace

@@ -1,14 +1,10 @@
 // One query at a time relative to reading the base: a search for one query reads every byte once, so that the
 // memory bandwidth bounds it.
 //
-//   one_query [--rows N] [--dim D] [--data KIND] [--base FILE --query-file FILE] [--type T] [--k K]
-//             [--metric M]
-//             [--threads T] [--isa NAME] [--queries Q] [--repeat R]
+//   one_query [--k K] [--queries Q]
 //
 // One round is: Q sums over all bytes of the base with the same number of threads, then Q queries one by one.
 // `share` is the bytes per second of the search over those of the sum. Output: one JSON object.
-#include <fmt/format.h>
-
 #include <atomic>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -79,7 +75,7 @@ void run(const bench::Options& options) {
        {"spread", bench::spread(shares)},
        {"read_against_itself", noise},
        {"milliseconds_per_query", static_cast<double>(bytes) / bench::median(search_rates) * 1e-6}});
-  fmt::print("{}\n", report.dump());
+  bench::print(report);
 }
 
 }  // namespace

@@ -29,6 +29,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python" / "tests" / "cluster"))
 
 
+K = 100
+SHARDS, REPLICAS = 4, 2
+WORKERS = 2
+
+
 def timed(call, *arguments):
     start = time.perf_counter()
     answer = call(*arguments)
@@ -37,9 +42,9 @@ def timed(call, *arguments):
 
 def make_shards(base, options, folder):
     """An index of all rows, the same in shards, and the files of the shards."""
-    whole = nearwise.IvfPq.train(base, lists=options.lists, code_bytes=16)
+    whole = nearwise.IvfPq.train(base, code_bytes=16)
     whole.add(base)
-    bounds = [len(base) * shard // options.shards for shard in range(options.shards + 1)]
+    bounds = [len(base) * shard // SHARDS for shard in range(SHARDS + 1)]
     paths = []
     for first, last in zip(bounds, bounds[1:]):
         shard = whole.empty_copy()
@@ -60,15 +65,15 @@ def measure_search(options, folder):
     probes = max(1, whole.lists // 32)
 
     def direct():
-        return nearwise.merge_neighbors([shard.search(queries, options.k, probes=probes) for shard in shards], options.k)
+        return nearwise.merge_neighbors([shard.search(queries, K, probes=probes) for shard in shards], K)
 
-    nodes = Nodes(2, cpus=options.shards * options.replicas)
-    search = nearwise.cluster.ShardedIvf(paths, replicas=options.replicas)
+    nodes = Nodes(2, cpus=SHARDS * REPLICAS)
+    search = nearwise.cluster.ShardedIvf(paths, replicas=REPLICAS)
 
     def on_cluster(**more):
-        return search.search(queries, options.k, probes=probes, **more)
+        return search.search(queries, K, probes=probes, **more)
 
-    expected = whole.search(queries, options.k, probes=probes)
+    expected = whole.search(queries, K, probes=probes)
     identical = same(direct(), expected) and same(on_cluster(), expected)  # also warms up
     seconds = {"direct": [], "cluster": [], "direct_again": []}
     for _ in range(options.repeat):
@@ -83,10 +88,10 @@ def measure_search(options, folder):
             os.kill(victims.pop(), signal.SIGKILL)
 
     after_kill = on_cluster(block_queries=max(1, options.queries // 20), progress=kill_after_first_block)
-    left = sum(len(search.living(shard)) for shard in range(options.shards))
+    left = sum(len(search.living(shard)) for shard in range(SHARDS))
     nodes.end()
     medians = {name: statistics.median(values) for name, values in seconds.items()}
-    return {"rows": len(base), "queries": options.queries, "k": options.k, "probes": probes, "seconds": seconds,
+    return {"rows": len(base), "queries": options.queries, "k": K, "probes": probes, "seconds": seconds,
             "identical": identical, "overhead": medians["cluster"] / medians["direct"] - 1,
             "noise": medians["direct_again"] / medians["direct"] - 1, "replicas_left_after_kill": left,
             "identical_after_kill": same(after_kill, expected)}
@@ -143,9 +148,9 @@ def run_in_pool(pool, plan):
 
 
 def measure_overhead(options, folder):
-    builds, nodes = Builds(options, folder), Nodes(options.workers, cpus=1)
+    builds, nodes = Builds(options, folder), Nodes(WORKERS, cpus=1)
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(options.workers, mp_context=context) as pool:
+    with concurrent.futures.ProcessPoolExecutor(WORKERS, mp_context=context) as pool:
         _, expected = builds.timed(lambda plan: plan.run())
         runs = {"pool": functools.partial(run_in_pool, pool), "cluster": nearwise.cluster.run,
                 "pool_again": functools.partial(run_in_pool, pool)}
@@ -197,13 +202,8 @@ def main():
     parser.add_argument("--base", required=True)
     parser.add_argument("--query-file")
     parser.add_argument("--queries", type=int, default=10_000)
-    parser.add_argument("--k", type=int, default=100)
-    parser.add_argument("--shards", type=int, default=4)
-    parser.add_argument("--replicas", type=int, default=2)
-    parser.add_argument("--lists", type=int, default=0)
     parser.add_argument("--rows", type=int, default=200_000, help="of graphs: the first rows of the base")
     parser.add_argument("--memory", default="96MiB", help="limit of graph builds")
-    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

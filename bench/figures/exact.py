@@ -1,6 +1,6 @@
 """Exact search: speed relative to bare matrix products (sgemm), and identical answers on adversarial data."""
 from harness import sgemm
-from harness.session import THREADS, Result
+from harness.session import THREADS
 
 RANDOM_ROWS = 300_000
 

@@ -9,9 +9,8 @@ GIB = 1 << 30
 
 
 def knn(session, folder, suffix, output, *options, **watching):
-    return processes.run([session.nearwise(), "knn", "--base", folder / f"base{suffix}", "--queries",
-                          folder / f"query{suffix}", "-k", "100", "--metric", "sqeuclidean", "--output", output,
-                          "--json", "--threads", "2", *options], **watching)
+    return processes.run([session.nearwise(), "knn", folder / f"base{suffix}", folder / f"query{suffix}", "-k", "100",
+                          "--output", output, "--json", "--threads", "2", *options], **watching)
 
 
 def sift_identical(session):
@@ -30,7 +29,7 @@ def memory_rss_anon(session):
     """`nearwise knn` with a memory limit of 1 GiB over 10M x 128 f32 (5.1 GB, mapped): anonymous memory in GiB"""
     folder = session.data_set("synthetic") if session.quick else session.data(
         "synthetic-10m", "--set", "synthetic", "--n", "10000000", "--tag", "10m", "--no-gt")
-    run = knn(session, folder, ".fbin", session.scratch / "memory.nw", "--memory", "1GiB", "--limit-queries", "1000",
+    run = knn(session, folder, ".fbin", session.scratch / "memory.nw", "--memory-limit", "1GiB", "--limit-queries", "1000",
               sample_seconds=0.01)
     peak = run.peak_anonymous_bytes / GIB
     return Result(round(peak, 4), "<= 1.05", 0 < peak <= 1.05,

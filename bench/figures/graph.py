@@ -53,7 +53,7 @@ def graph_same_bytes(session):
                 graph, ids = session.scratch / "graph.nw", session.scratch / "graph.ibin"
                 processes.run([session.nearwise(), "graph", "build", rows, "--degree", 10, "--seed", seed, "--threads",
                                threads, "--output", graph, "--quiet"])
-                processes.run([session.nearwise(), "convert", graph, ids, "--quiet"])
+                processes.run([session.nearwise(), "convert", graph, "--output", ids, "--quiet"])
                 digests.setdefault((count, seed), set()).add(hashlib.sha256(ids.read_bytes()).hexdigest())
     most = max(len(each) for each in digests.values())
     return Result(most, "1 for each size and seed", most == 1, {"sizes_and_seeds": len(digests)})

@@ -42,8 +42,7 @@ def report_of(session, what, name):
         arguments += ["--lists", 32, "--grid-probes", 4, 8, 16, "--grid-candidates", 100, 200, "--queries-limit", 300,
                       "--repeat", 1]
     else:
-        # Faiss's IVFPQ and RaBitQ were always slower than FastScan (docs/notes/measurements.md);
-        # `ivf_vs_faiss.py` without --rivals has them.
+        # Faiss's IVFPQ and RaBitQ were always slower than FastScan (docs/notes/measurements.md).
         arguments += ["--lists", *(shape["lists"][:1] if what == "quality" else shape["lists"]), "--rivals", "fastscan",
                       "scann"]
         if what == "latency":

@@ -57,8 +57,8 @@ def sift_base_of(session, rows):
 
 
 def command(session, base, output, work, limit, method="partitions"):
-    return [session.nearwise(), "graph", "build", base, "-o", output, "--work", work, "--memory", limit, "--degree", 10,
-            "--recall", RECALL, "--way", method, "--keep-work", "--json"]
+    return [session.nearwise(), "graph", "build", base, "-o", output, "--work", work, "--memory-limit", limit,
+            "--degree", 10, "--target-recall", RECALL, "--method", method, "--keep-work", "--json"]
 
 
 _builds = {}

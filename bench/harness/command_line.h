@@ -1,10 +1,19 @@
-// The command line of a benchmark program: pairs of --name value.
+// The command line of a benchmark program: pairs of --name value. Options of every program:
+//
+//   --base FILE --query-file FILE, or --data uniform|normal|clusters|offset --dim D    vectors and queries
+//   --rows N, --queries N    at most, of either
+//   --type T, --metric M, --threads T, --isa NAME, --seed S, --repeat R
+//
+// `clusters` are 300 copies of each centre with a spread of 1e-3, `offset` is 1e4 standard deviations from
+// the origin.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <cstdio>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -17,8 +26,7 @@ namespace nearwise::bench {
 
 class Options {
  public:
-  // Options of every program; a program adds its own. Unknown names are errors: a typo would measure
-  // something else.
+  // known: the program's own options. Unknown names are errors: a typo would measure something else.
   Options(int count, char** arguments, std::set<std::string> known) {
     known.insert({"rows", "dim", "data", "base", "query-file", "queries", "type", "metric", "threads", "isa",
                   "seed", "repeat"});
@@ -71,6 +79,11 @@ class Options {
  private:
   std::map<std::string, std::string> values_;
 };
+
+inline void print(const nlohmann::json& report) {
+  fmt::print("{}\n", report.dump());
+  std::fflush(stdout);
+}
 
 // Runs `work` with the options; errors are printed, and the result is the exit status.
 int run_program(int count, char** arguments, const std::set<std::string>& known, const auto& work) {

@@ -2,15 +2,14 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <variant>
 
 #include "core/convert.h"
 #include "harness/command_line.h"
@@ -23,15 +22,15 @@ namespace nearwise::bench {
 // Rows of any element type, with their memory.
 class OwnedRows {
  public:
-  template <typename T>
-  explicit OwnedRows(Matrix<T> matrix) : matrix_(std::move(matrix)) {}
-  operator RowsView() const {
-    return std::visit([](const auto& matrix) { return RowsView(matrix); }, matrix_);
-  }
+  OwnedRows(ElementType type, std::size_t rows, std::size_t dim)
+      : type_(type), dim_(dim), bytes_(rows, dim * element_size(type)) {}
+  std::span<std::byte> row(std::size_t index) { return bytes_.row(index); }
+  operator RowsView() const { return {bytes_.data(), type_, bytes_.rows(), dim_, bytes_.cols()}; }
 
  private:
-  std::variant<Matrix<float>, Matrix<Float16>, Matrix<BFloat16>, Matrix<std::uint8_t>, Matrix<std::int8_t>>
-      matrix_;
+  ElementType type_;
+  std::size_t dim_;
+  Matrix<std::byte> bytes_;
 };
 
 inline void assign(float& out, float value) { out = value; }
@@ -43,19 +42,27 @@ void assign(Integer& out, float value) {
   if (static_cast<float>(out) != value) throw std::runtime_error("the data does not fit the element type");
 }
 
+// Writes rows to out, [rows, dim].
 template <typename T>
-Matrix<T> converted(const RowsView& rows) {
-  Matrix<T> out(rows.rows(), rows.dim());
+void convert(const RowsView& rows, T* out) {
   visit_element_type(rows.type(), [&](auto from) {
     for (std::size_t row = 0; row < rows.rows(); ++row)
-      for (std::size_t i = 0; i < rows.dim(); ++i)
-        assign(out(row, i), element<decltype(from)>(rows.row(row), i));
+      for (std::size_t i = 0; i < rows.dim(); ++i) assign(*out++, element<decltype(from)>(rows.row(row), i));
   });
+}
+
+inline Matrix<float> to_floats(const RowsView& rows) {
+  Matrix<float> out(rows.rows(), rows.dim());
+  convert(rows, out.data());
   return out;
 }
 
 inline OwnedRows converted(const RowsView& rows, ElementType type) {
-  return visit_element_type(type, [&](auto to) { return OwnedRows(converted<decltype(to)>(rows)); });
+  OwnedRows out(type, rows.rows(), rows.dim());
+  visit_element_type(type, [&](auto to) {
+    if (rows.rows() != 0) convert(rows, reinterpret_cast<decltype(to)*>(out.row(0).data()));
+  });
+  return out;
 }
 
 struct Data {
@@ -64,23 +71,17 @@ struct Data {
   std::string name;
 };
 
-struct NamedKind {
-  const char* name;
-  support::Kind kind;
-};
-inline constexpr std::array generated_kinds = {
-    NamedKind{"uniform", support::Kind::uniform}, NamedKind{"normal", support::Kind::normal},
-    NamedKind{"clusters", support::Kind::near_duplicates}, NamedKind{"offset", support::Kind::offset_1e4}};
-
 inline Data generated(const Options& options) {
   const std::string kind = options.text("data", "uniform");
-  const auto* found =
-      std::ranges::find_if(generated_kinds, [&](const NamedKind& each) { return each.name == kind; });
-  if (found == generated_kinds.end()) throw std::runtime_error("--data: no such kind: " + kind);
+  const std::map<std::string, support::Kind> kinds = {{"uniform", support::Kind::uniform},
+                                                      {"normal", support::Kind::normal},
+                                                      {"clusters", support::Kind::near_duplicates},
+                                                      {"offset", support::Kind::offset_1e4}};
+  if (!kinds.contains(kind)) throw std::runtime_error("--data: no such kind: " + kind);
   const std::size_t rows = options.number("rows", 1'000'000);
   const std::size_t queries = options.number("queries", 10'000);
   // One set, so that queries of `clusters` are in the clusters of the base.
-  const support::Rows all(support::generate(found->kind, rows + queries, options.number("dim", 128), 1),
+  const support::Rows all(support::generate(kinds.at(kind), rows + queries, options.number("dim", 128), 1),
                           options.type());
   return {converted(all.view().slice(0, rows), options.type()),
           converted(all.view().slice(rows, queries), options.type()), kind};
@@ -92,12 +93,10 @@ inline OwnedRows read_rows(const Options& options, const char* file_option, cons
   return converted(file.rows().slice(0, rows), options.type());
 }
 
-// --base FILE, or --data KIND --dim D; --rows limits either.
 inline OwnedRows load_rows(const Options& options) {
   return options.has("base") ? read_rows(options, "base", "rows") : std::move(generated(options).base);
 }
 
-// --base FILE --query-file FILE, or --data KIND --dim D; --rows and --queries limit either.
 inline Data load_data(const Options& options) {
   if (!options.has("base")) return generated(options);
   const std::string path = options.text("base", "");

@@ -1,14 +1,11 @@
 // select_k on one thread relative to reading the same rows once, interleaved.
 //
-//   select_k_bench [--columns N] [--cached-rows R] [--streamed-rows R] [--repeat R] [--isa NAME]
-//                  [--order largest]
+//   select_k_bench [--columns N] [--cached-rows R] [--streamed-rows R] [--order largest]
 //
 // Reading is a sum of all bits, which no selection can beat. Two levels of memory: a few rows that stay in
 // the caches, and more rows than they hold. Two distributions: sums of four uniform numbers (distances
 // concentrate like them) and exponential ones. Output: one JSON object; `ratio` is the median of the time of
 // select_k over the mean of the two readings around it, `reading_against_itself` its noise.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -95,11 +92,10 @@ void run(const bench::Options& options) {
         results.push_back(result);
       }
   }
-  fmt::print("{}\n", nlohmann::json{{"columns", columns},
-                                    {"isa", context.isa()},
-                                    {"order", options.text("order", "smallest")},
-                                    {"results", results}}
-                         .dump());
+  bench::print({{"columns", columns},
+                {"isa", context.isa()},
+                {"order", options.text("order", "smallest")},
+                {"results", results}});
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ def without_self(ids, degree):
 
 
 def nearwise_graph(rows, options, recall):
-    return nearwise.build_knn_graph(rows, options.degree, metric=options.metric, recall=recall, threads=options.threads,
-                                    seed=1).ids
+    return nearwise.build_knn_graph(rows, options.degree, metric=options.metric, target_recall=recall,
+                                    threads=options.threads, seed=1).ids
 
 
 def pynndescent_graph(rows, options, setting):

@@ -35,22 +35,21 @@ class Nearwise:
             self.threads = count
 
     def search(self, queries, probes, candidates):
-        return self.index.search(queries, K, probes=probes, rows=self.base, candidates=candidates).ids
+        return self.index.search(queries, K, probes=probes, rerank=self.base, candidates=candidates).ids
 
     def codes(self, probes, k):
         return self.index.search(self.queries, k, probes=probes).ids
 
 
 class Faiss:
-    """ivfpq: IndexIVFPQ with 8-bit codes; fastscan: 4-bit codes of the same size; rabitq: 1 bit per dimension."""
+    """ivfpq: IndexIVFPQ with 8-bit codes; fastscan: 4-bit codes of the same size."""
 
     def __init__(self, name, options, data, lists, code_bytes):
         self.queries = data.float_queries
         dim = data.floats.shape[1]
         self.quantizer = faiss.IndexFlatL2(dim)  # Faiss does not keep it alive
-        self.index = {"ivfpq": lambda: faiss.IndexIVFPQ(self.quantizer, dim, lists, code_bytes, 8),
-                      "fastscan": lambda: faiss.IndexIVFPQFastScan(self.quantizer, dim, lists, 2 * code_bytes, 4),
-                      "rabitq": lambda: faiss.IndexIVFRaBitQ(self.quantizer, dim, lists)}[name]()
+        self.index = (faiss.IndexIVFPQ(self.quantizer, dim, lists, code_bytes, 8) if name == "ivfpq" else
+                      faiss.IndexIVFPQFastScan(self.quantizer, dim, lists, 2 * code_bytes, 4))
         self.index.cp.niter = options.iterations
         self.seconds = {"train": timed(lambda: self.index.train(data.floats))[1],
                         "add": timed(lambda: self.index.add(data.floats))[1]}
@@ -99,7 +98,7 @@ class Scann:
         return batched(queries, **limits)[0]
 
 
-RIVALS = {"fastscan": Faiss, "ivfpq": Faiss, "rabitq": Faiss, "scann": Scann}
+RIVALS = {"fastscan": Faiss, "ivfpq": Faiss, "scann": Scann}
 
 
 def build(name, options, data, lists, code_bytes):

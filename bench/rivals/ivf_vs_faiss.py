@@ -23,6 +23,8 @@ from ivf_libraries import K, RIVALS, build
 
 import nearwise
 
+PROBES = 16  # of the comparison by quality
+FEW_QUERIES = 500  # of the first pass
 FINALISTS = 5  # settings of each library that are measured again
 MORE_STEPS = 3  # steps of the grid beyond the probes that some queries need
 
@@ -31,7 +33,7 @@ class Data:
     """Rows as nearwise takes them, and as f32 for rivals."""
 
     def __init__(self, options):
-        self.base = read_rows(options.base, options.rows)
+        self.base = read_rows(options.base)
         self.queries = read_rows(options.queries, options.queries_limit)
         scaled = unit if options.metric == "cosine" else (lambda rows: rows)
         self.floats, self.float_queries = (numpy.ascontiguousarray(scaled(rows.astype(numpy.float32)))
@@ -45,7 +47,7 @@ def quality(options, data):
         each = {}
         for key, name in (("own", "nearwise"), ("faiss", "ivfpq")):
             library = build(name, options, data, options.lists[0], code_bytes)
-            nearest = library.codes(options.probes, 100) == data.truth[:, :1]
+            nearest = library.codes(PROBES, 100) == data.truth[:, :1]
             each[key] = {str(rank): float(nearest[:, :rank].any(axis=1).mean()) for rank in (1, 10, 100)}
             each[f"{key}_seconds"] = library.seconds
         report[str(code_bytes)] = each
@@ -101,7 +103,7 @@ class Settings:
     def near(self, name, lists, target):
         """Settings that reach the target with all queries."""
         grid = [probes for probes in self.options.grid_probes if probes <= lists]
-        few = min(self.options.few_queries, len(self.data.queries))
+        few = min(FEW_QUERIES, len(self.data.queries))
         places = []
         for candidates in self.options.grid_candidates:
             low, high = 0, len(grid)  # the first place that reaches it is in [low, high]
@@ -171,15 +173,12 @@ def main():
     parser.add_argument("--queries", required=True)
     parser.add_argument("--metric", choices=["sqeuclidean", "cosine"], default="sqeuclidean")
     parser.add_argument("--what", choices=["quality", "speed", "latency"], required=True)
-    parser.add_argument("--rows", type=int)
     parser.add_argument("--queries-limit", type=int)
     parser.add_argument("--lists", type=int, nargs="+", default=[1024])
     parser.add_argument("--code-bytes", type=int, default=16)
-    parser.add_argument("--probes", type=int, default=16)
     parser.add_argument("--grid-probes", type=int, nargs="+",
                         default=[6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96, 128])
     parser.add_argument("--grid-candidates", type=int, nargs="+", default=[30, 45, 60, 100, 150, 250])
-    parser.add_argument("--few-queries", type=int, default=500, help="of the first pass")
     parser.add_argument("--targets", type=float, nargs="+", default=[0.9, 0.95])
     parser.add_argument("--rivals", nargs="*", choices=RIVALS, default=list(RIVALS))
     parser.add_argument("--iterations", type=int, default=10)

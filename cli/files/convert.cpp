@@ -10,9 +10,8 @@
 #include "cli/shared/command.h"
 #include "cli/shared/elements.h"
 #include "cli/shared/files.h"
-#include "cli/shared/progress_bar.h"
-#include "cli/shared/session.h"
 #include "cli/shared/text.h"
+#include "cli/shared/work.h"
 #include "nearwise/machine.h"
 #include "nearwise/storage.h"
 #include "nearwise/vector_file.h"
@@ -54,36 +53,28 @@ ExitCode convert_vectors(Session& session, const ConvertArguments& arguments) {
         fmt::format("convert: --memory-limit must be at least 4 vectors of '{}' ({} each), got {}",
                     arguments.input.string(), format_bytes(row_bytes), format_bytes(arguments.memory_limit)));
 
-  ProgressBar bar(choose_progress_style(session.quiet), "convert", "vectors", reader.rows());
   const Interrupt::Protection protection = session.interrupt->protect();
   VectorWriter writer(arguments.output, to, reader.dim());
   std::vector<std::byte> converted;
-  std::size_t done = 0;
-  for (RowsView rows = reader.next(); rows.rows() > 0; rows = reader.next()) {
-    session.interrupt->check();
-    if (rows.type() == to) {
-      writer.append(rows);
-    } else {
-      const std::size_t stride_bytes = rows.dim() * element_size(to);
-      converted.resize(rows.rows() * stride_bytes);
-      convert_rows(rows, to, converted.data(), done);
-      writer.append(RowsView(converted.data(), to, rows.rows(), rows.dim(), stride_bytes));
-    }
-    done += rows.rows();
-    bar.update(done, reader.rows());
-  }
-  session.interrupt->check();
+  const auto write = [&](RowsView rows, std::size_t first_row) {
+    if (rows.type() == to) return writer.append(rows);
+    const std::size_t stride_bytes = rows.dim() * element_size(to);
+    converted.resize(rows.rows() * stride_bytes);
+    convert_rows(rows, to, converted.data(), first_row);
+    writer.append(RowsView(converted.data(), to, rows.rows(), rows.dim(), stride_bytes));
+  };
+  read_chunks(session, reader, write);
   writer.commit();
-  bar.finish();
 
   conclude(session,
            {{"content", "vectors"},
-            {"rows", done},
+            {"rows", reader.rows()},
             {"dim", reader.dim()},
             {"from", name(reader.type())},
             {"to", name(to)},
             {"output", arguments.output.string()}},
-           fmt::format("wrote {} x {} {} to {}", done, reader.dim(), name(to), arguments.output.string()));
+           fmt::format("wrote {} x {} {} to {}", reader.rows(), reader.dim(), name(to),
+                       arguments.output.string()));
   return ExitCode::ok;
 }
 

@@ -21,7 +21,11 @@ struct InfoArguments {
   std::vector<std::filesystem::path> files;
 };
 
-std::string join(const std::vector<std::string>& words) {
+// A value as text: words separated by commas.
+std::string text_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  const auto words = value.get<std::vector<std::string>>();
   return words.empty() ? "none" : fmt::format("{}", fmt::join(words, ", "));
 }
 
@@ -59,22 +63,23 @@ Json describe_machine() {
 }
 
 std::string format_machine(const Json& machine) {
-  std::string text = fmt::format("nearwise {}\n", machine["version"].get<std::string>());
-  for (const Json& device : machine["devices"])
-    text += fmt::format("{:<18}{}\n{:<18}{}\n{:<18}{}\n", device["name"].get<std::string>(),
-                        device["model"].get<std::string>(), "  operations",
-                        join(device["operations"].get<std::vector<std::string>>()), "  missing",
-                        join(device["missing_operations"].get<std::vector<std::string>>()));
-  text += fmt::format("{:<18}{}\n", "instruction sets",
-                      join(machine["instruction_sets"].get<std::vector<std::string>>()));
-  text += fmt::format("{:<18}{}\n", "threads", machine["threads"].get<int>());
-  text += fmt::format("{:<18}{}, {} available\n", "memory",
-                      format_bytes(machine["memory_total_bytes"].get<std::uint64_t>()),
-                      format_bytes(machine["memory_available_bytes"].get<std::uint64_t>()));
+  std::string text = fmt::format("nearwise {}\n", text_of(machine["version"]));
+  const auto line = [&text](const std::string& title, const std::string& content) {
+    text += fmt::format("{:<18}{}\n", title, content);
+  };
+  for (const Json& device : machine["devices"]) {
+    line(text_of(device["name"]), text_of(device["model"]));
+    line("  operations", text_of(device["operations"]));
+    line("  missing", text_of(device["missing_operations"]));
+  }
+  line("instruction sets", text_of(machine["instruction_sets"]));
+  line("threads", text_of(machine["threads"]));
+  line("memory", fmt::format("{}, {} available", format_bytes(machine["memory_total_bytes"]),
+                             format_bytes(machine["memory_available_bytes"])));
   for (const Json& scan : machine["scans"])
-    text += fmt::format("{:<18}{} vectors multiplied as {}, {:.0f} GFLOP/s on one thread\n", "exact search",
-                        scan["rows"].get<std::string>(), scan["multiplied_as"].get<std::string>(),
-                        scan["gflops"].get<double>());
+    line("exact search",
+         fmt::format("{} vectors multiplied as {}, {:.0f} GFLOP/s on one thread", text_of(scan["rows"]),
+                     text_of(scan["multiplied_as"]), scan["gflops"].get<double>()));
   return text;
 }
 
@@ -94,7 +99,7 @@ Json describe_container(const std::filesystem::path& path) {
       json.update({{"lists", section.rows}, {"dim", section.columns}});
     if (info.kind == "ivf" && section.name == "codes")
       json.update({{"rows", section.rows}, {"code_bytes", section.columns}});
-    if (info.kind == "additive_quantizer" && section.name == "words")
+    if (info.kind == "additive_quantizer" && section.name == "codewords")
       json.update({{"codebooks", section.rows / 256}, {"dim", section.columns}});
   }
   json["metadata"] = info.metadata;
@@ -112,22 +117,20 @@ Json describe_container(const std::filesystem::path& path) {
 
 Json describe_file(const std::filesystem::path& path) {
   if (is_container(path)) return describe_container(path);
-  const std::string format = path.extension().string().substr(1);
-  Json json = {{"path", path.string()}};
-  if (content_of(path) == Content::vectors) {
+  const bool is_vectors = content_of(path) == Content::vectors;
+  Json json = {{"path", path.string()},
+               {"content", is_vectors ? "vectors" : "neighbors"},
+               {"format", path.extension().string().substr(1)}};
+  if (is_vectors) {
     const VectorFile file = open_vectors(path);
     const RowsView rows = file.rows();
-    json.update({{"content", "vectors"},
-                 {"format", format},
-                 {"bytes", std::filesystem::file_size(path)},
+    json.update({{"bytes", std::filesystem::file_size(path)},
                  {"rows", rows.rows()},
                  {"dim", rows.dim()},
                  {"type", name(rows.type())}});
   } else {
     const Neighbors neighbors = read_neighbor_file(path).neighbors;
-    json.update({{"content", "neighbors"},
-                 {"format", format},
-                 {"bytes", std::filesystem::file_size(path)},
+    json.update({{"bytes", std::filesystem::file_size(path)},
                  {"rows", neighbors.ids.rows()},
                  {"k", neighbors.ids.cols()},
                  {"distances", has_distances(neighbors)}});
@@ -135,25 +138,21 @@ Json describe_file(const std::filesystem::path& path) {
   return json;
 }
 
-std::string format_section(const Json& section) {
-  return fmt::format("  section {:<10} {} x {} {}, {} bytes at {}, {} checksummed blocks\n",
-                     section["name"].get<std::string>(), section["rows"].get<std::uint64_t>(),
-                     section["columns"].get<std::uint64_t>(), section["type"].get<std::string>(),
-                     section["bytes"].get<std::uint64_t>(), section["offset"].get<std::uint64_t>(),
-                     section["blocks"].get<std::uint64_t>());
-}
-
 std::string format_file(const Json& file) {
-  std::string text = fmt::format("{}\n", file["path"].get<std::string>());
+  std::string text = fmt::format("{}\n", text_of(file["path"]));
   for (const auto& [key, value] : file.items()) {
     if (key == "path") continue;
     if (key == "metadata") {
       for (const auto& [field, content] : value.items())
-        if (!file.contains(field)) text += fmt::format("  {:<26}{}\n", field, content.get<std::string>());
+        if (!file.contains(field)) text += fmt::format("  {:<26}{}\n", field, text_of(content));
     } else if (key == "sections") {
-      for (const Json& section : value) text += format_section(section);
+      for (const Json& section : value)
+        text += fmt::format("  section {:<10} {} x {} {}, {} bytes at {}, {} checksummed blocks\n",
+                            text_of(section["name"]), text_of(section["rows"]), text_of(section["columns"]),
+                            text_of(section["type"]), text_of(section["bytes"]), text_of(section["offset"]),
+                            text_of(section["blocks"]));
     } else {
-      text += fmt::format("  {:<26}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+      text += fmt::format("  {:<26}{}\n", key, text_of(value));
     }
   }
   return text;

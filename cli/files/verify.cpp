@@ -9,9 +9,8 @@
 #include "cli/shared/command.h"
 #include "cli/shared/elements.h"
 #include "cli/shared/files.h"
-#include "cli/shared/progress_bar.h"
 #include "cli/shared/quantizer_file.h"
-#include "cli/shared/session.h"
+#include "cli/shared/work.h"
 #include "nearwise/context.h"
 #include "nearwise/ivf.h"
 #include "nearwise/knn_graph.h"
@@ -44,16 +43,9 @@ std::string verify_container(const std::filesystem::path& path) {
 
 std::string verify_vectors(Session& session, const std::filesystem::path& path) {
   VectorReader reader = read_vectors(path, chunk_bytes);
-  ProgressBar bar(choose_progress_style(session.quiet), "verify", "vectors", reader.rows());
   const Interrupt::Protection protection = session.interrupt->protect();
-  std::size_t done = 0;
-  for (RowsView rows = reader.next(); rows.rows() > 0; rows = reader.next()) {
-    session.interrupt->check();
-    require_finite(rows, done);
-    done += rows.rows();
-    bar.update(done, reader.rows());
-  }
-  return fmt::format("vectors, {} x {} {}", done, reader.dim(), name(reader.type()));
+  read_chunks(session, reader, require_finite);
+  return fmt::format("vectors, {} x {} {}", reader.rows(), reader.dim(), name(reader.type()));
 }
 
 std::string verify_neighbors(const std::filesystem::path& path) {

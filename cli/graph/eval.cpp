@@ -4,8 +4,8 @@
 #include "cli/commands.h"
 #include "cli/graph/graph_file.h"
 #include "cli/shared/command.h"
-#include "cli/shared/context_options.h"
 #include "cli/shared/files.h"
+#include "cli/shared/work.h"
 
 namespace nearwise::cli {
 namespace {

@@ -2,14 +2,10 @@
 
 #include <utility>
 
-#include "cli/shared/context_options.h"
 #include "cli/shared/files.h"
+#include "cli/shared/work.h"
 
 namespace nearwise::cli {
-
-Json to_json(const RecallEstimate& recall) {
-  return {{"value", recall.value}, {"low", recall.low}, {"high", recall.high}, {"rows", recall.rows}};
-}
 
 std::string sentence(const RecallEstimate& recall) {
   return fmt::format("recall {:.4f}, 95 % interval {:.4f} to {:.4f}, sample of {} vectors", recall.value,

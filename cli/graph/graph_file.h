@@ -5,14 +5,14 @@
 #include <functional>
 #include <string>
 
-#include "cli/shared/output.h"
+#include "cli/shared/files.h"
+#include "cli/shared/search_report.h"
 #include "cli/shared/session.h"
 #include "cli/shared/work.h"
 #include "nearwise/knn_graph.h"
 
 namespace nearwise::cli {
 
-Json to_json(const RecallEstimate& recall);
 std::string sentence(const RecallEstimate& recall);
 
 // target_recall, recall, reached and rounds of a build.

@@ -1,8 +1,5 @@
 // nearwise index build: trains an inverted file on the vectors of a file and adds them all.
-#include <algorithm>
-#include <cmath>
 #include <string_view>
-#include <utility>
 
 #include "cli/commands.h"
 #include "cli/index/build_options.h"
@@ -14,17 +11,6 @@
 namespace nearwise::cli {
 namespace {
 
-Ivf train(const Context& context, RowsView base, const IndexTraining& training) {
-  struct Train {
-    const Context& context;
-    RowsView base;
-    Ivf operator()(const IvfFlatOptions& options) const { return IvfFlat::train(context, base, options); }
-    Ivf operator()(const IvfPqOptions& options) const { return IvfPq::train(context, base, options); }
-    Ivf operator()(const IvfLsqOptions& options) const { return IvfLsq::train(context, base, options); }
-  };
-  return std::visit(Train{context, base}, training);
-}
-
 // The progress shown is that of k-means, which takes most of the training.
 Ivf train_with_progress(Session& session, const Context& context, const IndexBuildArguments& arguments,
                         RowsView base) {
@@ -33,7 +19,7 @@ Ivf train_with_progress(Session& session, const Context& context, const IndexBui
     if (std::string_view(now.operation) == "train_kmeans") work.bar().update(now.done, now.total);
   });
   const Interrupt::Protection protection = session.interrupt->protect([&own] { own.cancel(); });
-  return blame_data([&] { return train(own, base, training_of(arguments, base.rows())); });
+  return blame_data([&] { return Ivf::train(own, base, index_options(arguments)); });
 }
 
 ExitCode run_build(Session& session, const IndexBuildArguments& arguments) {
@@ -60,8 +46,9 @@ ExitCode run_build(Session& session, const IndexBuildArguments& arguments) {
     // A single vector has no neighbours to calibrate with.
     if (!arguments.probes && index.size() >= 2) {
       Work calibrating(session, context, "calibrate", "vectors", index.size());
-      calibrating.run(
-          [&](const Context& own) { index.calibrate(own, base, {.recall = arguments.target_recall}); });
+      calibrating.run([&](const Context& own) {
+        index.calibrate(own, base, {.target_recall = arguments.target_recall});
+      });
     }
   }
   save_index(session, index, run, arguments.output);
@@ -73,27 +60,15 @@ ExitCode run_build(Session& session, const IndexBuildArguments& arguments) {
 
 }  // namespace
 
-IndexTraining training_of(const IndexBuildArguments& arguments, std::size_t rows) {
-  const auto common = [&](auto options) {
-    options.metric = arguments.metric;
-    options.lists = arguments.lists.value_or(options.lists);
-    options.iterations = arguments.iterations;
-    if (arguments.training_rows) {
-      const auto lists = arguments.lists.value_or(static_cast<std::size_t>(4 * std::sqrt(rows)));
-      const bool all = *arguments.training_rows >= rows;
-      options.rows_per_list = all ? 0 : std::max<std::size_t>(1, *arguments.training_rows / lists);
-    }
-    return options;
-  };
-  if (arguments.codec == "flat") return common(IvfFlatOptions());
-  if (arguments.codec == "lsq") {
-    IvfLsqOptions options = common(IvfLsqOptions());
-    options.code_bytes = arguments.code_bytes.value_or(options.code_bytes);
-    return options;
-  }
-  IvfPqOptions options = common(IvfPqOptions());
-  options.code_bytes = arguments.code_bytes.value_or(options.code_bytes);
-  options.bits = arguments.bits.value_or(options.bits);
+IvfOptions index_options(const IndexBuildArguments& arguments) {
+  IvfOptions options = {.metric = arguments.metric,
+                        .lists = arguments.lists,
+                        .iterations = arguments.iterations,
+                        .training_rows = arguments.training_rows};
+  if (arguments.codec == "pq")
+    options.encoding = Pq{.code_bytes = arguments.code_bytes, .bits = arguments.bits.value_or(8)};
+  else if (arguments.codec == "lsq")
+    options.encoding = Lsq{.code_bytes = arguments.code_bytes.value_or(Lsq().code_bytes)};
   return options;
 }
 

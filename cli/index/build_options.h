@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "cli/shared/context_options.h"
 #include "cli/shared/planned_work.h"
 #include "cli/shared/session.h"
+#include "cli/shared/work.h"
 #include "nearwise/matrix.h"
 #include "nearwise/plan.h"
 
@@ -40,9 +40,7 @@ void add_index_build_options(CLI::App& parser, IndexBuildArguments& arguments);
 // library refuses later is the content of a file.
 void check_index_build(const Session& session, const IndexBuildArguments& arguments, RowsView base);
 
-using IndexTraining = decltype(IndexPlanOptions::training);
-// rows: vectors of the base.
-IndexTraining training_of(const IndexBuildArguments& arguments, std::size_t rows);
+IvfOptions index_options(const IndexBuildArguments& arguments);
 
 // index build --work
 ExitCode run_planned_index_build(Session& session, const IndexBuildArguments& arguments);

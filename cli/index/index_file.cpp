@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/shared/files.h"
+#include "cli/shared/search_report.h"
 
 namespace nearwise::cli {
 namespace {
@@ -14,27 +15,27 @@ constexpr std::size_t batch_rows = 65536;
 Json describe_calibration(const Ivf& index) {
   if (!index.calibration()) return nullptr;
   const Calibration& measured = *index.calibration();
-  return {{"recall", measured.recall},
-          {"recall_without_rerank", measured.recall_of_codes},
-          {"target_recall", measured.target},
+  return {{"recall", to_json(measured.recall)},
+          {"recall_without_rerank", to_json(measured.recall_without_rerank)},
+          {"target_recall", measured.target_recall},
           {"reached", measured.reached()},
-          {"queries", measured.queries},
           {"neighbors", measured.neighbors},
           {"rows", measured.rows}};
 }
 
 std::string summarize_calibration(const Ivf& index) {
   const Calibration& measured = *index.calibration();
-  const std::string rerank = measured.candidates == 0
-                                 ? ""
-                                 : fmt::format(" and {} candidates re-ranked ({:.3f} without --rerank)",
-                                               measured.candidates, measured.recall_of_codes);
+  const std::string rerank = measured.candidates
+                                 ? fmt::format(" and {} candidates re-ranked ({:.3f} without --rerank)",
+                                               *measured.candidates, measured.recall_without_rerank.value)
+                                 : "";
   const std::string found =
-      fmt::format("recall@{} {:.3f} with {} of {} lists probed{}, {} sample queries", measured.neighbors,
-                  measured.recall, measured.probes, index.lists(), rerank, measured.queries);
+      fmt::format("recall@{} {:.3f} ({:.3f} to {:.3f}) with {} of {} lists probed{}, {} sample queries",
+                  measured.neighbors, measured.recall.value, measured.recall.low, measured.recall.high,
+                  measured.probes, index.lists(), rerank, measured.recall.rows);
   return measured.reached()
              ? found
-             : fmt::format("warning: target recall {} cannot be reached: {}", measured.target, found);
+             : fmt::format("warning: target recall {} cannot be reached: {}", measured.target_recall, found);
 }
 
 }  // namespace
@@ -91,7 +92,7 @@ ExitCode report_index(const Session& session, const Ivf& index, const std::files
   Json json = {{"rows", index.size()},
                {"dim", index.dim()},
                {"lists", index.lists()},
-               {"codec", index.codec()},
+               {"codec", index.encoding()},
                {"code_bytes", index.code_bytes()},
                {"metric", name(index.metric())},
                {"probes", index.probes()},

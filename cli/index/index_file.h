@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "cli/shared/output.h"
+#include "cli/shared/files.h"
 #include "cli/shared/session.h"
 #include "cli/shared/work.h"
 #include "nearwise/ivf.h"

@@ -4,7 +4,6 @@
 #include "cli/index/index_file.h"
 #include "cli/shared/command.h"
 #include "cli/shared/files.h"
-#include "cli/shared/output.h"
 
 namespace nearwise::cli {
 namespace {
@@ -14,18 +13,16 @@ Plan make_plan(const Session& session, const Context& context, const IndexBuildA
   if (arguments.probes)
     refuse(session, "--probes cannot be combined with --work: a build over files is calibrated");
   std::string described;
-  std::size_t rows = 0;
   {
     const VectorFile file = open_vectors(arguments.base);
-    rows = file.rows().rows();
     check_index_build(session, arguments, file.rows());
     described = describe_input(arguments.base, file.rows());
   }
   // Neither time nor command: a resumed build writes the same bytes as an uninterrupted one.
   return plan_index(context,
                     {.vectors = arguments.base, .work = arguments.work.folder, .output = arguments.output},
-                    {.training = training_of(arguments, rows),
-                     .measure = {.recall = arguments.target_recall},
+                    {.index = index_options(arguments),
+                     .calibration = {.target_recall = arguments.target_recall},
                      .provenance = {{"base", described}}});
 }
 

@@ -6,10 +6,10 @@
 #include "cli/commands.h"
 #include "cli/index/index_file.h"
 #include "cli/shared/command.h"
-#include "cli/shared/context_options.h"
 #include "cli/shared/files.h"
 #include "cli/shared/search_report.h"
 #include "cli/shared/text.h"
+#include "cli/shared/work.h"
 
 namespace nearwise::cli {
 namespace {
@@ -59,9 +59,8 @@ ContextArguments without_answers(const Session& session, const SearchArguments& 
 Neighbors search(Work& work, const SearchArguments& arguments, const Ivf& index, RowsView queries,
                  RowsView vectors) {
   const std::size_t k = arguments.k;
-  const IvfSearchOptions options{.probes = arguments.probes.value_or(0),
-                                 .rows = vectors,
-                                 .candidates = arguments.candidates.value_or(0)};
+  const IvfSearchOptions options{
+      .probes = arguments.probes, .rerank = vectors, .candidates = arguments.candidates};
   Neighbors all{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   work.run_batches(queries, batch_queries, [&](const Context& context, RowsView batch, std::size_t first) {
     const Neighbors found = blame_data([&] { return index.search(context, batch, k, options); });

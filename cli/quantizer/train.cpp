@@ -5,7 +5,6 @@
 
 #include "cli/commands.h"
 #include "cli/shared/command.h"
-#include "cli/shared/context_options.h"
 #include "cli/shared/files.h"
 #include "cli/shared/quantizer_file.h"
 #include "cli/shared/work.h"
@@ -48,27 +47,20 @@ void check_arguments(const Session& session, const TrainArguments& arguments, Ro
            arguments.code_bytes);
 }
 
-// 0: all.
-std::size_t training_rows_per_codeword(const TrainArguments& arguments, std::size_t rows) {
-  if (!arguments.training_rows) return AdditiveQuantizerOptions().rows_per_centroid;
-  if (*arguments.training_rows >= rows) return 0;
-  return std::max<std::size_t>(1, *arguments.training_rows >> arguments.bits.value_or(8));
-}
-
 Quantizer train(const Context& context, const TrainArguments& arguments, RowsView base) {
   if (arguments.kind == "lsq") {
     AdditiveQuantizerOptions options;
     options.codebooks = arguments.code_bytes - 1;
     options.rounds = arguments.rounds.value_or(options.rounds);
     options.iterations = arguments.iterations.value_or(options.iterations);
-    options.rows_per_centroid = training_rows_per_codeword(arguments, base.rows());
+    options.training_rows = arguments.training_rows;
     return Quantizer(AdditiveQuantizer::train(context, base, options));
   }
   OptimizedProductQuantizerOptions options;
   options.quantizer.bits = arguments.bits.value_or(options.quantizer.bits);
   options.quantizer.parts = arguments.code_bytes * 8 / options.quantizer.bits;
   options.quantizer.iterations = arguments.iterations.value_or(options.quantizer.iterations);
-  options.quantizer.rows_per_centroid = training_rows_per_codeword(arguments, base.rows());
+  options.quantizer.training_rows = arguments.training_rows;
   options.rounds = arguments.rounds.value_or(options.rounds);
   if (arguments.kind == "pq") return Quantizer(ProductQuantizer::train(context, base, options.quantizer));
   return Quantizer(OptimizedProductQuantizer::train(context, base, options));

@@ -68,47 +68,23 @@ void narrow(float value, Float16& out) {
   out.bits = static_cast<std::uint16_t>(sign | narrowed);
 }
 
-// nearbyint rounds in the mode of the process: to nearest, ties to even.
-template <typename Integer>
-requires std::is_integral_v<Integer>
-void narrow(float value, Integer& out) { out = static_cast<Integer>(std::nearbyint(value)); }
-
+// Whether a value was narrowed; false if it is beyond the range of an integer, or finite and becomes an
+// infinity. nearbyint rounds in the mode of the process: to nearest, ties to even.
 template <typename To>
-bool fits(float value, const To& narrowed) {
-  return !std::isfinite(value) || std::isfinite(widen(narrowed));
-}
-template <typename Integer>
-requires std::is_integral_v<Integer>
-bool is_in_range(float value) {
-  // False for NaN.
-  const float rounded = std::nearbyint(value);
-  return rounded >= std::numeric_limits<Integer>::min() && rounded <= std::numeric_limits<Integer>::max();
-}
-
-template <typename From, typename To>
-void convert_typed(RowsView rows, ElementType to, std::byte* out, std::size_t first_row) {
-  const auto refuse = [&](std::size_t row, std::size_t column, float value) {
-    throw InvalidData(
-        fmt::format("row {}, column {}: {} does not fit {}", first_row + row, column, value, name(to)));
-  };
-  for (std::size_t row = 0; row < rows.rows(); ++row) {
-    for (std::size_t column = 0; column < rows.dim(); ++column) {
-      From element;  // copied out: rows of some formats are not aligned for their type
-      std::memcpy(&element, rows.row(row) + column * sizeof(From), sizeof(From));
-      const float value = widen(element);
-      To narrowed;
-      if constexpr (std::is_integral_v<To>) {
-        if (!is_in_range<To>(value)) refuse(row, column, value);
-        narrow(value, narrowed);
-      } else {
-        narrow(value, narrowed);
-        if (!fits(value, narrowed)) refuse(row, column, value);
-      }
-      std::memcpy(out, &narrowed, sizeof(To));
-      out += sizeof(To);
-    }
+bool narrow_in_range(float value, To& out) {
+  if constexpr (std::is_integral_v<To>) {
+    const float rounded = std::nearbyint(value);
+    // False for NaN.
+    const bool fits = rounded >= std::numeric_limits<To>::min() && rounded <= std::numeric_limits<To>::max();
+    if (fits) out = static_cast<To>(rounded);
+    return fits;
+  } else {
+    narrow(value, out);
+    return !std::isfinite(value) || std::isfinite(widen(out));
   }
 }
+
+bool is_integer(ElementType type) { return type == ElementType::u8 || type == ElementType::i8; }
 
 // Calls use(T{}) with the C++ type of an element type.
 template <typename Use>
@@ -122,38 +98,45 @@ void with_type(ElementType type, Use use) {
   }
 }
 
+// Calls use(row, column, value) with every element.
+template <typename Use>
+void for_each_element(RowsView rows, Use use) {
+  with_type(rows.type(), [&]<typename Element>(Element) {
+    for (std::size_t row = 0; row < rows.rows(); ++row)
+      for (std::size_t column = 0; column < rows.dim(); ++column) {
+        Element element;  // copied out: rows of some formats are not aligned for their type
+        std::memcpy(&element, rows.row(row) + column * sizeof(Element), sizeof(Element));
+        use(row, column, widen(element));
+      }
+  });
+}
+
 }  // namespace
 
 bool is_exact(ElementType from, ElementType to) {
   // Eight bits of significand are enough for u8 and i8 in every float type.
-  const bool from_integer = from == ElementType::u8 || from == ElementType::i8;
-  const bool to_integer = to == ElementType::u8 || to == ElementType::i8;
-  return from == to || to == ElementType::f32 || (from_integer && !to_integer);
+  return from == to || to == ElementType::f32 || (is_integer(from) && !is_integer(to));
 }
 
 void convert_rows(RowsView rows, ElementType to, std::byte* out, std::size_t first_row) {
-  with_type(rows.type(), [&](auto from_tag) {
-    with_type(to, [&](auto to_tag) {
-      convert_typed<decltype(from_tag), decltype(to_tag)>(rows, to, out, first_row);
+  with_type(to, [&]<typename To>(To) {
+    for_each_element(rows, [&](std::size_t row, std::size_t column, float value) {
+      To narrowed;
+      if (!narrow_in_range(value, narrowed))
+        throw InvalidData(
+            fmt::format("row {}, column {}: {} does not fit {}", first_row + row, column, value, name(to)));
+      std::memcpy(out, &narrowed, sizeof(To));
+      out += sizeof(To);
     });
   });
 }
 
 void require_finite(RowsView rows, std::size_t first_row) {
-  with_type(rows.type(), [&](auto tag) {
-    using Element = decltype(tag);
-    if constexpr (!std::is_integral_v<Element>) {
-      for (std::size_t row = 0; row < rows.rows(); ++row) {
-        for (std::size_t column = 0; column < rows.dim(); ++column) {
-          Element element;
-          std::memcpy(&element, rows.row(row) + column * sizeof(Element), sizeof(Element));
-          const float value = widen(element);
-          if (!std::isfinite(value))
-            throw InvalidData(
-                fmt::format("row {}, column {}: {} is not a finite number", first_row + row, column, value));
-        }
-      }
-    }
+  if (is_integer(rows.type())) return;
+  for_each_element(rows, [&](std::size_t row, std::size_t column, float value) {
+    if (!std::isfinite(value))
+      throw InvalidData(
+          fmt::format("row {}, column {}: {} is not a finite number", first_row + row, column, value));
   });
 }
 

@@ -5,55 +5,57 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "cli/shared/exit_code.h"
 #include "cli/shared/text.h"
 #include "nearwise/error.h"
 #include "nearwise/knn_graph.h"
+#include "nearwise/machine.h"
 
 namespace nearwise::cli {
 namespace {
 
-struct VectorSuffix {
-  std::string_view suffix;
-  std::optional<ElementType> type;
+struct Suffix {
+  std::string_view text;
+  bool holds_vectors = false;
+  bool holds_neighbors = false;
+  std::optional<ElementType> type = {};  // of vectors
 };
-constexpr std::array vector_suffixes = {
-    VectorSuffix{".npy", std::nullopt},        VectorSuffix{".fbin", ElementType::f32},
-    VectorSuffix{".f16bin", ElementType::f16}, VectorSuffix{".bf16bin", ElementType::bf16},
-    VectorSuffix{".u8bin", ElementType::u8},   VectorSuffix{".i8bin", ElementType::i8},
-    VectorSuffix{".fvecs", ElementType::f32},  VectorSuffix{".bvecs", ElementType::u8},
+constexpr std::array suffixes = {
+    Suffix{".nw", false, true},
+    Suffix{".ivecs", false, true},
+    Suffix{".ibin", false, true},
+    Suffix{".bin", false, true},
+    Suffix{".npy", true, true},
+    Suffix{".fbin", true, false, ElementType::f32},
+    Suffix{".f16bin", true, false, ElementType::f16},
+    Suffix{".bf16bin", true, false, ElementType::bf16},
+    Suffix{".u8bin", true, false, ElementType::u8},
+    Suffix{".i8bin", true, false, ElementType::i8},
+    Suffix{".fvecs", true, false, ElementType::f32},
+    Suffix{".bvecs", true, false, ElementType::u8},
 };
-constexpr std::array<std::string_view, 5> neighbor_suffixes = {".nw", ".ivecs", ".ibin", ".bin", ".npy"};
 
-bool holds_vectors(std::string_view suffix) {
-  for (const VectorSuffix& known : vector_suffixes)
-    if (known.suffix == suffix) return true;
-  return false;
+bool holds(const Suffix& suffix, Content content) {
+  return content == Content::vectors ? suffix.holds_vectors : suffix.holds_neighbors;
 }
 
-bool holds_neighbors(std::string_view suffix) {
-  for (const std::string_view known : neighbor_suffixes)
-    if (known == suffix) return true;
-  return false;
+Suffix suffix_of(const std::filesystem::path& path) {
+  const auto* const found = std::ranges::find(suffixes, path.extension().string(), &Suffix::text);
+  return found == suffixes.end() ? Suffix() : *found;
 }
 
 std::string list_suffixes(Content content) {
-  std::string list;
-  const auto add = [&list](std::string_view suffix) {
-    list += (list.empty() ? "" : ", ") + std::string(suffix);
-  };
-  if (content == Content::vectors)
-    for (const VectorSuffix& known : vector_suffixes) add(known.suffix);
-  else
-    for (const std::string_view known : neighbor_suffixes) add(known);
-  return list;
+  std::vector<std::string_view> list;
+  for (const Suffix& suffix : suffixes)
+    if (holds(suffix, content)) list.push_back(suffix.text);
+  return fmt::format("{}", fmt::join(list, ", "));
 }
 
 // Looks for 'descr': '<i4' or '<i8' in the header of an .npy. An unreadable file counts as vectors; opening
@@ -71,20 +73,17 @@ bool is_npy_of_ids(const std::filesystem::path& path) {
   return type == "i4" || type == "i8";
 }
 
-Id parse_id(const std::string& line, std::size_t number, const std::filesystem::path& path) {
-  Id id = 0;
-  const auto end = std::from_chars(line.data(), line.data() + line.size(), id);
-  if (end.ec != std::errc() || end.ptr != line.data() + line.size())
-    throw InvalidData(fmt::format("'{}': line {}: expected an id, got '{}'", path.string(), number, line));
-  return id;
-}
-
 std::vector<Id> read_lines(const std::filesystem::path& path) {
   std::ifstream file(path);
   if (!file) throw Error(ErrorCode::not_found, fmt::format("open {}: cannot be read", path.string()));
   std::vector<Id> ids;
-  std::size_t number = 0;
-  for (std::string line; std::getline(file, line);) ids.push_back(parse_id(line, ++number, path));
+  for (std::string line; std::getline(file, line);) {
+    const std::optional<Id> id = parse_integer(line);
+    if (!id)
+      throw InvalidData(
+          fmt::format("'{}': line {}: expected an id, got '{}'", path.string(), ids.size() + 1, line));
+    ids.push_back(*id);
+  }
   if (file.bad()) throw Error(ErrorCode::io, fmt::format("read {}: failed", path.string()));
   return ids;
 }
@@ -94,29 +93,25 @@ std::vector<Id> read_lines(const std::filesystem::path& path) {
 bool is_container(const std::filesystem::path& path) { return path.extension() == ".nw"; }
 
 Content content_of(const std::filesystem::path& path) {
-  const std::string suffix = path.extension().string();
-  if (suffix == ".npy") return is_npy_of_ids(path) ? Content::neighbors : Content::vectors;
-  if (holds_vectors(suffix)) return Content::vectors;
-  if (holds_neighbors(suffix)) return Content::neighbors;
+  const Suffix suffix = suffix_of(path);
+  if (suffix.holds_vectors && suffix.holds_neighbors)
+    return is_npy_of_ids(path) ? Content::neighbors : Content::vectors;
+  if (suffix.holds_vectors) return Content::vectors;
+  if (suffix.holds_neighbors) return Content::neighbors;
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("'{}': unknown suffix '{}'; vectors: {}; neighbours: {}", path.string(), suffix,
-                          list_suffixes(Content::vectors), list_suffixes(Content::neighbors)));
+              fmt::format("'{}': unknown suffix '{}'; vectors: {}; neighbours: {}", path.string(),
+                          path.extension().string(), list_suffixes(Content::vectors),
+                          list_suffixes(Content::neighbors)));
 }
 
-std::optional<ElementType> element_type_of(const std::filesystem::path& path) {
-  const std::string suffix = path.extension().string();
-  for (const VectorSuffix& known : vector_suffixes)
-    if (known.suffix == suffix) return known.type;
-  return std::nullopt;
-}
+std::optional<ElementType> element_type_of(const std::filesystem::path& path) { return suffix_of(path).type; }
 
 void require_suffix_for(Content content, const std::filesystem::path& path) {
-  const std::string suffix = path.extension().string();
-  const bool is_vectors = content == Content::vectors;
-  if (is_vectors ? holds_vectors(suffix) : holds_neighbors(suffix)) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("'{}': suffix '{}' cannot hold {}; use one of {}", path.string(), suffix,
-                          is_vectors ? "vectors" : "neighbours", list_suffixes(content)));
+  if (holds(suffix_of(path), content)) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("'{}': suffix '{}' cannot hold {}; use one of {}", path.string(), path.extension().string(),
+                  content == Content::vectors ? "vectors" : "neighbours", list_suffixes(content)));
 }
 
 void require_container(const std::filesystem::path& path, const std::string& what) {
@@ -221,13 +216,38 @@ std::string time_of_run() {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     return format_utc(std::chrono::duration_cast<std::chrono::seconds>(now).count());
   }
-  const std::string_view text = fixed;
-  std::int64_t seconds = 0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (end.ec != std::errc() || end.ptr != text.data() + text.size())
+  const std::optional<std::int64_t> seconds = parse_integer(fixed);
+  if (!seconds)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("SOURCE_DATE_EPOCH must be seconds since 1970, got '{}'", text));
-  return format_utc(seconds);
+                fmt::format("SOURCE_DATE_EPOCH must be seconds since 1970, got '{}'", fixed));
+  return format_utc(*seconds);
+}
+
+Provenance describe_run(const Session& session) {
+  std::string command = "nearwise";
+  for (const std::string& argument : session.arguments) command += " " + quote(argument);
+  return {{"command", command}, {"time", time_of_run()}, {"version", "nearwise " + version()}};
+}
+
+std::string describe_input(const std::filesystem::path& path, RowsView rows) {
+  return fmt::format("{}, {} bytes, {} x {} {}", path.string(), std::filesystem::file_size(path), rows.rows(),
+                     rows.dim(), name(rows.type()));
+}
+
+void write_result(const std::filesystem::path& path, Metric metric, Provenance provenance,
+                  Neighbors neighbors) {
+  if (!is_container(path)) return write_neighbors(path, neighbors);
+  save({.neighbors = std::move(neighbors), .metric = metric, .provenance = std::move(provenance)}, path);
+}
+
+void check_output(const Session& session, const std::filesystem::path& output,
+                  std::initializer_list<std::filesystem::path> inputs) {
+  require_creatable(output);
+  for (const std::filesystem::path& input : inputs) {
+    std::error_code missing;
+    if (std::filesystem::equivalent(input, output, missing))
+      refuse(session, "the output '{}' would replace an input", output.string());
+  }
 }
 
 }  // namespace nearwise::cli

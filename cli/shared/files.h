@@ -1,5 +1,5 @@
-// File formats by suffix, readers with the exit codes of the command line, and checks of an output before the
-// work.
+// File formats by suffix, readers with the exit codes of the command line, and outputs: checked before the
+// work, with the provenance of the run.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,16 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/shared/session.h"
+#include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/storage.h"
 #include "nearwise/types.h"
 #include "nearwise/vector_file.h"
 
 namespace nearwise::cli {
+
+using Provenance = std::map<std::string, std::string>;
 
 enum class Content : std::uint8_t { vectors, neighbors };
 
@@ -47,7 +51,7 @@ VectorReader read_vectors(const std::filesystem::path& path, std::size_t max_byt
 struct NeighborFile {
   Neighbors neighbors;
   std::optional<Metric> metric;
-  std::map<std::string, std::string> provenance;
+  Provenance provenance;
 };
 NeighborFile read_neighbor_file(const std::filesystem::path& path);
 
@@ -67,5 +71,17 @@ void require_fits(const std::filesystem::path& path, std::uint64_t limit);
 std::string time_of_run();
 
 bool is_container(const std::filesystem::path& path);
+
+// Command, version and time of this run; commands add their inputs by describe_input().
+Provenance describe_run(const Session& session);
+std::string describe_input(const std::filesystem::path& path, RowsView rows);
+
+// In the format of the suffix; metric and provenance are kept by .nw only.
+void write_result(const std::filesystem::path& path, Metric metric, Provenance provenance,
+                  Neighbors neighbors);
+
+// Reports before the work what would fail after it: an output that cannot be created, or is an input.
+void check_output(const Session& session, const std::filesystem::path& output,
+                  std::initializer_list<std::filesystem::path> inputs);
 
 }  // namespace nearwise::cli

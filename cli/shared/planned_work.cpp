@@ -101,7 +101,10 @@ ExitCode print_plan(const Session& session, const Plan& plan) {
 }
 
 Json to_json(const TaskCounts& counts) {
-  return {{"done", counts.done}, {"done_before", counts.done_before}, {"not_needed", counts.not_needed}};
+  return {{"done", counts.done},
+          {"done_before", counts.done_before},
+          {"not_needed", counts.not_needed},
+          {"repaired", counts.repaired}};
 }
 
 TaskCounts run_plan(Session& session, const Plan& plan, const Context& context, const WorkArguments& work) {
@@ -111,6 +114,11 @@ TaskCounts run_plan(Session& session, const Plan& plan, const Context& context, 
   const auto note = [&](const PlannedTask& task, TaskOutcome outcome) {
     if (outcome == TaskOutcome::done_before) ++counts.done_before;
     if (outcome == TaskOutcome::not_needed) ++counts.not_needed;
+    if (outcome == TaskOutcome::repaired) {
+      ++counts.repaired;
+      running.bar().finish();
+      remark(session, fmt::format("{}: its output was damaged or lost, and was made again", task.name));
+    }
     if (outcome == TaskOutcome::done) {
       ++counts.done;
       running.bar().finish();

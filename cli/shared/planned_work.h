@@ -27,6 +27,7 @@ struct TaskCounts {
   std::size_t done = 0;
   std::size_t done_before = 0;
   std::size_t not_needed = 0;
+  std::size_t repaired = 0;
 };
 Json to_json(const TaskCounts& counts);
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "cli/shared/output.h"
+#include "cli/shared/files.h"
 #include "nearwise/additive_quantizer.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"

@@ -82,4 +82,8 @@ ExitCode report_search(const Session& session, const SearchReport& report, Prove
   return ExitCode::ok;
 }
 
+Json to_json(const RecallEstimate& recall) {
+  return {{"value", recall.value}, {"low", recall.low}, {"high", recall.high}, {"rows", recall.rows}};
+}
+
 }  // namespace nearwise::cli

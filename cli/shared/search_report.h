@@ -8,10 +8,11 @@
 #include <optional>
 #include <string>
 
-#include "cli/shared/output.h"
+#include "cli/shared/files.h"
 #include "cli/shared/session.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
+#include "nearwise/recall_estimate.h"
 
 namespace nearwise::cli {
 
@@ -34,5 +35,7 @@ struct SearchReport {
 };
 ExitCode report_search(const Session& session, const SearchReport& report, Provenance provenance,
                        Neighbors found);
+
+Json to_json(const RecallEstimate& recall);
 
 }  // namespace nearwise::cli

@@ -9,12 +9,27 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <optional>
+#include <utility>
 
 #include "nearwise/error.h"
 
 namespace nearwise::cli {
 namespace {
+
+// The whole text as a number.
+template <typename Number>
+std::optional<Number> number_of(std::string_view text) {
+  Number number = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+  return end.ec == std::errc() && end.ptr == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+// The value divided by `step` until it is smaller than that, and how often, at most `most` times.
+std::pair<double, std::size_t> scaled(double value, double step, std::size_t most) {
+  std::size_t divisions = 0;
+  for (; value >= step && divisions < most; ++divisions) value /= step;
+  return {value, divisions};
+}
 
 std::optional<std::uint64_t> unit_bytes(std::string_view unit) {
   if (unit.empty() || unit == "b") return 1;
@@ -48,34 +63,31 @@ std::uint64_t parse_bytes(std::string_view text) {
   if (!scale) throw refuse();
 
   // Whole numbers stay exact; only a fraction needs floating point.
-  std::uint64_t whole = 0;
-  const auto whole_end = std::from_chars(number.data(), number.data() + number.size(), whole);
-  if (whole_end.ec == std::errc() && whole_end.ptr == number.data() + number.size()) {
-    if (whole > std::numeric_limits<std::uint64_t>::max() / *scale) throw refuse();
-    return whole * *scale;
+  if (const auto whole = number_of<std::uint64_t>(number)) {
+    if (*whole > std::numeric_limits<std::uint64_t>::max() / *scale) throw refuse();
+    return *whole * *scale;
   }
-  double fraction = 0;
-  const auto fraction_end = std::from_chars(number.data(), number.data() + number.size(), fraction);
-  if (fraction_end.ec != std::errc() || fraction_end.ptr != number.data() + number.size()) throw refuse();
-  const double bytes = std::floor(fraction * static_cast<double>(*scale));
+  const auto fraction = number_of<double>(number);
+  if (!fraction) throw refuse();
+  const double bytes = std::floor(*fraction * static_cast<double>(*scale));
   if (bytes >= std::ldexp(1.0, 64)) throw refuse();
   return static_cast<std::uint64_t>(bytes);
 }
 
 std::size_t parse_count(std::string_view text, std::size_t minimum) {
-  std::size_t count = 0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (end.ec != std::errc() || end.ptr != text.data() + text.size() || count < minimum)
+  const auto count = number_of<std::size_t>(text);
+  if (!count || *count < minimum)
     throw Error(ErrorCode::invalid_argument, fmt::format("a whole number of at least {}", minimum));
-  return count;
+  return *count;
 }
 
+std::optional<std::int64_t> parse_integer(std::string_view text) { return number_of<std::int64_t>(text); }
+
 double parse_number(std::string_view text) {
-  double number = 0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (end.ec != std::errc() || end.ptr != text.data() + text.size() || !std::isfinite(number) || number < 0)
+  const auto number = number_of<double>(text);
+  if (!number || !std::isfinite(*number) || *number < 0)
     throw Error(ErrorCode::invalid_argument, "a number of at least 0, such as 0.001");
-  return number;
+  return *number;
 }
 
 double parse_share(std::string_view text) {
@@ -85,25 +97,15 @@ double parse_share(std::string_view text) {
 }
 
 std::string format_bytes(std::uint64_t bytes) {
-  constexpr std::array units = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  while (value >= 1024 && unit + 1 < units.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.1f} {}", value, units[unit]);
+  const auto [value, unit] = scaled(static_cast<double>(bytes) / 1024, 1024, 5);
+  return fmt::format("{:.1f} {}iB", value, "KMGTPE"[unit]);
 }
 
 std::string format_count(double count) {
   constexpr std::array units = {"", " k", " M", " G", " T"};
-  std::size_t unit = 0;
-  while (count >= 1000 && unit + 1 < units.size()) {
-    count /= 1000;
-    ++unit;
-  }
-  return fmt::format("{:.3g}{}", count, units[unit]);
+  const auto [value, unit] = scaled(count, 1000, units.size() - 1);
+  return fmt::format("{:.3g}{}", value, units[unit]);
 }
 
 std::string format_duration(double seconds) {
@@ -130,12 +132,7 @@ std::string quote(std::string_view argument) {
   if (!argument.empty() && argument.find_first_not_of(plain) == std::string_view::npos)
     return std::string(argument);
   std::string quoted = "'";
-  for (const char letter : argument) {
-    if (letter == '\'')
-      quoted += "'\\''";
-    else
-      quoted += letter;
-  }
+  for (const char letter : argument) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
   return quoted + "'";
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,8 @@ std::size_t parse_count(std::string_view text, std::size_t minimum);
 double parse_number(std::string_view text);
 // Above 0 and at most 1.
 double parse_share(std::string_view text);
+// None if the text is no integer.
+std::optional<std::int64_t> parse_integer(std::string_view text);
 
 std::string format_bytes(std::uint64_t bytes);      // "1.5 GiB"
 std::string format_count(double count);             // "12.3 k"

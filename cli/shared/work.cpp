@@ -1,10 +1,45 @@
 #include "cli/shared/work.h"
 
 #include <algorithm>
+#include <climits>
+#include <utility>
 
+#include "cli/shared/command.h"
 #include "cli/shared/elements.h"
 
 namespace nearwise::cli {
+
+void add_context_options(CLI::App& parser, ContextArguments& arguments) {
+  add_bytes(parser, "--memory-limit", arguments.memory_limit,
+            "Bound on working memory and results: 2GiB, 500MB, 1073741824 (default: no limit)");
+  add_count(parser, "--threads", arguments.threads, 1, "Threads (default: all CPUs)")->default_str("");
+  parser.add_option("--device", arguments.device, "Device: cpu, cuda or cuda:N")
+      ->type_name("NAME")
+      ->default_str(arguments.device);
+  parser
+      .add_option(
+          "--isa", arguments.isa,
+          "Highest instruction set to use (default: the best; see nearwise info); on a CUDA device the "
+          "type of products: f32, tf32 or bf16")
+      ->type_name("NAME");
+}
+
+Context open_context(const ContextArguments& arguments, std::uint64_t seed) {
+  ContextOptions options;
+  // A number too large for int is too large for the library as well, which says so.
+  options.threads = static_cast<int>(std::min<std::size_t>(arguments.threads, INT_MAX));
+  options.memory_limit = arguments.memory_limit;
+  options.seed = seed;
+  options.isa = arguments.isa;
+  return Context::on(arguments.device, std::move(options));
+}
+
+Json describe_context(const Context& context) {
+  return {{"device", name(context.place())},
+          {"isa", context.isa()},
+          {"threads", context.threads()},
+          {"memory_peak_bytes", context.memory_peak()}};
+}
 
 Work::Work(Session& session, const Context& context, const std::string& label, const std::string& unit,
            std::uint64_t units)
@@ -31,6 +66,19 @@ void Work::run_batches(RowsView rows, std::size_t batch_rows, const BatchCall& c
 void Work::finish() {
   bar_.finish();
   session_.interrupt->check();
+}
+
+void read_chunks(const Session& session, VectorReader& reader,
+                 const std::function<void(RowsView chunk, std::size_t first_row)>& use) {
+  ProgressBar bar(choose_progress_style(session.quiet), session.command, "vectors", reader.rows());
+  std::size_t done = 0;
+  for (RowsView chunk = reader.next(); chunk.rows() > 0; chunk = reader.next()) {
+    session.interrupt->check();
+    use(chunk, done);
+    done += chunk.rows();
+    bar.update(done, reader.rows());
+  }
+  session.interrupt->check();
 }
 
 }  // namespace nearwise::cli

@@ -1,6 +1,7 @@
-// A computation of a command: shows its progress, and Ctrl-C cancels it.
+// A computation of a command: device, threads and memory limit; shows its progress, and Ctrl-C cancels it.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +13,25 @@
 #include "cli/shared/session.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
+#include "nearwise/vector_file.h"
 
 namespace nearwise::cli {
+
+struct ContextArguments {
+  std::uint64_t memory_limit = 0;
+  std::size_t threads = 0;
+  std::string device = "cpu";
+  std::string isa;
+};
+
+// --memory-limit, --threads, --device and --isa.
+void add_context_options(CLI::App& parser, ContextArguments& arguments);
+
+// Reports no progress: see Work.
+Context open_context(const ContextArguments& arguments, std::uint64_t seed = 0);
+
+// device, isa, threads and memory_peak_bytes.
+Json describe_context(const Context& context);
 
 class Stopwatch {
  public:
@@ -70,5 +88,10 @@ class Work {
   ProgressBar bar_;
   Context context_;
 };
+
+// Calls `use` with all chunks of a file and the row each begins at. Shows progress; throws Error(cancelled)
+// once a signal has arrived, from which the caller protects itself.
+void read_chunks(const Session& session, VectorReader& reader,
+                 const std::function<void(RowsView chunk, std::size_t first_row)>& use);
 
 }  // namespace nearwise::cli

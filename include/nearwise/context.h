@@ -1,7 +1,6 @@
-// Context: the device work runs on, its threads, memory limit and seed.
+// Context: device, threads, memory budget, seed, progress and cancellation of operations.
 //
-// A Context is a cheap shared handle (device, threads, memory budget, seed, progress, cancellation).
-// Threads may share one; copies refer to the same state.
+// A cheap handle: copies refer to the same state, and threads may share one.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +19,9 @@ struct ContextOptions {
   int threads = 0;                 // 0: all CPUs available to this process
   std::uint64_t memory_limit = 0;  // bytes of working memory and results together; 0: no limit
   std::uint64_t seed = 0;
-  // Caps the instruction set (a name of instruction_sets()); empty: the best available. On a CUDA device the
-  // precision of screening products: "f32" (default), or "tf32" and "bf16" on tensor cores. Results do not
-  // depend on it.
+  // CPU: the highest instruction set to use, one of instruction_sets(); empty: the best available. CUDA:
+  // precision of screening products, "f32" (default), or "tf32" and "bf16" on tensor cores. Does not change
+  // results.
   std::string isa = {};
   ProgressCallback progress = {};
   std::function<double()> clock = {};  // seconds, monotonic; empty: the machine's. Tests set it.
@@ -31,7 +30,7 @@ struct ContextOptions {
 class Context {
  public:
   static Context cpu(ContextOptions options = {});
-  // Throws Error(unsupported) where this build or machine has no such device.
+  // Throws Error(unsupported) if this build or machine has no such device.
   static Context cuda(int ordinal, ContextOptions options = {});
   // "cpu", "cuda" or "cuda:N"
   static Context on(const std::string& device, ContextOptions options = {});
@@ -44,15 +43,14 @@ class Context {
   std::uint64_t memory_peak() const;
   std::string isa() const;
 
-  // The same device, threads and budget, with progress and cancellation of its own.
+  // The same device, threads and budget, with its own progress and cancellation.
   Context with_progress(ProgressCallback progress) const;
-  // The same without progress reports; cancelling either cancels both. For the steps of an operation that
-  // reports its own progress.
+  // For the steps of an operation that reports its own progress. Cancelling either handle cancels both.
   Context without_progress() const;
 
-  // Operations running under this handle stop soon (well under 100 ms; on a CUDA device when what is queued
-  // has ended) with Error(cancelled). Async-safe for threads, not for signal handlers. A cancelled handle
-  // stays cancelled: take a new one from with_progress().
+  // Operations of this handle stop with Error(cancelled), normally well within 100 ms; on a CUDA device once
+  // queued work has ended. May be called from any thread, not from a signal handler. A cancelled handle stays
+  // cancelled: get a new one from with_progress().
   void cancel() const;
   bool cancelled() const;
 

@@ -1,4 +1,4 @@
-// The one exception type of the library.
+// The library's only exception type.
 #pragma once
 
 #include <stdexcept>
@@ -10,21 +10,21 @@
 namespace NEARWISE_EXPORT nearwise {
 
 enum class ErrorCode {
-  invalid_argument,  // the caller's argument: shape, type, range, non-finite value
-  not_found,         // a file that is not there
-  cannot_create,     // an output that cannot be made
-  io,                // reading or writing failed half-way (disk full, device error)
-  corrupt,           // a file whose content contradicts itself or its checksums
-  out_of_memory,     // the memory limit, or the machine, does not allow it
-  unsupported,       // this device or build does not offer the operation
-  device,            // an accelerator failed
+  invalid_argument,  // shape, type, range or a non-finite value
+  not_found,         // no such file
+  cannot_create,     // an output cannot be created
+  io,                // reading or writing failed (disk full, device error)
+  corrupt,           // a file contradicts itself or its checksums
+  out_of_memory,     // beyond the memory limit, or the machine's memory
+  unsupported,       // not available on this device or in this build
+  device,            // a CUDA device failed
   cancelled,         // Context::cancel() was called
   internal,          // a bug in nearwise
 };
 
 std::string_view name(ErrorCode code);
 
-// what() reads "operation: what was expected, what was given".
+// what() reads "operation: what was expected, got what".
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}

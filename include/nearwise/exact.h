@@ -1,12 +1,14 @@
 // Exact search: k nearest neighbours, range search, and exact k-NN graphs.
 //
-// Answers are sorted best first, ties by lower id. The reported distance is an f64 sum in a fixed order (8
+// Results are sorted best first, ties by lower id. The reported distance is an f64 sum in a fixed order (8
 // lanes, fixed tree, no FMA), rounded once to f32: the same bits on every instruction set, device and number
-// of threads. No true neighbour is lost to the rounding of a faster product.
+// of threads. Faster low-precision products only screen candidates, under a proven error bound: no true
+// neighbour is lost.
 //
-// Queries and base may have different element types. Rows with NaN or infinity are refused by number. Work is
-// tiled to fit the context's memory limit; the base may be a mapped file larger than memory. Rows may be on
-// the host or on the context's device, where they must be complete before the call (device_memory.h).
+// Queries and base may have different element types. Vectors with NaN or infinity are refused with their row
+// number. Work is tiled to fit the context's memory limit; the base may be a mapped file larger than memory.
+// Rows may be on the host or on the context's device, where they must be complete before the call
+// (device_memory.h).
 #pragma once
 
 #include <cstddef>
@@ -24,16 +26,15 @@ namespace NEARWISE_EXPORT nearwise {
 struct KnnOptions {
   Metric metric = Metric::sqeuclidean;
   ShortRows short_rows = ShortRows::refuse;
-  // Queries and base are the same rows: row i is not an answer to query i (an equal row at another position
-  // is).
+  // Queries and base are the same vectors: query i does not return row i, but may return its duplicates.
   bool exclude_self = false;
 };
 
 Neighbors knn(const Context& context, RowsView queries, RowsView base, std::size_t k,
               const KnnOptions& options = {});
 
-// The k nearest other rows of every row. As knn with exclude_self, but computes each pair's product only once
-// if matrix units and the memory limit allow.
+// As knn of the base with itself and exclude_self, but computes each pair only once if matrix units and the
+// memory limit allow.
 Neighbors exact_knn_graph(const Context& context, RowsView base, std::size_t k,
                           const KnnOptions& options = {});
 
@@ -56,16 +57,18 @@ struct ExactOptions {
   Metric metric = Metric::sqeuclidean;
 };
 
-// A base packed once for many searches, with the same answers as the functions above. The packed rows (about
-// the size of the rows for u8 and i8, half of it for f32) count on the budget of the context it was made
-// with. Searches also read the rows themselves, which must outlive it. Searches may run concurrently.
+// A base packed once for many searches, with the same results as the functions above. The packed copy (about
+// the size of the base for u8 and i8, half of it for f32) is charged to the context's budget. Searches also
+// read the original vectors, which must outlive it, and may run concurrently.
 //
-// Queries of the base's element type use the packed rows, as do f32, f16 and bf16 among each other; for other
-// queries the base is packed again, as in knn.
+// The packed copy serves queries of the base's element type, and any mix of f32, f16 and bf16; for other
+// types the base is packed again per search, as in knn.
 class Exact {
  public:
-  // first_row: row number of the first row in error messages, if the base is part of a larger one. Answers
-  // count from 0.
+  using SearchOptions = ShortRows;
+
+  // first_row: offset of row numbers in error messages, if the base is part of a larger one. Result ids start
+  // at 0.
   static Exact prepare(const Context& context, RowsView base, const ExactOptions& options = {},
                        std::size_t first_row = 0);
   Exact(Exact&&) noexcept;

@@ -1,8 +1,8 @@
 // Structure of a neighbour graph: connected components, near-duplicates, mutual neighbours. Results depend on
 // the graph alone and are the same on every machine.
 //
-// All functions throw Error(invalid_argument) for ids that are no rows of the graph, and need 4 bytes per row
-// in addition to the graph and the result.
+// All functions throw Error(invalid_argument) for ids that are not rows of the graph, and need 4 bytes per
+// row in addition to the graph and the result.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace NEARWISE_EXPORT nearwise {
 
-// Groups are numbered by their first rows.
+// Groups are numbered in the order of their first rows.
 struct RowGroups {
   std::vector<Id> labels;          // group of each row; no_id: in no group
   std::vector<std::size_t> sizes;  // rows of each group
@@ -25,8 +25,8 @@ struct RowGroups {
 RowGroups connected_components(const KnnGraph& graph);
 
 // Components of the edges of at most `distance` (inner_product: at least). Rows without such an edge are in
-// no group. Considers pairs that the graph holds only: copies of a row beyond the degree are found through
-// shared neighbours.
+// no group. Only edges of the graph count; a row's copies beyond the degree are found through shared
+// neighbours.
 RowGroups near_duplicates(const KnnGraph& graph, float distance);
 
 // Each row's neighbours that have it among their own, best first.

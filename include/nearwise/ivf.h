@@ -1,17 +1,16 @@
-// Inverted files: vectors in lists around the centroids of a k-means; a search probes the nearest few lists.
+// Inverted file index (IVF): vectors are assigned to the lists of a k-means clustering, and a search scans
+// the lists whose centroids are nearest to the query.
 //
-// IvfFlat stores the vectors unchanged. IvfPq stores a product code of each vector's residual: 8 to 64 bytes
-// instead of hundreds. IvfLsq stores an additive code of it, which is more accurate at the same size and
-// slower to encode. Search results are defined: knn chooses the probed lists, candidates are the best vectors
-// in them by the distance to their reconstruction, and the best k candidates are returned, best first, the
-// lower id first in a tie. They are the same bytes on every instruction set and thread count, whatever else
-// is in the batch.
+// The vectors are stored as they are (Flat) or as codes of their residuals (Pq, Lsq: nearwise/encoding.h).
+// Results are deterministic: the probed lists are the ones exact search finds among the centroids, and among
+// their vectors the k best are returned by the distance to the decoded vector, best first, the lower id in a
+// tie. The bytes are the same on every instruction set, for every number of threads, and for every grouping
+// of queries into batches.
 //
-// build() trains, adds all vectors and calibrates the number of probes. train() returns an empty index;
-// vectors are added in batches, under the caller's ids or consecutive ones. Searches may run concurrently;
-// add, remove and merge must run alone, and leave the index unchanged if they fail or are cancelled. They
-// report progress in vectors, search in queries. The index counts on the memory budget of the context it was
-// trained with.
+// build() indexes all vectors and calibrates the number of probes. train() returns an empty index; add()
+// fills it, with the caller's ids or consecutive ones. Concurrent searches are safe. add, remove, merge and
+// calibrate need exclusive access; if they fail or are cancelled, the index is unchanged. Memory is charged
+// to the context of the training.
 #pragma once
 
 #include <cstddef>
@@ -25,186 +24,144 @@
 #include <string_view>
 
 #include "nearwise/context.h"
+#include "nearwise/encoding.h"
 #include "nearwise/export.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/product_quantizer.h"
+#include "nearwise/recall_estimate.h"
 #include "nearwise/types.h"
 
 namespace NEARWISE_EXPORT nearwise {
 
 class MemoryBudget;
 
+struct IvfOptions {
+  Metric metric = Metric::sqeuclidean;
+  std::optional<std::size_t> lists = {};  // default: about 4 sqrt(vectors), with at least 39 vectors per list
+  std::size_t iterations = 10;            // of k-means, at most
+  // Vectors that k-means is trained on, drawn by the context's seed; at least one per list. Default: 256 per
+  // list. Pq and Lsq train on residuals of 256 vectors per codeword of a codebook, whatever this number.
+  std::optional<std::size_t> training_rows = {};
+  Encoding encoding = Flat{};
+};
+
 struct IvfSearchOptions {
-  std::size_t probes = 0;  // lists to scan; 0: the calibrated number
-  // Original vectors by id, in memory or in a mapped file: candidates are re-ranked and reported with their
-  // true distance. Empty: candidates are reported with the distance to their reconstruction.
-  RowsView rows = {};
-  // Candidates to re-rank, at least k; 0: the calibrated number, for k above 10 in proportion.
-  std::size_t candidates = 0;
+  std::optional<std::size_t> probes = {};  // lists to scan; default: Ivf::probes()
+  // The original vectors by id, in memory or in a mapped file. If given, the best candidates are re-ranked by
+  // their exact distance, which is the distance reported; otherwise distances are those to the decoded
+  // vectors.
+  RowsView rerank = {};
+  std::optional<std::size_t> candidates = {};  // to re-rank, at least k; default: Ivf::candidates(k)
 };
 
 struct CalibrationOptions {
-  double recall = 0.9;        // target: share of the 10 nearest vectors among the first 10 results
-  std::size_t queries = 500;  // vectors of the index used as queries, drawn with the context's seed
-  bool rerank = true;         // false: calibrate searches without `rows`
+  double target_recall = 0.9;  // of the 10 nearest neighbours
+  std::size_t queries = 500;   // vectors of the index to search for, drawn by the context's seed
+  bool rerank = true;          // false: for searches without re-ranking. Flat never re-ranks
 };
 
-// Recall of a search with default probes and candidates, on a sample. A query does not count as its own
+// The recall of searches with the index's default probes and candidates. A query does not count as its own
 // neighbour.
 struct Calibration {
   std::size_t probes = 0;
-  std::size_t candidates = 0;  // re-ranked; 0: none
-  double recall = 0;           // of the sample
-  double recall_of_codes = 0;  // with the same probes, without re-ranking
-  double target = 0;
-  std::size_t queries = 0;    // the size of the sample
-  std::size_t neighbors = 0;  // 10, or all other rows
-  std::size_t rows = 0;       // in the index at the time
+  std::optional<std::size_t> candidates = {};  // none: without re-ranking
+  RecallEstimate recall = {};
+  RecallEstimate recall_without_rerank = {};  // with the same probes
+  double target_recall = 0;
+  std::size_t neighbors = 0;  // 10, or all other vectors if there are fewer
+  std::size_t rows = 0;       // vectors in the index at the time
 
-  bool reached() const { return recall >= target; }
+  bool reached() const { return recall.value >= target_recall; }
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
-class Ivf {
+class Ivf final {
  public:
+  using SearchOptions = IvfSearchOptions;
+
+  // Throws Error(invalid_argument) if the options do not fit the vectors, and names the first vector with NaN
+  // or infinity. `rows` is on the host.
+  static Ivf train(const Context& context, RowsView rows, const IvfOptions& options = {});
+  // train, add and calibrate.
+  static Ivf build(const Context& context, RowsView rows, const IvfOptions& options = {},
+                   const CalibrationOptions& calibration = {});
+
   Ivf(Ivf&&) noexcept;
   Ivf& operator=(Ivf&&) noexcept;
   ~Ivf();
 
-  // ids: one per vector, at least 0; empty: consecutive, from one above the largest id so far. Throws
-  // Error(invalid_argument) naming the first vector with NaN or infinity.
+  // ids: one per vector, not negative; empty: consecutive ids from next_id(). Names the first vector with NaN
+  // or infinity.
   void add(const Context& context, RowsView rows, std::span<const Id> ids = {});
-  // Removes all vectors with these ids; returns their number.
+  // Removes every vector with one of these ids. Returns how many were removed.
   std::size_t remove(const Context& context, std::span<const Id> ids);
-  // Appends the vectors of an index with identical quantizers, that is of the same training.
+  // Appends the vectors of an index with the same quantizers (from the same training).
   void merge(const Context& context, const Ivf& other);
-  // An empty index with the same quantizers.
+  // An index with the same quantizers and no vectors.
   Ivf empty_copy() const;
-  // Vectors [first, first + count) in list order, on the budget of another context. Merging all parts in
-  // order into an empty copy gives the whole index.
+  // A copy of the vectors [first, first + count) in list order, charged to the given context. Consecutive
+  // parts merged into an empty copy give the whole index.
   Ivf part(const Context& context, std::size_t first, std::size_t count) const;
-  // Whether the quantizers are identical, so that the indexes can be merged.
-  bool has_quantizers_of(const Ivf& other) const;
+  // Centroids, codewords and settings are equal: one index can be merged into the other.
+  bool has_same_quantizers(const Ivf& other) const;
 
-  // [queries, k], padded if the probed lists hold fewer vectors.
+  // [queries, k]; padded with no_id if the probed lists hold fewer than k vectors.
   Neighbors search(const Context& context, RowsView queries, std::size_t k,
                    const IvfSearchOptions& options = {}) const;
 
   std::size_t size() const;  // vectors
-  Id next_id() const;        // one above the largest id there ever was
+  Id next_id() const;        // one above the largest id ever added
   std::size_t dim() const;
   std::size_t lists() const;
   std::size_t list_size(std::size_t list) const;
-  std::size_t code_bytes() const;  // per row, without the id
+  std::size_t code_bytes() const;  // stored per vector, in addition to its id
   Metric metric() const;
   MatrixView<const float> centroids() const;  // [lists, dim]
-  std::string_view codec() const;             // "flat", "pq" or "lsq"
-  const ProductQuantizer* quantizer() const;  // of residuals; null unless the codec is pq
-  // Of residuals, [code_bytes, 256, dim]; empty unless the codec is lsq. A code decodes to the sum in f64 of
-  // the list's centroid and one codeword of each codebook, rounded once.
+  std::string_view encoding() const;          // "flat", "pq" or "lsq"
+  const ProductQuantizer* quantizer() const;  // of the residuals; null unless the encoding is Pq
+  // [code_bytes, 256, dim], empty unless the encoding is Lsq. A vector decodes to the sum of its centroid and
+  // one codeword of each codebook, added in f64 and rounded once.
   std::span<const float> additive_codewords() const;
-  std::size_t probes() const;  // default of a search
-  // Default number of re-ranked candidates: the same for k of up to 10, above in proportion.
-  std::size_t candidates(std::size_t k = 10) const;
-  void set_probes(std::size_t probes);
+  // Defaults of a search: estimates after train(), measured ones after calibrate().
+  std::size_t probes() const;
+  std::size_t candidates(std::size_t k = 10) const;  // proportional to k above 10
+  void set_probes(std::size_t probes);               // forgets the calibration
 
-  // Sets the default probes and candidates to the cheapest pair that reaches the target recall: the lower end
-  // of the 95 % interval of the sample must reach it; if no pair does, the sample mean. At least 2 probes, if
-  // there are as many lists. If all lists together miss the target, reached() is false and the target applies
-  // to the recall of all lists. `rows`: the original vectors by id, as in a search. Must run alone. The index
-  // must have at least 2 vectors.
+  // Sets the default probes and candidates to the cheapest pair that reaches the target recall on a sample of
+  // the index's own vectors: at least 2 probes (or all lists). The lower end of the 95 % interval must reach
+  // the target; if no pair does that, the value itself. If even probing all lists falls short, reached() is
+  // false and the probes are the fewest that find target_recall of what all lists find. rows: the original
+  // vectors by id. Needs at least 2 vectors.
   Calibration calibrate(const Context& context, RowsView rows, const CalibrationOptions& options = {});
-  // The last calibration; none after set_probes. Later changes are not reflected: compare its `rows` with
-  // size().
+  // The last calibration. It does not follow later changes: compare its `rows` with size().
   const std::optional<Calibration>& calibration() const;
 
-  // Free text about its origin, saved with it; training sets "version", "training" and "seed".
+  // Free text saved with the index. Training sets "version", "training" and "seed".
   const std::map<std::string, std::string>& provenance() const;
   void set_provenance(std::map<std::string, std::string> provenance);
 
- protected:
+ private:
   struct State;
   explicit Ivf(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
-
- private:
   Ivf empty_copy(const std::shared_ptr<MemoryBudget>& budget) const;
+  friend struct IvfInternals;  // for tests: src/index/ivf_state.h
   friend void save(const Ivf& index, const std::filesystem::path& path);
   friend Ivf load_ivf(const Context& context, const std::filesystem::path& path);
+
+  std::unique_ptr<State> state_;
 };
 
-// In the container of docs/format.md, as storage.h has it: atomic, checked, the same bytes for the same
-// index.
+// Writes a container of docs/format.md, atomically; equal indexes give equal bytes.
 void save(const Ivf& index, const std::filesystem::path& path);
-// Merges index files of one training into one file, list by list, without holding the vectors in memory. The
-// calibration and provenance are the first file's, with `provenance` added. The output may be one of the
-// inputs. Progress counts vectors.
+// Merges files list by list without loading their vectors, so that the result may exceed memory. The files
+// have the same quantizers; calibration and provenance are those of the first, with `provenance` added. The
+// output may be one of the inputs. Progress counts vectors.
 void merge_ivf_files(const Context& context, std::span<const std::filesystem::path> files,
                      const std::filesystem::path& output,
                      const std::map<std::string, std::string>& provenance = {});
-// Memory-maps the file: vectors are read when searched, and a list is copied when it changes. All checksums
-// and the structure are verified first. The file must not change while the index lives.
+// Maps the file after verifying its checksums and structure; a list is copied to memory when it changes. The
+// file must not change while the index exists. Throws Error(corrupt) for a damaged file.
 Ivf load_ivf(const Context& context, const std::filesystem::path& path);
-
-struct IvfFlatOptions {
-  Metric metric = Metric::sqeuclidean;
-  std::size_t lists = 0;        // 0: about 4 sqrt(n), with at least 39 vectors in each
-  std::size_t iterations = 10;  // of k-means, at most
-  // Training vectors per list, drawn with the context's seed; 0: all.
-  std::size_t rows_per_list = 256;
-};
-
-class IvfFlat : public Ivf {
- public:
-  static IvfFlat train(const Context& context, RowsView rows, const IvfFlatOptions& options = {});
-  // Trains on the vectors, adds them and calibrates.
-  static IvfFlat build(const Context& context, RowsView rows, const IvfFlatOptions& options = {},
-                       const CalibrationOptions& measure = {});
-
- private:
-  using Ivf::Ivf;
-};
-
-struct IvfPqOptions {
-  Metric metric = Metric::sqeuclidean;
-  std::size_t lists = 0;
-  std::size_t iterations = 10;
-  std::size_t rows_per_list = 256;
-  std::size_t code_bytes = 0;  // 0: one per 8 dimensions, 8 to 64
-  unsigned bits = 8;           // of a part's code: 4 or 8
-};
-
-class IvfPq : public Ivf {
- public:
-  static IvfPq train(const Context& context, RowsView rows, const IvfPqOptions& options = {});
-  static IvfPq build(const Context& context, RowsView rows, const IvfPqOptions& options = {},
-                     const CalibrationOptions& measure = {});
-
- private:
-  using Ivf::Ivf;
-};
-
-struct IvfLsqOptions {
-  Metric metric = Metric::sqeuclidean;
-  std::size_t lists = 0;
-  std::size_t iterations = 10;
-  std::size_t rows_per_list = 256;
-  std::size_t code_bytes = 8;          // codebooks, 1 to 32; no byte for the norm, which lists cache instead
-  std::size_t rounds = 25;             // of training; local search iterations in every round:
-  std::size_t train_iterations = 8;    // as in AdditiveQuantizerOptions
-  std::size_t encode_iterations = 16;  // of local search when vectors are added
-};
-
-// Additive codes (additive_quantizer.h) of residuals.
-class IvfLsq : public Ivf {
- public:
-  static IvfLsq train(const Context& context, RowsView rows, const IvfLsqOptions& options = {});
-  static IvfLsq build(const Context& context, RowsView rows, const IvfLsqOptions& options = {},
-                      const CalibrationOptions& measure = {});
-
- private:
-  using Ivf::Ivf;
-};
 
 }  // namespace nearwise

@@ -1,5 +1,5 @@
-// The steps of train_kmeans for data in blocks, on several processes or machines. Centroids go to the blocks,
-// sums come back.
+// The steps of train_kmeans, for data in blocks on several processes or machines: centroids are sent to the
+// blocks, sums come back.
 //
 //   centroids = seed_kmeans(rows, clusters)
 //   each iteration:
@@ -11,8 +11,8 @@
 //       the earliest drawn rows become the centroids of the empty clusters
 //     centroids = moved
 //
-// One block gives the bytes of train_kmeans. Several give bytes that depend on the blocks and the order of
-// the sums, not on the number of threads, the memory limit or the instruction set.
+// One block gives the bytes of train_kmeans. With several, the bytes depend on the blocks and the order of
+// the sums, but not on thread count, memory limit or instruction set.
 #pragma once
 
 #include <cstddef>
@@ -28,28 +28,28 @@
 
 namespace NEARWISE_EXPORT nearwise {
 
-// The initial centroids of train_kmeans, [clusters, dim]. Reads a sample of 32 rows per cluster; uses the
-// options metric, seeding and initial. Throws Error(invalid_argument) as train_kmeans does.
+// The initial centroids of train_kmeans, [clusters, dim]. Reads a sample of 32 vectors per cluster; uses only
+// the options metric, seeding and initial. Throws Error(invalid_argument) as train_kmeans does.
 Matrix<float> seed_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                           const KMeansOptions& options = {});
 
 struct KMeansBlock {
   RowsView rows;                // at most 2^32 - 1, on the host
-  std::uint64_t first_row = 0;  // row number of the first one in the whole data set
+  std::uint64_t first_row = 0;  // of the block, in the whole data set
   Metric metric = Metric::sqeuclidean;
 };
 
-// Of rows normalized as the metric requires (nearwise/kmeans.h).
+// Sums over vectors, normalized as the metric requires (kmeans.h).
 struct ClusterSums {
   Matrix<double> sums;               // [clusters, dim]
   std::vector<std::uint64_t> sizes;  // [clusters]
   std::vector<double> errors;        // [clusters] sums of squared distances from the centroid
 };
 
-// Assigns the rows of a block to their nearest centroids and sums them by centroid.
+// Assigns the vectors of a block to their nearest centroids and sums them by centroid.
 ClusterSums sum_clusters(const Context& context, const KMeansBlock& block, MatrixView<const float> centroids);
 
-// The new centroids, given the sums of all blocks. Centroids without rows stay.
+// The new centroids from the sums of all blocks. Centroids of empty clusters stay.
 Matrix<float> move_centroids(const ClusterSums& sums, MatrixView<const float> centroids, Metric metric);
 
 // A cluster with a large error, from which rows are drawn as centroids of empty clusters.
@@ -66,9 +66,9 @@ struct SplitRow {
   double time = 0;
   std::uint64_t row = 0;  // in the whole data set
 };
-// The earliest rows of this block for every split, by time, then by row number. assigned: the centroids that
-// the sums were taken with; moved: the new ones; iteration counts from 0. The earliest rows of all blocks, in
-// ascending order of split and time, become the centroids of the empty clusters in ascending order.
+// The earliest rows of this block for every split, by time, then by row number. assigned: the centroids used
+// for the sums; moved: the new ones; iteration counts from 0. The earliest rows of all blocks, in ascending
+// order of split and time, become the centroids of the empty clusters in ascending order.
 std::vector<SplitRow> draw_split_rows(const Context& context, const KMeansBlock& block,
                                       MatrixView<const float> assigned, MatrixView<const float> moved,
                                       std::span<const ClusterSplit> splits, std::uint64_t iteration);

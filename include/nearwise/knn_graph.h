@@ -1,4 +1,4 @@
-// k-nearest-neighbour graphs: built approximately, with a measured recall.
+// Approximate k-NN graphs with a measured recall.
 //
 // build_knn_graph compares rows within overlapping k-means partitions, then neighbours of neighbours
 // (NN-Descent), until exact search on a sample shows the target recall. It falls back to exact search where
@@ -66,8 +66,7 @@ struct KnnGraph {
 struct KnnGraphOptions {
   std::size_t degree = 10;
   Metric metric = Metric::sqeuclidean;
-  // Share of the true neighbours that the graph must hold. Rounds continue until the lower end of the
-  // measured interval reaches it. 1: exact search.
+  // Rounds continue until the lower end of the recall's confidence interval reaches it. 1: exact search.
   double target_recall = 0.95;
   // Called after every round, on the calling thread.
   std::function<void(const GraphRound&)> on_round = {};
@@ -84,12 +83,12 @@ struct KnnGraphChangeOptions {
 };
 
 // The following return a new graph of the same degree and metric, which satisfies the contract of KnnGraph,
-// and leave their input unchanged. A graph that violates the contract, or belongs to other rows, is refused
-// with Error(invalid_argument): the distances of 688 sampled rows are computed again, so that a graph in
-// which 1 % of the rows are foreign is refused with probability 0.999.
+// and leave their input unchanged. A graph that violates the contract or was built from other vectors throws
+// Error(invalid_argument): the distances of 688 sampled rows are recomputed, which detects 1 % wrong rows
+// with probability 0.999.
 
-// rows: those of `left`, then those of `right`; ids of `right` grow by left.rows(). Only pairs across the two
-// sides are compared, which costs less than a build.
+// rows: the vectors of `left`, then of `right`, whose ids are offset by left.rows(). Only pairs across the
+// two sides are compared, which costs less than a build.
 KnnGraph merge_knn_graphs(const Context& context, RowsView rows, const KnnGraph& left, const KnnGraph& right,
                           const KnnGraphChangeOptions& options = {});
 
@@ -99,7 +98,7 @@ KnnGraph add_to_knn_graph(const Context& context, RowsView rows, const KnnGraph&
                           const KnnGraphChangeOptions& options = {});
 
 // rows: all rows of the graph. removed: distinct row numbers. The remaining rows keep their order and are
-// renumbered from 0. Rows that lost neighbours get new ones.
+// renumbered from 0. Rows that lose neighbours get new ones.
 KnnGraph remove_from_knn_graph(const Context& context, RowsView rows, const KnnGraph& graph,
                                std::span<const Id> removed, const KnnGraphChangeOptions& options = {});
 

@@ -1,6 +1,7 @@
-// Row-major matrices: a typed view, an owning matrix, and a view of rows whose element type is data.
+// Row-major matrices: a typed view, an owning matrix, and a view of vectors whose element type is known at
+// run time.
 //
-// Views borrow: they must not outlive what they point to. Element i of row r lies at data[r * stride + i].
+// Views do not own their elements. Element i of row r lies at data[r * stride + i].
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,6 @@ class MatrixView {
   MatrixView(T* data, std::size_t rows, std::size_t cols, std::size_t stride, Place place = {})
       : data_(data), rows_(rows), cols_(cols), stride_(stride), place_(place) {}
 
-  // A view of mutable elements is also a view of const ones.
   operator MatrixView<const T>() const requires(!std::is_const_v<T>) {
     return {data_, rows_, cols_, stride_, place_};
   }
@@ -53,7 +53,7 @@ class MatrixView {
 void* allocate_matrix(std::size_t rows, std::size_t cols, std::size_t element_bytes);
 void free_matrix(void* data) noexcept;
 
-// Owns host memory. Moves, never aliases. Elements start uninitialised.
+// Owns host memory; movable, not copyable. Elements start uninitialised.
 template <typename T>
 class Matrix {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -62,7 +62,7 @@ class Matrix {
   Matrix() = default;
   Matrix(std::size_t rows, std::size_t cols)
       : data_(static_cast<T*>(allocate_matrix(rows, cols, sizeof(T)))), rows_(rows), cols_(cols) {}
-  // What was moved from is empty, in shape too: nothing claims rows that are not there.
+  // A moved-from matrix is 0 x 0.
   Matrix(Matrix&& other) noexcept
       : data_(std::move(other.data_)),
         rows_(std::exchange(other.rows_, 0)),
@@ -85,7 +85,7 @@ class Matrix {
   std::span<const T> row(std::size_t index) const { return view().row(index); }
   T& operator()(std::size_t row, std::size_t col) { return data_.get()[row * cols_ + col]; }
   const T& operator()(std::size_t row, std::size_t col) const { return data_.get()[row * cols_ + col]; }
-  // Gives the memory away; free it with free_matrix.
+  // The caller must free the memory with free_matrix.
   T* release() {
     rows_ = cols_ = 0;
     return data_.release();
@@ -100,7 +100,7 @@ class Matrix {
   std::size_t cols_ = 0;
 };
 
-// Vectors as rows, of an element type known at run time. What every operation on vectors takes.
+// Vectors as rows, of an element type known at run time. All operations take their vectors as RowsView.
 class RowsView {
  public:
   RowsView() = default;
@@ -113,7 +113,7 @@ class RowsView {
         type_(type),
         place_(place) {}
 
-  // Implicit on purpose: a MatrixView or Matrix of vectors is accepted wherever rows are.
+  // Implicit, so that a MatrixView or Matrix can be passed as vectors.
   template <typename T>
   RowsView(MatrixView<T> view)
       : RowsView(view.data(), ElementTypeOf<std::remove_const_t<T>>::value, view.rows(), view.cols(),

@@ -15,14 +15,14 @@
 
 namespace NEARWISE_EXPORT nearwise {
 
-// [queries, k'], as a search returns it: best first, the lower id first in a tie, padded with no_id.
+// [queries, k'], as returned by a search: best first, ties by lower id, padded with no_id.
 struct NeighborsView {
   MatrixView<const Id> ids;
   MatrixView<const float> distances;
 };
 
-// [queries, k]: the best of all parts, padded if they have fewer. Parts are on the host, have the same
-// queries and no id in common. At least one part is needed.
+// [queries, k]: the best of all parts, padded if they have fewer. Parts are on the host, answer the same
+// queries and share no ids. There must be at least one.
 Neighbors merge_neighbors(const Context& context, Metric metric, std::span<const NeighborsView> parts,
                           std::size_t k);
 

@@ -1,4 +1,4 @@
-// The answer of every search.
+// Search results.
 #pragma once
 
 #include "nearwise/export.h"
@@ -7,7 +7,8 @@
 
 namespace NEARWISE_EXPORT nearwise {
 
-// [queries, k], best first, the lower id first in a tie. An id is the row number in the base.
+// [queries, k], best first, ties by lower id. An id is the row number in the base, or in an Ivf the id the
+// vector was added under.
 struct Neighbors {
   Matrix<Id> ids;
   Matrix<float> distances;

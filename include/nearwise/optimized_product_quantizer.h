@@ -1,8 +1,8 @@
-// Optimized product quantization (OPQ): vectors are rotated before product quantization, so that parts are
-// less correlated and have similar variance.
+// Optimized product quantization (OPQ): vectors are rotated before product quantization, so that variance is
+// spread evenly over the parts and correlations between parts are removed.
 //
-// Rotation and codewords are trained in turn: the next rotation brings the vectors closest to their
-// reconstructions. Ge, He, Ke, Sun: Optimized product quantization (2014).
+// Training alternates between codewords and rotation: the new rotation is the one that best aligns the
+// vectors with their reconstructions. Ge, He, Ke, Sun: Optimized product quantization (2014).
 #pragma once
 
 #include <cstddef>
@@ -22,31 +22,33 @@ namespace NEARWISE_EXPORT nearwise {
 
 struct OptimizedProductQuantizerOptions {
   ProductQuantizerOptions quantizer = {};
-  std::size_t rounds = 10;  // of rotation and codeword updates, at most; 0: the better initial rotation
+  std::size_t rounds =
+      10;  // of a new rotation and its codewords, at most; 0: only the better initial rotation
 };
 
-// A square rotation without mean, which preserves inner products, and a quantizer of rotated vectors.
+// A square rotation without a mean, which preserves inner products too, and a quantizer of the rotated
+// vectors.
 struct OptimizedProductQuantizer {
   Rotation rotation;
   ProductQuantizer quantizer;
 
-  // Starts from the better of two rotations: identity, and principal axes allocated to parts so that the
-  // products of their variances are similar. Returns the round with the smallest error on the training
-  // vectors, which is never above that of ProductQuantizer::train with the same options. Throws like it.
+  // Starts from the better of the identity and the principal axes, allocated to parts so that the products of
+  // their variances are balanced, and returns the round with the lowest error on the training vectors. That
+  // error is never above the one of ProductQuantizer::train with the same options. Throws what that throws.
   static OptimizedProductQuantizer train(const Context& context, RowsView rows,
                                          const OptimizedProductQuantizerOptions& options = {});
 
   // Codes of the rotated vectors.
   Matrix<std::uint8_t> encode(const Context& context, RowsView rows) const;
-  // Reconstructions, rotated back.
+  // The decoded vectors, rotated back.
   Matrix<float> decode(const Context& context, MatrixView<const std::uint8_t> codes) const;
   // ProductQuantizer::tables of the rotated queries.
   Matrix<float> tables(const Context& context, RowsView queries, Metric metric = Metric::sqeuclidean) const;
-  // Mean squared distance of the rotated vectors to their reconstructions.
+  // Mean squared reconstruction error of the rotated vectors.
   double error(const Context& context, RowsView rows) const;
 };
 
-// As for ProductQuantizer, with the rotation. A file without a rotation is Error(invalid_argument).
+// As for ProductQuantizer, with the rotation. Throws Error(invalid_argument) for a file without one.
 void save(const OptimizedProductQuantizer& quantizer, const std::filesystem::path& path,
           const std::map<std::string, std::string>& provenance = {});
 OptimizedProductQuantizer load_optimized_product_quantizer(const std::filesystem::path& path);

@@ -1,6 +1,6 @@
 // Plans: builds of graphs and indexes larger than memory, as tasks over files that resume after a crash.
 //
-// A plan follows from a vector file, the options, and the context's memory limit and seed. Output is
+// A plan is determined by the vector file, the options, and the context's memory limit and seed. Output is
 // byte-identical however often the run is interrupted and wherever tasks run. A task reads the outputs of
 // earlier tasks from the work folder, writes one file under a temporary name, syncs and renames it, and
 // records it in the folder's manifest (docs/scale.md). Running a task whose output is present and valid does
@@ -22,7 +22,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "nearwise/context.h"
@@ -49,6 +48,7 @@ enum class TaskOutcome : std::uint8_t {
   done,  // by this call
   done_before,
   not_needed,
+  repaired,  // run again because its output was found damaged or lost by a task that reads it
 };
 std::string_view name(TaskOutcome outcome);
 
@@ -61,7 +61,7 @@ class Plan {
 
   // In an order that satisfies all dependencies. The last task publishes the result under the output's name.
   std::span<const PlannedTask> tasks() const;
-  // The largest of any task.
+  // Maximum over all tasks.
   std::uint64_t memory_bytes() const;
   // Peak size of work folder and result, if tasks run in order and those marked if_needed do not run.
   std::uint64_t disk_bytes() const;
@@ -71,20 +71,21 @@ class Plan {
   // True if the task's output is recorded and present, was deleted because all its readers have finished, or
   // is known not to be needed.
   bool is_done(std::string_view task) const;
-  // Throws Error(invalid_argument) if there is no such task, a task it depends on has not run, the context
-  // has another seed or less memory than the plan was made with, or the work folder belongs to another plan;
-  // Error(corrupt) naming a damaged file of the work folder.
+  // Inputs that are found damaged or lost while the task reads them are made again. Throws
+  // Error(invalid_argument) if there is no such task, a task it depends on has not run, the context has
+  // another seed or less memory than the plan was made with, or the work folder belongs to another plan.
   TaskOutcome run_task(const Context& context, std::string_view task) const;
-  // Runs all tasks in order and calls on_task after each. Throws Error(cannot_create) while another process
-  // works in the folder.
+  // Runs all tasks in order and calls on_task after each, and for each output that was made again. A
+  // published result is read and verified before it is called done. Throws Error(cannot_create) while
+  // another process works in the folder.
   void run(const Context& context,
            const std::function<void(const PlannedTask&, TaskOutcome)>& on_task = {}) const;
   // Deletes the intermediate files, about as large as the vectors, and returns their size in bytes. The
   // manifest stays, so that run() finds everything done. Does nothing before the result is published; resumes
   // if interrupted. Throws as run() does while another process works in the folder.
   std::uint64_t remove_work() const;
-  // Throws Error(cannot_create) if a file system lacks room for what is still to be written. The needs of
-  // work folder and output are added if they share a file system.
+  // Throws Error(cannot_create) if a file system lacks room for the remaining output. Work folder and output
+  // are added up if they share a file system.
   void check_disk() const;
   // The report of the published graph.
   GraphReport report() const;
@@ -125,25 +126,25 @@ struct GraphPlanOptions {
 // block, and measures the recall on up to 10,000 rows. Passes with other partitions follow while the target
 // is not reached.
 //
-// pairs (GGM, section 5 of GNND): builds the graphs of shards, consecutive rows of which two fit in memory,
-// then merges every two of them in the rounds of a tournament. Every build and merge measures its own recall;
-// there is one pass.
+// pairs (GGM, section 5 of GNND): builds a graph per shard of consecutive vectors, sized so that two fit in
+// memory, then merges every pair in a round-robin schedule. Every build and merge measures its own recall;
+// there are no further passes.
 //
-// The context must have a memory limit: Error(invalid_argument) without one, Error(out_of_memory) naming a
-// sufficient one if it is too small. Writes nothing and does not check the disk.
+// Throws Error(invalid_argument) if the context has no memory limit, Error(out_of_memory) naming a sufficient
+// one if it is too small. Writes nothing and does not check disk space.
 Plan plan_graph(const Context& context, const PlanFiles& files, const GraphPlanOptions& options = {});
 
 struct IndexPlanOptions {
-  // If the memory limit allows fewer training rows, fewer are drawn, but at least 32 per list.
-  std::variant<IvfPqOptions, IvfFlatOptions, IvfLsqOptions> training = IvfPqOptions{};
-  CalibrationOptions measure = {};
+  // training_rows is lowered to what fits the memory limit, but not below 32 per list.
+  IvfOptions index = {.encoding = Pq{}};
+  CalibrationOptions calibration = {};
   std::map<std::string, std::string> provenance = {};
 };
 
 // An inverted file that may be larger than memory: trains lists and quantizer on a sample, assigns and
 // encodes blocks of rows, concatenates their lists, and calibrates the number of probes on the mapped result.
-// The memory limit is as in plan_graph. The result is what `build` without a limit would save, except for
-// provenance and training sample.
+// The memory limit is as in plan_graph. The result is that of `build` without a limit, except for provenance
+// and training sample.
 Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanOptions& options = {});
 
 }  // namespace nearwise

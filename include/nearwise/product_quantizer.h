@@ -1,17 +1,18 @@
-// Product quantization: a vector is split into parts, and each part is replaced by the number of its nearest
-// codeword.
+// Product quantization (PQ): a vector is split into parts, and each part is replaced by the index of its
+// nearest codeword.
 //
-// 128 dimensions in 16 parts of 8 bits give 16 bytes. The reconstruction concatenates the codewords; the
-// distance of a query to it is a sum of `parts` entries of a table computed once per query.
+// 128 dimensions in 16 parts of 8 bits become 16 bytes. A code decodes to the concatenation of its codewords;
+// the distance of a query to it is a sum of `parts` entries of a table that is computed once per query.
 //
-// The same vectors, options and seed give the same bytes at any thread count and memory limit and on every
-// instruction set. Jégou, Douze, Schmid: Product quantization for nearest neighbor search (2011).
+// The same vectors, options and seed give the same bytes for any number of threads, any memory limit and
+// every instruction set. Jégou, Douze, Schmid: Product quantization for nearest neighbor search (2011).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,53 +25,53 @@
 namespace NEARWISE_EXPORT nearwise {
 
 struct ProductQuantizerOptions {
-  std::size_t parts = 0;        // 1 to dim; 0: parts of at most 4 dimensions
-  unsigned bits = 8;            // per part: 4 (16 codewords) or 8 (256)
-  std::size_t iterations = 25;  // of k-means, at most
-  // Training vectors per codeword, drawn with the context's seed; 0: all.
-  std::size_t rows_per_centroid = 256;
+  std::optional<std::size_t> parts = {};  // 1 to dim; default: parts of at most 4 dimensions
+  unsigned bits = 8;                      // per part: 4 (16 codewords) or 8 (256)
+  std::size_t iterations = 25;            // of k-means, at most
+  // Vectors to train on, drawn by the context's seed; at least one per codeword. Default: 256 per codeword.
+  std::optional<std::size_t> training_rows = {};
 };
 
-// Immutable after training: threads may share it.
+// Immutable: threads may share it.
 class ProductQuantizer {
  public:
-  // k-means on every part. Throws Error(invalid_argument) if there are fewer vectors than codewords per part,
-  // or naming the first vector with NaN or infinity. Vectors are on the host.
+  // Runs k-means on every part. Throws Error(invalid_argument) for fewer vectors than codewords of a part,
+  // and names the first vector with NaN or infinity. `rows` is on the host.
   static ProductQuantizer train(const Context& context, RowsView rows,
                                 const ProductQuantizerOptions& options = {});
 
-  // codebooks: by part, each [2^bits, part_dim(part)], in all 2^bits * dim finite numbers.
+  // codebooks: part after part, each [2^bits, part_dim(part)]; 2^bits * dim finite numbers in all.
   static ProductQuantizer from_codebooks(std::size_t dim, std::size_t parts, unsigned bits,
                                          std::span<const float> codebooks);
 
   std::size_t dim() const { return dim_; }
   std::size_t parts() const { return parts_; }
   unsigned bits() const { return bits_; }
-  std::size_t centroids() const { return std::size_t{1} << bits_; }  // codewords of a part
-  // Bytes of a row's code. 8 bits: byte p is part p. 4 bits: part 2i is in the low half of byte i, part 2i +
-  // 1 in its high half, which is 0 where there is no such part.
+  std::size_t centroids() const { return std::size_t{1} << bits_; }  // codewords per part
+  // Bytes per code. 8 bits: byte p is part p. 4 bits: part 2i is the low half of byte i, part 2i + 1 its high
+  // half, which is 0 if there is no such part.
   std::size_t code_bytes() const;
 
-  // Part p has elements [part_begin(p), part_begin(p + 1)). Sizes differ by at most one, larger parts come
+  // Part p has the dimensions [part_begin(p), part_begin(p + 1)). Lengths differ by at most one, longer ones
   // first.
   std::size_t part_begin(std::size_t part) const;
   std::size_t part_dim(std::size_t part) const;
   std::span<const float> codebook(std::size_t part) const;         // [2^bits, part_dim(part)]
-  std::span<const float> codebooks() const { return codebooks_; }  // of all parts, consecutive
+  std::span<const float> codebooks() const { return codebooks_; }  // of all parts, concatenated
 
-  // [rows, code_bytes]. The codeword of a part is the nearest of its codebook by knn with k = 1, the lower
-  // number in a tie.
+  // [rows, code_bytes]. Each part gets its nearest codeword, the lower index in a tie (the result of knn with
+  // k = 1).
   Matrix<std::uint8_t> encode(const Context& context, RowsView rows) const;
 
-  // Reconstructions, [codes, dim].
+  // The decoded vectors, [codes, dim].
   Matrix<float> decode(const Context& context, MatrixView<const std::uint8_t> codes) const;
 
-  // [queries, parts * 2^bits]: entry p * 2^bits + c is the squared distance (sqeuclidean) or the product
-  // (inner_product) of part p of the query and codeword c of that part, in f64 and rounded to f32. The
-  // entries that a code selects add up to the distance of the query to the reconstruction.
+  // Distance tables, [queries, parts * 2^bits]: entry p * 2^bits + c is the squared distance (sqeuclidean) or
+  // the inner product of part p of the query and codeword c of that part, computed in f64 and rounded to f32.
+  // The entries selected by a code add up to the distance of the query to the decoded vector.
   Matrix<float> tables(const Context& context, RowsView queries, Metric metric = Metric::sqeuclidean) const;
 
-  // Mean squared distance of the vectors to their reconstructions.
+  // Mean squared reconstruction error over all rows.
   double error(const Context& context, RowsView rows) const;
 
  private:
@@ -85,8 +86,8 @@ class ProductQuantizer {
 // Atomic and durable, in the container of docs/format.md (kind "product_quantizer").
 void save(const ProductQuantizer& quantizer, const std::filesystem::path& path,
           const std::map<std::string, std::string>& provenance = {});
-// Checksums and numbers are verified: damage is Error(corrupt). A file with a rotation is
-// Error(invalid_argument).
+// Verifies checksums and values: throws Error(corrupt) for a damaged file, Error(invalid_argument) for an
+// optimized product quantizer.
 ProductQuantizer load_product_quantizer(const std::filesystem::path& path);
 
 }  // namespace nearwise

@@ -15,7 +15,7 @@ struct Progress {
   std::uint64_t total = 0;
 };
 
-// Called by a working thread, one call at a time, at most every 50 ms and once at the end.
+// Called by a worker thread, one call at a time, at most every 50 ms and once at the end.
 using ProgressCallback = std::function<void(const Progress&)>;
 
 }  // namespace nearwise

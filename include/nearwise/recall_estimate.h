@@ -7,13 +7,15 @@
 
 namespace NEARWISE_EXPORT nearwise {
 
-// A neighbour counts as found if it is no farther than the last exact one.
+// A neighbour counts as found if it is no farther than the k-th exact one.
 struct RecallEstimate {
   double value = 0;
   // Wilson's interval. Both ends equal `value` if the sample is the whole data set or the search was exact.
   double low = 0;
   double high = 0;
   std::size_t rows = 0;  // sampled vectors or queries
+
+  friend bool operator==(const RecallEstimate&, const RecallEstimate&) = default;
 };
 
 }  // namespace nearwise

@@ -1,11 +1,13 @@
-// Rotations: x -> matrix * (x - mean), the rows of the matrix being orthonormal axes.
+// Rotations: vectors in another orthonormal basis, x -> matrix * (x - mean), with the axes as the rows of the
+// matrix.
 //
-// With as many axes as dimensions distances are preserved; with fewer, the other components are dropped. Sums
-// are in f64 and in a fixed order: the same bytes at any number of threads and on every machine. So are the
-// axes of pca.
+// With as many axes as dimensions, distances are preserved; with fewer, the components along the others are
+// dropped. Sums are in f64 and in a fixed order: the same bytes for any number of threads and on every
+// instruction set. So are the axes of pca.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,15 +18,15 @@
 namespace NEARWISE_EXPORT nearwise {
 
 struct PcaOptions {
-  std::size_t training_rows = 65536;  // at most, drawn with the context's seed; 0: all
+  std::optional<std::size_t> training_rows = {};  // drawn by the context's seed; default: 65,536
 };
 
 // Immutable: threads may share it.
 class Rotation {
  public:
-  // The axes along which the rows vary most, by falling variance, around their mean: 1 to dim of them. The
-  // largest element of an axis is positive. Throws Error(invalid_argument) for no rows, and names the first
-  // row with NaN or infinity.
+  // The `dims` principal axes of largest variance around the mean, in descending order. The largest element
+  // of each axis is positive. Throws Error(invalid_argument) for no vectors, and names the first one with NaN
+  // or infinity.
   static Rotation pca(const Context& context, RowsView rows, std::size_t dims,
                       const PcaOptions& options = {});
 
@@ -32,6 +34,7 @@ class Rotation {
   static Rotation from_matrix(std::size_t dim, std::size_t rotated_dim, std::span<const float> matrix,
                               std::span<const float> mean = {});
 
+  // x -> x.
   static Rotation identity(std::size_t dim);
 
   std::size_t dim() const { return mean_.size(); }
@@ -39,10 +42,10 @@ class Rotation {
   std::span<const float> matrix() const { return matrix_; }  // [rotated_dim, dim]
   std::span<const float> mean() const { return mean_; }      // [dim]
 
-  // [rows, rotated_dim]. Numbers beyond f32 become infinite.
+  // [rows, rotated_dim]. Values beyond f32 become infinite.
   Matrix<float> apply(const Context& context, RowsView rows) const;
 
-  // [rows, dim]: the inverse, up to rounding and dropped components.
+  // The inverse, [rows, dim], up to rounding and dropped axes.
   Matrix<float> reverse(const Context& context, RowsView rotated) const;
 
  private:

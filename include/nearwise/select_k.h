@@ -2,8 +2,7 @@
 //
 // Sorted best first, ties by lower id; -0 and +0 tie; infinities are ordinary values; NaNs come after all
 // numbers, ordered by id. Values are returned bit for bit. Results are the same on every instruction set,
-// device and number of threads. Data on a CUDA device must be complete before the call, which runs on a
-// stream of its own.
+// device and number of threads. Data on a CUDA device must be complete before the call (device_memory.h).
 #pragma once
 
 #include <cstddef>

@@ -17,7 +17,7 @@ struct SmoothestPath {
   std::optional<float> widest;
 };
 
-// nullopt if the graph does not connect the two. Throws Error(invalid_argument) for ids that are no rows of
+// nullopt if the graph does not connect the two. Throws Error(invalid_argument) for ids that are not rows of
 // the graph.
 std::optional<SmoothestPath> smoothest_path(const KnnGraph& graph, Id start, Id end);
 

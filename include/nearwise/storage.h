@@ -1,8 +1,7 @@
 // Saved search results, and inspection of any container file (docs/format.md).
 //
-// A save is atomic and durable: after a crash the file is the complete old one or the complete new one.
-// A load verifies every checksum and, independently of them, the structure; damage is Error(corrupt) naming
-// section and offset.
+// Saving is atomic and durable: after a crash the file is the old or the new one, complete. Loading verifies
+// all checksums and the structure; damage throws Error(corrupt) naming section and offset.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +23,9 @@ struct SavedNeighbors {
   std::map<std::string, std::string> provenance;  // free text: command, inputs, version, time
 };
 
-// Refuses (invalid_argument) what load_neighbors would: ids below no_id, NaN, k = 0, shapes that differ.
+// Throws Error(invalid_argument) for ids below no_id, NaN, k = 0 or different shapes.
 void save(const SavedNeighbors& result, const std::filesystem::path& path);
-// Error(unsupported) with "needs nearwise >= X" for a file of a later format.
+// Throws Error(unsupported), "needs nearwise >= X", for a later format version.
 SavedNeighbors load_neighbors(const std::filesystem::path& path);
 
 struct SectionInfo {
@@ -50,7 +49,7 @@ struct ContainerInfo {
 };
 ContainerInfo inspect(const std::filesystem::path& path);
 
-// Verifies every checksum and the structure of the whole file; throws Error(corrupt) at the first damage.
+// Verifies every checksum and the structure of the whole file; throws Error(corrupt) naming the first damage.
 ContainerInfo verify(const std::filesystem::path& path);
 
 }  // namespace nearwise

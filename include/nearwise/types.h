@@ -1,4 +1,4 @@
-// The vocabulary of the interface: ids, element types, metrics, places.
+// Basic types: ids, element types, metrics, places.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace NEARWISE_EXPORT nearwise {
 
-// Identifies a row of the base. 64 bits everywhere in the interface.
+// Identifies a vector of the base.
 using Id = std::int64_t;
 
-// Fills the end of a result row that has fewer than k entries (short_rows = pad).
+// Pads result rows that have fewer than k entries (short_rows = pad).
 inline constexpr Id no_id = -1;
 
-// Storage types only: they carry the bits of a number, arithmetic happens in wider types.
+// Storage only: arithmetic is done in wider types.
 struct Float16 {
   std::uint16_t bits = 0;
 };
@@ -33,18 +33,18 @@ enum class ElementType : std::uint8_t { f32, f16, bf16, u8, i8 };
 //                1 between a zero vector and any vector (a zero vector has no direction)
 enum class Metric : std::uint8_t { sqeuclidean, euclidean, inner_product, cosine };
 
-// Which values are the best ones.
+// Which values are best.
 enum class Order : std::uint8_t { smallest, largest };
 
-// What to do where fewer than k can be found.
+// If there are fewer than k results:
 enum class ShortRows : std::uint8_t {
-  refuse,  // an error
-  pad,     // rows end in no_id with the worst possible value: +inf, or -inf where the largest come first
+  refuse,  // throw
+  pad,     // fill with no_id and +inf (-inf if the largest come first)
 };
 
 enum class DeviceKind : std::uint8_t { cpu, cuda };
 
-// Where memory lives or work runs: host memory and the CPU, or one CUDA device.
+// Where memory is or work runs: the host, or one CUDA device.
 struct Place {
   DeviceKind kind = DeviceKind::cpu;
   int ordinal = 0;
@@ -57,7 +57,7 @@ std::string_view name(Metric metric);
 std::string_view name(DeviceKind kind);
 std::string name(Place place);  // "cpu", "cuda:0"
 
-// The inverse of name(); throws Error(invalid_argument) with the accepted words.
+// The inverse of name(); throws Error(invalid_argument) listing the accepted names.
 ElementType parse_element_type(std::string_view text);
 Metric parse_metric(std::string_view text);
 

@@ -16,11 +16,10 @@ namespace {
 AdditiveQuantizer train_additive(const BorrowedRows& rows, std::uint64_t codebooks, std::uint64_t rounds,
                                  std::uint64_t iterations, std::uint64_t training_rows,
                                  const Settings& settings, nb::handle progress) {
-  const AdditiveQuantizerOptions options{
-      .codebooks = codebooks,
-      .rounds = rounds,
-      .iterations = iterations,
-      .rows_per_centroid = training_rows == 0 ? 256 : std::max<std::uint64_t>(1, training_rows / 256)};
+  const AdditiveQuantizerOptions options{.codebooks = codebooks,
+                                         .rounds = rounds,
+                                         .iterations = iterations,
+                                         .training_rows = optional_of(training_rows)};
   const Context context = context_for(settings);
   std::optional<AdditiveQuantizer> trained;
   run(context, progress,

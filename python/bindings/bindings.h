@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -162,6 +163,12 @@ Neighbors to_neighbors(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const
 // Copies the arrays; the report is empty.
 KnnGraph to_knn_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,
                       const std::string& metric);
+
+// Python passes 0 for None.
+template <typename T>
+std::optional<T> optional_of(T value) {
+  return value == T{} ? std::nullopt : std::optional<T>(value);
+}
 
 // queries * base * dim: the cost of comparing every pair.
 double multiplications(const RowsView& queries, const RowsView& base);

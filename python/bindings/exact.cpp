@@ -5,10 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include <optional>
-
 #include "bindings.h"
-#include "nearwise/error.h"
+#include "results.h"
 
 namespace nearwise::python {
 namespace {
@@ -19,33 +17,26 @@ NumpyNeighbors knn_arrays(const BorrowedRows& queries, const BorrowedRows& base,
   const KnnOptions options{.metric = parse_metric(metric),
                            .short_rows = pad ? ShortRows::pad : ShortRows::refuse,
                            .exclude_self = exclude_self};
-  const Context context = context_for(settings);
-  std::optional<Neighbors> found;
-  run_by_size(context, progress, multiplications(queries.view(), base.view()),
-              [&](const Context& own) { found = knn(own, queries.view(), base.view(), k, options); });
-  return to_numpy(std::move(*found));
+  return to_numpy(
+      result_of(settings, progress, multiplications(queries.view(), base.view()),
+                [&](const Context& own) { return knn(own, queries.view(), base.view(), k, options); }));
 }
 
 NumpyNeighbors graph_arrays(const BorrowedRows& base, std::uint64_t k, const std::string& metric, bool pad,
                             const Settings& settings, nb::handle progress) {
   const KnnOptions options{.metric = parse_metric(metric),
                            .short_rows = pad ? ShortRows::pad : ShortRows::refuse};
-  const Context context = context_for(settings);
-  std::optional<Neighbors> found;
-  run_by_size(context, progress, multiplications(base.view(), base.view()),
-              [&](const Context& own) { found = exact_knn_graph(own, base.view(), k, options); });
-  return to_numpy(std::move(*found));
+  return to_numpy(
+      result_of(settings, progress, multiplications(base.view(), base.view()),
+                [&](const Context& own) { return exact_knn_graph(own, base.view(), k, options); }));
 }
 
 NumpyRangeNeighbors range_arrays(const BorrowedRows& queries, const BorrowedRows& base, float radius,
                                  const std::string& metric, const Settings& settings, nb::handle progress) {
   const RangeOptions options{.metric = parse_metric(metric)};
-  const Context context = context_for(settings);
-  std::optional<RangeNeighbors> found;
-  run_by_size(context, progress, multiplications(queries.view(), base.view()), [&](const Context& own) {
-    found = range_search(own, queries.view(), base.view(), radius, options);
-  });
-  return to_numpy(std::move(*found));
+  return to_numpy(result_of(
+      settings, progress, multiplications(queries.view(), base.view()),
+      [&](const Context& own) { return range_search(own, queries.view(), base.view(), radius, options); }));
 }
 
 }  // namespace

@@ -35,15 +35,18 @@ using NumpyIds = nb::ndarray<nb::numpy, const Id, nb::ndim<1>, nb::c_contig>;
 using Estimate = std::tuple<double, double, double, std::size_t>;
 // The fields of Python's Calibration in their order.
 using CalibrationFields =
-    std::tuple<std::size_t, std::size_t, Estimate, Estimate, double, std::size_t, std::size_t>;
+    std::tuple<std::size_t, std::optional<std::size_t>, Estimate, Estimate, double, std::size_t, std::size_t>;
+
+Estimate fields_of(const RecallEstimate& recall) {
+  return {recall.value, recall.low, recall.high, recall.rows};
+}
 
 CalibrationFields fields_of(const Calibration& found) {
-  const auto estimate = [&](double recall) { return Estimate{recall, recall, recall, found.queries}; };
   return {found.probes,
           found.candidates,
-          estimate(found.recall),
-          estimate(found.recall_of_codes),
-          found.target,
+          fields_of(found.recall),
+          fields_of(found.recall_without_rerank),
+          found.target_recall,
           found.neighbors,
           found.rows};
 }
@@ -74,7 +77,7 @@ class InvertedFile {
     const std::span<const Id> given = ids ? span_of(*ids) : std::span<const Id>();
     // To C++, no ids mean consecutive numbers.
     if (ids && given.size() != view.rows())
-      throw Error(ErrorCode::invalid_argument, "add: expected one id per vector, given " +
+      throw Error(ErrorCode::invalid_argument, "add: expected one id per vector, got " +
                                                    std::to_string(given.size()) + " for " +
                                                    std::to_string(view.rows()) + " vectors");
     available(settings.memory_limit, view.rows() * (index_.code_bytes() + sizeof(Id)));
@@ -122,13 +125,12 @@ class InvertedFile {
   NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, std::uint64_t probes,
                         const BorrowedRows* rerank, std::uint64_t candidates, const Settings& settings,
                         nb::handle progress) const {
-    IvfSearchOptions options{.probes = probes, .candidates = candidates};
+    IvfSearchOptions options{.probes = optional_of(probes), .candidates = optional_of(candidates)};
     if (rerank != nullptr) {
-      options.rows = rerank->view();
+      options.rerank = rerank->view();
       // To C++, no vectors mean no re-ranking.
-      if (options.rows.rows() == 0 && size() != 0)
-        throw Error(ErrorCode::invalid_argument,
-                    "search: rerank must hold a vector for every id, given none");
+      if (options.rerank.rows() == 0 && size() != 0)
+        throw Error(ErrorCode::invalid_argument, "search: rerank must hold a vector for every id, got none");
     }
     const Context context = context_for(settings.with_memory_limit(available(settings.memory_limit)));
     std::optional<Neighbors> found;
@@ -145,8 +147,8 @@ class InvertedFile {
     Calibration found;
     run(context, progress, [&](const Context& own) {
       const auto lock = wait_for<std::unique_lock<Mutex>>(own);
-      found =
-          index_.calibrate(own, rows.view(), {.recall = target_recall, .queries = queries, .rerank = rerank});
+      found = index_.calibrate(own, rows.view(),
+                               {.target_recall = target_recall, .queries = queries, .rerank = rerank});
     });
     return fields_of(found);
   }
@@ -189,7 +191,7 @@ class InvertedFile {
   const Ivf& index() const { return index_; }
   std::string device() const { return name(context_.place()); }
   std::string metric() const { return std::string(name(index_.metric())); }
-  std::string codec() const { return std::string(index_.codec()); }
+  std::string codec() const { return std::string(index_.encoding()); }
 
  private:
   static std::span<const Id> span_of(const NumpyIds& ids) { return {ids.data(), ids.size()}; }
@@ -210,10 +212,9 @@ class InvertedFile {
     const std::shared_lock lock(mutex_, std::try_to_lock);
     if (!lock) return std::numeric_limits<double>::infinity();
     const auto lists = static_cast<double>(index_.lists());
-    const auto probes = static_cast<double>(options.probes != 0 ? options.probes : index_.probes());
-    const auto candidates = static_cast<double>(options.rows.rows() == 0  ? k
-                                                : options.candidates != 0 ? options.candidates
-                                                                          : index_.candidates(k));
+    const auto probes = static_cast<double>(options.probes.value_or(index_.probes()));
+    const auto candidates = static_cast<double>(
+        options.rerank.rows() == 0 ? k : options.candidates.value_or(index_.candidates(k)));
     const double rows = probes * static_cast<double>(index_.size()) / lists;
     return static_cast<double>(queries) * ((lists + candidates) * static_cast<double>(index_.dim()) +
                                            rows * static_cast<double>(index_.code_bytes()));
@@ -249,39 +250,33 @@ class InvertedFile {
   std::atomic<std::size_t> size_;  // readable while the index changes
 };
 
-// Options of other codecs than the one named are ignored.
+Encoding encoding_of(const std::string& codec, std::uint64_t code_bytes, unsigned bits, std::uint64_t rounds,
+                     std::uint64_t train_iterations, std::uint64_t encode_iterations) {
+  if (codec == "pq") return Pq{.code_bytes = optional_of(code_bytes), .bits = bits};
+  if (codec == "lsq")
+    return Lsq{.code_bytes = code_bytes,
+               .rounds = rounds,
+               .train_iterations = train_iterations,
+               .encode_iterations = encode_iterations};
+  return Flat{};
+}
+
+// Options of other codecs than the given one are ignored.
 std::unique_ptr<InvertedFile> train_index(const BorrowedRows& rows, const std::string& codec,
                                           const std::string& metric, std::uint64_t lists,
                                           std::uint64_t iterations, std::uint64_t training_rows,
                                           const Settings& settings, nb::handle progress,
                                           std::uint64_t code_bytes, unsigned bits, std::uint64_t rounds,
                                           std::uint64_t train_iterations, std::uint64_t encode_iterations) {
-  const auto train = [&](const Context& own) -> Ivf {
-    const auto common = [&](auto options) {
-      options.metric = parse_metric(metric);
-      options.lists = lists;
-      options.iterations = iterations;
-      options.rows_per_list =
-          training_rows == 0 ? 256
-                             : std::max<std::uint64_t>(1, training_rows / std::max<std::uint64_t>(1, lists));
-      return options;
-    };
-    if (codec == "pq") {
-      IvfPqOptions options = common(IvfPqOptions{.code_bytes = code_bytes, .bits = bits});
-      return IvfPq::train(own, rows.view(), options);
-    }
-    if (codec == "lsq") {
-      IvfLsqOptions options = common(IvfLsqOptions{.code_bytes = code_bytes,
-                                                   .rounds = rounds,
-                                                   .train_iterations = train_iterations,
-                                                   .encode_iterations = encode_iterations});
-      return IvfLsq::train(own, rows.view(), options);
-    }
-    return IvfFlat::train(own, rows.view(), common(IvfFlatOptions()));
-  };
+  const IvfOptions options = {
+      .metric = parse_metric(metric),
+      .lists = optional_of(lists),
+      .iterations = iterations,
+      .training_rows = optional_of(training_rows),
+      .encoding = encoding_of(codec, code_bytes, bits, rounds, train_iterations, encode_iterations)};
   const Context context = context_for(settings);
   std::optional<Ivf> trained;
-  run(context, progress, [&](const Context& own) { trained.emplace(train(own)); });
+  run(context, progress, [&](const Context& own) { trained.emplace(Ivf::train(own, rows.view(), options)); });
   return std::make_unique<InvertedFile>(std::move(*trained), context);
 }
 

@@ -13,19 +13,14 @@
 namespace nearwise::python {
 namespace {
 
-// 0 stands for none.
-template <typename T>
-std::optional<T> optional_of(T value) {
-  return value == T{} ? std::nullopt : std::optional<T>(value);
-}
-
 // centroids, sizes, errors and whether it converged
 using NumpyKMeans = std::tuple<NumpyMatrix<float>, NumpyVector<std::int64_t>, NumpyVector<double>, bool>;
 
-NumpyKMeans train(const BorrowedRows& rows, std::uint64_t clusters, bool hierarchical,
-                  const std::string& metric, std::uint64_t iterations, double tolerance,
-                  const std::string& seeding, const BorrowedRows* initial, std::uint64_t min_cluster_size,
-                  double balance, std::uint64_t batch_size, const Settings& settings, nb::handle progress) {
+NumpyKMeans train_kmeans(const BorrowedRows& rows, std::uint64_t clusters, bool hierarchical,
+                         const std::string& metric, std::uint64_t iterations, double tolerance,
+                         const std::string& seeding, const BorrowedRows* initial,
+                         std::uint64_t min_cluster_size, double balance, std::uint64_t batch_size,
+                         const Settings& settings, nb::handle progress) {
   KMeansOptions options{.metric = parse_metric(metric),
                         .iterations = iterations,
                         .tolerance = tolerance,
@@ -63,12 +58,11 @@ NumpyNeighbors assign_arrays(const BorrowedRows& rows, const BorrowedRows& centr
 Seeding parse_seeding(const std::string& text) {
   if (text == "plus_plus") return Seeding::plus_plus;
   if (text == "random") return Seeding::random;
-  throw Error(ErrorCode::invalid_argument,
-              "seeding: expected one of plus_plus, random, given '" + text + "'");
+  throw Error(ErrorCode::invalid_argument, "seeding: expected one of plus_plus, random, got '" + text + "'");
 }
 
 void bind_kmeans(nb::module_& module) {
-  module.def("train_kmeans", train, nb::arg("rows"), nb::arg("clusters"), nb::arg("hierarchical"),
+  module.def("train_kmeans", train_kmeans, nb::arg("rows"), nb::arg("clusters"), nb::arg("hierarchical"),
              nb::arg("metric"), nb::arg("iterations"), nb::arg("tolerance"), nb::arg("seeding"),
              nb::arg("initial").none(), nb::arg("min_cluster_size"), nb::arg("balance"),
              nb::arg("batch_size"), nb::arg("settings"), nb::arg("progress").none(),

@@ -6,10 +6,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <optional>
-
 #include "bindings.h"
 #include "nearwise/error.h"
+#include "results.h"
 
 namespace nearwise::python {
 namespace {
@@ -23,7 +22,7 @@ MatrixView<const float> centroids_of(const BorrowedRows& borrowed) {
   const RowsView& rows = borrowed.view();
   if (rows.type() != ElementType::f32)
     throw Error(ErrorCode::invalid_argument,
-                "centroids: expected f32 elements, given " + std::string(name(rows.type())));
+                "centroids: expected f32 elements, got " + std::string(name(rows.type())));
   return {reinterpret_cast<const float*>(rows.data()), rows.rows(), rows.dim(),
           rows.stride_bytes() / sizeof(float), rows.place()};
 }
@@ -32,21 +31,18 @@ NumpyMatrix<float> seed(const BorrowedRows& rows, std::uint64_t clusters, const 
                         const std::string& seeding, const BorrowedRows* initial, const Settings& settings,
                         nb::handle progress) {
   KMeansOptions options{.metric = parse_metric(metric), .seeding = parse_seeding(seeding)};
-  const Context context = context_for(settings);
   if (initial != nullptr) options.initial = initial->view();
-  Matrix<float> found;
-  run(context, progress,
-      [&](const Context& own) { found = seed_kmeans(own, rows.view(), clusters, options); });
-  return to_numpy(std::move(found));
+  return to_numpy(result_of(settings, progress, [&](const Context& own) {
+    return seed_kmeans(own, rows.view(), clusters, options);
+  }));
 }
 
 NumpySums sum(const BorrowedRows& rows, const BorrowedRows& centroids, std::uint64_t first_row,
               const std::string& metric, const Settings& settings, nb::handle progress) {
-  const Context context = context_for(settings);
   const KMeansBlock block = {rows.view(), first_row, parse_metric(metric)};
-  ClusterSums found;
-  run_by_size(context, progress, multiplications(rows.view(), centroids.view()),
-              [&](const Context& own) { found = sum_clusters(own, block, centroids_of(centroids)); });
+  ClusterSums found =
+      result_of(settings, progress, multiplications(rows.view(), centroids.view()),
+                [&](const Context& own) { return sum_clusters(own, block, centroids_of(centroids)); });
   return {to_numpy(std::move(found.sums)), to_numpy<std::int64_t>(std::move(found.sizes)),
           to_numpy<double>(std::move(found.errors))};
 }
@@ -56,7 +52,7 @@ std::vector<std::uint64_t> to_sizes(const NumpyVector<const std::int64_t>& sizes
   for (std::size_t c = 0; c < sizes.shape(0); ++c) {
     const std::int64_t size = sizes.view()(c);
     if (size < 0)
-      throw Error(ErrorCode::invalid_argument, "sizes: expected at least 0, given " + std::to_string(size));
+      throw Error(ErrorCode::invalid_argument, "sizes: expected at least 0, got " + std::to_string(size));
     found.push_back(static_cast<std::uint64_t>(size));
   }
   return found;
@@ -85,13 +81,11 @@ std::vector<Split> choose(const NumpyVector<const std::int64_t>& sizes,
 NumpySplitRows draw(const BorrowedRows& rows, const BorrowedRows& assigned, const BorrowedRows& moved,
                     const std::vector<Split>& splits, std::uint64_t iteration, std::uint64_t first_row,
                     const std::string& metric, const Settings& settings) {
-  const Context context = context_for(settings);
   const KMeansBlock block = {rows.view(), first_row, parse_metric(metric)};
   std::vector<ClusterSplit> wanted;
   for (const auto& [cluster, count] : splits) wanted.push_back({cluster, count});
-  std::vector<SplitRow> found;
-  run(context, nb::none(), [&](const Context& own) {
-    found = draw_split_rows(own, block, centroids_of(assigned), centroids_of(moved), wanted, iteration);
+  const std::vector<SplitRow> found = result_of(settings, nb::none(), [&](const Context& own) {
+    return draw_split_rows(own, block, centroids_of(assigned), centroids_of(moved), wanted, iteration);
   });
   std::vector<std::int64_t> clusters;
   std::vector<double> times;

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "bindings.h"
-#include "nearwise/error.h"
+#include "results.h"
 
 namespace nearwise::python {
 namespace {
@@ -64,31 +64,26 @@ KnnGraph to_graph(const GivenGraph& given) {
   return graph;
 }
 
+// make(context, rows) returns the graph.
+Graph made(const BorrowedRows& rows, const Settings& settings, nb::handle progress,
+           const std::function<KnnGraph(const Context&, const RowsView&)>& make) {
+  return to_python(result_of(settings, progress, multiplications(rows.view(), rows.view()),
+                             [&](const Context& own) { return make(own, rows.view()); }));
+}
+
 Graph build(const BorrowedRows& rows, std::uint64_t degree, const std::string& metric, double target_recall,
             const Settings& settings, nb::handle progress) {
   const KnnGraphOptions options{
       .degree = degree, .metric = parse_metric(metric), .target_recall = target_recall};
-  const Context context = context_for(settings);
-  std::optional<KnnGraph> graph;
-  run_by_size(context, progress, multiplications(rows.view(), rows.view()),
-              [&](const Context& own) { graph = build_knn_graph(own, rows.view(), options); });
-  return to_python(std::move(*graph));
-}
-
-// change(context, rows) returns the new graph.
-Graph changed(const BorrowedRows& rows, const Context& context, nb::handle progress,
-              const std::function<KnnGraph(const Context&, const RowsView&)>& change) {
-  std::optional<KnnGraph> graph;
-  run_by_size(context, progress, multiplications(rows.view(), rows.view()),
-              [&](const Context& own) { graph = change(own, rows.view()); });
-  return to_python(std::move(*graph));
+  return made(rows, settings, progress,
+              [&](const Context& own, const RowsView& view) { return build_knn_graph(own, view, options); });
 }
 
 Graph merge(const BorrowedRows& rows, const GivenGraph& left, const GivenGraph& right, double target_recall,
             const Settings& settings, nb::handle progress) {
   const KnnGraph left_graph = to_graph(left);
   const KnnGraph right_graph = to_graph(right);
-  return changed(rows, context_for(settings), progress, [&](const Context& own, const RowsView& view) {
+  return made(rows, settings, progress, [&](const Context& own, const RowsView& view) {
     return merge_knn_graphs(own, view, left_graph, right_graph, {.target_recall = target_recall});
   });
 }
@@ -96,7 +91,7 @@ Graph merge(const BorrowedRows& rows, const GivenGraph& left, const GivenGraph& 
 Graph add(const BorrowedRows& rows, const GivenGraph& given, double target_recall, const Settings& settings,
           nb::handle progress) {
   const KnnGraph graph = to_graph(given);
-  return changed(rows, context_for(settings), progress, [&](const Context& own, const RowsView& view) {
+  return made(rows, settings, progress, [&](const Context& own, const RowsView& view) {
     return add_to_knn_graph(own, view, graph, {.target_recall = target_recall});
   });
 }
@@ -106,7 +101,7 @@ Graph remove(const BorrowedRows& rows, const GivenGraph& given,
              const Settings& settings, nb::handle progress) {
   const KnnGraph graph = to_graph(given);
   const std::vector<Id> removed(ids.data(), ids.data() + ids.size());
-  return changed(rows, context_for(settings), progress, [&](const Context& own, const RowsView& view) {
+  return made(rows, settings, progress, [&](const Context& own, const RowsView& view) {
     return remove_from_knn_graph(own, view, graph, removed, {.target_recall = target_recall});
   });
 }
@@ -120,26 +115,18 @@ void save_graph(const std::filesystem::path& path, const GivenGraph& given, cons
 }
 
 Graph load_graph(const std::filesystem::path& path) {
-  std::optional<KnnGraph> graph;
-  {
-    const nb::gil_scoped_release unlocked;
-    graph = load_knn_graph(path);
-  }
-  return to_python(std::move(*graph));
+  return to_python(without_lock([&] { return load_knn_graph(path); }));
 }
 
 Estimate measure(const BorrowedRows& rows, const NumpyMatrix<const Id>& ids,
                  const NumpyMatrix<const float>& distances, const std::string& metric, std::uint64_t sample,
                  const Settings& settings, nb::handle progress) {
-  const Context context = context_for(settings);
   const Neighbors neighbors = to_neighbors(ids, distances);
   const Metric parsed = parse_metric(metric);
-  RecallEstimate recall;
-  run_by_size(context, progress, multiplications(rows.view(), rows.view()), [&](const Context& own) {
-    recall = measure_recall(own, rows.view(), neighbors, parsed,
-                            sample == 0 ? std::nullopt : std::optional<std::size_t>(sample));
-  });
-  return to_python(recall);
+  const auto limit = sample == 0 ? std::nullopt : std::optional<std::size_t>(sample);
+  return to_python(result_of(
+      settings, progress, multiplications(rows.view(), rows.view()),
+      [&](const Context& own) { return measure_recall(own, rows.view(), neighbors, parsed, limit); }));
 }
 
 }  // namespace

@@ -5,16 +5,13 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.h"
+#include "results.h"
 
 namespace nearwise::python {
 namespace {
 
 nb::dict machine() {
-  std::vector<ScanInfo> scans;
-  {
-    const nb::gil_scoped_release unlocked;  // measures for about a tenth of a second
-    scans = measure_scans();
-  }
+  const std::vector<ScanInfo> scans = without_lock([] { return measure_scans(); });
   nb::list device_list;
   for (const DeviceInfo& device : devices()) {
     nb::dict entry;

@@ -68,7 +68,7 @@ std::pair<ReadOnlyArray, bool> view_dlpack(const nb::ndarray<nb::ro>& tensor, co
 
 RowsView checked_rows(const ArrayLayout& layout, ElementType type, const char* name) {
   if (layout.shape.size() != 2)
-    refuse(name, "expected a 2-D array, given " + std::to_string(layout.shape.size()) + "-D");
+    refuse(name, "expected a 2-D array, got " + std::to_string(layout.shape.size()) + "-D");
   const auto element_bytes = static_cast<std::int64_t>(element_size(type));
   const std::int64_t rows = layout.shape[0];
   const std::int64_t dim = layout.shape[1];

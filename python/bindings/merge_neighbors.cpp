@@ -5,9 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <optional>
-
 #include "bindings.h"
+#include "results.h"
 
 namespace nearwise::python {
 namespace {
@@ -23,17 +22,15 @@ MatrixView<const T> view_of(const ContiguousMatrix<T>& array) {
 
 NumpyNeighbors merge_parts(const std::vector<Part>& parts, std::uint64_t k, const std::string& metric,
                            const Settings& settings, nb::handle progress) {
-  const Context context = context_for(settings);
   std::vector<NeighborsView> views;
   double entries = 0;
   for (const auto& [ids, distances] : parts) {
     views.push_back({view_of<Id>(ids), view_of<float>(distances)});
     entries += static_cast<double>(ids.size());
   }
-  std::optional<Neighbors> joined;
-  run_by_size(context, progress, entries,
-              [&](const Context& own) { joined = merge_neighbors(own, parse_metric(metric), views, k); });
-  return to_numpy(std::move(*joined));
+  return to_numpy(result_of(settings, progress, entries, [&](const Context& own) {
+    return merge_neighbors(own, parse_metric(metric), views, k);
+  }));
 }
 
 }  // namespace

@@ -11,18 +11,15 @@
 namespace nearwise::python {
 namespace {
 
-OptimizedProductQuantizer train(const BorrowedRows& rows, std::uint64_t parts, unsigned bits,
-                                std::uint64_t iterations, std::uint64_t training_rows, std::uint64_t rounds,
-                                const Settings& settings, nb::handle progress) {
-  const OptimizedProductQuantizerOptions options{
-      .quantizer = {.parts = parts,
-                    .bits = bits,
-                    .iterations = iterations,
-                    .rows_per_centroid =
-                        training_rows == 0
-                            ? 256
-                            : std::max<std::uint64_t>(1, training_rows / (std::uint64_t{1} << bits))},
-      .rounds = rounds};
+OptimizedProductQuantizer train_optimized(const BorrowedRows& rows, std::uint64_t parts, unsigned bits,
+                                          std::uint64_t iterations, std::uint64_t training_rows,
+                                          std::uint64_t rounds, const Settings& settings,
+                                          nb::handle progress) {
+  const OptimizedProductQuantizerOptions options{.quantizer = {.parts = optional_of(parts),
+                                                               .bits = bits,
+                                                               .iterations = iterations,
+                                                               .training_rows = optional_of(training_rows)},
+                                                 .rounds = rounds};
   const Context context = context_for(settings);
   std::optional<OptimizedProductQuantizer> trained;
   run(context, progress, [&](const Context& own) {
@@ -39,8 +36,8 @@ void bind_optimized_product_quantizer(nb::module_& module) {
   bind_coding(bound);
   bind_file<OptimizedProductQuantizer, load_optimized_product_quantizer>(bound);
   bound
-      .def_static("train", train, nb::arg("rows"), nb::arg("parts"), nb::arg("bits"), nb::arg("iterations"),
-                  nb::arg("training_rows"), nb::arg("rounds"), nb::arg("settings"),
+      .def_static("train", train_optimized, nb::arg("rows"), nb::arg("parts"), nb::arg("bits"),
+                  nb::arg("iterations"), nb::arg("training_rows"), nb::arg("rounds"), nb::arg("settings"),
                   nb::arg("progress").none())
       .def(
           "__init__",

@@ -7,7 +7,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -66,21 +65,16 @@ Plan make_index_plan(const Path& vectors, const Path& work, const Path& output, 
                      const std::string& metric, std::uint64_t iterations, std::uint64_t training_rows,
                      double target_recall, const Texts& provenance, const Settings& settings) {
   IndexPlanOptions options = {
-      .training = IvfPqOptions{.code_bytes = code_bytes, .bits = static_cast<unsigned>(bits)},
-      .measure = {.recall = target_recall},
+      .index = {.metric = parse_metric(metric),
+                .lists = optional_of(lists),
+                .iterations = iterations,
+                .training_rows = optional_of(training_rows),
+                .encoding = Pq{.code_bytes = optional_of(code_bytes), .bits = static_cast<unsigned>(bits)}},
+      .calibration = {.target_recall = target_recall},
       .provenance = provenance};
-  if (codec == "flat") options.training = IvfFlatOptions();
+  if (codec == "flat") options.index.encoding = Flat{};
   if (codec == "lsq")
-    options.training = IvfLsqOptions{.code_bytes = code_bytes != 0 ? code_bytes : IvfLsqOptions().code_bytes};
-  const auto give_common = [&](auto& of) {
-    of.metric = parse_metric(metric);
-    of.lists = lists;
-    of.iterations = iterations;
-    of.rows_per_list = training_rows == 0
-                           ? of.rows_per_list
-                           : std::max<std::uint64_t>(1, training_rows / std::max<std::uint64_t>(1, lists));
-  };
-  std::visit(give_common, options.training);
+    options.index.encoding = Lsq{.code_bytes = code_bytes != 0 ? code_bytes : Lsq().code_bytes};
   return made(settings, [&](const Context& own) {
     return plan_index(own, {vectors, work, output}, options);
   });

@@ -10,6 +10,7 @@
 #include "bindings.h"
 #include "nearwise/error.h"
 #include "nearwise/exact.h"
+#include "results.h"
 
 namespace nearwise::python {
 namespace {
@@ -35,18 +36,16 @@ class PreparedBase {
   NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, bool pad, const Settings& settings,
                         nb::handle progress) const {
     const ShortRows padding = pad ? ShortRows::pad : ShortRows::refuse;
-    std::optional<Neighbors> found;
-    run_search(queries, settings, progress,
-               [&](const Context& own) { found = exact_->search(own, queries.view(), k, padding); });
-    return to_numpy(std::move(*found));
+    return to_numpy(result_of(searching(settings), progress, steps(queries), [&](const Context& own) {
+      return exact_->search(own, queries.view(), k, padding);
+    }));
   }
 
   NumpyRangeNeighbors range_search(const BorrowedRows& queries, float radius, const Settings& settings,
                                    nb::handle progress) const {
-    std::optional<RangeNeighbors> found;
-    run_search(queries, settings, progress,
-               [&](const Context& own) { found = exact_->range_search(own, queries.view(), radius); });
-    return to_numpy(std::move(*found));
+    return to_numpy(result_of(searching(settings), progress, steps(queries), [&](const Context& own) {
+      return exact_->range_search(own, queries.view(), radius);
+    }));
   }
 
   std::pair<std::size_t, std::size_t> shape() const { return {view().rows(), view().dim()}; }
@@ -66,15 +65,13 @@ class PreparedBase {
     if (settings.memory_limit != 0) kept_bytes_ = context.memory_used();
   }
 
-  void run_search(const BorrowedRows& queries, const Settings& settings, nb::handle progress,
-                  const std::function<void(const Context&)>& work) const {
-    const Context context = context_for(settings.with_memory_limit(available(settings.memory_limit)));
-    run_by_size(context, progress, multiplications(queries.view(), exact_->base()), work);
-  }
+  double steps(const BorrowedRows& queries) const { return multiplications(queries.view(), exact_->base()); }
 
-  // What the prepared base leaves of the limit; 0: no limit.
-  std::uint64_t available(std::uint64_t limit) const {
-    if (limit == 0 || kept_bytes_ < limit) return limit == 0 ? 0 : limit - kept_bytes_;
+  // Those of a search, with what the prepared base leaves of the limit.
+  Settings searching(const Settings& settings) const {
+    const std::uint64_t limit = settings.memory_limit;
+    if (limit == 0) return settings;
+    if (kept_bytes_ < limit) return settings.with_memory_limit(limit - kept_bytes_);
     throw Error(ErrorCode::out_of_memory, "Exact: the prepared base takes " + std::to_string(kept_bytes_) +
                                               " bytes, the memory limit leaves " + std::to_string(limit));
   }

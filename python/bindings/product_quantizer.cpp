@@ -11,14 +11,13 @@
 namespace nearwise::python {
 namespace {
 
-ProductQuantizer train(const BorrowedRows& rows, std::uint64_t parts, unsigned bits, std::uint64_t iterations,
-                       std::uint64_t training_rows, const Settings& settings, nb::handle progress) {
-  const ProductQuantizerOptions options{
-      .parts = parts,
-      .bits = bits,
-      .iterations = iterations,
-      .rows_per_centroid =
-          training_rows == 0 ? 256 : std::max<std::uint64_t>(1, training_rows / (std::uint64_t{1} << bits))};
+ProductQuantizer train_product(const BorrowedRows& rows, std::uint64_t parts, unsigned bits,
+                               std::uint64_t iterations, std::uint64_t training_rows,
+                               const Settings& settings, nb::handle progress) {
+  const ProductQuantizerOptions options{.parts = optional_of(parts),
+                                        .bits = bits,
+                                        .iterations = iterations,
+                                        .training_rows = optional_of(training_rows)};
   const Context context = context_for(settings);
   std::optional<ProductQuantizer> trained;
   // Never brief: k-means takes long even with few vectors.
@@ -39,8 +38,9 @@ void bind_product_quantizer(nb::module_& module) {
   bind_coding(bound);
   bind_file<ProductQuantizer, load_product_quantizer>(bound);
   bound
-      .def_static("train", train, nb::arg("rows"), nb::arg("parts"), nb::arg("bits"), nb::arg("iterations"),
-                  nb::arg("training_rows"), nb::arg("settings"), nb::arg("progress").none())
+      .def_static("train", train_product, nb::arg("rows"), nb::arg("parts"), nb::arg("bits"),
+                  nb::arg("iterations"), nb::arg("training_rows"), nb::arg("settings"),
+                  nb::arg("progress").none())
       .def_static("from_codebooks", from_codebooks, nb::arg("dim"), nb::arg("parts"), nb::arg("bits"),
                   nb::arg("codebooks"))
       .def_prop_ro("dim", &ProductQuantizer::dim)

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "bindings.h"
 #include "nearwise/error.h"
 #include "nearwise/matrix.h"
+#include "results.h"
 
 namespace nearwise::python {
 
@@ -51,42 +51,31 @@ inline constexpr double most_centroids = 256;
 template <typename Quantizer>
 NumpyMatrix<std::uint8_t> encode(const Quantizer& quantizer, const BorrowedRows& rows,
                                  const Settings& settings, nb::handle progress) {
-  const Context context = context_for(settings);
-  std::optional<Matrix<std::uint8_t>> codes;
-  run_by_size(context, progress, elements_of(rows.view()) * most_centroids,
-              [&](const Context& own) { codes = quantizer.encode(own, rows.view()); });
-  return to_numpy(std::move(*codes));
+  return to_numpy(result_of(settings, progress, elements_of(rows.view()) * most_centroids,
+                            [&](const Context& own) { return quantizer.encode(own, rows.view()); }));
 }
 
 template <typename Quantizer>
 NumpyMatrix<float> decode(const Quantizer& quantizer, const BorrowedRows& codes, const Settings& settings,
                           nb::handle progress) {
-  const Context context = context_for(settings);
-  std::optional<Matrix<float>> rows;
-  run_by_size(context, progress, elements_of(codes.view()) * 8,
-              [&](const Context& own) { rows = quantizer.decode(own, codes_of(codes)); });
-  return to_numpy(std::move(*rows));
+  return to_numpy(result_of(settings, progress, elements_of(codes.view()) * 8,
+                            [&](const Context& own) { return quantizer.decode(own, codes_of(codes)); }));
 }
 
 template <typename Quantizer>
 NumpyMatrix<float> tables(const Quantizer& quantizer, const BorrowedRows& queries, const std::string& metric,
                           const Settings& settings, nb::handle progress) {
   const Metric parsed = parse_metric(metric);
-  const Context context = context_for(settings);
-  std::optional<Matrix<float>> found;
-  run_by_size(context, progress, elements_of(queries.view()) * most_centroids,
-              [&](const Context& own) { found = quantizer.tables(own, queries.view(), parsed); });
-  return to_numpy(std::move(*found));
+  return to_numpy(
+      result_of(settings, progress, elements_of(queries.view()) * most_centroids,
+                [&](const Context& own) { return quantizer.tables(own, queries.view(), parsed); }));
 }
 
 template <typename Quantizer>
 double error(const Quantizer& quantizer, const BorrowedRows& rows, const Settings& settings,
              nb::handle progress) {
-  const Context context = context_for(settings);
-  double found = 0;
-  run_by_size(context, progress, elements_of(rows.view()) * most_centroids,
-              [&](const Context& own) { found = quantizer.error(own, rows.view()); });
-  return found;
+  return result_of(settings, progress, elements_of(rows.view()) * most_centroids,
+                   [&](const Context& own) { return quantizer.error(own, rows.view()); });
 }
 
 template <typename Quantizer>

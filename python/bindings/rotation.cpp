@@ -15,10 +15,11 @@ Rotation pca(const BorrowedRows& rows, std::uint64_t dims, std::uint64_t trainin
              const Settings& settings, nb::handle progress) {
   const Context context = context_for(settings);
   std::optional<Rotation> found;
-  run_by_size(context, progress, elements_of(rows.view()) * static_cast<double>(rows.view().dim()),
-              [&](const Context& own) {
-                found.emplace(Rotation::pca(own, rows.view(), dims, {.training_rows = training_rows}));
-              });
+  run_by_size(
+      context, progress, elements_of(rows.view()) * static_cast<double>(rows.view().dim()),
+      [&](const Context& own) {
+        found.emplace(Rotation::pca(own, rows.view(), dims, {.training_rows = optional_of(training_rows)}));
+      });
   return std::move(*found);
 }
 

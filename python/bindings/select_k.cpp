@@ -8,6 +8,7 @@
 
 #include "bindings.h"
 #include "nearwise/error.h"
+#include "results.h"
 
 namespace nearwise::python {
 namespace {
@@ -53,17 +54,16 @@ NumpyNeighbors select_arrays(const BorrowedRows& values, nb::handle ids, std::ui
                              bool pad, const Settings& settings, nb::handle progress) {
   const SelectOptions options{.order = largest ? Order::largest : Order::smallest,
                               .short_rows = pad ? ShortRows::pad : ShortRows::refuse};
-  const Context context = context_for(settings);
   const RowsView& rows = values.view();
   if (rows.type() != ElementType::f32)
     throw Error(ErrorCode::invalid_argument, "values: expected f32 elements");
   const MatrixView<const float> view(reinterpret_cast<const float*>(rows.data()), rows.rows(), rows.dim(),
                                      rows.stride_bytes() / sizeof(float), rows.place());
   const std::optional<Tensor> column_ids = ids_of(ids);
-  std::optional<Selection> found;
-  const auto work = [&](const Context& own) { found = select(own, view, column_ids, k, options); };
-  run_by_size(context, progress, static_cast<double>(view.rows()) * static_cast<double>(view.cols()), work);
-  return {to_numpy(std::move(found->ids)), to_numpy(std::move(found->values))};
+  const double steps = static_cast<double>(view.rows()) * static_cast<double>(view.cols());
+  Selection found = result_of(settings, progress, steps,
+                              [&](const Context& own) { return select(own, view, column_ids, k, options); });
+  return {to_numpy(std::move(found.ids)), to_numpy(std::move(found.values))};
 }
 
 }  // namespace

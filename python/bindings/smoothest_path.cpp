@@ -8,23 +8,22 @@
 #include <optional>
 
 #include "bindings.h"
+#include "results.h"
 
 namespace nearwise::python {
 namespace {
 
 // rows, distances, widest
-using Path = std::tuple<NumpyVector<Id>, NumpyVector<float>, std::optional<float>>;
+using FoundPath = std::tuple<NumpyVector<Id>, NumpyVector<float>, std::optional<float>>;
 
-std::optional<Path> find_path(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,
-                              const std::string& metric, Id from, Id to) {
+std::optional<FoundPath> find_path(const NumpyMatrix<const Id>& ids,
+                                   const NumpyMatrix<const float>& distances, const std::string& metric,
+                                   Id from, Id to) {
   const KnnGraph graph = to_knn_graph(ids, distances, metric);
-  std::optional<SmoothestPath> path;
-  {
-    const nb::gil_scoped_release unlocked;
-    path = smoothest_path(graph, from, to);
-  }
+  std::optional<SmoothestPath> path = without_lock([&] { return smoothest_path(graph, from, to); });
   if (!path) return std::nullopt;
-  return Path{to_numpy<Id>(std::move(path->rows)), to_numpy<float>(std::move(path->distances)), path->widest};
+  return FoundPath{to_numpy<Id>(std::move(path->rows)), to_numpy<float>(std::move(path->distances)),
+                   path->widest};
 }
 
 }  // namespace

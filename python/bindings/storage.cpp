@@ -8,12 +8,12 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <optional>
 #include <tuple>
 
 #include "bindings.h"
 #include "nearwise/ivf.h"
 #include "nearwise/knn_graph.h"
+#include "results.h"
 
 namespace nearwise::python {
 namespace {
@@ -29,21 +29,11 @@ void save_result(const std::filesystem::path& path, const NumpyMatrix<const Id>&
 }
 
 std::tuple<NumpyNeighbors, std::string, Provenance> load_result(const std::filesystem::path& path) {
-  std::optional<SavedNeighbors> read;
-  {
-    const nb::gil_scoped_release unlocked;
-    read = load_neighbors(path);
-  }
-  return {to_numpy(std::move(read->neighbors)), std::string(name(read->metric)), std::move(read->provenance)};
-}
-
-ContainerInfo inspect_file(const std::filesystem::path& path) {
-  const nb::gil_scoped_release unlocked;
-  return inspect(path);
+  SavedNeighbors read = without_lock([&] { return load_neighbors(path); });
+  return {to_numpy(std::move(read.neighbors)), std::string(name(read.metric)), std::move(read.provenance)};
 }
 
 ContainerInfo verify_file(const std::filesystem::path& path) {
-  const nb::gil_scoped_release unlocked;
   ContainerInfo info = inspect(path);
   // Loading an index or a graph verifies all checksums, and the structure that they do not cover.
   if (info.kind == "ivf")
@@ -86,8 +76,8 @@ void bind_storage(nb::module_& module) {
   module.def("save_neighbors", save_result, nb::arg("path"), nb::arg("ids"), nb::arg("distances"),
              nb::arg("metric"), nb::arg("provenance"));
   module.def("load_neighbors", load_result, nb::arg("path"), "((ids, distances), metric, provenance)");
-  module.def("inspect", inspect_file, nb::arg("path"));
-  module.def("verify", verify_file, nb::arg("path"));
+  module.def("inspect", inspect, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
+  module.def("verify", verify_file, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
 }
 
 }  // namespace nearwise::python

@@ -6,9 +6,9 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "bindings.h"
+#include "results.h"
 
 namespace nearwise::python {
 namespace {
@@ -30,12 +30,7 @@ nb::dlpack::dtype stored_type(ElementType type) {
 
 // A read-only array over the mapped file, which lives as long as the array, and the element type's name.
 std::pair<ReadOnlyArray, std::string> map_vectors(const std::filesystem::path& path) {
-  std::optional<VectorFile> opened;
-  {
-    const nb::gil_scoped_release unlocked;
-    opened.emplace(VectorFile::open(path));
-  }
-  auto* const file = new VectorFile(std::move(*opened));
+  auto* const file = new VectorFile(without_lock([&] { return VectorFile::open(path); }));
   const nb::capsule owner(file, [](void* held) noexcept { delete static_cast<VectorFile*>(held); });
   const RowsView rows = file->rows();
   const std::size_t shape[] = {rows.rows(), rows.dim()};
@@ -64,12 +59,7 @@ void write_rows(const std::filesystem::path& path, const BorrowedRows& vectors) 
 }
 
 NumpyNeighbors read_result(const std::filesystem::path& path) {
-  std::optional<Neighbors> read;
-  {
-    const nb::gil_scoped_release unlocked;
-    read = read_neighbors(path);
-  }
-  return to_numpy(std::move(*read));
+  return to_numpy(without_lock([&] { return read_neighbors(path); }));
 }
 
 void write_result(const std::filesystem::path& path, const NumpyMatrix<const Id>& ids,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from nearwise import _core, _options
-from nearwise._context import Call, Context, operation
+from nearwise import _core
+from nearwise._context import Call, CallSettings, Context, SeededCallSettings, SeededSettings, operation
 from nearwise._neighbors import Neighbors, adopt
-from nearwise._progress import ProgressArgument
 from nearwise._quantizer import Quantizer, TableMetric, as_codes
 
 
@@ -24,8 +23,7 @@ class AdditiveQuantizer(Quantizer):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> rows = np.random.default_rng(1).standard_normal((1000, 8), dtype=np.float32)
     >>> quantizer = nearwise.AdditiveQuantizer.train(rows, codebooks=3, rounds=4)
     >>> quantizer
@@ -55,13 +53,7 @@ class AdditiveQuantizer(Quantizer):
         rounds: int = 25,
         iterations: int = 8,
         training_rows: int | None = None,
-        context: Context | None = None,
-        seed: int | None = None,
-        device: str | None = None,
-        threads: int | None = None,
-        memory_limit: int | str | None = None,
-        isa: str | None = None,
-        progress: ProgressArgument = None,
+        **settings: Unpack[SeededSettings],
     ) -> AdditiveQuantizer:
         """Trains codewords by least squares and codes by local search in turn, starting from a residual quantizer.
 
@@ -83,16 +75,15 @@ class AdditiveQuantizer(Quantizer):
         context, seed, device, threads, memory_limit, isa, progress
             See `nearwise.Context`; progress counts vectors, once per codebook and round. The quantizer remembers them.
         """
-        with Call("AdditiveQuantizer.train", context) as call:
-            bound = _core.AdditiveQuantizer.train(
-                rows=call.rows(rows, "rows"),
-                codebooks=_options.count(codebooks, "codebooks"),
-                rounds=_options.whole(rounds, "rounds"),
-                iterations=_options.count(iterations, "iterations"),
-                training_rows=_options.optional_count(training_rows, "training_rows"),
-                settings=call.settings,
-                progress=call.report,
-            )
+        call = Call("AdditiveQuantizer.train", settings)
+        bound = call.run(
+            _core.AdditiveQuantizer.train,
+            rows=rows,
+            codebooks=codebooks,
+            rounds=rounds,
+            iterations=iterations,
+            training_rows=training_rows,
+        )
         return cls._of(bound, call.context)
 
     @classmethod
@@ -101,7 +92,7 @@ class AdditiveQuantizer(Quantizer):
         """A quantizer of given codewords, [codebooks, 256, dim], and 256 ascending squared norms, as `norms` has."""
         words = np.ascontiguousarray(codebooks, np.float32)
         if words.ndim != 3 or words.shape[1] != 256:
-            raise ValueError(f"codebooks: expected an array [codebooks, 256, dim], given shape {words.shape}")
+            raise ValueError(f"codebooks: expected an array [codebooks, 256, dim], got shape {words.shape}")
         bound = _core.AdditiveQuantizer.from_codebooks(
             dim=words.shape[2], codebooks=words.reshape(-1), norms=np.ascontiguousarray(norms, np.float32).reshape(-1)
         )
@@ -128,9 +119,7 @@ class AdditiveQuantizer(Quantizer):
         iterations: int = 16,
         passes: int = 4,
         perturbed: int = 4,
-        context: Context | None = None,
-        seed: int | None = None,
-        progress: ProgressArgument = None,
+        **settings: Unpack[SeededCallSettings],
     ) -> npt.NDArray[np.uint8]:
         """Codes of vectors, uint8 [rows, code_bytes]: a codeword of every codebook, and the norm of their sum.
 
@@ -149,15 +138,9 @@ class AdditiveQuantizer(Quantizer):
         context, seed, progress
             See `nearwise.Context`; progress counts vectors.
         """
-        with Call("encode", context) as call:
-            return self._bound.encode(
-                rows=call.rows(rows, "rows"),
-                iterations=_options.count(iterations, "iterations"),
-                passes=_options.count(passes, "passes"),
-                perturbed=_options.whole(perturbed, "perturbed"),
-                settings=call.settings,
-                progress=call.report,
-            )
+        return Call("encode", settings).run(
+            self._bound.encode, rows=rows, iterations=iterations, passes=passes, perturbed=perturbed
+        )
 
     @operation
     def error(
@@ -167,31 +150,16 @@ class AdditiveQuantizer(Quantizer):
         iterations: int = 16,
         passes: int = 4,
         perturbed: int = 4,
-        context: Context | None = None,
-        seed: int | None = None,
-        progress: ProgressArgument = None,
+        **settings: Unpack[SeededCallSettings],
     ) -> float:
         """The mean squared distance of vectors to their reconstructions, with the arguments of `encode`."""
-        with Call("error", context) as call:
-            return self._bound.error(
-                rows=call.rows(rows, "rows"),
-                iterations=_options.count(iterations, "iterations"),
-                passes=_options.count(passes, "passes"),
-                perturbed=_options.whole(perturbed, "perturbed"),
-                settings=call.settings,
-                progress=call.report,
-            )
+        return Call("error", settings).run(
+            self._bound.error, rows=rows, iterations=iterations, passes=passes, perturbed=perturbed
+        )
 
     @operation
     def search(
-        self,
-        queries: Any,
-        codes: Any,
-        k: int,
-        *,
-        metric: TableMetric = "sqeuclidean",
-        context: Context | None = None,
-        progress: ProgressArgument = None,
+        self, queries: Any, codes: Any, k: int, *, metric: TableMetric = "sqeuclidean", **settings: Unpack[CallSettings]
     ) -> Neighbors:
         """The k best codes for every query, by comparing all.
 
@@ -215,20 +183,9 @@ class AdditiveQuantizer(Quantizer):
         Neighbors
             A named tuple of ids, int64 [queries, k], the numbers of codes, and distances, float32 [queries, k].
         """
-        with Call("search", context) as call:
-            found = self._bound.search(
-                queries=call.rows(queries, "queries"),
-                codes=as_codes(call, codes),
-                k=_options.count(k, "k"),
-                metric=_options.word(metric, "metric"),
-                settings=call.settings,
-                progress=call.report,
-            )
-        return adopt(found)
+        call = Call("search", settings)
+        given = {"codes": as_codes(call, codes)}
+        return adopt(call.run(self._bound.search, given, queries=queries, k=k, metric=metric))
 
     def __repr__(self) -> str:
         return f"<nearwise.AdditiveQuantizer: {self.dim} elements in {self._bound.codebooks} codebooks>"
-
-
-# Users see it as nearwise.AdditiveQuantizer.
-AdditiveQuantizer.__module__ = "nearwise"

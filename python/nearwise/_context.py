@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, ParamSpec, Self, TypeVar, cast
+from typing import Any, ParamSpec, Self, TypedDict, TypeVar, cast, get_args, get_type_hints
 
 from nearwise import _core, _options
 from nearwise._device_array import DeviceArray
@@ -49,8 +49,7 @@ class Context:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> context = nearwise.Context(threads=2, memory_limit="1GiB")
     >>> base = np.array([[0, 0], [3, 4], [1, 0]], dtype=np.float32)
     >>> nearwise.knn(base[:1], base, k=2, context=context).ids
@@ -91,7 +90,6 @@ class Context:
         return dataclasses.replace(self, seed=None, progress=None)
 
 
-Context.__module__ = "nearwise"
 DEFAULT = Context()
 _FIELDS = tuple(field.name for field in dataclasses.fields(Context))
 
@@ -103,7 +101,7 @@ def _given(context: Context) -> dict[str, Any]:
 def resolve(operation: str, context: Any, keywords: dict[str, Any]) -> Context:
     """The context of a call: `context=` and the plain keywords that were given next to it."""
     if context is not None and not isinstance(context, Context):
-        raise TypeError(f"{operation}() takes a nearwise.Context as context=, given {type(context).__name__}")
+        raise TypeError(f"{operation}() takes a nearwise.Context as context=, got {type(context).__name__}")
     given = {name: value for name, value in keywords.items() if value is not None}
     if not given:
         return DEFAULT if context is None else context
@@ -118,14 +116,60 @@ def resolve(operation: str, context: Any, keywords: dict[str, Any]) -> Context:
     return dataclasses.replace(context, **given)
 
 
+class ContextKeyword(TypedDict, total=False):
+    """The keywords of operations, for `**settings: Unpack[...]`: this one for all of them."""
+
+    context: Context | None
+
+
+class CallSettings(ContextKeyword, total=False):
+    """Of methods, whose objects remember the rest."""
+
+    progress: ProgressArgument
+
+
+class SeededCallSettings(CallSettings, total=False):
+    seed: int | None
+
+
+class PlaceSettings(ContextKeyword, total=False):
+    device: str | None
+    threads: int | None
+    memory_limit: int | str | None
+    isa: str | None
+
+
+class Settings(PlaceSettings, total=False):
+    progress: ProgressArgument
+
+
+class SeededSettings(Settings, total=False):
+    seed: int | None
+
+
+def _explicit(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature with the keywords of `**settings: Unpack[...]` by their names."""
+    signature = inspect.signature(function)
+    *others, last = signature.parameters.values()
+    if last.kind is not last.VAR_KEYWORD:
+        return signature
+    (keywords,) = get_args(eval(last.annotation, function.__globals__))
+    types = get_type_hints(keywords)
+    for name in ("context", "seed", "device", "threads", "memory_limit", "isa", "progress"):
+        if name in types:
+            others.append(inspect.Parameter(name, last.KEYWORD_ONLY, default=None, annotation=types[name]))
+    return signature.replace(parameters=others)
+
+
 def operation(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorates a public function, constructor or method: its plain keywords of a context arrive as one `context`.
 
-    The function sees a resolved `context`, and None for threads, memory_limit, device, seed, isa and progress.
+    The function sees a resolved `context`, and no or None for threads, memory_limit, device, seed, isa and progress.
     A method gets its object's context with that of the call merged into it. Keywords the function does not have
-    raise a TypeError that names ours. Signature and annotations stay those of the function.
+    raise a TypeError that names ours. `inspect.signature` and `help` show every keyword.
     """
-    parameters = inspect.signature(function).parameters
+    signature = _explicit(function)
+    parameters = signature.parameters
     fields = [name for name in _FIELDS if name in parameters]
     is_method = next(iter(parameters)) == "self"
     name = function.__qualname__.removesuffix(".__init__")
@@ -142,20 +186,22 @@ def operation(function: Callable[_P, _R]) -> Callable[_P, _R]:
         given["context"] = context
         return function(*args, **kwargs)
 
+    call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 
 
 class Call:
     """The C++ arguments of one call: converts arrays, counts their copies against the limit, and finds the device.
 
-    In a `with` statement `report` is the callback for progress, and what was drawn is erased at the end.
+    `run` makes the call. In a `with` statement `report` is the callback for progress, and what was drawn is erased
+    at the end.
     """
 
     report: Callable[[int, int], Any] | None = None
 
-    def __init__(self, operation: str, context: Context | None) -> None:
+    def __init__(self, operation: str, given: Context | ContextKeyword | None) -> None:
         self.operation = operation
-        self.context = DEFAULT if context is None else context
+        self.context = (given if given is None or isinstance(given, Context) else given.get("context")) or DEFAULT
         self.copied_bytes = 0
         self._limit = self.context.memory_bytes
         self._device = self.context.device
@@ -171,6 +217,22 @@ class Call:
     def __exit__(self, *_: object) -> None:
         if isinstance(self.report, ProgressBar):
             self.report.close()
+
+    def run(
+        self, function: Callable[..., _R], ready: dict[str, Any] | None = None, *, on: str | None = None, **others: Any
+    ) -> _R:
+        """Calls a function of C++; `on`: the device of its object, where the call must run.
+
+        `ready` is passed as it is. The others are checked by their names (`_options.CHECKS`); those that have no check
+        are vectors.
+        """
+        given = {} if ready is None else dict(ready)
+        for name, value in others.items():
+            check = _options.CHECKS.get(name)
+            given[name] = self.rows(value, name) if check is None else check(value, name)
+        settings = self.settings if on is None else self.settings_on(on)
+        with self:
+            return function(**given, settings=settings, progress=self.report)
 
     def array(self, values: Any, name: str) -> Rows:
         """The argument `name` as an array with the element type's name."""
@@ -207,7 +269,7 @@ class Call:
         """The settings for an object on `device`, where the call must run."""
         given = self.context.device
         if given is not None and device not in (given, f"{given}:0"):
-            raise ValueError(f"{self.operation}: the object is on {device}, given device {given!r}")
+            raise ValueError(f"{self.operation}: the object is on {device}, got device {given!r}")
         self._device = device
         return self.settings
 

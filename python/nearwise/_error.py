@@ -22,7 +22,3 @@ class Error(RuntimeError):
     def __init__(self, message: str, code: str = "internal") -> None:
         super().__init__(message)
         self.code = code
-
-
-# Users see, catch and unpickle it as nearwise.Error.
-Error.__module__ = "nearwise"

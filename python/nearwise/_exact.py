@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from typing import Any, Unpack
 
 from nearwise import _core, _options
-from nearwise._context import Call, Context, operation
+from nearwise._context import Call, CallSettings, Settings, operation
 from nearwise._neighbors import Metric, Neighbors, RangeNeighbors, adopt, adopt_range
 from nearwise._progress import ProgressArgument
 
@@ -19,12 +20,7 @@ def knn(
     metric: Metric = "sqeuclidean",
     pad: bool = False,
     exclude_self: bool = False,
-    context: Context | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    isa: str | None = None,
-    progress: ProgressArgument = None,
+    **settings: Unpack[Settings],
 ) -> Neighbors:
     """The k nearest vectors of `base` for every vector of `queries`, by exact search.
 
@@ -68,8 +64,7 @@ def knn(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> base = np.array([[0, 0], [3, 4], [1, 0]], dtype=np.float32)
     >>> ids, distances = nearwise.knn(base[:1], base, k=2)
     >>> ids
@@ -85,33 +80,15 @@ def knn(
     >>> nearwise.knn(base[1][None, :], base, k=1).ids
     array([[1]])
     """
-    with Call("knn", context) as call:
-        found = _core.knn(
-            queries=call.rows(queries, "queries"),
-            base=call.rows(base, "base"),
-            k=_options.count(k, "k"),
-            metric=_options.word(metric, "metric"),
-            pad=_options.flag(pad, "pad"),
-            exclude_self=_options.flag(exclude_self, "exclude_self"),
-            settings=call.settings,
-            progress=call.report,
-        )
+    found = Call("knn", settings).run(
+        _core.knn, queries=queries, base=base, k=k, metric=metric, pad=pad, exclude_self=exclude_self
+    )
     return adopt(found)
 
 
 @operation
 def exact_knn_graph(
-    base: Any,
-    k: int,
-    *,
-    metric: Metric = "sqeuclidean",
-    pad: bool = False,
-    context: Context | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    isa: str | None = None,
-    progress: ProgressArgument = None,
+    base: Any, k: int, *, metric: Metric = "sqeuclidean", pad: bool = False, **settings: Unpack[Settings]
 ) -> Neighbors:
     """The k nearest other vectors of every vector of `base`, by exact search.
 
@@ -134,8 +111,7 @@ def exact_knn_graph(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> base = np.array([[0, 0], [3, 4], [1, 0], [0, 0]], dtype=np.float32)
     >>> graph = nearwise.exact_knn_graph(base, k=2, metric="euclidean")
     >>> graph.ids
@@ -146,31 +122,12 @@ def exact_knn_graph(
     >>> graph.distances[0]
     array([0., 1.], dtype=float32)
     """
-    with Call("exact_knn_graph", context) as call:
-        found = _core.exact_knn_graph(
-            base=call.rows(base, "base"),
-            k=_options.count(k, "k"),
-            metric=_options.word(metric, "metric"),
-            pad=_options.flag(pad, "pad"),
-            settings=call.settings,
-            progress=call.report,
-        )
-    return adopt(found)
+    return adopt(Call("exact_knn_graph", settings).run(_core.exact_knn_graph, base=base, k=k, metric=metric, pad=pad))
 
 
 @operation
 def range_search(
-    queries: Any,
-    base: Any,
-    radius: float,
-    *,
-    metric: Metric = "sqeuclidean",
-    context: Context | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    isa: str | None = None,
-    progress: ProgressArgument = None,
+    queries: Any, base: Any, radius: float, *, metric: Metric = "sqeuclidean", **settings: Unpack[Settings]
 ) -> RangeNeighbors:
     """All vectors of `base` within `radius` of each vector of `queries`, by exact search.
 
@@ -195,8 +152,7 @@ def range_search(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> base = np.array([[0, 0], [3, 4], [1, 0]], dtype=np.float32)
     >>> found = nearwise.range_search(base[:2], base, radius=1.5, metric="euclidean")
     >>> found.offsets
@@ -207,16 +163,8 @@ def range_search(
     >>> distances
     array([0., 1.], dtype=float32)
     """
-    with Call("range_search", context) as call:
-        found = _core.range_search(
-            queries=call.rows(queries, "queries"),
-            base=call.rows(base, "base"),
-            radius=_options.rounded(radius, "radius"),
-            metric=_options.word(metric, "metric"),
-            settings=call.settings,
-            progress=call.report,
-        )
-    return adopt_range(found)
+    call = Call("range_search", settings)
+    return adopt_range(call.run(_core.range_search, queries=queries, base=base, radius=radius, metric=metric))
 
 
 class Exact:
@@ -243,8 +191,7 @@ class Exact:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> base = np.array([[0, 0], [3, 4], [1, 0]], dtype=np.float32)
     >>> prepared = nearwise.Exact(base, metric="euclidean")
     >>> prepared
@@ -258,62 +205,23 @@ class Exact:
     """
 
     @operation
-    def __init__(
-        self,
-        base: Any,
-        *,
-        metric: Metric = "sqeuclidean",
-        context: Context | None = None,
-        device: str | None = None,
-        threads: int | None = None,
-        memory_limit: int | str | None = None,
-        isa: str | None = None,
-        progress: ProgressArgument = None,
-    ) -> None:
-        with Call("Exact", context) as call:
-            self._prepared = _core.PreparedBase(
-                base=call.rows(base, "base"),
-                metric=_options.word(metric, "metric"),
-                settings=call.settings,
-                progress=call.report,
-            )
+    def __init__(self, base: Any, *, metric: Metric = "sqeuclidean", **settings: Unpack[Settings]) -> None:
+        call = Call("Exact", settings)
+        self._prepared = call.run(_core.PreparedBase, base=base, metric=metric)
         # Searches count on what the converted copy of the base leaves of the limit.
         self._context = call.remaining().remembered()
 
     @operation
-    def search(
-        self,
-        queries: Any,
-        k: int,
-        *,
-        pad: bool = False,
-        context: Context | None = None,
-        progress: ProgressArgument = None,
-    ) -> Neighbors:
+    def search(self, queries: Any, k: int, *, pad: bool = False, **settings: Unpack[CallSettings]) -> Neighbors:
         """The k nearest vectors of the base for every vector of `queries`, as `nearwise.knn` finds them."""
-        with Call("Exact.search", context) as call:
-            found = self._prepared.search(
-                queries=call.rows(queries, "queries"),
-                k=_options.count(k, "k"),
-                pad=_options.flag(pad, "pad"),
-                settings=call.settings_on(self.device),
-                progress=call.report,
-            )
-        return adopt(found)
+        call = Call("Exact.search", settings)
+        return adopt(call.run(self._prepared.search, on=self.device, queries=queries, k=k, pad=pad))
 
     @operation
-    def range_search(
-        self, queries: Any, radius: float, *, context: Context | None = None, progress: ProgressArgument = None
-    ) -> RangeNeighbors:
+    def range_search(self, queries: Any, radius: float, **settings: Unpack[CallSettings]) -> RangeNeighbors:
         """All vectors of the base within `radius` of each query, as `nearwise.range_search` finds them."""
-        with Call("Exact.range_search", context) as call:
-            found = self._prepared.range_search(
-                queries=call.rows(queries, "queries"),
-                radius=_options.rounded(radius, "radius"),
-                settings=call.settings_on(self.device),
-                progress=call.report,
-            )
-        return adopt_range(found)
+        call = Call("Exact.range_search", settings)
+        return adopt_range(call.run(self._prepared.range_search, on=self.device, queries=queries, radius=radius))
 
     def to(self, device: str, *, isa: str | None = None, progress: ProgressArgument = None) -> Exact:
         """The same base prepared on another device, with the same metric, threads and memory_limit.
@@ -324,17 +232,10 @@ class Exact:
         """
         if isa is None and _options.word(device, "device").startswith("cuda") == self.device.startswith("cuda"):
             isa = self._context.isa
-        context = Context(
-            device=device,
-            threads=self._context.threads,
-            memory_limit=self._context.memory_limit,
-            isa=isa,
-            progress=progress,
-        )
+        context = dataclasses.replace(self._context, device=device, isa=isa, progress=progress)
         moved = object.__new__(Exact)
         moved._context = context.remembered()
-        with Call("Exact.to", context) as call:
-            moved._prepared = self._prepared.to(settings=call.settings, progress=call.report)
+        moved._prepared = Call("Exact.to", context).run(self._prepared.to)
         return moved
 
     @property
@@ -359,7 +260,3 @@ class Exact:
         rows, dim = self.shape
         place = "" if self.device == "cpu" else f", {self.device}"
         return f"<nearwise.Exact: {rows} vectors of {dim} elements, {self.metric}{place}>"
-
-
-# Users see it as nearwise.Exact.
-Exact.__module__ = "nearwise"

@@ -124,7 +124,7 @@ class GraphUses:
         """
         if self.metric == "inner_product":
             raise ValueError(
-                "with_self: expected a metric in which every vector is its own nearest, given inner_product"
+                "with_self: expected a metric in which every vector is its own nearest, got inner_product"
             )
         ids, distances = as_neighbors(self.neighbors)
         own = np.arange(len(ids), dtype=np.int64)[:, None]

@@ -23,7 +23,7 @@ class Calibration(NamedTuple):
     """The default probes and candidates of an index, and the recall they reach (`Ivf.calibrate`)."""
 
     probes: int
-    candidates: int  #: re-ranked; 0: none
+    candidates: int | None  #: re-ranked; None: without re-ranking
     recall: RecallEstimate
     recall_without_rerank: RecallEstimate  #: with the same probes
     target_recall: float
@@ -116,7 +116,7 @@ class Ivf:
     def merge(self, other: Ivf, *, context: Context | None = None, progress: ProgressArgument = None) -> None:
         """Adds the vectors of another index, under their ids. Both must come from one training (see `empty_copy`)."""
         if not isinstance(other, Ivf):
-            raise TypeError(f"other: expected an index, given {type(other).__name__}")
+            raise TypeError(f"other: expected an index, got {type(other).__name__}")
         with Call("merge", context) as call:
             self._index.merge(other=other._index, settings=call.settings_on(self._index.device), progress=call.report)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from nearwise import _core, _options
-from nearwise._context import Call, Context, operation
+from nearwise import _core
+from nearwise._context import Call, SeededSettings, Settings, operation
 from nearwise._neighbors import Metric, Neighbors, adopt
-from nearwise._progress import ProgressArgument
 
 KMeansMetric = Literal["sqeuclidean", "inner_product", "cosine"]
 Seeding = Literal["plus_plus", "random"]
@@ -47,13 +46,7 @@ def train_kmeans(
     min_cluster_size: int = 1,
     balance: float | None = None,
     batch_size: int | None = None,
-    context: Context | None = None,
-    seed: int | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    isa: str | None = None,
-    progress: ProgressArgument = None,
+    **settings: Unpack[SeededSettings],
 ) -> KMeans:
     """k-means centroids by Lloyd's algorithm on exact search.
 
@@ -104,8 +97,7 @@ def train_kmeans(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> rows = np.array([[0, 0], [0, 2], [9, 0], [9, 2], [9, 4]], dtype=np.float32)
     >>> trained = nearwise.train_kmeans(rows, 2, initial=rows[[0, 4]])
     >>> trained.centroids
@@ -122,23 +114,20 @@ def train_kmeans(
     >>> nearwise.train_kmeans(rows, 2, initial=[[0, 1], [0, 9]], iterations=1, balance=1).sizes
     array([3, 2])
     """
-    with Call("train_kmeans", context) as call:
-        centroids, sizes, errors, converged = _core.train_kmeans(
-            rows=call.rows(rows, "rows"),
-            clusters=_options.count(clusters, "clusters"),
-            hierarchical=False,
-            metric=_options.word(metric, "metric"),
-            iterations=_options.count(iterations, "iterations"),
-            tolerance=_options.number(tolerance, "tolerance"),
-            seeding=_options.word(seeding, "seeding"),
-            initial=initial_centroids(call, initial),
-            min_cluster_size=_options.count(min_cluster_size, "min_cluster_size"),
-            balance=_balance(balance),
-            batch_size=_options.optional_count(batch_size, "batch_size"),
-            settings=call.settings,
-            progress=call.report,
-        )
-    return KMeans(centroids, sizes.view(np.int64), errors, converged)
+    return _train(
+        Call("train_kmeans", settings),
+        initial,
+        hierarchical=False,
+        rows=rows,
+        clusters=clusters,
+        metric=metric,
+        iterations=iterations,
+        tolerance=tolerance,
+        seeding=seeding,
+        min_cluster_size=min_cluster_size,
+        balance=balance,
+        batch_size=batch_size,
+    )
 
 
 @operation
@@ -151,13 +140,7 @@ def train_hierarchical_kmeans(
     tolerance: float = 1e-4,
     seeding: Seeding = "plus_plus",
     min_cluster_size: int = 1,
-    context: Context | None = None,
-    seed: int | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    isa: str | None = None,
-    progress: ProgressArgument = None,
+    **settings: Unpack[SeededSettings],
 ) -> KMeans:
     """k-means in two levels, for very many clusters.
 
@@ -178,30 +161,26 @@ def train_hierarchical_kmeans(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> rows = np.arange(4000, dtype=np.float32).reshape(1000, 4)
     >>> trained = nearwise.train_hierarchical_kmeans(rows, 100)
     >>> trained.centroids.shape, int(trained.sizes.sum()), trained.errors.shape
     ((100, 4), 1000, (1,))
     """
-    with Call("train_hierarchical_kmeans", context) as call:
-        centroids, sizes, errors, converged = _core.train_kmeans(
-            rows=call.rows(rows, "rows"),
-            clusters=_options.count(clusters, "clusters"),
-            hierarchical=True,
-            metric=_options.word(metric, "metric"),
-            iterations=_options.count(iterations, "iterations"),
-            tolerance=_options.number(tolerance, "tolerance"),
-            seeding=_options.word(seeding, "seeding"),
-            initial=None,
-            min_cluster_size=_options.count(min_cluster_size, "min_cluster_size"),
-            balance=0,
-            batch_size=0,
-            settings=call.settings,
-            progress=call.report,
-        )
-    return KMeans(centroids, sizes.view(np.int64), errors, converged)
+    return _train(
+        Call("train_hierarchical_kmeans", settings),
+        None,
+        hierarchical=True,
+        rows=rows,
+        clusters=clusters,
+        metric=metric,
+        iterations=iterations,
+        tolerance=tolerance,
+        seeding=seeding,
+        min_cluster_size=min_cluster_size,
+        balance=None,
+        batch_size=None,
+    )
 
 
 @operation
@@ -211,12 +190,7 @@ def assign(
     *,
     metric: Metric = "sqeuclidean",
     balance: float | None = None,
-    context: Context | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    isa: str | None = None,
-    progress: ProgressArgument = None,
+    **settings: Unpack[Settings],
 ) -> Neighbors:
     """The nearest centroid of every vector and its distance: the result of `knn` with k = 1, often faster.
 
@@ -241,8 +215,7 @@ def assign(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> rows = np.array([[0, 0], [3, 4], [1, 0]], dtype=np.float32)
     >>> ids, distances = nearwise.assign(rows, rows[:2])
     >>> ids[:, 0], distances[:, 0]
@@ -250,16 +223,13 @@ def assign(
     >>> nearwise.assign(np.array([[0, 0], [1, 0], [2, 0], [9, 0]]), [[0, 0], [3, 4]], balance=1).ids[:, 0]
     array([0, 0, 1, 1])
     """
-    with Call("assign", context) as call:
-        found = _core.assign(
-            rows=call.rows(rows, "rows"),
-            centroids=call.rows(centroids, "centroids"),
-            metric=_options.word(metric, "metric"),
-            balance=_balance(balance),
-            settings=call.settings,
-            progress=call.report,
-        )
-    return adopt(found)
+    call = Call("assign", settings)
+    return adopt(call.run(_core.assign, rows=rows, centroids=centroids, metric=metric, balance=balance))
+
+
+def _train(call: Call, initial: Any, **options: Any) -> KMeans:
+    found = call.run(_core.train_kmeans, {"initial": initial_centroids(call, initial)}, **options)
+    return KMeans(found[0], found[1].view(np.int64), *found[2:])
 
 
 def initial_centroids(call: Call, initial: Any) -> _core.Rows | None:
@@ -267,14 +237,5 @@ def initial_centroids(call: Call, initial: Any) -> _core.Rows | None:
         return None
     given = call.rows(initial, "initial")
     if given.shape[0] == 0:  # to C++, no vectors mean that none were given
-        raise ValueError("initial: expected centroids [clusters, dim], given none")
-    return given
-
-
-def _balance(value: float | None) -> float:
-    if value is None:
-        return 0
-    given = _options.number(value, "balance")
-    if not given >= 1:
-        raise ValueError(f"balance: expected at least 1, given {given:g}")
+        raise ValueError("initial: expected centroids [clusters, dim], got none")
     return given

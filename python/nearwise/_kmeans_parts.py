@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core, _options
-from nearwise._context import Call, Context, operation
+from nearwise._context import Call, Context, SeededSettings, Settings, operation
 from nearwise._kmeans import KMeansMetric, Seeding, initial_centroids
-from nearwise._progress import ProgressArgument
 
 
 class ClusterSums(NamedTuple):
@@ -53,13 +52,7 @@ def seed_kmeans(
     metric: KMeansMetric = "sqeuclidean",
     seeding: Seeding = "plus_plus",
     initial: Any = None,
-    context: Context | None = None,
-    seed: int | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    isa: str | None = None,
-    progress: ProgressArgument = None,
+    **settings: Unpack[SeededSettings],
 ) -> npt.NDArray[np.float32]:
     """The initial centroids of `train_kmeans`, float32 [clusters, dim].
 
@@ -76,31 +69,14 @@ def seed_kmeans(
     >>> nearwise.seed_kmeans([[3.0, 4.0], [1.0, 0.0]], 1, metric="cosine", initial=[[3.0, 4.0]])
     array([[0.6, 0.8]], dtype=float32)
     """
-    with Call("seed_kmeans", context) as call:
-        return _core.seed_kmeans(
-            rows=call.rows(rows, "rows"),
-            clusters=_options.count(clusters, "clusters"),
-            metric=_options.word(metric, "metric"),
-            seeding=_options.word(seeding, "seeding"),
-            initial=initial_centroids(call, initial),
-            settings=call.settings,
-            progress=call.report,
-        )
+    call = Call("seed_kmeans", settings)
+    start = {"initial": initial_centroids(call, initial)}
+    return call.run(_core.seed_kmeans, start, rows=rows, clusters=clusters, metric=metric, seeding=seeding)
 
 
 @operation
 def sum_clusters(
-    rows: Any,
-    centroids: Any,
-    *,
-    metric: KMeansMetric = "sqeuclidean",
-    first_row: int = 0,
-    context: Context | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    isa: str | None = None,
-    progress: ProgressArgument = None,
+    rows: Any, centroids: Any, *, metric: KMeansMetric = "sqeuclidean", first_row: int = 0, **settings: Unpack[Settings]
 ) -> ClusterSums:
     """Assigns a block of vectors to their nearest centroids, and sums them: one block of an iteration of k-means.
 
@@ -129,15 +105,8 @@ def sum_clusters(
     array([[0., 1.],
            [9., 2.]], dtype=float32)
     """
-    with Call("sum_clusters", context) as call:
-        sums, sizes, errors = _core.sum_clusters(
-            rows=call.rows(rows, "rows"),
-            centroids=_centroids(centroids, "centroids"),
-            first_row=_options.whole(first_row, "first_row"),
-            metric=_options.word(metric, "metric"),
-            settings=call.settings,
-            progress=call.report,
-        )
+    call, given = Call("sum_clusters", settings), {"centroids": _centroids(centroids, "centroids")}
+    sums, sizes, errors = call.run(_core.sum_clusters, given, rows=rows, first_row=first_row, metric=metric)
     return ClusterSums(sums, sizes.view(np.int64), errors)
 
 
@@ -200,5 +169,5 @@ def _centroids(values: Any, name: str) -> _core.Rows:
     call = Call("k-means", None)
     given = call.array(values, name)
     if given.type != "f32":
-        raise ValueError(f"{name}: expected float32 [clusters, dim], given {given.type}")
+        raise ValueError(f"{name}: expected float32 [clusters, dim], got {given.type}")
     return _core.Rows(array=given.array, type="f32", name=name)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core, _options
-from nearwise._context import Call, Context, operation
+from nearwise._context import Call, Context, SeededCallSettings, SeededSettings, operation
 from nearwise._graph_uses import GraphUses
 from nearwise._neighbors import Metric, Neighbors, adopt, as_neighbors
-from nearwise._progress import ProgressArgument
 from nearwise._recall import RecallEstimate
 from nearwise._vector_file import Path
 
@@ -84,15 +83,7 @@ class KnnGraph(GraphUses):
         _core.validate_knn_graph(graph=self._given())
 
     @operation
-    def with_rows(
-        self,
-        rows: Any,
-        *,
-        target_recall: float = 0.95,
-        context: Context | None = None,
-        seed: int | None = None,
-        progress: ProgressArgument = None,
-    ) -> KnnGraph:
+    def with_rows(self, rows: Any, *, target_recall: float = 0.95, **settings: Unpack[SeededCallSettings]) -> KnnGraph:
         """A new graph of this graph's vectors and more.
 
         A few thousand new vectors are compared with all, and an exact graph stays exact. More of them get a
@@ -107,32 +98,17 @@ class KnnGraph(GraphUses):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import nearwise
+        >>> import numpy as np, nearwise
         >>> rows = np.array([[0], [10], [20], [11]], dtype=np.float32)
         >>> nearwise.build_knn_graph(rows[:3], degree=1).with_rows(rows).ids.ravel()
         array([1, 3, 3, 1])
         """
-        with Call("with_rows", context) as call:
-            graph = _core.add_to_knn_graph(
-                rows=call.rows(rows, "rows"),
-                graph=self._given(),
-                target_recall=_options.target_recall(target_recall),
-                settings=call.settings,
-                progress=call.report,
-            )
-        return KnnGraph(graph, call.context)
+        call, given = Call("with_rows", settings), {"graph": self._given()}
+        return KnnGraph(call.run(_core.add_to_knn_graph, given, rows=rows, target_recall=target_recall), call.context)
 
     @operation
     def without_rows(
-        self,
-        rows: Any,
-        ids: Any,
-        *,
-        target_recall: float = 0.95,
-        context: Context | None = None,
-        seed: int | None = None,
-        progress: ProgressArgument = None,
+        self, rows: Any, ids: Any, *, target_recall: float = 0.95, **settings: Unpack[SeededCallSettings]
     ) -> KnnGraph:
         """A new graph without some of the vectors.
 
@@ -151,22 +127,14 @@ class KnnGraph(GraphUses):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> import nearwise
+        >>> import numpy as np, nearwise
         >>> rows = np.array([[0], [10], [20], [11]], dtype=np.float32)
         >>> nearwise.build_knn_graph(rows, degree=1).without_rows(rows, [1]).ids.ravel()
         array([2, 2, 1])
         """
-        with Call("without_rows", context) as call:
-            graph = _core.remove_from_knn_graph(
-                rows=call.rows(rows, "rows"),
-                graph=self._given(),
-                ids=_options.ids(ids),
-                target_recall=_options.target_recall(target_recall),
-                settings=call.settings,
-                progress=call.report,
-            )
-        return KnnGraph(graph, call.context)
+        call, given = Call("without_rows", settings), {"graph": self._given(), "ids": _options.ids(ids)}
+        changed = call.run(_core.remove_from_knn_graph, given, rows=rows, target_recall=target_recall)
+        return KnnGraph(changed, call.context)
 
     def save(self, path: Path, *, provenance: Mapping[str, str] | None = None) -> None:
         """Saves the graph in a .nw file, atomically; `nearwise.load` reads it."""
@@ -182,13 +150,7 @@ def build_knn_graph(
     *,
     metric: Metric = "sqeuclidean",
     target_recall: float = 0.95,
-    context: Context | None = None,
-    seed: int | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    isa: str | None = None,
-    progress: ProgressArgument = None,
+    **settings: Unpack[SeededSettings],
 ) -> KnnGraph:
     """The approximate k-NN graph of the vectors, at a recall that is measured.
 
@@ -219,8 +181,7 @@ def build_knn_graph(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> rows = np.array([[0, 0], [3, 4], [1, 0], [0, 0]], dtype=np.float32)
     >>> graph = nearwise.build_knn_graph(rows, degree=2, metric="euclidean")
     >>> graph
@@ -232,32 +193,14 @@ def build_knn_graph(
            [0, 3],
            [0, 2]])
     """
-    with Call("build_knn_graph", context) as call:
-        graph = _core.build_knn_graph(
-            rows=call.rows(rows, "rows"),
-            degree=_options.count(degree, "degree"),
-            metric=_options.word(metric, "metric"),
-            target_recall=_options.target_recall(target_recall),
-            settings=call.settings,
-            progress=call.report,
-        )
+    call = Call("build_knn_graph", settings)
+    graph = call.run(_core.build_knn_graph, rows=rows, degree=degree, metric=metric, target_recall=target_recall)
     return KnnGraph(graph, call.context)
 
 
 @operation
 def merge_knn_graphs(
-    rows: Any,
-    left: KnnGraph,
-    right: KnnGraph,
-    *,
-    target_recall: float = 0.95,
-    context: Context | None = None,
-    seed: int | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    isa: str | None = None,
-    progress: ProgressArgument = None,
+    rows: Any, left: KnnGraph, right: KnnGraph, *, target_recall: float = 0.95, **settings: Unpack[SeededSettings]
 ) -> KnnGraph:
     """The graph of the vectors of two graphs.
 
@@ -275,8 +218,7 @@ def merge_knn_graphs(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> rows = np.array([[0], [10], [20], [11]], dtype=np.float32)
     >>> left, right = (nearwise.build_knn_graph(half, degree=1) for half in (rows[:2], rows[2:]))
     >>> nearwise.merge_knn_graphs(rows, left, right).ids.ravel()
@@ -284,17 +226,9 @@ def merge_knn_graphs(
     """
     for graph, name in ((left, "left"), (right, "right")):
         if not isinstance(graph, KnnGraph):
-            raise TypeError(f"{name}: expected a KnnGraph, given {type(graph).__name__}")
-    with Call("merge_knn_graphs", context) as call:
-        merged = _core.merge_knn_graphs(
-            rows=call.rows(rows, "rows"),
-            left=left._given(),
-            right=right._given(),
-            target_recall=_options.target_recall(target_recall),
-            settings=call.settings,
-            progress=call.report,
-        )
-    return KnnGraph(merged, call.context)
+            raise TypeError(f"{name}: expected a KnnGraph, got {type(graph).__name__}")
+    call, given = Call("merge_knn_graphs", settings), {"left": left._given(), "right": right._given()}
+    return KnnGraph(call.run(_core.merge_knn_graphs, given, rows=rows, target_recall=target_recall), call.context)
 
 
 @operation
@@ -304,13 +238,7 @@ def measure_recall(
     *,
     metric: Metric = "sqeuclidean",
     sample: int | None = 2000,
-    context: Context | None = None,
-    seed: int | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    isa: str | None = None,
-    progress: ProgressArgument = None,
+    **settings: Unpack[SeededSettings],
 ) -> RecallEstimate:
     """The recall of a k-NN graph of `rows`, built by any library, against exact search.
 
@@ -329,26 +257,11 @@ def measure_recall(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> rows = np.arange(10, dtype=np.float32)[:, None]
     >>> nearwise.measure_recall(rows, nearwise.exact_knn_graph(rows, k=3), sample=None).value
     1.0
     """
     pair = as_neighbors(neighbors)
-    with Call("measure_recall", context) as call:
-        return RecallEstimate(
-            *_core.measure_recall(
-                rows=call.rows(rows, "rows"),
-                ids=pair.ids,
-                distances=pair.distances,
-                metric=_options.word(metric, "metric"),
-                sample=_options.optional_count(sample, "sample"),
-                settings=call.settings,
-                progress=call.report,
-            )
-        )
-
-
-# Users see it as nearwise.KnnGraph.
-KnnGraph.__module__ = "nearwise"
+    call, given = Call("measure_recall", settings), {"ids": pair.ids, "distances": pair.distances}
+    return RecallEstimate(*call.run(_core.measure_recall, given, rows=rows, metric=metric, sample=sample))

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nearwise import _core, _options
+from nearwise import _core
 from nearwise._context import Call, Context, operation
 from nearwise._progress import ProgressArgument
 
@@ -61,15 +61,15 @@ def as_neighbors(value: Any) -> Neighbors:
     try:
         ids, distances = value
     except (TypeError, ValueError):
-        raise TypeError(f"neighbors: expected a pair (ids, distances), given {type(value).__name__}") from None
+        raise TypeError(f"neighbors: expected a pair (ids, distances), got {type(value).__name__}") from None
     ids, distances = np.asarray(ids), np.asarray(distances)
     if ids.dtype.kind not in "iu" or ids.dtype == np.uint64:
-        raise ValueError(f"neighbors: ids must be integers that int64 holds, given dtype {ids.dtype}")
+        raise ValueError(f"neighbors: ids must be integers that int64 holds, got dtype {ids.dtype}")
     if distances.dtype.kind != "f":
-        raise ValueError(f"neighbors: distances must be floats, given dtype {distances.dtype}")
+        raise ValueError(f"neighbors: distances must be floats, got dtype {distances.dtype}")
     if ids.ndim != 2 or ids.shape != distances.shape:
         raise ValueError(
-            f"neighbors: ids and distances must have one shape [queries, k], given {ids.shape} and {distances.shape}"
+            f"neighbors: ids and distances must have one shape [queries, k], got {ids.shape} and {distances.shape}"
         )
     return Neighbors(np.ascontiguousarray(ids, dtype=np.int64), np.ascontiguousarray(distances, dtype=np.float32))
 
@@ -102,8 +102,7 @@ def merge_neighbors(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> base = np.array([[0, 0], [3, 4], [1, 0]], dtype=np.float32)
     >>> first, second = nearwise.knn(base, base[:2], k=2), nearwise.knn(base, base[2:], k=1)
     >>> nearwise.merge_neighbors([first, (second.ids + 2, second.distances)], k=2).ids
@@ -112,12 +111,4 @@ def merge_neighbors(
            [2, 0]])
     """
     given = [as_neighbors(part) for part in parts]
-    with Call("merge_neighbors", context) as call:
-        found = _core.merge_neighbors(
-            parts=given,
-            k=_options.count(k, "k"),
-            metric=_options.word(metric, "metric"),
-            settings=call.settings,
-            progress=call.report,
-        )
-    return adopt(found)
+    return adopt(Call("merge_neighbors", context).run(_core.merge_neighbors, {"parts": given}, k=k, metric=metric))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,15 +22,15 @@ _UNITS |= {prefix + "ib": 1024**power for power, prefix in enumerate("kmgt", sta
 def integer(value: Any, name: str, lowest: int, highest: int) -> int:
     """An int or numpy integer; neither bool nor float."""
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name}: expected an integer, given {value!r}")
+        raise TypeError(f"{name}: expected an integer, got {value!r}")
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name}: expected an integer, given {value!r} ({type(value).__name__})") from None
+        raise TypeError(f"{name}: expected an integer, got {value!r} ({type(value).__name__})") from None
     if number < lowest:
-        raise ValueError(f"{name}: expected at least {lowest}, given {number}")
+        raise ValueError(f"{name}: expected at least {lowest}, got {number}")
     if number > highest:
-        raise ValueError(f"{name}: expected at most {highest}, given {number}")
+        raise ValueError(f"{name}: expected at most {highest}, got {number}")
     return number
 
 
@@ -54,7 +55,7 @@ def seed(value: Any) -> int:
 
 def word(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{name}: expected a string, given {value!r} ({type(value).__name__})")
+        raise TypeError(f"{name}: expected a string, got {value!r} ({type(value).__name__})")
     return value
 
 
@@ -63,7 +64,7 @@ def texts(value: Any, name: str) -> dict[str, str]:
     given = {} if value is None else dict(value)
     for key, text in given.items():
         if not isinstance(key, str) or not isinstance(text, str):
-            raise TypeError(f"{name}: expected strings, given {key!r}: {text!r}")
+            raise TypeError(f"{name}: expected strings, got {key!r}: {text!r}")
     return given
 
 
@@ -73,35 +74,43 @@ def ids(values: Any) -> npt.NDArray[np.int64]:
     if array.size == 0 and array.ndim == 1:
         return np.empty(0, np.int64)  # an empty list becomes floats in numpy
     if array.dtype.kind not in "iu":
-        raise ValueError(f"ids: expected integers, given dtype {array.dtype}")
+        raise ValueError(f"ids: expected integers, got dtype {array.dtype}")
     if array.ndim != 1:
-        raise ValueError(f"ids: expected a 1-D array, given shape {array.shape}")
+        raise ValueError(f"ids: expected a 1-D array, got shape {array.shape}")
     if array.dtype == np.uint64 and array.max() > np.uint64(_LARGEST_SIZE):
-        raise ValueError(f"ids: expected at most {_LARGEST_SIZE}, given {array.max()}")
+        raise ValueError(f"ids: expected at most {_LARGEST_SIZE}, got {array.max()}")
     # A copy: the caller's array may change after this check.
     return np.array(array, dtype=np.int64, order="C")
 
 
 def flag(value: Any, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name}: expected True or False, given {value!r}")
+        raise TypeError(f"{name}: expected True or False, got {value!r}")
     return bool(value)
 
 
 def number(value: Any, name: str) -> float:
     """A real number; not NaN."""
     if isinstance(value, (bool, np.bool_, str, bytes)) or np.ndim(value) != 0 or not hasattr(value, "__float__"):
-        raise TypeError(f"{name}: expected a number, given {value!r} ({type(value).__name__})")
+        raise TypeError(f"{name}: expected a number, got {value!r} ({type(value).__name__})")
     given = float(value)
     if math.isnan(given):
-        raise ValueError(f"{name}: expected a number, given NaN")
+        raise ValueError(f"{name}: expected a number, got NaN")
     return given
 
 
-def target_recall(value: Any) -> float:
-    given = number(value, "target_recall")
+def seconds(value: Any, name: str) -> float:
+    """A number above 0."""
+    given = number(value, name)
+    if not given > 0:
+        raise ValueError(f"{name}: expected seconds above 0, got {given:g}")
+    return given
+
+
+def target_recall(value: Any, name: str = "target_recall") -> float:
+    given = number(value, name)
     if not 0 < given <= 1:
-        raise ValueError(f"target_recall: expected above 0 and at most 1, given {given}")
+        raise ValueError(f"{name}: expected above 0 and at most 1, got {given}")
     return given
 
 
@@ -127,5 +136,31 @@ def byte_count(value: Any, name: str) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", value, re.ASCII)
     unit = _UNITS.get(match[2].lower()) if match else None
     if match is None or unit is None:
-        raise ValueError(f"{name}: expected bytes such as 2147483648, '2GiB' or '500MB', given {value!r}")
+        raise ValueError(f"{name}: expected bytes such as 2147483648, '2GiB' or '500MB', got {value!r}")
     return count(int(float(match[1]) * unit), name)
+
+
+def _balance(value: Any, name: str) -> float:
+    """None becomes 0, which C++ takes for no bound."""
+    if value is None:
+        return 0
+    given = number(value, name)
+    if not given >= 1:
+        raise ValueError(f"{name}: expected at least 1, got {given:g}")
+    return given
+
+
+# The checks of arguments by their names, which mean the same in every operation.
+CHECKS: dict[str, Callable[[Any, str], Any]] = {
+    "balance": _balance,
+    "bits": lambda value, name: integer(value, name, 4, 8),
+    "target_recall": target_recall,
+    "tolerance": number,
+    **dict.fromkeys(("radius", "distance"), rounded),
+    **dict.fromkeys(("clusters", "codebooks", "degree", "dims", "iterations"), count),
+    **dict.fromkeys(("k", "min_cluster_size", "passes"), count),
+    **dict.fromkeys(("batch_size", "parts", "sample", "training_rows"), optional_count),
+    **dict.fromkeys(("first_row", "perturbed", "rounds"), whole),
+    **dict.fromkeys(("exclude_self", "hierarchical", "largest", "mutual", "pad"), flag),
+    **dict.fromkeys(("method", "metric", "seeding"), word),
+}

@@ -228,7 +228,7 @@ def plan_index(
     1000
     """
     if _options.word(codec, "codec") not in ("pq", "lsq", "flat"):
-        raise ValueError(f"codec: expected 'pq', 'lsq' or 'flat', given {codec!r}")
+        raise ValueError(f"codec: expected 'pq', 'lsq' or 'flat', got {codec!r}")
     arguments = _files(vectors, work, output, metric, target_recall, provenance) | {
         "codec": codec,
         "lists": _options.optional_count(lists, "lists"),
@@ -251,7 +251,3 @@ def _files(
         "target_recall": _options.target_recall(target_recall),
         "provenance": _options.texts(provenance, "provenance"),
     }
-
-
-# Users see it as nearwise.Plan.
-Plan.__module__ = "nearwise"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from nearwise import _core, _options
-from nearwise._context import Call, Context, operation
-from nearwise._progress import ProgressArgument
+from nearwise import _core
+from nearwise._context import Call, CallSettings, Context, SeededSettings, operation
 from nearwise._quantizer import Quantizer, TableMetric
 from nearwise._rotation import Rotation
 from nearwise._vector_file import Path
@@ -40,34 +39,23 @@ class ProductCoder(Quantizer):
         raise NotImplementedError
 
     @operation
-    def encode(
-        self, rows: Any, *, context: Context | None = None, progress: ProgressArgument = None
-    ) -> npt.NDArray[np.uint8]:
+    def encode(self, rows: Any, **settings: Unpack[CallSettings]) -> npt.NDArray[np.uint8]:
         """Codes of vectors, uint8 [rows, code_bytes].
 
         With 8 bits byte p is the number of part p's codeword. With 4 bits part 2i is in the low half of byte i,
         and part 2i + 1 in its high half. The codeword is the one that `knn` with k = 1 finds in the codebook.
         """
-        with Call("encode", context) as call:
-            codes: npt.NDArray[np.uint8] = self._bound.encode(
-                rows=call.rows(rows, "rows"), settings=call.settings, progress=call.report
-            )
+        codes: npt.NDArray[np.uint8] = Call("encode", settings).run(self._bound.encode, rows=rows)
         return codes
 
     @operation
-    def error(self, rows: Any, *, context: Context | None = None, progress: ProgressArgument = None) -> float:
+    def error(self, rows: Any, **settings: Unpack[CallSettings]) -> float:
         """The mean squared distance of vectors to their reconstructions."""
-        with Call("error", context) as call:
-            return float(self._bound.error(rows=call.rows(rows, "rows"), settings=call.settings, progress=call.report))
+        return float(Call("error", settings).run(self._bound.error, rows=rows))
 
     @operation
     def tables(
-        self,
-        queries: Any,
-        metric: TableMetric = "sqeuclidean",
-        *,
-        context: Context | None = None,
-        progress: ProgressArgument = None,
+        self, queries: Any, metric: TableMetric = "sqeuclidean", **settings: Unpack[CallSettings]
     ) -> npt.NDArray[np.float32]:
         """Distances of queries to all codewords, float32 [queries, parts, centroids].
 
@@ -75,13 +63,8 @@ class ProductCoder(Quantizer):
         query q and codeword c of that part. The sum of the entries of a code is the distance to its
         reconstruction.
         """
-        with Call("tables", context) as call:
-            entries: npt.NDArray[np.float32] = self._bound.tables(
-                queries=call.rows(queries, "queries"),
-                metric=_options.word(metric, "metric"),
-                settings=call.settings,
-                progress=call.report,
-            )
+        call = Call("tables", settings)
+        entries: npt.NDArray[np.float32] = call.run(self._bound.tables, queries=queries, metric=metric)
         return entries.reshape(len(entries), self.parts, self.centroids)
 
 
@@ -92,8 +75,7 @@ class ProductQuantizer(ProductCoder):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> rows = np.random.default_rng(1).standard_normal((1000, 8), dtype=np.float32)
     >>> quantizer = nearwise.ProductQuantizer.train(rows, parts=4, bits=4)
     >>> quantizer
@@ -125,13 +107,7 @@ class ProductQuantizer(ProductCoder):
         bits: Literal[4, 8] = 8,
         iterations: int = 25,
         training_rows: int | None = None,
-        context: Context | None = None,
-        seed: int | None = None,
-        device: str | None = None,
-        threads: int | None = None,
-        memory_limit: int | str | None = None,
-        isa: str | None = None,
-        progress: ProgressArgument = None,
+        **settings: Unpack[SeededSettings],
     ) -> ProductQuantizer:
         """Trains a codebook for every part by k-means.
 
@@ -154,16 +130,15 @@ class ProductQuantizer(ProductCoder):
         context, seed, device, threads, memory_limit, isa, progress
             See `nearwise.Context`; progress counts pairs of vectors and codewords. The quantizer remembers them.
         """
-        with Call("ProductQuantizer.train", context) as call:
-            bound = _core.ProductQuantizer.train(
-                rows=call.rows(rows, "rows"),
-                parts=_options.optional_count(parts, "parts"),
-                bits=_options.integer(bits, "bits", 4, 8),
-                iterations=_options.count(iterations, "iterations"),
-                training_rows=_options.optional_count(training_rows, "training_rows"),
-                settings=call.settings,
-                progress=call.report,
-            )
+        call = Call("ProductQuantizer.train", settings)
+        bound = call.run(
+            _core.ProductQuantizer.train,
+            rows=rows,
+            parts=parts,
+            bits=bits,
+            iterations=iterations,
+            training_rows=training_rows,
+        )
         return cls._of(bound, call.context)
 
     @classmethod
@@ -182,14 +157,14 @@ class ProductQuantizer(ProductCoder):
             raise ValueError("codebooks: expected at least one")
         if any(book.ndim != 2 or len(book) != len(words[0]) for book in words) or len(words[0]) not in (16, 256):
             raise ValueError(
-                "codebooks: expected 2-D arrays of 16 rows, or all of 256, given shapes "
+                "codebooks: expected 2-D arrays of 16 rows, or all of 256, got shapes "
                 + ", ".join(str(book.shape) for book in words)
             )
         lengths = [book.shape[1] for book in words]
         dim, parts = sum(lengths), len(lengths)
         expected = [dim // parts + (part < dim % parts) for part in range(parts)]
         if lengths != expected:
-            raise ValueError(f"codebooks: {dim} elements in {parts} parts have lengths {expected}, given {lengths}")
+            raise ValueError(f"codebooks: {dim} elements in {parts} parts have lengths {expected}, got {lengths}")
         flat = np.concatenate([book.reshape(-1) for book in words])
         bits = 4 if len(words[0]) == 16 else 8
         bound = _core.ProductQuantizer.from_codebooks(dim=dim, parts=parts, bits=bits, codebooks=flat)
@@ -230,8 +205,7 @@ class OptimizedProductQuantizer(ProductCoder):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> hidden = np.random.default_rng(1).standard_normal((2000, 2), dtype=np.float32)
     >>> rows = hidden @ np.array([[1, 2, 3, 4], [4, -3, 2, -1]], dtype=np.float32)
     >>> plain = nearwise.ProductQuantizer.train(rows, parts=2, bits=4)
@@ -250,7 +224,7 @@ class OptimizedProductQuantizer(ProductCoder):
     def __init__(self, rotation: Rotation, quantizer: ProductQuantizer, *, context: Context | None = None) -> None:
         if rotation.rotated_dim != quantizer.dim:
             raise ValueError(
-                f"quantizer: expected {rotation.rotated_dim} elements as the rotation returns, given {quantizer.dim}"
+                f"quantizer: expected {rotation.rotated_dim} elements as the rotation returns, got {quantizer.dim}"
             )
         self._bound = _core.OptimizedProductQuantizer(rotation=rotation._bound, quantizer=quantizer._bound)
         self._context = (context or Context()).remembered()
@@ -266,13 +240,7 @@ class OptimizedProductQuantizer(ProductCoder):
         iterations: int = 25,
         training_rows: int | None = None,
         rounds: int = 10,
-        context: Context | None = None,
-        seed: int | None = None,
-        device: str | None = None,
-        threads: int | None = None,
-        memory_limit: int | str | None = None,
-        isa: str | None = None,
-        progress: ProgressArgument = None,
+        **settings: Unpack[SeededSettings],
     ) -> OptimizedProductQuantizer:
         """Trains rotation and codebooks in turn.
 
@@ -288,17 +256,16 @@ class OptimizedProductQuantizer(ProductCoder):
         context, seed, device, threads, memory_limit, isa, progress
             As in `ProductQuantizer.train`.
         """
-        with Call("OptimizedProductQuantizer.train", context) as call:
-            bound = _core.OptimizedProductQuantizer.train(
-                rows=call.rows(rows, "rows"),
-                parts=_options.optional_count(parts, "parts"),
-                bits=_options.integer(bits, "bits", 4, 8),
-                iterations=_options.count(iterations, "iterations"),
-                training_rows=_options.optional_count(training_rows, "training_rows"),
-                rounds=_options.whole(rounds, "rounds"),
-                settings=call.settings,
-                progress=call.report,
-            )
+        call = Call("OptimizedProductQuantizer.train", settings)
+        bound = call.run(
+            _core.OptimizedProductQuantizer.train,
+            rows=rows,
+            parts=parts,
+            bits=bits,
+            iterations=iterations,
+            training_rows=training_rows,
+            rounds=rounds,
+        )
         return cls._of(bound, call.context)
 
     def __reduce__(self) -> Any:
@@ -339,8 +306,3 @@ class OptimizedProductQuantizer(ProductCoder):
 
     def __repr__(self) -> str:
         return f"<nearwise.OptimizedProductQuantizer: {self.dim} elements in {self.parts} parts of {self.bits} bits>"
-
-
-# Users see them as nearwise.ProductQuantizer and so on.
-for _class in (ProductQuantizer, OptimizedProductQuantizer):
-    _class.__module__ = "nearwise"

@@ -64,4 +64,4 @@ def _short(number: float) -> str:
 
 def check_progress(progress: Any) -> None:
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
-        raise TypeError(f"progress: expected None, True or a callable of (done, total), given {progress!r}")
+        raise TypeError(f"progress: expected None, True or a callable of (done, total), got {progress!r}")

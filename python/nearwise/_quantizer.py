@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core, _options
-from nearwise._context import Call, Context, operation
-from nearwise._progress import ProgressArgument
+from nearwise._context import Call, CallSettings, Context, operation
 from nearwise._rows import as_array
 from nearwise._vector_file import Path
 
@@ -42,14 +41,10 @@ class Quantizer:
         return int(self._bound.code_bytes)
 
     @operation
-    def decode(
-        self, codes: Any, *, context: Context | None = None, progress: ProgressArgument = None
-    ) -> npt.NDArray[np.float32]:
+    def decode(self, codes: Any, **settings: Unpack[CallSettings]) -> npt.NDArray[np.float32]:
         """The reconstructions of codes, float32 [codes, dim]."""
-        with Call("decode", context) as call:
-            rows: npt.NDArray[np.float32] = self._bound.decode(
-                codes=as_codes(call, codes), settings=call.settings, progress=call.report
-            )
+        call = Call("decode", settings)
+        rows: npt.NDArray[np.float32] = call.run(self._bound.decode, {"codes": as_codes(call, codes)})
         return rows
 
     def save(self, path: Path, *, provenance: Mapping[str, str] | None = None) -> None:
@@ -60,5 +55,5 @@ class Quantizer:
 def as_codes(call: Call, codes: Any) -> _core.Rows:
     given = as_array(codes, "codes")
     if given.dtype != "uint8":
-        raise ValueError(f"codes: expected dtype uint8, given {given.dtype}")
+        raise ValueError(f"codes: expected dtype uint8, got {given.dtype}")
     return call.rows(given, "codes")

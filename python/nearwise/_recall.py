@@ -26,7 +26,3 @@ class RecallEstimate(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
-
-
-# Users see it as nearwise.RecallEstimate.
-RecallEstimate.__module__ = "nearwise"

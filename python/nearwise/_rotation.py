@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from nearwise import _core, _options
-from nearwise._context import Call, Context, operation
-from nearwise._progress import ProgressArgument
+from nearwise import _core
+from nearwise._context import Call, CallSettings, Context, SeededSettings, operation
 
 
 class Rotation:
@@ -20,8 +19,7 @@ class Rotation:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> rows = np.array([[1, 1], [2, 2], [3, 3], [4, 4]], dtype=np.float32)
     >>> rotation = nearwise.Rotation.pca(rows, 1)
     >>> rotation
@@ -44,18 +42,7 @@ class Rotation:
     @classmethod
     @operation
     def pca(
-        cls,
-        rows: Any,
-        dims: int,
-        *,
-        training_rows: int | None = None,
-        context: Context | None = None,
-        seed: int | None = None,
-        device: str | None = None,
-        threads: int | None = None,
-        memory_limit: int | str | None = None,
-        isa: str | None = None,
-        progress: ProgressArgument = None,
+        cls, rows: Any, dims: int, *, training_rows: int | None = None, **settings: Unpack[SeededSettings]
     ) -> Rotation:
         """The principal axes of the vectors, by descending variance, around their mean.
 
@@ -70,15 +57,9 @@ class Rotation:
         context, seed, device, threads, memory_limit, isa, progress
             See `nearwise.Context`; no progress is reported. The rotation remembers them.
         """
-        with Call("Rotation.pca", context) as call:
-            bound = _core.Rotation.pca(
-                rows=call.rows(rows, "rows"),
-                dims=_options.count(dims, "dims"),
-                training_rows=65536 if training_rows is None else _options.count(training_rows, "training_rows"),
-                settings=call.settings,
-                progress=call.report,
-            )
-        return cls._of(bound, call.context)
+        call = Call("Rotation.pca", settings)
+        found = call.run(_core.Rotation.pca, rows=rows, dims=dims, training_rows=training_rows)
+        return cls._of(found, call.context)
 
     @classmethod
     @operation
@@ -86,11 +67,11 @@ class Rotation:
         """A rotation of given axes, the rows of `matrix` [rotated_dim, dim], orthonormal up to 1e-4."""
         axes = np.ascontiguousarray(matrix, np.float32)
         if axes.ndim != 2:
-            raise ValueError(f"matrix: expected a 2-D array [rotated_dim, dim], given shape {axes.shape}")
+            raise ValueError(f"matrix: expected a 2-D array [rotated_dim, dim], got shape {axes.shape}")
         rotated_dim, dim = axes.shape
         centre = np.zeros(dim, np.float32) if mean is None else np.ascontiguousarray(mean, np.float32)
         if centre.shape != (dim,):
-            raise ValueError(f"mean: expected shape ({dim},), given {centre.shape}")
+            raise ValueError(f"mean: expected shape ({dim},), got {centre.shape}")
         bound = _core.Rotation.from_matrix(dim=dim, rotated_dim=rotated_dim, matrix=axes.reshape(-1), mean=centre)
         return cls._of(bound, context or Context())
 
@@ -105,20 +86,14 @@ class Rotation:
         return Rotation.from_matrix, (self.matrix, self.mean)
 
     @operation
-    def apply(
-        self, rows: Any, *, context: Context | None = None, progress: ProgressArgument = None
-    ) -> npt.NDArray[np.float32]:
+    def apply(self, rows: Any, **settings: Unpack[CallSettings]) -> npt.NDArray[np.float32]:
         """Rotated vectors, float32 [rows, rotated_dim]: sums in float64, rounded once."""
-        with Call("Rotation.apply", context) as call:
-            return self._bound.apply(rows=call.rows(rows, "rows"), settings=call.settings, progress=call.report)
+        return Call("Rotation.apply", settings).run(self._bound.apply, rows=rows)
 
     @operation
-    def reverse(
-        self, rows: Any, *, context: Context | None = None, progress: ProgressArgument = None
-    ) -> npt.NDArray[np.float32]:
+    def reverse(self, rows: Any, **settings: Unpack[CallSettings]) -> npt.NDArray[np.float32]:
         """Rotates back, float32 [rows, dim], up to rounding and to the dropped axes."""
-        with Call("Rotation.reverse", context) as call:
-            return self._bound.reverse(rows=call.rows(rows, "rows"), settings=call.settings, progress=call.report)
+        return Call("Rotation.reverse", settings).run(self._bound.reverse, rows=rows)
 
     @property
     def dim(self) -> int:
@@ -142,7 +117,3 @@ class Rotation:
 
     def __repr__(self) -> str:
         return f"<nearwise.Rotation: {self.dim} elements to {self.rotated_dim}>"
-
-
-# Users see it as nearwise.Rotation.
-Rotation.__module__ = "nearwise"

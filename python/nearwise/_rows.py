@@ -129,7 +129,7 @@ def require_in_place(array: Array | DeviceArray, name: str) -> None:
         if isinstance(array, DeviceArray):
             hint = f" on {array.device}; a contiguous copy is accepted"
         raise ValueError(
-            f"{name}: the elements of a row must be adjacent and rows aligned and disjoint, given strides "
+            f"{name}: the elements of a row must be adjacent and rows aligned and disjoint, got strides "
             f"{array.strides} of shape {array.shape}{hint}"
         )
 
@@ -138,7 +138,7 @@ def _require_two_dimensional(array: Array | DeviceArray, name: str) -> None:
     if array.ndim == 2:
         return
     hint = f"; for one vector pass {name}[None, :]" if array.ndim == 1 else ""
-    raise ValueError(f"{name}: expected a 2-D array [rows, dim], given {array.ndim}-D of shape {array.shape}{hint}")
+    raise ValueError(f"{name}: expected a 2-D array [rows, dim], got {array.ndim}-D of shape {array.shape}{hint}")
 
 
 def usable_in_place(array: Array | DeviceArray) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from nearwise import _core, _options
-from nearwise._context import Call, Context, operation
+from nearwise import _core
+from nearwise._context import Call, Settings, operation
 from nearwise._device_array import DeviceArray
-from nearwise._progress import ProgressArgument
 from nearwise._rows import Array, as_array, require_in_place
 
 
@@ -28,18 +27,7 @@ class Selection(NamedTuple):
 
 @operation
 def select_k(
-    values: Any,
-    k: int,
-    *,
-    largest: bool = False,
-    ids: Any = None,
-    pad: bool = False,
-    context: Context | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    isa: str | None = None,
-    progress: ProgressArgument = None,
+    values: Any, k: int, *, largest: bool = False, ids: Any = None, pad: bool = False, **settings: Unpack[Settings]
 ) -> Selection:
     """The k smallest (or largest) values of every row, and their ids.
 
@@ -72,8 +60,7 @@ def select_k(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import nearwise
+    >>> import numpy as np, nearwise
     >>> values = np.array([[3, 1, 2, 1]], dtype=np.float32)
     >>> ids, best = nearwise.select_k(values, 3)
     >>> ids
@@ -85,28 +72,21 @@ def select_k(
     array([[40]])
     """
     array, column_ids = _values(values), _ids(ids)
-    with Call("select_k", context) as call:
-        call.place(array)
-        call.place(column_ids)
-        found = _core.select_k(
-            values=_core.Rows(array=array, type="f32", name="values"),
-            ids=column_ids,
-            k=_options.count(k, "k"),
-            largest=_options.flag(largest, "largest"),
-            pad=_options.flag(pad, "pad"),
-            settings=call.settings,
-            progress=call.report,
-        )
+    call = Call("select_k", settings)
+    call.place(array)
+    call.place(column_ids)
+    given = {"values": _core.Rows(array=array, type="f32", name="values"), "ids": column_ids}
+    found = call.run(_core.select_k, given, k=k, largest=largest, pad=pad)
     return Selection(found[0].view(np.int64), found[1])
 
 
 def _values(values: Any) -> Array | DeviceArray:
     array = as_array(values, "values")
     if array.dtype != "float32":
-        raise ValueError(f"values: expected dtype float32, given {array.dtype}; convert it first")
+        raise ValueError(f"values: expected dtype float32, got {array.dtype}; convert it first")
     if array.ndim != 2:
         hint = "; for one row pass values[None, :]" if array.ndim == 1 else ""
-        raise ValueError(f"values: expected a 2-D array [rows, columns], given shape {array.shape}{hint}")
+        raise ValueError(f"values: expected a 2-D array [rows, columns], got shape {array.shape}{hint}")
     require_in_place(array, "values")
     return array
 
@@ -116,8 +96,8 @@ def _ids(ids: Any) -> Array | DeviceArray | None:
         return None
     array = as_array(ids, "ids")
     if array.dtype != "int64" and array.dtype != "uint32":
-        raise ValueError(f"ids: expected dtype int64 or uint32, given {array.dtype}")
+        raise ValueError(f"ids: expected dtype int64 or uint32, got {array.dtype}")
     if array.ndim not in (1, 2):
-        raise ValueError(f"ids: expected an array [rows, columns] or [columns], given shape {array.shape}")
+        raise ValueError(f"ids: expected an array [rows, columns] or [columns], got shape {array.shape}")
     require_in_place(array, "ids")
     return array

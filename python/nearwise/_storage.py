@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, Unpack, overload
 
 from nearwise import _core, _options
 from nearwise._additive_quantizer import AdditiveQuantizer
-from nearwise._context import Call, Context, operation
+from nearwise._context import Call, PlaceSettings, operation
 from nearwise._ivf import IvfFlat, IvfLsq, IvfPq
 from nearwise._ivf_base import Ivf
 from nearwise._knn_graph import KnnGraph
@@ -59,42 +59,15 @@ def save(path: Path, neighbors: Any, *, metric: Metric, provenance: Mapping[str,
 
 
 @overload
-def load(
-    path: Path,
-    expected: None = None,
-    *,
-    context: Context | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    isa: str | None = None,
-) -> Saved: ...
+def load(path: Path, expected: None = None, **settings: Unpack[PlaceSettings]) -> Saved: ...
 
 
 @overload
-def load(
-    path: Path,
-    expected: type[_T],
-    *,
-    context: Context | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    isa: str | None = None,
-) -> _T: ...
+def load(path: Path, expected: type[_T], **settings: Unpack[PlaceSettings]) -> _T: ...
 
 
 @operation
-def load(
-    path: Path,
-    expected: type[Any] | None = None,
-    *,
-    context: Context | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    isa: str | None = None,
-) -> Any:
+def load(path: Path, expected: type[Any] | None = None, **settings: Unpack[PlaceSettings]) -> Any:
     """Loads a .nw file: a search result, an index, a k-NN graph or a quantizer.
 
     Every checksum is verified: damage is an `Error` with code corrupt. An index is mapped: its vectors are read
@@ -131,7 +104,7 @@ def load(
     reader = _READERS.get(info.kind)
     if reader is None:
         raise ValueError(f"{name}: a file of kind '{info.kind}', which nearwise.load does not read; it reads {_KINDS}")
-    found = reader(name, info, Call("load", context))
+    found = reader(name, info, Call("load", settings))
     if expected is not None and not isinstance(found, expected):
         raise TypeError(f"{name}: expected {_a(expected.__name__)}, the file holds {_a(type(found).__name__)}")
     return found
@@ -188,7 +161,3 @@ def inspect(path: Path) -> _core.ContainerInfo:
 def verify(path: Path) -> _core.ContainerInfo:
     """Reads and checks a whole .nw file; damage is an `Error` with code corrupt that says where."""
     return _core.verify(path=os.fspath(path))
-
-
-# Users see it as nearwise.SavedNeighbors.
-SavedNeighbors.__module__ = "nearwise"

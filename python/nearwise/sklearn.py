@@ -129,9 +129,9 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _check_parameters(self) -> None:
         if self.mode not in ("distance", "connectivity"):
-            raise ValueError(f"mode: expected 'distance' or 'connectivity', given {self.mode!r}")
+            raise ValueError(f"mode: expected 'distance' or 'connectivity', got {self.mode!r}")
         if self.metric not in _METRICS:
-            raise ValueError(f"metric: expected one of {', '.join(_METRICS)}, given {self.metric!r}")
+            raise ValueError(f"metric: expected one of {', '.join(_METRICS)}, got {self.metric!r}")
         _options.count(self.n_neighbors, "n_neighbors")
 
     def _checked_count(self) -> int:
@@ -140,7 +140,7 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if count > self.n_samples_fit_:
             raise ValueError(
                 f"n_neighbors: expected at most {self.n_samples_fit_ - (self.mode == 'distance')} with mode "
-                f"{self.mode!r} and n_samples_fit = {self.n_samples_fit_}, given {self.n_neighbors}"
+                f"{self.mode!r} and n_samples_fit = {self.n_samples_fit_}, got {self.n_neighbors}"
             )
         return count
 

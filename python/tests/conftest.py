@@ -6,6 +6,7 @@ import nearwise
 import numpy as np
 import pytest
 from hypothesis import settings
+from samples import filled
 
 # Repeatable and without a database: a failure in CI is a failure here. More examples on demand.
 settings.register_profile(
@@ -38,13 +39,9 @@ def rows():
 
 @pytest.fixture
 def flat(rows):
-    index = nearwise.IvfFlat.train(rows, lists=16)
-    index.add(rows)
-    return index
+    return filled(nearwise.IvfFlat, rows, lists=16)
 
 
 @pytest.fixture
 def product(rows):
-    index = nearwise.IvfPq.train(rows, lists=16, code_bytes=12)
-    index.add(rows)
-    return index
+    return filled(nearwise.IvfPq, rows, lists=16, code_bytes=12)

@@ -95,20 +95,18 @@ def lloyd(rows, initial, iterations, metric="sqeuclidean"):
     return centroids, np.array(sizes), np.array(errors)
 
 
+def _check_fields(found, expected):
+    for left, right in zip(found, expected):
+        np.testing.assert_array_equal(left, right)
+
+
 def check_graph(found, base, k, metric="sqeuclidean"):
-    ids, values = knn_graph(base, k, metric)
-    np.testing.assert_array_equal(found.distances, values)
-    np.testing.assert_array_equal(found.ids, ids)
+    _check_fields(found, knn_graph(base, k, metric))
 
 
 def check_range(found, queries, base, radius, metric="sqeuclidean"):
-    offsets, ids, values = range_search(queries, base, radius, metric)
-    np.testing.assert_array_equal(found.offsets, offsets)
-    np.testing.assert_array_equal(found.distances, values)
-    np.testing.assert_array_equal(found.ids, ids)
+    _check_fields(found, range_search(queries, base, radius, metric))
 
 
 def check(found, queries, base, k, metric="sqeuclidean"):
-    ids, values = knn(queries, base, k, metric)
-    np.testing.assert_array_equal(found.distances, values)
-    np.testing.assert_array_equal(found.ids, ids)
+    _check_fields(found, knn(queries, base, k, metric))

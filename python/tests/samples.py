@@ -19,6 +19,13 @@ def positive_rows(seed, rows, dim, dtype):
     return values.clip(0, 100).astype(np.float32).astype(dtype)
 
 
+def filled(kind, rows, **options):
+    """An index of a class, trained on rows that are then added."""
+    index = kind.train(rows, **options)
+    index.add(rows)
+    return index
+
+
 def assert_same(found, expected):
     """Named tuples of arrays, bit for bit."""
     assert type(found) is type(expected)

@@ -1,14 +1,12 @@
 """Additive quantizers: equal to their definition, the same bytes everywhere, and clear about what they refuse."""
 
 import copy
-import inspect
 import pickle
-import re
-from pathlib import Path
 
 import nearwise
 import numpy as np
 import pytest
+from checks import damage, refuses, reports_of, spoiled
 from nearwise import AdditiveQuantizer, ProductQuantizer
 from samples import TYPES, positive_rows
 
@@ -97,66 +95,28 @@ def test_files(trained, tmp_path):
     np.testing.assert_array_equal(loaded.encode(rows), quantizer.encode(rows))
     assert nearwise.verify(path).kind == "additive_quantizer"
     assert nearwise.inspect(path).metadata["provenance.rows"] == "random"
-    damaged = bytearray(path.read_bytes())
-    damaged[5000] ^= 1
-    path.write_bytes(damaged)
-    with pytest.raises(nearwise.Error) as caught:
-        nearwise.load(path)
-    assert caught.value.code == "corrupt"
+    damage(path)
+    refuses("corrupt", "", nearwise.load, path)
 
 
 def test_wrong_arguments(trained):
     quantizer, rows = trained
-    with pytest.raises(ValueError, match="256 codewords, which takes at least as many rows, given 20"):
+    with pytest.raises(ValueError, match="training needs at least 256 rows, as many as a codebook has codewords, got 20"):
         AdditiveQuantizer.train(rows[:20])
-    with pytest.raises(ValueError, match="1 to 32 codebooks, given 33"):
-        AdditiveQuantizer.train(rows, codebooks=33)
-    with pytest.raises(TypeError, match="rounds: expected an integer"):
-        AdditiveQuantizer.train(rows, rounds=2.0)
-    with pytest.raises(TypeError, match="made by AdditiveQuantizer.train"):
-        AdditiveQuantizer()
-    with pytest.raises(ValueError, match="iterations: expected at least 1"):
-        quantizer.encode(rows, iterations=0)
-    with pytest.raises(ValueError, match="codes: expected dtype uint8"):
-        quantizer.decode(np.zeros((2, 4), np.int64))
-    with pytest.raises(ValueError, match="4 bytes, given 3"):
-        quantizer.search(rows, np.zeros((2, 3), np.uint8), 1)
-    with pytest.raises(ValueError, match="given cosine"):
-        quantizer.search(rows, np.zeros((2, 4), np.uint8), 1, metric="cosine")
+    refuses(ValueError, "1 to 32 codebooks, got 33", AdditiveQuantizer.train, rows, codebooks=33)
+    refuses(TypeError, "rounds: expected an integer", AdditiveQuantizer.train, rows, rounds=2.0)
+    refuses(TypeError, "made by AdditiveQuantizer.train", AdditiveQuantizer)
+    refuses(ValueError, "iterations: expected at least 1", quantizer.encode, rows, iterations=0)
+    refuses(ValueError, "codes: expected dtype uint8", quantizer.decode, np.zeros((2, 4), np.int64))
+    refuses(ValueError, "4 bytes, got 3", quantizer.search, rows, np.zeros((2, 3), np.uint8), 1)
+    refuses(ValueError, "got cosine", quantizer.search, rows, np.zeros((2, 4), np.uint8), 1, metric="cosine")
     with pytest.raises(ValueError, match=r"\[codebooks, 256, dim\]"):
         AdditiveQuantizer.from_codebooks(np.zeros((2, 16, 4)), quantizer.norms)
-    with pytest.raises(ValueError, match="must not fall"):
-        AdditiveQuantizer.from_codebooks(quantizer.codebooks, quantizer.norms[::-1])
-    bad = rows.copy()
-    bad[13, 2] = np.nan
-    with pytest.raises(ValueError, match="row 13 "):
-        quantizer.encode(bad)
-    with pytest.raises(nearwise.Error) as caught:
-        quantizer.encode(rows, context=nearwise.Context(memory_limit=1000))
-    assert caught.value.code == "out_of_memory"
+    refuses(ValueError, "in ascending order", AdditiveQuantizer.from_codebooks, quantizer.codebooks, quantizer.norms[::-1])
+    refuses(ValueError, "row 13 ", quantizer.encode, spoiled(rows, 13))
+    refuses("out_of_memory", "", quantizer.encode, rows, context=nearwise.Context(memory_limit=1000))
 
 
 def test_progress(trained):
     quantizer, rows = trained
-    reports = []
-    quantizer.encode(rows, progress=lambda done, total: reports.append((done, total)))
-    assert reports[-1] == (900, 900)
-
-
-@pytest.mark.parametrize(
-    "offered, struct",
-    [
-        (AdditiveQuantizer.train, "AdditiveQuantizerOptions"),
-        (AdditiveQuantizer.encode, "AdditiveEncodeOptions"),
-        (AdditiveQuantizer.error, "AdditiveEncodeOptions"),
-    ],
-)
-def test_keywords_are_the_fields_of_the_options(offered, struct):
-    text = (Path(__file__).parents[2] / "include" / "nearwise" / "additive_quantizer.h").read_text()
-    body = re.sub("//.*", "", re.search(rf"struct {struct} \{{(.*?)\n\}};", text, re.DOTALL)[1])
-    defaults = dict(re.findall(r"(\w+) = (\d+);", body))
-    for name in ("rows_per_centroid", "training_rows"):
-        defaults.pop(name, None)  # None in Python
-    parameters = inspect.signature(offered).parameters
-    assert defaults
-    assert {name: str(parameters[name].default) for name in defaults} == defaults
+    assert reports_of(quantizer.encode, rows)[-1] == (900, 900)

@@ -7,6 +7,7 @@ import nearwise
 import numpy as np
 import oracle
 import pytest
+from checks import refuses
 from nearwise._rows import as_rows
 from tensor import FLOAT, INT, ROCM, UINT, Tensor, bfloat16_tensor
 
@@ -159,8 +160,7 @@ def test_integers_at_the_edge_of_float32(value, dtype, exact):
     if exact:
         assert as_rows(rows, "base").array[1, 1] == np.float32(value)
     else:
-        with pytest.raises(ValueError, match=rf"base: row 1 holds {value}, which float32 cannot hold exactly"):
-            as_rows(rows, "base")
+        refuses(ValueError, rf"base: row 1 holds {value}, which float32 cannot hold exactly", as_rows, rows, "base")
 
 
 def test_float64_is_rounded(base):
@@ -171,8 +171,7 @@ def test_float64_is_rounded(base):
 def test_float64_beyond_float32_is_refused_by_row(base):
     large = base.astype(np.float64)
     large[123, 4] = -1e200
-    with pytest.raises(ValueError, match=r"base: row 123 holds -1e\+200, too large for float32"):
-        nearwise.knn(base, large, 1)
+    refuses(ValueError, r"base: row 123 holds -1e\+200, too large for float32", nearwise.knn, base, large, 1)
 
 
 def test_the_arrays_are_not_changed(queries, base):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks import damage, refuses
 
 import nearwise
 
@@ -50,19 +51,14 @@ def test_save_and_load(rows, tmp_path):
     assert (loaded.metric, loaded.method, loaded.recall) == ("cosine", graph.method, graph.recall)
     info = nearwise.verify(tmp_path / "graph.nw")
     assert info.kind == "graph" and info.metadata["provenance.base"] == "normal"
-    data = bytearray((tmp_path / "graph.nw").read_bytes())
-    data[len(data) // 2] ^= 1
-    (tmp_path / "bad.nw").write_bytes(data)
-    with pytest.raises(nearwise.Error) as error:
-        nearwise.load(tmp_path / "bad.nw")
-    assert error.value.code == "corrupt"
+    damage(tmp_path / "graph.nw")
+    refuses("corrupt", "", nearwise.load, tmp_path / "graph.nw")
 
 
 def test_validate_finds_a_broken_row(rows):
     graph = nearwise.build_knn_graph(rows, 4)
     graph.ids[17, 2] = 17
-    with pytest.raises(nearwise.Error, match="row 17 must not be its own neighbour"):
-        graph.validate()
+    refuses(nearwise.Error, "row 17 must not be its own neighbour", graph.validate)
 
 
 def test_measure_recall_of_wrong_neighbours(rows):
@@ -81,14 +77,12 @@ def test_short_rows_end_in_minus_one():
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"degree": 0}, "degree: expected at least 1, given 0"),
-        ({"target_recall": 0.0}, "target_recall: expected above 0 and at most 1, given 0"),
-        ({"target_recall": 1.5}, "target_recall: expected above 0 and at most 1, given 1.5"),
+        ({"degree": 0}, "degree: expected at least 1, got 0"),
+        ({"target_recall": 0.0}, "target_recall: expected above 0 and at most 1, got 0"),
+        ({"target_recall": 1.5}, "target_recall: expected above 0 and at most 1, got 1.5"),
         ({"metric": "manhattan"}, "manhattan"),
     ],
 )
 def test_wrong_arguments(rows, options, words):
-    with pytest.raises(ValueError, match=words):
-        nearwise.build_knn_graph(rows, **options)
-    with pytest.raises(TypeError, match="recall: expected a number"):
-        nearwise.build_knn_graph(rows, target_recall="much")
+    refuses(ValueError, words, nearwise.build_knn_graph, rows, **options)
+    refuses(TypeError, "recall: expected a number", nearwise.build_knn_graph, rows, target_recall="much")

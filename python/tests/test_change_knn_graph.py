@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks import refuses
 
 import nearwise
 
@@ -57,21 +58,16 @@ def test_many_rows_reach_the_recall_that_was_asked_for():
 def test_wrong_arguments(rows):
     graph = nearwise.build_knn_graph(rows[:200], 5)
     other = nearwise.build_knn_graph(rows[200:], 5)
-    with pytest.raises(ValueError, match="the rows of both graphs, 200 and 200, expected, given 300 rows"):
+    with pytest.raises(ValueError, match="the rows of both graphs, 200 and 200, expected, got 300 rows"):
         nearwise.merge_knn_graphs(rows[:300], graph, other)
-    with pytest.raises(ValueError, match="same degree, given 5 and 6"):
+    with pytest.raises(ValueError, match="same degree, got 5 and 6"):
         nearwise.merge_knn_graphs(rows, graph, nearwise.build_knn_graph(rows[200:], 6))
-    with pytest.raises(ValueError, match="left graph must be of these rows"):
-        nearwise.merge_knn_graphs(rows, other, graph)
-    with pytest.raises(TypeError, match="right: expected a KnnGraph, given Neighbors"):
+    refuses(ValueError, "left graph must be of these rows", nearwise.merge_knn_graphs, rows, other, graph)
+    with pytest.raises(TypeError, match="right: expected a KnnGraph, got Neighbors"):
         nearwise.merge_knn_graphs(rows, graph, nearwise.exact_knn_graph(rows[200:], 5))
-    with pytest.raises(ValueError, match="given 100 rows"):
-        graph.with_rows(rows[:100])
-    with pytest.raises(ValueError, match="target_recall: expected above 0 and at most 1, given 2"):
+    refuses(ValueError, "got 100 rows", graph.with_rows, rows[:100])
+    with pytest.raises(ValueError, match="target_recall: expected above 0 and at most 1, got 2"):
         graph.with_rows(rows, target_recall=2)
-    with pytest.raises(ValueError, match="ids from 0 to 199 expected, given 200"):
-        graph.without_rows(rows[:200], [200])
-    with pytest.raises(ValueError, match="different ids expected, given 3 twice"):
-        graph.without_rows(rows[:200], [3, 3])
-    with pytest.raises(ValueError, match="ids: expected integers"):
-        graph.without_rows(rows[:200], [0.5])
+    refuses(ValueError, "ids from 0 to 199 expected, got 200", graph.without_rows, rows[:200], [200])
+    refuses(ValueError, "different ids expected, got 3 twice", graph.without_rows, rows[:200], [3, 3])
+    refuses(ValueError, "ids: expected integers", graph.without_rows, rows[:200], [0.5])

@@ -8,6 +8,8 @@ import nearwise
 import numpy as np
 import oracle
 import pytest
+from checks import refuses
+from samples import assert_same
 
 SUFFIXES = {
     ".npy": (np.float32, np.float16, np.uint8, np.int8),
@@ -125,29 +127,23 @@ def test_bfloat16_without_ml_dtypes(tmp_path, monkeypatch):
 def test_damaged_vector_files(tmp_path, name, content, code):
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(nearwise.Error, match=name) as caught:
-        nearwise.read_vectors(tmp_path / name)
-    assert caught.value.code == code
+    refuses(code, name, nearwise.read_vectors, tmp_path / name)
 
 
 def test_pickled_objects_are_never_loaded(tmp_path):
     np.save(tmp_path / "objects.npy", np.array([[{}]], dtype=object), allow_pickle=True)
-    with pytest.raises(ValueError, match="Python objects"):
-        nearwise.read_vectors(tmp_path / "objects.npy")
+    refuses(ValueError, "Python objects", nearwise.read_vectors, tmp_path / "objects.npy")
 
 
 def test_wrong_suffixes_and_paths(tmp_path):
     rows = rows_of(np.float32)
-    with pytest.raises(ValueError, match=r"\.xyz"):
-        nearwise.write_vectors(tmp_path / "v.xyz", rows)
-    with pytest.raises(ValueError, match="u8"):
-        nearwise.write_vectors(tmp_path / "v.u8bin", rows)
+    refuses(ValueError, r"\.xyz", nearwise.write_vectors, tmp_path / "v.xyz", rows)
+    refuses(ValueError, "u8", nearwise.write_vectors, tmp_path / "v.u8bin", rows)
     with pytest.raises(nearwise.Error) as caught:
         nearwise.write_vectors(tmp_path / "no" / "such" / "folder.fbin", rows)
     assert caught.value.code in ("cannot_create", "not_found")
     for path in (None, 3, 1.5):
-        with pytest.raises(TypeError):
-            nearwise.read_vectors(path)
+        refuses(TypeError, "", nearwise.read_vectors, path)
     assert os.listdir(tmp_path) == []
 
 
@@ -161,8 +157,7 @@ def test_save_and_load(tmp_path, found):
     nearwise.save(path, found, metric="cosine", provenance={"base": "b.npy", "note": "äöü ∞"})
     saved = nearwise.load(path)
     assert isinstance(saved, nearwise.SavedNeighbors) and isinstance(saved.neighbors, nearwise.Neighbors)
-    np.testing.assert_array_equal(saved.neighbors.ids, found.ids)
-    np.testing.assert_array_equal(saved.neighbors.distances, found.distances)
+    assert_same(saved.neighbors, found)
     assert saved.metric == "cosine"
     assert saved.provenance == {"base": "b.npy", "note": "äöü ∞"}
     assert nearwise.read_neighbors(path).ids.tolist() == found.ids.tolist()
@@ -190,11 +185,9 @@ def test_every_flipped_byte_is_found(tmp_path, found):
                 check(path)
             assert caught.value.code in ("corrupt", "unsupported"), offset
     path.write_bytes(whole + b"garbage")
-    with pytest.raises(nearwise.Error):
-        nearwise.load(path)
+    refuses(nearwise.Error, "", nearwise.load, path)
     path.write_bytes(whole[:-1])
-    with pytest.raises(nearwise.Error):
-        nearwise.load(path)
+    refuses(nearwise.Error, "", nearwise.load, path)
 
 
 def test_a_file_may_be_replaced_while_its_result_is_in_use(tmp_path, found):
@@ -225,18 +218,14 @@ def test_save_takes_any_pair_of_matrices(tmp_path):
     ],
 )
 def test_what_is_no_result_is_refused(tmp_path, value, kind):
-    with pytest.raises(kind, match="neighbors:"):
-        nearwise.save(tmp_path / "r.nw", value, metric="cosine")
-    with pytest.raises(kind, match="neighbors:"):
-        nearwise.write_neighbors(tmp_path / "r.bin", value)
+    refuses(kind, "neighbors:", nearwise.save, tmp_path / "r.nw", value, metric="cosine")
+    refuses(kind, "neighbors:", nearwise.write_neighbors, tmp_path / "r.bin", value)
     assert os.listdir(tmp_path) == []
 
 
 def test_metric_and_provenance_are_checked(tmp_path, found):
-    with pytest.raises(TypeError):
-        nearwise.save(tmp_path / "r.nw", found)  # a result without its metric cannot be trusted later
-    with pytest.raises(ValueError, match="metric: expected one of"):
-        nearwise.save(tmp_path / "r.nw", found, metric="l2")
+    refuses(TypeError, "metric", nearwise.save, tmp_path / "r.nw", found)  # it could not be trusted later
+    refuses(ValueError, "metric: expected one of", nearwise.save, tmp_path / "r.nw", found, metric="l2")
     with pytest.raises(TypeError, match="provenance: expected strings"):
         nearwise.save(tmp_path / "r.nw", found, metric="cosine", provenance={"rows": 3})
 

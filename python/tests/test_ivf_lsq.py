@@ -1,9 +1,11 @@
 """Inverted files of additive codes."""
 import numpy as np
 import pytest
+from checks import refuses
 
 import nearwise
 import oracle
+from samples import assert_same, filled
 
 QUICK = {"lists": 10, "code_bytes": 4, "rounds": 3, "train_iterations": 2, "encode_iterations": 4}
 
@@ -15,9 +17,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def index(rows):
-    made = nearwise.IvfLsq.train(rows, **QUICK)
-    made.add(rows)
-    return made
+    return filled(nearwise.IvfLsq, rows, **QUICK)
 
 
 def test_what_it_is(index):
@@ -28,17 +28,14 @@ def test_what_it_is(index):
 
 @pytest.mark.parametrize("metric", oracle.METRICS)
 def test_a_rerank_at_everything_is_the_truth(rows, metric):
-    index = nearwise.IvfLsq.train(rows, metric=metric, **QUICK)
-    index.add(rows)
+    index = filled(nearwise.IvfLsq, rows, metric=metric, **QUICK)
     found = index.search(rows[:20], 10, probes=10, rerank=rows, candidates=1200)
     truth = nearwise.knn(rows[:20], rows, 10, metric=metric)
-    np.testing.assert_array_equal(found.ids, truth.ids)
-    np.testing.assert_array_equal(found.distances, truth.distances)
+    assert_same(found, truth)
 
 
 def test_codes_lose_less_than_product_codes(rows, index):
-    product = nearwise.IvfPq.train(rows, lists=10, code_bytes=4)
-    product.add(rows)
+    product = filled(nearwise.IvfPq, rows, lists=10, code_bytes=4)
     # Of every vector to the nearest reconstruction.
     lost, lost_by_product = (each.search(rows, 1, probes=10).distances.mean() for each in (index, product))
     assert lost < lost_by_product
@@ -61,8 +58,7 @@ def test_build_measures(rows):
 
 def test_threads_do_not_matter_and_seeds_do(rows):
     def answers(**options):
-        index = nearwise.IvfLsq.train(rows, **QUICK, **options)
-        index.add(rows)
+        index = filled(nearwise.IvfLsq, rows, **QUICK, **options)
         return index.search(rows[:50], 5, probes=3).distances.tolist()
 
     assert answers(threads=1) == answers(threads=2, memory_limit="64MiB") != answers(seed=3)
@@ -70,9 +66,8 @@ def test_threads_do_not_matter_and_seeds_do(rows):
 
 @pytest.mark.parametrize(
     "wrong, words",
-    [({"code_bytes": 0}, "code_bytes: expected at least 1"), ({"code_bytes": 33}, "codes of 1 to 32 bytes"),
+    [({"code_bytes": 0}, "code_bytes: expected at least 1"), ({"code_bytes": 33}, "code_bytes must be 1 to 32"),
      ({"train_iterations": 0}, "train_iterations"), ({"encode_iterations": 0}, "encode_iterations")],
 )
 def test_what_makes_no_sense(rows, wrong, words):
-    with pytest.raises((ValueError, nearwise.Error), match=words):
-        nearwise.IvfLsq.train(rows, **{**QUICK, **wrong})
+    refuses((ValueError, nearwise.Error), words, nearwise.IvfLsq.train, rows, **{**QUICK, **wrong})

@@ -5,6 +5,7 @@ import nearwise
 import numpy as np
 import oracle
 import pytest
+from checks import refuses, spoiled
 from hypothesis import assume, given
 from samples import TAILS, TYPES, positive_rows
 
@@ -46,22 +47,17 @@ def test_one_block_is_train_kmeans(base, metric, seeding):
 
 def test_wrong_arguments_are_named(base):
     start = nearwise.seed_kmeans(base, 3)
-    broken = base.copy()
-    broken[5, 1] = np.nan
+    broken = spoiled(base, 5)
     with pytest.raises(ValueError, match="sum_clusters: every element must be finite, row 105 holds NaN"):
         nearwise.sum_clusters(broken, start, first_row=100)
-    with pytest.raises(ValueError, match="centroids: expected float32"):
-        nearwise.sum_clusters(base, start.astype(np.float16))
-    with pytest.raises(ValueError, match="euclidean"):
-        nearwise.sum_clusters(base, start, metric="euclidean")
-    with pytest.raises(ValueError, match="initial: expected centroids"):
-        nearwise.seed_kmeans(base, 3, initial=base[:0])
+    refuses(ValueError, "centroids: expected float32", nearwise.sum_clusters, base, start.astype(np.float16))
+    refuses(ValueError, "euclidean", nearwise.sum_clusters, base, start, metric="euclidean")
+    refuses(ValueError, "initial: expected centroids", nearwise.seed_kmeans, base, 3, initial=base[:0])
     sums = nearwise.sum_clusters(base, start)
     with pytest.raises(ValueError, match="move_centroids: sums and sizes must be of 2 centroids"):
         nearwise.move_centroids(sums, start[:2])
-    with pytest.raises(ValueError, match="sizes: expected at least 0, given -"):
+    with pytest.raises(ValueError, match="sizes: expected at least 0, got -"):
         nearwise.move_centroids(sums._replace(sizes=-sums.sizes - 1), start)
-    with pytest.raises(nearwise.Error, match="memory limit"):
-        nearwise.sum_clusters(base, start, memory_limit=100)
+    refuses(nearwise.Error, "memory limit", nearwise.sum_clusters, base, start, memory_limit=100)
     with pytest.raises(TypeError):
         sums + 1

@@ -5,6 +5,7 @@ import nearwise
 import numpy as np
 import oracle
 import pytest
+from checks import MACHINES, refuses, reports_of, spoiled
 from hypothesis import given
 from samples import TAILS, TYPES, assert_same, positive_rows, random_rows
 
@@ -43,9 +44,7 @@ def test_a_copy_of_a_row_is_a_neighbour():
 def test_same_bits_for_any_threads_instruction_set_and_memory():
     base = np.random.default_rng(4).standard_normal((1500, 24), dtype=np.float32)
     expected = nearwise.exact_knn_graph(base, 7)
-    for options in [{"threads": 1}, {"threads": 3}, {"memory_limit": "4MiB"}] + [
-        {"isa": isa} for isa in nearwise.info()["instruction_sets"]
-    ]:
+    for options in (*MACHINES, {"memory_limit": "4MiB"}):
         assert_same(nearwise.exact_knn_graph(base, 7, **options), expected)
 
 
@@ -68,9 +67,8 @@ def test_one_row_and_none():
 
 def test_progress(base):
     rows = np.tile(base, (30, 1))
-    reports = []
-    nearwise.exact_knn_graph(rows, 3, progress=lambda done, total: reports.append((done, total)))
-    assert reports and reports[-1][0] == reports[-1][1]
+    done, total = reports_of(nearwise.exact_knn_graph, rows, 3)[-1]
+    assert done == total
 
 
 @pytest.mark.parametrize("operation", ["exact_knn_graph", "knn"])
@@ -81,33 +79,21 @@ def test_k_counts_the_other_rows(operation, base):
         return nearwise.exact_knn_graph(base, k)
 
     assert search(299).ids.shape == (300, 299)
-    with pytest.raises(ValueError, match=f"{operation}: k must be at most the number of other base rows, 299, given 300"):
-        search(300)
-    with pytest.raises(ValueError, match="k: expected at least 1, given 0"):
-        search(0)
+    refuses(ValueError, f"{operation}: k must be at most the number of other base rows, 299, got 300", search, 300)
+    refuses(ValueError, "k: expected at least 1, got 0", search, 0)
 
 
 def test_errors(queries, base):
-    with pytest.raises(ValueError, match="with exclude_self the queries are the base row by row, given 20 and 300 rows"):
+    with pytest.raises(ValueError, match="exclude_self needs equal queries and base, got 20 and 300 rows"):
         nearwise.knn(queries, base, 3, exclude_self=True)
-    with pytest.raises(TypeError, match="exclude_self: expected True or False, given 1"):
-        nearwise.knn(base, base, 3, exclude_self=1)
-    with pytest.raises(ValueError, match=r"base: expected a 2-D .*base\[None, :\]"):
-        nearwise.exact_knn_graph(base[0], 3)
-    with pytest.raises(ValueError, match="metric: expected one of"):
-        nearwise.exact_knn_graph(base, 3, metric="l2")
-    with pytest.raises(TypeError):
-        nearwise.exact_knn_graph(base, 3, "cosine")
-    damaged = base.copy()
-    damaged[17, 3] = np.nan
-    with pytest.raises(ValueError, match=r"\b17\b"):
-        nearwise.exact_knn_graph(damaged, 3)
+    refuses(TypeError, "exclude_self: expected True or False, got 1", nearwise.knn, base, base, 3, exclude_self=1)
+    refuses(ValueError, r"base: expected a 2-D .*base\[None, :\]", nearwise.exact_knn_graph, base[0], 3)
+    refuses(ValueError, "metric: expected one of", nearwise.exact_knn_graph, base, 3, metric="l2")
+    refuses(TypeError, "", nearwise.exact_knn_graph, base, 3, "cosine")
+    refuses(ValueError, r"\b17\b", nearwise.exact_knn_graph, spoiled(base, 17), 3)
 
 
 def test_memory_limit_is_refused_or_kept(base):
-    with pytest.raises(nearwise.Error, match="memory") as caught:
-        nearwise.exact_knn_graph(base, 5, memory_limit=100)
-    assert caught.value.code == "out_of_memory"
-    with pytest.raises(nearwise.Error, match="base: a converted copy of float64") as caught:
-        nearwise.exact_knn_graph(base.astype(np.float64), 5, memory_limit=20_000)
-    assert caught.value.code == "out_of_memory"
+    refuses("out_of_memory", "memory", nearwise.exact_knn_graph, base, 5, memory_limit=100)
+    wide = base.astype(np.float64)
+    refuses("out_of_memory", "base: a converted copy of float64", nearwise.exact_knn_graph, wide, 5, memory_limit=20_000)

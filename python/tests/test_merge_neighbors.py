@@ -3,6 +3,7 @@
 import nearwise
 import numpy as np
 import pytest
+from checks import refuses
 from samples import assert_same, random_rows
 
 METRICS = ("sqeuclidean", "euclidean", "inner_product", "cosine")
@@ -36,13 +37,9 @@ def test_arrays_that_may_not_be_written_to(queries, base):
 
 def test_wrong_arguments(queries, base):
     found = nearwise.knn(queries, base, 3)
-    with pytest.raises(ValueError, match="at least one part"):
-        nearwise.merge_neighbors([], 3)
-    with pytest.raises(ValueError, match="same queries, given 20 and 19"):
+    refuses(ValueError, "at least one part", nearwise.merge_neighbors, [], 3)
+    with pytest.raises(ValueError, match="same queries, got 20 and 19"):
         nearwise.merge_neighbors([found, (found.ids[1:], found.distances[1:])], 3)
-    with pytest.raises(ValueError, match="k: expected at least 1"):
-        nearwise.merge_neighbors([found], 0)
-    with pytest.raises(TypeError, match="expected a pair"):
-        nearwise.merge_neighbors([3], 3)
-    with pytest.raises(ValueError, match="metric"):
-        nearwise.merge_neighbors([found], 3, metric="manhattan")
+    refuses(ValueError, "k: expected at least 1", nearwise.merge_neighbors, [found], 0)
+    refuses(TypeError, "expected a pair", nearwise.merge_neighbors, [3], 3)
+    refuses(ValueError, "metric", nearwise.merge_neighbors, [found], 3, metric="manhattan")

@@ -14,16 +14,25 @@ from pathlib import Path
 import nearwise
 import numpy as np
 import pytest
+from checks import fields_of
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples" / "python").glob("*.py"))
 MODULES = sorted(module.name for module in pkgutil.walk_packages(nearwise.__path__, "nearwise."))
 
 
-@pytest.mark.parametrize("name", ["nearwise", *MODULES])
+@pytest.mark.parametrize("name", MODULES)
 def test_doctests(name):
     failures, _ = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert failures == 0
+
+
+@pytest.mark.parametrize("name", [name for name in nearwise.__all__ if inspect.isclass(getattr(nearwise, name))])
+def test_doctests_of_classes(name):
+    """They and their methods belong to no module that testmod would find them in."""
+    names = {"np": np, **vars(nearwise)}
+    for test in doctest.DocTestFinder().find(getattr(nearwise, name), name, module=False, globs=names):
+        assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -82,24 +91,38 @@ def test_types_are_shipped():
         assert name in stub
 
 
-def test_keywords_are_the_fields_of_the_options():
-    """One vocabulary: what C++ calls a field, Python calls the keyword."""
-    headers = {name: (ROOT / "include" / "nearwise" / name).read_text() for name in ("exact.h", "kmeans.h", "context.h")}
-
-    def fields(header, struct):
-        body = re.search(rf"struct {struct} \{{(.*?)\n\}};", headers[header], re.DOTALL)[1]
-        return set(re.findall(r"(\w+)(?: = [^;]+)?;", re.sub("//.*", "", body))) - {"seed", "clock", "short_rows"}
-
-    for offered, header, struct in (
+@pytest.mark.parametrize(
+    ("offered", "header", "struct"),
+    [
         (nearwise.knn, "exact.h", "KnnOptions"),
         (nearwise.range_search, "exact.h", "RangeOptions"),
         (nearwise.Exact, "exact.h", "ExactOptions"),
         (nearwise.train_kmeans, "kmeans.h", "KMeansOptions"),
         (nearwise.assign, "kmeans.h", "AssignOptions"),
-    ):
-        expected = fields(header, struct) | fields("context.h", "ContextOptions")
-        keywords = set(inspect.signature(offered).parameters)
-        assert expected <= keywords, expected - keywords
+        (nearwise.ProductQuantizer.train, "product_quantizer.h", "ProductQuantizerOptions"),
+        (nearwise.OptimizedProductQuantizer.train, "product_quantizer.h", "ProductQuantizerOptions"),
+        (nearwise.OptimizedProductQuantizer.train, "optimized_product_quantizer.h", "OptimizedProductQuantizerOptions"),
+        (nearwise.AdditiveQuantizer.train, "additive_quantizer.h", "AdditiveQuantizerOptions"),
+        (nearwise.AdditiveQuantizer.encode, "additive_quantizer.h", "AdditiveEncodeOptions"),
+        (nearwise.AdditiveQuantizer.error, "additive_quantizer.h", "AdditiveEncodeOptions"),
+        (nearwise.Rotation.pca, "rotation.h", "PcaOptions"),
+    ],
+)
+def test_keywords_are_the_fields_of_the_options(offered, header, struct):
+    """One vocabulary: what C++ calls a field, Python calls the keyword, with the same default."""
+    parameters = inspect.signature(offered).parameters
+    fields = fields_of(header, struct)
+    fields.pop("short_rows", None)  # pad
+    fields.pop("quantizer", None)  # a struct of its own
+    assert fields and fields.keys() <= parameters.keys()
+    # None in Python: parts and training_rows.
+    numbers = [name for name in fields.keys() - {"parts", "training_rows"} if fields[name].isdigit()]
+    assert all(str(parameters[name].default) == fields[name] for name in numbers)
+
+
+@pytest.mark.parametrize("offered", [nearwise.knn, nearwise.range_search, nearwise.Exact, nearwise.train_kmeans])
+def test_keywords_are_the_fields_of_a_context(offered):
+    assert fields_of("context.h", "ContextOptions").keys() - {"clock", "seed"} <= inspect.signature(offered).parameters.keys()
 
 
 def test_import_needs_numpy_only():

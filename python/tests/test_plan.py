@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from checks import refuses
 
 import nearwise
 
@@ -80,19 +81,12 @@ def test_several_processes_share_a_work_folder(path, method):
 
 def test_refusals(path):
     plan = plan_in(path, "work")
-    with pytest.raises(ValueError, match="no task 'cook'"):
-        plan.run_task("cook")
-    with pytest.raises(ValueError, match="depends on 'train-0'"):
-        plan.run_task("assign-0-0000")
-    with pytest.raises(ValueError, match="memory_limit"):
-        nearwise.plan_graph(path, path.parent / "a", path.parent / "a.nw", memory_limit="much")
-    with pytest.raises(ValueError, match="method: expected one of partitions, pairs, given 'both'"):
-        plan_in(path, "work", method="both")
-    with pytest.raises(ValueError, match="must have a memory limit"):
-        nearwise.plan_graph(path, path.parent / "a", path.parent / "a.nw", memory_limit=None)
-    with pytest.raises(nearwise.Error) as error:
-        nearwise.plan_graph(path, path.parent / "a", path.parent / "a.nw", memory_limit="1MiB")
-    assert error.value.code == "out_of_memory"
+    refuses(ValueError, "no task 'cook'", plan.run_task, "cook")
+    refuses(ValueError, "depends on 'train-0'", plan.run_task, "assign-0-0000")
+    files = (path, path.parent / "a", path.parent / "a.nw")
+    refuses(ValueError, "memory_limit", nearwise.plan_graph, *files, memory_limit="much")
+    refuses(ValueError, "method: expected one of partitions, pairs, got 'both'", plan_in, path, "work", method="both")
+    refuses(ValueError, "must have a memory limit", nearwise.plan_graph, *files, memory_limit=None)
+    refuses("out_of_memory", "", nearwise.plan_graph, *files, memory_limit="1MiB")
     plan.run_task("sample")
-    with pytest.raises(ValueError, match="another plan"):
-        plan_in(path, "work", degree=3).run()
+    refuses(ValueError, "another plan", plan_in(path, "work", degree=3).run)

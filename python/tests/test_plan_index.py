@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from checks import refuses
 
 import nearwise
 
@@ -34,9 +35,7 @@ def test_is_the_index_of_a_build(path, codec, build):
 
 
 def test_says_what_it_expects(path):
-    with pytest.raises(ValueError, match="codec: expected 'pq', 'lsq' or 'flat', given 'opq'"):
-        plan_in(path, codec="opq")
-    with pytest.raises(ValueError, match="at most as many lists as rows"):
-        plan_in(path, lists=30_000)
+    refuses(ValueError, "codec: expected 'pq', 'lsq' or 'flat', got 'opq'", plan_in, path, codec="opq")
+    refuses(ValueError, "lists must be 1 to 20000", plan_in, path, lists=30_000)
     with pytest.raises(nearwise.Error, match="memory limit of 1048576 bytes is too small"):
         nearwise.plan_index(path, path.parent / "work", path.parent / "index.nw", memory_limit="1MiB")

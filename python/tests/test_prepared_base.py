@@ -1,9 +1,6 @@
 """nearwise.Exact: the answers of knn and range_search from a base that is prepared once and kept alive."""
 
 import gc
-import os
-import threading
-import time
 import weakref
 
 import hypothesis.strategies as st
@@ -11,6 +8,7 @@ import nearwise
 import numpy as np
 import oracle
 import pytest
+from checks import MACHINES, frees_what_it_takes, in_threads, lets_other_threads_run, refuses, reports_of, runs_in_a_child, spoiled, stops_by_progress
 from hypothesis import given
 from samples import TAILS, TYPES, assert_same, positive_rows, random_rows
 
@@ -49,7 +47,7 @@ def test_queries_of_every_type(base_type, metric):
 
 def test_same_bits_for_any_threads_and_instruction_set(queries, base):
     expected = nearwise.knn(queries, base, 10)
-    for options in [{"threads": 1}, {"threads": 3}] + [{"isa": isa} for isa in nearwise.info()["instruction_sets"]]:
+    for options in MACHINES:
         assert_same(nearwise.Exact(base, **options).search(queries, 10), expected)
 
 
@@ -110,24 +108,17 @@ def test_a_mapped_file(queries, base, tmp_path):
 def test_an_array_in_use_is_not_resized(base):
     own = base.copy()
     prepared = nearwise.Exact(own)
-    with pytest.raises(ValueError):
-        own.resize((10, 24), refcheck=True)
+    refuses(ValueError, "", own.resize, (10, 24), refcheck=True)
     assert len(prepared) == 300
 
 
 def test_it_and_its_results_are_freed():
-    resource = pytest.importorskip("resource")
     base = np.random.default_rng(2).standard_normal((20_000, 64), dtype=np.float32)  # 5 MB
 
     def use():
         assert nearwise.Exact(base).range_search(base[:10], np.inf).ids.size == 200_000  # 2.4 MB
 
-    for _ in range(3):
-        use()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(30):
-        use()
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000
+    frees_what_it_takes(use)
 
 
 def test_threads_search_at_once():
@@ -135,86 +126,40 @@ def test_threads_search_at_once():
     for options in ({}, {"memory_limit": "16MiB"}):
         prepared = nearwise.Exact(base, **options)
         expected = [prepared.search(base[first : first + 500], 5) for first in range(0, 2000, 500)]
-        wrong = []
 
         def search(part):
             queries = base[part * 500 : part * 500 + 500]
             for _ in range(5):
-                try:
-                    assert_same(prepared.search(queries, 5), expected[part])
-                    assert prepared.range_search(queries, 0).ids.tolist() == list(range(part * 500, part * 500 + 500))
-                except BaseException as error:
-                    wrong.append(error)
+                assert_same(prepared.search(queries, 5), expected[part])
+                assert prepared.range_search(queries, 0).ids.tolist() == list(range(part * 500, part * 500 + 500))
 
-        threads = [threading.Thread(target=search, args=(part,)) for part in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not wrong
+        in_threads(search, (0,), (1,), (2,), (3,))()
 
 
 def test_other_python_threads_run_meanwhile():
     rows = np.random.default_rng(0).standard_normal((20_000, 128), dtype=np.float32)
-    prepared = nearwise.Exact(rows, threads=1)
-    ticks = []
-    stop = threading.Event()
-
-    def tick():
-        while not stop.wait(0.005):
-            ticks.append(time.monotonic())
-
-    thread = threading.Thread(target=tick)
-    thread.start()
-    began = time.monotonic()
-    prepared.search(rows, 10)
-    ended = time.monotonic()
-    stop.set()
-    thread.join()
-    assert len([moment for moment in ticks if began < moment < ended]) > (ended - began) / 0.05
+    lets_other_threads_run(nearwise.Exact(rows, threads=1).search, rows, 10)
 
 
 def test_a_forked_child_searches(queries, base):
     for options in ({}, {"memory_limit": "64MiB"}):
         prepared = nearwise.Exact(base, **options)
         expected = prepared.search(queries, 5)
-        child = os.fork()
-        if child == 0:
-            try:
-                same = (prepared.search(queries, 5).ids == expected.ids).all()
-                del prepared
-                os._exit(0 if same else 1)
-            finally:
-                os._exit(2)
-        assert os.waitpid(child, 0)[1] == 0
+        runs_in_a_child(lambda: (prepared.search(queries, 5).ids == expected.ids).all())
 
 
 def test_progress(base):
     rows = np.tile(base, (100, 1))
-    reports = []
-    prepared = nearwise.Exact(rows, progress=lambda done, total: reports.append((done, total)))
-    assert reports[-1] == (30_000, 30_000)
-    for search in (lambda **options: prepared.search(base, 3, **options),
-                   lambda **options: prepared.range_search(base, 0, **options)):
-        reports.clear()
-        search(progress=lambda done, total: reports.append((done, total)))
-        assert reports[-1] == (9_000_000, 9_000_000)
+    assert reports_of(nearwise.Exact, rows)[-1] == (30_000, 30_000)
+    prepared = nearwise.Exact(rows)
+    assert reports_of(prepared.search, base, 3)[-1] == (9_000_000, 9_000_000)
+    assert reports_of(prepared.range_search, base, 0)[-1] == (9_000_000, 9_000_000)
 
 
 def test_progress_that_raises_stops_it(base):
     rows = np.random.default_rng(0).standard_normal((60_000, 512), dtype=np.float32)
-
-    class Enough(Exception):
-        pass
-
-    def enough(done, total):
-        raise Enough
-
     prepared = nearwise.Exact(rows)
-    began = time.monotonic()
-    with pytest.raises(Enough):
-        prepared.search(rows, 10, progress=enough)
-    assert time.monotonic() - began < 5
+    stops_by_progress(prepared.search, rows, 10, seconds=5)
     assert prepared.search(rows[:3], 1).ids.tolist() == [[0], [1], [2]]  # still usable
 
 
@@ -223,64 +168,43 @@ def test_memory_limit_counts_the_kept_form(queries):
     assert_same(nearwise.Exact(base, memory_limit="8MiB").search(queries[:, :1].repeat(64, 1), 10),
                 nearwise.knn(queries[:, :1].repeat(64, 1), base, 10))
     for limit in (1000, 100_000):
-        with pytest.raises(nearwise.Error, match="memory") as caught:
-            nearwise.Exact(base, memory_limit=limit)
-        assert caught.value.code == "out_of_memory"
+        refuses("out_of_memory", "memory", nearwise.Exact, base, memory_limit=limit)
 
 
 def test_memory_limit_counts_converted_copies(base):
-    with pytest.raises(nearwise.Error, match=r"base: a converted copy of float64 \(300, 24\) takes 28800") as caught:
-        nearwise.Exact(base.astype(np.float64), memory_limit=20_000)
-    assert caught.value.code == "out_of_memory"
+    text = r"base: a converted copy of float64 \(300, 24\) takes 28800"
+    refuses("out_of_memory", text, nearwise.Exact, base.astype(np.float64), memory_limit=20_000)
     prepared = nearwise.Exact(base, memory_limit="1MiB")
     many = np.zeros((10_900, 24))
-    with pytest.raises(nearwise.Error, match="converted copies take|the prepared base takes") as caught:
-        prepared.search(many, 1)
-    assert caught.value.code == "out_of_memory"
-    with pytest.raises(nearwise.Error, match="queries: a converted copy of float64"):
-        prepared.range_search(np.zeros((20_000, 24)), 1)
+    refuses("out_of_memory", "converted copies take|the prepared base takes", prepared.search, many, 1)
+    refuses(nearwise.Error, "queries: a converted copy of float64", prepared.range_search, np.zeros((20_000, 24)), 1)
 
 
 def test_errors(queries, base):
-    with pytest.raises(ValueError, match=r"base: expected a 2-D .*base\[None, :\]"):
-        nearwise.Exact(base[0])
-    with pytest.raises(ValueError, match="metric: expected one of"):
-        nearwise.Exact(base, metric="l2")
-    with pytest.raises(ValueError, match="device must be cpu, cuda or cuda:N, given 'tpu'"):
-        nearwise.Exact(base, device="tpu")
-    with pytest.raises(TypeError, match="threads: expected an integer"):
-        nearwise.Exact(base, threads=1.5)
-    with pytest.raises(ValueError, match="dimension"):
-        nearwise.Exact(np.zeros((3, 0), np.float32))
-    with pytest.raises(TypeError):
-        nearwise.Exact(base, "cosine")
-    damaged = base.copy()
-    damaged[17, 3] = np.nan
-    with pytest.raises(ValueError, match=r"\b17\b"):
-        nearwise.Exact(damaged)
+    refuses(ValueError, r"base: expected a 2-D .*base\[None, :\]", nearwise.Exact, base[0])
+    refuses(ValueError, "metric: expected one of", nearwise.Exact, base, metric="l2")
+    refuses(ValueError, "device must be cpu, cuda or cuda:N, got 'tpu'", nearwise.Exact, base, device="tpu")
+    refuses(TypeError, "threads: expected an integer", nearwise.Exact, base, threads=1.5)
+    refuses(ValueError, "dimension", nearwise.Exact, np.zeros((3, 0), np.float32))
+    refuses(TypeError, "", nearwise.Exact, base, "cosine")
+    refuses(ValueError, r"\b17\b", nearwise.Exact, spoiled(base, 17))
     prepared = nearwise.Exact(base)
-    with pytest.raises(ValueError, match="queries and base must have the same dimension, given 23 and 24"):
+    with pytest.raises(ValueError, match="queries and base must have the same dimension, got 23 and 24"):
         prepared.search(queries[:, :23], 1)
-    with pytest.raises(ValueError, match="300.*301"):
-        prepared.search(queries, 301)
-    with pytest.raises(TypeError, match="pad: expected True or False, given 'drop'"):
-        prepared.search(queries, 3, pad="drop")
-    with pytest.raises(TypeError, match="progress: expected None, True or a callable"):
-        prepared.search(queries, 3, progress=3)
-    with pytest.raises(TypeError):
-        prepared.search(queries, 3, "pad")
+    refuses(ValueError, "300.*301", prepared.search, queries, 301)
+    refuses(TypeError, "pad: expected True or False, got 'drop'", prepared.search, queries, 3, pad="drop")
+    refuses(TypeError, "progress: expected None, True or a callable", prepared.search, queries, 3, progress=3)
+    refuses(TypeError, "", prepared.search, queries, 3, "pad")
 
 
 def test_the_private_class_cannot_be_misused(base):
     from nearwise import _core
 
-    with pytest.raises(TypeError):
-        _core.PreparedBase()
+    refuses(TypeError, "", _core.PreparedBase)
     settings = nearwise._context.Call("test", None).settings
     vectors = _core.Rows(array=base, type="f32", name="queries")
     given = {"k": 1, "pad": False, "settings": settings, "progress": None}
     empty = _core.PreparedBase.__new__(_core.PreparedBase)
     with pytest.warns(RuntimeWarning, match="uninitialized"), pytest.raises(TypeError):
         empty.search(queries=vectors, **given)
-    with pytest.raises(TypeError):
-        nearwise.Exact(base)._prepared.search(queries=base, **given)
+    refuses(TypeError, "", nearwise.Exact(base)._prepared.search, queries=base, **given)

@@ -13,6 +13,7 @@ from pathlib import Path
 import nearwise
 import numpy as np
 import pytest
+from checks import in_threads, lets_other_threads_run, stops_by_progress
 from nearwise._progress import ProgressBar
 
 # Many seconds of work on any machine, in little memory.
@@ -48,6 +49,30 @@ def finish(process, seconds):
         pytest.fail(f"not over after {seconds} s: {process.communicate()}")
 
 
+def is_interrupted(prepare, call, after):
+    """Ctrl-C during `call` is answered soon, and what `after` prints is returned."""
+    process = python(
+        f"""
+        {prepare}
+        print("ready", flush=True)
+        try:
+            {call}
+            print("done")
+        except KeyboardInterrupt:
+            print(time.monotonic())
+        print({after})
+        """
+    )
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.7)
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    stopped, printed = finish(process, 30)[0].splitlines()
+    assert stopped != "done", "it was over before the signal: make it longer"
+    assert float(stopped) - sent < 0.5
+    return printed
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -61,30 +86,9 @@ def finish(process, seconds):
     ],
 )
 def test_ctrl_c_is_answered(call):
-    process = python(
-        f"""
-        prepared = nearwise.Exact(rows)
-        print("ready", flush=True)
-        try:
-            {call}
-            print("done")
-        except KeyboardInterrupt:
-            print(time.monotonic())
-        # The process goes on as before.
-        print(nearwise.knn(rows[:3], rows[:9], 1).ids.tolist())
-        """
-    )
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(0.7)
-    sent = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    output, errors = finish(process, 20)
-    stopped, after = output.splitlines()
-    assert stopped != "done", "the search was over before the signal: make it longer"
-    milliseconds = (float(stopped) - sent) * 1000
-    print(f"\nKeyboardInterrupt {milliseconds:.0f} ms after the signal")
-    assert milliseconds < 500
-    assert after == "[[0], [1], [2]]"
+    # The process goes on as before.
+    after = "nearwise.knn(rows[:3], rows[:9], 1).ids.tolist()"
+    assert is_interrupted("prepared = nearwise.Exact(rows)", call, after) == "[[0], [1], [2]]"
 
 
 def test_a_handler_of_another_signal_runs_during_a_search():
@@ -129,17 +133,7 @@ def test_progress_is_reported_on_the_calling_thread(base):
 
 def test_progress_that_raises_stops_the_search():
     rows = np.random.default_rng(0).standard_normal((120_000, 512), dtype=np.float32)
-
-    class Enough(Exception):
-        pass
-
-    def enough(done, total):
-        raise Enough
-
-    began = time.monotonic()
-    with pytest.raises(Enough):
-        nearwise.knn(rows, rows, 10, progress=enough)
-    assert time.monotonic() - began < 5
+    stops_by_progress(nearwise.knn, rows, rows, 10, seconds=5)
 
 
 def test_progress_may_search_itself(queries, base):
@@ -205,11 +199,7 @@ def test_two_threads_at_once(queries, base):
         for _ in range(3):
             answers.append(nearwise.knn(rows, rows, 5))
 
-    threads = [threading.Thread(target=search) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(search, (), ())()
     assert len(answers) == 6
     for answer in answers:
         np.testing.assert_array_equal(answer.ids, expected.ids)
@@ -217,22 +207,7 @@ def test_two_threads_at_once(queries, base):
 
 def test_other_python_threads_run_meanwhile():
     rows = np.random.default_rng(0).standard_normal((20_000, 128), dtype=np.float32)
-    ticks = []
-    stop = threading.Event()
-
-    def tick():
-        while not stop.wait(0.005):
-            ticks.append(time.monotonic())
-
-    thread = threading.Thread(target=tick)
-    thread.start()
-    began = time.monotonic()
-    nearwise.knn(rows, rows, 10, threads=1)
-    ended = time.monotonic()
-    stop.set()
-    thread.join()
-    during = [moment for moment in ticks if began < moment < ended]
-    assert len(during) > (ended - began) / 0.05
+    lets_other_threads_run(nearwise.knn, rows, rows, 10, threads=1)
 
 
 FORK = """

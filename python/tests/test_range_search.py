@@ -5,6 +5,7 @@ import nearwise
 import numpy as np
 import oracle
 import pytest
+from checks import MACHINES, refuses, reports_of, spoiled
 from hypothesis import given
 from samples import TAILS, TYPES, assert_same, positive_rows, random_rows
 
@@ -40,9 +41,7 @@ def test_same_bits_for_any_threads_instruction_set_and_memory():
     base = np.random.default_rng(4).standard_normal((3000, 24), dtype=np.float32)
     expected = nearwise.range_search(base[:200], base, 20)
     assert expected.offsets[-1] > 1000
-    for options in [{"threads": 1}, {"threads": 3}, {"memory_limit": "16MiB"}] + [
-        {"isa": isa} for isa in nearwise.info()["instruction_sets"]
-    ]:
+    for options in (*MACHINES, {"memory_limit": "16MiB"}):
         assert_same(nearwise.range_search(base[:200], base, 20, **options), expected)
 
 
@@ -69,8 +68,7 @@ def test_answers_of_one_query(queries, base):
         assert np.shares_memory(ids, found.ids) or ids.size == 0
     np.testing.assert_array_equal(found.of(-1)[0], found.of(19)[0])
     for outside in (20, -21):
-        with pytest.raises(IndexError):
-            found.of(outside)
+        refuses(IndexError, "", found.of, outside)
 
 
 def test_nothing_and_everything(queries, base):
@@ -99,49 +97,40 @@ def test_the_radius_is_rounded_as_distances_are():
 @pytest.mark.parametrize(
     ("radius", "kind", "text"),
     [
-        (np.nan, ValueError, "radius: expected a number, given NaN"),
-        ("1", TypeError, r"radius: expected a number, given '1' \(str\)"),
-        (None, TypeError, "radius: expected a number, given None"),
-        (True, TypeError, "radius: expected a number, given True"),
+        (np.nan, ValueError, "radius: expected a number, got NaN"),
+        ("1", TypeError, r"radius: expected a number, got '1' \(str\)"),
+        (None, TypeError, "radius: expected a number, got None"),
+        (True, TypeError, "radius: expected a number, got True"),
         (1j, TypeError, "radius: expected a number"),
         (np.ones(3), TypeError, "radius: expected a number"),
         ([1.0], TypeError, "radius: expected a number"),
     ],
 )
 def test_radius(radius, kind, text, queries, base):
-    with pytest.raises(kind, match=text):
-        nearwise.range_search(queries, base, radius)
-    with pytest.raises(kind, match=text):
-        nearwise.Exact(base).range_search(queries, radius)
+    refuses(kind, text, nearwise.range_search, queries, base, radius)
+    refuses(kind, text, nearwise.Exact(base).range_search, queries, radius)
 
 
 def test_errors(queries, base):
-    with pytest.raises(ValueError, match="range_search: queries and base must have the same dimension, given 23 and 24"):
+    with pytest.raises(ValueError, match="range_search: queries and base must have the same dimension, got 23 and 24"):
         nearwise.range_search(queries[:, :23], base, 1)
     with pytest.raises(ValueError, match="queries: dtype complex64 is not accepted"):
         nearwise.range_search(queries.astype(np.complex64), base, 1)
-    with pytest.raises(ValueError, match="metric: expected one of"):
-        nearwise.range_search(queries, base, 1, metric="l2")
+    refuses(ValueError, "metric: expected one of", nearwise.range_search, queries, base, 1, metric="l2")
     with pytest.raises(TypeError, match="progress: expected None, True or a callable"):
         nearwise.range_search(queries, base, 1, progress=3)
-    with pytest.raises(TypeError):
-        nearwise.range_search(queries, base, 1, "cosine")
-    for name in ("queries", "base"):
-        given = {"queries": queries.copy(), "base": base.copy()}
-        given[name][17, 3] = np.inf
-        with pytest.raises(ValueError, match=r"\b17\b"):
-            nearwise.range_search(given["queries"], given["base"], 1)
+    refuses(TypeError, "", nearwise.range_search, queries, base, 1, "cosine")
+    refuses(ValueError, r"\b17\b", nearwise.range_search, spoiled(queries, 17, np.inf), base, 1)
+    refuses(ValueError, r"\b17\b", nearwise.range_search, queries, spoiled(base, 17, np.inf), 1)
 
 
 def test_more_answers_than_memory():
     base = np.zeros((2000, 4), np.float32)
-    with pytest.raises(nearwise.Error, match="memory") as caught:
-        nearwise.range_search(base, base, 0, memory_limit="16MiB")  # four million answers
-    assert caught.value.code == "out_of_memory"
+    # Four million answers.
+    refuses("out_of_memory", "memory", nearwise.range_search, base, base, 0, memory_limit="16MiB")
 
 
 def test_progress(base):
     rows = np.tile(base, (20, 1))
-    reports = []
-    nearwise.range_search(rows, rows, 1, progress=lambda done, total: reports.append((done, total)))
-    assert reports and reports[-1][0] == reports[-1][1]
+    done, total = reports_of(nearwise.range_search, rows, rows, 1)[-1]
+    assert done == total

@@ -20,7 +20,7 @@ std::string device_names() {
 }
 
 int thread_count(int requested) {
-  require(requested >= 0 && requested <= most_threads, "context: threads must be 0 to {}, given {}",
+  require(requested >= 0 && requested <= most_threads, "context: threads must be 0 to {}, got {}",
           most_threads, requested);
   return requested == 0 ? available_threads() : requested;
 }
@@ -64,11 +64,11 @@ Context Context::cuda(int ordinal, ContextOptions options) {
   const Backend* backend = cuda_backend();
   if (backend == nullptr)
     fail(ErrorCode::unsupported,
-         "context: device cuda:{} was asked for, this build has no CUDA backend; devices here: {}", ordinal,
-         device_names());
+         "context: device cuda:{} is not available: this build has no CUDA backend; devices here: {}",
+         ordinal, device_names());
   const int count = backend->device_count();
   if (ordinal < 0 || ordinal >= count)
-    fail(ErrorCode::unsupported, "context: device cuda:{} was asked for, devices here: {}", ordinal,
+    fail(ErrorCode::unsupported, "context: device cuda:{} is not available; devices here: {}", ordinal,
          device_names());
   return Context(std::make_shared<State>(*backend, Place{DeviceKind::cuda, ordinal}, std::move(options)));
 }
@@ -82,8 +82,8 @@ Context Context::on(const std::string& device, ContextOptions options) {
     const auto [rest, error] = std::from_chars(device.data() + 5, end, ordinal);
     if (error == std::errc() && rest == end) return cuda(ordinal, std::move(options));
   }
-  fail(ErrorCode::invalid_argument,
-       "context: device must be cpu, cuda or cuda:N, given '{}'; devices here: {}", device, device_names());
+  fail(ErrorCode::invalid_argument, "context: device must be cpu, cuda or cuda:N, got '{}'; devices here: {}",
+       device, device_names());
 }
 
 Place Context::place() const { return state_->place; }

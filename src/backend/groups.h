@@ -62,7 +62,7 @@ struct JoinGroupsArgs {
 };
 
 // An NN-Descent iteration: joins a sample of the neighbours and reverse neighbours of every row.
-// graph/build/neighborhoods.h defines the sample.
+// graph/build/sample_neighbors.h defines the sample.
 struct JoinNeighborhoodsArgs {
   JoinState& state;
   std::size_t sample = 0;  // new, and old, neighbours drawn per row and direction

@@ -343,6 +343,7 @@ struct SelectKArgs {
 
 // A backend's operations: null where it has none.
 struct Ops {
+// No parentheses may stand around a declared type or name. NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define OPERATION(result, name, parameters) result(*name) parameters = nullptr;
 #include "backend/operations.def"
 #undef OPERATION

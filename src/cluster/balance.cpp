@@ -13,7 +13,7 @@
 namespace nearwise::cluster {
 namespace {
 
-// Rows per search: scattered rows, gathered for it.
+// Scattered rows gathered per search.
 constexpr std::size_t batch_size = 8192;
 
 // Rooms and sizes; followers, open clusters and those asked.
@@ -45,7 +45,7 @@ class Balancing {
     std::span<std::uint32_t> waiting = take(crowded_rows());
     while (!waiting.empty()) {
       context_.state().cancel.check();
-      // As they lie in memory, or in a file.
+      // In memory or file order.
       std::ranges::sort(waiting);
       ask(waiting);
       waiting = take(waiting);

@@ -27,11 +27,9 @@ struct BalanceArgs {
 std::uint64_t balance_bytes(const Context& context, const RowsView& rows, std::size_t clusters,
                             ElementType centroid_type, Metric metric);
 
-// In rounds: every unassigned row proposes to its nearest centroid with room (ties: the lower one). A cluster
-// accepts the nearest proposals (ties: the lower row) until it is full; accepted rows stay, the others
-// propose again. From the second round on, centroids with equal bits are filled one after the other. A
-// cluster that refuses is full, so that there are at most as many rounds as distinct centroids plus one, and
-// usually a handful.
+// The rounds of assign() with `balance` (nearwise/kmeans.h). From the second round on, centroids with equal
+// bits are filled one after the other. A cluster that refuses is full, so that there are at most as many
+// rounds as distinct centroids plus one.
 void balance_clusters(const Context& context, const BalanceArgs& args);
 
 }  // namespace nearwise::cluster

@@ -56,7 +56,7 @@ std::vector<std::size_t> shares_of(const Parts& parts, std::size_t rows, std::si
   std::size_t dealt = 0;
   for (std::size_t i = 0; i < parts.count(); ++i) {
     if (shares[i] == 0) continue;
-    // Both have 32 bits.
+    // Both factors have 32 bits, so the product does not overflow.
     const std::size_t product = rest * (parts.of(i).size() - 1);
     shares[i] += product / (rows - taken);
     dealt += product / (rows - taken);

@@ -36,16 +36,16 @@ void check_balance(const char* operation, std::optional<double> balance) {
 void cluster::check_arguments(const char* operation, const Context& context, const RowsView& rows,
                               std::size_t clusters, const KMeansOptions& options) {
   check_rows(operation, context, rows, rows);
-  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, given rows on {}", operation,
+  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", operation,
           name(rows.place()));
-  require(clusters >= 1, "{}: there must be at least 1 cluster, given 0", operation);
+  require(clusters >= 1, "{}: there must be at least 1 cluster, got 0", operation);
   require(clusters <= rows.rows(),
-          "{}: there must be at most as many clusters as rows, given {} clusters and {} rows", operation,
+          "{}: there must be at most as many clusters as rows, got {} clusters and {} rows", operation,
           clusters, rows.rows());
   const std::size_t looked_at = has_batches(rows, options) ? *options.batch_size : rows.rows();
   require(looked_at <= max_shard_rows,
-          "{}: rows of an iteration must be at most {}, given {}: ask for batch_size, or take a sample",
-          operation, max_shard_rows, looked_at);
+          "{}: rows of an iteration must be at most {}, got {}: set batch_size, or use a sample", operation,
+          max_shard_rows, looked_at);
   if (has_batches(rows, options)) {
     require(*options.batch_size >= clusters,
             "{}: batch_size must be at least the number of clusters, {}, got {}", operation, clusters,
@@ -55,20 +55,20 @@ void cluster::check_arguments(const char* operation, const Context& context, con
             operation, options.min_cluster_size);
   }
   require(options.metric != Metric::euclidean,
-          "{}: the metric must be sqeuclidean, inner_product or cosine, given euclidean (squared distances "
-          "are what k-means makes small)",
+          "{}: the metric must be sqeuclidean, inner_product or cosine, got euclidean (k-means "
+          "minimises squared distances)",
           operation);
-  require(options.iterations >= 1, "{}: there must be at least 1 iteration, given 0", operation);
-  require(options.tolerance >= 0, "{}: the tolerance must not be negative, given {}", operation,
+  require(options.iterations >= 1, "{}: there must be at least 1 iteration, got 0", operation);
+  require(options.tolerance >= 0, "{}: the tolerance must not be negative, got {}", operation,
           options.tolerance);
   require(options.min_cluster_size >= 1 && options.min_cluster_size <= rows.rows() / clusters,
-          "{}: min_cluster_size must be 1 to {} for {} rows in {} clusters, given {}", operation,
+          "{}: min_cluster_size must be 1 to {} for {} rows in {} clusters, got {}", operation,
           rows.rows() / clusters, rows.rows(), clusters, options.min_cluster_size);
   check_balance(operation, options.balance);
   const RowsView& initial = options.initial;
   if (initial.rows() == 0) return;
   require(initial.rows() == clusters && initial.dim() == rows.dim(),
-          "{}: the initial centroids must be [{}, {}], given [{}, {}]", operation, clusters, rows.dim(),
+          "{}: the initial centroids must be [{}, {}], got [{}, {}]", operation, clusters, rows.dim(),
           initial.rows(), initial.dim());
   check_rows(operation, context, initial, initial);
   require(initial.place().kind == DeviceKind::cpu, "{}: the initial centroids must be on the host",
@@ -118,7 +118,7 @@ Neighbors assign_balanced(const Context& context, const RowsView& rows, const Ro
   require(rows.place().kind == DeviceKind::cpu && centroids.place().kind == DeviceKind::cpu,
           "assign: with a balance, rows and centroids must be on the host");
   require(rows.rows() <= max_shard_rows && centroids.rows() <= max_shard_rows,
-          "assign: with a balance, rows and centroids must be at most {}, given {} and {}", max_shard_rows,
+          "assign: with a balance, rows and centroids must be at most {}, got {} and {}", max_shard_rows,
           rows.rows(), centroids.rows());
   const std::uint64_t result_bytes = rows.rows() * (sizeof(Id) + sizeof(float));
   const std::uint64_t scratch_bytes = 2 * buffer_bytes(rows.rows(), sizeof(std::uint32_t));
@@ -159,7 +159,7 @@ Neighbors assign_balanced(const Context& context, const RowsView& rows, const Ro
 }  // namespace
 
 Neighbors assign(const Context& context, RowsView rows, RowsView centroids, const AssignOptions& options) {
-  require(centroids.rows() >= 1, "assign: there must be at least 1 centroid, given 0");
+  require(centroids.rows() >= 1, "assign: there must be at least 1 centroid, got 0");
   check_rows("assign", context, rows, centroids);
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   const Context::State& state = context.state();

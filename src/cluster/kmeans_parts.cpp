@@ -30,18 +30,17 @@ CentroidSearchArgs search_args(const KMeansBlock& block, std::size_t clusters) {
 
 void check_block(const char* operation, const Context& context, const KMeansBlock& block,
                  MatrixView<const float> centroids) {
-  require(centroids.rows() >= 1, "{}: there must be at least 1 centroid, given 0", operation);
+  require(centroids.rows() >= 1, "{}: there must be at least 1 centroid, got 0", operation);
   check_rows(operation, context, block.rows, centroids);
   require(block.rows.place().kind == DeviceKind::cpu && centroids.place().kind == DeviceKind::cpu,
           "{}: rows and centroids must be on the host", operation);
   require(block.rows.rows() <= max_shard_rows && centroids.rows() <= max_shard_rows,
-          "{}: rows and centroids must be at most {}, given {} and {}", operation, max_shard_rows,
+          "{}: rows and centroids must be at most {}, got {} and {}", operation, max_shard_rows,
           block.rows.rows(), centroids.rows());
-  require(
-      block.metric != Metric::euclidean,
-      "{}: the metric must be sqeuclidean, inner_product or cosine, given euclidean (squared distances are "
-      "what k-means makes small)",
-      operation);
+  require(block.metric != Metric::euclidean,
+          "{}: the metric must be sqeuclidean, inner_product or cosine, got euclidean (k-means "
+          "minimises squared distances)",
+          operation);
 }
 
 // Rows by cluster.
@@ -146,7 +145,7 @@ ClusterSums sum_clusters(const Context& context, const KMeansBlock& block,
 Matrix<float> move_centroids(const ClusterSums& sums, MatrixView<const float> centroids, Metric metric) {
   require(sums.sums.rows() == centroids.rows() && sums.sums.cols() == centroids.cols() &&
               sums.sizes.size() == centroids.rows(),
-          "move_centroids: sums and sizes must be of {} centroids of {} elements, given [{}, {}] and {}",
+          "move_centroids: sums and sizes must be of {} centroids of {} elements, got [{}, {}] and {}",
           centroids.rows(), centroids.cols(), sums.sums.rows(), sums.sums.cols(), sums.sizes.size());
   Matrix<float> moved(centroids.rows(), centroids.cols());
   for (std::size_t c = 0; c < centroids.rows(); ++c)
@@ -156,7 +155,7 @@ Matrix<float> move_centroids(const ClusterSums& sums, MatrixView<const float> ce
 
 std::vector<ClusterSplit> choose_splits(const ClusterSums& sums) {
   require(sums.sizes.size() == sums.errors.size(),
-          "choose_splits: there must be as many sizes as errors, given {} and {}", sums.sizes.size(),
+          "choose_splits: there must be as many sizes as errors, got {} and {}", sums.sizes.size(),
           sums.errors.size());
   std::vector<std::uint64_t> ends(sums.sizes.size());
   std::partial_sum(sums.sizes.begin(), sums.sizes.end(), ends.begin());
@@ -171,12 +170,12 @@ std::vector<SplitRow> draw_split_rows(const Context& context, const KMeansBlock&
                                       std::span<const ClusterSplit> splits, std::uint64_t iteration) {
   check_block("draw_split_rows", context, block, assigned);
   require(moved.rows() == assigned.rows() && moved.cols() == assigned.cols(),
-          "draw_split_rows: there must be as many moved centroids as those assigned to, given [{}, {}] and "
+          "draw_split_rows: there must be as many moved centroids as those assigned to, got [{}, {}] and "
           "[{}, {}]",
           moved.rows(), moved.cols(), assigned.rows(), assigned.cols());
   for (const ClusterSplit& split : splits)
     require(split.cluster < moved.rows() && split.rows < moved.rows(),
-            "draw_split_rows: there are {} clusters, given {} rows of cluster {}", moved.rows(), split.rows,
+            "draw_split_rows: there are {} clusters, got {} rows of cluster {}", moved.rows(), split.rows,
             split.cluster);
   const DefaultFloatEnvironment environment;
   const Context::State& state = context.state();

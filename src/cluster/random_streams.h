@@ -24,4 +24,15 @@ inline double arrival_time(const Random& random, std::uint64_t row, double weigh
   return -natural_logarithm(1 - random.uniform(row)) / weight;
 }
 
+// Bounds of it that need no logarithm: u <= -log(1 - u) <= u / (1 - u).
+inline double earliest_arrival(const Random& random, std::uint64_t row, double weight) {
+  if (!(weight > 0)) return std::numeric_limits<double>::infinity();
+  return random.uniform(row) / weight;
+}
+inline double latest_arrival(const Random& random, std::uint64_t row, double weight) {
+  if (!(weight > 0)) return std::numeric_limits<double>::infinity();
+  const double uniform = random.uniform(row);
+  return uniform / (1 - uniform) / weight;
+}
+
 }  // namespace nearwise::cluster

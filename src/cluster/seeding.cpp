@@ -2,12 +2,12 @@
 // others 2012).
 //
 // Drawing one row at a time reads the whole sample for every centroid. Only the first 64 are drawn so; later
-// ones come in batches of an eighth of those drawn: 4,096 centroids take 100 rounds, and a round searches the
-// batch alone. A batch is drawn without replacement by an exponential race: each row arrives at -log(u) /
-// weight, the earliest are taken. u depends on row number and round only, so that any thread can compute it.
+// ones come in batches of an eighth of those drawn, by an exponential race without replacement: 4,096
+// centroids take 100 rounds.
 #include "cluster/seeding.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "cluster/centroid_search.h"
@@ -121,18 +121,27 @@ class PlusPlus {
  private:
   MemoryBudget& budget() const { return *context_.state().budget; }
 
-  // The first `count` arrivals. Rows of weight 0 come last.
+  // The first `count` arrivals. Rows of weight 0 come last. Logarithms are the larger part of the work: only
+  // rows that may be among the first, by bounds of their times, need one.
   void draw(std::size_t count, std::uint64_t round) {
     const Random random = random_stream(context_.seed(), Draw::seeds, round);
-    for_each_row([&](std::size_t row) {
-      arrivals_[row] = {arrival_time(random, row, weights_[row]), static_cast<std::uint32_t>(row)};
-    });
+    const auto set_times = [&](const auto& time) {
+      for_each_row([&](std::size_t row) { arrivals_[row] = {time(row), static_cast<std::uint32_t>(row)}; });
+    };
     Arrival* const first = arrivals_.data();
-    Arrival* const end = first + arrivals_.size();
-    if (count == 1) {
-      std::iter_swap(first, std::min_element(first, end));
-      return;
-    }
+    Arrival* end = first + arrivals_.size();
+    set_times([&](std::size_t row) { return latest_arrival(random, row, weights_[row]); });
+    std::nth_element(first, first + count - 1, end);
+    constexpr double margin = 1 + 1e-9;  // for the rounding of times and bounds
+    const double limit = arrivals_[count - 1].time * margin;
+    set_times([&](std::size_t row) {
+      return earliest_arrival(random, row, weights_[row]) <= limit ? arrival_time(random, row, weights_[row])
+                                                                   : std::numeric_limits<double>::infinity();
+    });
+    if (limit < std::numeric_limits<double>::infinity())
+      end = std::partition(first, end, [](const Arrival& arrival) {
+        return arrival.time < std::numeric_limits<double>::infinity();
+      });
     std::nth_element(first, first + count - 1, end);
     std::sort(first, first + count);
   }

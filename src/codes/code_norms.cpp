@@ -13,14 +13,15 @@ CodeNorms::CodeNorms(MemoryBudget& budget, const ListCodec& codec, const Codewor
       codewords_(codewords),
       metric_(metric),
       centre_(centre),
-      tables_(budget, codec.is_additive() ? 0 : codec.parts() << codec.bits),
-      centroid_(budget, codec.is_additive() ? codec.dim : 0),
-      sum_(budget, codec.is_additive() ? codec.dim : 0) {}
+      additive_(codec.encoding == ListEncoding::lsq),
+      tables_(budget, additive_ ? 0 : codec.parts() << codec.bits),
+      centroid_(budget, additive_ ? codec.dim : 0),
+      sum_(budget, additive_ ? codec.dim : 0) {}
 
-// |c' + r|^2 / 2 is |c'|^2 / 2 and, of every part of a product code, r (c' + r / 2). Codewords of additive
-// codes have products with each other, too: there the sum is made.
+// Product codes: |c' + r|^2 / 2 = |c'|^2 / 2 + sum over parts of <r, c' + r / 2>. Codewords of additive codes
+// are not orthogonal: there the sum is decoded.
 void CodeNorms::begin_list(std::size_t list) {
-  if (codec_.is_additive()) {
+  if (additive_) {
     for (std::size_t i = 0; i < codec_.dim; ++i)
       centroid_[i] = static_cast<double>(codec_.centroids(list, i)) -
                      (centre_.empty() ? 0.0 : static_cast<double>(centre_[i]));
@@ -70,7 +71,7 @@ void CodeNorms::fill(const std::byte* codes, std::size_t rows, float* out) {
       out[row] = static_cast<float>(is_euclidean(metric_) ? half : std::sqrt(2 * half));
     }
   };
-  if (codec_.is_additive())
+  if (additive_)
     fill_all([&](const std::byte* code) { return half_norm_of_sum(code); });
   else if (codec_.bits == 8)
     fill_all([&](const std::byte* code) { return half_norm_of_product<8>(code); });

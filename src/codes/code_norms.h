@@ -12,20 +12,19 @@
 
 namespace nearwise {
 
-// The number of a row of codes that all its scores share, whatever the query: half the square of its length
-// with the centre subtracted (euclidean metrics), or its length (cosine), of the sum of centroid and
-// codewords. In f64, rounded once.
+// The norm of each decoded vector of a list, the part of its score that does not depend on the query: |x -
+// centre|^2 / 2 (euclidean metrics) or |x| (cosine). Computed in f64, rounded once.
 class CodeNorms {
  public:
-  // Of an index: there are none for inner_product, nor for rows that are kept as they are.
+  // inner_product has no norms, and vectors stored as they are need no cached ones.
   static bool are_needed(const ListCodec& codec, Metric metric) {
-    return !codec.holds_rows() && metric != Metric::inner_product;
+    return !codec.is_flat() && metric != Metric::inner_product;
   }
 
   CodeNorms(MemoryBudget& budget, const ListCodec& codec, const CodewordTables& codewords, Metric metric,
             std::span<const float> centre);
   void begin_list(std::size_t list);
-  // out: [rows], those of the list that was begun.
+  // out: [rows], of the list that begin_list() named.
   void fill(const std::byte* codes, std::size_t rows, float* out);
 
  private:
@@ -37,9 +36,10 @@ class CodeNorms {
   const CodewordTables& codewords_;
   const Metric metric_;
   const std::span<const float> centre_;
-  Buffer<double> tables_;    // of product codes, [parts, 2^bits]
-  double start_ = 0;         // half the square of the centroid
-  Buffer<double> centroid_;  // of additive codes, [dim] with the centre subtracted
+  const bool additive_;
+  Buffer<double> tables_;    // product codes: [parts, 2^bits]
+  double start_ = 0;         // |centroid - centre|^2 / 2
+  Buffer<double> centroid_;  // additive codes: [dim] with the centre subtracted
   Buffer<double> sum_;       // [dim]
 };
 

@@ -8,8 +8,9 @@ namespace nearwise {
 double length_bound(double squares) { return std::sqrt(squares) * (1 + 0x1p-40); }
 
 CodewordTables::CodewordTables(MemoryBudget& budget, const ListCodec& codec, std::span<const float> centre)
-    : columns_(budget, codec.all_codewords().size()), half_norms_(budget, codec.parts() << codec.bits) {
+    : columns_(budget, codec.codewords.size()), half_norms_(budget, codec.parts() << codec.bits) {
   const std::size_t codewords = std::size_t{1} << codec.bits;
+  const bool additive = codec.encoding == ListEncoding::lsq;
   for (std::size_t part = 0; part < codec.parts(); ++part) {
     const std::size_t length = codec.part_size(part);
     const std::span<const float> book = codec.codewords_of(part);
@@ -25,11 +26,11 @@ CodewordTables::CodewordTables(MemoryBudget& budget, const ListCodec& codec, std
       half_norms_[part * codewords + codeword] = static_cast<float>(squares / 2);
       longest = std::max(longest, squares);
     }
-    // Parts of a product code are at right angles; codewords of an additive one may all point in the same
+    // Parts of a product code are orthogonal; codewords of an additive code may all point in the same
     // direction.
-    longest_codewords_ += codec.is_additive() ? length_bound(longest) : longest;
+    longest_codewords_ += additive ? length_bound(longest) : longest;
   }
-  if (!codec.is_additive()) longest_codewords_ = length_bound(longest_codewords_);
+  if (!additive) longest_codewords_ = length_bound(longest_codewords_);
 
   double longest = 0;
   double longest_given = 0;

@@ -10,19 +10,18 @@
 
 namespace nearwise {
 
-// The codebooks of codes in the form that tables are made of. An index has it made once, not every search.
+// Computed once per index rather than once per search.
 class CodewordTables {
  public:
   // centre: as in ListSearchArgs.
   CodewordTables(MemoryBudget& budget, const ListCodec& codec, std::span<const float> centre);
-  // At the most; codebooks: of additive codes, or 0.
+  // Upper bound of the memory. codebooks: of additive codes; 0 for product codes.
   static std::uint64_t bytes(std::size_t dim, std::size_t codebooks);
 
-  // Every part transposed, [its elements, 2^bits]; they begin where the codec's codewords_begin() says.
+  // The codewords of each part transposed, [part_size, 2^bits], at ListCodec::codewords_begin(part).
   std::span<const float> columns() const { return columns_.span(); }
   std::span<const float> half_norms() const { return half_norms_.span(); }  // |r|^2 / 2, [parts, 2^bits]
-  // No shorter than any: codewords of all parts together, centroids with the centre subtracted and as they
-  // are.
+  // Upper bounds of norms: of a sum of codewords, of a centroid minus the centre, and of a centroid.
   double longest_codewords() const { return longest_codewords_; }
   double longest_centroid() const { return longest_centroid_; }
   double longest_given_centroid() const { return longest_given_centroid_; }
@@ -35,7 +34,7 @@ class CodewordTables {
   double longest_given_centroid_ = 0;
 };
 
-// The length whose square is about `squares`, rounded up past what the sum and the root may have rounded off.
+// An upper bound of sqrt(squares) that covers the rounding of the sum and of the root.
 double length_bound(double squares);
 
 }  // namespace nearwise

@@ -7,11 +7,11 @@
 namespace nearwise {
 namespace {
 
-// dims: of every part, or 0 if they differ or are unusual.
+// dims: of every part; 0: they differ, or have no instance of their own.
 template <std::size_t dims, unsigned bits>
 void decode_product(const ListCodec& codec, const float* __restrict centroid, const std::byte* code,
                     float* __restrict out) {
-  const float* __restrict book = codec.codebooks.data();
+  const float* __restrict book = codec.codewords.data();
   const std::size_t* const begins = codec.part_begins.data();
   const std::size_t parts = codec.parts();
   for (std::size_t part = 0; part < parts; ++part) {
@@ -24,7 +24,7 @@ void decode_product(const ListCodec& codec, const float* __restrict centroid, co
   }
 }
 
-// The sum in f64 and the order of the codebooks, rounded once.
+// Adds in f64, in the order of the codebooks, and rounds once.
 void decode_additive(const ListCodec& codec, const float* centroid, const std::byte* code, double* sum,
                      float* out) {
   std::copy_n(centroid, codec.dim, sum);
@@ -55,21 +55,23 @@ Decode decoder_of(const ListCodec& codec) {
 void decode_rows(const ListCodec& codec, const ListView& view, std::size_t list, std::size_t first,
                  std::size_t count, std::byte* out) {
   const std::byte* const codes = view.codes + first * codec.code_bytes;
-  if (codec.holds_rows()) {
-    std::memcpy(out, codes, count * codec.code_bytes);
-    return;
+  float* const decoded = reinterpret_cast<float*>(out);
+  switch (codec.encoding) {
+    case ListEncoding::flat: std::memcpy(out, codes, count * codec.code_bytes); return;
+    case ListEncoding::pq: {
+      const float* const centroid = codec.centroids.row(list).data();
+      const Decode decode = codec.bits == 8 ? decoder_of<8>(codec) : decoder_of<4>(codec);
+      for (std::size_t i = 0; i < count; ++i)
+        decode(codec, centroid, codes + i * codec.code_bytes, decoded + i * codec.dim);
+      return;
+    }
+    case ListEncoding::lsq: {
+      const float* const centroid = codec.centroids.row(list).data();
+      std::vector<double> sum(codec.dim);
+      for (std::size_t i = 0; i < count; ++i)
+        decode_additive(codec, centroid, codes + i * codec.code_bytes, sum.data(), decoded + i * codec.dim);
+    }
   }
-  const float* const centroid = codec.centroids.row(list).data();
-  if (codec.is_additive()) {
-    std::vector<double> sum(codec.dim);
-    for (std::size_t i = 0; i < count; ++i)
-      decode_additive(codec, centroid, codes + i * codec.code_bytes, sum.data(),
-                      reinterpret_cast<float*>(out) + i * codec.dim);
-    return;
-  }
-  const Decode decode = codec.bits == 8 ? decoder_of<8>(codec) : decoder_of<4>(codec);
-  for (std::size_t i = 0; i < count; ++i)
-    decode(codec, centroid, codes + i * codec.code_bytes, reinterpret_cast<float*>(out) + i * codec.dim);
 }
 
 }  // namespace nearwise

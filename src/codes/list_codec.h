@@ -1,4 +1,4 @@
-// What the codes of an inverted file stand for: vectors as they are, product codes or additive codes.
+// How the vectors of an inverted file are stored, as plain data that every backend reads.
 #pragma once
 
 #include <cstddef>
@@ -12,48 +12,51 @@ namespace nearwise {
 
 class CodewordTables;
 
+enum class ListEncoding : std::uint8_t {
+  flat,  // the vector itself
+  pq,    // centroid + one codeword per part of the vector
+  lsq,   // centroid + one codeword per codebook, each as long as the vector
+};
+
 struct ListView {
   const std::byte* codes = nullptr;  // [rows, code_bytes]
   const Id* ids = nullptr;           // [rows]
   std::size_t rows = 0;
 };
 
-// A code decodes to the vector itself, or to the sum of its list's centroid and one codeword for each part (a
-// product code), or of the centroid and one codeword as long as the row of every codebook (an additive code).
 struct ListCodec {
+  ListEncoding encoding = ListEncoding::flat;
   std::size_t dim = 0;
-  ElementType type = ElementType::f32;  // of the encoded vectors
+  ElementType type = ElementType::f32;  // of decoded vectors
   std::size_t code_bytes = 0;
-  // Of product codes; else empty.
-  std::span<const std::size_t> part_begins;  // [parts + 1] dimensions
-  std::span<const float> codebooks;          // of all parts in turn, [2^bits, dimensions of the part]
-  unsigned bits = 8;                         // or 4: part 2i in the low half of byte i
-  MatrixView<const float> centroids;         // [lists, dim]
-  const CodewordTables* tables = nullptr;    // made of the above before; null: a search makes its own
-  // Of additive codes, a byte for each codebook; else empty.
-  std::span<const float> additive_codewords = {};  // [code_bytes, 256, dim]
+  std::span<const std::size_t> part_begins = {};  // pq: [parts + 1] dimensions
+  // pq: part after part, each [2^bits, dimensions of the part]. lsq: [code_bytes, 256, dim].
+  std::span<const float> codewords = {};
+  unsigned bits = 8;                       // per part. 4: part 2i in the low half of byte i
+  MatrixView<const float> centroids = {};  // [lists, dim]
+  const CodewordTables* tables = nullptr;  // precomputed; null: each search computes its own
 
-  bool is_product() const { return !part_begins.empty(); }
-  bool is_additive() const { return !additive_codewords.empty(); }
-  bool holds_rows() const { return !is_product() && !is_additive(); }
+  bool is_flat() const { return encoding == ListEncoding::flat; }
 
-  // Of codes. A part of an additive code is one codebook, whose codewords have all elements of a row.
-  std::size_t parts() const { return is_additive() ? code_bytes : part_begins.size() - 1; }
-  std::size_t part_begin(std::size_t part) const { return is_additive() ? 0 : part_begins[part]; }
+  // Of codes. A part of an additive code is one codebook, whose codewords have all dimensions.
+  std::size_t parts() const { return is_lsq() ? code_bytes : part_begins.size() - 1; }
+  std::size_t part_begin(std::size_t part) const { return is_lsq() ? 0 : part_begins[part]; }
   std::size_t part_size(std::size_t part) const {
-    return is_additive() ? dim : part_begins[part + 1] - part_begins[part];
+    return is_lsq() ? dim : part_begins[part + 1] - part_begins[part];
   }
-  // Where its codewords, [2^bits, part_size], begin among all.
+  // Offset of the part's codewords, [2^bits, part_size].
   std::size_t codewords_begin(std::size_t part) const {
-    return (is_additive() ? part * dim : part_begins[part]) << bits;
+    return (is_lsq() ? part * dim : part_begins[part]) << bits;
   }
-  std::span<const float> all_codewords() const { return is_additive() ? additive_codewords : codebooks; }
   std::span<const float> codewords_of(std::size_t part) const {
-    return all_codewords().subspan(codewords_begin(part), part_size(part) << bits);
+    return codewords.subspan(codewords_begin(part), part_size(part) << bits);
   }
+
+ private:
+  bool is_lsq() const { return encoding == ListEncoding::lsq; }
 };
 
-// The codeword of a part that a code names.
+// Index of the codeword that a code selects for a part.
 template <unsigned bits>
 std::size_t codeword_of(const std::byte* code, std::size_t part) {
   if constexpr (bits == 8) return static_cast<std::size_t>(code[part]);
@@ -64,8 +67,7 @@ inline std::size_t codeword_of(const ListCodec& codec, const std::byte* code, st
   return codec.bits == 8 ? codeword_of<8>(code, part) : codeword_of<4>(code, part);
 }
 
-// Writes what the codes of rows [first, first + count) of a list stand for, as codec.type, one after the
-// other.
+// Decodes the vectors [first, first + count) of a list into consecutive rows of codec.type.
 void decode_rows(const ListCodec& codec, const ListView& view, std::size_t list, std::size_t first,
                  std::size_t count, std::byte* out);
 

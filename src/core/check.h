@@ -1,4 +1,4 @@
-// Argument checks and failures with a message: "operation: what was expected, what was given".
+// Argument checks and failures with a message: "operation: what was expected, got what".
 #pragma once
 
 #include <fmt/format.h>

@@ -20,7 +20,7 @@ auto parse(std::string_view what, std::string_view text, const Values& values) {
     accepted += accepted.empty() ? "" : ", ";
     accepted += name(value);
   }
-  fail(ErrorCode::invalid_argument, "{}: expected one of {}, given '{}'", what, accepted, text);
+  fail(ErrorCode::invalid_argument, "{}: expected one of {}, got '{}'", what, accepted, text);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ Matrix<T> copy_of(MatrixView<const T> values) {
 void save(const KnnGraph& graph, const std::filesystem::path& path,
           const std::map<std::string, std::string>& provenance) {
   require(graph.rows() >= 1 && graph.degree() >= 1,
-          "save {}: at least 1 row and 1 neighbour expected, given [{}, {}]", path.native(), graph.rows(),
+          "save {}: at least 1 row and 1 neighbour expected, got [{}, {}]", path.native(), graph.rows(),
           graph.degree());
   try {
     graph.validate();

@@ -3,28 +3,11 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "io/container/metadata.h"
+
 namespace nearwise::graph {
 
 using Json = nlohmann::json;
-
-nlohmann::json encode(const RecallEstimate& recall) {
-  return {{"value", recall.value}, {"low", recall.low}, {"high", recall.high}, {"rows", recall.rows}};
-}
-
-RecallEstimate decode_recall(const Json& json) {
-  const auto share = [&](const char* key) {
-    if (!json.at(key).is_number()) throw std::out_of_range("a number expected");
-    return json.at(key).get<double>();
-  };
-  if (!json.at("rows").is_number_unsigned()) throw std::out_of_range("a whole number expected");
-  const RecallEstimate recall = {.value = share("value"),
-                                 .low = share("low"),
-                                 .high = share("high"),
-                                 .rows = json.at("rows").get<std::size_t>()};
-  if (!(0 <= recall.low && recall.low <= recall.value && recall.value <= recall.high && recall.high <= 1))
-    throw std::out_of_range("shares in the order low, value, high expected");
-  return recall;
-}
 
 GraphMethod decode_method(const std::string& text) {
   for (const GraphMethod method : {GraphMethod::exact, GraphMethod::nn_descent})

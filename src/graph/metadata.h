@@ -12,12 +12,10 @@ namespace nearwise::graph {
 
 inline constexpr std::string_view container_kind = "graph";
 
-nlohmann::json encode(const RecallEstimate& recall);
 nlohmann::json encode_metadata(Metric metric, const GraphReport& report,
                                const std::map<std::string, std::string>& provenance);
 
-// Both throw exceptions of nlohmann's or std::out_of_range.
-RecallEstimate decode_recall(const nlohmann::json& json);
+// Throws exceptions of nlohmann's or std::out_of_range.
 GraphReport decode_report(const nlohmann::json& metadata);
 
 }  // namespace nearwise::graph

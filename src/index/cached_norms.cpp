@@ -14,14 +14,14 @@ CachedNorms::~CachedNorms() { budget_->give_back(reserved_bytes_); }
 
 bool CachedNorms::reserve(std::size_t rows) {
   const std::lock_guard lock(mutex_);
-  // A list has its least term, too, and buffers are rounded up.
+  // Each list also stores its smallest norm, and buffers are rounded up.
   const std::uint64_t bytes = rows * sizeof(float) + kept_.size() * std::uint64_t{128};
   if (bytes <= reserved_bytes_) return true;
   const std::uint64_t more = bytes - reserved_bytes_;
   if (budget_->limit() != 0 && budget_->used() + more > budget_->limit() / 2) return false;
   try {
     budget_->take(more);
-  } catch (const Error&) {  // somebody else was faster
+  } catch (const Error&) {  // taken by a concurrent call
     return false;
   }
   reserved_bytes_ = bytes;
@@ -47,7 +47,7 @@ void CachedNorms::make(const Threads& threads, MemoryBudget& budget, const Sourc
       norms.begin_list(missing[i]);
       norms.fill(view.codes, view.rows, made.data());
       made[view.rows] = *std::min_element(made.data(), made.data() + view.rows);
-      // Another search may have been faster.
+      // A concurrent search may have computed them.
       const std::lock_guard lock(mutex_);
       if (pointers_[missing[i]].load(std::memory_order_relaxed) != nullptr) continue;
       kept_[missing[i]] = std::move(made);

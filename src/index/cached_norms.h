@@ -1,9 +1,9 @@
-// The terms of rows of codes (CodeNorms): made when a search first looks at a list, kept until the list
+// Cache of the norms of decoded vectors (CodeNorms): computed when a list is first probed, dropped when it
 // changes.
 //
-// They take 4 bytes per row, reserved for all rows at once before a search divides what is left of a memory
-// limit, and only where half of the limit has room for them; without them a search makes its own. Any number
-// of searches may use this at once.
+// 4 bytes per vector, reserved for the whole index before a search divides the rest of the memory limit, and
+// only if that leaves half of the limit free; otherwise each search computes its own. Concurrent searches may
+// share it.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ namespace nearwise::index {
 
 class CachedNorms {
  public:
-  // What terms are made of; as in ListSearchArgs.
+  // Inputs of the computation, as in ListSearchArgs.
   struct Source {
     const ListCodec& codec;
     const CodewordTables& codewords;
@@ -40,20 +40,20 @@ class CachedNorms {
   CachedNorms(const CachedNorms&) = delete;
   CachedNorms& operator=(const CachedNorms&) = delete;
 
-  // Reserves memory for the norms of this many vectors; returns whether it is available.
+  // Reserves memory for the norms of `rows` vectors in all; false if it does not fit.
   bool reserve(std::size_t rows);
-  // Makes what is missing of these lists (no_id: none). After reserve(). budget: of working memory.
+  // Computes missing norms of these lists (no_id is skipped); requires reserve(). budget: for working memory.
   void make(const Threads& threads, MemoryBudget& budget, const Source& source, std::span<const Id> lists);
-  // As ListSearchArgs has them.
+  // For ListSearchArgs.
   std::span<const std::atomic<const float*>> pointers() const { return pointers_; }
-  // The list is about to change, and nobody searches in it.
+  // Called before a list changes, while no search uses it.
   void discard(std::size_t list) noexcept;
 
  private:
   std::shared_ptr<MemoryBudget> budget_;
   std::mutex mutex_;
   std::uint64_t reserved_bytes_ = 0;
-  MemoryBudget kept_budget_;  // without a limit: all is reserved
+  MemoryBudget kept_budget_;  // unlimited: reserve() has charged budget_
   std::vector<Buffer<float>> kept_;
   std::vector<std::atomic<const float*>> pointers_;
 };

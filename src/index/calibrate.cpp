@@ -1,5 +1,5 @@
-// The probes and candidates of a search that names none, measured: rows of the index are searched for in the
-// index, and the answers compared with exact search.
+// Calibration: a sample of the index's vectors is searched for in the index, and the results are compared
+// with exact search.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -20,28 +20,34 @@
 #include "ops/merge_neighbors.h"
 
 namespace nearwise {
+namespace {
+
+constexpr const char* operation = "Ivf.calibrate";
+
+}  // namespace
 
 void index::check_options(const CalibrationOptions& options) {
-  require(options.recall > 0 && options.recall <= 1,
-          "calibrate: a recall above 0 and of at most 1 expected, given {}", options.recall);
-  require(options.queries >= 1, "calibrate: at least 1 query expected, given 0");
+  require(options.target_recall > 0 && options.target_recall <= 1,
+          "{}: target_recall must be above 0 and at most 1, got {}", operation, options.target_recall);
+  require(options.queries >= 1, "{}: queries must be at least 1, got 0", operation);
 }
 
 namespace {
 
-// Apart from those of k-means and of training rows, which have the same seed (cluster/random_streams.h).
+// A random stream that k-means and training samples, which use the same seed, do not use
+// (cluster/random_streams.h).
 constexpr std::uint64_t stream = 9;
-// Rows of the index that exact search looks at at a time.
+// Vectors copied at a time for exact search.
 constexpr std::size_t block_bytes = std::size_t{16} << 20;
-// The default first, then more; fewer at last, when it is known what they must be cheaper than. Where 3200
-// are not enough, codes are too short for the rows.
+// The default first, then more; fewer last, when the cost to beat is known. If 3200 do not suffice, the codes
+// are too short for the data.
 constexpr std::array<std::size_t, 8> candidates_to_try = {100, 200, 400, 800, 1600, 3200, 50, 25};
-// Cost of re-ranking a candidate, in scanned vectors: it is read from a random position. In CPU time on SIFT
-// of a million rows, 16 bytes, 4000 queries at once (Sapphire Rapids, 2026-11-15): 0.3 to 0.5 us against 1 to
-// 2.3 ns.
+// Cost of re-ranking one candidate in units of scanning one code: a cache miss against a sequential read.
+// SIFT1M, 16-byte codes, batch of 4000 (Sapphire Rapids, 2026-11-15): 0.3 to 0.5 us against 1 to 2.3 ns of
+// CPU time.
 constexpr double rows_per_candidate = 128;
 
-// Every id once, in order.
+// All ids, sorted, without duplicates.
 Buffer<Id> ids_of(MemoryBudget& budget, const index::InvertedLists& lists, std::size_t& count) {
   Buffer<Id> ids(budget, lists.rows());
   Id* end = ids.data();
@@ -52,7 +58,7 @@ Buffer<Id> ids_of(MemoryBudget& budget, const index::InvertedLists& lists, std::
   return ids;
 }
 
-// Copies of some rows, one after the other.
+// Contiguous copies of the rows with these ids.
 class GatheredRows {
  public:
   GatheredRows(const Context& context, const RowsView& rows, std::span<const Id> ids)
@@ -71,7 +77,7 @@ class GatheredRows {
   RowsView view_;
 };
 
-// The ids of every answer without the query's own, [queries][at most k].
+// The ids found for each query, without the query itself; at most k.
 std::vector<std::vector<Id>> without_self(const Neighbors& found, std::span<const Id> queries,
                                           std::size_t k) {
   std::vector<std::vector<Id>> others(queries.size());
@@ -81,8 +87,8 @@ std::vector<std::vector<Id>> without_self(const Neighbors& found, std::span<cons
   return others;
 }
 
-// The nearest k of the rows with these ids, in blocks: the rows may be a mapped file, and not all of them in
-// the index.
+// Exact search among the rows with these ids, in blocks: `rows` may be a mapped file, and may hold vectors
+// that are not in the index.
 Neighbors exact_neighbors(const Context& context, const RowsView& queries, const RowsView& rows,
                           std::span<const Id> ids, std::size_t k, Metric metric, ProgressMeter& progress) {
   const std::size_t block_rows =
@@ -107,23 +113,17 @@ Neighbors exact_neighbors(const Context& context, const RowsView& queries, const
   return best;
 }
 
-// Of the sample, and what that of all rows is not below, with 95 % confidence.
-struct Recall {
-  double value = 0;
-  double low = 0;
-};
+// Whether the lower end of the confidence interval must reach the target, or the value itself.
+enum class Margin : std::uint8_t { interval, none };
 
-// Targets are to hold for other queries than the sample, too, where they can; else for the sample.
-enum class Margin : std::uint8_t { kept, none };
-
-bool reaches(const Recall& recall, double target, Margin margin) {
-  return (margin == Margin::kept ? recall.low : recall.value) >= target || recall.value == 1;
+bool reaches(const RecallEstimate& recall, double target, Margin margin) {
+  return (margin == Margin::interval ? recall.low : recall.value) >= target || recall.value == 1;
 }
 
-// The truth, and how much of it a search finds.
+// Ground truth of the sample, and the recall of a search against it.
 class Trial {
  public:
-  // queries: the sample of all_rows many, under these ids.
+  // queries: the sample, with these ids, of all_rows vectors.
   Trial(const Context& context, const Ivf& index, const RowsView& rows, std::size_t all_rows,
         const RowsView& queries, std::span<const Id> ids, std::size_t k, const Neighbors& exact)
       : context_(context),
@@ -136,14 +136,14 @@ class Trial {
         truth_(without_self(exact, ids, k)) {}
 
   // candidates 0: without re-ranking.
-  Recall recall(std::size_t probes, std::size_t candidates) const {
-    // One more than are compared: the row itself is found, too.
+  RecallEstimate recall(std::size_t probes, std::size_t candidates) const {
+    // One more than is compared, as the query itself is found too.
     const Neighbors found = index_.search(context_, queries_, k_ + 1,
                                           {.probes = probes,
-                                           .rows = candidates != 0 ? rows_ : RowsView(),
-                                           .candidates = candidates != 0 ? std::max(candidates, k_ + 1) : 0});
+                                           .rerank = candidates != 0 ? rows_ : RowsView(),
+                                           .candidates = std::max(candidates, k_ + 1)});
     const std::vector<std::vector<Id>> others = without_self(found, ids_, k_);
-    // In whole numbers: the mean is rounded once.
+    // Integers, so that the mean is rounded once.
     std::uint64_t hits = 0;
     std::uint64_t squares = 0;
     for (std::size_t query = 0; query < ids_.size(); ++query) {
@@ -155,9 +155,11 @@ class Trial {
     const auto queries = static_cast<double>(ids_.size());
     const auto k = static_cast<double>(k_);
     const double mean = static_cast<double>(hits) / (queries * k);
-    if (ids_.size() == all_rows_) return {mean, mean};
+    if (ids_.size() == all_rows_) return {mean, mean, mean, ids_.size()};
     const double mean_square = static_cast<double>(squares) / (queries * k * k);
-    return {mean, proportion_interval(mean, std::max(0.0, mean_square - mean * mean), ids_.size()).low};
+    const ProportionInterval interval =
+        proportion_interval(mean, std::max(0.0, mean_square - mean * mean), ids_.size());
+    return {mean, std::min(mean, interval.low), std::max(mean, interval.high), ids_.size()};
   }
 
  private:
@@ -174,14 +176,14 @@ class Trial {
 struct Setting {
   std::size_t probes = 0;
   std::size_t candidates = 0;
-  Recall recall = {};
+  RecallEstimate recall = {};
 };
 
-// The smallest number of probes that reaches the target while one less does not; all lists where none does.
-// At least 2: what is at the border of a list has neighbours beyond it.
+// The fewest probes that reach the target, at least 2: a vector near the border of its list has neighbours in
+// the next one. All lists if none reaches it.
 Setting smallest_probes(const Trial& trial, std::size_t lists, std::size_t candidates, double target,
                         Margin margin) {
-  std::map<std::size_t, Recall> known;
+  std::map<std::size_t, RecallEstimate> known;
   const auto recall = [&](std::size_t probes) {
     const auto [entry, is_new] = known.try_emplace(probes);
     if (is_new) entry->second = trial.recall(probes, candidates);
@@ -202,9 +204,10 @@ Setting smallest_probes(const Trial& trial, std::size_t lists, std::size_t candi
   return {enough, candidates, recall(enough)};
 }
 
-// More candidates need fewer probes: the cheapest pair that reaches the target, or else what finds most.
+// More candidates need fewer probes. The cheapest pair that reaches the target, or the one with the highest
+// recall.
 Setting cheapest(const Trial& trial, const Ivf& index, double target, bool rerank) {
-  if (!rerank) return smallest_probes(trial, index.lists(), 0, target, Margin::kept);
+  if (!rerank) return smallest_probes(trial, index.lists(), 0, target, Margin::interval);
   const double list_rows = static_cast<double>(index.size()) / static_cast<double>(index.lists());
   const auto cost = [&](const Setting& setting) {
     return static_cast<double>(setting.probes) * list_rows +
@@ -213,15 +216,15 @@ Setting cheapest(const Trial& trial, const Ivf& index, double target, bool reran
   Setting best;
   for (const std::size_t candidates : candidates_to_try) {
     std::size_t most_probes = index.lists();
-    if (reaches(best.recall, target, Margin::kept)) {
-      // Only as many as cost less than what is known.
+    if (reaches(best.recall, target, Margin::interval)) {
+      // Only numbers of probes that would be cheaper than the best pair so far.
       const double rest = cost(best) - cost({.probes = 0, .candidates = candidates});
       if (rest < 2 * list_rows) continue;
       most_probes = std::min(most_probes, static_cast<std::size_t>(rest / list_rows));
     }
-    const Setting found = smallest_probes(trial, most_probes, candidates, target, Margin::kept);
-    if (reaches(found.recall, target, Margin::kept)
-            ? !reaches(best.recall, target, Margin::kept) || cost(found) < cost(best)
+    const Setting found = smallest_probes(trial, most_probes, candidates, target, Margin::interval);
+    if (reaches(found.recall, target, Margin::interval)
+            ? !reaches(best.recall, target, Margin::interval) || cost(found) < cost(best)
             : found.recall.value > best.recall.value)
       best = found;
   }
@@ -232,18 +235,18 @@ Setting cheapest(const Trial& trial, const Ivf& index, double target, bool reran
 
 Calibration Ivf::calibrate(const Context& context, RowsView rows, const CalibrationOptions& options) {
   State& state = *state_;
-  check_rows("calibrate", context, rows, state.centroids);
-  require(rows.place().kind == DeviceKind::cpu, "calibrate: rows must be on the host, given rows on {}",
+  check_rows(operation, context, rows, state.centroids);
+  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", operation,
           name(rows.place()));
   index::check_options(options);
   require(static_cast<std::uint64_t>(state.next_id) <= rows.rows(),
-          "calibrate: a row for every id expected, given {} rows for ids to {}", rows.rows(),
+          "{}: there must be a row for every id, got {} rows for ids up to {}", operation, rows.rows(),
           state.next_id - 1);
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
   std::size_t count = 0;
   const Buffer<Id> ids = ids_of(*context.state().budget, state.rows, count);
-  require(count >= 2, "calibrate: an index of at least 2 rows expected, given {}", count);
+  require(count >= 2, "{}: the index must hold at least 2 vectors, got {}", operation, count);
 
   const std::size_t sample = std::min(options.queries, count);
   Buffer<Id> drawn(*context.state().budget, sample);
@@ -257,31 +260,33 @@ Calibration Ivf::calibrate(const Context& context, RowsView rows, const Calibrat
   const Neighbors exact =
       exact_neighbors(quiet, queries.view(), rows, {ids.data(), count}, k + 1, state.metric, progress);
   const Trial trial(quiet, *this, rows, count, queries.view(), drawn.span(), k, exact);
-  // Flat encodings need no re-ranking.
-  const bool rerank = options.rerank && state.has_codes();
-  Setting found = cheapest(trial, *this, options.recall, rerank);
-  // What cannot be reached by all lists is not worth all lists: without a margin, or else the same share of
-  // what they reach.
-  if (!reaches(found.recall, options.recall, Margin::kept))
-    found = smallest_probes(
-        trial, lists(), found.candidates,
-        found.recall.value >= options.recall ? options.recall : options.recall * found.recall.value,
-        Margin::none);
+  // Flat distances are exact already.
+  const bool rerank = options.rerank && !state.is_flat();
+  Setting found = cheapest(trial, *this, options.target_recall, rerank);
+  // If not even all lists reach the target with its margin: the value without a margin, or the target as a
+  // share of the recall of all lists.
+  if (!reaches(found.recall, options.target_recall, Margin::interval))
+    found = smallest_probes(trial, lists(), found.candidates,
+                            found.recall.value >= options.target_recall
+                                ? options.target_recall
+                                : options.target_recall * found.recall.value,
+                            Margin::none);
 
-  const Calibration measured = {
-      .probes = found.probes,
-      .candidates = found.candidates,
-      .recall = found.recall.value,
-      .recall_of_codes = rerank ? trial.recall(found.probes, 0).value : found.recall.value,
-      .target = options.recall,
-      .queries = sample,
-      .neighbors = k,
-      .rows = size()};
-  state.probes = measured.probes;
-  if (rerank) state.candidates = measured.candidates;
-  state.measured = measured;
+  Calibration calibration = {.probes = found.probes,
+                             .recall = found.recall,
+                             .recall_without_rerank = found.recall,
+                             .target_recall = options.target_recall,
+                             .neighbors = k,
+                             .rows = size()};
+  if (rerank) {
+    calibration.candidates = found.candidates;
+    calibration.recall_without_rerank = trial.recall(found.probes, 0);
+    state.candidates = found.candidates;
+  }
+  state.probes = found.probes;
+  state.calibration = calibration;
   progress.finish();
-  return measured;
+  return calibration;
 }
 
 }  // namespace nearwise

@@ -37,7 +37,7 @@ void InvertedLists::reserve(std::size_t list, std::size_t more) {
   if (more == 0) return;
   const std::size_t rows = views_[list].rows;
   const std::size_t needed = checked_add(rows, more, "rows of a list");
-  // Half as much again, so that many small batches do not copy a list again and again.
+  // Growth by half bounds the copying of many small batches.
   if (needed > lists_[list].capacity) grow(list, std::max(needed, rows + rows / 2));
 }
 

@@ -1,5 +1,4 @@
-// Codes and ids in lists that grow. A list may begin as part of a mapped file; it is copied before it
-// changes.
+// Growable lists of codes and ids. A list may refer to a mapped file; it is copied before it changes.
 #pragma once
 
 #include <cstddef>
@@ -24,21 +23,21 @@ class InvertedLists {
   std::span<const ListView> views() const { return views_; }
   const ListView& view(std::size_t list) const { return views_[list]; }
 
-  // Takes over rows that lie elsewhere and outlive this; the list must be empty.
+  // Refers to entries that outlive this object; the list must be empty.
   void borrow(std::size_t list, const ListView& rows);
-  // Reserves memory for this many more entries in every list, [lists]: afterwards append() cannot fail.
+  // Reserves space for more[list] further entries in each list, so that append() cannot fail.
   void reserve(std::span<const std::size_t> more);
   void reserve(std::size_t list, std::size_t more);
   void append(std::size_t list, const ListView& rows) noexcept;
-  // Leaves the first `rows` rows of a list: undoes what was appended.
+  // Keeps the first `rows` entries: undoes append().
   void truncate(std::size_t list, std::size_t rows) noexcept;
-  // Copies a list that is borrowed: afterwards remove() cannot fail.
+  // Copies a borrowed list, so that remove() cannot fail.
   void own(std::size_t list);
-  // Drops the rows of a list for which `drop`, of as many entries, is not 0. Returns their number.
+  // Removes the entries whose `drop` is not 0. Returns how many.
   std::size_t remove(std::size_t list, std::span<const std::uint8_t> drop) noexcept;
 
  private:
-  // What a view shows; empty where the rows are borrowed.
+  // Storage behind a view; empty for a borrowed list.
   struct List {
     Buffer<std::byte> codes;
     Buffer<Id> ids;

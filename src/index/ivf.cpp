@@ -1,8 +1,7 @@
-// Inverted files: rows in, rows out.
+// Inverted files: adding, removing, merging and copying vectors.
 #include "nearwise/ivf.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <unordered_set>
 
@@ -12,18 +11,23 @@
 #include "core/float_environment.h"
 #include "core/progress.h"
 #include "index/ivf_state.h"
-#include "index/residuals.h"
 #include "nearwise/kmeans.h"
 #include "ops/check_rows.h"
 #include "ops/finite_rows.h"
 #include "ops/knn_plan.h"
-#include "quantize/additive/additive_coding.h"
+#include "quantize/residuals.h"
 
 namespace nearwise {
 namespace {
 
-// One above every id is a number too: the next one.
-constexpr Id most_next_id = std::numeric_limits<Id>::max();
+constexpr const char* add_name = "Ivf.add";
+// next_id, one above the largest id, must be an Id too.
+constexpr Id max_next_id = std::numeric_limits<Id>::max();
+
+Id first_bad(std::span<const Id> ids) {
+  const auto bad = std::ranges::find_if(ids, [](Id id) { return id < 0 || id == max_next_id; });
+  return bad == ids.end() ? 0 : *bad;
+}
 
 bool equal(MatrixView<const float> left, MatrixView<const float> right) {
   return left.rows() == right.rows() && left.cols() == right.cols() &&
@@ -33,22 +37,10 @@ bool equal(MatrixView<const float> left, MatrixView<const float> right) {
 }  // namespace
 
 Ivf::Ivf(std::unique_ptr<State> state) : state_(std::move(state)) {
-  if (state_->has_codes()) state_->tables.emplace(*state_->budget, state_->codec(), state_->centre);
-  if (CodeNorms::are_needed(state_->codec(), state_->metric))
+  if (!state_->is_flat()) state_->tables.emplace(*state_->budget, state_->view(), state_->centre);
+  if (CodeNorms::are_needed(state_->view(), state_->metric))
     state_->norms = std::make_unique<index::CachedNorms>(state_->budget, state_->rows.lists());
 }
-void Ivf::State::encode(const Context& context, const Matrix<float>& left,
-                        const MatrixView<std::uint8_t>& codes) const {
-  if (quantizer) {
-    const Matrix<std::uint8_t> encoded = quantizer->encode(context, left);
-    std::memcpy(codes.data(), encoded.data(), codes.rows() * codes.cols());
-    return;
-  }
-  quantize::encode_additive_rows("add", context, left.view(),
-                                 {centroids.cols(), codes.cols(), additive_codewords},
-                                 {.iterations = additive_iterations}, codes, nullptr);
-}
-
 Ivf::Ivf(Ivf&&) noexcept = default;
 Ivf& Ivf::operator=(Ivf&&) noexcept = default;
 Ivf::~Ivf() = default;
@@ -57,18 +49,18 @@ std::size_t Ivf::size() const { return state_->rows.rows(); }
 std::size_t Ivf::dim() const { return state_->centroids.cols(); }
 std::size_t Ivf::lists() const { return state_->rows.lists(); }
 std::size_t Ivf::list_size(std::size_t list) const {
-  require(list < lists(), "list_size: a list of 0 to {} expected, given {}", lists() - 1, list);
+  require(list < lists(), "Ivf.list_size: list must be 0 to {}, got {}", lists() - 1, list);
   return state_->rows.view(list).rows;
 }
 std::size_t Ivf::code_bytes() const { return state_->rows.code_bytes(); }
 Metric Ivf::metric() const { return state_->metric; }
 MatrixView<const float> Ivf::centroids() const { return state_->centroids; }
-const ProductQuantizer* Ivf::quantizer() const { return state_->quantizer ? &*state_->quantizer : nullptr; }
-std::span<const float> Ivf::additive_codewords() const { return state_->additive_codewords; }
-std::string_view Ivf::codec() const {
-  if (!state_->has_codes()) return "flat";
-  return state_->quantizer ? "pq" : "lsq";
+const ProductQuantizer* Ivf::quantizer() const { return state_->codec->product_quantizer(); }
+std::span<const float> Ivf::additive_codewords() const {
+  const ListCodec view = state_->codec->view();
+  return view.encoding == ListEncoding::lsq ? view.codewords : std::span<const float>();
 }
+std::string_view Ivf::encoding() const { return state_->codec->name(); }
 std::size_t Ivf::probes() const { return state_->probes; }
 std::size_t Ivf::candidates(std::size_t k) const { return state_->candidates_for(k); }
 Id Ivf::next_id() const { return state_->next_id; }
@@ -76,40 +68,41 @@ const std::map<std::string, std::string>& Ivf::provenance() const { return state
 void Ivf::set_provenance(std::map<std::string, std::string> provenance) {
   state_->provenance = std::move(provenance);
 }
-const std::optional<Calibration>& Ivf::calibration() const { return state_->measured; }
+const std::optional<Calibration>& Ivf::calibration() const { return state_->calibration; }
 void Ivf::set_probes(std::size_t probes) {
-  require(probes >= 1 && probes <= lists(), "set_probes: 1 to {} lists expected, given {}", lists(), probes);
+  require(probes >= 1 && probes <= lists(), "Ivf.set_probes: probes must be 1 to {}, got {}", lists(),
+          probes);
   state_->probes = probes;
-  state_->measured.reset();
+  state_->calibration.reset();
 }
 
 void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
   State& state = *state_;
-  check_rows("add", context, rows, state.centroids);
-  require(rows.place().kind == DeviceKind::cpu, "add: rows must be on the host, given rows on {}",
+  const bool flat = state.is_flat();
+  check_rows(add_name, context, rows, state.centroids);
+  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", add_name,
           name(rows.place()));
-  require(state.has_codes() || rows.type() == state.type,
-          "add: rows of {} expected, as those of the training, given {}", name(state.type),
-          name(rows.type()));
-  require(ids.empty() || ids.size() == rows.rows(), "add: one id per row expected, given {} for {} rows",
-          ids.size(), rows.rows());
-  require(std::ranges::all_of(ids, [](Id id) { return id >= 0; }),
-          "add: ids of 0 or larger expected, given {}", ids.empty() ? 0 : std::ranges::min(ids));
-  require(std::ranges::find(ids, most_next_id) == ids.end(), "add: ids of at most {} expected, given {}",
-          most_next_id - 1, most_next_id);
-  require(!ids.empty() || rows.rows() <= static_cast<std::uint64_t>(most_next_id - state.next_id),
-          "add: ids of at most {} expected, {} rows would have ids from {}", most_next_id - 1, rows.rows(),
+  require(!flat || rows.type() == state.codec->view().type,
+          "{}: rows must have the element type of the training, {}, got {}", add_name,
+          name(state.codec->view().type), name(rows.type()));
+  require(ids.empty() || ids.size() == rows.rows(), "{}: there must be one id per row, got {} for {} rows",
+          add_name, ids.size(), rows.rows());
+  require(std::ranges::all_of(ids, [](Id id) { return id >= 0 && id < max_next_id; }),
+          "{}: ids must be 0 to {}, got {}", add_name, max_next_id - 1, first_bad(ids));
+  require(!ids.empty() || rows.rows() <= static_cast<std::uint64_t>(max_next_id - state.next_id),
+          "{}: ids must be at most {}, got {} rows with ids from {}", add_name, max_next_id - 1, rows.rows(),
           state.next_id);
-  require(rows.rows() <= max_shard_rows - size(), "add: an index holds at most {} rows, given {} to {}",
-          max_shard_rows, rows.rows(), size());
+  require(rows.rows() <= max_shard_rows - size(),
+          "{}: an index holds at most {} vectors, got {} more than {}", add_name, max_shard_rows, rows.rows(),
+          size());
   if (rows.rows() == 0) return;
   const DefaultFloatEnvironment environment;
-  check_finite("add", context, rows);
-  // Everything that can fail comes before the first row is appended.
+  check_finite(add_name, context, rows);
+  // Everything that can fail comes before the first vector is appended.
   MemoryBudget& budget = *context.state().budget;
   const std::size_t code_bytes = state.rows.code_bytes();
   Buffer<std::uint32_t> nearest(budget, rows.rows());
-  Buffer<std::uint8_t> codes(budget, state.has_codes() ? rows.rows() * code_bytes : 0);
+  Buffer<std::uint8_t> codes(budget, flat ? 0 : rows.rows() * code_bytes);
   ProgressMeter progress(context.state().options.progress, context.state().clock, "add", rows.rows());
   const Context quiet = context.without_progress();
   for (std::size_t first = 0; first < rows.rows(); first += index::added_batch_rows) {
@@ -117,12 +110,12 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
     const Neighbors found = assign(quiet, batch, state.centroids, {.metric = state.metric});
     for (std::size_t i = 0; i < batch.rows(); ++i)
       nearest[first + i] = static_cast<std::uint32_t>(found.ids.data()[i]);
-    if (state.has_codes()) {
-      const Reservation left_bytes(budget, batch.rows() * (dim() * sizeof(float) + code_bytes));
-      Matrix<float> left(batch.rows(), dim());
-      index::subtract_centroids(context, batch, state.centroids, {found.ids.data(), batch.rows()},
-                                state.metric, left.view());
-      state.encode(quiet, left, {codes.data() + first * code_bytes, batch.rows(), code_bytes});
+    if (!flat) {
+      const Reservation residual_bytes(budget, batch.rows() * (dim() * sizeof(float) + code_bytes));
+      Matrix<float> residuals(batch.rows(), dim());
+      quantize::subtract_centroids(context, batch, state.centroids, {found.ids.data(), batch.rows()},
+                                   state.metric, residuals.view());
+      state.codec->encode(quiet, residuals, {codes.data() + first * code_bytes, batch.rows(), code_bytes});
     }
     progress.add(batch.rows());
   }
@@ -132,9 +125,8 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
   for (std::size_t list = 0; list < lists(); ++list)
     if (more[list] != 0) state.list_changes(list);
   for (std::size_t row = 0; row < rows.rows(); ++row) {
-    const std::byte* const code = state.has_codes()
-                                      ? reinterpret_cast<const std::byte*>(codes.data()) + row * code_bytes
-                                      : rows.row(row);
+    const std::byte* const code =
+        flat ? rows.row(row) : reinterpret_cast<const std::byte*>(codes.data()) + row * code_bytes;
     const Id id = ids.empty() ? state.next_id + static_cast<Id>(row) : ids[row];
     state.rows.append(nearest[row], {code, &id, 1});
   }
@@ -166,7 +158,7 @@ std::size_t Ivf::remove(const Context& context, std::span<const Id> ids) {
     caller.cancel.check();
     state.rows.own(list);
   }
-  // From here on nothing can fail.
+  // Nothing fails from here on.
   std::size_t removed = 0;
   for (std::size_t list = 0; list < lists(); ++list)
     if (drop[list].size() != 0) {
@@ -177,27 +169,20 @@ std::size_t Ivf::remove(const Context& context, std::span<const Id> ids) {
   return removed;
 }
 
-bool Ivf::has_quantizers_of(const Ivf& other) const {
-  const State& mine = *state_;
-  const State& theirs = *other.state_;
-  if (mine.metric != theirs.metric || mine.type != theirs.type || !equal(mine.centroids, theirs.centroids) ||
-      mine.quantizer.has_value() != theirs.quantizer.has_value() ||
-      mine.additive_codewords != theirs.additive_codewords ||
-      mine.additive_iterations != theirs.additive_iterations)
-    return false;
-  return !mine.quantizer || (mine.quantizer->bits() == theirs.quantizer->bits() &&
-                             mine.quantizer->parts() == theirs.quantizer->parts() &&
-                             std::ranges::equal(mine.quantizer->codebooks(), theirs.quantizer->codebooks()));
+bool Ivf::has_same_quantizers(const Ivf& other) const {
+  return state_->metric == other.state_->metric && equal(state_->centroids, other.state_->centroids) &&
+         state_->codec->equals(*other.state_->codec);
 }
 
 void Ivf::merge(const Context& context, const Ivf& other) {
   State& state = *state_;
   const State& more = *other.state_;
-  require(&state != &more, "merge: another index expected, given the index itself");
-  require(has_quantizers_of(other),
-          "merge: an index with the same quantizers expected (made by one training), given another");
-  require(other.size() <= max_shard_rows - size(), "merge: an index holds at most {} rows, given {} and {}",
-          max_shard_rows, size(), other.size());
+  require(&state != &more, "Ivf.merge: the other index must not be the index itself");
+  require(has_same_quantizers(other),
+          "Ivf.merge: both indexes must have the same quantizers, from one training");
+  require(other.size() <= max_shard_rows - size(),
+          "Ivf.merge: an index holds at most {} vectors, got {} and {}", max_shard_rows, size(),
+          other.size());
   const Context::State& caller = context.state();
   ProgressMeter progress(caller.options.progress, caller.clock, "merge", other.size());
   std::vector<std::size_t> sizes(lists());
@@ -222,8 +207,8 @@ void Ivf::merge(const Context& context, const Ivf& other) {
 Ivf Ivf::empty_copy() const { return empty_copy(state_->budget); }
 
 Ivf Ivf::part(const Context& context, std::size_t first, std::size_t count) const {
-  require(first <= size() && count <= size() - first, "part: rows of 0 to {} expected, given {} from {}",
-          size(), count, first);
+  require(first <= size() && count <= size() - first,
+          "Ivf.part: the range must be within 0 to {}, got {} vectors from {}", size(), count, first);
   const Context::State& caller = context.state();
   ProgressMeter progress(caller.options.progress, caller.clock, "part", count);
   Ivf copy = empty_copy(caller.budget);
@@ -248,20 +233,14 @@ Ivf Ivf::empty_copy(const std::shared_ptr<MemoryBudget>& budget) const {
   Matrix<float> centroids(lists(), dim());
   std::copy_n(state.centroids.data(), lists() * dim(), centroids.data());
   return Ivf(std::unique_ptr<State>(new State{.metric = state.metric,
-                                              .type = state.type,
                                               .centroids = std::move(centroids),
-                                              .quantizer = state.quantizer,
-                                              .part_begins = state.part_begins,
-                                              .additive_codewords = state.additive_codewords,
-                                              .additive_iterations = state.additive_iterations,
+                                              .codec = state.codec,
                                               .centre = state.centre,
                                               .probes = state.probes,
                                               .candidates = state.candidates,
-                                              .measured = state.measured,
+                                              .calibration = state.calibration,
                                               .provenance = state.provenance,
-                                              .next_id = 0,
                                               .budget = budget,
-                                              .file = {},
                                               .rows = index::InvertedLists(budget, lists(), code_bytes())}));
 }
 

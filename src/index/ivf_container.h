@@ -1,5 +1,4 @@
-// Which containers (docs/format.md) are inverted files: for those that load them and those that put them
-// together.
+// The container kind of inverted files (docs/format.md), for loading and for merging files.
 #pragma once
 
 #include <string_view>
@@ -12,8 +11,7 @@ inline constexpr std::string_view container_kind = "ivf";
 
 // Throws Error(invalid_argument | unsupported).
 inline void expect_ivf(const ContainerReader& reader) {
-  reader.expect(container_kind,
-                {"metadata", "centroids", "codebooks", "additive_words", "list_sizes", "ids", "codes"});
+  reader.expect(container_kind, {"metadata", "centroids", "codewords", "list_sizes", "ids", "codes"});
 }
 
 }  // namespace nearwise::index

@@ -1,5 +1,4 @@
-// Searches of inverted files: the lists to look at by exact search among the centroids, then the rows in
-// them.
+// Searches of inverted files: exact search for the nearest centroids, then a scan of their lists.
 #include <algorithm>
 
 #include "backend/dispatch.h"
@@ -14,26 +13,28 @@
 namespace nearwise {
 namespace {
 
-// Queries that are searched at a time, at most: enough to share the work on a list, and progress can be seen.
-constexpr std::size_t most_queries = 16384;
+constexpr const char* operation = "Ivf.search";
+// Queries searched at a time: enough to share the scan of a list, few enough for regular progress reports.
+constexpr std::size_t max_queries = 16384;
 
 void check_search(const Context& context, const Ivf& index, const RowsView& queries, std::size_t k,
-                  const IvfSearchOptions& options, Id next_id) {
-  require(k >= 1, "search: k must be at least 1, given 0");
-  check_rows("search", context, queries, index.centroids());
-  require(queries.place().kind == DeviceKind::cpu, "search: queries must be on the host, given queries on {}",
-          name(queries.place()));
-  require(options.probes <= index.lists(), "search: probes of at most {} lists expected, given {}",
-          index.lists(), options.probes);
-  if (options.rows.rows() == 0) return;
-  check_rows("search", context, options.rows, queries);
-  require(options.candidates == 0 || options.candidates >= k,
-          "search: at least k = {} candidates expected, given {}", k, options.candidates);
-  require(static_cast<std::uint64_t>(next_id) <= options.rows.rows(),
-          "search: `rows` must hold a row for every id, given {} rows for ids to {}", options.rows.rows(),
-          next_id - 1);
-  require(options.rows.rows() <= max_shard_rows, "search: `rows` of at most {} rows expected, given {}",
-          max_shard_rows, options.rows.rows());
+                  const IvfSearchOptions& options) {
+  require(k >= 1, "{}: k must be at least 1, got 0", operation);
+  check_rows(operation, context, queries, index.centroids());
+  require(queries.place().kind == DeviceKind::cpu, "{}: queries must be on the host, got queries on {}",
+          operation, name(queries.place()));
+  const std::size_t probes = options.probes.value_or(1);
+  require(probes >= 1 && probes <= index.lists(), "{}: probes must be 1 to {}, got {}", operation,
+          index.lists(), probes);
+  if (options.rerank.rows() == 0) return;
+  check_rows(operation, context, options.rerank, queries);
+  require(options.candidates.value_or(k) >= k, "{}: candidates must be at least k = {}, got {}", operation, k,
+          options.candidates.value_or(k));
+  require(static_cast<std::uint64_t>(index.next_id()) <= options.rerank.rows(),
+          "{}: `rerank` must have a row for every id, got {} rows for ids up to {}", operation,
+          options.rerank.rows(), index.next_id() - 1);
+  require(options.rerank.rows() <= max_shard_rows, "{}: `rerank` must have at most {} rows, got {}",
+          operation, max_shard_rows, options.rerank.rows());
 }
 
 }  // namespace
@@ -41,46 +42,46 @@ void check_search(const Context& context, const Ivf& index, const RowsView& quer
 Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
                       const IvfSearchOptions& options) const {
   const State& state = *state_;
-  check_search(context, *this, queries, k, options, state.next_id);
+  check_search(context, *this, queries, k, options);
   const DefaultFloatEnvironment environment;
   const Context::State& caller = context.state();
   caller.cancel.check();
-  const bool rerank = options.rows.rows() != 0;
-  const std::size_t probes = options.probes != 0 ? options.probes : state.probes;
+  const bool rerank = options.rerank.rows() != 0;
+  const std::size_t probes = options.probes.value_or(state.probes);
   const std::size_t candidates =
-      !rerank ? k : std::max(k, options.candidates != 0 ? options.candidates : state.candidates_for(k));
+      rerank ? std::max(k, options.candidates.value_or(state.candidates_for(k))) : k;
   const auto stream = open_stream(context);
-  const ListCodec codec = state.codec();
+  const ListCodec codec = state.view();
   const ListSearchCosts costs =
       dispatch(&Ops::list_search_costs, "list_search_costs", *stream,
                ListSearchShape{.dim = dim(),
                                .metric = state.metric,
                                .query_type = queries.type(),
                                .row_type = codec.type,
-                               // No list of candidates is longer than what there is.
+                               // There are no more candidates than vectors.
                                .candidates = std::min(candidates, std::max<std::size_t>(size(), 1)),
                                .probes = probes,
                                .lists = lists(),
                                .rows = size(),
-                               .codebooks = codec.is_additive() ? codec.parts() : 0});
+                               .codebooks = codec.encoding == ListEncoding::lsq ? codec.parts() : 0});
   const bool caches_norms =
       state.norms && caller.place.kind == DeviceKind::cpu && state.norms->reserve(size());
   const std::uint64_t result_bytes = checked_multiply(
-      checked_multiply(queries.rows(), k, "search: queries * k"), sizeof(Id) + sizeof(float), "search");
-  // The answer of the search among centroids is there at the same time.
+      checked_multiply(queries.rows(), k, "Ivf.search: queries * k"), sizeof(Id) + sizeof(float), operation);
+  // Includes the result of the search for centroids.
   const std::uint64_t per_query = costs.bytes_per_query + probes * (sizeof(Id) + sizeof(float));
   const std::uint64_t available = caller.budget->available();
   const std::uint64_t least = result_bytes + costs.fixed_bytes + 64 * per_query;
   if (least > available)
-    fail(ErrorCode::out_of_memory, "search: the memory limit of {} bytes is too small, {} would do",
-         caller.budget->limit(), caller.budget->used() + least);
+    fail(ErrorCode::out_of_memory, "{}: the memory limit of {} bytes is too small, {} would suffice",
+         operation, caller.budget->limit(), caller.budget->used() + least);
   const std::size_t tile = static_cast<std::size_t>(
-      std::min<std::uint64_t>(most_queries, (available - result_bytes - costs.fixed_bytes) / per_query));
+      std::min<std::uint64_t>(max_queries, (available - result_bytes - costs.fixed_bytes) / per_query));
 
   const Reservation reservation(*caller.budget, result_bytes);
   Neighbors result{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   ProgressMeter progress(caller.options.progress, caller.clock, "search", queries.rows());
-  // A copy only for who is told of progress: a search for one query is short.
+  // The context is copied only if there is progress to suppress: searches for one query are short.
   const Context quiet = caller.options.progress ? context.without_progress() : context;
   const std::span<const ListView> views = state.rows.views();
   for (std::size_t first = 0; first < queries.rows(); first += tile) {
@@ -102,7 +103,7 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
                                                   : std::span<const std::atomic<const float*>>(),
                             .k = k,
                             .candidates = std::min(candidates, std::max<std::size_t>(size(), 1)),
-                            .rows = options.rows,
+                            .rows = options.rerank,
                             .ids = result.ids.view().slice(first, count),
                             .distances = result.distances.view().slice(first, count)});
     progress.add(count);

@@ -1,4 +1,4 @@
-// Index files put together without their rows in memory: list by list, from mapped parts to where they stay.
+// Merges index files list by list, from mapped inputs to the output, without loading their vectors.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -13,6 +13,7 @@
 #include "core/progress.h"
 #include "index/ivf_container.h"
 #include "io/container/container_writer.h"
+#include "io/container/metadata.h"
 #include "nearwise/ivf.h"
 #include "ops/knn_plan.h"
 
@@ -21,10 +22,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-// All that lists share (index/ivf_file.cpp). A file has some of them.
-constexpr std::array shared_sections = {"centroids", "codebooks", "additive_words"};
+// The sections of the quantizers; a flat index has no codewords.
+constexpr std::array shared_sections = {"centroids", "codewords"};
 
-// One of the files.
+// One of the inputs.
 class Part {
  public:
   explicit Part(const std::filesystem::path& path) : reader_(ContainerReader::open(path)) {
@@ -37,16 +38,12 @@ class Part {
     const container::Section& ids = section("ids").info();
     const container::Section& codes = section("codes").info();
     if (sizes_.cols() != 1 || rows != ids.rows || rows != codes.rows)
-      fail(ErrorCode::corrupt, "{}: list_sizes: its shape does not go with the other sections", source());
+      fail(ErrorCode::corrupt, "{}: list_sizes: its shape does not fit the other sections", source());
     if (ids.element != container::ElementOf<Id>::value || ids.columns != 1 ||
         codes.element != container::Element::u8)
       fail(ErrorCode::corrupt, "{}: ids of i64 and codes of u8 expected", source());
-    const auto next_id = metadata_.find("next_id");
-    if (next_id == metadata_.end() || !next_id->is_number_unsigned())
-      fail(ErrorCode::corrupt, "{}: metadata: a whole number 'next_id' expected", source());
-    next_id_ = next_id->get<std::uint64_t>();
-    if (metadata_.contains("provenance") && !metadata_["provenance"].is_object())
-      fail(ErrorCode::corrupt, "{}: metadata: an object 'provenance' expected", source());
+    next_id_ = read_number(metadata_, "next_id", source());
+    static_cast<void>(read_provenance(metadata_, source()));
   }
 
   const std::string& source() const { return reader_.source(); }
@@ -58,8 +55,9 @@ class Part {
   SectionView section(std::string_view name) const { return reader_.section(name); }
   bool has(std::string_view name) const { return reader_.find(name) != nullptr; }
 
-  bool has_quantizers_of(const Part& other) const {
-    for (const char* const key : {"metric", "type", "dim", "parts", "bits", "additive_iterations"})
+  bool has_same_quantizers(const Part& other) const {
+    for (const char* const key :
+         {"metric", "dim", "encoding", "element_type", "parts", "bits", "encode_iterations"})
       if (metadata_.value(key, Json()) != other.metadata_.value(key, Json())) return false;
     const auto same = [&](const char* name) {
       return has(name) == other.has(name) &&
@@ -76,7 +74,7 @@ class Part {
   std::uint64_t next_id_ = 0;
 };
 
-// A row is in several sections: each of them moves it on by its share of the row's bytes.
+// Progress in vectors: the bytes of ids and codes written so far, divided by those of one vector.
 class RowsWritten {
  public:
   RowsWritten(ProgressMeter& progress, std::uint64_t row_bytes)
@@ -98,7 +96,7 @@ std::uint64_t row_bytes_of(const SectionView& section) {
   return section.info().columns * section.info().element_bytes;
 }
 
-// The lists of all parts in turn.
+// For each list, the entries of all inputs in turn.
 void append_lists(const Context& context, ContainerWriter& writer, const std::vector<Part>& parts,
                   const char* name, RowsWritten& written) {
   std::vector<std::uint64_t> begins(parts.size(), 0);
@@ -119,20 +117,20 @@ void append_lists(const Context& context, ContainerWriter& writer, const std::ve
 void merge_ivf_files(const Context& context, std::span<const std::filesystem::path> files,
                      const std::filesystem::path& output,
                      const std::map<std::string, std::string>& provenance) {
-  require(!files.empty(), "merge_ivf_files: at least 1 file expected, given 0");
+  require(!files.empty(), "merge_ivf_files: there must be at least 1 file, got 0");
   std::vector<Part> parts;
   std::uint64_t rows = 0;
   std::uint64_t next_id = 0;
   for (const std::filesystem::path& file : files) {
     parts.emplace_back(file);
-    require(parts.back().has_quantizers_of(parts.front()),
-            "merge_ivf_files: {}: the quantizers of {} expected (made by one training), found others",
+    require(parts.back().has_same_quantizers(parts.front()),
+            "merge_ivf_files: {}: the quantizers must be those of {}, from one training",
             parts.back().source(), parts.front().source());
     rows += parts.back().rows();
     next_id = std::max(next_id, parts.back().next_id());
   }
-  require(rows <= max_shard_rows, "merge_ivf_files: an index holds at most {} rows, given {}", max_shard_rows,
-          rows);
+  require(rows <= max_shard_rows, "merge_ivf_files: an index holds at most {} vectors, got {}",
+          max_shard_rows, rows);
   std::vector<std::uint64_t> sizes(parts.front().lists());
   for (const Part& part : parts)
     for (std::size_t list = 0; list < sizes.size(); ++list) sizes[list] += part.size(list);

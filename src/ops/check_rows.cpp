@@ -16,9 +16,9 @@ constexpr std::size_t max_dim = std::size_t{1} << 20;
 
 void check_rows(const char* operation, const Context& context, const RowsView& queries,
                 const RowsView& base) {
-  require(queries.dim() == base.dim(), "{}: queries and base must have the same dimension, given {} and {}",
+  require(queries.dim() == base.dim(), "{}: queries and base must have the same dimension, got {} and {}",
           operation, queries.dim(), base.dim());
-  require(base.dim() >= 1 && base.dim() <= max_dim, "{}: the dimension must be 1 to {}, given {}", operation,
+  require(base.dim() >= 1 && base.dim() <= max_dim, "{}: the dimension must be 1 to {}, got {}", operation,
           max_dim, base.dim());
   for (const RowsView& rows : {queries, base}) {
     require(rows.rows() <= 1 || rows.stride_bytes() >= rows.dim() * element_size(rows.type()),

@@ -100,12 +100,11 @@ std::size_t result_bytes(std::size_t queries, std::size_t k) {
 }  // namespace
 
 void check_k(const char* operation, std::size_t k, std::size_t base_rows, const KnnOptions& options) {
-  require(k >= 1, "{}: k must be at least 1, given 0", operation);
+  require(k >= 1, "{}: k must be at least 1, got 0", operation);
   const std::size_t most = options.exclude_self && base_rows > 0 ? base_rows - 1 : base_rows;
-  require(
-      k <= most || options.short_rows == ShortRows::pad,
-      "{}: k must be at most the number of {}base rows, {}, given {} (short_rows = pad fills up the rows)",
-      operation, options.exclude_self ? "other " : "", most, k);
+  require(k <= most || options.short_rows == ShortRows::pad,
+          "{}: k must be at most the number of {}base rows, {}, got {} (short_rows = pad fills up the rows)",
+          operation, options.exclude_self ? "other " : "", most, k);
 }
 
 Neighbors search_knn(const Context& context, const RowsView& queries, const RowsView& base, std::size_t k,
@@ -113,8 +112,7 @@ Neighbors search_knn(const Context& context, const RowsView& queries, const Rows
   check_rows("knn", context, queries, base);
   check_k("knn", k, base.rows(), options);
   require(!options.exclude_self || queries.rows() == base.rows(),
-          "knn: with exclude_self the queries are the base row by row, given {} and {} rows", queries.rows(),
-          base.rows());
+          "knn: exclude_self needs equal queries and base, got {} and {} rows", queries.rows(), base.rows());
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   Context::State& state = context.state();
   state.cancel.check();

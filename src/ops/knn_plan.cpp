@@ -26,8 +26,8 @@ std::uint64_t shard_result_bytes(const KnnShape& shape, std::size_t queries) {
 std::uint64_t working_memory(const KnnMemory& memory, std::uint64_t least) {
   if (memory.results > memory.available || least > memory.available - memory.results)
     fail(ErrorCode::out_of_memory,
-         "exact search: the memory limit of {} bytes is too small for this search, {} would do", memory.limit,
-         memory.limit - memory.available + memory.results + least);
+         "exact search: the memory limit of {} bytes is too small for this search, {} would suffice",
+         memory.limit, memory.limit - memory.available + memory.results + least);
   return memory.available - memory.results;
 }
 

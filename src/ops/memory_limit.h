@@ -11,8 +11,8 @@ namespace nearwise {
 inline void check_memory(const char* operation, const Context& context, std::uint64_t needed) {
   const MemoryBudget& budget = *context.state().budget;
   if (needed > budget.available())
-    fail(ErrorCode::out_of_memory, "{}: the memory limit of {} bytes is too small, {} would do", operation,
-         budget.limit(), budget.used() + needed);
+    fail(ErrorCode::out_of_memory, "{}: the memory limit of {} bytes is too small, {} would suffice",
+         operation, budget.limit(), budget.used() + needed);
 }
 
 }  // namespace nearwise

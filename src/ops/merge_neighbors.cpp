@@ -37,16 +37,16 @@ void merge_neighbors(const Threads& threads, Metric metric, std::span<const Neig
 
 Neighbors merge_neighbors(const Context& context, Metric metric, std::span<const NeighborsView> parts,
                           std::size_t k) {
-  require(k >= 1, "merge_neighbors: k must be at least 1, given 0");
-  require(!parts.empty(), "merge_neighbors: at least one part is needed, given none");
+  require(k >= 1, "merge_neighbors: k must be at least 1, got 0");
+  require(!parts.empty(), "merge_neighbors: at least one part is needed, got none");
   const std::size_t queries = parts.front().ids.rows();
   for (const NeighborsView& part : parts) {
     const MatrixView<const Id>& ids = part.ids;
     const MatrixView<const float>& distances = part.distances;
     require(ids.rows() == distances.rows() && ids.cols() == distances.cols(),
-            "merge_neighbors: ids and distances must have one shape, given [{}, {}] and [{}, {}]", ids.rows(),
+            "merge_neighbors: ids and distances must have one shape, got [{}, {}] and [{}, {}]", ids.rows(),
             ids.cols(), distances.rows(), distances.cols());
-    require(ids.rows() == queries, "merge_neighbors: all parts must have the same queries, given {} and {}",
+    require(ids.rows() == queries, "merge_neighbors: all parts must have the same queries, got {} and {}",
             queries, ids.rows());
     require(ids.place() == Place{} && distances.place() == Place{},
             "merge_neighbors: the parts must be in host memory");

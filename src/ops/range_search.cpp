@@ -59,7 +59,7 @@ void search_tile(const ExactSearch& search, float radius, const RowsView& tile, 
 RangeNeighbors search_range(const Context& context, const RowsView& queries, const RowsView& base,
                             float radius, const RangeOptions& options, const PreparedBase* prepared) {
   check_rows("range_search", context, queries, base);
-  require(!std::isnan(radius), "range_search: the radius must be a number, given NaN");
+  require(!std::isnan(radius), "range_search: the radius must be a number, got NaN");
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   Context::State& state = context.state();
   state.cancel.check();

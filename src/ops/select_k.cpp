@@ -22,7 +22,7 @@ void check_view(const Context& context, const MatrixView<T>& view, const char* w
 template <typename T>
 void check_ids(const Context& context, const MatrixView<const float>& values, const MatrixView<T>& ids) {
   require(ids.cols() == values.cols() && (ids.rows() == values.rows() || ids.rows() == 1),
-          "select_k: ids must have the shape of the values, [{}, {}], or one row, given [{}, {}]",
+          "select_k: ids must have the shape of the values, [{}, {}], or one row, got [{}, {}]",
           values.rows(), values.cols(), ids.rows(), ids.cols());
   check_view(context, ids, "ids");
 }
@@ -41,16 +41,16 @@ void pad(Selection& selection, std::size_t first, Order order) {
 void check_memory(const MemoryBudget& budget, std::uint64_t results, std::uint64_t least) {
   if (results > budget.available() || least > budget.available() - results)
     fail(ErrorCode::out_of_memory,
-         "select_k: the memory limit of {} bytes is too small for this selection, {} would do",
+         "select_k: the memory limit of {} bytes is too small for this selection, {} would suffice",
          budget.limit(), budget.limit() - budget.available() + results + least);
 }
 
 Selection select(const Context& context, const MatrixView<const float>& values, const ColumnIds& column_ids,
                  std::size_t k, const SelectOptions& options) {
-  require(k >= 1, "select_k: k must be at least 1, given 0");
+  require(k >= 1, "select_k: k must be at least 1, got 0");
   require(
       k <= values.cols() || options.short_rows == ShortRows::pad,
-      "select_k: k must be at most the number of columns, {}, given {} (short_rows = pad fills up the rows)",
+      "select_k: k must be at most the number of columns, {}, got {} (short_rows = pad fills up the rows)",
       values.cols(), k);
   check_view(context, values, "values");
   Context::State& state = context.state();

@@ -15,9 +15,9 @@
 namespace nearwise::quantize {
 namespace {
 
-// Rows whose error is summed at a time: their codes are kept.
+// Rows encoded at a time.
 constexpr std::size_t tile_rows = 65536;
-// Rows of a task, and of one sum of errors: the sums are added in their order.
+// Rows per task and partial sum; partial sums are added in order.
 constexpr std::size_t task_rows = 1024;
 
 double squared_distance(const RowsView& rows, std::size_t row, const float* decoded) {
@@ -89,7 +89,7 @@ Matrix<float> decode_as(const char* operation, const Context& context, const Dec
 
 double mean_error(const char* operation, const Context& context, const RowsView& rows, const Encoder& encoder,
                   const Decoder& decoder) {
-  require(rows.rows() >= 1, "{}: there must be at least 1 row, given 0", operation);
+  require(rows.rows() >= 1, "{}: there must be at least 1 row, got 0", operation);
   const Context::State& state = context.state();
   state.cancel.check();
   const DefaultFloatEnvironment environment;  // tiles are added up on this thread

@@ -1,4 +1,4 @@
-// Rows of codes, whichever quantizer made them, and their distance from the rows that were encoded.
+// Decoding and reconstruction error, shared by all quantizers.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,9 @@
 
 namespace nearwise::quantize {
 
-// Decoding of codes.
 struct Decoder {
   std::size_t dim = 0;
-  std::function<void(std::span<const std::uint8_t> code, float* row)> decode;  // of one code, on any thread
+  std::function<void(std::span<const std::uint8_t> code, float* row)> decode;  // thread-safe
 };
 
 // Without argument checks; progress counts rows, and may be null.
@@ -24,26 +23,25 @@ void decode_codes(const Context& context, const Decoder& decoder, const MatrixVi
 
 std::uint64_t coding_error_bytes(const Context& context, std::size_t rows, std::size_t dim);
 
-// Sum of squared distances of vectors to their reconstructions, in f64 and a fixed order.
+// Sum of squared reconstruction errors, in f64 and a fixed order.
 double coding_error(const Context& context, const RowsView& rows, const Decoder& decoder,
                     const MatrixView<const std::uint8_t>& codes);
 
-// A quantizer's decode() as `operation`: arguments checked, within the memory limit.
+// decode() of a quantizer: checks arguments and the memory limit in the name of `operation`.
 Matrix<float> decode_as(const char* operation, const Context& context, const Decoder& decoder,
                         std::size_t code_bytes, const MatrixView<const std::uint8_t>& codes);
 
-// How the codes are made whose error is asked for.
 struct Encoder {
   std::size_t code_bytes = 0;
   std::uint64_t bytes = 0;  // on the budget
-  // first_row: the number of the first, for messages.
+  // first_row: row number of the first, for messages.
   std::function<void(const RowsView& rows, std::size_t first_row, const MatrixView<std::uint8_t>& codes,
                      ProgressMeter* progress)>
       encode;
 };
 
-// A quantizer's error() as `operation`, of rows whose dimension and place are checked: the mean squared
-// distance.
+// error() of a quantizer, in the name of `operation`: mean squared error of rows whose dimension and place
+// are checked.
 double mean_error(const char* operation, const Context& context, const RowsView& rows, const Encoder& encoder,
                   const Decoder& decoder);
 

@@ -1,4 +1,4 @@
-// The shape of a product quantizer: what is asked for, checked.
+// Argument checks of product quantizers.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,16 @@ namespace nearwise::quantize {
 // Throws Error(invalid_argument) unless parts are 1 to dim and bits 4 or 8.
 void check_shape(const char* operation, std::size_t dim, std::size_t parts, unsigned bits);
 
-// Rows and options of a training, checked but for what the rows hold; parts are chosen where they are not
-// given.
+// Checks rows (except their values) and options of a training, and fills in the default number of parts.
 CodebookTraining check_training(const char* operation, const Context& context, const RowsView& rows,
                                 const ProductQuantizerOptions& options);
 
-// Throws Error(invalid_argument) unless codes are on the host, apart, and of that many bytes.
+// Throws Error(invalid_argument) unless codes are on the host, do not overlap and have code_bytes columns.
 void check_codes(const char* operation, const MatrixView<const std::uint8_t>& codes, std::size_t code_bytes);
 
-// Throws Error(invalid_argument) for metrics that do not add up over parts.
+// Throws Error(invalid_argument) for metrics that are not sums over parts.
 void check_table_metric(const char* operation, Metric metric);
 
-// 0: all.
-std::size_t most_training_rows(const ProductQuantizerOptions& options);
+std::size_t max_training_rows(const ProductQuantizerOptions& options);
 
 }  // namespace nearwise::quantize

@@ -12,7 +12,7 @@ namespace nearwise::quantize {
 namespace {
 
 constexpr std::size_t task_rows = 4096;
-// A stream of random numbers that k-means, which has the same seed, does not use (cluster/random_streams.h).
+// A random stream that k-means, which uses the same seed, does not use (cluster/random_streams.h).
 constexpr std::uint64_t stream = 7;
 
 bool takes_all(const RowsView& rows, std::size_t most) { return most == 0 || rows.rows() <= most; }

@@ -1,4 +1,4 @@
-// The rows that a quantizer or a rotation is trained on: all, or some of them, drawn by the seed.
+// The training sample of a quantizer or rotation: all rows, or a random subset.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,19 @@ namespace nearwise::quantize {
 
 class TrainingRows {
  public:
-  // most: 0 for all. A row is drawn from each of `most` equal parts of the rows: evenly spaced ones would see
-  // one class of periodic data only.
+  // most: sample size; 0: all. Stratified: one row from each of `most` equal ranges. Evenly spaced rows would
+  // miss classes of periodic data.
   TrainingRows(const Context& context, const RowsView& rows, std::size_t most);
 
   // Bytes on the budget.
   static std::uint64_t bytes(const RowsView& rows, std::size_t most);
-  // The shape of what it will hold.
+  // The shape of the sample.
   static RowsView shape(const RowsView& rows, std::size_t most);
 
   const RowsView& view() const { return view_; }
 
  private:
-  Buffer<std::byte> gathered_;  // empty where all rows are taken
+  Buffer<std::byte> gathered_;  // empty if all rows are taken
   RowsView view_;
 };
 

@@ -15,8 +15,8 @@
 namespace nearwise::shard {
 namespace {
 
-// How soon a cancelled call stops its members.
-constexpr std::chrono::milliseconds look_at_cancellation{10};
+// Interval at which cancellation of the call is passed on to the members.
+constexpr std::chrono::milliseconds cancellation_interval{10};
 
 ErrorCode code_of(const std::exception_ptr& error) {
   try {
@@ -30,13 +30,13 @@ ErrorCode code_of(const std::exception_ptr& error) {
   }
 }
 
-// An error that says where it happened: a member that is itself made of members has named the one.
+// An error that names a device already: nested members do not add theirs.
 class NamedError : public Error {
  public:
   using Error::Error;
 };
 
-// Mistakes in arguments are the same on every device; all else is a matter of one.
+// Invalid arguments are the same on every device; other errors name theirs.
 [[noreturn]] void rethrow_naming(const std::exception_ptr& error, const Place& place, std::size_t member,
                                  std::size_t members) {
   const auto named = [&](ErrorCode code, const char* what) {
@@ -55,7 +55,7 @@ class NamedError : public Error {
   }
 }
 
-// Turns what one member reports into units of the whole.
+// Scales the progress of one member to its units.
 ProgressCallback scaled_to(ProgressMeter& meter, std::uint64_t units) {
   return [&meter, units, reported = std::uint64_t{0}](const Progress& progress) mutable {
     const double share =
@@ -129,7 +129,7 @@ class Run {
   void wait() {
     std::unique_lock lock(mutex_);
     while (running_ != 0) {
-      changed_.wait_for(lock, look_at_cancellation);
+      changed_.wait_for(lock, cancellation_interval);
       if (context_.cancelled()) cancel_from(0);
     }
   }
@@ -144,7 +144,7 @@ class Run {
     for (std::size_t i = first; i < contexts_.size(); ++i) contexts_[i].cancel();
   }
 
-  // A member that was cancelled because another failed is not the one to blame.
+  // Errors of cancelled members are reported only if there are no others.
   void report_errors() const {
     for (const bool cancelled : {false, true})
       for (std::size_t i = 0; i < errors_.size(); ++i)

@@ -1,4 +1,4 @@
-// Work of several members of an index at the same time, each in its own context.
+// Runs work of several members of an index concurrently, each in its own context.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace nearwise::shard {
 
 struct Work {
   const char* operation = "";
-  // Units of progress of each member; what a member reports is scaled to them.
+  // Progress units of each member, to which its own progress is scaled.
   std::vector<std::uint64_t> units;
   std::function<void(std::size_t member, const Context& context)> run;
 };

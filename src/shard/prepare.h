@@ -1,4 +1,4 @@
-// Members of an index prepared at once, each in its own context over its own rows.
+// Prepares the members of an index concurrently, each in its own context.
 #pragma once
 
 #include <algorithm>
@@ -25,12 +25,12 @@ inline Rows part_of(std::size_t rows, std::size_t part, std::size_t parts) {
   return {first, rows * (part + 1) / parts - first};
 }
 
-// prepare(context, rows) makes the index over the rows that rows_of(member) gives. `kind` is for messages.
+// prepare(context, rows) builds the index of the rows rows_of(member). `kind` is for messages.
 template <typename Index, typename Prepare>
 std::vector<Placed<Index>> prepare_at_once(const char* kind, std::span<const Context> contexts, Metric metric,
                                            const std::function<Rows(std::size_t)>& rows_of,
                                            const Prepare& prepare) {
-  require(!contexts.empty(), "{}: at least one context is needed, given none", kind);
+  require(!contexts.empty(), "{}: at least one context is needed, got none", kind);
   Members members;
   Work work = {.operation = "prepare", .units = {}, .run = {}};
   for (std::size_t i = 0; i < contexts.size(); ++i) {
@@ -46,14 +46,14 @@ std::vector<Placed<Index>> prepare_at_once(const char* kind, std::span<const Con
   return placed;
 }
 
-// contexts.size() / shards members for every shard, in turn. prepare_parts(rows_of) prepares all members.
+// contexts.size() / shards consecutive members per shard. prepare_all(rows_of) prepares all of them.
 template <typename Index, typename PrepareAll>
 Sharded<Replicated<Index>> prepare_nested(const char* kind, std::span<const Context> contexts,
                                           std::size_t shards, std::size_t rows,
                                           const PrepareAll& prepare_all) {
   require(shards >= 1 && contexts.size() % shards == 0 && !contexts.empty(),
-          "{}: the number of contexts must be a multiple of the shards, given {} and {}", kind,
-          contexts.size(), shards);
+          "{}: the number of contexts must be a multiple of the shards, got {} and {}", kind, contexts.size(),
+          shards);
   const std::size_t copies = contexts.size() / shards;
   std::vector<Placed<Index>> prepared =
       prepare_all([&](std::size_t i) { return part_of(rows, i / copies, shards); });

@@ -13,11 +13,14 @@ namespace nearwise::shard {
 namespace {
 
 void check_members(const char* kind, const Members& members) {
-  require(!members.empty(), "{}: at least one index is needed, given none", kind);
+  require(!members.empty(), "{}: at least one index is needed, got none", kind);
   for (const Member& member : members)
     require(member.metric == members.front().metric,
-            "{}: all indexes must have the same metric, given {} and {}", kind, name(members.front().metric),
+            "{}: all indexes must have the same metric, got {} and {}", kind, name(members.front().metric),
             name(member.metric));
+  for (const Member& member : members)
+    require(member.ivf == nullptr || member.ivf->has_same_quantizers(*members.front().ivf),
+            "{}: all inverted files must have the same quantizers, from one training", kind);
 }
 
 std::uint64_t answer_bytes(std::size_t queries, std::size_t k, std::size_t answers, const char* operation) {
@@ -25,7 +28,7 @@ std::uint64_t answer_bytes(std::size_t queries, std::size_t k, std::size_t answe
   return checked_multiply(entries, std::uint64_t{sizeof(Id) + sizeof(float)}, operation);
 }
 
-// A copy counts its own queries only: a message about one of them says from where.
+// A copy numbers its own queries only, so an error message names the first of them.
 template <typename SearchSome>
 Neighbors search_from(std::size_t first, const SearchSome& search) {
   try {
@@ -56,22 +59,21 @@ void check_copies(const Members& copies) {
   check_members("Replicated", copies);
   for (const Member& copy : copies)
     require(copy.size == copies.front().size,
-            "Replicated: all indexes must hold the same rows, given {} and {}", copies.front().size,
-            copy.size);
+            "Replicated: all indexes must hold the same rows, got {} and {}", copies.front().size, copy.size);
 }
 
 Neighbors search_parts(const Context& context, const Members& parts, RowsView queries, std::size_t k,
-                       ShortRows short_rows, const Search& search) {
+                       ShortRows short_rows, const Search<ShortRows>& search) {
   constexpr const char* operation = "knn";
   check_k(operation, k, rows_of(parts), {.short_rows = short_rows});
-  // Every part's answer, and the one that is made of them.
+  // The results of the parts and the merged one.
   const Reservation reservation(*context.state().budget,
                                 answer_bytes(queries.rows(), k, parts.size() + 1, operation));
   std::vector<Neighbors> answers(parts.size());
   Work work = {.operation = operation, .units = {}, .run = [&](std::size_t part, const Context& own) {
-                 answers[part] = search(part, own, queries);
+                 answers[part] = search(part, own, queries, k, ShortRows::pad);
                }};
-  // Parts without rows are searched too: arguments are checked wherever the rows are.
+  // Parts without vectors are searched too, since they check the arguments.
   for (const Member& part : parts) work.units.push_back(std::max<std::size_t>(1, part.size));
   run_at_once(context, parts, work);
 
@@ -88,26 +90,42 @@ Neighbors search_parts(const Context& context, const Members& parts, RowsView qu
   return joined;
 }
 
-Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,
-                        ShortRows short_rows, const Search& search, const char* operation) {
-  check_k(operation, k, copies.front().size, {.short_rows = short_rows});
+namespace {
+
+template <typename Options>
+Neighbors search_slices(const char* operation, const Context& context, const Members& copies,
+                        RowsView queries, std::size_t k, const Options& options,
+                        const Search<Options>& search) {
+  // Errors that concern all queries are found before any query is searched.
+  static_cast<void>(search(0, copies.front().context, queries.slice(0, 0), k, options));
   const Reservation reservation(*context.state().budget, answer_bytes(queries.rows(), k, 2, operation));
   Neighbors joined{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   const auto first_query = [&](std::size_t copy) { return queries.rows() * copy / copies.size(); };
   const auto search_some = [&](std::size_t copy, const Context& own) {
     const std::size_t first = first_query(copy);
     const RowsView some = queries.slice(first, first_query(copy + 1) - first);
-    const Neighbors answer = search_from(first, [&] { return search(copy, own, some); });
+    const Neighbors answer = search_from(first, [&] { return search(copy, own, some, k, options); });
     std::copy_n(answer.ids.data(), some.rows() * k, joined.ids.data() + first * k);
     std::copy_n(answer.distances.data(), some.rows() * k, joined.distances.data() + first * k);
   };
   Work work = {.operation = operation, .units = {}, .run = search_some};
   for (std::size_t copy = 0; copy < copies.size(); ++copy)
     work.units.push_back(first_query(copy + 1) - first_query(copy));
-  // What is wrong with all queries alike is found before any of them is searched.
-  static_cast<void>(search(0, copies.front().context, queries.slice(0, 0)));
   run_at_once(context, copies, work);
   return joined;
+}
+
+}  // namespace
+
+Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,
+                        ShortRows short_rows, const Search<ShortRows>& search) {
+  check_k("knn", k, copies.front().size, {.short_rows = short_rows});
+  return search_slices("knn", context, copies, queries, k, ShortRows::pad, search);
+}
+
+Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,
+                        const IvfSearchOptions& options, const Search<IvfSearchOptions>& search) {
+  return search_slices("search", context, copies, queries, k, options, search);
 }
 
 }  // namespace nearwise::shard

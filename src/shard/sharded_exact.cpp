@@ -1,4 +1,4 @@
-// Exact search over several devices: every device prepares its own rows, all at once.
+// Exact search over several devices, prepared concurrently.
 #include "nearwise/sharded.h"
 #include "shard/prepare.h"
 

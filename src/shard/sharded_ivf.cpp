@@ -1,4 +1,4 @@
-// Inverted files over several devices: parts find candidates, which are merged and then re-ranked once.
+// Inverted files over several devices: parts find candidates, which are merged and re-ranked together.
 #include <algorithm>
 
 #include "backend/context_state.h"
@@ -11,37 +11,30 @@
 namespace nearwise {
 namespace shard {
 
-void check_quantizers(const Indexes& indexes) {
-  for (const Ivf* const each : indexes)
-    require(each->has_quantizers_of(*indexes.front()),
-            "Ivf: indexes with the same quantizers expected (made by one training), given others");
-}
-
-Neighbors search_list_parts(const Context& context, const Members& parts, const Indexes& indexes,
-                            RowsView queries, std::size_t k, const IvfSearchOptions& options,
-                            const ListSearch& search) {
-  constexpr const char* operation = "search";
-  const bool reranks = options.rows.rows() != 0;
-  // What one part finds wrong with the arguments is wrong for all; ids are a matter of each.
-  const Ivf& one = *indexes.front();
+Neighbors search_parts(const Context& context, const Members& parts, RowsView queries, std::size_t k,
+                       const IvfSearchOptions& options, const Search<IvfSearchOptions>& search) {
+  constexpr const char* operation = "Ivf.search";
+  const bool reranks = options.rerank.rows() != 0;
+  // Wrong arguments are wrong for all parts alike; only ids differ.
+  const Ivf& one = *parts.front().ivf;
   static_cast<void>(one.search(context.without_progress(), queries.slice(0, 0), k, options));
-  for (const Ivf* const each : indexes)
-    require(!reranks || static_cast<std::uint64_t>(each->next_id()) <= options.rows.rows(),
-            "search: `rows` must hold a row for every id, given {} rows for ids to {}", options.rows.rows(),
-            each->next_id() - 1);
-  // No list of candidates is longer than what there is.
-  const std::size_t wanted = options.candidates != 0 ? options.candidates : one.candidates(k);
+  for (const Member& part : parts)
+    require(!reranks || static_cast<std::uint64_t>(part.ivf->next_id()) <= options.rerank.rows(),
+            "{}: `rerank` must have a row for every id, got {} rows for ids up to {}", operation,
+            options.rerank.rows(), part.ivf->next_id() - 1);
+  // There are no more candidates than vectors.
+  const std::size_t wanted = options.candidates.value_or(one.candidates(k));
   const std::size_t candidates = reranks ? std::max(k, std::min(wanted, rows_of(parts))) : k;
-  const IvfSearchOptions of_parts = {.probes = options.probes != 0 ? options.probes : one.probes()};
+  const IvfSearchOptions of_parts = {.probes = options.probes.value_or(one.probes())};
 
   const std::uint64_t entries =
-      checked_multiply(checked_multiply(queries.rows(), candidates, "search: queries * candidates"),
+      checked_multiply(checked_multiply(queries.rows(), candidates, "Ivf.search: queries * candidates"),
                        parts.size() + 2, operation);
   const Reservation reservation(
       *context.state().budget,
       checked_multiply(entries, std::uint64_t{sizeof(Id) + sizeof(float)}, operation));
   std::vector<Neighbors> answers(parts.size());
-  Work work = {.operation = operation, .units = {}, .run = [&](std::size_t part, const Context& own) {
+  Work work = {.operation = "search", .units = {}, .run = [&](std::size_t part, const Context& own) {
                  answers[part] = search(part, own, queries, candidates, of_parts);
                }};
   for (const Member& part : parts) work.units.push_back(std::max<std::size_t>(1, part.size));
@@ -53,7 +46,7 @@ Neighbors search_list_parts(const Context& context, const Members& parts, const 
   merge_neighbors(*context.state().threads, one.metric(), views, joined.ids.view(), joined.distances.view());
   if (!reranks) return joined;
   Neighbors found{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
-  rerank(context, queries, options.rows, one.metric(), joined.ids.view(), found);
+  rerank(context, queries, options.rerank, one.metric(), joined.ids.view(), found);
   return found;
 }
 

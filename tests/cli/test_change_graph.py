@@ -58,8 +58,8 @@ def test_remove(nearwise, halves, tmp_path):
     (["add", "base.nw", "left.fbin", "-o", "out.nw"], 2, "expected at least 300 vectors, those of the graph and the new ones, got 180"),
     (["add", "base.fbin", "left.fbin", "-o", "out.nw"], 2, "cannot hold a graph"),
     (["add", "found.nw", "left.fbin", "-o", "out.nw"], 2, "expected a graph, got a file of neighbors"),
-    (["remove", "base.nw", "far.txt", "base.fbin", "-o", "out.nw"], 65, "ids from 0 to 299 expected, given 300"),
-    (["remove", "base.nw", "twice.txt", "base.fbin", "-o", "out.nw"], 65, "given 7 twice"),
+    (["remove", "base.nw", "far.txt", "base.fbin", "-o", "out.nw"], 65, "ids from 0 to 299 expected, got 300"),
+    (["remove", "base.nw", "twice.txt", "base.fbin", "-o", "out.nw"], 65, "got 7 twice"),
     (["remove", "base.nw", "far.txt", "-o", "out.nw"], 2, "vectors is required"),
 ])
 def test_refusals(nearwise, halves, tmp_path, arguments, code, words):

@@ -115,24 +115,24 @@ def test_what_is_not_given_is_measured(nearwise, files, tmp_path):
     spoken = nearwise("index", "build", "rows.fbin", "--seed", 2, "-o", "index.nw").err
     file = nearwise("info", "index.nw", "--json").json["files"][0]["metadata"]
     probes, candidates = int(file["probes"]), int(file["candidates"])
-    assert 2 <= probes < 30 and candidates >= 25 and file["measured.queries"] == "500"
-    recall = float(file["measured.recall"])
-    assert recall >= 0.9 and file["measured.rows"] == "1200" and file["measured.target"] == "0.9"
-    assert f"recall@10 {recall:.3f} with {probes} of 30 lists probed and {candidates} candidates re-ranked" in spoken
-    assert "500 sample queries" in spoken and "warning" not in spoken
-    assert "measured.recall" in nearwise("info", "index.nw").out
+    assert 2 <= probes < 30 and candidates >= 25 and file["calibration.recall.rows"] == "500"
+    recall = float(file["calibration.recall.value"])
+    assert recall >= 0.9 and file["calibration.rows"] == "1200" and file["calibration.target_recall"] == "0.9"
+    assert f"with {probes} of 30 lists probed and {candidates} candidates re-ranked" in spoken
+    assert f"recall@10 {recall:.3f} (0." in spoken and "500 sample queries" in spoken and "warning" not in spoken
+    assert "calibration.recall.value" in nearwise("info", "index.nw").out
     searched = nearwise("index", "search", "index.nw", "queries.fbin", "--json").json
     assert searched["probes"] == probes
     # All rows searched for: what is measured is what is found, and one list less is not enough.
     measured = nearwise("index", "calibrate", "index.nw", "rows.fbin", "--queries", ROWS, "--target-recall", 0.99, "-o", "index.nw", "--json").json
-    assert measured["calibration"]["reached"] and measured["calibration"]["queries"] == ROWS
+    assert measured["calibration"]["reached"] and measured["calibration"]["recall"]["rows"] == ROWS
     look = ["--rerank", "rows.fbin", "--candidates", measured["candidates"]]
-    assert recall_of(nearwise, tmp_path, rows, measured["probes"], *look) == pytest.approx(measured["calibration"]["recall"])
+    assert recall_of(nearwise, tmp_path, rows, measured["probes"], *look) == pytest.approx(measured["calibration"]["recall"]["value"])
     assert recall_of(nearwise, tmp_path, rows, measured["probes"] - 1, *look) < 0.99
     # Without re-ranking, codes of 8 bytes do not reach that recall: a warning.
     blurred = nearwise("index", "calibrate", "index.nw", "rows.fbin", "--queries", ROWS, "--no-rerank", "--target-recall", 0.999, "-o", "codes.nw")
     assert "warning: target recall 0.999 cannot be reached: recall@10 0." in blurred.err
-    assert nearwise("info", "codes.nw", "--json").json["files"][0]["metadata"]["measured.candidates"] == "0"
+    assert nearwise("info", "codes.nw", "--json").json["files"][0]["metadata"].get("calibration.candidates") is None
     given = nearwise("index", "build", "rows.fbin", "--probes", 7, "-o", "index.nw", "--json").json
     assert given["probes"] == 7 and given["calibration"] is None
 
@@ -157,7 +157,7 @@ def test_options_reach_the_index(nearwise, files):
     assert (file["content"], file["rows"], file["dim"], file["lists"], file["code_bytes"]) == ("ivf", ROWS, DIM, 9, 6)
     assert file["metadata"]["bits"] == "4" and file["metadata"]["probes"] == "4"
     text = nearwise("info", "index.nw").out
-    assert text.count("  dim ") == 1 and "lists" in text and "section codebooks" in text
+    assert text.count("  dim ") == 1 and "lists" in text and "section codewords" in text
     searched = nearwise("index", "search", "index.nw", "queries.fbin", "--json").json
     assert (searched["probes"], searched["lists"], searched["k"], searched["metric"]) == (4, 9, 10, "cosine")
 

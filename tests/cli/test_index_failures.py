@@ -38,7 +38,7 @@ CASES = [
     (["index", "calibrate", "result.nw", "rows.fbin", "-o", "x.nw"], 2, "invalid_argument", "neighbors"),
     (["index", "add", "index.nw", "rows.fbin"], 2, "usage", "--output"),
     (["index", "add", "index.nw", "narrow.fbin", "-o", "x.nw"], 2, "invalid_argument", "dimension"),
-    (["index", "add", "index.nw", "rows.u8bin", "-o", "x.nw"], 2, "invalid_argument", "rows of f32"),
+    (["index", "add", "index.nw", "rows.u8bin", "-o", "x.nw"], 2, "invalid_argument", "the element type of the training, f32, got u8"),
     (["index", "add", "index.nw", "rows.fbin", "--ids", "ids.txt", "-o", "x.nw"], 2, "invalid_argument", "one id per vector"),
     (["index", "add", "index.nw", "rows.fbin", "--ids", "rows.fbin", "-o", "x.nw"], 2, "invalid_argument", ".txt"),
     (["index", "add", "index.nw", "rows.fbin", "--ids", "ids.txt", "--first-id", "3", "-o", "x.nw"], 2, "usage", "--ids"),

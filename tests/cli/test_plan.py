@@ -71,7 +71,7 @@ def test_build_and_again(nearwise, tmp_path, way):
     next(path for path in (tmp_path / "work").iterdir() if path.suffix == ".nw").unlink()
     for _ in range(2):
         again = nearwise(*build("graph.nw", "work", way), "--json").json
-        assert again["tasks"] == {"done": 0, "done_before": 1, "not_needed": 0}
+        assert again["tasks"] == {"done": 0, "done_before": 1, "not_needed": 0, "repaired": 0}
         assert again["recall"] == first["recall"]
         assert not [path for path in (tmp_path / "work").iterdir() if path.suffix == ".nw"]
     assert (tmp_path / "work" / "notes.txt").exists() and (tmp_path / "graph.nw").read_bytes() == whole
@@ -84,7 +84,7 @@ def test_build_and_again(nearwise, tmp_path, way):
 
 @pytest.mark.parametrize("arguments, code, words", [
     (["--work", "work"], 2, "needs --memory-limit"),
-    (["--work", "work", "--memory-limit", "1MiB"], 71, "would do"),
+    (["--work", "work", "--memory-limit", "1MiB"], 71, "would suffice"),
     (["--work", "work", "--memory-limit", MEMORY, "--target-recall", "1"], 2, "below 1"),
     (["--work", "base.fbin/work", "--memory-limit", MEMORY], 73, "base.fbin"),
     (["--work", "work", "--memory-limit", MEMORY, "--method", "couples"], 2, "partitions, pairs"),
@@ -140,6 +140,34 @@ def test_killed_at_random_moments(nearwise, start, tmp_path, blow, way):
     assert not [path for path in work.iterdir() if path.name.endswith(".tmp")]
 
 
+def flip_a_bit(path, random):
+    data = bytearray(path.read_bytes())
+    data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+    path.write_bytes(data)
+
+
+@WAYS
+def test_what_is_damaged_is_made_again(nearwise, tmp_path, way):
+    make_base(tmp_path, 24_000)
+    command = [*build("graph.nw", "work", way), "--keep-work", "--json"]
+    nearwise(*command)
+    whole = (tmp_path / "graph.nw").read_bytes()
+    draws = random.Random(way)
+    files = sorted((tmp_path / "work").glob("*.nw"))
+    for damaged in [*draws.sample(files, 6), tmp_path / "work" / "manifest", tmp_path / "graph.nw"]:
+        # Without the last files the tasks that wrote them read the damaged one.
+        for lost in draws.sample(files, len(files) // 2):
+            if lost != damaged:
+                lost.unlink(missing_ok=True)
+        if damaged.name != "graph.nw":
+            (tmp_path / "graph.nw").unlink()
+        flip_a_bit(damaged, draws)
+        told = nearwise(*command).json
+        assert told["tasks"]["done"] >= 1, damaged
+        assert (tmp_path / "graph.nw").read_bytes() == whole, damaged
+        nearwise("verify", "graph.nw")
+
+
 def test_plan_of_an_index_is_told_and_done(nearwise, tmp_path):
     make_base(tmp_path, 24_000)
     options = ["--memory-limit", "48MiB", "--lists", "30", "--code-bytes", "4"]
@@ -150,7 +178,7 @@ def test_plan_of_an_index_is_told_and_done(nearwise, tmp_path):
     assert [task["name"] for task in told["tasks"]] == ["train", "add-0000", "gather", "finish"]
     assert not (tmp_path / "work").exists()
     first = nearwise("index", "build", "base.fbin", "-o", "index.nw", "--work", "work", *options, "--json").json
-    assert first["tasks"] == {"done": 4, "done_before": 0, "not_needed": 0}
+    assert first["tasks"] == {"done": 4, "done_before": 0, "not_needed": 0, "repaired": 0}
     assert first["memory_peak_bytes"] <= 48 << 20
     nearwise("verify", "index.nw")
     before = (tmp_path / "index.nw").read_bytes()

@@ -121,14 +121,14 @@ TEST(KMeansErrors, ArgumentsThatMakeNoSense) {
   expect_refused(data, 0, {}, "at least 1 cluster");
   expect_refused(data, 51, {}, "51 clusters and 50 rows");
   expect_refused(data.view().slice(0, 0), 1, {}, "1 clusters and 0 rows");
-  expect_refused(data, 3, {.metric = Metric::euclidean}, "given euclidean");
+  expect_refused(data, 3, {.metric = Metric::euclidean}, "got euclidean");
   expect_refused(data, 3, {.iterations = 0}, "at least 1 iteration");
   expect_refused(data, 3, {.tolerance = -1}, "tolerance");
   expect_refused(data, 3, {.tolerance = std::nan("")}, "tolerance");
   expect_refused(data, 3, {.min_cluster_size = 0}, "min_cluster_size");
   expect_refused(data, 3, {.min_cluster_size = 17}, "1 to 16");
-  expect_refused(data, 3, {.initial = narrow}, "[3, 6], given [3, 5]");
-  expect_refused(data, 4, {.initial = data.view().slice(0, 3)}, "[4, 6], given [3, 6]");
+  expect_refused(data, 3, {.initial = narrow}, "[3, 6], got [3, 5]");
+  expect_refused(data, 4, {.initial = data.view().slice(0, 3)}, "[4, 6], got [3, 6]");
   const auto error = support::error_from([&] { assign(Context::cpu(), data, data.view().slice(0, 0)); });
   ASSERT_TRUE(error.has_value());
   EXPECT_EQ(error->code(), ErrorCode::invalid_argument);

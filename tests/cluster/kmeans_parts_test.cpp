@@ -205,7 +205,7 @@ TEST(KMeansPartsArguments, AreNamed) {
   const std::vector<ClusterSplit> beyond = {{3, 1}};
   EXPECT_NE(message([&] {
               draw_split_rows(Context::cpu(), {data}, centroids, centroids, beyond, 0);
-            }).find("there are 3 clusters, given 1 rows of cluster 3"),
+            }).find("there are 3 clusters, got 1 rows of cluster 3"),
             std::string::npos);
 }
 

@@ -39,14 +39,14 @@ struct Codes {
   }
   std::size_t code_bytes() const { return bits == 8 ? 3 : 2; }
   ListCodec codec() const {
-    return {.dim = dim,
+    return {.encoding = additive ? ListEncoding::lsq : ListEncoding::pq,
+            .dim = dim,
             .type = ElementType::f32,
             .code_bytes = code_bytes(),
             .part_begins = additive ? std::span<const std::size_t>() : begins,
-            .codebooks = additive ? std::span<const float>() : books,
+            .codewords = books,
             .bits = bits,
-            .centroids = {centroids.data(), 2, dim},
-            .additive_codewords = additive ? std::span<const float>(books) : std::span<const float>()};
+            .centroids = {centroids.data(), 2, dim}};
   }
   std::vector<double> decoded(std::size_t list, std::size_t row) const {
     const auto centroid = std::span(centroids).subspan(list * dim, dim);
@@ -91,7 +91,7 @@ TEST(CodeNorms, AreNotNeededForProductsAndRows) {
   const Codes made(8);
   EXPECT_FALSE(CodeNorms::are_needed(made.codec(), Metric::inner_product));
   ListCodec rows = made.codec();
-  rows.part_begins = {};
+  rows.encoding = ListEncoding::flat;
   EXPECT_FALSE(CodeNorms::are_needed(rows, Metric::sqeuclidean));
   EXPECT_FALSE(CodeNorms::are_needed(Codes(8, true).codec(), Metric::inner_product));
 }

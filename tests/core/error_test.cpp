@@ -32,11 +32,11 @@ TEST(Error, EveryCodeHasANameOfItsOwn) {
 TEST(Check, RequireIsSilentWhenItHoldsAndFormatsWhenNot) {
   EXPECT_NO_THROW(require(true, "knn: k {} ", 3));
   try {
-    require(false, "knn: k must be at most {}, given {}", 10, 11);
+    require(false, "knn: k must be at most {}, got {}", 10, 11);
     FAIL() << "did not throw";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_STREQ(error.what(), "knn: k must be at most 10, given 11");
+    EXPECT_STREQ(error.what(), "knn: k must be at most 10, got 11");
   }
 }
 

@@ -49,9 +49,9 @@ TEST(Types, EveryMetricNameParsesToItself) {
 
 TEST(Types, RefusalsNameTheAcceptedWordsAndTheGivenOne) {
   EXPECT_EQ(refusal([] { parse_metric("l2"); }),
-            "metric: expected one of sqeuclidean, euclidean, inner_product, cosine, given 'l2'");
+            "metric: expected one of sqeuclidean, euclidean, inner_product, cosine, got 'l2'");
   EXPECT_EQ(refusal([] { parse_element_type("float"); }),
-            "element type: expected one of f32, f16, bf16, u8, i8, given 'float'");
+            "element type: expected one of f32, f16, bf16, u8, i8, got 'float'");
 }
 
 TEST(Types, ParsingTakesWholeWordsInLowerCaseOnly) {

@@ -163,7 +163,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (given.ids.data()[i] != expected.ids[i] || std::bit_cast<std::uint32_t>(given.distances.data()[i]) !=
                                                       std::bit_cast<std::uint32_t>(expected.distances[i]))
       fail("query " + std::to_string(i / k) + " rank " + std::to_string(i % k) + ": expected " +
-           std::to_string(expected.ids[i]) + " at " + std::to_string(expected.distances[i]) + ", given " +
+           std::to_string(expected.ids[i]) + " at " + std::to_string(expected.distances[i]) + ", got " +
            std::to_string(given.ids.data()[i]) + " at " + std::to_string(given.distances.data()[i]));
   return 0;
 }

@@ -24,45 +24,45 @@ constexpr std::size_t lists = 12;
 constexpr std::size_t dim = 24;
 
 // An encoding of inverted files.
-struct Encoding {
+struct NamedEncoding {
   std::string name;
   bool few_codewords = false;  // the emulated device takes minutes to train many: there the CPU does
   std::function<Ivf(const Context&, RowsView, Metric)> train;
   std::function<Ivf(const Context&, RowsView, Metric, const CalibrationOptions&)> build;
 };
 
-template <typename Index, typename Options>
-Encoding encoding(const std::string& name, bool few_codewords, const Options& usual) {
-  const auto of_metric = [usual](Metric metric) {
-    Options options = usual;
+NamedEncoding encoding(const std::string& name, bool few_codewords, const IvfOptions& defaults) {
+  const auto of_metric = [defaults](Metric metric) {
+    IvfOptions options = defaults;
     options.metric = metric;
     options.lists = lists;
     options.iterations = 4;
     return options;
   };
-  return {name, few_codewords,
-          [of_metric, few_codewords](const Context& context, RowsView rows, Metric metric) -> Ivf {
-            const bool elsewhere = on_device() && !few_codewords;
-            return Index::train(elsewhere ? Context::cpu({.threads = 2, .seed = 7}) : context, rows,
-                                of_metric(metric));
-          },
-          [of_metric](const Context& context, RowsView rows, Metric metric, const CalibrationOptions& measure)
-              -> Ivf { return Index::build(context, rows, of_metric(metric), measure); }};
+  return {
+      name, few_codewords,
+      [of_metric, few_codewords](const Context& context, RowsView rows, Metric metric) {
+        const bool elsewhere = on_device() && !few_codewords;
+        return Ivf::train(elsewhere ? Context::cpu({.threads = 2, .seed = 7}) : context, rows,
+                          of_metric(metric));
+      },
+      [of_metric](const Context& context, RowsView rows, Metric metric, const CalibrationOptions& measure) {
+        return Ivf::build(context, rows, of_metric(metric), measure);
+      }};
 }
 
 // Additive codewords without rounds are those of a residual quantizer, which need no system of equations.
-std::vector<Encoding> every_encoding() {
-  return {encoding<IvfFlat>("ivf_flat", true, IvfFlatOptions{}),
-          encoding<IvfPq>("ivf_pq.8_bits", false, IvfPqOptions{.code_bytes = 6}),
-          encoding<IvfPq>("ivf_pq.4_bits", true, IvfPqOptions{.code_bytes = 6, .bits = 4}),
-          encoding<IvfLsq>("ivf_lsq.residual", false,
-                           IvfLsqOptions{.code_bytes = 3, .rounds = 0, .encode_iterations = 2})};
+std::vector<NamedEncoding> every_encoding() {
+  return {encoding("ivf_flat", true, {}), encoding("ivf_pq.8_bits", false, {.encoding = Pq{.code_bytes = 6}}),
+          encoding("ivf_pq.4_bits", true, {.encoding = Pq{.code_bytes = 6, .bits = 4}}),
+          encoding("ivf_lsq.residual", false,
+                   {.encoding = Lsq{.code_bytes = 3, .rounds = 0, .encode_iterations = 2}})};
 }
 
-Encoding trained_additive_encoding() {
-  return encoding<IvfLsq>(
+NamedEncoding trained_additive_encoding() {
+  return encoding(
       "ivf_lsq.trained", false,
-      IvfLsqOptions{.code_bytes = 3, .rounds = 2, .train_iterations = 2, .encode_iterations = 2});
+      {.encoding = Lsq{.code_bytes = 3, .rounds = 2, .train_iterations = 2, .encode_iterations = 2}});
 }
 
 std::vector<Id> numbers(std::size_t first, std::size_t count) {
@@ -96,12 +96,12 @@ void add_quantizers(Digest& digest, const Ivf& index) {
 void add_searches(Digest& digest, const Context& context, const Ivf& index, RowsView queries, RowsView rows) {
   for (const std::size_t probes : {1, 4, 12}) {
     digest.add(index.search(context, queries, 10, {.probes = probes}));
-    digest.add(index.search(context, queries, 10, {.probes = probes, .rows = rows, .candidates = 40}));
+    digest.add(index.search(context, queries, 10, {.probes = probes, .rerank = rows, .candidates = 40}));
   }
   digest.add(index.search(context, queries.slice(2, 1), 5, {.probes = 3}));
 }
 
-void expect_index(const Encoding& encoding, const std::string& ending, RowsView rows, RowsView queries,
+void expect_index(const NamedEncoding& encoding, const std::string& ending, RowsView rows, RowsView queries,
                   Metric metric, const std::vector<Context>& contexts) {
   const std::string name = encoding.name + "." + ending;
   for (const Context& context : contexts) {
@@ -124,7 +124,7 @@ TEST(GoldenIvf, SearchesOfEveryMetric) {
   for (const Metric metric : every_metric) {
     const std::string ending(name(metric));
     if (!is_due(number++, 4)) continue;
-    for (const Encoding& encoding : every_encoding())
+    for (const NamedEncoding& encoding : every_encoding())
       expect_index(encoding, ending, rows, queries, metric, every_context());
     if (!on_device())
       expect_index(trained_additive_encoding(), ending, many_rows, queries, metric, {context()});
@@ -137,7 +137,7 @@ TEST(GoldenIvf, SearchesOfEveryType) {
     if (!is_due(number++, 3)) continue;
     const Rows rows = make_rows(rows_count, dim, 41, type);
     const Rows queries = make_rows(20, dim, 42, type);
-    for (const Encoding& encoding : every_encoding())
+    for (const NamedEncoding& encoding : every_encoding())
       expect_index(encoding, std::string(name(type)), rows, queries, Metric::sqeuclidean, {context()});
   }
 }
@@ -146,7 +146,7 @@ TEST(GoldenIvf, ChangesAndFiles) {
   const TemporaryFolder folder;
   const Rows rows = make_rows(rows_count, dim, 43);
   const Rows queries = make_rows(20, dim, 44);
-  for (const Encoding& encoding : every_encoding()) {
+  for (const NamedEncoding& encoding : every_encoding()) {
     const Context context = golden::context();
     const auto expect_searches = [&](const std::string& name, const Ivf& index) {
       expect(encoding.name + "." + name, [&](Digest& digest) {
@@ -187,11 +187,11 @@ TEST(GoldenIvf, ChangesAndFiles) {
 
 void add_measured(Digest& digest, const Calibration& measured) {
   digest.add(measured.probes);
-  digest.add(measured.candidates);
-  digest.add(measured.recall);
-  digest.add(measured.recall_of_codes);
-  digest.add(measured.target);
-  digest.add(measured.queries);
+  digest.add(measured.candidates.value_or(0));
+  digest.add(measured.recall.value);
+  digest.add(measured.recall_without_rerank.value);
+  digest.add(measured.target_recall);
+  digest.add(measured.recall.rows);
   digest.add(measured.neighbors);
   digest.add(measured.rows);
 }
@@ -199,15 +199,16 @@ void add_measured(Digest& digest, const Calibration& measured) {
 TEST(GoldenIvf, BuildsAndMeasures) {
   const TemporaryFolder folder;
   const Rows rows = make_rows(1500, dim, 45);
-  std::vector<Encoding> encodings = every_encoding();
+  std::vector<NamedEncoding> encodings = every_encoding();
   encodings.push_back(trained_additive_encoding());
-  for (const Encoding& encoding : encodings) {
+  for (const NamedEncoding& encoding : encodings) {
     if (on_device() && !encoding.few_codewords) continue;
     const Context context = golden::context();
-    Ivf index = encoding.build(context, rows, Metric::cosine, {.recall = 0.8, .queries = 100});
+    Ivf index = encoding.build(context, rows, Metric::cosine, {.target_recall = 0.8, .queries = 100});
     expect(encoding.name + ".measured", [&](Digest& digest) {
       add_measured(digest, index.calibration().value());
-      add_measured(digest, index.calibrate(context, rows, {.recall = 0.6, .queries = 80, .rerank = false}));
+      add_measured(digest,
+                   index.calibrate(context, rows, {.target_recall = 0.6, .queries = 80, .rerank = false}));
       add_structure(digest, index);
     });
     save(index, folder / "built.nw");
@@ -224,13 +225,13 @@ TEST(GoldenIvf, Sharded) {
   const Rows rows = make_rows(rows_count, dim, 46);
   const Rows queries = make_rows(20, dim, 47);
   const std::vector<Context> contexts = several_contexts();
-  for (const Encoding& encoding : every_encoding()) {
+  for (const NamedEncoding& encoding : every_encoding()) {
     Ivf index = encoding.train(context(), rows, Metric::sqeuclidean);
     index.add(context(), rows);
     const auto expect_same = [&](const auto& searched) {
       expect("sharded." + encoding.name, [&](Digest& digest) {
         digest.add(searched.search(context(), queries, 10, {.probes = 4}));
-        digest.add(searched.search(context(), queries, 10, {.probes = 4, .rows = rows, .candidates = 40}));
+        digest.add(searched.search(context(), queries, 10, {.probes = 4, .rerank = rows, .candidates = 40}));
       });
     };
     expect_same(index);

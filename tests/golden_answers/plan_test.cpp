@@ -87,25 +87,25 @@ TEST_F(GoldenPlan, GraphByPairs) {
 
 TEST_F(GoldenPlan, Index) {
   write_rows(50'000, 8);
-  const CalibrationOptions measure = {.recall = 0.8, .queries = 100};
+  const CalibrationOptions measure = {.target_recall = 0.8, .queries = 100};
   expect_index("plan_index.flat", 19,
-               {.training = IvfFlatOptions{.metric = Metric::cosine, .lists = 40},
-                .measure = measure,
+               {.index = IvfOptions{.metric = Metric::cosine, .lists = 40},
+                .calibration = measure,
                 .provenance = {{"rows", "made"}}});
+  expect_index("plan_index.pq.8_bits", 20,
+               {.index = IvfOptions{.lists = 40, .training_rows = 1600, .encoding = Pq{.code_bytes = 4}},
+                .calibration = measure});
   expect_index(
-      "plan_index.pq.8_bits", 20,
-      {.training = IvfPqOptions{.lists = 40, .rows_per_list = 40, .code_bytes = 4}, .measure = measure});
-  expect_index("plan_index.pq.4_bits", 19,
-               {.training = IvfPqOptions{.lists = 40, .rows_per_list = 40, .code_bytes = 4, .bits = 4},
-                .measure = measure});
+      "plan_index.pq.4_bits", 19,
+      {.index = IvfOptions{.lists = 40, .training_rows = 1600, .encoding = Pq{.code_bytes = 4, .bits = 4}},
+       .calibration = measure});
   // Training takes so much memory that one block holds all rows.
-  expect_index(
-      "plan_index.lsq.residual", 24,
-      {.training =
-           IvfLsqOptions{
-               .lists = 40, .rows_per_list = 40, .code_bytes = 2, .rounds = 0, .encode_iterations = 1},
-       .measure = measure},
-      1);
+  expect_index("plan_index.lsq.residual", 24,
+               {.index = IvfOptions{.lists = 40,
+                                    .training_rows = 1600,
+                                    .encoding = Lsq{.code_bytes = 2, .rounds = 0, .encode_iterations = 1}},
+                .calibration = measure},
+               1);
 }
 
 }  // namespace

@@ -46,7 +46,8 @@ TEST(GoldenQuantizers, ProductQuantizer) {
       }
     }
     const Rows rows = make_rows(600, 32, 32);
-    const auto quantizer = ProductQuantizer::train(context(), rows, {.bits = bits, .rows_per_centroid = 2});
+    const auto quantizer =
+        ProductQuantizer::train(context(), rows, {.bits = bits, .training_rows = std::size_t{2} << bits});
     expect(fmt::format("product_quantizer.{}_bits.usual_parts", bits), [&](Digest& digest) {
       digest.add(quantizer.codebooks());
       add_uses(digest, context(), quantizer, rows);

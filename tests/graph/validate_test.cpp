@@ -25,8 +25,8 @@ TEST(ValidateGraph, NamesTheRowAndWhatIsWrong) {
   const Rows rows(support::generate(Kind::normal, 30, 4, 1), ElementType::f32);
   const std::pair<std::function<void(Neighbors&)>, std::string> damages[] = {
       {[](Neighbors& n) { n.ids(7, 2) = 7; }, "row 7 must not be its own neighbour"},
-      {[](Neighbors& n) { n.ids(8, 1) = 30; }, "row 8 must have 5 neighbours from 0 to 29, given 30"},
-      {[](Neighbors& n) { n.ids(9, 4) = no_id; }, "row 9 must have 5 neighbours from 0 to 29, given -1"},
+      {[](Neighbors& n) { n.ids(8, 1) = 30; }, "row 8 must have 5 neighbours from 0 to 29, got 30"},
+      {[](Neighbors& n) { n.ids(9, 4) = no_id; }, "row 9 must have 5 neighbours from 0 to 29, got -1"},
       {[](Neighbors& n) { n.ids(3, 4) = n.ids(3, 0); }, "row 3 must have different neighbours"},
       {[](Neighbors& n) { std::swap(n.distances(4, 0), n.distances(4, 1)); },
        "row 4 must be ordered by distance"},
@@ -74,7 +74,7 @@ TEST(MeasureRecall, RefusesWhatIsNoGraphOfTheRows) {
   neighbors.ids(11, 1) = 30;
   EXPECT_NE(
       std::string(error_of([&] { measure_recall(context(), rows, neighbors, Metric::sqeuclidean); }).what())
-          .find("given 30 in row 11"),
+          .find("got 30 in row 11"),
       std::string::npos);
   const Neighbors fewer = exact_knn_graph(context(), rows.view().slice(0, 20), 3);
   EXPECT_EQ(error_of([&] { measure_recall(context(), rows, fewer, Metric::sqeuclidean); }).code(),

@@ -38,7 +38,8 @@ TEST_P(CachedNorms, AreThoseOfTheRowsThatThereAre) {
   const testing_io::TemporaryFolder folder;
   const RowsView base = problem().base;
   const RowsView query = RowsView(problem().queries).slice(0, 1);
-  IvfPq index = IvfPq::train(one_thread(), base, {.metric = GetParam(), .lists = 4, .code_bytes = 3});
+  Ivf index =
+      Ivf::train(one_thread(), base, {.metric = GetParam(), .lists = 4, .encoding = Pq{.code_bytes = 3}});
   const auto check = [&](const char* what) {
     // One that nobody has searched in, and many queries at once, which pack lists.
     save(index, folder / "index.nw");
@@ -66,7 +67,8 @@ TEST_P(CachedNorms, AreThoseOfTheRowsThatThereAre) {
 TEST_P(CachedNorms, TakeNoMoreThanHalfOfALimit) {
   const testing_io::TemporaryFolder folder;
   const RowsView base = problem().base;
-  IvfPq index = IvfPq::train(one_thread(), base, {.metric = GetParam(), .lists = 4, .code_bytes = 3});
+  Ivf index =
+      Ivf::train(one_thread(), base, {.metric = GetParam(), .lists = 4, .encoding = Pq{.code_bytes = 3}});
   index.add(one_thread(), base);
   save(index, folder / "index.nw");
   const oracle::Answer expected =

@@ -25,17 +25,17 @@ using support::one_thread;
 using support::Problem;
 using support::same;
 
-constexpr IvfLsqOptions quick = {
-    .lists = 6, .code_bytes = 3, .rounds = 2, .train_iterations = 2, .encode_iterations = 3};
+constexpr IvfOptions quick = {
+    .lists = 6, .encoding = Lsq{.code_bytes = 3, .rounds = 2, .train_iterations = 2, .encode_iterations = 3}};
 
-IvfLsqOptions quick_with(Metric metric) {
-  IvfLsqOptions options = quick;
+IvfOptions quick_with(Metric metric) {
+  IvfOptions options = quick;
   options.metric = metric;
   return options;
 }
 
-IvfLsq made_of(const Problem& problem, const IvfLsqOptions& options = quick) {
-  IvfLsq index = IvfLsq::train(one_thread(), problem.base, options);
+Ivf made_of(const Problem& problem, const IvfOptions& options = quick) {
+  Ivf index = Ivf::train(one_thread(), problem.base, options);
   index.add(one_thread(), problem.base);
   return index;
 }
@@ -50,7 +50,7 @@ support::DecodeLeft decoder_of(const Ivf& index) {
       {index.additive_codewords().begin(), index.additive_codewords().end()}};
   return [&index, quantizer, reference](std::size_t list, const Matrix<float>& left) {
     const Matrix<std::uint8_t> code =
-        quantizer.encode(one_thread(), left, {.iterations = quick.encode_iterations});
+        quantizer.encode(one_thread(), left, {.iterations = std::get<Lsq>(quick.encoding).encode_iterations});
     // The definition begins with the centroid.
     std::vector<double> sum(index.dim());
     for (std::size_t i = 0; i < sum.size(); ++i) {
@@ -69,15 +69,17 @@ INSTANTIATE_TEST_SUITE_P(Metric, IvfLsqMetrics, testing::ValuesIn(support::every
 
 TEST_P(IvfLsqMetrics, AdditiveCodesAreTheirDefinition) {
   const Problem problem = clustered(500, 40, 11, 70);
-  const IvfLsq index = made_of(problem, quick_with(GetParam()));
-  EXPECT_EQ(index.codec(), "lsq");
+  const Ivf index = made_of(problem, quick_with(GetParam()));
+  EXPECT_EQ(index.encoding(), "lsq");
   EXPECT_EQ(index.code_bytes(), 3U);
   EXPECT_EQ(index.quantizer(), nullptr);
   for (const std::size_t candidates : {0UL, 30UL}) {
     const oracle::Answer expected =
         support::expected_answer(index, decoder_of(index), problem.base, problem.queries, 6, 3, candidates);
     const IvfSearchOptions options = {
-        .probes = 3, .rows = candidates != 0 ? RowsView(problem.base) : RowsView(), .candidates = candidates};
+        .probes = 3,
+        .rerank = candidates != 0 ? RowsView(problem.base) : RowsView(),
+        .candidates = candidates != 0 ? std::optional(candidates) : std::nullopt};
     for (const Context& context : support::every_instruction_set())
       EXPECT_TRUE(same(expected, index.search(context, problem.queries, 6, options)))
           << candidates << " candidates, " << context.isa();
@@ -98,10 +100,10 @@ TEST(IvfLsq, LosesLessThanProductCodes) {
     for (std::size_t row = 0; row < 1500; ++row) sum += static_cast<double>(found.distances(row, 0));
     return sum / 1500;
   };
-  IvfLsqOptions options = quick;
-  options.rounds = 6;
-  options.encode_iterations = 8;
-  IvfPq product = IvfPq::train(one_thread(), problem.base, {.lists = 6, .code_bytes = 3});
+  IvfOptions options = quick;
+  std::get<Lsq>(options.encoding).rounds = 6;
+  std::get<Lsq>(options.encoding).encode_iterations = 8;
+  Ivf product = Ivf::train(one_thread(), problem.base, {.lists = 6, .encoding = Pq{.code_bytes = 3}});
   product.add(one_thread(), problem.base);
   EXPECT_LT(mean_distance(made_of(problem, options)), 0.95 * mean_distance(product));
 }
@@ -109,7 +111,7 @@ TEST(IvfLsq, LosesLessThanProductCodes) {
 TEST(IvfLsq, BatchesPartsAndRemovalsAreTheWhole) {
   const Problem problem = clustered(900, 30, 9, 72);
   const RowsView base = problem.base;
-  IvfLsq whole = IvfLsq::train(one_thread(), base, quick);
+  Ivf whole = Ivf::train(one_thread(), base, quick);
   Ivf left = whole.empty_copy();
   Ivf right = whole.empty_copy();
   whole.add(Context::cpu({.threads = 3, .seed = 5}), base);
@@ -124,17 +126,17 @@ TEST(IvfLsq, BatchesPartsAndRemovalsAreTheWhole) {
   for (const std::size_t first : {0UL, 450UL})
     parts.merge(one_thread(), whole.part(one_thread(), first, 450));
   EXPECT_TRUE(same(expected, parts.search(one_thread(), problem.queries, 15, {.probes = 4})));
-  const IvfLsq other = IvfLsq::train(Context::cpu({.threads = 1, .seed = 6}), base, quick);
-  EXPECT_FALSE(whole.has_quantizers_of(other));
-  IvfLsqOptions more_searching = quick;
-  more_searching.encode_iterations = 4;
-  EXPECT_FALSE(whole.has_quantizers_of(IvfLsq::train(one_thread(), base, more_searching)));
+  const Ivf other = Ivf::train(Context::cpu({.threads = 1, .seed = 6}), base, quick);
+  EXPECT_FALSE(whole.has_same_quantizers(other));
+  IvfOptions more_searching = quick;
+  std::get<Lsq>(more_searching.encoding).encode_iterations = 4;
+  EXPECT_FALSE(whole.has_same_quantizers(Ivf::train(one_thread(), base, more_searching)));
   EXPECT_EQ(error_of([&] { whole.merge(one_thread(), other); }).code(), ErrorCode::invalid_argument);
 }
 
 TEST(IvfLsq, BuildMeasuresProbesAndCandidates) {
   const Problem problem = clustered(800, 10, 8, 73);
-  const IvfLsq index = IvfLsq::build(one_thread(), problem.base, quick, {.queries = 50});
+  const Ivf index = Ivf::build(one_thread(), problem.base, quick, {.queries = 50});
   ASSERT_TRUE(index.calibration().has_value());
   EXPECT_TRUE(index.calibration()->reached());
   EXPECT_GT(index.calibration()->candidates, 0U);  // codes need re-ranking
@@ -143,11 +145,11 @@ TEST(IvfLsq, BuildMeasuresProbesAndCandidates) {
 TEST(IvfLsqFile, ComesBackAsItWas) {
   const testing_io::TemporaryFolder folder;
   const Problem problem = clustered(400, 30, 10, 74);
-  const IvfLsq index = made_of(problem);
+  const Ivf index = made_of(problem);
   save(index, folder / "index.nw");
   Ivf loaded = load_ivf(one_thread(), folder / "index.nw");
-  EXPECT_EQ(loaded.codec(), "lsq");
-  EXPECT_TRUE(loaded.has_quantizers_of(index));
+  EXPECT_EQ(loaded.encoding(), "lsq");
+  EXPECT_TRUE(loaded.has_same_quantizers(index));
   EXPECT_EQ(verify(folder / "index.nw").kind, "ivf");
   const auto answer = [&](const Ivf& any) {
     return as_expected(any.search(one_thread(), problem.queries, 9, {.probes = 3}));
@@ -166,8 +168,8 @@ TEST(IvfLsqFile, ComesBackAsItWas) {
 // With and without right checksums.
 TEST(IvfLsqFile, ChangedBytesAreFoundOrHarmless) {
   const testing_io::TemporaryFolder folder;
-  IvfLsqOptions options = quick;
-  options.code_bytes = 1;
+  IvfOptions options = quick;
+  std::get<Lsq>(options.encoding).code_bytes = 1;
   save(made_of(clustered(300, 5, 4, 75), options), folder / "index.nw");
   testing_io::expect_changes_found_or_harmless(
       folder / "index.nw", 211, [](const std::filesystem::path& path) {
@@ -178,26 +180,26 @@ TEST(IvfLsqFile, ChangedBytesAreFoundOrHarmless) {
 
 TEST(IvfLsq, WrongArgumentsAreNamed) {
   const Problem problem = clustered(300, 10, 8, 76);
-  const auto refuses = [&](const IvfLsqOptions& options, const std::string& codewords) {
-    const Error error = error_of([&] { IvfLsq::train(one_thread(), problem.base, options); });
+  const auto refuses = [&](const Lsq& lsq, const std::string& text) {
+    const Error error = error_of([&] { Ivf::train(one_thread(), problem.base, {.encoding = lsq}); });
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_NE(std::string(error.what()).find(codewords), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
   };
-  refuses({.code_bytes = 0}, "1 to 32 bytes");
-  refuses({.code_bytes = 33}, "1 to 32 bytes");
-  refuses({.train_iterations = 0}, "at least 1 iteration");
-  refuses({.encode_iterations = 0}, "at least 1 iteration");
+  refuses({.code_bytes = 0}, "code_bytes must be 1 to 32");
+  refuses({.code_bytes = 33}, "code_bytes must be 1 to 32");
+  refuses({.train_iterations = 0}, "train_iterations must be at least 1");
+  refuses({.encode_iterations = 0}, "encode_iterations must be at least 1");
 }
 
 TEST(IvfLsqThread, TheSeedDecidesAndThreadsDoNot) {
   const Problem problem = clustered(400, 20, 6, 77);
   const auto codewords = [&](int threads, std::uint64_t seed) {
-    const IvfLsq index = IvfLsq::train(Context::cpu({.threads = threads, .seed = seed}), problem.base, quick);
+    const Ivf index = Ivf::train(Context::cpu({.threads = threads, .seed = seed}), problem.base, quick);
     return std::vector<float>(index.additive_codewords().begin(), index.additive_codewords().end());
   };
   EXPECT_EQ(codewords(1, 3), codewords(3, 3));
   EXPECT_NE(codewords(1, 3), codewords(1, 4));
-  const IvfLsq index = made_of(problem);
+  const Ivf index = made_of(problem);
   const oracle::Answer expected = as_expected(index.search(one_thread(), problem.queries, 8));
   EXPECT_TRUE(same(expected, index.search(Context::cpu({.threads = 3}), problem.queries, 8)));
 }

@@ -55,9 +55,9 @@ struct Reports {
   }
 };
 
-IvfPq trained() {
-  return IvfPq::train(Context::cpu({.threads = 1}), problem().base,
-                      {.lists = 12, .code_bytes = 3, .bits = 4});
+Ivf trained() {
+  return Ivf::train(Context::cpu({.threads = 1}), problem().base,
+                    {.lists = 12, .encoding = Pq{.code_bytes = 3, .bits = 4}});
 }
 
 std::vector<std::byte> bytes_of(const Ivf& index) {
@@ -74,7 +74,7 @@ std::vector<Id> every_third() {
 
 TEST(IvfProgressThreads, EveryOperationCountsItsOwnRows) {
   for (const int threads : {1, 3}) {
-    IvfPq index = trained();
+    Ivf index = trained();
     Ivf other = index.empty_copy();
     {
       Reports reports;
@@ -103,7 +103,7 @@ TEST(IvfProgressThreads, EveryOperationCountsItsOwnRows) {
 // Every row once, though its id and its code are written one after the other.
 TEST(IvfProgressThreads, MergedFilesCountTheirRows) {
   const testing_io::TemporaryFolder folder;
-  IvfPq index = trained();
+  Ivf index = trained();
   index.add(Context::cpu({.threads = 1}), problem().base);
   save(index, folder / "part.nw");
   const std::vector<std::filesystem::path> files(3, folder / "part.nw");
@@ -118,7 +118,7 @@ TEST(IvfProgressThreads, MergedFilesCountTheirRows) {
 // Cancelled by its own first report: at that moment some lists are done and others are not.
 TEST(IvfProgressThreads, WhatIsCancelledLeavesTheRowsAsTheyWere) {
   const Context plain = Context::cpu({.threads = 1});
-  IvfPq index = trained();
+  Ivf index = trained();
   Ivf other = index.empty_copy();
   index.add(plain, problem().base);
   other.add(plain, problem().base);
@@ -150,7 +150,7 @@ TEST(IvfProgressThreads, WhatIsCancelledLeavesTheRowsAsTheyWere) {
 // Lists of a mapped index are copied before they change: for the last of them there is no memory.
 TEST(IvfProgressThreads, WhereMemoryEndsTheRowsAreAsTheyWere) {
   const testing_io::TemporaryFolder folder;
-  IvfPq built = trained();
+  Ivf built = trained();
   built.add(Context::cpu({.threads = 1}), problem().base);
   save(built, folder / "index.nw");
   for (const bool merges : {false, true}) {

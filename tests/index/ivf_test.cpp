@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(Metric, IvfMetrics, testing::ValuesIn(support::every_me
 TEST_P(IvfMetrics, FlatIsItsDefinition) {
   for (const ElementType type : support::every_type) {
     const Problem problem = clustered(600, 40, 21, 10, type);
-    IvfFlat index = IvfFlat::train(one_thread(), problem.base, {.metric = GetParam(), .lists = 12});
+    Ivf index = Ivf::train(one_thread(), problem.base, {.metric = GetParam(), .lists = 12});
     index.add(one_thread(), problem.base);
     for (const std::size_t probes : {1UL, 5UL}) {
       const oracle::Answer expected = expected_answer(index, {}, problem.base, problem.queries, 9, probes, 0);
@@ -55,7 +55,7 @@ TEST_P(IvfMetrics, FlatIsItsDefinition) {
 
 TEST_P(IvfMetrics, FlatThatProbesEverythingIsExact) {
   const Problem problem = clustered(500, 30, 16, 11);
-  IvfFlat index = IvfFlat::train(one_thread(), problem.base, {.metric = GetParam(), .lists = 8});
+  Ivf index = Ivf::train(one_thread(), problem.base, {.metric = GetParam(), .lists = 8});
   index.add(one_thread(), problem.base);
   EXPECT_TRUE(same(oracle::knn(problem.queries, problem.base, 25, GetParam()),
                    index.search(one_thread(), problem.queries, 25, {.probes = 8})));
@@ -64,15 +64,15 @@ TEST_P(IvfMetrics, FlatThatProbesEverythingIsExact) {
 TEST_P(IvfMetrics, ProductCodesAreTheirDefinition) {
   for (const unsigned bits : {4U, 8U}) {
     const Problem problem = clustered(700, 40, 20, 12);
-    IvfPq index = IvfPq::train(one_thread(), problem.base,
-                               {.metric = GetParam(), .lists = 7, .code_bytes = 5, .bits = bits});
+    Ivf index = Ivf::train(one_thread(), problem.base,
+                           {.metric = GetParam(), .lists = 7, .encoding = Pq{.code_bytes = 5, .bits = bits}});
     index.add(one_thread(), problem.base);
     EXPECT_EQ(index.code_bytes(), 5U);
     for (const std::size_t candidates : {0UL, 30UL}) {
       const oracle::Answer expected = expected_answer(index, decoder_of(index, *index.quantizer()),
                                                       problem.base, problem.queries, 6, 3, candidates);
       const IvfSearchOptions options = {.probes = 3,
-                                        .rows = candidates != 0 ? RowsView(problem.base) : RowsView(),
+                                        .rerank = candidates != 0 ? RowsView(problem.base) : RowsView(),
                                         .candidates = candidates};
       for (const Context& context : support::every_instruction_set())
         EXPECT_TRUE(same(expected, index.search(context, problem.queries, 6, options)))
@@ -84,10 +84,10 @@ TEST_P(IvfMetrics, ProductCodesAreTheirDefinition) {
 // Would catch: an answer that depends on the batch, on threads or on the memory limit.
 TEST(Ivf, AnswersDependOnNothingElse) {
   const Problem problem = clustered(3000, 300, 24, 13);
-  IvfPq index = IvfPq::train(one_thread(), problem.base, {.lists = 20, .code_bytes = 6});
+  Ivf index = Ivf::train(one_thread(), problem.base, {.lists = 20, .encoding = Pq{.code_bytes = 6}});
   index.add(one_thread(), problem.base);
   const RowsView queries = problem.queries;
-  const IvfSearchOptions options = {.probes = 4, .rows = problem.base, .candidates = 40};
+  const IvfSearchOptions options = {.probes = 4, .rerank = problem.base, .candidates = 40};
   const oracle::Answer whole = as_expected(index.search(one_thread(), queries, 10, options));
   for (std::size_t query = 0; query < queries.rows(); query += 37) {
     const Neighbors alone = index.search(one_thread(), queries.slice(query, 1), 10, options);
@@ -106,7 +106,7 @@ TEST(Ivf, AnswersDependOnNothingElse) {
 TEST(Ivf, RowsInBatchesAreRowsAtOnce) {
   const Problem problem = clustered(1000, 50, 12, 14);
   const RowsView base = problem.base;
-  IvfPq whole = IvfPq::train(one_thread(), base, {.lists = 10, .code_bytes = 4});
+  Ivf whole = Ivf::train(one_thread(), base, {.lists = 10, .encoding = Pq{.code_bytes = 4}});
   Ivf parts = whole.empty_copy();
   whole.add(one_thread(), base);
   for (std::size_t first = 0; first < 1000; first += 77)
@@ -119,7 +119,7 @@ TEST(Ivf, RowsInBatchesAreRowsAtOnce) {
 TEST(Ivf, MergedPartsAreTheWhole) {
   const Problem problem = clustered(900, 50, 12, 15);
   const RowsView base = problem.base;
-  IvfFlat whole = IvfFlat::train(one_thread(), base, {.lists = 9});
+  Ivf whole = Ivf::train(one_thread(), base, {.lists = 9});
   Ivf left = whole.empty_copy();
   Ivf right = whole.empty_copy();
   whole.add(one_thread(), base);
@@ -130,7 +130,7 @@ TEST(Ivf, MergedPartsAreTheWhole) {
   left.merge(one_thread(), right);
   EXPECT_TRUE(same(as_expected(whole.search(one_thread(), problem.queries, 15, {.probes = 4})),
                    left.search(one_thread(), problem.queries, 15, {.probes = 4})));
-  const IvfFlat other = IvfFlat::train(one_thread(), base, {.lists = 8});
+  const Ivf other = Ivf::train(one_thread(), base, {.lists = 8});
   EXPECT_EQ(error_of([&] { left.merge(one_thread(), other); }).code(), ErrorCode::invalid_argument);
   EXPECT_EQ(error_of([&] { left.merge(one_thread(), left); }).code(), ErrorCode::invalid_argument);
 }
@@ -138,7 +138,7 @@ TEST(Ivf, MergedPartsAreTheWhole) {
 TEST(Ivf, RemovedRowsAreGone) {
   const Problem problem = clustered(800, 40, 10, 16);
   const RowsView base = problem.base;
-  IvfPq index = IvfPq::train(one_thread(), base, {.lists = 8, .code_bytes = 5});
+  Ivf index = Ivf::train(one_thread(), base, {.lists = 8, .encoding = Pq{.code_bytes = 5}});
   Ivf rest = index.empty_copy();
   index.add(one_thread(), base);
   std::vector<Id> gone;
@@ -159,7 +159,7 @@ TEST(Ivf, RemovedRowsAreGone) {
 TEST(Ivf, IdsOfTheCaller) {
   const Problem problem = clustered(300, 20, 8, 17);
   const RowsView base = problem.base;
-  IvfFlat index = IvfFlat::train(one_thread(), base, {.lists = 4});
+  Ivf index = Ivf::train(one_thread(), base, {.lists = 4});
   std::vector<Id> ids;
   for (Id row = 0; row < 300; ++row) ids.push_back((Id{1} << 50) - 7 * row);
   index.add(one_thread(), base, ids);
@@ -180,7 +180,8 @@ TEST(Ivf, IdsOfTheCaller) {
 
 TEST(Ivf, ShortAnswersArePadded) {
   const Problem problem = clustered(100, 10, 6, 18);
-  IvfPq index = IvfPq::train(one_thread(), problem.base, {.lists = 3, .code_bytes = 2, .bits = 4});
+  Ivf index =
+      Ivf::train(one_thread(), problem.base, {.lists = 3, .encoding = Pq{.code_bytes = 2, .bits = 4}});
   const Neighbors none = index.search(one_thread(), problem.queries, 3);
   EXPECT_EQ(none.ids(9, 0), no_id);
   EXPECT_EQ(none.distances(9, 2), std::numeric_limits<float>::infinity());
@@ -195,29 +196,32 @@ TEST(Ivf, WrongArgumentsAreNamed) {
   const Problem problem = clustered(300, 10, 8, 19);
   const RowsView base = problem.base;
   const RowsView queries = problem.queries;
-  IvfPq index = IvfPq::train(one_thread(), base, {.lists = 4, .code_bytes = 2});
+  Ivf index = Ivf::train(one_thread(), base, {.lists = 4, .encoding = Pq{.code_bytes = 2}});
   index.add(one_thread(), base);
-  const auto refuses = [&](const auto& call, const std::string& codewords) {
+  const auto refuses = [&](const auto& call, const std::string& text) {
     const Error error = error_of(call);
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_NE(std::string(error.what()).find(codewords), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
   };
   const Problem other = clustered(10, 5, 7, 20);
   refuses([&] { index.add(one_thread(), other.base); }, "dimension");
   refuses([&] { index.add(one_thread(), base, std::array<Id, 2>{1, 2}); }, "one id per row");
-  refuses([&] { index.add(one_thread(), base.slice(0, 1), std::array<Id, 1>{-3}); }, "ids of 0 or larger");
+  refuses([&] { index.add(one_thread(), base.slice(0, 1), std::array<Id, 1>{-3}); }, "ids must be 0 to");
   refuses([&] { index.search(one_thread(), queries, 0); }, "k must be at least 1");
-  refuses([&] { index.search(one_thread(), queries, 1, {.probes = 5}); }, "at most 4 lists");
-  refuses([&] { index.search(one_thread(), queries, 5, {.rows = base, .candidates = 4}); }, "at least k = 5");
-  refuses([&] { index.search(one_thread(), queries, 5, {.rows = base.slice(0, 299)}); },
+  refuses([&] { index.search(one_thread(), queries, 1, {.probes = 5}); }, "probes must be 1 to 4, got 5");
+  refuses([&] { index.search(one_thread(), queries, 5, {.rerank = base, .candidates = 4}); },
+          "at least k = 5");
+  refuses([&] { index.search(one_thread(), queries, 5, {.rerank = base.slice(0, 299)}); },
           "a row for every id");
   refuses([&] { index.set_probes(0); }, "1 to 4");
-  refuses([&] { IvfPq::train(one_thread(), base, {.lists = 301}); }, "as many lists as rows");
-  refuses([&] { IvfPq::train(one_thread(), base, {.code_bytes = 9}); }, "at most 8 bytes");
-  refuses([&] { IvfPq::train(one_thread(), base, {.bits = 5}); }, "4 or 8 bits");
-  IvfFlat flat = IvfFlat::train(one_thread(), base, {.lists = 4});
+  refuses([&] { Ivf::train(one_thread(), base, {.lists = 301, .encoding = Pq{}}); },
+          "lists must be 1 to 300");
+  refuses([&] { Ivf::train(one_thread(), base, {.encoding = Pq{.code_bytes = 9}}); },
+          "code_bytes must be 1 to 8");
+  refuses([&] { Ivf::train(one_thread(), base, {.encoding = Pq{.bits = 5}}); }, "bits must be 4 or 8");
+  Ivf flat = Ivf::train(one_thread(), base, {.lists = 4});
   const Problem bytes = clustered(10, 5, 8, 21, ElementType::u8);
-  refuses([&] { flat.add(one_thread(), bytes.base); }, "rows of f32");
+  refuses([&] { flat.add(one_thread(), bytes.base); }, "the element type of the training, f32, got u8");
 }
 
 TEST(Ivf, RowsThatAreNoNumbersAreNamedAndNothingIsAdded) {
@@ -225,16 +229,16 @@ TEST(Ivf, RowsThatAreNoNumbersAreNamedAndNothingIsAdded) {
   const support::Rows good(values, ElementType::f32);
   values(33, 2) = std::numeric_limits<double>::infinity();
   const support::Rows bad(values, ElementType::f32);
-  IvfFlat index = IvfFlat::train(one_thread(), good, {.lists = 3});
+  Ivf index = Ivf::train(one_thread(), good, {.lists = 3});
   const Error error = error_of([&] { index.add(one_thread(), bad); });
   EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
   EXPECT_NE(std::string(error.what()).find("33"), std::string::npos) << error.what();
   EXPECT_EQ(index.size(), 0U);
   // By the caller's number, also where training draws some of the rows, and the bad one is perhaps not among
   // them.
-  for (const std::size_t rows_per_list : {0UL, 5UL}) {
+  for (const std::size_t training_rows : {200UL, 15UL}) {
     const Error refused =
-        error_of([&] { IvfFlat::train(one_thread(), bad, {.lists = 3, .rows_per_list = rows_per_list}); });
+        error_of([&] { Ivf::train(one_thread(), bad, {.lists = 3, .training_rows = training_rows}); });
     EXPECT_EQ(refused.code(), ErrorCode::invalid_argument);
     EXPECT_NE(std::string(refused.what()).find("row 33"), std::string::npos) << refused.what();
   }
@@ -243,7 +247,7 @@ TEST(Ivf, RowsThatAreNoNumbersAreNamedAndNothingIsAdded) {
 TEST(Ivf, IdsEndBelowTheLargestNumber) {
   const Problem problem = clustered(300, 10, 8, 25);
   const RowsView base = problem.base;
-  IvfFlat index = IvfFlat::train(one_thread(), base, {.lists = 2});
+  Ivf index = Ivf::train(one_thread(), base, {.lists = 2});
   constexpr Id most = std::numeric_limits<Id>::max();
   index.add(one_thread(), base.slice(0, 1), std::array<Id, 1>{most - 2});
   const auto refused = [&](const auto& call) {
@@ -259,7 +263,8 @@ TEST(Ivf, IdsEndBelowTheLargestNumber) {
 
 TEST(IvfThread, SearchesMayRunAtOnce) {
   const Problem problem = clustered(600, 60, 12, 23);
-  IvfPq index = IvfPq::train(one_thread(), problem.base, {.lists = 10, .code_bytes = 3, .bits = 4});
+  Ivf index =
+      Ivf::train(one_thread(), problem.base, {.lists = 10, .encoding = Pq{.code_bytes = 3, .bits = 4}});
   index.add(one_thread(), problem.base);
   const Context shared = Context::cpu({.threads = 3});
   // Nobody has searched before: what an index keeps between searches is made here.
@@ -275,8 +280,8 @@ TEST(IvfThread, SearchesMayRunAtOnce) {
 TEST(Ivf, TheSeedDecides) {
   const Problem problem = clustered(2000, 10, 10, 24);
   const auto centroids = [&](int threads, std::uint64_t seed) {
-    const IvfFlat index = IvfFlat::train(Context::cpu({.threads = threads, .seed = seed}), problem.base,
-                                         {.lists = 6, .rows_per_list = 50});
+    const Ivf index = Ivf::train(Context::cpu({.threads = threads, .seed = seed}), problem.base,
+                                 {.lists = 6, .training_rows = 300});
     return std::vector<float>(index.centroids().data(), index.centroids().data() + 60);
   };
   EXPECT_EQ(centroids(1, 3), centroids(4, 3));

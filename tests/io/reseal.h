@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-#include "io/container/container_layout.h"
+#include "io/container/container_header.h"
 #include "io/files/little_endian.h"
 
 namespace nearwise::testing_io {

@@ -231,22 +231,22 @@ void expect_refused(const Call& call, const std::string& words) {
 TEST(KnnGraphErrors, AreRefusedInWords) {
   const Rows rows(support::generate(Kind::normal, 20, 5, 7800), ElementType::f32);
   expect_refused([&](const Context& context) { exact_knn_graph(context, rows, 20); },
-                 "exact_knn_graph: k must be at most the number of other base rows, 19, given 20");
+                 "exact_knn_graph: k must be at most the number of other base rows, 19, got 20");
   expect_refused([&](const Context& context) { knn(context, rows, rows, 20, {.exclude_self = true}); },
-                 "knn: k must be at most the number of other base rows, 19, given 20");
+                 "knn: k must be at most the number of other base rows, 19, got 20");
   expect_refused([&](const Context& context) { exact_knn_graph(context, rows, 0); },
                  "exact_knn_graph: k must be at least 1");
   expect_refused([&](const Context& context) { exact_knn_graph(context, rows.view().slice(0, 1), 1); },
-                 "other base rows, 0, given 1");
+                 "other base rows, 0, got 1");
   expect_refused([&](const Context& context) { exact_knn_graph(context, rows.view().slice(0, 0), 1); },
-                 "other base rows, 0, given 1");
+                 "other base rows, 0, got 1");
   expect_refused([&](const Context& context) { exact_knn_graph(context, RowsView(), 1); }, "dimension");
   for (const std::size_t queries : {0UL, 7UL, 19UL})
     expect_refused(
         [&](const Context& context) {
           knn(context, rows.view().slice(0, queries), rows, 3, {.exclude_self = true});
         },
-        fmt::format("given {} and 20 rows", queries));
+        fmt::format("got {} and 20 rows", queries));
 }
 
 TEST(KnnGraphErrors, NoRowsHaveNoNeighbours) {

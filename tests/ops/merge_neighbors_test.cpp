@@ -97,15 +97,15 @@ TEST(MergeNeighborsErrors, RefuseWhatDoesNotFitTogether) {
   const auto merged = [&](const std::vector<NeighborsView>& parts, std::size_t k) {
     return error_of([&] { merge_neighbors(context, Metric::sqeuclidean, parts, k); });
   };
-  EXPECT_STREQ(merged({}, 1).what(), "merge_neighbors: at least one part is needed, given none");
+  EXPECT_STREQ(merged({}, 1).what(), "merge_neighbors: at least one part is needed, got none");
   EXPECT_STREQ(merged({{three.ids.view(), three.distances.view()}}, 0).what(),
-               "merge_neighbors: k must be at least 1, given 0");
+               "merge_neighbors: k must be at least 1, got 0");
   EXPECT_STREQ(merged({{three.ids.view(), four.distances.view()}}, 1).what(),
-               "merge_neighbors: ids and distances must have one shape, given [3, 2] and [4, 2]");
+               "merge_neighbors: ids and distances must have one shape, got [3, 2] and [4, 2]");
   EXPECT_STREQ(
       merged({{three.ids.view(), three.distances.view()}, {four.ids.view(), four.distances.view()}}, 1)
           .what(),
-      "merge_neighbors: all parts must have the same queries, given 3 and 4");
+      "merge_neighbors: all parts must have the same queries, got 3 and 4");
   EXPECT_EQ(merged({{three.ids.view(), three.distances.view()}}, 100).code(), ErrorCode::out_of_memory);
 }
 

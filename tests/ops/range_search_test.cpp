@@ -252,7 +252,7 @@ TEST(RangeSearchErrors, AreRefusedInWords) {
         [&](const Context& context) { range_search(context, rows, rows, nan, {.metric = metric}); },
         "range_search: the radius must be a number");
     expect_refused([&](const Context& context) { range_search(context, wider, rows, 1, {.metric = metric}); },
-                   "given 6 and 5");
+                   "got 6 and 5");
   }
   const Rows good = rows;
   rows.put(299, 4, nan);

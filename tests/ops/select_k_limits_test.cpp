@@ -40,8 +40,8 @@ TEST(SelectKErrors, WrongArguments) {
   const Context context = Context::cpu({.threads = 1});
   const ValueRows values(RowKind::uniform, 4, 10, 1);
   constexpr auto invalid = ErrorCode::invalid_argument;
-  expect_refused([&] { select_k(context, values, 0); }, invalid, "k must be at least 1, given 0");
-  expect_refused([&] { select_k(context, values, 11); }, invalid, "the number of columns, 10, given 11");
+  expect_refused([&] { select_k(context, values, 0); }, invalid, "k must be at least 1, got 0");
+  expect_refused([&] { select_k(context, values, 11); }, invalid, "the number of columns, 10, got 11");
   const float* const data = values.view().data();
   expect_refused([&] { select_k(context, MatrixView<const float>(data, 4, 5, 4), 2); }, invalid,
                  "a row has 5 elements and the next begins after 4");

@@ -52,9 +52,9 @@ void expect_the_whole(const Ivf& index, const Problem& problem) {
       {},
       {.probes = 1},
       {.probes = index.lists()},
-      {.probes = 3, .rows = problem.base},
-      {.probes = 3, .rows = problem.base, .candidates = 7},
-      {.rows = problem.base, .candidates = 1000},
+      {.probes = 3, .rerank = problem.base},
+      {.probes = 3, .rerank = problem.base, .candidates = 7},
+      {.rerank = problem.base, .candidates = 1000},
   };
   for (const std::size_t devices : {1, 2, 3, 8}) {
     const std::vector<Context> contexts = some_contexts(devices);
@@ -63,8 +63,9 @@ void expect_the_whole(const Ivf& index, const Problem& problem) {
     EXPECT_EQ(sharded.size(), index.size());
     for (const IvfSearchOptions& options : searches)
       for (const std::size_t k : {std::size_t{1}, std::size_t{6}}) {
-        SCOPED_TRACE(testing::Message() << devices << " devices, k " << k << ", probes " << options.probes
-                                        << ", candidates " << options.candidates);
+        SCOPED_TRACE(testing::Message()
+                     << devices << " devices, k " << k << ", probes " << options.probes.value_or(0)
+                     << ", candidates " << options.candidates.value_or(0));
         const oracle::Answer expected =
             support::as_expected(index.search(one_thread(), problem.queries, k, options));
         EXPECT_TRUE(support::same(expected, sharded.search(joining, problem.queries, k, options)));
@@ -83,15 +84,15 @@ INSTANTIATE_TEST_SUITE_P(Metrics, ShardedIvf, testing::ValuesIn(support::every_m
 
 TEST_P(ShardedIvf, FlatIsTheWhole) {
   const Problem problem = with_duplicates(ElementType::f16);
-  IvfFlat index = IvfFlat::train(one_thread(), problem.base, {.metric = GetParam(), .lists = 9});
+  Ivf index = Ivf::train(one_thread(), problem.base, {.metric = GetParam(), .lists = 9});
   index.add(one_thread(), problem.base);
   expect_the_whole(index, problem);
 }
 
 TEST_P(ShardedIvf, ProductCodesAreTheWhole) {
   const Problem problem = with_duplicates();
-  IvfPq index = IvfPq::train(one_thread(), problem.base,
-                             {.metric = GetParam(), .lists = 9, .code_bytes = 2, .bits = 4});
+  Ivf index = Ivf::train(one_thread(), problem.base,
+                         {.metric = GetParam(), .lists = 9, .encoding = Pq{.code_bytes = 2, .bits = 4}});
   index.add(one_thread(), problem.base);
   expect_the_whole(index, problem);
 }
@@ -101,13 +102,14 @@ class ShardedIvfCalls : public testing::Test {
   ShardedIvfCalls() { index_.add(one_thread(), problem_.base); }
 
   const Problem problem_ = with_duplicates();
-  IvfPq index_ = IvfPq::train(one_thread(), problem_.base, {.lists = 9, .code_bytes = 2, .bits = 4});
+  Ivf index_ =
+      Ivf::train(one_thread(), problem_.base, {.lists = 9, .encoding = Pq{.code_bytes = 2, .bits = 4}});
 };
 
 TEST_F(ShardedIvfCalls, MoreNeighboursThanRows) {
   const Sharded<Ivf> sharded = shard_ivf(some_contexts(3), index_);
   for (const IvfSearchOptions& options :
-       {IvfSearchOptions{.probes = 9}, IvfSearchOptions{.probes = 9, .rows = problem_.base}})
+       {IvfSearchOptions{.probes = 9}, IvfSearchOptions{.probes = 9, .rerank = problem_.base}})
     EXPECT_TRUE(
         support::same(support::as_expected(index_.search(one_thread(), problem_.queries, 450, options)),
                       sharded.search(one_thread(), problem_.queries, 450, options)));
@@ -137,7 +139,7 @@ TEST_F(ShardedIvfCalls, AnyDivisionOfTheRows) {
       parts.back().index.add(one_thread(), base.slice(row, 1), std::array{static_cast<Id>(row)});
   }
   const Sharded<Ivf> sharded(std::move(parts));
-  const IvfSearchOptions options = {.probes = 4, .rows = base, .candidates = 20};
+  const IvfSearchOptions options = {.probes = 4, .rerank = base, .candidates = 20};
   EXPECT_TRUE(support::same(support::as_expected(index_.search(one_thread(), problem_.queries, 5, options)),
                             sharded.search(one_thread(), problem_.queries, 5, options)));
 }
@@ -158,17 +160,16 @@ TEST_F(ShardedIvfCalls, CopiesCountOnTheirOwnBudgets) {
 TEST_F(ShardedIvfCalls, WrongArguments) {
   const std::vector<Context> contexts = some_contexts(3);
   EXPECT_STREQ(error_of([&] { shard_ivf({}, index_); }).what(),
-               "Ivf: at least one context is needed, given none");
+               "Ivf: at least one context is needed, got none");
   EXPECT_STREQ(error_of([&] { shard_and_replicate_ivf(contexts, 2, index_); }).what(),
-               "Ivf: the number of contexts must be a multiple of the shards, given 3 and 2");
-  EXPECT_STREQ(error_of([&] { Sharded<Ivf>({}); }).what(),
-               "Sharded: at least one index is needed, given none");
+               "Ivf: the number of contexts must be a multiple of the shards, got 3 and 2");
+  EXPECT_STREQ(error_of([&] { Sharded<Ivf>({}); }).what(), "Sharded: at least one index is needed, got none");
   std::vector<Placed<Ivf>> strangers;
   strangers.push_back({one_thread(), index_.empty_copy()});
-  strangers.push_back(
-      {one_thread(), IvfPq::train(one_thread(), problem_.base, {.lists = 8, .code_bytes = 2, .bits = 4})});
+  strangers.push_back({one_thread(), Ivf::train(one_thread(), problem_.base,
+                                                {.lists = 8, .encoding = Pq{.code_bytes = 2, .bits = 4}})});
   EXPECT_STREQ(error_of([&] { Sharded<Ivf>(std::move(strangers)); }).what(),
-               "Ivf: indexes with the same quantizers expected (made by one training), given others");
+               "Sharded: all inverted files must have the same quantizers, from one training");
 
   const Sharded<Ivf> sharded = shard_ivf(contexts, index_);
   const Replicated<Ivf> replicated = replicate_ivf(contexts, index_);
@@ -181,8 +182,8 @@ TEST_F(ShardedIvfCalls, WrongArguments) {
   };
   same_words(0, {});
   same_words(1, {.probes = 10});
-  same_words(5, {.rows = base, .candidates = 4});
-  same_words(5, {.rows = base.slice(0, 399)});
+  same_words(5, {.rerank = base, .candidates = 4});
+  same_words(5, {.rerank = base.slice(0, 399)});
 }
 
 TEST_F(ShardedIvfCalls, ReportsProgressAndStopsThreads) {
@@ -190,7 +191,7 @@ TEST_F(ShardedIvfCalls, ReportsProgressAndStopsThreads) {
   const Context context = Context::cpu(
       {.threads = 1, .progress = [&](const Progress& progress) { reports.push_back(progress); }});
   const Sharded<Ivf> sharded = shard_ivf(some_contexts(3), index_);
-  sharded.search(context, problem_.queries, 2, {.rows = problem_.base});
+  sharded.search(context, problem_.queries, 2, {.rerank = problem_.base});
   ASSERT_FALSE(reports.empty());
   for (const Progress& report : reports) {
     EXPECT_STREQ(report.operation, "search");

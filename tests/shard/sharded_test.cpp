@@ -79,11 +79,11 @@ TEST_F(ShardedCalls, SizesAndMetrics) {
 TEST_F(ShardedCalls, WrongArguments) {
   const std::vector<Context> contexts = some_contexts(3);
   EXPECT_STREQ(error_of([&] { shard_exact({}, problem_.base); }).what(),
-               "Exact: at least one context is needed, given none");
+               "Exact: at least one context is needed, got none");
   EXPECT_STREQ(error_of([&] { shard_and_replicate_exact(contexts, 2, problem_.base); }).what(),
-               "Exact: the number of contexts must be a multiple of the shards, given 3 and 2");
+               "Exact: the number of contexts must be a multiple of the shards, got 3 and 2");
   EXPECT_STREQ(error_of([&] { Sharded<Exact>({}); }).what(),
-               "Sharded: at least one index is needed, given none");
+               "Sharded: at least one index is needed, got none");
   const RowsView base = problem_.base;
   const auto prepared = [&](std::size_t rows, Metric metric) {
     return Placed<Exact>{context_, Exact::prepare(context_, base.slice(0, rows), {.metric = metric})};
@@ -92,12 +92,12 @@ TEST_F(ShardedCalls, WrongArguments) {
   unequal.push_back(prepared(4, Metric::euclidean));
   unequal.push_back(prepared(5, Metric::euclidean));
   EXPECT_STREQ(error_of([&] { Replicated<Exact>(std::move(unequal)); }).what(),
-               "Replicated: all indexes must hold the same rows, given 4 and 5");
+               "Replicated: all indexes must hold the same rows, got 4 and 5");
   std::vector<Placed<Exact>> mixed;
   mixed.push_back(prepared(4, Metric::euclidean));
   mixed.push_back(prepared(4, Metric::cosine));
   EXPECT_STREQ(error_of([&] { Sharded<Exact>(std::move(mixed)); }).what(),
-               "Sharded: all indexes must have the same metric, given euclidean and cosine");
+               "Sharded: all indexes must have the same metric, got euclidean and cosine");
 
   const auto sharded = shard_exact(contexts, problem_.base);
   const auto replicated = replicate_exact(contexts, problem_.base);
@@ -108,15 +108,15 @@ TEST_F(ShardedCalls, WrongArguments) {
                              std::function<void(RowsView, std::size_t)>([&](RowsView queries, std::size_t k) {
                                replicated.search(context_, queries, k);
                              })}) {
-    EXPECT_STREQ(error_of([&] { search(problem_.queries, 0); }).what(), "knn: k must be at least 1, given 0");
+    EXPECT_STREQ(error_of([&] { search(problem_.queries, 0); }).what(), "knn: k must be at least 1, got 0");
     EXPECT_STREQ(
         error_of([&] { search(problem_.queries, 41); }).what(),
-        "knn: k must be at most the number of base rows, 40, given 41 (short_rows = pad fills up the rows)");
+        "knn: k must be at most the number of base rows, 40, got 41 (short_rows = pad fills up the rows)");
     EXPECT_STREQ(error_of([&] { search(other.queries, 1); }).what(),
-                 "knn: queries and base must have the same dimension, given 4 and 5");
+                 "knn: queries and base must have the same dimension, got 4 and 5");
     const RowsView none = other.queries;
     EXPECT_STREQ(error_of([&] { search(none.slice(0, 0), 1); }).what(),
-                 "knn: queries and base must have the same dimension, given 4 and 5");
+                 "knn: queries and base must have the same dimension, got 4 and 5");
   }
 }
 
@@ -198,6 +198,8 @@ TEST_F(ShardedCalls, ReportsProgressOfAllParts) {
 // An index that searches until it is cancelled, if there is anything to search.
 class Endless {
  public:
+  using SearchOptions = ShortRows;
+
   explicit Endless(std::atomic<int>& started) : started_(&started) {}
   Neighbors search(const Context& context, RowsView queries, std::size_t, ShortRows) const {
     if (queries.rows() == 0) return {};
@@ -229,6 +231,8 @@ TEST_F(ShardedCalls, CancellingTheCallStopsAllThreads) {
 // Fails, once the others are at work.
 class Failing {
  public:
+  using SearchOptions = ShortRows;
+
   Failing(std::atomic<int>& started, bool fails) : endless_(started), started_(&started), fails_(fails) {}
   Neighbors search(const Context& context, RowsView queries, std::size_t k, ShortRows short_rows) const {
     if (!fails_) return endless_.search(context, queries, k, short_rows);

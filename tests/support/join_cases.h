@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backend/dispatch.h"
-#include "graph/build/neighborhoods.h"
+#include "graph/build/sample_neighbors.h"
 #include "ops/exact_search.h"
 #include "support/knn_cases.h"
 
@@ -149,7 +149,7 @@ inline ::testing::AssertionResult same_lists(const std::vector<NeighborEntry>& e
     return fmt::format("{} at {}{}", number_of(entry), key_of(entry), is_new(entry) ? ", new" : "");
   };
   return ::testing::AssertionFailure()
-         << fmt::format("place {}, entry {}: expected {}, given {}", index / degree, index % degree,
+         << fmt::format("place {}, entry {}: expected {}, got {}", index / degree, index % degree,
                         text(*left), text(*right));
 }
 

@@ -35,14 +35,14 @@ inline ::testing::AssertionResult same(const oracle::Clustering& expected, const
   if (expected.sizes != given.sizes) return ::testing::AssertionFailure() << "sizes differ";
   if (expected.errors.size() != given.errors.size())
     return ::testing::AssertionFailure()
-           << expected.errors.size() << " iterations, given " << given.errors.size();
+           << expected.errors.size() << " iterations, got " << given.errors.size();
   for (std::size_t i = 0; i < expected.errors.size(); ++i)
     if (std::abs(expected.errors[i] - given.errors[i]) > 1e-10 * expected.errors[i])
       return ::testing::AssertionFailure()
-             << fmt::format("error {}: expected {}, given {}", i, expected.errors[i], given.errors[i]);
+             << fmt::format("error {}: expected {}, got {}", i, expected.errors[i], given.errors[i]);
   for (std::size_t i = 0; i < expected.centroids.size(); ++i)
     if (expected.centroids[i] != given.centroids.data()[i])
-      return ::testing::AssertionFailure() << fmt::format("centroid element {}: expected {}, given {}", i,
+      return ::testing::AssertionFailure() << fmt::format("centroid element {}: expected {}, got {}", i,
                                                           expected.centroids[i], given.centroids.data()[i]);
   return ::testing::AssertionSuccess();
 }

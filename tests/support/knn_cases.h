@@ -48,7 +48,7 @@ inline ::testing::AssertionResult same(const oracle::Answer& expected, const Nei
   };
   if (!has_shape(given.ids) || !has_shape(given.distances))
     return ::testing::AssertionFailure() << fmt::format(
-               "shape: expected {} x {}, given ids {} x {}, distances {} x {}", expected.queries, expected.k,
+               "shape: expected {} x {}, got ids {} x {}, distances {} x {}", expected.queries, expected.k,
                given.ids.rows(), given.ids.cols(), given.distances.rows(), given.distances.cols());
   for (std::size_t query = 0; query < expected.queries; ++query)
     for (std::size_t rank = 0; rank < expected.k; ++rank) {
@@ -59,7 +59,7 @@ inline ::testing::AssertionResult same(const oracle::Answer& expected, const Nei
       const std::uint32_t expected_bits = std::bit_cast<std::uint32_t>(expected.distances[index]);
       if (id != expected.ids[index] || bits != expected_bits)
         return ::testing::AssertionFailure() << fmt::format(
-                   "query {} rank {}: expected id {} distance {} ({:#010x}), given id {} distance {} "
+                   "query {} rank {}: expected id {} distance {} ({:#010x}), got id {} distance {} "
                    "({:#010x})",
                    query, rank, expected.ids[index], expected.distances[index], expected_bits, id, distance,
                    bits);

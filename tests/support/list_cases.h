@@ -115,15 +115,16 @@ class ListCase {
     return search_for(context, problem_.queries, rows);
   }
   ListCodec codec() const {
-    return {
-        .dim = shape_.dim,
-        .type = shape_.parts == 0 ? shape_.type : ElementType::f32,
-        .code_bytes = code_bytes(),
-        .part_begins = begins_,
-        .codebooks = shape_.additive ? std::span<const float>() : books_,
-        .bits = shape_.bits,
-        .centroids = {centroids_.data(), shape_.lists, shape_.dim},
-        .additive_codewords = shape_.additive ? std::span<const float>(books_) : std::span<const float>()};
+    return {.encoding = shape_.parts == 0 ? ListEncoding::flat
+                        : shape_.additive ? ListEncoding::lsq
+                                          : ListEncoding::pq,
+            .dim = shape_.dim,
+            .type = shape_.parts == 0 ? shape_.type : ElementType::f32,
+            .code_bytes = code_bytes(),
+            .part_begins = begins_,
+            .codewords = books_,
+            .bits = shape_.bits,
+            .centroids = {centroids_.data(), shape_.lists, shape_.dim}};
   }
   Neighbors search_for(const Context& context, const RowsView& queries, const RowsView& rows = {},
                        std::span<const std::atomic<const float*>> norms = {}) const {
@@ -174,7 +175,7 @@ class ListCase {
         if (expected[i].id != given.ids(query, i) ||
             std::memcmp(&expected[i].value, &given.distances(query, i), sizeof(float)) != 0)
           return ::testing::AssertionFailure() << fmt::format(
-                     "query {}, answer {}: expected {} at {}, given {} at {}", query, i, expected[i].id,
+                     "query {}, answer {}: expected {} at {}, got {} at {}", query, i, expected[i].id,
                      expected[i].value, given.ids(query, i), given.distances(query, i));
     }
     return ::testing::AssertionSuccess();

@@ -39,12 +39,12 @@ inline ProductQuantizer untrained(Kind kind, std::size_t dim, std::size_t parts,
 template <typename T>
 ::testing::AssertionResult same(const std::vector<T>& expected, const Matrix<T>& given) {
   if (given.rows() * given.cols() != expected.size())
-    return ::testing::AssertionFailure() << fmt::format("shape: {} elements expected, given [{}, {}]",
+    return ::testing::AssertionFailure() << fmt::format("shape: {} elements expected, got [{}, {}]",
                                                         expected.size(), given.rows(), given.cols());
   for (std::size_t i = 0; i < expected.size(); ++i)
     if (std::memcmp(&expected[i], given.data() + i, sizeof(T)) != 0)
       return ::testing::AssertionFailure()
-             << fmt::format("row {} column {}: expected {}, given {}", i / given.cols(), i % given.cols(),
+             << fmt::format("row {} column {}: expected {}, got {}", i / given.cols(), i % given.cols(),
                             expected[i], given.data()[i]);
   return ::testing::AssertionSuccess();
 }

@@ -23,18 +23,18 @@ inline ::testing::AssertionResult same(const oracle::RangeAnswer& expected, cons
   for (std::size_t i = 0; i < expected.offsets.size() && i < given.offsets.size(); ++i)
     if (expected.offsets[i] != given.offsets[i])
       return ::testing::AssertionFailure()
-             << fmt::format("offset {}: expected {}, given {}", i, expected.offsets[i], given.offsets[i]);
+             << fmt::format("offset {}: expected {}, got {}", i, expected.offsets[i], given.offsets[i]);
   if (expected.offsets.size() != given.offsets.size() || given.ids.size() != expected.ids.size() ||
       given.distances.size() != expected.distances.size())
     return ::testing::AssertionFailure()
-           << fmt::format("sizes: expected {} offsets and {} answers, given {} offsets, {} ids, {} distances",
+           << fmt::format("sizes: expected {} offsets and {} answers, got {} offsets, {} ids, {} distances",
                           expected.offsets.size(), expected.ids.size(), given.offsets.size(),
                           given.ids.size(), given.distances.size());
   for (std::size_t i = 0; i < expected.ids.size(); ++i)
     if (expected.ids[i] != given.ids[i] || std::bit_cast<std::uint32_t>(expected.distances[i]) !=
                                                std::bit_cast<std::uint32_t>(given.distances[i]))
       return ::testing::AssertionFailure()
-             << fmt::format("answer {}: expected id {} distance {}, given id {} distance {}", i,
+             << fmt::format("answer {}: expected id {} distance {}, got id {} distance {}", i,
                             expected.ids[i], expected.distances[i], given.ids[i], given.distances[i]);
   return ::testing::AssertionSuccess();
 }

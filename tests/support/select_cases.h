@@ -128,7 +128,7 @@ inline ::testing::AssertionResult same(const oracle::SelectionAnswer& expected, 
   if (given.ids.rows() != expected.rows || given.ids.cols() != expected.k ||
       given.values.rows() != expected.rows || given.values.cols() != expected.k)
     return ::testing::AssertionFailure() << fmt::format(
-               "shape: expected {} x {}, given ids {} x {}, values {} x {}", expected.rows, expected.k,
+               "shape: expected {} x {}, got ids {} x {}, values {} x {}", expected.rows, expected.k,
                given.ids.rows(), given.ids.cols(), given.values.rows(), given.values.cols());
   for (std::size_t row = 0; row < expected.rows; ++row)
     for (std::size_t rank = 0; rank < expected.k; ++rank) {
@@ -137,7 +137,7 @@ inline ::testing::AssertionResult same(const oracle::SelectionAnswer& expected, 
       const auto bits = std::bit_cast<std::uint32_t>(given.values(row, rank));
       if (given.ids(row, rank) != expected.ids[index] || bits != expected_bits)
         return ::testing::AssertionFailure() << fmt::format(
-                   "row {} rank {}: expected id {} value {} ({:#010x}), given id {} value {} ({:#010x})", row,
+                   "row {} rank {}: expected id {} value {} ({:#010x}), got id {} value {} ({:#010x})", row,
                    rank, expected.ids[index], expected.values[index], expected_bits, given.ids(row, rank),
                    given.values(row, rank), bits);
     }

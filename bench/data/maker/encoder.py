@@ -132,11 +132,11 @@ class Encoder:
             graph_path, session_options, providers=["CPUExecutionProvider"])
 
     def encode(self, texts):
-        """(vectors [texts, DIMENSIONS], tokens spent). A batch holds texts of one length: no padding."""
+        """Vectors [texts, DIMENSIONS]. A batch holds texts of one length: no padding."""
         encoded = [encoding.ids for encoding in self.tokenizer.encode_batch(texts)]
         order = sorted(range(len(encoded)), key=lambda index: (len(encoded[index]), index))
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
-        tokens = begin = 0
+        begin = 0
         while begin < len(order):
             length = len(encoded[order[begin]])
             end = begin
@@ -146,6 +146,5 @@ class Encoder:
             rows = order[begin:end]
             ids = np.array([encoded[row] for row in rows], np.int64)
             vectors[rows] = self.session.run(None, {"ids": ids, "mask": np.ones(ids.shape, np.float32)})[0]
-            tokens += ids.size
             begin = end
-        return vectors, tokens
+        return vectors

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours of the queries of a set, and what they say about its difficulty."""
+"""Exact nearest neighbours of the queries of a set."""
 import faiss
 import numpy as np
 
@@ -37,17 +37,8 @@ def score_exactly(base, queries, candidates):
     return np.take_along_axis(distances, order, 1), np.take_along_axis(candidates, order, 1)
 
 
-def intrinsic_dimension(distances):
-    """Maximum-likelihood local intrinsic dimension of each query (Amsaleg et al. 2015)."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logarithms = np.log(distances / distances[:, -1:])
-        logarithms[~np.isfinite(logarithms)] = np.nan
-        dimension = -1.0 / np.nanmean(logarithms[:, :-1], axis=1)
-    return dimension[np.isfinite(dimension)]
-
-
 def make_ground_truth(folder, suffix, threads):
-    """Write the exact top NEIGHBOURS by squared L2; return facts for the manifest."""
+    """Write the exact top NEIGHBOURS by squared L2."""
     faiss.omp_set_num_threads(threads)
     base = open_vectors(folder / f"base{suffix}")
     queries = np.ascontiguousarray(open_vectors(folder / f"query{suffix}"), dtype=np.float32)
@@ -65,12 +56,3 @@ def make_ground_truth(folder, suffix, threads):
     write_ground_truth(folder, all_ids, all_distances)
     if ambiguous:
         print(f"  note: {ambiguous} queries have over {SPARE} ties at rank {answer}")
-    euclidean = np.sqrt(all_distances.astype(np.float64))
-    dimension = intrinsic_dimension(euclidean)
-    return {
-        "lid_mle_mean": round(float(dimension.mean()), 2),
-        "lid_mle_median": round(float(np.median(dimension)), 2),
-        "mean_dist_to_top_k": round(float(np.mean(euclidean.mean(1))), 4),
-        "k": answer,
-        "queries_with_exact_copy_in_base": int((all_distances[:, 0] == 0).sum()),
-    }

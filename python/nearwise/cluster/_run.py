@@ -14,7 +14,6 @@ from nearwise._error import Error
 from nearwise._progress import ProgressArgument
 from nearwise.cluster._ray import Node, nodes, on, ray
 from nearwise.cluster._room import Room
-from nearwise.cluster._seconds import seconds
 
 _SECONDS_BETWEEN_COUNTS = 1.0  # of the cluster's CPUs and memory
 _MOST_BYTES_WITH_A_TASK = 64 << 10
@@ -53,7 +52,8 @@ def run(
     timeout : float
         Seconds for one task, and for the cluster to have the resources for one.
     on_task : callable, optional
-        Called with the name and the outcome of every finished task: "done", "done before" or "not needed".
+        Called with the name and the outcome of every finished task: "done", "done before" or "not needed". Inputs
+        that a task finds damaged or lost it makes again first, which is not reported.
     context, threads, progress
         See `nearwise.Context`. threads is per task, default 1; Ray reserves as many CPUs, and the memory of the
         plan. progress counts tasks.
@@ -63,7 +63,7 @@ def run(
             plan,
             call.context.threads or 1,
             _options.integer(retries, "retries", 0, 2**31 - 1),
-            seconds(timeout, "timeout"),
+            _options.seconds(timeout, "timeout"),
             on_task,
             call.report,
         ).run()

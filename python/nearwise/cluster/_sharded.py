@@ -15,7 +15,6 @@ from nearwise._rows import BFLOAT16_BITS
 from nearwise.cluster import _batch
 from nearwise.cluster._ray import Node, nodes, on, ray
 from nearwise.cluster._replica import Description, Replica
-from nearwise.cluster._seconds import seconds
 
 
 class Place(NamedTuple):
@@ -57,8 +56,8 @@ class Sharded:
         self._parts = parts
         self._replicas = _options.integer(replicas, "replicas", 1, 2**31 - 1)
         self._threads = threads
-        self._start_timeout = seconds(start_timeout, "start_timeout")
-        self.timeout = seconds(timeout, "timeout")
+        self._start_timeout = _options.seconds(start_timeout, "start_timeout")
+        self.timeout = _options.seconds(timeout, "timeout")
         self._actors: dict[Place, Any] = {}
         self._nodes: dict[Place, str] = {}  # where they were scheduled
         self._descriptions: dict[int, Description] = {}
@@ -158,12 +157,7 @@ class Sharded:
         # Not restarted by Ray: the batch sends the work to a sibling.
         return (
             ray.remote(self._kind)
-            .options(
-                num_cpus=self._threads,
-                max_restarts=0,
-                max_task_retries=0,
-                scheduling_strategy=on(node.id),
-            )
+            .options(num_cpus=self._threads, max_restarts=0, max_task_retries=0, scheduling_strategy=on(node.id))
             .remote()
         )
 
@@ -195,7 +189,7 @@ class Sharded:
         other = next(iter(self._descriptions.values()))
         if (found.dim, found.metric, found.training) != (other.dim, other.metric, other.training):
             raise ValueError(
-                f"cluster: expected parts of one training, with equal dimension and metric, given {other} and {found}"
+                f"cluster: expected parts of one training, with equal dimension and metric, got {other} and {found}"
             )
 
     def _search(
@@ -210,10 +204,10 @@ class Sharded:
         call = Call(operation, context)
         given = call.array(queries, "queries")
         if isinstance(given.array, DeviceArray):
-            raise ValueError(f"queries: expected an array in host memory, given one on {given.array.device}")
+            raise ValueError(f"queries: expected an array in host memory, got one on {given.array.device}")
         if given.array.shape[1] != self.dim:
             raise ValueError(
-                f"{operation}: queries and base must have the same dimension, given {given.array.shape[1]} "
+                f"{operation}: queries and base must have the same dimension, got {given.array.shape[1]} "
                 f"and {self.dim}"
             )
         rows = given.array.view(BFLOAT16_BITS) if given.type == "bf16" else given.array

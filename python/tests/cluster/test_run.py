@@ -12,6 +12,7 @@ import nearwise
 import nearwise.cluster
 import numpy as np
 import pytest
+from checks import refuses, spoiled
 from halting import Halting
 from nearwise.cluster import _kmeans
 from nearwise.cluster._ray import Node
@@ -140,25 +141,22 @@ def test_a_task_that_kills_its_process_is_not_begun_for_ever(cluster, tmp_path):
             return super().run_task(name)
 
     plan = Deadly(tmp_path, 4)
-    with pytest.raises(nearwise.Error, match="run: leaf2 failed 3 times, the last time: ") as caught:
-        nearwise.cluster.run(plan, retries=2)
-    assert caught.value.code == "device" and (tmp_path / "deaths").read_text() == "xxx"
+    refuses("device", "run: leaf2 failed 3 times, the last time: ", nearwise.cluster.run, plan, retries=2)
+    assert (tmp_path / "deaths").read_text() == "xxx"
 
 
 def test_what_a_task_raises_arrives_at_once(cluster, tmp_path):
     plan = FilePlan(tmp_path, 4, spoiled="leaf1")
-    with pytest.raises(nearwise.Error, match="spoiled") as caught:
-        nearwise.cluster.run(plan)
-    assert caught.value.code == "corrupt"
+    refuses("corrupt", "spoiled", nearwise.cluster.run, plan)
     assert [name for name, *_ in plan.begun()].count("leaf1") == 1
 
 
 def test_a_task_that_takes_too_long(cluster, tmp_path):
     plan = FilePlan(tmp_path, 2, seconds=60)
     began = time.monotonic()
-    with pytest.raises(nearwise.Error, match="failed 2 times, the last time: not done within 3 s"):
-        nearwise.cluster.run(plan, retries=1, timeout=3)
-    assert time.monotonic() - began < 20
+    with pytest.raises(nearwise.Error, match="failed 2 times, the last time: not done within 10 s"):
+        nearwise.cluster.run(plan, retries=1, timeout=10)
+    assert time.monotonic() - began < 50
     # And its processes are gone.
     wait_for(lambda: not any(os.path.exists(f"/proc/{process}") for _, process, _ in plan.begun()))
 
@@ -190,7 +188,7 @@ def test_what_is_done_needs_no_room(cluster, tmp_path):
     plan.tasks = [
         task._replace(memory_bytes=bytes_of_nodes(100)) if task.name == "leaf1" else task for task in plan.tasks
     ]
-    nearwise.cluster.run(plan, timeout=3, retries=0)
+    nearwise.cluster.run(plan, timeout=60, retries=0)
     assert plan.result() == sum(range(4))
 
 
@@ -207,9 +205,9 @@ def test_a_place_is_at_the_machine_with_most_room():
 
 def test_waiting_for_memory_is_not_taking_too_long(cluster, tmp_path):
     """Of eight tasks three run at a time, each at its node, though CPUs are there for all: the last wait longer than they may take."""
-    plan = FilePlan(tmp_path, 8, seconds=1.5)
+    plan = FilePlan(tmp_path, 8, seconds=4)
     plan.tasks = [task._replace(memory_bytes=bytes_of_nodes(0.6)) for task in plan.tasks]
-    nearwise.cluster.run(plan, timeout=3, retries=0)
+    nearwise.cluster.run(plan, timeout=10, retries=0)
     assert plan.result() == sum(range(8)) and len(plan.begun()) == len(plan.tasks)
 
 
@@ -225,9 +223,9 @@ def test_those_that_wait_for_memory_do_not_keep_another_from_its_timeout(cluster
         task._replace(memory_bytes=bytes_of_nodes(0.01 if task.name == "leaf3" else 100)) for task in plan.tasks
     ]
     began = time.monotonic()
-    with pytest.raises(nearwise.Error, match="leaf3 failed 1 times, the last time: not done within 3 s"):
-        nearwise.cluster.run(plan, threads=8, timeout=3, retries=0)  # one at a time on each node
-    assert time.monotonic() - began < 20
+    with pytest.raises(nearwise.Error, match="leaf3 failed 1 times, the last time: not done within 10 s"):
+        nearwise.cluster.run(plan, threads=8, timeout=10, retries=0)  # one at a time on each node
+    assert time.monotonic() - began < 40
 
 
 def test_a_graph_built_while_a_worker_and_a_node_die(cluster, tmp_path):
@@ -330,11 +328,12 @@ def test_rounds_of_kmeans_keep_to_the_memory_they_ask_for(tmp_path, monkeypatch,
         monkeypatch.setattr(
             _kmeans,
             name,
-            lambda *given, work=work, **options: (limits.append(options["context"].memory_limit if "context" in options else options["memory_limit"]), work(*given, **options))[1],
+            lambda *given, work=work, **options: (limits.append(options["context"].memory_limit), work(*given, **options))[1],
         )
     centroids = nearwise.read_vectors(tmp_path / "rows.fbin")[:clusters]
     file = _kmeans._File(str(tmp_path / "rows.fbin"), rows, dim, 2**18, "sqeuclidean", 0, 0)
-    for work in (_kmeans._Round(file, centroids), _kmeans._SplitRound(file, centroids, centroids, [(0, 0)], 1)):
+    start = {"file": file, "centroids": centroids}
+    for work in (_kmeans._Round(**start), _kmeans._SplitRound(**start, moved=centroids, splits=[(0, 0)], iteration=1)):
         (task,) = work.tasks
         work.run_task(task.name)
         assert limits.pop() == task.memory_bytes
@@ -350,8 +349,7 @@ def test_kmeans_seeds_and_refuses_as_in_one_process(cluster, kmeans_file, tmp_pa
     nearwise.write_vectors(tmp_path / "broken.fbin", broken)
     with pytest.raises(ValueError, match="row 8123 holds NaN or infinity"):
         nearwise.cluster.train_kmeans(tmp_path / "broken.fbin", 3, block_rows=2000, threads=4, initial=rows[:3])
-    with pytest.raises(ValueError, match="clusters"):
-        nearwise.cluster.train_kmeans(kmeans_file, 9_001)
+    refuses(ValueError, "clusters", nearwise.cluster.train_kmeans, kmeans_file, 9_001)
 
 
 def test_sums_of_blocks_are_added_in_one_order():

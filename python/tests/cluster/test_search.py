@@ -10,9 +10,10 @@ import nearwise
 import nearwise.cluster
 import numpy as np
 import pytest
+from checks import refuses
 from nearwise.cluster import _replica
 from ray_nodes import ray, wait_for
-from samples import assert_same, random_rows
+from samples import assert_same, filled, random_rows
 
 SHARDS = 4
 METRICS = ("sqeuclidean", "inner_product")
@@ -37,8 +38,7 @@ def vector_file(vectors, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def index(vectors):
-    index = nearwise.IvfFlat.train(vectors, lists=64)
-    index.add(vectors)
+    index = filled(nearwise.IvfFlat, vectors, lists=64)
     index.probes = 5
     return index
 
@@ -70,8 +70,7 @@ def test_exact_is_the_whole(cluster, tmp_path, metric):
                 assert_same(found, nearwise.knn(asked, base, k, metric=metric))
         padded = search.search(asked, 501, pad=True)
         assert_same(padded, nearwise.knn(asked, base, 501, metric=metric, pad=True))
-        with pytest.raises(ValueError, match="at most the size of the base, 500, given 501"):
-            search.search(asked, 501)
+        refuses(ValueError, "at most the size of the base, 500, got 501", search.search, asked, 501)
         assert search.search(asked[:0], 3).ids.shape == (0, 3)
 
 
@@ -181,9 +180,7 @@ def test_the_dead_are_replaced_that_were_not_at_work(cluster, index, index_files
 def test_without_a_replica_it_fails(cluster, index_files, queries):
     with nearwise.cluster.ShardedIvf(index_files) as search:
         os.kill(search.process_ids()[2, 0], signal.SIGKILL)
-        with pytest.raises(nearwise.Error, match="search: part 2: no replica is alive") as caught:
-            search.search(queries, 10)
-        assert caught.value.code == "device"
+        refuses("device", "search: part 2: no replica is alive", search.search, queries, 10)
 
 
 def test_more_than_the_cluster_has(cluster, index_files):
@@ -195,24 +192,18 @@ def test_more_than_the_cluster_has(cluster, index_files):
 
 
 def test_errors_arrive_as_they_are(cluster, tmp_path, vectors, index_files, queries):
-    with pytest.raises(nearwise.Error) as caught:
-        nearwise.cluster.ShardedIvf([tmp_path / "missing.nw"])
-    assert caught.value.code == "not_found"
+    refuses("not_found", "", nearwise.cluster.ShardedIvf, [tmp_path / "missing.nw"])
     other = nearwise.IvfFlat.train(vectors[:5000], lists=64)
     other.save(tmp_path / "other.nw")
     with pytest.raises(ValueError, match="expected parts of one training"):
         nearwise.cluster.ShardedIvf([index_files[0], tmp_path / "other.nw"])
-    with pytest.raises(ValueError, match="one file for each part"):
-        nearwise.cluster.ShardedIvf("index.nw")
+    refuses(ValueError, "one file for each part", nearwise.cluster.ShardedIvf, "index.nw")
     with nearwise.cluster.ShardedIvf(index_files) as search:
         wrong = queries[:500].copy()
         wrong[407, 3] = np.nan
-        with pytest.raises(ValueError, match=r"row 7 .*\(counted from query 400\)"):
-            search.search(wrong, 3, block_queries=100)
-        with pytest.raises(ValueError, match="same dimension, given 9 and 48"):
-            search.search(queries[:, :9], 3)
-        with pytest.raises(ValueError, match="probes"):
-            search.search(queries, 3, probes=65)
+        refuses(ValueError, r"row 7 .*\(counted from query 400\)", search.search, wrong, 3, block_queries=100)
+        refuses(ValueError, "same dimension, got 9 and 48", search.search, queries[:, :9], 3)
+        refuses(ValueError, "probes", search.search, queries, 3, probes=65)
         assert search.search(queries, 3).ids.shape == (3000, 3)  # none of this has harmed it
 
 

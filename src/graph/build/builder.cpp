@@ -7,8 +7,8 @@
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/distance.h"
-#include "graph/build/neighborhoods.h"
 #include "graph/build/partitions.h"
+#include "graph/build/sample_neighbors.h"
 #include "graph/partition/overlap_choice.h"
 #include "graph/random_streams.h"
 #include "ops/exact_search.h"
@@ -64,9 +64,7 @@ std::uint64_t round_bytes(const Stream& stream, std::size_t rows, const Tuning& 
 
 }  // namespace
 
-// Recall of the partitions alone on SIFT 1M, and CPU seconds on 2 cores with AMX (2026-11-15): overlap 8,
-// 2000 rows: 0.971, 18 to 22 s; 8, 4000: 0.985, 22 s; 12, 4000: 0.996, 31 s. The first NN-Descent iteration
-// costs 11 to 13 s and raises 0.832 to 0.902, or 0.970 to 0.985.
+// Chosen by the first table of docs/algorithms/knn-graph.md.
 Tuning default_tuning(std::size_t degree, double recall) {
   Tuning tuning;
   tuning.list = std::max<std::size_t>(degree, 16);

@@ -87,9 +87,9 @@ class NnDescent {
 void check_arguments(const char* operation, const Context& context, const RowsView& rows,
                      const KnnGraphOptions& options) {
   check_rows(operation, context, rows, rows);
-  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, given rows on {}", operation,
+  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", operation,
           name(rows.place()));
-  require(rows.rows() <= max_entry_rows, "{}: rows must be at most {}, given {}", operation, max_entry_rows,
+  require(rows.rows() <= max_entry_rows, "{}: rows must be at most {}, got {}", operation, max_entry_rows,
           rows.rows());
   require(options.degree >= 1, "{}: degree must be at least 1, got 0", operation);
   require(options.target_recall > 0 && options.target_recall <= 1,

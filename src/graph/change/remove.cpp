@@ -13,7 +13,7 @@
 #include "core/float_environment.h"
 #include "graph/build/nn_descent.h"
 #include "graph/change/change.h"
-#include "graph/change/update.h"
+#include "graph/change/update_method.h"
 #include "ops/finite_rows.h"
 #include "ops/memory_limit.h"
 
@@ -72,9 +72,9 @@ class Remaining {
 
 void mark_removed(Remaining& remaining, std::size_t rows, std::span<const Id> removed) {
   for (const Id id : removed) {
-    require(id >= 0 && static_cast<std::size_t>(id) < rows, "{}: ids from 0 to {} expected, given {}",
+    require(id >= 0 && static_cast<std::size_t>(id) < rows, "{}: ids from 0 to {} expected, got {}",
             operation, rows - 1, id);
-    require(remaining.remove(id), "{}: different ids expected, given {} twice", operation, id);
+    require(remaining.remove(id), "{}: different ids expected, got {} twice", operation, id);
   }
 }
 
@@ -98,9 +98,9 @@ KnnGraph remove(const Context& context, const RowsView& rows, const KnnGraph& gr
                 std::span<const Id> removed, const KnnGraphChangeOptions& options, const Tuning& tuning) {
   const KnnGraphOptions all = options_of(graph, options);
   check_arguments(operation, context, rows, all);
-  require(rows.rows() == graph.rows(), "{}: the {} rows of the graph expected, given {}", operation,
+  require(rows.rows() == graph.rows(), "{}: the {} rows of the graph expected, got {}", operation,
           graph.rows(), rows.rows());
-  require(removed.size() <= rows.rows(), "{}: at most {} ids expected, one for each row, given {}", operation,
+  require(removed.size() <= rows.rows(), "{}: at most {} ids expected, one for each row, got {}", operation,
           rows.rows(), removed.size());
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();

@@ -11,17 +11,17 @@ void check_edges(std::string_view operation, const KnnGraph& graph) {
   const Matrix<Id>& ids = graph.neighbors.ids;
   const Matrix<float>& distances = graph.neighbors.distances;
   require(distances.rows() == ids.rows() && distances.cols() == ids.cols(),
-          "{}: ids and distances of one shape expected, given [{}, {}] and [{}, {}]", operation, ids.rows(),
+          "{}: ids and distances of one shape expected, got [{}, {}] and [{}, {}]", operation, ids.rows(),
           ids.cols(), distances.rows(), distances.cols());
   constexpr std::size_t max_rows = std::numeric_limits<std::int32_t>::max();
-  require(ids.rows() <= max_rows, "{}: at most {} rows expected, given {}", operation, max_rows, ids.rows());
+  require(ids.rows() <= max_rows, "{}: at most {} rows expected, got {}", operation, max_rows, ids.rows());
   const auto rows = static_cast<Id>(ids.rows());
   for (std::size_t row = 0; row < ids.rows(); ++row)
     for (std::size_t i = 0; i < ids.cols(); ++i) {
       const Id id = ids(row, i);
-      require(id >= no_id && id < rows, "{}: neighbours from 0 to {} expected, given {} of row {}", operation,
+      require(id >= no_id && id < rows, "{}: neighbours from 0 to {} expected, got {} of row {}", operation,
               rows - 1, id, row);
-      require(!std::isnan(distances(row, i)), "{}: distances that are numbers expected, given NaN of row {}",
+      require(!std::isnan(distances(row, i)), "{}: distances that are numbers expected, got NaN of row {}",
               operation, row);
     }
 }

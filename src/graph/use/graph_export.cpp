@@ -97,13 +97,13 @@ void save_csr(const RangeNeighbors& neighbors, std::size_t columns, const std::f
   const std::size_t entries = neighbors.ids.size();
   require(!offsets.empty() && offsets.front() == 0 && offsets.back() == entries &&
               std::ranges::is_sorted(offsets) && neighbors.distances.size() == entries,
-          "save_csr: offsets from 0 to the number of ids and distances expected, given {} offsets of {} ids "
+          "save_csr: offsets from 0 to the number of ids and distances expected, got {} offsets of {} ids "
           "and {} "
           "distances",
           offsets.size(), entries, neighbors.distances.size());
   for (const Id id : neighbors.ids)
-    require(id >= 0 && static_cast<std::size_t>(id) < columns,
-            "save_csr: ids from 0 to {} expected, given {}", static_cast<Id>(columns) - 1, id);
+    require(id >= 0 && static_cast<std::size_t>(id) < columns, "save_csr: ids from 0 to {} expected, got {}",
+            static_cast<Id>(columns) - 1, id);
   write_csr(path, {.rows = offsets.size() - 1, .columns = columns, .entries = entries},
             [&](std::size_t row) -> Entries {
               const std::size_t first = offsets[row];

@@ -43,7 +43,7 @@ RowGroups connected_components(const KnnGraph& graph) {
 }
 
 RowGroups near_duplicates(const KnnGraph& graph, float distance) {
-  require(!std::isnan(distance), "near_duplicates: a distance that is a number expected, given NaN");
+  require(!std::isnan(distance), "near_duplicates: a distance that is a number expected, got NaN");
   graph::check_edges("near_duplicates", graph);
   return groups_by_edges(graph, sort_key(graph.metric, distance), 2);
 }

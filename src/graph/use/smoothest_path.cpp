@@ -79,7 +79,7 @@ std::vector<Row> steps_to(const graph::UndirectedEdges& edges, std::size_t rows,
 
 Row checked_row(std::string_view name, const KnnGraph& graph, Id row) {
   require(row >= 0 && static_cast<std::size_t>(row) < graph.rows(),
-          "smoothest_path: {} must be a row from 0 to {}, given {}", name, static_cast<Id>(graph.rows()) - 1,
+          "smoothest_path: {} must be a row from 0 to {}, got {}", name, static_cast<Id>(graph.rows()) - 1,
           row);
   return static_cast<Row>(row);
 }

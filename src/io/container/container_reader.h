@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/container/container_layout.h"
+#include "io/container/container_header.h"
 #include "io/files/mapped_file.h"
 #include "nearwise/matrix.h"
 

@@ -27,7 +27,7 @@ void ContainerWriter::begin_section(std::string_view name, Element element, cons
   NEARWISE_ASSERT(
       std::none_of(sections_.begin(), sections_.end(), [&](const Section& s) { return s.name == name; }));
   require(options.columns >= 1 && options.columns <= container::most_columns,
-          "save {}: section '{}' can have 1 to {} columns, given {}", file_.path().native(), name,
+          "save {}: section '{}' can have 1 to {} columns, got {}", file_.path().native(), name,
           container::most_columns, options.columns);
   end_section();
   require(sections_.size() < container::most_sections, "save {}: at most {} sections", file_.path().native(),

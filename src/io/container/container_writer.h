@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "io/container/container_layout.h"
+#include "io/container/container_header.h"
 #include "io/files/atomic_file.h"
 #include "nearwise/matrix.h"
 

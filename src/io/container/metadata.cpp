@@ -36,7 +36,7 @@ std::string metadata_text(const Json& metadata) {
   NEARWISE_ASSERT(metadata.is_object());
   require(depth_of(metadata) <= most_metadata_depth, "metadata: nested at most {} deep", most_metadata_depth);
   std::string text = metadata.dump(-1, ' ', false, Json::error_handler_t::replace);
-  require(text.size() <= most_metadata_bytes, "metadata: at most {} bytes of JSON, given {}",
+  require(text.size() <= most_metadata_bytes, "metadata: at most {} bytes of JSON, got {}",
           most_metadata_bytes, text.size());
   return text;
 }
@@ -94,6 +94,39 @@ std::map<std::string, std::string> flatten_metadata(const Json& metadata) {
   std::map<std::string, std::string> flat;
   flatten(metadata, "", flat);
   return flat;
+}
+
+std::uint64_t read_number(const nlohmann::json& metadata, const char* key, const std::string& source) {
+  const auto found = metadata.find(key);
+  if (found == metadata.end() || !found->is_number_unsigned())
+    fail(ErrorCode::corrupt, "{}: metadata: a whole number '{}' expected", source, key);
+  return found->get<std::uint64_t>();
+}
+
+std::string read_text(const nlohmann::json& metadata, const char* key, const std::string& source) {
+  const auto found = metadata.find(key);
+  if (found == metadata.end() || !found->is_string())
+    fail(ErrorCode::corrupt, "{}: metadata: a text '{}' expected", source, key);
+  return found->get<std::string>();
+}
+
+nlohmann::json encode(const RecallEstimate& recall) {
+  return {{"value", recall.value}, {"low", recall.low}, {"high", recall.high}, {"rows", recall.rows}};
+}
+
+RecallEstimate decode_recall(const nlohmann::json& json) {
+  const auto share = [&](const char* key) {
+    if (!json.at(key).is_number()) throw std::out_of_range("a number expected");
+    return json.at(key).get<double>();
+  };
+  if (!json.at("rows").is_number_unsigned()) throw std::out_of_range("a whole number expected");
+  const RecallEstimate recall = {.value = share("value"),
+                                 .low = share("low"),
+                                 .high = share("high"),
+                                 .rows = json.at("rows").get<std::size_t>()};
+  if (!(0 <= recall.low && recall.low <= recall.value && recall.value <= recall.high && recall.high <= 1))
+    throw std::out_of_range("shares in the order low, value, high expected");
+  return recall;
 }
 
 }  // namespace nearwise

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
+
+#include "nearwise/recall_estimate.h"
 
 namespace nearwise {
 
@@ -21,6 +24,14 @@ nlohmann::json parse_metadata(std::span<const std::byte> bytes, const std::strin
 
 // The object `provenance` of texts. Throws Error(corrupt) where it is missing or something else.
 std::map<std::string, std::string> read_provenance(const nlohmann::json& metadata, const std::string& source);
+
+// A required key. Throw Error(corrupt) if it is missing or has another type.
+std::uint64_t read_number(const nlohmann::json& metadata, const char* key, const std::string& source);
+std::string read_text(const nlohmann::json& metadata, const char* key, const std::string& source);
+
+// {"value", "low", "high", "rows"}. decode_recall throws nlohmann's exceptions or std::out_of_range.
+nlohmann::json encode(const RecallEstimate& recall);
+RecallEstimate decode_recall(const nlohmann::json& json);
 
 // For people: nested keys joined by dots, strings as they are, other values as JSON.
 std::map<std::string, std::string> flatten_metadata(const nlohmann::json& metadata);

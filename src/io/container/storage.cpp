@@ -96,9 +96,9 @@ void save(const SavedNeighbors& result, const std::filesystem::path& path) {
   const Matrix<float>& distances = result.neighbors.distances;
   const std::string operation = "save " + path.native();
   require(ids.rows() == distances.rows() && ids.cols() == distances.cols(),
-          "{}: ids and distances of one shape expected, given [{}, {}] and [{}, {}]", operation, ids.rows(),
+          "{}: ids and distances of one shape expected, got [{}, {}] and [{}, {}]", operation, ids.rows(),
           ids.cols(), distances.rows(), distances.cols());
-  require(ids.cols() >= 1, "{}: at least one neighbour per query expected, given 0", operation);
+  require(ids.cols() >= 1, "{}: at least one neighbour per query expected, got 0", operation);
   check_values(ids, distances, operation, ErrorCode::invalid_argument);
   const Json metadata = {{"metric", name(result.metric)}, {"provenance", result.provenance}};
 

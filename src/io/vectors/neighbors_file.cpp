@@ -60,7 +60,7 @@ Neighbors parse_ground_truth(std::span<const std::byte> bytes, const std::string
 
 std::int32_t narrow(Id id, const std::string& path, std::size_t row) {
   const bool fits = id >= no_id && id <= std::numeric_limits<std::int32_t>::max();
-  require(fits, "write {}: row {}: ids of {} to 2^31 - 1 expected (this format has 32 bits), given {}", path,
+  require(fits, "write {}: row {}: ids of {} to 2^31 - 1 expected (this format has 32 bits), got {}", path,
           row, no_id, id);
   return static_cast<std::int32_t>(id);
 }
@@ -79,10 +79,10 @@ void write_ground_truth(const std::filesystem::path& path, const Neighbors& neig
   const Matrix<Id>& ids = neighbors.ids;
   const Matrix<float>& distances = neighbors.distances;
   require(distances.rows() == ids.rows() && distances.cols() == ids.cols(),
-          "write {}: ids and distances of one shape expected, given [{}, {}] and [{}, {}]", path.native(),
+          "write {}: ids and distances of one shape expected, got [{}, {}] and [{}, {}]", path.native(),
           ids.rows(), ids.cols(), distances.rows(), distances.cols());
   constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
-  require(ids.rows() <= most && ids.cols() <= most, "write {}: at most 2^32 - 1 rows expected, given {}",
+  require(ids.rows() <= most && ids.cols() <= most, "write {}: at most 2^32 - 1 rows expected, got {}",
           path.native(), ids.rows());
   AtomicFile file(path);
   const std::array header = {static_cast<std::uint32_t>(ids.rows()), static_cast<std::uint32_t>(ids.cols())};
@@ -112,7 +112,7 @@ void write_neighbors(const std::filesystem::path& path, const Neighbors& neighbo
   const Suffix& suffix = suffix_of(path, "write");
   require(suffix.format != VectorFormat::container,
           "write {}: .nw also keeps metric and provenance: call save() of nearwise/storage.h", path.native());
-  require(neighbors.ids.cols() >= 1, "write {}: at least one neighbour per row expected, given 0",
+  require(neighbors.ids.cols() >= 1, "write {}: at least one neighbour per row expected, got 0",
           path.native());
   if (suffix.format == VectorFormat::ground_truth) return write_ground_truth(path, neighbors);
 

@@ -143,7 +143,7 @@ class Dictionary {
 NpyHeader parse_npy_header(std::span<const std::byte> head, const std::string& source) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (!text.starts_with(magic))
-    fail(ErrorCode::corrupt, "{}: no .npy file (its first bytes are not \\x93NUMPY)", source);
+    fail(ErrorCode::corrupt, "{}: not a .npy file (its first bytes are not \\x93NUMPY)", source);
   if (text.size() < magic.size() + 2) fail(ErrorCode::corrupt, "{}: the .npy header is cut off", source);
   const unsigned major = static_cast<unsigned char>(text[6]);
   const unsigned minor = static_cast<unsigned char>(text[7]);

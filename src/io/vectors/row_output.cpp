@@ -15,12 +15,12 @@ VectorFormat format_for(const std::filesystem::path& path, StoredType type, std:
   const Suffix& suffix = suffix_of(path, "write");
   const bool rows_only =
       suffix.format != VectorFormat::ground_truth && suffix.format != VectorFormat::container;
-  require(rows_only, "write {}: rows of {} expected to go to .npy, .*bin or .*vecs, given {}", path.native(),
+  require(rows_only, "write {}: rows of {} expected to go to .npy, .*bin or .*vecs, got {}", path.native(),
           name(type), suffix.text);
-  require(!suffix.type || *suffix.type == type, "write {}: {} holds {}, given {}", path.native(), suffix.text,
+  require(!suffix.type || *suffix.type == type, "write {}: {} holds {}, got {}", path.native(), suffix.text,
           suffix.type ? name(*suffix.type) : "", name(type));
   constexpr std::size_t most_dim = std::numeric_limits<std::int32_t>::max();
-  require(dim >= 1 && dim <= most_dim, "write {}: a dimension of 1 to {} expected, given {}", path.native(),
+  require(dim >= 1 && dim <= most_dim, "write {}: a dimension of 1 to {} expected, got {}", path.native(),
           most_dim, dim);
   return suffix.format;
 }

@@ -46,7 +46,7 @@ StoredType parse_descr(const std::string& descr, const std::string& source) {
   constexpr std::string_view accepted = "<f4 <f2 |u1 |i1 <i4 <i8, or <V2 for bfloat16";
   if (descr.find('O') != std::string::npos)
     fail(ErrorCode::invalid_argument,
-         "{}: an array of numbers expected ({}), found Python objects ('{}'), which are never loaded", source,
+         "{}: an array of numbers expected ({}), found Python objects ('{}'), which are not loaded", source,
          accepted, descr);
   if (descr.starts_with('>'))
     fail(ErrorCode::invalid_argument, "{}: little-endian elements expected ({}), found big-endian ('{}')",
@@ -164,7 +164,7 @@ ElementType element_type(StoredType type) {
     case StoredType::i32:
     case StoredType::i64: break;
   }
-  fail(ErrorCode::internal, "element_type: {} is no type of vectors", static_cast<int>(type));
+  fail(ErrorCode::internal, "element_type: {} is not a vector type", static_cast<int>(type));
 }
 
 const Suffix& suffix_of(const std::filesystem::path& path, std::string_view operation) {

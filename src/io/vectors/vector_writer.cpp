@@ -21,12 +21,12 @@ VectorWriter::~VectorWriter() = default;
 void VectorWriter::append(RowsView rows) {
   RowOutput& output = impl_->output;
   const std::string path = output.path().native();
-  require(rows.place().kind == DeviceKind::cpu, "write {}: rows in host memory expected, given rows on {}:{}",
+  require(rows.place().kind == DeviceKind::cpu, "write {}: rows in host memory expected, got rows on {}:{}",
           path, name(rows.place().kind), rows.place().ordinal);
   if (rows.rows() == 0) return;
-  require(stored_type(rows.type()) == output.type(), "write {}: rows of {} expected, given {}", path,
+  require(stored_type(rows.type()) == output.type(), "write {}: rows of {} expected, got {}", path,
           name(output.type()), name(rows.type()));
-  require(rows.dim() == output.dim(), "write {}: rows of dimension {} expected, given {}", path, output.dim(),
+  require(rows.dim() == output.dim(), "write {}: rows of dimension {} expected, got {}", path, output.dim(),
           rows.dim());
   if (rows.stride_bytes() == output.row_bytes()) {
     output.append_packed({rows.data(), rows.rows() * output.row_bytes()}, rows.rows());

@@ -13,14 +13,14 @@ struct DiskNeed {
   std::uint64_t bytes = 0;
 };
 
-// What the system says of an existing folder; tests replace it.
+// Queries of the system about an existing folder; tests replace them.
 struct DiskQueries {
   std::function<std::uint64_t(const std::filesystem::path&)> file_system;  // its number (st_dev)
   std::function<std::uint64_t(const std::filesystem::path&)> available_bytes;
 };
 DiskQueries system_disk_queries();
 
-// Throws Error(cannot_create) if a file system lacks the room for the sum of the needs on it.
+// Throws Error(cannot_create) if a file system lacks room for the sum of its needs.
 void check_disk(const std::vector<DiskNeed>& needs, const DiskQueries& queries = system_disk_queries());
 
 }  // namespace nearwise::plan

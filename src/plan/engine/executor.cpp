@@ -1,9 +1,12 @@
-// Runs tasks in this process, one after the other; each uses all threads and memory of the context.
+// Runs tasks in this process, one after the other; each uses all threads and memory of the context. A task
+// that finds an input damaged or lost has it made again.
 #include <algorithm>
 #include <cmath>
 #include <exception>
 #include <stop_token>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "backend/context_state.h"
 #include "core/check.h"
@@ -21,10 +24,10 @@ using plan::Ledger;
 using plan::Task;
 
 void check_context(const Plan::State& state, const Context& context) {
-  require(context.seed() == state.seed, "plan: it was made with seed {}, given a context with seed {}",
+  require(context.seed() == state.seed, "plan: it was made with seed {}, got a context with seed {}",
           state.seed, context.seed());
   require(context.memory_limit() == 0 || context.memory_limit() >= state.memory_limit,
-          "plan: it was made for {} bytes of memory, given a context with {}", state.memory_limit,
+          "plan: it was made for {} bytes of memory, got a context with {}", state.memory_limit,
           context.memory_limit());
 }
 
@@ -60,22 +63,89 @@ class ReadAhead {
   std::jthread thread_;
 };
 
-// next: the following task, whose input is prefetched.
-TaskOutcome run_in(Ledger& ledger, const Context& context, const Task& task, const Task* next = nullptr) {
-  switch (ledger.status(task)) {
-    case Ledger::Status::done: return TaskOutcome::done_before;
-    case Ledger::Status::not_needed: return TaskOutcome::not_needed;
-    case Ledger::Status::to_do: break;
+// Runs a task, after making damaged or lost inputs again.
+class Runner {
+ public:
+  using Report = std::function<void(const PlannedTask&, TaskOutcome)>;
+
+  // on_repair: called for outputs that were made again.
+  Runner(const Plan::State& state, const Context& context, Ledger& ledger, Report on_repair = {})
+      : state_(state), context_(context), ledger_(ledger), on_repair_(std::move(on_repair)) {}
+
+  // next: the following task, whose input is prefetched.
+  TaskOutcome run(const Task& task, const Task* next = nullptr) {
+    // A damaged decision cannot tell whether the task is needed.
+    if (task.needed) repair(ledger_.find(task.decided_by));
+    switch (ledger_.status(task)) {
+      case Ledger::Status::done: return TaskOutcome::done_before;
+      case Ledger::Status::not_needed: return TaskOutcome::not_needed;
+      case Ledger::Status::to_do: break;
+    }
+    ledger_.require_inputs(task);
+    const TaskOutcome outcome = make(task, Reason::to_do, next);
+    // Not before: until then a file whose readers all seem done may be wanted for a repair.
+    for (const Task* const made : repaired_) ledger_.remove_consumed(*made);
+    repaired_.clear();
+    return outcome;
   }
-  ledger.require_inputs(task);
-  context.state().cancel.check();
-  const DefaultFloatEnvironment environment;
-  ReadAhead reading(next);
-  task.work(context.without_progress());
-  ledger.record(task);
-  reading.finish();
-  return TaskOutcome::done;
-}
+
+ private:
+  // An output that is damaged again right after it was made: the disk or the memory is at fault.
+  static constexpr int max_attempts = 3;
+
+  enum class Reason : std::uint8_t { to_do, damaged };
+
+  TaskOutcome make(const Task& task, Reason reason, const Task* next = nullptr) {
+    for (int attempt = 1;; ++attempt) {
+      try {
+        context_.state().cancel.check();
+        const DefaultFloatEnvironment environment;
+        ReadAhead reading(next);
+        task.work(context_.without_progress());
+        ledger_.record(task);
+        reading.finish();
+        return TaskOutcome::done;
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::not_found) throw;
+        // A worker presumed dead may have finished the task in the meantime, after which its inputs or its
+        // output may have been deleted.
+        if (reason == Reason::to_do && Ledger(state_).status(task) == Ledger::Status::done)
+          return TaskOutcome::done_before;
+        if (attempt == max_attempts || !repair_inputs(task)) throw;
+      }
+    }
+  }
+
+  // Whether any input was made again.
+  bool repair_inputs(const Task& task) {
+    bool repaired = false;
+    for (const std::string& name : task.planned.after)
+      if (repair(ledger_.find(name))) repaired = true;
+    if (repaired) return true;
+    // It may also read what its inputs were made of.
+    for (const Task& earlier : state_.tasks) {
+      if (&earlier == &task) break;
+      const bool deleted = earlier.is_temporary && !std::filesystem::exists(earlier.output);
+      if (!deleted && repair(earlier)) repaired = true;
+    }
+    return repaired;
+  }
+
+  // The damaged file stays until the new one replaces it: other workers may read its intact part.
+  bool repair(const Task& task) {
+    if (!ledger_.is_recorded(task.planned.name) || ledger_.is_intact(task)) return false;
+    make(task, Reason::damaged);
+    repaired_.push_back(&task);
+    if (on_repair_) on_repair_(task.planned, TaskOutcome::repaired);
+    return true;
+  }
+
+  const Plan::State& state_;
+  const Context& context_;
+  Ledger& ledger_;
+  Report on_repair_;
+  std::vector<const Task*> repaired_;
+};
 
 // Whether both paths name the same file, also through links.
 bool is_output(const Plan::State& state, const std::filesystem::path& file) {
@@ -94,15 +164,8 @@ TaskOutcome Plan::run_task(const Context& context, std::string_view task) const 
   check_context(*state_, context);
   const FileLock lock(lock_in(state_->folder), FileLock::Mode::shared);
   const Task& wanted = state_->graph->find(task);
-  TaskOutcome outcome = TaskOutcome::done_before;
-  try {
-    Ledger ledger(*state_);
-    outcome = run_in(ledger, context, wanted);
-  } catch (const Error& error) {
-    // A worker presumed dead may have finished the task in the meantime, after which its inputs or its output
-    // may have been deleted.
-    if (error.code() != ErrorCode::not_found || Ledger(*state_).status(wanted) != Ledger::Status::done) throw;
-  }
+  Ledger ledger(*state_);
+  const TaskOutcome outcome = Runner(*state_, context, ledger).run(wanted);
   // Reads the records again: the last reader of a temporary output deletes it.
   if (outcome != TaskOutcome::not_needed) Ledger(*state_).remove_consumed(wanted);
   return outcome;
@@ -125,10 +188,11 @@ void Plan::run(const Context& context,
   for (const Task& task : state_->tasks) total += task.planned.if_needed ? 0 : weight(task);
   const Context::State& state = context.state();
   ProgressMeter progress(state.options.progress, state.clock, "plan", total);
+  Runner runner(*state_, context, ledger, on_task);
   for (std::size_t i = 0; i < state_->tasks.size(); ++i) {
     const Task& task = state_->tasks[i];
     const TaskOutcome outcome =
-        run_in(ledger, context, task, i + 1 < state_->tasks.size() ? &state_->tasks[i + 1] : nullptr);
+        runner.run(task, i + 1 < state_->tasks.size() ? &state_->tasks[i + 1] : nullptr);
     ledger.remove_consumed(task);
     if (on_task) on_task(task.planned, outcome);
     if (!task.planned.if_needed) progress.add(weight(task));

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/check.h"
-#include "io/container/container_layout.h"
+#include "io/container/container_reader.h"
 #include "io/files/file_calls.h"
 
 namespace nearwise::plan {
@@ -22,26 +22,38 @@ std::uint64_t to_number(const Json& text) {
   return number;
 }
 
+std::string checksum_of(const Json& identity) {
+  const std::string text = identity.dump();
+  return to_text(container::checksum(std::as_bytes(std::span(text))));
+}
+
 }  // namespace
 
-Ledger::Ledger(const Plan::State& state) : state_(state) {
+Ledger::Ledger(const Plan::State& state) : state_(state), plan_(checksum_of(state.identity)) {
   const Manifest manifest = state.manifest();
+  std::string other;  // the identity of another plan
   for (const Json& record : manifest.read()) {
     try {
-      if (record.contains("plan")) {
-        require(record.at("plan") == state.identity,
-                "plan: {} belongs to another plan, made from {}; this one is made from {}",
-                state.folder.native(), record.at("plan").dump(), state.identity.dump());
-        begun_ = true;
-      } else {
+      if (record.contains("identity")) {
+        if (record.at("identity") == state.identity)
+          begun_ = true;
+        else
+          other = record.at("identity").dump();
+      } else if (record.at("plan") == plan_) {
         records_.insert_or_assign(
             record.at("task").get<std::string>(),
             Record{.inputs = to_number(record.at("inputs")), .output = to_number(record.at("output"))});
+      } else if (other.empty()) {
+        other = "other vectors or options";
       }
     } catch (const Json::exception& error) {
       fail(ErrorCode::corrupt, "{}: {}", manifest.path().native(), error.what());
     }
   }
+  // Lines of another plan may be in a damaged manifest. Without any of this plan, the folder is not its own.
+  require(other.empty() || begun_ || !records_.empty(),
+          "plan: {} belongs to another plan, made from {}; this one is made from {}", state.folder.native(),
+          other, state.identity.dump());
 }
 
 bool Ledger::is_known_unneeded(const Task& task) const {
@@ -51,8 +63,8 @@ bool Ledger::is_known_unneeded(const Task& task) const {
   try {
     return !task.needed();
   } catch (const Error& error) {
-    // The deciding output was lost or removed with the work folder: the task decides again.
-    if (error.code() == ErrorCode::not_found) return false;
+    // The deciding output is damaged, lost or was removed with the work folder: its task runs again.
+    if (error.code() == ErrorCode::not_found || error.code() == ErrorCode::corrupt) return false;
     throw;
   }
 }
@@ -70,13 +82,27 @@ Ledger::Status Ledger::status(const Task& task) const {
   if (is_known_unneeded(task)) return Status::not_needed;
   const auto found = records_.find(task.planned.name);
   if (found == records_.end() || found->second.inputs != inputs_of(task)) return Status::to_do;
-  try {
-    if (fingerprint_of(task.output) == found->second.output) return Status::done;
-  } catch (const Error& error) {
-    // Lost or damaged: the task runs again.
-    if (error.code() != ErrorCode::not_found && error.code() != ErrorCode::corrupt) throw;
+  if (&task != &state_.tasks.back()) {
+    if (has_output(task, Check::header)) return Status::done;
+  } else if (result_is_intact_ || is_intact(task)) {
+    result_is_intact_ = true;
+    return Status::done;
   }
   return is_consumed(task) ? Status::done : Status::to_do;
+}
+
+bool Ledger::has_output(const Task& task, Check check) const {
+  const auto found = records_.find(task.planned.name);
+  if (found == records_.end()) return false;
+  try {
+    const ContainerReader reader = ContainerReader::open(task.output);
+    if (fingerprint_of(reader) != found->second.output) return false;
+    if (check == Check::every_block) reader.verify();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_found && error.code() != ErrorCode::corrupt) throw;
+    return false;
+  }
 }
 
 // If a reader must run again, so must this task, back to the nearest outputs that exist.
@@ -108,16 +134,20 @@ void Ledger::require_inputs(const Task& task) const {
 
 void Ledger::record(const Task& task) {
   const Manifest manifest = state_.manifest();
-  if (!begun_) manifest.append({{"plan", state_.identity}});
+  if (!begun_) manifest.append({{"identity", state_.identity}});
   begun_ = true;
-  const Record record = {.inputs = inputs_of(task), .output = fingerprint_of(task.output)};
+  const Record record = {.inputs = inputs_of(task),
+                         .output = fingerprint_of(ContainerReader::open(task.output))};
   // Readers of the earlier output are no longer done.
   if (const auto before = records_.find(task.planned.name);
       before != records_.end() && before->second.output != record.output)
     consumed_.clear();
-  manifest.append(
-      {{"task", task.planned.name}, {"inputs", to_text(record.inputs)}, {"output", to_text(record.output)}});
+  manifest.append({{"plan", plan_},
+                   {"task", task.planned.name},
+                   {"inputs", to_text(record.inputs)},
+                   {"output", to_text(record.output)}});
   records_.insert_or_assign(task.planned.name, record);
+  if (&task == &state_.tasks.back()) result_is_intact_ = false;
 }
 
 }  // namespace nearwise::plan

@@ -13,13 +13,17 @@ namespace nearwise::plan {
 
 class Ledger {
  public:
-  // Throws Error(invalid_argument) if the folder belongs to another plan, Error(corrupt) if the manifest is
-  // damaged.
+  // Throws Error(invalid_argument) if the folder belongs to another plan. Damaged lines of the manifest are
+  // left out: their tasks run again.
   explicit Ledger(const Plan::State& state);
 
   enum class Status : std::uint8_t { to_do, done, not_needed };
-  // Done: recorded with its current inputs, and the output is present, or temporary and no longer needed.
+  // Done: recorded with its current inputs, and the output is present, or temporary and no longer needed. The
+  // plan's result must also be undamaged; other outputs are verified by the tasks that read them.
   Status status(const Task& task) const;
+  bool is_recorded(std::string_view name) const { return records_.contains(name); }
+  // Whether the file is the recorded one and every checksum in it holds. Reads all of it.
+  bool is_intact(const Task& task) const { return has_output(task, Check::every_block); }
   // Throws Error(invalid_argument) naming a task that must run first.
   void require_inputs(const Task& task) const;
   // Records that the output is present.
@@ -36,17 +40,21 @@ class Ledger {
     std::uint64_t output = 0;
   };
 
+  enum class Check : std::uint8_t { header, every_block };
+  // Whether the output is the recorded one. Its header has a checksum of all other checksums.
+  bool has_output(const Task& task, Check check) const;
   // False while the deciding task has not run.
   bool is_known_unneeded(const Task& task) const;
-  bool is_recorded(std::string_view name) const { return records_.contains(name); }
   // Whether all readers of a temporary output are done.
   bool is_consumed(const Task& task) const;
   // A checksum of the recorded outputs of its inputs.
   std::uint64_t inputs_of(const Task& task) const;
 
   const Plan::State& state_;
+  std::string plan_;  // a checksum of the plan's identity, in every record
   std::map<std::string, Record, std::less<>> records_;
   mutable std::set<const Task*> consumed_;  // cache of is_consumed()
+  mutable bool result_is_intact_ = false;   // cache of is_intact()
   bool begun_ = false;
 };
 

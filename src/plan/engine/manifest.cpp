@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <xxhash.h>
 
+#include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -28,9 +30,9 @@ std::string to_digits(std::uint64_t checksum) { return fmt::format("{:016x}", ch
 
 struct Content {
   std::vector<Json> records;
-  std::string lines;           // complete lines only
+  std::string lines;           // of the records
   std::uint64_t checksum = 0;  // of the last line
-  bool torn = false;
+  bool damaged = false;        // the file has other bytes than these lines
 };
 
 std::optional<std::string> text_of(const std::filesystem::path& path) {
@@ -41,23 +43,31 @@ std::optional<std::string> text_of(const std::filesystem::path& path) {
   return text;
 }
 
+std::string to_line(std::string_view text, std::uint64_t checksum) {
+  return fmt::format("{}\t{}\n", text, to_digits(checksum));
+}
+
+std::uint64_t to_checksum(std::string_view digits) {
+  std::uint64_t checksum = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), checksum, 16);
+  return checksum;
+}
+
 enum class Records : std::uint8_t { parsed, counted };  // counted: checksums are verified, JSON is not parsed
 
-Json parse_line(std::string_view line, std::uint64_t& checksum, const std::filesystem::path& path,
-                std::size_t number, Records wanted) {
-  const auto broken = [&](const char* what) {
-    fail(ErrorCode::corrupt, "{}: line {}: {}", path.native(), number, what);
-  };
-  if (line.size() < checksum_digits + 1 || line[line.size() - checksum_digits - 1] != '\t')
-    broken("expected a record, a tab and a checksum of 16 digits");
-  const std::string_view digits = line.substr(line.size() - checksum_digits);
+// line: without its line feed. before: the checksum written in the line before. Adds the record unless the
+// line is damaged.
+void add_line(std::string_view line, std::uint64_t before, Records wanted, Content& content) {
+  if (line.size() < checksum_digits + 1 || line[line.size() - checksum_digits - 1] != '\t') return;
   const std::string_view text = line.substr(0, line.size() - checksum_digits - 1);
-  checksum = checksum_after(checksum, text);
-  if (digits != to_digits(checksum)) broken("the checksum does not fit");
-  if (wanted == Records::counted) return {};
-  Json record = Json::parse(text, nullptr, false);
-  if (!record.is_object()) broken("expected a JSON object");
-  return record;
+  if (line.substr(line.size() - checksum_digits) != to_digits(checksum_after(before, text))) return;
+  if (wanted == Records::parsed) {
+    Json record = Json::parse(text, nullptr, false);
+    if (!record.is_object()) return;
+    content.records.push_back(std::move(record));
+  }
+  content.checksum = checksum_after(content.checksum, text);  // not `before` where a line was left out
+  content.lines += to_line(text, content.checksum);
 }
 
 Content content_of(const std::filesystem::path& path, Records wanted) {
@@ -65,13 +75,14 @@ Content content_of(const std::filesystem::path& path, Records wanted) {
   const std::optional<std::string> text = text_of(path);
   if (!text) return content;
   std::size_t begin = 0;
+  std::uint64_t before = 0;
   for (std::size_t end = text->find('\n'); end != std::string::npos; end = text->find('\n', begin)) {
-    content.records.push_back(parse_line(std::string_view(*text).substr(begin, end - begin), content.checksum,
-                                         path, content.records.size() + 1, wanted));
+    const std::string_view line = std::string_view(*text).substr(begin, end - begin);
+    add_line(line, before, wanted, content);
+    before = to_checksum(line.substr(line.size() - std::min(line.size(), checksum_digits)));
     begin = end + 1;
   }
-  content.lines = text->substr(0, begin);
-  content.torn = begin != text->size();
+  content.damaged = content.lines != *text;
   return content;
 }
 
@@ -102,8 +113,8 @@ void Manifest::append(const Json& record) const {
   const FileLock lock(std::filesystem::path(path_) += ".lock", FileLock::Mode::wait);
   const Content content = content_of(path_, Records::counted);
   const std::string text = record.dump();
-  const std::string line = fmt::format("{}\t{}\n", text, to_digits(checksum_after(content.checksum, text)));
-  if (!content.lines.empty() && !content.torn) return append_line(path_, line);
+  const std::string line = to_line(text, checksum_after(content.checksum, text));
+  if (!content.lines.empty() && !content.damaged) return append_line(path_, line);
   AtomicFile file(path_);
   file.write(std::as_bytes(std::span(content.lines)));
   file.write(std::as_bytes(std::span(line)));

@@ -1,9 +1,9 @@
 // The journal of a work folder: append-only checksummed records.
 //
 // A record is one line: a JSON object, a tab, a checksum of 16 hexadecimal digits, a line feed. The checksum
-// is XXH3-64 of the JSON with the previous line's checksum (0 for the first) as seed, so that a changed,
-// lost, moved or repeated line is Error(corrupt). Bytes after the last line feed are an interrupted write;
-// they are ignored and overwritten.
+// is XXH3-64 of the JSON with the previous line's checksum (0 for the first) as seed, so that a changed line,
+// and the line after one that was lost, moved or repeated, do not fit and are ignored: the other records
+// hold. Bytes after the last line feed are an interrupted write. The next append leaves such lines out.
 //
 // Several processes may append concurrently; each locks a file next to the manifest.
 #pragma once
@@ -18,7 +18,7 @@ class Manifest {
  public:
   explicit Manifest(std::filesystem::path path) : path_(std::move(path)) {}
 
-  // Empty if there is no file.
+  // The records whose checksums fit. Empty if there is no file.
   std::vector<nlohmann::json> read() const;
   // Durable on return. Throws Error(io | cannot_create), after which the manifest holds the earlier records.
   void append(const nlohmann::json& record) const;

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Peak size of the work folder if tasks run in order; temporary outputs go with their last reader.
+// Peak size of the work folder if tasks run in order; temporary outputs are deleted with their last reader.
 std::uint64_t folder_bytes(const Plan::State& state) {
   std::map<std::string, std::size_t, std::less<>> readers;
   std::map<std::string, const plan::Task*, std::less<>> temporary;
@@ -48,9 +48,10 @@ std::string_view name(TaskOutcome outcome) {
   switch (outcome) {
     case TaskOutcome::done: return "done";
     case TaskOutcome::done_before: return "done before";
-    case TaskOutcome::not_needed: break;
+    case TaskOutcome::not_needed: return "not needed";
+    case TaskOutcome::repaired: break;
   }
-  return "not needed";
+  return "repaired";
 }
 
 std::string_view name(GraphPlanMethod method) {
@@ -60,7 +61,7 @@ std::string_view name(GraphPlanMethod method) {
 GraphPlanMethod parse_graph_plan_method(std::string_view text) {
   for (const GraphPlanMethod method : {GraphPlanMethod::partitions, GraphPlanMethod::pairs})
     if (name(method) == text) return method;
-  fail(ErrorCode::invalid_argument, "method: expected one of partitions, pairs, given '{}'", text);
+  fail(ErrorCode::invalid_argument, "method: expected one of partitions, pairs, got '{}'", text);
 }
 
 Plan::Plan(std::unique_ptr<State> state) : state_(std::move(state)) {
@@ -96,8 +97,7 @@ void Plan::check_disk() const {
                      {fs::absolute(state_->output).parent_path(), tasks().back().written_bytes}}});
 }
 
-std::uint64_t plan::fingerprint_of(const fs::path& container) {
-  const ContainerReader reader = ContainerReader::open(container);
+std::uint64_t plan::fingerprint_of(const ContainerReader& reader) {
   const auto header = container::encode(reader.header());
   return load<std::uint64_t>(header.data() + container::header_checksum_offset);
 }

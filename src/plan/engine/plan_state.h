@@ -11,11 +11,15 @@
 #include "plan/engine/manifest.h"
 #include "plan/engine/task.h"
 
+namespace nearwise {
+class ContainerReader;
+}
+
 namespace nearwise::plan {
 
-// The header_checksum of docs/format.md, which covers every byte of the file. Throws Error(not_found |
-// corrupt).
-std::uint64_t fingerprint_of(const std::filesystem::path& container);
+// The header_checksum of docs/format.md, which covers the checksums of all blocks. It tells files apart; only
+// ContainerReader::verify() tells whether one is damaged.
+std::uint64_t fingerprint_of(const ContainerReader& reader);
 
 }  // namespace nearwise::plan
 

@@ -21,7 +21,7 @@ namespace nearwise {
 namespace plan {
 namespace {
 
-// Raised when the same options lead to other intermediate files.
+// Increased when the same options give other intermediate files.
 constexpr int version_of_work = 6;
 
 void check(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
@@ -54,7 +54,7 @@ void add_pass(GraphTasks& tasks, const Context& context, const GraphWork& work, 
             cost_of_train(shape, costs, degree),
             [pass](const Context& own, const GraphWork& of) { train_partitions(own, of, pass); });
   for (std::size_t block = 0; block < shape.blocks; ++block) {
-    // With several groups the output holds copies of the vectors, which go when all groups are built.
+    // With several groups the output holds copies of the vectors, deleted once all groups are built.
     tasks
         .add(assign_name(pass, block), {train_name(pass)}, assign_memory(shape),
              cost_of_assign(shape, costs, block),

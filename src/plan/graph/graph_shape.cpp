@@ -42,8 +42,8 @@ std::uint64_t batch_memory(const Context& context, const GraphShape& shape, cons
          graph::Builder::bytes(context, shaped(shape, rows), graph, shape.tuning);
 }
 
-// Rows of a batch by the limit alone, so that they are the same on every machine and at any number of
-// threads; shape_of() then checks that they fit on this one.
+// Batch rows from the limit alone, so that they are the same on every machine; shape_of() then checks that
+// they fit on this one.
 std::size_t batch_by_limit(const GraphShape& shape, const GraphPlanOptions& options, std::uint64_t limit) {
   constexpr std::uint64_t padding = 128;  // bytes per packed row in addition to its elements
   const std::uint64_t taken = std::min(shape.tuning.list, 2 * shape.tuning.sample);
@@ -160,7 +160,7 @@ GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPla
       std::max({sample_memory(shape, options), train_memory(context, shape, options), assign_memory(shape),
                 merge_memory(shape, options), build_memory(context, shape, options)});
   if (least > limit)
-    fail(ErrorCode::out_of_memory, "plan_graph: the memory limit of {} bytes is too small, {} would do",
+    fail(ErrorCode::out_of_memory, "plan_graph: the memory limit of {} bytes is too small, {} would suffice",
          context.memory_limit(),
          static_cast<std::uint64_t>(std::ceil(static_cast<double>(least) / share_of_limit)));
   if (shape.rows > shape.batch_rows)

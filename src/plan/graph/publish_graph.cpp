@@ -7,6 +7,7 @@
 #include "graph/metadata.h"
 #include "io/container/container_reader.h"
 #include "io/container/container_writer.h"
+#include "io/container/metadata.h"
 #include "plan/pairs/pair_work.h"
 #include "plan/partition/exact_sample.h"
 #include "plan/tasks/graph_work.h"
@@ -54,7 +55,7 @@ void measure_graph(const Context& context, const GraphWork& work, std::size_t pa
   for (const MergedBlock& block : blocks) updates += block.updates;
   const RecallEstimate recall = measure(context, work, blocks);
   ContainerWriter writer(work.file_of(measure_name(pass)), "graph_recall");
-  writer.write_metadata({{"updates", updates}, {"recall", graph::encode(recall)}});
+  writer.write_metadata({{"updates", updates}, {"recall", encode(recall)}});
   writer.commit();
 }
 
@@ -64,7 +65,7 @@ GraphRound measured_round(const GraphWork& work, std::size_t pass) {
   try {
     return {.round = pass,
             .updates = metadata.at("updates").get<std::uint64_t>(),
-            .recall = graph::decode_recall(metadata.at("recall"))};
+            .recall = decode_recall(metadata.at("recall"))};
   } catch (const std::exception& error) {
     fail(ErrorCode::corrupt, "{}: metadata: {}", reader.source(), error.what());
   }

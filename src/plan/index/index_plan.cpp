@@ -3,21 +3,24 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <variant>
 #include <vector>
 
 #include "core/check.h"
+#include "core/overloaded.h"
 #include "ops/knn_plan.h"
 #include "plan/engine/input_checksum.h"
 #include "plan/engine/plan_state.h"
 #include "plan/index/index_shape.h"
 #include "plan/index/index_work.h"
 #include "plan/partition/graph_costs.h"
+#include "quantize/codec.h"
 
 namespace nearwise {
 namespace plan {
 namespace {
 
-// Raised when the same options lead to other intermediate files.
+// Increased when the same options give other intermediate files.
 constexpr int version_of_work = 1;
 
 PlannedTask cost(std::uint64_t read, std::uint64_t written, double seconds, std::uint64_t memory) {
@@ -35,8 +38,25 @@ void check(const Context& context, const PlanFiles& files, const RowsView& rows)
           name(context.place()));
   require(context.memory_limit() != 0, "plan_index: the context must have a memory limit");
   require(rows.rows() >= 1, "plan_index: expected at least 1 row, got 0");
-  require(rows.rows() <= max_shard_rows, "plan_index: rows must be at most {}, given {}", max_shard_rows,
+  require(rows.rows() <= max_shard_rows, "plan_index: rows must be at most {}, got {}", max_shard_rows,
           rows.rows());
+}
+
+nlohmann::json identity_of(const Encoding& encoding) {
+  return std::visit(Overloaded{[](const Flat&) -> nlohmann::json {
+                                 return {{"name", "flat"}};
+                               },
+                               [](const Pq& pq) -> nlohmann::json {
+                                 return {{"name", "pq"}, {"code_bytes", *pq.code_bytes}, {"bits", pq.bits}};
+                               },
+                               [](const Lsq& lsq) -> nlohmann::json {
+                                 return {{"name", "lsq"},
+                                         {"code_bytes", lsq.code_bytes},
+                                         {"rounds", lsq.rounds},
+                                         {"train_iterations", lsq.train_iterations},
+                                         {"encode_iterations", lsq.encode_iterations}};
+                               }},
+                    encoding);
 }
 
 }  // namespace
@@ -50,50 +70,39 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
   work->files = files;
   work->options = options;
   work->rows = rows.rows();
-  const plan::IndexShape shape = plan::settle(context, rows, work->options);
-  const std::uint64_t centroid_bytes = shape.lists * rows.dim() * sizeof(float);
-  work->block_rows = plan::block_rows(context, rows, shape);
+  const IvfOptions index = plan::settle(context, rows, options.index);
+  work->options.index = index;
+  const std::size_t code_bytes = quantize::code_bytes(index.encoding, rows.dim(), rows.type());
+  const std::uint64_t centroid_bytes = *index.lists * rows.dim() * sizeof(float);
+  work->block_rows = plan::block_rows(context, rows, index);
 
   auto state = std::make_unique<Plan::State>();
   state->folder = files.work;
   state->output = files.output;
   state->memory_limit = context.memory_limit();
   state->seed = context.seed();
-  const auto [iterations, rows_per_list] = std::visit(
-      [](const auto& own) {
-        return std::pair{own.iterations, own.rows_per_list};
-      },
-      work->options.training);
-  const IvfLsqOptions additive = std::holds_alternative<IvfLsqOptions>(work->options.training)
-                                     ? std::get<IvfLsqOptions>(work->options.training)
-                                     : IvfLsqOptions();
   state->identity = {{"kind", "index"},
                      {"version", plan::version_of_work},
                      {"rows", rows.rows()},
                      {"dim", rows.dim()},
                      {"type", name(rows.type())},
                      {"checksum", fmt::format("{:016x}", plan::input_checksum(files.vectors))},
-                     {"metric", name(shape.metric)},
-                     {"lists", shape.lists},
-                     {"code_bytes", shape.code_bytes},
-                     {"bits", shape.bits},
-                     {"additive", shape.is_additive},
-                     {"additive_rounds", additive.rounds},
-                     {"additive_iterations", additive.train_iterations},
-                     {"encode_iterations", additive.encode_iterations},
-                     {"iterations", iterations},
-                     {"rows_per_list", rows_per_list},
-                     {"recall", options.measure.recall},
-                     {"queries", options.measure.queries},
-                     {"rerank", options.measure.rerank},
+                     {"metric", name(index.metric)},
+                     {"lists", *index.lists},
+                     {"iterations", index.iterations},
+                     {"training_rows", *index.training_rows},
+                     {"encoding", plan::identity_of(index.encoding)},
+                     {"target_recall", options.calibration.target_recall},
+                     {"queries", options.calibration.queries},
+                     {"rerank", options.calibration.rerank},
                      {"memory_limit", context.memory_limit()},
                      {"seed", context.seed()}};
 
-  const plan::GraphCosts costs = plan::measure_costs(context, rows, shape.metric);
+  const plan::GraphCosts costs = plan::measure_costs(context, rows, index.metric);
   const auto count = static_cast<double>(rows.rows());
-  const auto lists = static_cast<double>(shape.lists);
+  const auto lists = static_cast<double>(*index.lists);
   const std::uint64_t row_bytes = rows.dim() * element_size(rows.type());
-  const std::uint64_t kept_bytes = shape.code_bytes + sizeof(Id);
+  const std::uint64_t kept_bytes = code_bytes + sizeof(Id);
   const std::uint64_t index_bytes = rows.rows() * kept_bytes + centroid_bytes;
   // Searches adapt to the whole memory limit.
   const std::uint64_t limit = context.memory_limit();
@@ -107,7 +116,7 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
   };
   add(plan::train_index_name, {},
       plan::cost(rows.rows() * row_bytes, centroid_bytes,
-                 costs.pair * static_cast<double>(rows_per_list * iterations) * lists * lists, limit),
+                 costs.pair * static_cast<double>(*index.training_rows * index.iterations) * lists, limit),
       [](const Context& own, const plan::IndexWork& of) { plan::train_index(own, of); });
   std::vector<std::string> added;
   for (std::size_t block = 0; block < work->blocks(); ++block) {
@@ -122,7 +131,7 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
       [](const Context& own, const plan::IndexWork& of) { plan::gather_blocks(own, of); });
   add(plan::finish_index_name, {plan::gather_name},
       plan::cost(index_bytes + rows.rows() * row_bytes, index_bytes,
-                 count * (costs.gathered / 2 + costs.pair * static_cast<double>(options.measure.queries)),
+                 count * (costs.gathered / 2 + costs.pair * static_cast<double>(options.calibration.queries)),
                  limit),
       [](const Context& own, const plan::IndexWork& of) { plan::finish_index(own, of); });
   state->tasks.back().output = files.output;

@@ -13,14 +13,7 @@ std::string add_name(std::size_t block) { return fmt::format("add-{:04}", block)
 
 void train_index(const Context& context, const IndexWork& work) {
   const VectorFile file = VectorFile::open(work.files.vectors);
-  struct Train {
-    const Context& context;
-    RowsView rows;
-    Ivf operator()(const IvfPqOptions& options) const { return IvfPq::train(context, rows, options); }
-    Ivf operator()(const IvfFlatOptions& options) const { return IvfFlat::train(context, rows, options); }
-    Ivf operator()(const IvfLsqOptions& options) const { return IvfLsq::train(context, rows, options); }
-  };
-  save(std::visit(Train{context, file.rows()}, work.options.training), work.file_of(train_index_name));
+  save(Ivf::train(context, file.rows(), work.options.index), work.file_of(train_index_name));
 }
 
 void add_block(const Context& context, const IndexWork& work, std::size_t block) {
@@ -42,8 +35,8 @@ void gather_blocks(const Context& context, const IndexWork& work) {
 void finish_index(const Context& context, const IndexWork& work) {
   const VectorFile file = VectorFile::open(work.files.vectors);
   Ivf index = load_ivf(context, work.file_of(gather_name));
-  // A row alone has no neighbours.
-  if (index.size() >= 2) index.calibrate(context, file.rows(), work.options.measure);
+  // A single vector has no neighbours.
+  if (index.size() >= 2) index.calibrate(context, file.rows(), work.options.calibration);
   std::map<std::string, std::string> provenance = index.provenance();
   provenance.insert(work.options.provenance.begin(), work.options.provenance.end());
   index.set_provenance(std::move(provenance));

@@ -3,13 +3,12 @@
 //   train   a sample of the rows              -> an index without rows
 //   add     a block of rows, the trained one  -> an index of the block
 //   gather  all blocks                        -> one index, list by list
-//   finish  the same, and the rows            -> with calibrated probes
+//   finish  the same, and the rows            -> calibrated, under the output's name
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
 #include <string>
-#include <variant>
 
 #include "nearwise/plan.h"
 #include "nearwise/vector_file.h"
@@ -18,7 +17,7 @@ namespace nearwise::plan {
 
 struct IndexWork {
   PlanFiles files;
-  IndexPlanOptions options;  // with defaults resolved
+  IndexPlanOptions options;  // with every default filled in
   std::size_t rows = 0;
   std::size_t block_rows = 0;
 

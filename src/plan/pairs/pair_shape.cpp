@@ -50,7 +50,7 @@ std::size_t rows_by_limit(const GraphShape& shape, const GraphPlanOptions& optio
   return rows;
 }
 
-// No blocks: there would be too many, or too small ones.
+// Without blocks if there would be too many, or too small ones.
 GraphShape cut(GraphShape shape, const GraphPlanOptions& options, std::uint64_t limit) {
   const std::size_t max_rows = rows_by_limit(shape, options, limit);
   shape.blocks = 0;
@@ -58,7 +58,7 @@ GraphShape cut(GraphShape shape, const GraphPlanOptions& options, std::uint64_t 
     shape.block_rows = shape.rows;
     shape.blocks = 1;
   } else if (max_rows / 2 >= std::max(min_shard_rows, options.degree + 1)) {
-    // Of like size: fewer rows are not fewer merges.
+    // Equal sizes: a smaller last shard would not save a merge.
     shape.block_rows = divide_up(shape.rows, divide_up(shape.rows, max_rows / 2));
     const std::size_t shards = divide_up(shape.rows, shape.block_rows);
     if (shards <= max_shards) shape.blocks = shards;
@@ -66,7 +66,7 @@ GraphShape cut(GraphShape shape, const GraphPlanOptions& options, std::uint64_t 
   return shape;
 }
 
-// Of the task that takes most on this machine.
+// Maximum over all tasks on this machine.
 std::uint64_t memory_of(const Context& context, const GraphShape& shape, const GraphPlanOptions& options) {
   const KnnGraphOptions graph = {
       .degree = options.degree, .metric = options.metric, .target_recall = options.target_recall};
@@ -101,7 +101,7 @@ GraphShape shape_of_pairs(const Context& context, const RowsView& rows, const Gr
   if (shape.blocks != 0) return shape;
   std::uint64_t enough = context.memory_limit();
   while (cut_within(enough).blocks == 0) enough += std::max<std::uint64_t>(enough / 8, 1 << 20);
-  fail(ErrorCode::out_of_memory, "plan_graph: the memory limit of {} bytes is too small, {} would do",
+  fail(ErrorCode::out_of_memory, "plan_graph: the memory limit of {} bytes is too small, {} would suffice",
        context.memory_limit(), enough);
 }
 

@@ -60,7 +60,6 @@ class Refinement {
   }
 
  private:
-  // The rows of every partition.
   void list_rows() {
     for (const std::uint32_t partition : rows_.partitions)
       if (partition != graph::no_partition) ++begins_[partition + 1];
@@ -86,7 +85,7 @@ class Refinement {
     }
   }
 
-  // Where it saves rows, or its group has too many, to the group with room that has most of its rows.
+  // If it saves rows, or its group is too large: to the group with room that has most of its rows.
   bool move(std::uint32_t partition) {
     const auto own =
         std::span(listed_).subspan(begins_[partition], begins_[partition + 1] - begins_[partition]);

@@ -1,4 +1,4 @@
-// Additive codes of rows and rows of codes, without argument checks and with progress of the caller's.
+// Encoding and decoding of additive codes, without argument checks.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 
 namespace nearwise::quantize {
 
-// `operation` is the caller's, for messages; progress counts rows, and may be null. Codes may have bytes
-// behind the last codebook's: they are left alone.
+// `operation` is for messages; progress counts rows and may be null. Bytes of a code after those of the
+// codebooks are not touched.
 
-// Bytes on the budget.
+// Memory charged to the budget.
 std::uint64_t additive_encode_bytes(const char* operation, const Context& context,
                                     const AdditiveCodebooks& codebooks);
 
@@ -26,10 +26,10 @@ void encode_additive_rows(const char* operation, const Context& context, const R
                           const AdditiveCodebooks& codebooks, const AdditiveEncodeOptions& options,
                           const MatrixView<std::uint8_t>& codes, ProgressMeter* progress);
 
-// Refers to the codewords.
+// Holds a reference to the codewords.
 Decoder decoder_of(const AdditiveCodebooks& codebooks);
 
-// out [codes]: squared norms of the decoded vectors, in f64, rounded once; clamped to the largest f32.
+// out [codes]: squared norms of the reconstructions, computed in f64, rounded once, at most FLT_MAX.
 void additive_norms(const Context& context, const AdditiveCodebooks& codebooks,
                     const MatrixView<const std::uint8_t>& codes, std::span<float> out);
 

@@ -1,4 +1,4 @@
-// Additive quantizers in containers (docs/format.md, kind "additive_quantizer").
+// Files of additive quantizers (docs/format.md, kind "additive_quantizer").
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
@@ -18,9 +18,10 @@ void save(const AdditiveQuantizer& quantizer, const std::filesystem::path& path,
           const std::map<std::string, std::string>& provenance) {
   ContainerWriter writer(path, std::string(kind));
   writer.write_metadata({{"provenance", provenance}});
-  writer.write_section("words", MatrixView<const float>(quantizer.codewords().data(),
-                                                        quantizer.codebooks() * AdditiveQuantizer::centroids,
-                                                        quantizer.dim()));
+  writer.write_section(
+      "codewords",
+      MatrixView<const float>(quantizer.codewords().data(),
+                              quantizer.codebooks() * AdditiveQuantizer::centroids, quantizer.dim()));
   writer.write_section("norms",
                        MatrixView<const float>(quantizer.norms().data(), quantizer.norms().size(), 1));
   writer.commit();
@@ -28,10 +29,10 @@ void save(const AdditiveQuantizer& quantizer, const std::filesystem::path& path,
 
 AdditiveQuantizer load_additive_quantizer(const std::filesystem::path& path) {
   const ContainerReader reader = ContainerReader::open(path);
-  reader.expect(kind, {"metadata", "words", "norms"});
+  reader.expect(kind, {"metadata", "codewords", "norms"});
   reader.verify();
   static_cast<void>(read_provenance(reader.metadata(), reader.source()));
-  const auto codewords = reader.section("words").rows<float>();
+  const auto codewords = reader.section("codewords").rows<float>();
   const auto norms = reader.section("norms").rows<float>();
   try {
     return AdditiveQuantizer::from_codebooks(codewords.cols(),

@@ -12,13 +12,12 @@ namespace {
 constexpr std::size_t codewords = 256;
 constexpr std::size_t book_blocks = codewords / StripMatrix::width;  // row blocks of a codebook
 
-// Added to the diagonal, as a share of the rows that a codeword has on average. A vector may be moved from
-// one codebook to another without changing any sum, so without it there is no single solution. With too
-// little of it errors are larger: docs/algorithms/additive-quantization.md has figures. Why was not looked
-// into; perhaps codewords grow against each other.
+// Added to the diagonal, relative to the mean number of rows per codeword. Adding a vector to one codebook
+// and subtracting it from another changes no sum, so the system is singular without it. Smaller values give
+// larger errors (docs/algorithms/additive-quantization.md), for reasons not investigated.
 constexpr double regularisation_share = 0.02;
 
-// Rows between two looks at the cancellation flag.
+// Rows between checks of the cancellation flag.
 constexpr std::size_t check_rows = 4096;
 
 }  // namespace
@@ -35,7 +34,7 @@ std::uint64_t AdditiveLeastSquares::bytes(std::size_t codebooks, std::size_t dim
   return StripMatrix::bytes(size, size) + StripMatrix::bytes(size, dim);
 }
 
-// A task has the rows of the matrix that belong to one codebook, from the diagonal on.
+// One task per codebook: its rows of the matrix, from the diagonal on.
 void AdditiveLeastSquares::count_pairs(const MatrixView<const std::uint8_t>& codes) {
   const Context::State& state = context_.state();
   const double regularisation = regularisation_share * static_cast<double>(codes.rows()) / codewords;
@@ -53,7 +52,7 @@ void AdditiveLeastSquares::count_pairs(const MatrixView<const std::uint8_t>& cod
   });
 }
 
-// A task has the sums of one codebook.
+// One task per codebook.
 void AdditiveLeastSquares::add_rows(const MatrixView<const float>& rows,
                                     const MatrixView<const std::uint8_t>& codes) {
   const Context::State& state = context_.state();

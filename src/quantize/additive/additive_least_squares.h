@@ -1,5 +1,4 @@
-// The codewords that make the squared distances of rows from the sums of their codewords least, given the
-// codes.
+// Least-squares codewords for fixed codes.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +11,15 @@
 
 namespace nearwise::quantize {
 
-// Normal equations: element (a, b) of the matrix counts the rows whose codes name both codewords a and b, and
-// the right sides add up the rows whose codes name a. All sums are in the order of the rows, whatever the
-// threads. Made once: the matrix takes (256 * codebooks)^2 doubles.
+// Normal equations: element (a, b) of the matrix counts the rows coded with both codewords a and b; right
+// side a is the sum of the rows coded with a. Sums are in row order at any number of threads. Reused across
+// rounds, since the matrix takes (256 * codebooks)^2 doubles.
 class AdditiveLeastSquares {
  public:
   AdditiveLeastSquares(const Context& context, std::size_t codebooks, std::size_t dim);
   static std::uint64_t bytes(std::size_t codebooks, std::size_t dim);
 
-  // words: [codebooks, 256, dim] out. A codeword that no code names becomes zero.
+  // codewords: [codebooks, 256, dim] out; unused ones become zero.
   void fit(const MatrixView<const float>& rows, const MatrixView<const std::uint8_t>& codes,
            std::span<float> codewords);
 

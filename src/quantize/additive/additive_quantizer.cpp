@@ -1,8 +1,9 @@
-// AdditiveQuantizer: checks the arguments, keeps the memory limit, and hands rows to the device.
+// AdditiveQuantizer: argument and memory checks; passes rows to the device.
 #include "nearwise/additive_quantizer.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "backend/dispatch.h"
@@ -34,25 +35,25 @@ AdditiveCodebooks codebooks_of(const AdditiveQuantizer& quantizer) {
 }
 
 void check_host(const char* operation, const RowsView& rows) {
-  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, given rows on {}", operation,
+  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", operation,
           name(rows.place()));
 }
 
 void check_dim(const char* operation, const Context& context, const RowsView& rows, std::size_t dim) {
   check_rows(operation, context, rows, rows);
-  require(rows.dim() == dim, "{}: rows must have {} elements as those trained on, given {}", operation, dim,
+  require(rows.dim() == dim, "{}: rows must have {} elements as in training, got {}", operation, dim,
           rows.dim());
   check_host(operation, rows);
 }
 
 void check_encoding(const char* operation, const AdditiveEncodeOptions& options) {
-  require(options.iterations >= 1, "{}: there must be at least 1 iteration, given 0", operation);
-  require(options.passes >= 1, "{}: there must be at least 1 pass, given 0", operation);
+  require(options.iterations >= 1, "{}: there must be at least 1 iteration, got 0", operation);
+  require(options.passes >= 1, "{}: there must be at least 1 pass, got 0", operation);
 }
 
 void check_codebook_count(const char* operation, std::size_t codebooks) {
   require(codebooks >= 1 && codebooks <= AdditiveQuantizer::most_codebooks,
-          "{}: there must be 1 to {} codebooks, given {}", operation, AdditiveQuantizer::most_codebooks,
+          "{}: there must be 1 to {} codebooks, got {}", operation, AdditiveQuantizer::most_codebooks,
           codebooks);
 }
 
@@ -62,29 +63,44 @@ void check_numbers(const char* operation, const char* what, std::span<const floa
           operation, bad - numbers.begin(), what);
 }
 
-std::size_t most_training_rows(const AdditiveQuantizerOptions& options) {
-  return checked_multiply(options.rows_per_centroid, AdditiveQuantizer::centroids,
-                          "AdditiveQuantizer: rows to train on");
+// A reconstruction adds one codeword of each codebook: the largest sum must fit in f32.
+void check_sums(const char* operation, std::size_t dim, std::span<const float> codebooks) {
+  const std::size_t each = dim * AdditiveQuantizer::centroids;
+  for (std::size_t i = 0; i < dim; ++i) {
+    double sum = 0;
+    for (std::size_t book = 0; book < codebooks.size(); book += each) {
+      double largest = 0;
+      for (std::size_t codeword = 0; codeword < each; codeword += dim)
+        largest = std::max(largest, std::abs(static_cast<double>(codebooks[book + codeword + i])));
+      sum += largest;
+    }
+    require(sum <= static_cast<double>(std::numeric_limits<float>::max()),
+            "{}: reconstructions must be finite in f32, those of dimension {} reach {}", operation, i, sum);
+  }
+}
+
+std::size_t max_training_rows(const AdditiveQuantizerOptions& options) {
+  // TrainingRows takes 0 for all.
+  return std::max<std::size_t>(1, options.training_rows.value_or(256 * AdditiveQuantizer::centroids));
 }
 
 quantize::AdditiveTraining check_training(const char* operation, const Context& context, const RowsView& rows,
                                           const AdditiveQuantizerOptions& options) {
   check_rows(operation, context, rows, rows);
   check_host(operation, rows);
-  require(rows.dim() >= 1, "{}: the dimension must be at least 1, given 0", operation);
+  require(rows.dim() >= 1, "{}: the dimension must be at least 1, got 0", operation);
   check_codebook_count(operation, options.codebooks);
-  require(options.iterations >= 1, "{}: there must be at least 1 iteration, given 0", operation);
-  const RowsView sample = quantize::TrainingRows::shape(rows, most_training_rows(options));
+  require(options.iterations >= 1, "{}: there must be at least 1 iteration, got 0", operation);
+  const RowsView sample = quantize::TrainingRows::shape(rows, max_training_rows(options));
   require(sample.rows() >= AdditiveQuantizer::centroids,
-          "{}: a codebook has {} codewords, which takes at least as many rows, given {}", operation,
-          AdditiveQuantizer::centroids, rows.rows());
-  require(sample.rows() <= max_shard_rows,
-          "{}: it trains on at most {} rows, given {}: take fewer per centroid", operation, max_shard_rows,
-          sample.rows());
+          "{}: training needs at least {} rows, as many as a codebook has codewords, got {}", operation,
+          AdditiveQuantizer::centroids, sample.rows());
+  require(sample.rows() <= max_shard_rows, "{}: training_rows must be at most {}, got {}", operation,
+          max_shard_rows, sample.rows());
   return {operation, options.codebooks, options.rounds, options.iterations};
 }
 
-// The number of the nearest level, the lower in a tie.
+// Index of the nearest level, ties by lower level.
 std::uint8_t nearest_level(std::span<const float> levels, float value) {
   const auto above = std::ranges::lower_bound(levels, value);
   if (above == levels.begin()) return 0;
@@ -94,7 +110,7 @@ std::uint8_t nearest_level(std::span<const float> levels, float value) {
       return above - 1;
     return above;
   }();
-  // Of equal levels the first.
+  // The first of equal levels.
   return static_cast<std::uint8_t>(std::ranges::lower_bound(levels, *nearest) - levels.begin());
 }
 
@@ -110,13 +126,13 @@ AdditiveQuantizer AdditiveQuantizer::train(const Context& context, RowsView rows
   const DefaultFloatEnvironment environment;
   const Context::State& state = context.state();
   state.cancel.check();
-  const std::size_t most_rows = most_training_rows(options);
+  const std::size_t max_rows = max_training_rows(options);
   check_memory(operation, context,
-               quantize::TrainingRows::bytes(rows, most_rows) +
-                   quantize::additive_training_bytes(context, quantize::TrainingRows::shape(rows, most_rows),
+               quantize::TrainingRows::bytes(rows, max_rows) +
+                   quantize::additive_training_bytes(context, quantize::TrainingRows::shape(rows, max_rows),
                                                      training));
   check_finite(operation, context, rows);
-  const quantize::TrainingRows sample(context, rows, most_rows);
+  const quantize::TrainingRows sample(context, rows, max_rows);
   ProgressMeter progress(state.options.progress, state.clock, operation,
                          quantize::additive_training_steps(sample.view(), training));
   quantize::TrainedCodebooks trained =
@@ -128,16 +144,17 @@ AdditiveQuantizer AdditiveQuantizer::train(const Context& context, RowsView rows
 AdditiveQuantizer AdditiveQuantizer::from_codebooks(std::size_t dim, std::span<const float> codebooks,
                                                     std::span<const float> norms) {
   constexpr const char* operation = "AdditiveQuantizer::from_codebooks";
-  require(dim >= 1, "{}: the dimension must be at least 1, given 0", operation);
+  require(dim >= 1, "{}: the dimension must be at least 1, got 0", operation);
   const std::size_t each = checked_multiply(dim, centroids, operation);
-  require(codebooks.size() % each == 0, "{}: codebooks must be whole, of {} numbers each, given {}",
-          operation, each, codebooks.size());
+  require(codebooks.size() % each == 0, "{}: codebooks must be whole, of {} numbers each, got {}", operation,
+          each, codebooks.size());
   check_codebook_count(operation, codebooks.size() / each);
-  require(norms.size() == centroids, "{}: there must be {} norms, given {}", operation, centroids,
+  require(norms.size() == centroids, "{}: there must be {} norms, got {}", operation, centroids,
           norms.size());
   check_numbers(operation, "codebooks", codebooks);
   check_numbers(operation, "norms", norms);
-  require(std::ranges::is_sorted(norms), "{}: norms must not fall", operation);
+  check_sums(operation, dim, codebooks);
+  require(std::ranges::is_sorted(norms), "{}: norms must be in ascending order", operation);
   return {dim, {codebooks.begin(), codebooks.end()}, {norms.begin(), norms.end()}};
 }
 
@@ -180,9 +197,9 @@ Neighbors AdditiveQuantizer::search(const Context& context, RowsView queries,
                                     const AdditiveSearchOptions& options) const {
   check_dim(search_name, context, queries, dim_);
   quantize::check_codes(search_name, codes, code_bytes());
-  require(k >= 1, "{}: k must be at least 1, given 0", search_name);
+  require(k >= 1, "{}: k must be at least 1, got 0", search_name);
   require(options.metric == Metric::sqeuclidean || options.metric == Metric::inner_product,
-          "{}: the metric must be sqeuclidean or inner_product, given {}", search_name, name(options.metric));
+          "{}: the metric must be sqeuclidean or inner_product, got {}", search_name, name(options.metric));
   context.state().cancel.check();
   const DefaultFloatEnvironment environment;
   return quantize::search_additive_codes(search_name, context,

@@ -1,5 +1,5 @@
-// Queries go through in tiles: tables, the distances of a tile from all codes, and the best of these. A
-// distance depends on its query and code alone, so tiles of any size give the same answer.
+// For each tile of queries: tables, distances to all codes, and k-selection. A distance depends on its query
+// and code alone, so results do not depend on the tile size.
 #include "quantize/additive/additive_search.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace nearwise::quantize {
 namespace {
 
 constexpr std::size_t codewords = AdditiveCodebooks::codebook_size;
-// Queries whose distances are looked at together: enough for all threads, and few where there are many codes.
+// Queries per tile: enough for all threads, fewer if there are many codes.
 constexpr std::size_t most_tile = 256;
 constexpr std::uint64_t usual_bytes = std::uint64_t{64} << 20;
 
@@ -81,7 +81,7 @@ class CodeSearch {
   std::size_t dim() const { return search_.codebooks.dim; }
   std::size_t codes() const { return search_.codes.rows(); }
   std::size_t answers() const { return std::min(search_.k, codes()); }
-  std::size_t entries() const { return search_.codebooks.count * codewords; }  // without those of the length
+  std::size_t entries() const { return search_.codebooks.count * codewords; }  // without those of the norm
   std::size_t table_size() const { return entries() + codewords; }
 
   std::uint64_t columns_bytes() const {
@@ -108,7 +108,7 @@ class CodeSearch {
                 padding_distance(search_.metric));
   }
 
-  // A codeword per column, times the factor of its products.
+  // One codeword per column, scaled by the factor of its inner products.
   void fill_columns(float* columns) const {
     const float factor = is_product() ? 1.0F : -2.0F;
     for (std::size_t codeword = 0; codeword < entries(); ++codeword)

@@ -1,4 +1,4 @@
-// Exhaustive search in additive codes, over arguments that have been checked.
+// Exhaustive search in additive codes. The caller has checked the arguments.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct AdditiveSearch {
   Metric metric = Metric::sqeuclidean;  // or inner_product
 };
 
-// `operation` is the caller's, for messages.
+// `operation`: the caller's name in messages.
 Neighbors search_additive_codes(const char* operation, const Context& context, const AdditiveSearch& search);
 
 }  // namespace nearwise::quantize

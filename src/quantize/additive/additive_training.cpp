@@ -22,15 +22,14 @@ namespace {
 constexpr std::size_t codewords = AdditiveCodebooks::codebook_size;
 constexpr std::size_t task_rows = 4096;
 
-// Of the k-means that the codebooks start from, and of that of the lengths.
+// k-means of the initial codebooks, and of the norms.
 constexpr KMeansOptions start_options = {.iterations = 10};
 constexpr KMeansOptions norm_options = {.iterations = 25};
 
-// Of the noise of the first round, times the standard deviation of an element over the number of codebooks.
+// Noise of the first round, in units of (standard deviation of an element) / codebooks.
 constexpr double first_noise = 0.5;
 
-// Streams of random numbers that neither k-means nor the draw of rows uses (cluster/random_streams.h,
-// training_rows.cpp).
+// Random streams used neither by k-means (cluster/random_streams.h) nor by training_rows.cpp.
 std::uint64_t noise_stream(std::size_t round) { return 8 * (round + 1) + 7; }
 
 Codebooks as_one_part(std::size_t dim, std::span<const float> book) { return {dim, 1, 8, book}; }
@@ -48,7 +47,7 @@ std::uint64_t word_bytes(const RowsView& rows, const AdditiveTraining& training)
                       sizeof(float));
 }
 
-// k-means reports pairs of its own, which are no steps here.
+// k-means counts pairs, which are not steps of this progress.
 const ProgressCallback no_callback;
 
 class AdditiveAlternation {
@@ -64,13 +63,13 @@ class AdditiveAlternation {
         codewords_(training.codebooks * codewords * rows.dim()) {}
 
   TrainedCodebooks run() {
-    // Elements near the largest number of f32 may exceed it around the mean.
+    // Elements near the largest f32 may overflow when centred.
     check_finite(training_.operation, context_, centred_.view());
     start();
     best_ = codewords_;
     best_error_ = error();
     if (training_.rounds != 0) alternate();
-    // The mean is the first codebook's to carry.
+    // The first codebook includes the mean.
     for (std::size_t codeword = 0; codeword < codewords; ++codeword)
       for (std::size_t i = 0; i < dim(); ++i) best_[codeword * dim() + i] += centred_.mean()[i];
     return {std::move(best_), {}};
@@ -84,7 +83,7 @@ class AdditiveAlternation {
   MatrixView<std::uint8_t> codes() { return {codes_.data(), rows(), training_.codebooks}; }
   double error() { return coding_error(context_, centred_.view(), decoder_of(codebooks()), codes()); }
 
-  // A residual quantizer: each codebook is a k-means of the residuals of those before it.
+  // A residual quantizer: each codebook is trained by k-means on the residuals of those before it.
   void start() {
     const Context::State& state = context_.state();
     Buffer<float> rest(budget(), rows() * dim());
@@ -111,11 +110,10 @@ class AdditiveAlternation {
     }
   }
 
-  // Codewords by least squares, then codes by search, and so on. Codes are searched for with codewords that
-  // are off by a noise that fades away: it leads out of arrangements that neither of the two steps alone
-  // would leave (LSQ++). They are searched for from the beginning in every round, as an encoder will: codes
-  // that go on from those of the round before are better than what it finds, and codewords that are made for
-  // them are not the best for what it finds.
+  // Alternates least-squares codewords and local search of codes. Codes are searched with codewords perturbed
+  // by decaying noise, to escape local minima (LSQ++). Every round encodes from scratch, as encode() will:
+  // codes continued from the previous round would be better than what encode() finds, and codewords fitted to
+  // them worse for its codes.
   void alternate() {
     AdditiveLeastSquares squares(context_, training_.codebooks, dim());
     const std::vector<double> deviations = deviations_of_elements();

@@ -1,4 +1,4 @@
-// The alternation of codewords and codes, over rows that have been checked.
+// Training of additive quantizers: codewords and codes in alternation. Arguments have been checked.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,13 @@ struct AdditiveTraining {
 
 struct TrainedCodebooks {
   std::vector<float> codewords;  // [codebooks, 256, dim]
-  std::vector<float> norms;      // [256] that do not fall
+  std::vector<float> norms;      // [256], ascending
 };
 
-// Steps that the progress counts, at the most.
+// Upper bound of the progress, in steps.
 std::uint64_t additive_training_steps(const RowsView& rows, const AdditiveTraining& training);
 
-// Bytes on the budget, at the least.
+// Lower bound of the memory charged to the budget.
 std::uint64_t additive_training_bytes(const Context& context, const RowsView& rows,
                                       const AdditiveTraining& training);
 

@@ -18,9 +18,9 @@ namespace nearwise::quantize {
 namespace {
 
 constexpr std::size_t width = StripMatrix::width;
-// Collected before they are applied: a strip of axes goes through all of them in about 2 ms.
+// Rotations collected before they are applied to a strip of axes: about 2 ms.
 constexpr std::size_t most_rotations = 1 << 16;
-// Two iterations per eigenvalue are usual.
+// About two iterations per eigenvalue are typical.
 constexpr std::size_t most_iterations = 100;
 
 struct Rotation {
@@ -96,11 +96,10 @@ class TridiagonalIteration {
   }
 
  private:
-  // The last row of the block that begins at `first`: the element beside its diagonal does not count.
+  // The last row of the unreduced block that begins at `first`: its off-diagonal element is negligible.
   std::size_t block_end(std::size_t first) {
     constexpr double epsilon = std::numeric_limits<double>::epsilon();
-    // Far below the rounding errors of a matrix of elements up to 1: ends iterations where eigenvalues are
-    // zero.
+    // Far below the rounding errors of a matrix with elements up to 1; ends iterations at zero eigenvalues.
     constexpr double floor = epsilon * 0x1p-20;
     std::size_t end = first;
     while (end + 1 < diagonal_.size() &&
@@ -116,8 +115,7 @@ class TridiagonalIteration {
     const double half = (diagonal_[first + 1] - diagonal_[first]) / (2 * beside_[first]);
     const double root = std::sqrt(half * half + 1);
     const double shift = diagonal_[first] - beside_[first] / (half < 0 ? half - root : half + root);
-    // The rotation under way: its angle, what it moves along the diagonal, and the element outside of the
-    // band.
+    // The current rotation: its angle, the shift it moves along the diagonal, and the bulge outside the band.
     double cosine = 1;
     double sine = 1;
     double moved = 0;
@@ -128,7 +126,7 @@ class TridiagonalIteration {
       const double length = std::sqrt(outside * outside + bulge * bulge);
       beside_[i + 1] = length;
       if (length == 0) {
-        // The block falls apart here.
+        // The block splits here.
         diagonal_[i + 1] -= moved;
         beside_[end] = 0;
         rotations_.end_sweep();

@@ -1,6 +1,6 @@
-// QDWH iterations (Nakatsukasa, Bai, Gygi 2010): X <- X (a I + b X'X) (I + c X'X)^-1 changes singular values
-// only, which tend to 1. Computed as X <- (b / c) X + (a - b / c) (I + c XX')^-1 X: products and a Cholesky
-// factorisation.
+// QDWH iterations (Nakatsukasa, Bai, Gygi 2010): X <- X (a I + b X'X) (I + c X'X)^-1 changes only the
+// singular values, which converge to 1. Computed as X <- (b / c) X + (a - b / c) (I + c XX')^-1 X: products
+// and a Cholesky factorisation.
 #include "quantize/linear_algebra/nearest_orthogonal.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constexpr std::array cycle = {25198.421, 29.385590, 3.7653854, 3.0018746};
 constexpr std::size_t most_cycles = 12;
 // One more iteration with a = 3 leaves the cube of this deviation from orthogonality.
 constexpr double nearly_orthogonal = 1e-6;
-// Added to matrices of norm 1, so that directions with singular value 0 become something rather than stay 0.
+// Added to matrices of norm 1, so that singular values of 0 do not stay 0.
 constexpr double noise = 0x1p-52;
 
 class PolarIteration {

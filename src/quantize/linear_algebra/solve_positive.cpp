@@ -12,13 +12,12 @@ namespace nearwise::quantize {
 namespace {
 
 constexpr std::size_t width = StripMatrix::width;
-// Row blocks whose terms from above are subtracted at once, so that they are read once for all: 256 rows.
+// Row blocks (256 rows) updated together, so that the blocks above are read once for all of them.
 constexpr std::size_t panel_blocks = 8;
 // Blocks solved in one task: about 0.05 ms.
 constexpr std::size_t task_blocks = 4;
 
-// In place: a symmetric block, of which the upper triangle is read, becomes U with U' U = block; zeros below
-// its diagonal.
+// In place Cholesky: a symmetric block (upper triangle read) becomes upper triangular U with U' U = block.
 void factor_block(double* block) {
   for (std::size_t i = 0; i < width; ++i) {
     double* const row = block + i * width;
@@ -67,8 +66,8 @@ void for_each_strip(const Context& context, BlockRange strips, const auto& body)
   });
 }
 
-// The matrix becomes U with U' U = matrix, and U' below the diagonal: subtract_products multiplies by
-// columns, and solving takes U by rows as well.
+// The matrix becomes U with U' U = matrix, and U' below the diagonal: subtract_products reads columns, and
+// solving needs U by rows, too.
 void factor(const Context& context, StripMatrix& matrix) {
   const StripsView view = matrix.view();
   const std::size_t blocks = matrix.row_blocks();

@@ -6,10 +6,10 @@
 
 namespace nearwise::quantize {
 
-// Solves matrix * x = right for every column of `right`, in place. Of the matrix, elements (i, j) with j >= i
-// are read; all of it is overwritten. Padding of the diagonal must be positive, as everything else beyond the
-// order must be zero. The result does not depend on threads or the instruction set. Throws Error(internal) if
-// the matrix is not positive definite.
+// Solves matrix * x = right for every column of `right`, in place. Only the upper triangle of the matrix is
+// read; all of it is overwritten. Padding must be positive on the diagonal and zero elsewhere. The result
+// does not depend on threads or the instruction set. Throws Error(internal) if the matrix is not positive
+// definite.
 void solve_positive(const Context& context, StripMatrix& matrix, StripMatrix& right);
 
 }  // namespace nearwise::quantize

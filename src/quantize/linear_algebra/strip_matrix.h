@@ -24,7 +24,6 @@ class StripMatrix {
     return buffer_bytes(elements(rows, cols), sizeof(double));
   }
 
-  // Makes all elements of a strip zero.
   void clear(std::size_t strip) { std::fill_n(block(0, strip), row_blocks_ * width * width, 0.0); }
 
   double& operator()(std::size_t row, std::size_t col) {

@@ -13,10 +13,10 @@ namespace {
 constexpr std::size_t width = StripMatrix::width;
 // Elements that one task updates: about 0.05 ms.
 constexpr std::size_t task_elements = 1 << 16;
-// Squares of shorter columns would underflow. Relative to a matrix of elements up to 1 they are nothing.
+// Squares of shorter columns would underflow; relative to elements up to 1 they are negligible.
 constexpr double negligible = 0x1p-400;
 
-// Eight partial sums whatever the width of vectors: the compiler may use them, and changes nothing.
+// Eight partial sums at any vector width, so that vectorisation does not change the result.
 double dot(const double* left, const double* right, std::size_t count) {
   constexpr std::size_t lanes = 8;
   std::array<double, lanes> sums{};
@@ -72,9 +72,9 @@ Tridiagonal reduce_to_tridiagonal(const Context& context, std::span<double> matr
     const std::size_t count = n - first;
     const double norm = std::sqrt(dot(row + first, row + first, count));
     out.beside[k] = norm < negligible ? 0 : row[first];
-    // The last element is in place; no reflection is needed either where the others are zero.
+    // No reflection is needed for the last element, or if all others are zero.
     if (norm >= negligible && std::any_of(row + first + 1, row + n, [](double x) { return x != 0; })) {
-      // Reflected to -sign(x) * norm, so that nothing is lost to cancellation.
+      // Reflected to -sign(x) * norm, to avoid cancellation.
       out.scales[k] = 1 / (norm * (norm + std::abs(row[first])));
       out.beside[k] = row[first] < 0 ? norm : -norm;
       row[first] -= out.beside[k];
@@ -94,7 +94,7 @@ Tridiagonal reduce_to_tridiagonal(const Context& context, std::span<double> matr
 void expand_reflections(const Context& context, std::span<const double> matrix, const Tridiagonal& reduced,
                         StripMatrix& axes) {
   const std::size_t n = reduced.diagonal.size();
-  // Columns of Q = H_0 H_1 ... I, a strip of them per task. Reflection k leaves unit vector j <= k as it is.
+  // Columns of Q = H_0 H_1 ... I, a strip of them per task. Reflection k does not change unit vectors j <= k.
   context.state().threads->for_each(axes.strips(), [&](std::size_t strip) {
     double* const columns = axes.block(0, strip);
     axes.clear(strip);
@@ -112,7 +112,7 @@ void expand_reflections(const Context& context, std::span<const double> matrix, 
         for (std::size_t c = 0; c < width; ++c) columns[i * width + c] -= vector[i] * sums[c];
     }
   });
-  // Q becomes Q': pairs of blocks change places.
+  // Transposes Q: swaps pairs of blocks.
   context.state().threads->for_each(axes.strips(), [&](std::size_t strip) {
     std::array<double, width * width> above;
     for (std::size_t row = 0; row <= strip; ++row) {

@@ -9,7 +9,7 @@
 namespace nearwise::quantize {
 namespace {
 
-// Rows that are checked and then encoded: read from memory once where the last cache is large.
+// Rows checked and then encoded while they are in the cache.
 constexpr std::size_t tile_rows = 65536;
 
 std::size_t code_at(std::span<const std::uint8_t> code, std::size_t part, unsigned bits) {

@@ -1,4 +1,4 @@
-// Product codes of rows and rows of codes, without argument checks and with progress of the caller's.
+// Encoding and decoding of product codes, without argument checks.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace nearwise::quantize {
 
-// `operation` is the caller's, for messages; progress counts rows, and may be null.
+// `operation` is for messages; progress counts rows and may be null.
 
-// Bytes on the budget.
+// Memory charged to the budget.
 std::uint64_t encode_bytes(const char* operation, const Context& context, const Codebooks& codebooks);
 
-// Refuses rows with NaN or infinity; first_row is the number of the first.
+// Throws Error(invalid_argument) for NaN or infinity; first_row is the row number of the first.
 void encode_rows(const char* operation, const Context& context, const RowsView& rows, std::size_t first_row,
                  const Codebooks& codebooks, const MatrixView<std::uint8_t>& codes, ProgressMeter* progress);
 
-// Refers to the codewords.
+// Holds a reference to the codewords.
 Decoder decoder_of(const Codebooks& codebooks);
 
 }  // namespace nearwise::quantize

@@ -1,5 +1,4 @@
-// OptimizedProductQuantizer: checks the arguments, keeps the memory limit, and takes rows through both in
-// tiles.
+// OptimizedProductQuantizer: argument and memory checks; rotates and encodes rows in tiles.
 #include "nearwise/optimized_product_quantizer.h"
 
 #include <algorithm>
@@ -23,7 +22,7 @@ namespace {
 
 using quantize::Direction;
 
-// Rows that are rotated at a time.
+// Rows rotated at a time.
 constexpr std::size_t tile_rows = 16384;
 
 constexpr const char* encode_name = "OptimizedProductQuantizer::encode";
@@ -39,20 +38,19 @@ quantize::AxesView axes_of(const Rotation& rotation) {
   return {{rotation.matrix().data(), rotation.rotated_dim(), rotation.dim()}, rotation.mean()};
 }
 
-// The members are public: somebody may have put two together that do not fit.
+// The members are public, so they may not fit together.
 void check_together(const char* operation, const OptimizedProductQuantizer& quantizer) {
   require(quantizer.rotation.rotated_dim() == quantizer.quantizer.dim(),
-          "{}: the quantizer must take what the rotation gives, {} elements, it takes {}", operation,
+          "{}: the quantizer must have the rotation's {} dimensions, got {}", operation,
           quantizer.rotation.rotated_dim(), quantizer.quantizer.dim());
 }
 
 void check(const char* operation, const Context& context, const RowsView& rows,
            const OptimizedProductQuantizer& quantizer) {
   check_rows(operation, context, rows, rows);
-  require(rows.dim() == quantizer.rotation.dim(),
-          "{}: rows must have {} elements as those trained on, given {}", operation, quantizer.rotation.dim(),
-          rows.dim());
-  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, given rows on {}", operation,
+  require(rows.dim() == quantizer.rotation.dim(), "{}: rows must have {} elements as in training, got {}",
+          operation, quantizer.rotation.dim(), rows.dim());
+  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", operation,
           name(rows.place()));
   check_together(operation, quantizer);
 }
@@ -72,7 +70,7 @@ void for_each_rotated_tile(const char* operation, const Context& context, const 
   }
 }
 
-// Bytes of a tile, and of what is done with it, at the most.
+// Upper bound on the bytes of a tile and of the work on it.
 std::uint64_t tile_bytes(const char* operation, const Context& context, const RowsView& rows,
                          const OptimizedProductQuantizer& quantizer, std::uint64_t work_bytes) {
   const std::size_t tile = std::min(tile_rows, rows.rows());
@@ -95,13 +93,13 @@ OptimizedProductQuantizer OptimizedProductQuantizer::train(const Context& contex
   const DefaultFloatEnvironment environment;
   const Context::State& state = context.state();
   state.cancel.check();
-  const std::size_t most_rows = quantize::most_training_rows(options.quantizer);
-  const RowsView shape = quantize::TrainingRows::shape(rows, most_rows);
+  const std::size_t max_rows = quantize::max_training_rows(options.quantizer);
+  const RowsView shape = quantize::TrainingRows::shape(rows, max_rows);
   check_memory(operation, context,
-               quantize::TrainingRows::bytes(rows, most_rows) +
+               quantize::TrainingRows::bytes(rows, max_rows) +
                    quantize::optimized_training_bytes(context, shape, training));
   check_finite(operation, context, rows);
-  const quantize::TrainingRows sample(context, rows, most_rows);
+  const quantize::TrainingRows sample(context, rows, max_rows);
   ProgressMeter progress(state.options.progress, state.clock, operation,
                          quantize::optimized_training_pairs(sample.view(), training));
   const quantize::OptimizedCodebooks trained =
@@ -195,7 +193,7 @@ Matrix<float> OptimizedProductQuantizer::tables(const Context& context, RowsView
 
 double OptimizedProductQuantizer::error(const Context& context, RowsView rows) const {
   check(error_name, context, rows, *this);
-  require(rows.rows() >= 1, "{}: there must be at least 1 row, given 0", error_name);
+  require(rows.rows() >= 1, "{}: there must be at least 1 row, got 0", error_name);
   const Context::State& state = context.state();
   state.cancel.check();
   const DefaultFloatEnvironment environment;

@@ -18,9 +18,9 @@
 namespace nearwise::quantize {
 namespace {
 
-// Of k-means, after a new rotation: codewords follow it, and need not be the best for it.
+// k-means iterations after each new rotation; codewords need not converge before the next.
 constexpr std::size_t round_iterations = 4;
-// Rounds end when one lowers the error by no more than this share of it.
+// Rounds end when one lowers the error by at most this fraction.
 constexpr double round_tolerance = 1e-4;
 
 CodebookTraining of_round(const OptimizedTraining& training) {
@@ -29,7 +29,7 @@ CodebookTraining of_round(const OptimizedTraining& training) {
   return round;
 }
 
-// The candidates that are alive at once: the best, the current and the next.
+// Three candidates exist at once: the best, the current and the next.
 std::uint64_t candidate_bytes(const Codebooks& shape) {
   return 3 * (buffer_bytes(shape.dim * shape.dim, sizeof(float)) +
               buffer_bytes(shape.dim * shape.count(), sizeof(float)));
@@ -89,7 +89,7 @@ class Alternation {
   void rotate(const std::vector<float>& matrix) {
     rotate_rows(training_.operation, context_, rows_, {{matrix.data(), dim(), dim()}, no_mean_},
                 Direction::forward, rotated(), nullptr);
-    // Elements near the largest number of f32 may exceed it along other axes.
+    // Elements near the largest f32 may overflow when rotated.
     check_finite(training_.operation, context_, rotated());
   }
 
@@ -98,7 +98,7 @@ class Alternation {
     encode_rows(training_.operation, context_, rotated(), 0, codebooks_of(candidate), codes(), nullptr);
   }
 
-  // Codewords for a rotation; leaves the codes of the rows.
+  // Trains codewords for a rotation and sets codes_ to the rows' codes.
   OptimizedCodebooks fit(std::vector<float> matrix, const CodebookTraining& training) {
     rotate(matrix);
     OptimizedCodebooks fitted{std::move(matrix), train_codebooks(context_, rotated(), training, progress_),
@@ -123,8 +123,7 @@ class Alternation {
     return matrix;
   }
 
-  // Codewords to begin with: the mean of the rows is elsewhere when it is rotated otherwise, and they move
-  // with it.
+  // Initial codewords for a new rotation: shifted with the rotated mean.
   std::vector<float> moved_codewords(const OptimizedCodebooks& current,
                                      const std::vector<float>& matrix) const {
     std::vector<float> codewords = current.codewords;
@@ -177,8 +176,8 @@ class Alternation {
 }  // namespace
 
 std::vector<std::size_t> deal_axes(const Codebooks& shape, const std::vector<double>& variances) {
-  // Products as sums of logarithms, none of which is negative: a part without axes has the least. Directions
-  // in which nothing varies count as some that hardly do.
+  // Products as sums of logarithms. Variances are clamped to `least`, so that no logarithm is negative and a
+  // part without axes has the smallest sum.
   const double least = std::max(variances.front() * 1e-12, std::numeric_limits<double>::min());
   struct Part {
     double logarithms = 0;

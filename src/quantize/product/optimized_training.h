@@ -1,4 +1,4 @@
-// The alternation of rotation and codewords, over rows that have been checked.
+// Alternating training of rotation and codewords. The caller has checked the rows.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace nearwise::quantize {
 
 struct OptimizedTraining {
   const char* operation = "";
-  CodebookTraining codebooks;  // of the starts, and of the end
+  CodebookTraining codebooks;  // before and after the rounds
   std::size_t rounds = 0;      // at most
 };
 
@@ -25,18 +25,18 @@ struct OptimizedCodebooks {
   double error = 0;  // sum over the rows
 };
 
-// Pairs that the progress counts, at the most.
+// Upper bound on the pairs that progress counts.
 std::uint64_t optimized_training_pairs(const RowsView& rows, const OptimizedTraining& training);
 
-// Bytes on the budget, at the least.
+// Minimum budget in bytes.
 std::uint64_t optimized_training_bytes(const Context& context, const RowsView& rows,
                                        const OptimizedTraining& training);
 
 OptimizedCodebooks train_optimized_codebooks(const Context& context, const RowsView& rows,
                                              const OptimizedTraining& training, ProgressMeter& progress);
 
-// Which principal axis each dimension of the rotated rows gets, [dim]: axes are dealt by falling variance,
-// each to the part with the least product of variances that has room.
+// Eigenvalue allocation: the principal axis of each rotated dimension, [dim]. Axes are dealt by descending
+// variance, each to the part with the smallest product of variances that has room.
 std::vector<std::size_t> deal_axes(const Codebooks& shape, const std::vector<double>& variances);
 
 }  // namespace nearwise::quantize

@@ -1,5 +1,5 @@
-// Product quantizers in containers, with the rotation of rows before it where there is one (docs/format.md,
-// kind "product_quantizer").
+// Files of product quantizers, with the rotation of an optimized one (docs/format.md, kind
+// "product_quantizer").
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
@@ -22,8 +22,8 @@ void write(const ProductQuantizer& quantizer, const Rotation* rotation, const st
                          {"bits", quantizer.bits()},
                          {"provenance", provenance}});
   const std::span<const float> books = quantizer.codebooks();
-  writer.write_section("codebooks", MatrixView<const float>(books.data(), books.size(), 1));
-  // A reader that ignores the rotation would encode other vectors.
+  writer.write_section("codewords", MatrixView<const float>(books.data(), books.size(), 1));
+  // A required section: a reader that ignored it would encode other vectors.
   if (rotation != nullptr)
     writer.write_section("rotation", MatrixView<const float>(rotation->matrix().data(),
                                                              rotation->rotated_dim(), rotation->dim()));
@@ -32,12 +32,12 @@ void write(const ProductQuantizer& quantizer, const Rotation* rotation, const st
 
 ContainerReader open(const std::filesystem::path& path) {
   ContainerReader reader = ContainerReader::open(path);
-  reader.expect(kind, {"metadata", "codebooks", "rotation"});
+  reader.expect(kind, {"metadata", "codewords", "rotation"});
   reader.verify();
   return reader;
 }
 
-// What a quantizer refuses to be made of is damage here.
+// Arguments that a quantizer refuses are damage here.
 template <typename Make>
 auto made(const ContainerReader& reader, const Make& make) {
   try {
@@ -48,22 +48,15 @@ auto made(const ContainerReader& reader, const Make& make) {
   }
 }
 
-std::size_t number(const nlohmann::json& metadata, const char* key, const std::string& source) {
-  const auto found = metadata.find(key);
-  if (found == metadata.end() || !found->is_number_unsigned())
-    fail(ErrorCode::corrupt, "{}: metadata: a whole number '{}' expected", source, key);
-  return found->get<std::size_t>();
-}
-
 ProductQuantizer read_quantizer(const ContainerReader& reader) {
   const nlohmann::json metadata = reader.metadata();
   static_cast<void>(read_provenance(metadata, reader.source()));
-  const std::size_t dim = number(metadata, "dim", reader.source());
-  const std::size_t parts = number(metadata, "parts", reader.source());
-  const std::size_t bits = number(metadata, "bits", reader.source());
+  const std::size_t dim = read_number(metadata, "dim", reader.source());
+  const std::size_t parts = read_number(metadata, "parts", reader.source());
+  const std::size_t bits = read_number(metadata, "bits", reader.source());
   if (bits != 4 && bits != 8)
     fail(ErrorCode::corrupt, "{}: metadata: 4 or 8 bits expected, {} found", reader.source(), bits);
-  const auto books = reader.section("codebooks").rows<float>();
+  const auto books = reader.section("codewords").rows<float>();
   return made(reader, [&] {
     return ProductQuantizer::from_codebooks(dim, parts, static_cast<unsigned>(bits),
                                             {books.data(), books.rows() * books.cols()});

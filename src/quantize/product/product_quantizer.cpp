@@ -1,4 +1,4 @@
-// ProductQuantizer: checks the arguments, keeps the memory limit, and hands tiles of rows to the device.
+// ProductQuantizer: argument and memory checks; passes tiles of rows to the device.
 #include "nearwise/product_quantizer.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ Codebooks codebooks_of(const ProductQuantizer& quantizer) {
 
 void check_dim(const char* operation, const Context& context, const RowsView& rows, std::size_t dim) {
   check_rows(operation, context, rows, rows);
-  require(rows.dim() == dim, "{}: rows must have {} elements as those trained on, given {}", operation, dim,
+  require(rows.dim() == dim, "{}: rows must have {} elements as in training, got {}", operation, dim,
           rows.dim());
 }
 
@@ -48,13 +48,13 @@ ProductQuantizer ProductQuantizer::train(const Context& context, RowsView rows,
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   const Context::State& state = context.state();
   state.cancel.check();
-  const std::size_t most_rows = quantize::most_training_rows(options);
+  const std::size_t max_rows = quantize::max_training_rows(options);
   check_memory(
       operation, context,
-      quantize::TrainingRows::bytes(rows, most_rows) +
-          quantize::training_bytes(context, quantize::TrainingRows::shape(rows, most_rows), training));
+      quantize::TrainingRows::bytes(rows, max_rows) +
+          quantize::training_bytes(context, quantize::TrainingRows::shape(rows, max_rows), training));
   check_finite(operation, context, rows);
-  const quantize::TrainingRows sample(context, rows, most_rows);
+  const quantize::TrainingRows sample(context, rows, max_rows);
   ProgressMeter progress(state.options.progress, state.clock, operation,
                          quantize::training_pairs(sample.view(), training));
   ProductQuantizer trained(rows.dim(), training.shape.parts, training.shape.bits,
@@ -69,7 +69,7 @@ ProductQuantizer ProductQuantizer::from_codebooks(std::size_t dim, std::size_t p
   quantize::check_shape(operation, dim, parts, bits);
   const std::size_t expected = checked_multiply(dim, std::size_t{1} << bits, operation);
   require(codebooks.size() == expected,
-          "{}: {} numbers are expected, {} codewords of {} elements in all, given {}", operation, expected,
+          "{}: {} numbers are expected, {} codewords of {} elements in all, got {}", operation, expected,
           std::size_t{1} << bits, dim, codebooks.size());
   const auto bad = std::ranges::find_if_not(codebooks, [](float number) { return std::isfinite(number); });
   require(bad == codebooks.end(), "{}: every number must be finite, number {} is NaN or infinity", operation,
@@ -84,7 +84,7 @@ std::size_t ProductQuantizer::part_begin(std::size_t part) const { return codebo
 std::size_t ProductQuantizer::part_dim(std::size_t part) const { return codebooks_of(*this).length(part); }
 
 std::span<const float> ProductQuantizer::codebook(std::size_t part) const {
-  require(part < parts_, "ProductQuantizer::codebook: there are {} parts, given {}", parts_, part);
+  require(part < parts_, "ProductQuantizer::codebook: there are {} parts, got {}", parts_, part);
   return codebooks_of(*this).of(part);
 }
 
@@ -136,7 +136,7 @@ Matrix<float> ProductQuantizer::tables(const Context& context, RowsView queries,
 
 double ProductQuantizer::error(const Context& context, RowsView rows) const {
   check_dim(error_name, context, rows, dim_);
-  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, given rows on {}", error_name,
+  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", error_name,
           name(rows.place()));
   const Codebooks codebooks = codebooks_of(*this);
   return quantize::mean_error(error_name, context, rows,

@@ -11,8 +11,8 @@
 namespace nearwise::quantize {
 namespace {
 
-// The rows' part alone, in one piece: k-means reads it dozens of times, and of whole rows a part is but a few
-// bytes of every line of the cache.
+// A contiguous copy of one part of all rows: k-means reads it dozens of times, and in whole rows a part uses
+// only a few bytes of each cache line.
 class PartRows {
  public:
   PartRows(const Context& context, const RowsView& rows, const Codebooks& shape)
@@ -22,7 +22,7 @@ class PartRows {
   static std::size_t bytes(const RowsView& rows, const Codebooks& shape) {
     return rows.rows() * shape.length(0) * element_size(rows.type());
   }
-  // Of the shape that a part has, to ask for costs.
+  // A view with the shape of a part, for cost estimates.
   static RowsView like(const RowsView& rows, const Codebooks& shape, std::size_t part) {
     return {rows.data(), rows.type(), rows.rows(), shape.length(part),
             shape.length(part) * element_size(rows.type())};

@@ -1,4 +1,4 @@
-// k-means on every part of rows that have been checked.
+// Training of product quantizers: k-means on each part. Arguments have been checked.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,19 @@
 
 namespace nearwise::quantize {
 
-// dim, parts and bits of the codebooks that are to be trained; they have no words yet.
 struct CodebookTraining {
-  Codebooks shape;
+  Codebooks shape;                 // dim, parts and bits, without codewords
   std::size_t iterations = 1;      // at most
   std::span<const float> initial;  // codebooks to start from; empty: seeded by k-means
 };
 
-// Pairs that the progress of a training counts, at the most.
+// Upper bound of the progress, in pairs.
 std::uint64_t training_pairs(const RowsView& rows, const CodebookTraining& training);
 
-// Bytes on the budget, at the least.
+// Lower bound of the memory charged to the budget.
 std::uint64_t training_bytes(const Context& context, const RowsView& rows, const CodebookTraining& training);
 
-// Part after part, each [2^bits, its elements].
+// Part after part, each [2^bits, dimensions of the part].
 std::vector<float> train_codebooks(const Context& context, const RowsView& rows,
                                    const CodebookTraining& training, ProgressMeter& progress);
 

@@ -10,7 +10,7 @@
 namespace nearwise::quantize {
 namespace {
 
-// Rows of a task and of a partial sum: sums are cut alike whatever the threads.
+// Rows per task and partial sum; fixed, so that results do not depend on the number of threads.
 constexpr std::size_t task_rows = 4096;
 
 std::vector<float> mean_of(const Context& context, const RowsView& rows) {
@@ -70,7 +70,7 @@ PrincipalAxes principal_axes(const Context& context, const MatrixView<const floa
   dispatch(&Ops::cross_products, "pca", *stream,
            CrossProductsArgs{centred, centred, {found.axes.data(), dim, dim}});
   eigenvectors(context, found.axes.span(), found.variances);
-  // Rounding makes eigenvalues of rows in a plane slightly negative.
+  // Rounding may make eigenvalues of degenerate data slightly negative.
   for (double& variance : found.variances)
     variance = std::max(0.0, variance) / static_cast<double>(centred.rows());
   return found;

@@ -1,4 +1,4 @@
-// Axes of falling variance, and the rows around their mean from which they are computed.
+// Principal axes by descending variance, and the centred rows from which they are computed.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,7 @@
 
 namespace nearwise::quantize {
 
-// Rows less their mean, in f32. Subtracting first loses less than correcting sums of products later, far from
-// the origin.
+// Rows minus their mean, in f32. Far from the origin this loses less than correcting sums of products later.
 class CentredRows {
  public:
   CentredRows(const Context& context, const RowsView& rows);
@@ -28,11 +27,11 @@ class CentredRows {
 };
 
 struct PrincipalAxes {
-  Buffer<double> axes;  // [dim, dim] one per row, orthonormal, by falling variance; largest element positive
+  Buffer<double> axes;  // [dim, dim] one per row, orthonormal, descending variance; largest element positive
   std::vector<double> variances;  // [dim]
 };
 
-// Bytes on the budget while they are computed.
+// Working memory on the budget, in bytes.
 std::uint64_t principal_axes_bytes(std::size_t dim);
 PrincipalAxes principal_axes(const Context& context, const MatrixView<const float>& centred);
 

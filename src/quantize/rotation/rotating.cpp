@@ -8,7 +8,7 @@
 namespace nearwise::quantize {
 namespace {
 
-// What the operation multiplies by: an axis per column, and the mean along the axes taken off.
+// Operands of the forward rotation: one axis per column, and the rotated mean as offset.
 void fill_forward(const AxesView& axes, float* columns, double* offset) {
   const std::size_t count = axes.matrix.rows();
   for (std::size_t axis = 0; axis < count; ++axis) {

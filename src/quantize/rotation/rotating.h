@@ -1,4 +1,4 @@
-// Rows along other axes, without argument checks and with progress of the caller's.
+// Rotates rows without argument checks, reporting the caller's progress.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct AxesView {
 std::uint64_t rotate_bytes(const char* operation, const Context& context, const AxesView& axes,
                            Direction direction);
 
-// `operation` is the caller's, for messages; progress counts rows, and may be null. Rows are finite.
+// `operation`: the caller's name in messages. progress counts rows and may be null. Rows are finite.
 void rotate_rows(const char* operation, const Context& context, const RowsView& rows, const AxesView& axes,
                  Direction direction, const MatrixView<float>& rotated, ProgressMeter* progress);
 

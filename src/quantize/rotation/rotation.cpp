@@ -1,4 +1,4 @@
-// Rotation: principal axes, and rows along other axes.
+// Rotation: argument and memory checks.
 #include "nearwise/rotation.h"
 
 #include <algorithm>
@@ -18,9 +18,11 @@
 namespace nearwise {
 namespace {
 
+constexpr std::size_t default_training_rows = 65536;
+
 using quantize::Direction;
 
-// How far rows of a given matrix may be from orthonormal: written with few digits they still pass.
+// Largest deviation from orthonormal rows: matrices written with few digits pass.
 constexpr double orthonormal_tolerance = 1e-4;
 
 void check_orthonormal(std::size_t dim, std::size_t rotated_dim, std::span<const float> matrix) {
@@ -40,7 +42,7 @@ Matrix<float> rotated(const char* operation, const Context& context, const RowsV
   const quantize::AxesView axes = {{rotation.matrix().data(), rotation.rotated_dim(), rotation.dim()},
                                    rotation.mean()};
   check_rows(operation, context, rows, rows);
-  require(rows.dim() == axes.dim_before(direction), "{}: rows must have {} elements, given {}", operation,
+  require(rows.dim() == axes.dim_before(direction), "{}: rows must have {} elements, got {}", operation,
           axes.dim_before(direction), rows.dim());
   const Context::State& state = context.state();
   state.cancel.check();
@@ -67,18 +69,20 @@ Rotation::Rotation(std::vector<float> matrix, std::vector<float> mean)
 Rotation Rotation::pca(const Context& context, RowsView rows, std::size_t dims, const PcaOptions& options) {
   constexpr const char* operation = "Rotation::pca";
   check_rows(operation, context, rows, rows);
-  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, given rows on {}", operation,
+  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", operation,
           name(rows.place()));
-  require(rows.rows() >= 1, "{}: there must be at least 1 row, given 0", operation);
-  require(dims >= 1 && dims <= rows.dim(), "{}: dims must be 1 to {}, given {}", operation, rows.dim(), dims);
+  require(rows.rows() >= 1, "{}: there must be at least 1 row, got 0", operation);
+  require(dims >= 1 && dims <= rows.dim(), "{}: dims must be 1 to {}, got {}", operation, rows.dim(), dims);
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
-  const RowsView shape = quantize::TrainingRows::shape(rows, options.training_rows);
+  const std::size_t max_rows = options.training_rows.value_or(default_training_rows);
+  require(max_rows >= 1, "{}: training_rows must be at least 1, got 0", operation);
+  const RowsView shape = quantize::TrainingRows::shape(rows, max_rows);
   check_memory(operation, context,
-               quantize::TrainingRows::bytes(rows, options.training_rows) +
-                   quantize::CentredRows::bytes(shape) + quantize::principal_axes_bytes(rows.dim()));
+               quantize::TrainingRows::bytes(rows, max_rows) + quantize::CentredRows::bytes(shape) +
+                   quantize::principal_axes_bytes(rows.dim()));
   check_finite(operation, context, rows);
-  const quantize::TrainingRows sample(context, rows, options.training_rows);
+  const quantize::TrainingRows sample(context, rows, max_rows);
   const quantize::CentredRows centred(context, sample.view());
   const quantize::PrincipalAxes found = quantize::principal_axes(context, centred.view());
   std::vector<float> matrix(dims * rows.dim());
@@ -91,12 +95,12 @@ Rotation Rotation::from_matrix(std::size_t dim, std::size_t rotated_dim, std::sp
                                std::span<const float> mean) {
   constexpr const char* operation = "Rotation::from_matrix";
   require(rotated_dim >= 1 && rotated_dim <= dim,
-          "{}: there must be 1 to {} axes, as rows have {} elements, given {}", operation, dim, dim,
+          "{}: there must be 1 to {} axes, as rows have {} elements, got {}", operation, dim, dim,
           rotated_dim);
   const std::size_t expected = checked_multiply(dim, rotated_dim, operation);
-  require(matrix.size() == expected, "{}: the matrix must have {} numbers, given {}", operation, expected,
+  require(matrix.size() == expected, "{}: the matrix must have {} numbers, got {}", operation, expected,
           matrix.size());
-  require(mean.empty() || mean.size() == dim, "{}: the mean must have {} elements, given {}", operation, dim,
+  require(mean.empty() || mean.size() == dim, "{}: the mean must have {} elements, got {}", operation, dim,
           mean.size());
   require(std::ranges::all_of(mean, [](float element) { return std::isfinite(element); }),
           "{}: every element of the mean must be finite", operation);
@@ -107,7 +111,7 @@ Rotation Rotation::from_matrix(std::size_t dim, std::size_t rotated_dim, std::sp
 }
 
 Rotation Rotation::identity(std::size_t dim) {
-  require(dim >= 1, "Rotation::identity: the dimension must be at least 1, given 0");
+  require(dim >= 1, "Rotation::identity: the dimension must be at least 1, got 0");
   std::vector<float> matrix(checked_multiply(dim, dim, "Rotation::identity"), 0.0F);
   for (std::size_t i = 0; i < dim; ++i) matrix[i * dim + i] = 1;
   return Rotation(std::move(matrix), std::vector<float>(dim, 0.0F));

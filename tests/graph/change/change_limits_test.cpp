@@ -178,11 +178,11 @@ TEST_F(ChangeGraphErrors, OfMergingSayWhatWasExpectedAndGiven) {
     return message([&] { merge_knn_graphs(context_, rows_, left, right, {.target_recall = recall}); });
   };
   EXPECT_EQ(merging(build(0, 20), build(20, 20)),
-            "merge_knn_graphs: the rows of both graphs, 20 and 20, expected, given 50 rows");
+            "merge_knn_graphs: the rows of both graphs, 20 and 20, expected, got 50 rows");
   EXPECT_EQ(merging(build(0, 20), build(20, 30, 5)),
-            "merge_knn_graphs: both graphs must have the same degree, given 4 and 5");
+            "merge_knn_graphs: both graphs must have the same degree, got 4 and 5");
   EXPECT_EQ(merging(build(0, 20), build(20, 30, 4, Metric::cosine)),
-            "merge_knn_graphs: both graphs must have the same metric, given sqeuclidean and cosine");
+            "merge_knn_graphs: both graphs must have the same metric, got sqeuclidean and cosine");
   EXPECT_EQ(merging(build(0, 20), build(20, 30), 0),
             "merge_knn_graphs: target_recall must be above 0 and at most 1, got 0");
   // The sides exchanged.
@@ -215,7 +215,7 @@ TEST_F(ChangeGraphErrors, AGraphWithOnePercentOfForeignRowsIsRefused) {
 
 TEST_F(ChangeGraphErrors, OfAddingSayWhatWasExpectedAndGiven) {
   EXPECT_EQ(message([&] { add_to_knn_graph(context_, rows_.view().slice(0, 30), build(0, 40)); }),
-            "add_to_knn_graph: the 40 rows of the graph and then others expected, given 30 rows");
+            "add_to_knn_graph: the 40 rows of the graph and then others expected, got 30 rows");
   EXPECT_NE(message([&] { add_to_knn_graph(context_, rows_, build(10, 30)); }).find("must be of these rows"),
             std::string::npos);
   Rows bad(support::generate(Kind::normal, 50, 4, 22), ElementType::f32);
@@ -229,13 +229,13 @@ TEST_F(ChangeGraphErrors, OfRemovingSayWhatWasExpectedAndGiven) {
   const auto removing = [&](const std::vector<Id>& ids) {
     return message([&] { remove_from_knn_graph(context_, rows_, graph, ids); });
   };
-  EXPECT_EQ(removing({3, 50}), "remove_from_knn_graph: ids from 0 to 49 expected, given 50");
-  EXPECT_EQ(removing({-1}), "remove_from_knn_graph: ids from 0 to 49 expected, given -1");
-  EXPECT_EQ(removing({4, 9, 4}), "remove_from_knn_graph: different ids expected, given 4 twice");
+  EXPECT_EQ(removing({3, 50}), "remove_from_knn_graph: ids from 0 to 49 expected, got 50");
+  EXPECT_EQ(removing({-1}), "remove_from_knn_graph: ids from 0 to 49 expected, got -1");
+  EXPECT_EQ(removing({4, 9, 4}), "remove_from_knn_graph: different ids expected, got 4 twice");
   EXPECT_EQ(removing(std::vector<Id>(51, 1)),
-            "remove_from_knn_graph: at most 50 ids expected, one for each row, given 51");
+            "remove_from_knn_graph: at most 50 ids expected, one for each row, got 51");
   EXPECT_EQ(message([&] { remove_from_knn_graph(context_, rows_.view().slice(0, 40), graph, {}); }),
-            "remove_from_knn_graph: the 50 rows of the graph expected, given 40");
+            "remove_from_knn_graph: the 50 rows of the graph expected, got 40");
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ TEST(SaveCsr, RefusesOtherNamesAndWrongRows) {
   mutual.distances.pop_back();
   EXPECT_NE(refusal([&] { save_csr(mutual, 20, folder / "graph.npz"); }).find("offsets"), std::string::npos);
   graph.neighbors.ids(3, 0) = 20;
-  EXPECT_NE(refusal([&] { save_csr(graph, folder / "graph.npz"); }).find("given 20 of row 3"),
+  EXPECT_NE(refusal([&] { save_csr(graph, folder / "graph.npz"); }).find("got 20 of row 3"),
             std::string::npos);
   EXPECT_TRUE(folder.names().empty());
 }

@@ -114,7 +114,7 @@ TEST(GraphStructure, RefusesNeighboursThatAreNoRows) {
        {error_of([&] { connected_components(graph); }), error_of([&] { near_duplicates(graph, 1); }),
         error_of([&] { mutual_neighbors(graph); })}) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_NE(std::string(error.what()).find("given 6 of row 4"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("got 6 of row 4"), std::string::npos) << error.what();
   }
 }
 

@@ -119,17 +119,17 @@ TEST(SmoothestPath, RefusesRowsThatAreNotThere) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
     EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
   };
-  expect_refused(5, 0, "start must be a row from 0 to 4, given 5");
-  expect_refused(0, -1, "end must be a row from 0 to 4, given -1");
+  expect_refused(5, 0, "start must be a row from 0 to 4, got 5");
+  expect_refused(0, -1, "end must be a row from 0 to 4, got -1");
   graph.neighbors.ids(3, 1) = 5;
-  expect_refused(0, 1, "neighbours from 0 to 4 expected, given 5 of row 3");
+  expect_refused(0, 1, "neighbours from 0 to 4 expected, got 5 of row 3");
   graph.neighbors.ids(3, 1) = -2;
-  expect_refused(0, 1, "given -2 of row 3");
+  expect_refused(0, 1, "got -2 of row 3");
   graph.neighbors.ids(3, 1) = no_id;
   graph.neighbors.distances(2, 0) = std::nanf("");
-  expect_refused(0, 1, "given NaN of row 2");
+  expect_refused(0, 1, "got NaN of row 2");
   graph.neighbors.distances = Matrix<float>(5, 1);
-  expect_refused(0, 1, "one shape expected, given [5, 2] and [5, 1]");
+  expect_refused(0, 1, "one shape expected, got [5, 2] and [5, 1]");
 }
 
 }  // namespace

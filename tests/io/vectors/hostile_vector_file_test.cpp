@@ -103,9 +103,9 @@ std::vector<Hostile> hostile_files() {
       {".bin", little_endian({1, 1, 5}), corrupt, "needs 16 bytes, found 12"},
       {".bin", little_endian({1, 1, 0xFFFFFF00, 0}), corrupt, "found -256"},
       // .npy: the frame
-      {".npy", "", corrupt, "no .npy file"},
-      {".npy", "\x93NUMP", corrupt, "no .npy file"},
-      {".npy", "PK\3\4 an .npz file", corrupt, "no .npy file"},
+      {".npy", "", corrupt, "not a .npy file"},
+      {".npy", "\x93NUMP", corrupt, "not a .npy file"},
+      {".npy", "PK\3\4 an .npz file", corrupt, "not a .npy file"},
       {".npy", std::string("\x93NUMPY\1\0", 8), corrupt, "cut off"},
       {".npy", std::string("\x93NUMPY\1\0\xFF\0{", 11), corrupt, "255 bytes expected, 1 found"},
       {".npy", std::string("\x93NUMPY\2\0\xFF\xFF\xFF\xFF{", 13), corrupt, "at most"},

@@ -136,11 +136,11 @@ TEST(VectorFile, WithoutCommitNothingAppears) {
 TEST(VectorFile, WriterRefuses) {
   const TemporaryFolder folder;
   EXPECT_ERROR(VectorWriter(folder / "a.fbin", ElementType::u8, 4), invalid_argument,
-               ".fbin holds f32, given u8");
+               ".fbin holds f32, got u8");
   EXPECT_ERROR(VectorWriter(folder / "a.bvecs", ElementType::i8, 4), invalid_argument, ".bvecs holds u8");
   EXPECT_ERROR(VectorWriter(folder / "a.ivecs", ElementType::f32, 4), invalid_argument, ".ivecs holds i32");
-  EXPECT_ERROR(VectorWriter(folder / "a.bin", ElementType::f32, 4), invalid_argument, "given .bin");
-  EXPECT_ERROR(VectorWriter(folder / "a.nw", ElementType::f32, 4), invalid_argument, "given .nw");
+  EXPECT_ERROR(VectorWriter(folder / "a.bin", ElementType::f32, 4), invalid_argument, "got .bin");
+  EXPECT_ERROR(VectorWriter(folder / "a.nw", ElementType::f32, 4), invalid_argument, "got .nw");
   EXPECT_ERROR(VectorWriter(folder / "a.fbin", ElementType::f32, 0), invalid_argument, "dimension");
   EXPECT_ERROR(VectorWriter(folder / "a.fbin", ElementType::f32, std::size_t{1} << 31), invalid_argument,
                "dimension");
@@ -151,9 +151,8 @@ TEST(VectorFile, WriterRefuses) {
   VectorWriter writer(folder / "a.fbin", ElementType::f32, 4);
   const float values[8] = {};
   EXPECT_ERROR(writer.append({values, ElementType::f32, 1, 5, 20}), invalid_argument,
-               "dimension 4 expected, given 5");
-  EXPECT_ERROR(writer.append({values, ElementType::f16, 1, 4, 8}), invalid_argument,
-               "f32 expected, given f16");
+               "dimension 4 expected, got 5");
+  EXPECT_ERROR(writer.append({values, ElementType::f16, 1, 4, 8}), invalid_argument, "f32 expected, got f16");
   EXPECT_ERROR(writer.append({values, ElementType::f32, 1, 4, 16, {DeviceKind::cuda, 1}}), invalid_argument,
                "cuda:1");
   writer.append({values, ElementType::f32, 2, 4, 16});

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -175,6 +177,165 @@ TEST_F(ExecutorThreads, TheResultStaysWhateverItIsCalled) {
     EXPECT_FALSE(fs::exists(work / "second.nw"));
     EXPECT_EQ(ContainerReader::open(work / "first.nw").metadata().at("text"), "last") << output;
   }
+}
+
+// Tasks that read their inputs, and what is done about damaged ones.
+class ExecutorRepairs : public ExecutorThreads {
+ protected:
+  // Its output holds its own name and the text of its inputs.
+  plan::Task reader(const std::string& name, std::vector<std::string> after = {}, bool is_temporary = false) {
+    plan::Task made = task(name, std::move(after));
+    made.is_temporary = is_temporary;
+    made.work = [this, name, output = made.output, inputs = made.planned.after](const Context&) {
+      ++runs[name];
+      std::string text = name;
+      for (const std::string& input : inputs)
+        text += "(" + ContainerReader::open(work / (input + ".nw")).metadata().at("text").get<std::string>() +
+                ")";
+      write(output, text);
+    };
+    return made;
+  }
+  // Flips a bit of the metadata section: header and table stay valid.
+  void damage(const std::string& name) const {
+    const fs::path path = work / (name + ".nw");
+    const std::uint64_t offset = ContainerReader::open(path).section("metadata").info().offset;
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(offset) + 3);
+    const char byte = static_cast<char>(file.get() ^ 4);
+    file.seekp(static_cast<std::streamoff>(offset) + 3);
+    file.put(byte);
+  }
+  std::vector<std::string> run(const Plan& plan) const {
+    std::vector<std::string> outcomes;
+    plan.run(context(), [&](const PlannedTask& task, TaskOutcome outcome) {
+      outcomes.push_back(task.name + " " + std::string(name(outcome)));
+    });
+    return outcomes;
+  }
+  std::string text(const std::string& name) const {
+    return ContainerReader::open(work / (name + ".nw")).metadata().at("text").get<std::string>();
+  }
+
+  std::map<std::string, int> runs;
+};
+
+TEST_F(ExecutorRepairs, ADamagedInputIsMadeAgain) {
+  const Plan plan = this->plan({reader("a"), reader("b", {"a"}), reader("last", {"b"})});
+  plan.run_task(context(), "a");
+  damage("a");
+  EXPECT_EQ(run(plan), (std::vector<std::string>{"a done before", "a repaired", "b done", "last done"}));
+  EXPECT_EQ(text("last"), "last(b(a))");
+  // The same for one task alone.
+  fs::remove_all(work);
+  plan.run_task(context(), "a");
+  damage("a");
+  EXPECT_EQ(plan.run_task(context(), "b"), TaskOutcome::done);
+  EXPECT_EQ(text("b"), "b(a)");
+}
+
+TEST_F(ExecutorRepairs, SoAreTheDeletedFilesThatItNeeds) {
+  const Plan plan = this->plan({reader("a", {}, true), reader("b", {"a"}, true), reader("c", {"b"}),
+                                reader("other", {}), reader("last", {"c", "other"})});
+  for (const char* const name : {"a", "b", "c", "other"}) plan.run_task(context(), name);
+  EXPECT_FALSE(fs::exists(work / "a.nw"));
+  EXPECT_FALSE(fs::exists(work / "b.nw"));
+  damage("c");
+  EXPECT_EQ(run(plan).back(), "last done");
+  EXPECT_EQ(text("last"), "last(c(b(a)))(other)");
+  EXPECT_EQ(runs, (std::map<std::string, int>{{"a", 2}, {"b", 3}, {"c", 3}, {"other", 1}, {"last", 2}}));
+  EXPECT_FALSE(fs::exists(work / "a.nw"));
+  EXPECT_FALSE(fs::exists(work / "b.nw"));
+}
+
+TEST_F(ExecutorRepairs, SoIsWhatItReadsOfEarlierTasks) {
+  plan::Task last = reader("last", {"b"});
+  last.work = [this, make = last.work](const Context& own) {
+    text("a");
+    make(own);
+  };
+  const Plan plan = this->plan({reader("a"), reader("b", {"a"}), last});
+  plan.run_task(context(), "a");
+  plan.run_task(context(), "b");
+  damage("a");
+  EXPECT_EQ(run(plan),
+            (std::vector<std::string>{"a done before", "b done before", "a repaired", "last done"}));
+}
+
+TEST_F(ExecutorRepairs, ADamagedResultIsNotDone) {
+  const Plan plan = this->plan({reader("a"), reader("last", {"a"})});
+  run(plan);
+  damage("last");
+  EXPECT_FALSE(plan.is_done("last"));
+  EXPECT_EQ(plan.remove_work(), 0U);
+  EXPECT_EQ(run(plan), (std::vector<std::string>{"a done before", "last done"}));
+  EXPECT_EQ(run(plan), (std::vector<std::string>{"last done before"}));
+  // After the work files are gone, all of it is made again.
+  EXPECT_GT(plan.remove_work(), 0U);
+  damage("last");
+  EXPECT_EQ(run(plan), (std::vector<std::string>{"a done", "last done"}));
+  EXPECT_EQ(text("last"), "last(a)");
+}
+
+TEST_F(ExecutorRepairs, ADamagedDecisionIsMadeAgain) {
+  plan::Task decide = reader("decide");
+  plan::Task optional = reader("optional");
+  optional.planned.if_needed = true;
+  optional.decided_by = "decide";
+  optional.needed = [this] { return text("decide") != "decide"; };
+  const Plan plan = this->plan({decide, optional, reader("last", {"decide"})});
+  plan.run_task(context(), "decide");
+  damage("decide");
+  EXPECT_EQ(run(plan), (std::vector<std::string>{"decide done before", "decide repaired",
+                                                 "optional not needed", "last done"}));
+}
+
+TEST_F(ExecutorRepairs, DamageThatComesBackEndsTheRun) {
+  plan::Task bad = reader("bad");
+  bad.work = [this, make = bad.work](const Context& own) {
+    make(own);
+    damage("bad");
+  };
+  EXPECT_ERROR(run(plan({bad, reader("last", {"bad"})})), corrupt, "bad.nw");
+  EXPECT_EQ(runs["bad"], 3);
+}
+
+TEST_F(ExecutorRepairs, ADamagedManifestCostsTheTasksOfItsLines) {
+  const Plan plan = this->plan({reader("a"), reader("b", {"a"}), reader("last", {"b"})});
+  plan.run_task(context(), "a");
+  plan.run_task(context(), "b");
+  const auto manifest = testing_io::read_all(work / "manifest");
+  for (std::size_t i = 0; i < manifest.size(); ++i) {
+    auto damaged = manifest;
+    damaged[i] ^= std::byte{2};
+    testing_io::write_all(work / "manifest", damaged);
+    fs::remove(work / "last.nw");
+    runs.clear();
+    EXPECT_EQ(run(plan).back(), "last done") << i;
+    EXPECT_EQ(text("last"), "last(b(a))") << i;
+    EXPECT_EQ(run(plan), (std::vector<std::string>{"last done before"})) << i;
+    EXPECT_LE(runs["a"] + runs["b"], 2) << i;
+  }
+}
+
+TEST_F(ExecutorRepairs, RecordsOfAnotherPlanAreNotUsed) {
+  const std::vector<plan::Task> tasks = {reader("a"), reader("last", {"a"})};
+  auto state = std::make_unique<Plan::State>();
+  state->identity = {{"kind", "another"}};
+  state->folder = work;
+  state->output = tasks.back().output;
+  state->seed = 7;
+  state->tasks = tasks;
+  const Plan other(std::move(state));
+  run(other);
+  EXPECT_ERROR(run(plan(tasks)), invalid_argument, "belongs to another plan");
+  // Nor without the line that identifies it.
+  auto manifest = testing_io::read_all(work / "manifest");
+  manifest[2] ^= std::byte{1};
+  testing_io::write_all(work / "manifest", manifest);
+  EXPECT_ERROR(run(plan(tasks)), invalid_argument, "belongs to another plan");
+  // Its own plan goes on.
+  EXPECT_EQ(run(other).back(), "last done before");
 }
 
 }  // namespace

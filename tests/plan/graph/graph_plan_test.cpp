@@ -278,7 +278,8 @@ TEST_F(GraphPlan, FurtherPassesWhereTheRecallIsNotReached) {
 TEST_F(GraphPlan, Refusals) {
   make_file(rows_of(support::Kind::normal, 3000, 6));
   EXPECT_ERROR(plan_graph(Context::cpu({}), files("work")), invalid_argument, "must have a memory limit");
-  EXPECT_ERROR(plan_graph(Context::cpu({.memory_limit = 1 << 20}), files("work")), out_of_memory, "would do");
+  EXPECT_ERROR(plan_graph(Context::cpu({.memory_limit = 1 << 20}), files("work")), out_of_memory,
+               "would suffice");
   // The limit that would do does.
   const std::string words =
       support::error_of([&] { plan_graph(Context::cpu({.memory_limit = 1 << 20}), files("work")); }).what();

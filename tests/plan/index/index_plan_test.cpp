@@ -62,25 +62,23 @@ TEST_F(IndexPlan, GivesWhatABuildInMemoryDoes) {
     save(expected, folder / "expected.nw");
     EXPECT_EQ(read_all(folder / "found.nw"), read_all(folder / "expected.nw")) << name;
   };
-  const IvfPqOptions product = {.lists = 60, .rows_per_list = 40, .code_bytes = 4, .bits = 4};
-  const IvfFlatOptions flat = {.metric = Metric::cosine, .lists = 60, .rows_per_list = 40};
-  expect_same("product", {.training = product, .provenance = {{"base", "rows"}}},
-              IvfPq::build(unlimited, file.rows(), product));
-  expect_same("flat", {.training = flat, .provenance = {{"base", "rows"}}},
-              IvfFlat::build(unlimited, file.rows(), flat));
-  const IvfLsqOptions additive = {.lists = 20,
-                                  .rows_per_list = 40,
-                                  .code_bytes = 2,
-                                  .rounds = 1,
-                                  .train_iterations = 1,
-                                  .encode_iterations = 1};
-  expect_same("additive", {.training = additive, .provenance = {{"base", "rows"}}},
-              IvfLsq::build(unlimited, file.rows(), additive), std::uint64_t{48} << 20);
+  const IvfOptions product = {.lists = 60, .training_rows = 2400, .encoding = Pq{.code_bytes = 4, .bits = 4}};
+  const IvfOptions flat = {.metric = Metric::cosine, .lists = 60, .training_rows = 2400};
+  expect_same("product", {.index = product, .provenance = {{"base", "rows"}}},
+              Ivf::build(unlimited, file.rows(), product));
+  expect_same("flat", {.index = flat, .provenance = {{"base", "rows"}}},
+              Ivf::build(unlimited, file.rows(), flat));
+  const IvfOptions additive = {
+      .lists = 20,
+      .training_rows = 800,
+      .encoding = Lsq{.code_bytes = 2, .rounds = 1, .train_iterations = 1, .encode_iterations = 1}};
+  expect_same("additive", {.index = additive, .provenance = {{"base", "rows"}}},
+              Ivf::build(unlimited, file.rows(), additive), std::uint64_t{48} << 20);
 }
 
 TEST_F(IndexPlan, GoesOnWhereItWasStopped) {
   const IndexPlanOptions options = {
-      .training = IvfPqOptions{.lists = 60, .rows_per_list = 40, .code_bytes = 4, .bits = 4}};
+      .index = IvfOptions{.lists = 60, .training_rows = 2400, .encoding = Pq{.code_bytes = 4, .bits = 4}}};
   plan("whole", options).run(context());
   const Plan stopped = plan("stopped", options);
   for (std::size_t i = 0; i < 2; ++i)
@@ -93,7 +91,7 @@ TEST_F(IndexPlan, GoesOnWhereItWasStopped) {
   EXPECT_EQ(read_all(folder / "stopped.nw"), read_all(folder / "whole.nw"));
   // Other options are another plan.
   const IndexPlanOptions other = {
-      .training = IvfPqOptions{.lists = 61, .rows_per_list = 40, .code_bytes = 4, .bits = 4}};
+      .index = IvfOptions{.lists = 61, .training_rows = 2440, .encoding = Pq{.code_bytes = 4, .bits = 4}}};
   EXPECT_EQ(support::error_of([&] { plan("stopped", other).run(context()); }).code(),
             ErrorCode::invalid_argument);
 }
@@ -105,25 +103,25 @@ TEST_F(IndexPlan, IsTheSameAtAnyNumberOfThreads) {
   const auto limited = [](int threads, const char* isa) {
     return Context::cpu({.threads = threads, .memory_limit = std::uint64_t{20} << 20, .seed = 7, .isa = isa});
   };
-  const IndexPlanOptions options = {.training = IvfFlatOptions{.lists = 1000, .iterations = 1}};
+  const IndexPlanOptions options = {.index = IvfOptions{.lists = 1000, .iterations = 1}};
   plan_index(limited(1, ""), files, options).run_task(limited(1, ""), "train");
   for (const int threads : {2, 8})
     EXPECT_TRUE(plan_index(limited(threads, "portable"), files, options).is_done("train"));
   // Fewer than were asked for, or the test is about nothing.
   const Ivf trained = load_ivf(Context::cpu(), folder / "threads" / "train.nw");
-  EXPECT_EQ(trained.provenance().at("training").find("rows_per_list 256"), std::string::npos);
+  EXPECT_EQ(trained.provenance().at("training").find("training_rows 256000"), std::string::npos);
 }
 
 TEST_F(IndexPlan, RefusesWhatCannotBe) {
   const auto code = [&](const IndexPlanOptions& options) {
     return support::error_of([&] { plan("no", options); }).code();
   };
-  EXPECT_EQ(code({.training = IvfPqOptions{.lists = 70'000}}), ErrorCode::invalid_argument);
-  EXPECT_EQ(code({.training = IvfPqOptions{.code_bytes = 9}}), ErrorCode::invalid_argument);
-  EXPECT_EQ(code({.training = IvfPqOptions{.bits = 5}}), ErrorCode::invalid_argument);
-  EXPECT_EQ(code({.training = IvfLsqOptions{.code_bytes = 33}}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code({.index = IvfOptions{.lists = 70'000, .encoding = Pq{}}}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code({.index = IvfOptions{.encoding = Pq{.code_bytes = 9}}}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code({.index = IvfOptions{.encoding = Pq{.bits = 5}}}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code({.index = IvfOptions{.encoding = Lsq{.code_bytes = 33}}}), ErrorCode::invalid_argument);
   // 32 rows for each of 50,000 lists do not fit.
-  EXPECT_EQ(code({.training = IvfPqOptions{.lists = 50'000}}), ErrorCode::out_of_memory);
+  EXPECT_EQ(code({.index = IvfOptions{.lists = 50'000, .encoding = Pq{}}}), ErrorCode::out_of_memory);
   const PlanFiles files = {folder / "rows.fbin", folder / "no", folder / "no.nw"};
   EXPECT_EQ(support::error_of([&] { plan_index(Context::cpu(), files); }).code(),
             ErrorCode::invalid_argument);

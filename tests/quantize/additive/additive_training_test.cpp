@@ -82,7 +82,7 @@ TEST(AdditiveTraining, ErrorFallsWithRoundsAndCodebooks) {
   EXPECT_LT(trained, 0.9 * residual);
   EXPECT_LT(error({.codebooks = 4, .rounds = 6, .iterations = 4}), 0.8 * trained);
   const double product =
-      ProductQuantizer::train(context, rows, {.parts = 3, .rows_per_centroid = 0}).error(context, rows);
+      ProductQuantizer::train(context, rows, {.parts = 3, .training_rows = rows.rows()}).error(context, rows);
   EXPECT_LT(trained, 0.9 * product);
 }
 
@@ -104,7 +104,7 @@ TEST(AdditiveThreads, AnyNumberOfThreadsAndInstructionSetGivesTheSameBytes) {
   for (const Kind kind : {Kind::exact_duplicates, Kind::mixed_ranges}) {
     const Rows rows(support::generate(kind, 400, 7, 132), ElementType::f32);
     const AdditiveQuantizerOptions options = {
-        .codebooks = 3, .rounds = 2, .iterations = 2, .rows_per_centroid = 1};
+        .codebooks = 3, .rounds = 2, .iterations = 2, .training_rows = 256};
     const Context one = Context::cpu({.threads = 1});
     const AdditiveQuantizer expected = AdditiveQuantizer::train(one, rows, options);
     const std::vector<std::uint8_t> codes = to_vector(expected.encode(one, rows));
@@ -146,7 +146,7 @@ void expect_runs_within_limit(const Call& call) {
 TEST(AdditiveMemory, TightLimitsGiveTheSameBytesWithinTheLimit) {
   const Rows rows(support::generate(Kind::normal, 700, 9, 133), ElementType::f32);
   const AdditiveQuantizerOptions options = {
-      .codebooks = 2, .rounds = 1, .iterations = 2, .rows_per_centroid = 2};
+      .codebooks = 2, .rounds = 1, .iterations = 2, .training_rows = 512};
   const AdditiveQuantizer expected = AdditiveQuantizer::train(Context::cpu(), rows, options);
   const Matrix<std::uint8_t> codes = expected.encode(Context::cpu(), rows);
   const std::vector<Id> ids = to_vector(expected.search(Context::cpu(), rows, codes, 5).ids);
@@ -214,28 +214,28 @@ TEST(AdditiveProgressThreads, CountsUpToTheTotal) {
   expect_total("AdditiveQuantizer::error", 300);
 }
 
-void expect_refused(const Call& call, const std::string& codewords) {
+void expect_refused(const Call& call, const std::string& text) {
   const auto error = support::error_from([&] { call(Context::cpu()); });
-  ASSERT_TRUE(error.has_value()) << codewords;
+  ASSERT_TRUE(error.has_value()) << text;
   EXPECT_EQ(error->code(), ErrorCode::invalid_argument) << error->what();
-  EXPECT_NE(std::string(error->what()).find(codewords), std::string::npos) << error->what();
+  EXPECT_NE(std::string(error->what()).find(text), std::string::npos) << error->what();
 }
 
 TEST(AdditiveErrors, ArgumentsThatMakeNoSense) {
   const Rows rows(support::generate(Kind::normal, 300, 6, 137), ElementType::f32);
   const AdditiveQuantizer quantizer = support::untrained_additive(Kind::normal, 6, 2, 138);
   const auto train_refused = [&](RowsView given, const AdditiveQuantizerOptions& options,
-                                 const std::string& codewords) {
-    expect_refused([&](const Context& context) { AdditiveQuantizer::train(context, given, options); },
-                   codewords);
+                                 const std::string& text) {
+    expect_refused([&](const Context& context) { AdditiveQuantizer::train(context, given, options); }, text);
   };
-  train_refused(rows, {.codebooks = 0}, "1 to 32 codebooks, given 0");
-  train_refused(rows, {.codebooks = 33}, "1 to 32 codebooks, given 33");
+  train_refused(rows, {.codebooks = 0}, "1 to 32 codebooks, got 0");
+  train_refused(rows, {.codebooks = 33}, "1 to 32 codebooks, got 33");
   train_refused(rows, {.iterations = 0}, "at least 1 iteration");
-  train_refused(rows.view().slice(0, 255), {}, "256 codewords, which takes at least as many rows, given 255");
+  train_refused(rows.view().slice(0, 255), {},
+                "at least 256 rows, as many as a codebook has codewords, got 255");
   const Rows wide(support::generate(Kind::normal, 5, 7, 139), ElementType::f32);
   expect_refused([&](const Context& context) { quantizer.encode(context, wide); },
-                 "6 elements as those trained on");
+                 "6 elements as in training");
   expect_refused([&](const Context& context) { quantizer.encode(context, rows, {.iterations = 0}); },
                  "iteration");
   expect_refused([&](const Context& context) { quantizer.encode(context, rows, {.passes = 0}); }, "pass");
@@ -246,27 +246,38 @@ TEST(AdditiveErrors, CodebooksAndSearchesThatMakeNoSense) {
   const AdditiveQuantizer quantizer = support::untrained_additive(Kind::normal, 6, 2, 141);
   const Matrix<std::uint8_t> codes = quantizer.encode(Context::cpu(), rows);
   const Matrix<std::uint8_t> short_codes(3, 2);
-  expect_refused([&](const Context& context) { quantizer.decode(context, short_codes); }, "3 bytes, given 2");
+  expect_refused([&](const Context& context) { quantizer.decode(context, short_codes); }, "3 bytes, got 2");
   expect_refused([&](const Context& context) { quantizer.search(context, rows, short_codes, 1); }, "3 bytes");
   expect_refused([&](const Context& context) { quantizer.search(context, rows, codes, 0); },
                  "k must be at least 1");
   expect_refused(
       [&](const Context& context) { quantizer.search(context, rows, codes, 1, {.metric = Metric::cosine}); },
-      "given cosine");
+      "got cosine");
   std::vector<float> codewords(256 * 4, 1.0F);
   std::vector<float> norms = support::even_norms(1);
   const auto refused = [&](std::size_t dim, const std::string& text) {
     expect_refused([&](const Context&) { AdditiveQuantizer::from_codebooks(dim, codewords, norms); }, text);
   };
-  refused(0, "at least 1, given 0");
-  refused(3, "must be whole, of 768 numbers each, given 1024");
+  refused(0, "at least 1, got 0");
+  refused(3, "must be whole, of 768 numbers each, got 1024");
   codewords[7] = std::numeric_limits<float>::infinity();
   refused(4, "number 7 of the codebooks");
   codewords[7] = 1;
   norms[3] = 2;
-  refused(4, "must not fall");
+  refused(4, "in ascending order");
   norms.pop_back();
-  refused(4, "256 norms, given 255");
+  refused(4, "256 norms, got 255");
+}
+
+// Would catch: codewords that are finite each, with a sum that is not.
+TEST(AdditiveErrors, CodewordsWhoseSumOverflows) {
+  std::vector<float> codewords(2 * 256 * 4, 1.0F);
+  const std::vector<float> norms = support::even_norms(1);
+  const auto make = [&](const Context&) { AdditiveQuantizer::from_codebooks(4, codewords, norms); };
+  codewords[9 * 4 + 2] = 3e38F;
+  make(Context::cpu());
+  codewords[(256 + 200) * 4 + 2] = -3e38F;
+  expect_refused(make, "dimension 2");
 }
 
 TEST(AdditiveErrors, RowsThatAreNotFinite) {

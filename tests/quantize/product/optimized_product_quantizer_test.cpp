@@ -122,7 +122,7 @@ TEST(OptimizedProductQuantizerCodes, AreThoseOfTheRotatedRows) {
   const Rows rows(correlated(17'000, 9, 64), ElementType::bf16);
   const Context context = Context::cpu();
   const auto trained = OptimizedProductQuantizer::train(
-      context, rows, {.quantizer = {.parts = 3, .bits = 4, .rows_per_centroid = 50}, .rounds = 2});
+      context, rows, {.quantizer = {.parts = 3, .bits = 4, .training_rows = 800}, .rounds = 2});
   const Matrix<float> rotated = trained.rotation.apply(context, rows);
   const Matrix<std::uint8_t> codes = trained.encode(context, rows);
   EXPECT_TRUE(same(support::to_vector(trained.quantizer.encode(context, rotated)), codes));
@@ -169,7 +169,7 @@ TEST(OptimizedProductQuantizerCodes, TablesAddUp) {
 TEST(OptimizedProductQuantizerThreads, AnyNumberOfThreadsAndInstructionSetGivesTheSameBytes) {
   const Rows rows(correlated(2000, 11, 66, 5), ElementType::f32);
   const OptimizedProductQuantizerOptions options = {
-      .quantizer = {.parts = 3, .bits = 4, .iterations = 3, .rows_per_centroid = 100}, .rounds = 3};
+      .quantizer = {.parts = 3, .bits = 4, .iterations = 3, .training_rows = 1600}, .rounds = 3};
   const auto expected = OptimizedProductQuantizer::train(Context::cpu({.threads = 1}), rows, options);
   std::vector<Context> contexts = support::every_instruction_set();
   contexts.push_back(Context::cpu({.threads = 2}));
@@ -186,7 +186,7 @@ TEST(OptimizedProductQuantizerThreads, AnyNumberOfThreadsAndInstructionSetGivesT
 TEST(OptimizedProductQuantizerMemory, RunsWithinTheLimitItNames) {
   const Rows rows(correlated(1500, 13, 67), ElementType::f32);
   const OptimizedProductQuantizerOptions options = {
-      .quantizer = {.parts = 3, .bits = 4, .iterations = 2, .rows_per_centroid = 50}, .rounds = 2};
+      .quantizer = {.parts = 3, .bits = 4, .iterations = 2, .training_rows = 800}, .rounds = 2};
   const auto expected = OptimizedProductQuantizer::train(Context::cpu(), rows, options);
   const Matrix<std::uint8_t> codes = expected.encode(Context::cpu(), rows);
   const std::vector<std::function<void(const Context&)>> calls = {
@@ -270,14 +270,14 @@ TEST(OptimizedProductQuantizerErrors, ArgumentsThatMakeNoSense) {
   expect_refused(
       [&] { OptimizedProductQuantizer::train(context, rows, {.quantizer = {.parts = 7, .bits = 4}}); },
       "1 to 6 parts");
-  expect_refused([&] { trained.encode(context, narrow); }, "6 elements as those trained on, given 5");
-  expect_refused([&] { trained.tables(context, narrow); }, "given 5");
-  expect_refused([&] { trained.tables(context, rows, Metric::cosine); }, "given cosine");
+  expect_refused([&] { trained.encode(context, narrow); }, "6 elements as in training, got 5");
+  expect_refused([&] { trained.tables(context, narrow); }, "got 5");
+  expect_refused([&] { trained.tables(context, rows, Metric::cosine); }, "got cosine");
   expect_refused([&] { trained.error(context, rows.view().slice(0, 0)); }, "at least 1 row");
-  expect_refused([&] { trained.decode(context, Matrix<std::uint8_t>(1, 5)); }, "1 bytes, given 5");
+  expect_refused([&] { trained.decode(context, Matrix<std::uint8_t>(1, 5)); }, "1 bytes, got 5");
   const OptimizedProductQuantizer mixed{Rotation::identity(6), support::untrained(Kind::normal, 5, 2, 4, 71)};
-  expect_refused([&] { mixed.encode(context, rows); }, "6 elements, it takes 5");
-  expect_refused([&] { mixed.decode(context, Matrix<std::uint8_t>(1, 1)); }, "6 elements, it takes 5");
+  expect_refused([&] { mixed.encode(context, rows); }, "6 dimensions, got 5");
+  expect_refused([&] { mixed.decode(context, Matrix<std::uint8_t>(1, 1)); }, "6 dimensions, got 5");
   rows.put(33, 5, std::nanf(""));
   expect_refused([&] { OptimizedProductQuantizer::train(context, rows, {.quantizer = {.bits = 4}}); },
                  "row 33");

@@ -53,7 +53,7 @@ void expect_runs_within_limit(const Call& call) {
 
 TEST(ProductQuantizerMemory, TightLimitsGiveTheSameBytesWithinTheLimit) {
   const Rows rows(support::generate(Kind::normal, 2000, 17, 40), ElementType::f32);
-  const ProductQuantizerOptions options = {.parts = 4, .bits = 4, .iterations = 2, .rows_per_centroid = 50};
+  const ProductQuantizerOptions options = {.parts = 4, .bits = 4, .iterations = 2, .training_rows = 800};
   const ProductQuantizer expected = ProductQuantizer::train(Context::cpu(), rows, options);
   const std::vector<std::uint8_t> codes = support::to_vector(expected.encode(Context::cpu(), rows));
   expect_runs_within_limit([&](const Context& context) {
@@ -111,7 +111,7 @@ TEST(ProductQuantizerProgressThreads, CountsUpToTheTotal) {
     reports.clear();
   };
   const ProductQuantizer trained = ProductQuantizer::train(
-      context, rows, {.parts = 4, .bits = 4, .iterations = 3, .rows_per_centroid = 0});
+      context, rows, {.parts = 4, .bits = 4, .iterations = 3, .training_rows = rows.rows()});
   expect_reports("ProductQuantizer::train", 3000U * 16 * 4 * 3);
   const Matrix<std::uint8_t> codes = trained.encode(context, rows);
   expect_reports("ProductQuantizer::encode", 3000);
@@ -137,12 +137,12 @@ void expect_training_refused(RowsView rows, const ProductQuantizerOptions& optio
 
 TEST(ProductQuantizerErrors, TrainingThatMakesNoSense) {
   const Rows rows(support::generate(Kind::normal, 50, 6, 44), ElementType::f32);
-  expect_training_refused(rows, {.parts = 7, .bits = 4}, "1 to 6 parts, as rows have 6 elements, given 7");
-  expect_training_refused(rows, {.bits = 5}, "bits must be 4 or 8, given 5");
-  expect_training_refused(rows, {.bits = 0}, "bits must be 4 or 8, given 0");
-  expect_training_refused(rows, {.bits = 64}, "bits must be 4 or 8, given 64");
+  expect_training_refused(rows, {.parts = 7, .bits = 4}, "1 to 6 parts, as rows have 6 elements, got 7");
+  expect_training_refused(rows, {.bits = 5}, "bits must be 4 or 8, got 5");
+  expect_training_refused(rows, {.bits = 0}, "bits must be 4 or 8, got 0");
+  expect_training_refused(rows, {.bits = 64}, "bits must be 4 or 8, got 64");
   expect_training_refused(rows, {.bits = 8},
-                          "256 codewords per part, which takes at least as many rows, given 50");
+                          "256 codewords per part, which need at least as many rows, got 50");
   expect_training_refused(rows.view().slice(0, 15), {.bits = 4}, "16 codewords");
   expect_training_refused(rows, {.bits = 4, .iterations = 0}, "at least 1 iteration");
   expect_training_refused(Matrix<float>(50, 0), {.bits = 4}, "dimension");
@@ -154,7 +154,7 @@ TEST(ProductQuantizerErrors, CodebooksThatMakeNoSense) {
                                             const std::string& text) {
     expect_refused([&](const Context&) { ProductQuantizer::from_codebooks(dim, parts, bits, words); }, text);
   };
-  expect_codebooks_refused(0, 0, 4, "at least 1, given 0");
+  expect_codebooks_refused(0, 0, 4, "at least 1, got 0");
   expect_codebooks_refused(6, 0, 4, "1 to 6 parts");
   expect_codebooks_refused(6, 7, 4, "1 to 6 parts");
   expect_codebooks_refused(6, 2, 7, "4 or 8");
@@ -170,13 +170,13 @@ TEST(ProductQuantizerErrors, RowsAndCodesOfAnotherShape) {
   const Rows rows(support::generate(Kind::normal, 50, 6, 46), ElementType::f32);
   const Matrix<std::uint8_t> codes(3, 3);
   expect_refused([&](const Context& context) { quantizer.encode(context, wide); },
-                 "6 elements as those trained on, given 7");
-  expect_refused([&](const Context& context) { quantizer.error(context, wide); }, "given 7");
+                 "6 elements as in training, got 7");
+  expect_refused([&](const Context& context) { quantizer.error(context, wide); }, "got 7");
   expect_refused([&](const Context& context) { quantizer.error(context, rows.view().slice(0, 0)); },
                  "at least 1 row");
-  expect_refused([&](const Context& context) { quantizer.tables(context, wide); }, "given 7");
-  expect_refused([&](const Context& context) { quantizer.decode(context, codes); }, "2 bytes, given 3");
-  expect_refused([&](const Context&) { quantizer.codebook(3); }, "3 parts, given 3");
+  expect_refused([&](const Context& context) { quantizer.tables(context, wide); }, "got 7");
+  expect_refused([&](const Context& context) { quantizer.decode(context, codes); }, "2 bytes, got 3");
+  expect_refused([&](const Context&) { quantizer.codebook(3); }, "3 parts, got 3");
   for (const Metric metric : {Metric::euclidean, Metric::cosine})
     expect_refused([&](const Context& context) { quantizer.tables(context, rows, metric); },
                    name(metric).data());

@@ -79,7 +79,7 @@ TEST(ProductQuantizerTraining, FewValuesAreKeptExactly) {
 
 TEST(ProductQuantizerTraining, TrainsOnSomeRowsDrawnByTheSeed) {
   const Rows rows(support::generate(Kind::normal, 4000, 8, 34), ElementType::f32);
-  const ProductQuantizerOptions options = {.parts = 2, .bits = 4, .iterations = 1, .rows_per_centroid = 1};
+  const ProductQuantizerOptions options = {.parts = 2, .bits = 4, .iterations = 1, .training_rows = 16};
   // 16 rows make 16 centroids: the codewords are parts of rows.
   const ProductQuantizer few = ProductQuantizer::train(Context::cpu({.seed = 1}), rows, options);
   const std::vector<double> values = oracle::to_doubles(rows);
@@ -100,7 +100,7 @@ TEST(ProductQuantizerTraining, TrainsOnSomeRowsDrawnByTheSeed) {
   // All rows are more than 16.
   EXPECT_NE(codewords_of(few), codewords_of(ProductQuantizer::train(
                                    Context::cpu({.seed = 1}), rows,
-                                   {.parts = 2, .bits = 4, .iterations = 1, .rows_per_centroid = 0})));
+                                   {.parts = 2, .bits = 4, .iterations = 1, .training_rows = rows.rows()})));
 }
 
 TEST(ProductQuantizerThreads, AnyNumberOfThreadsAndInstructionSetGivesTheSameBytes) {
@@ -109,7 +109,7 @@ TEST(ProductQuantizerThreads, AnyNumberOfThreadsAndInstructionSetGivesTheSameByt
     const Rows rows(support::generate(kind, 1300, 7, 35), ElementType::f32);
     for (const unsigned bits : {4U, 8U}) {
       const ProductQuantizerOptions options = {
-          .parts = 3, .bits = bits, .iterations = 2, .rows_per_centroid = bits == 4 ? 50UL : 3UL};
+          .parts = 3, .bits = bits, .iterations = 2, .training_rows = bits == 4 ? 800UL : 768UL};
       const Context one = Context::cpu({.threads = 1});
       const ProductQuantizer expected = ProductQuantizer::train(one, rows, options);
       const std::vector<std::uint8_t> codes = support::to_vector(expected.encode(one, rows));

@@ -154,8 +154,8 @@ TEST(RotationPca, TrainsOnSomeRows) {
   };
   EXPECT_EQ(matrix(1, 100), matrix(1, 100));
   EXPECT_NE(matrix(1, 100), matrix(2, 100));
-  EXPECT_EQ(matrix(1, 0), matrix(2, 0));
-  EXPECT_EQ(matrix(1, 5000), matrix(2, 0));
+  EXPECT_EQ(matrix(1, 5000), matrix(2, 5000));
+  EXPECT_EQ(matrix(1, 5000), matrix(2, 9000));  // no more than there are
 }
 
 TEST(RotationThreads, AnyNumberOfThreadsAndInstructionSetGivesTheSameBytes) {
@@ -214,22 +214,22 @@ TEST(RotationCancelThreads, StopsWhereverItIs) {
   EXPECT_EQ(error->code(), ErrorCode::cancelled);
 }
 
-void expect_refused(const std::function<void()>& call, const std::string& codewords) {
+void expect_refused(const std::function<void()>& call, const std::string& text) {
   const auto error = support::error_from(call);
-  ASSERT_TRUE(error.has_value()) << codewords;
+  ASSERT_TRUE(error.has_value()) << text;
   EXPECT_EQ(error->code(), ErrorCode::invalid_argument) << error->what();
-  EXPECT_NE(std::string(error->what()).find(codewords), std::string::npos) << error->what();
+  EXPECT_NE(std::string(error->what()).find(text), std::string::npos) << error->what();
 }
 
 TEST(RotationErrors, ArgumentsThatMakeNoSense) {
   const Context context = Context::cpu();
   Rows rows(support::generate(Kind::normal, 50, 6, 59), ElementType::f32);
   const Rotation rotation = Rotation::pca(context, rows, 4);
-  expect_refused([&] { Rotation::pca(context, rows, 0); }, "1 to 6, given 0");
-  expect_refused([&] { Rotation::pca(context, rows, 7); }, "1 to 6, given 7");
+  expect_refused([&] { Rotation::pca(context, rows, 0); }, "1 to 6, got 0");
+  expect_refused([&] { Rotation::pca(context, rows, 7); }, "1 to 6, got 7");
   expect_refused([&] { Rotation::pca(context, rows.view().slice(0, 0), 2); }, "at least 1 row");
-  expect_refused([&] { rotation.reverse(context, rows); }, "4 elements, given 6");
-  expect_refused([&] { rotation.apply(context, Matrix<float>(1, 4)); }, "6 elements, given 4");
+  expect_refused([&] { rotation.reverse(context, rows); }, "4 elements, got 6");
+  expect_refused([&] { rotation.apply(context, Matrix<float>(1, 4)); }, "6 elements, got 4");
   expect_refused([&] { Rotation::identity(0); }, "at least 1");
   rows.put(33, 5, std::nanf(""));
   expect_refused([&] { Rotation::pca(context, rows, 2); }, "row 33");
@@ -245,8 +245,8 @@ TEST(RotationErrors, MatricesThatDoNotRotate) {
   EXPECT_TRUE(std::ranges::equal(Rotation::from_matrix(3, 2, matrix).mean(), std::vector<float>(3, 0.0F)));
   expect_refused([&] { Rotation::from_matrix(2, 3, matrix); }, "1 to 2 axes");
   expect_refused([&] { Rotation::from_matrix(3, 0, {}); }, "1 to 3 axes");
-  expect_refused([&] { Rotation::from_matrix(3, 1, matrix); }, "3 numbers, given 6");
-  expect_refused([&] { Rotation::from_matrix(3, 2, matrix, std::vector<float>(2)); }, "3 elements, given 2");
+  expect_refused([&] { Rotation::from_matrix(3, 1, matrix); }, "3 numbers, got 6");
+  expect_refused([&] { Rotation::from_matrix(3, 2, matrix, std::vector<float>(2)); }, "3 elements, got 2");
   for (const float wrong : {0.61F, std::numeric_limits<float>::quiet_NaN()}) {
     std::vector<float> bad = matrix;
     bad[0] = wrong;

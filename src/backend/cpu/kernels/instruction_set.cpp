@@ -52,7 +52,7 @@ InstructionSet choose_instruction_set(const std::string& requested) {
     choices += choices.empty() ? "" : ", ";
     choices += name(set);
   }
-  fail(ErrorCode::invalid_argument, "context: isa must be one of {} on this machine, given '{}'", choices,
+  fail(ErrorCode::invalid_argument, "context: isa must be one of {} on this machine, got '{}'", choices,
        requested);
 }
 

@@ -37,7 +37,7 @@ struct ResidualLengths {
 
 // Maximum number of f32 operations of a sum of table entries.
 inline std::size_t table_operations(const ListCodec& codec) {
-  return codec.parts() + (codec.is_additive() ? codec.dim : codec.dim / codec.parts()) + 1;
+  return codec.parts() + (codec.encoding == ListEncoding::lsq ? codec.dim : codec.dim / codec.parts()) + 1;
 }
 
 // Form of a product code's score: as the scan computes it, or with the packing error corrected. The error

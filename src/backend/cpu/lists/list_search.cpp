@@ -136,8 +136,7 @@ class BlockScan {
         capacity_(scan_spare + scan.base_width),
         stride_(capacity_ + store_slack),
         panels_(cpu.budget(), group_size(scan) * encoded_row_bytes(scan, args.codec.dim)),
-        decoded_(cpu.budget(),
-                 !args.codec.holds_rows() && panels == nullptr ? scan.base_width * row_bytes_ : 0),
+        decoded_(cpu.budget(), !args.codec.is_flat() && panels == nullptr ? scan.base_width * row_bytes_ : 0),
         tables_(cpu.budget(), panels == nullptr ? 0 : ProductPanels::table_size(args.codec)),
         packed_(cpu.budget(), scan, RowsRole::base, max_block_rows, args.codec.dim),
         scores_(cpu.budget(), group_size(scan) * stride_),
@@ -181,7 +180,7 @@ class BlockScan {
   // is outside the f32 range: such a block has no scores.
   bool pack(const ListView& list, const Block& block) {
     const std::byte* const rows = list.codes + block.first * row_bytes_;
-    const bool decodes = !args_.codec.holds_rows();
+    const bool decodes = !args_.codec.is_flat();
     const PrepareArgs prepare = {
         .rows = {decodes ? decoded_.data() : rows, args_.codec.type, block.rows, args_.codec.dim, row_bytes_},
         .role = RowsRole::base,
@@ -326,7 +325,7 @@ void list_search(Stream& stream, const ListSearchArgs& args) {
   std::optional<ProductPanels> panels;
   std::optional<ResidualQueries> residuals;
   std::optional<ListCollector::Correction> correction;
-  if (args.codec.is_product() && args.metric != Metric::cosine) {
+  if (args.codec.encoding == ListEncoding::pq && args.metric != Metric::cosine) {
     panels.emplace(cpu, args.codec, codewords_of(cpu, args, own_codewords), packed.kernel, args.metric,
                    args.centre);
     residuals.emplace(cpu, args);

@@ -32,8 +32,8 @@ ProductPanels::ProductPanels(CpuStream& cpu, const ListCodec& codec, const Codew
       centre_(centre),
       element_bytes_(encoded_sizes[static_cast<std::size_t>(scan.base_encoding)]),
       unit_bytes_(scan.base_unit_bytes),
-      packed_(cpu.budget(), codec.codebooks.size() * element_bytes_),
-      packed_columns_(cpu.budget(), codec.codebooks.size()),
+      packed_(cpu.budget(), codec.codewords.size() * element_bytes_),
+      packed_columns_(cpu.budget(), codec.codewords.size()),
       squares_(cpu.budget(), table_size(codec)) {
   encode_codewords(scan);
   longest_.centroid = codewords.longest_centroid();
@@ -62,7 +62,7 @@ void ProductPanels::encode_codewords(const ScanKernel& scan) {
       double lost = 0;
       for (std::size_t i = 0; i < length; ++i) {
         const std::size_t place = first + codeword * length + i;
-        const float value = codec_.codebooks[place];
+        const float value = codec_.codewords[place];
         const float packed = scan.base_encoding == Encoding::bf16 ? rounded_to_bf16(value) : value;
         if (scan.base_encoding == Encoding::bf16) {
           const auto half = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(packed) >> 16);

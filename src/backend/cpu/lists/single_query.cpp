@@ -58,9 +58,9 @@ const CodewordTables& codewords_of(CpuStream& cpu, const ListSearchArgs& args,
 //     against 7,400.
 bool is_direct_cheaper(const CpuStream& cpu, const ListSearchArgs& args) {
   std::size_t most = 8;
-  if (args.codec.is_additive())
+  if (args.codec.encoding == ListEncoding::lsq)
     most = TableScan::has_registers(cpu) ? 48 : 24;
-  else if (args.codec.is_product() && !TableScan::has_registers(cpu))
+  else if (args.codec.encoding == ListEncoding::pq && !TableScan::has_registers(cpu))
     most = 3;
   return args.queries.rows() * args.probe_count() < most * args.lists.size();
 }
@@ -69,7 +69,7 @@ void list_search_direct(CpuStream& cpu, const ListSearchArgs& args) {
   const std::size_t queries = args.queries.rows();
   const std::size_t probes = args.probe_count();
   const ListNumbers numbers(args.lists, ListNumbers::Lookups::few);
-  const bool by_tables = !args.codec.holds_rows();
+  const bool by_tables = !args.codec.is_flat();
   std::optional<CodewordTables> own_codewords;
   const CodewordTables* const codewords = by_tables ? &codewords_of(cpu, args, own_codewords) : nullptr;
   const DirectQueries direct(args);

@@ -1,14 +1,11 @@
-// The only header through which kernels and launches include CUDA.
-//
-// nvcc sees the CUDA runtime. Any other compiler builds for the emulated device (cuda_emulation), which runs
-// the same sources as fibers and checks them; its README has the rules for kernels.
+// The only header through which kernels and launches include CUDA: its runtime, or the emulated device, which
+// runs the same sources as fibers and checks them (cuda_emulation; its README has the rules for kernels).
 #pragma once
 
-#if defined(__CUDACC__)
-#include <cooperative_groups.h>
-#include <cuda_runtime.h>
-#else
+#if defined(CUDA_EMULATION)
 #include "cuda_emulation/device.h"
+#else
+#include <cuda_runtime.h>
 #endif
 
 #include <cstddef>
@@ -18,7 +15,12 @@
 
 namespace nearwise::gpu {
 
-#if defined(__CUDACC__)
+#if defined(CUDA_EMULATION)
+
+using cuda_emulation::dynamic_shared;
+using cuda_emulation::start_kernel;
+
+#else
 
 // The block's dynamic shared memory, aligned for float4.
 template <typename T>
@@ -32,11 +34,6 @@ cudaError_t start_kernel(const cudaLaunchConfig_t& config, void (*kernel)(Parame
                          Parameters... arguments) {
   return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
-
-#else
-
-using cuda_emulation::dynamic_shared;
-using cuda_emulation::start_kernel;
 
 #endif
 

@@ -42,7 +42,7 @@ class ListScorer {
 // Codes are scanned with lookup tables. Uncompressed rows, and all rows for cosine, whose scores are
 // quotients, are scanned as in exact search.
 inline bool scans_codes(const ListCodec& codec, Metric metric) {
-  return !codec.holds_rows() && metric != Metric::cosine;
+  return !codec.is_flat() && metric != Metric::cosine;
 }
 
 // Scorers for tiles of `tile_rows` rows, and their memory in addition to query_bytes().

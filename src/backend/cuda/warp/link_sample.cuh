@@ -1,5 +1,5 @@
 // Random sample of a row's links by a warp: those with the smallest random numbers of (row, other row), the
-// same sample as graph/build/neighborhoods.cpp.
+// same sample as graph/build/sample_neighbors.cpp.
 #pragma once
 
 #include <cstdint>

@@ -45,11 +45,12 @@ struct Vanishing {
   Neighbors search(const Context& context, std::size_t times) const {
     std::vector<float> queries;
     for (std::size_t i = 0; i < times; ++i) queries.insert(queries.end(), query.begin(), query.end());
-    const ListCodec codec = {.dim = dim,
+    const ListCodec codec = {.encoding = ListEncoding::pq,
+                             .dim = dim,
                              .type = ElementType::f32,
                              .code_bytes = parts / 2,
                              .part_begins = begins,
-                             .codebooks = books,
+                             .codewords = books,
                              .bits = 4,
                              .centroids = {centroid.data(), 1, dim}};
     const std::array<ListView, 1> lists = {

@@ -194,14 +194,13 @@ class OverflowingList {
     const std::vector<Id> probes(count, 0);
     const std::vector<ListView> lists = {
         {reinterpret_cast<const std::byte*>(codes_.data()), ids_.data(), ids_.size()}};
-    const ListCodec codec = {
-        .dim = dim,
-        .code_bytes = additive_ ? 2 : dim,
-        .part_begins = additive_ ? std::span<const std::size_t>() : begins,
-        .codebooks = additive_ ? std::span<const float>() : codewords_,
-        .bits = 8,
-        .centroids = {centroid_.data(), 1, dim},
-        .additive_codewords = additive_ ? std::span<const float>(codewords_) : std::span<const float>()};
+    const ListCodec codec = {.encoding = additive_ ? ListEncoding::lsq : ListEncoding::pq,
+                             .dim = dim,
+                             .code_bytes = additive_ ? 2 : dim,
+                             .part_begins = additive_ ? std::span<const std::size_t>() : begins,
+                             .codewords = codewords_,
+                             .bits = 8,
+                             .centroids = {centroid_.data(), 1, dim}};
     const auto stream = open_stream(context);
     Neighbors result{Matrix<Id>(count, rows), Matrix<float>(count, rows)};
     dispatch(&Ops::list_search, "list_search", *stream,

@@ -132,16 +132,18 @@ TEST_P(CudaIvf, IsTheIndexOfTheCpu) {
       support::make_problem({.kind = Kind::exact_duplicates, .rows = 150, .queries = 5, .dim = 8, .seed = 2});
   const Context context = Context::cuda(0);
   const auto make = [&](const Context& on) {
-    IvfPq index = IvfPq::train(
-        cpu(), problem.base, {.metric = GetParam(), .lists = 5, .iterations = 1, .code_bytes = 2, .bits = 4});
+    Ivf index = Ivf::train(
+        cpu(), problem.base,
+        {.metric = GetParam(), .lists = 5, .iterations = 1, .encoding = Pq{.code_bytes = 2, .bits = 4}});
     index.add(on, problem.base);
     return index;
   };
-  const IvfPq expected = make(cpu());
-  const IvfPq index = make(context);
+  const Ivf expected = make(cpu());
+  const Ivf index = make(context);
   for (const bool again : {false, true}) {
-    const IvfSearchOptions options = {
-        .probes = 3, .rows = again ? RowsView(problem.base) : RowsView(), .candidates = again ? 20UL : 0UL};
+    const IvfSearchOptions options = {.probes = 3,
+                                      .rerank = again ? RowsView(problem.base) : RowsView(),
+                                      .candidates = again ? std::optional<std::size_t>(20) : std::nullopt};
     const auto answer = support::as_expected(expected.search(cpu(), problem.queries, 6, options));
     EXPECT_TRUE(support::same(answer, index.search(context, problem.queries, 6, options)));
   }
@@ -151,22 +153,21 @@ TEST_P(CudaIvf, OfAdditiveCodesIsTheIndexOfTheCpu) {
   const support::Problem problem =
       support::make_problem({.kind = Kind::exact_duplicates, .rows = 300, .queries = 5, .dim = 4, .seed = 2});
   const Context context = Context::cuda(0, {.seed = 4});
-  const IvfLsq trained = IvfLsq::train(cpu(), problem.base,
-                                       {.metric = GetParam(),
-                                        .lists = 5,
-                                        .iterations = 1,
-                                        .code_bytes = 2,
-                                        .rounds = 1,
-                                        .train_iterations = 1,
-                                        .encode_iterations = 1});
+  const Ivf trained = Ivf::train(
+      cpu(), problem.base,
+      {.metric = GetParam(),
+       .lists = 5,
+       .iterations = 1,
+       .encoding = Lsq{.code_bytes = 2, .rounds = 1, .train_iterations = 1, .encode_iterations = 1}});
   Ivf expected = trained.empty_copy();
   Ivf index = trained.empty_copy();
   const RowsView added = RowsView(problem.base).slice(0, 50);
   expected.add(cpu(), added);
   index.add(context, added);
   for (const bool again : {false, true}) {
-    const IvfSearchOptions options = {
-        .probes = 3, .rows = again ? added : RowsView(), .candidates = again ? 20UL : 0UL};
+    const IvfSearchOptions options = {.probes = 3,
+                                      .rerank = again ? added : RowsView(),
+                                      .candidates = again ? std::optional<std::size_t>(20) : std::nullopt};
     const auto answer = support::as_expected(expected.search(cpu(), problem.queries, 6, options));
     EXPECT_TRUE(support::same(answer, index.search(context, problem.queries, 6, options)));
   }
@@ -175,7 +176,7 @@ TEST_P(CudaIvf, OfAdditiveCodesIsTheIndexOfTheCpu) {
 TEST_P(CudaIvf, SearchesInTheLeastMemoryThatIsNamed) {
   const support::Problem problem =
       support::make_problem({.rows = 400, .queries = 66, .dim = 6, .base_layout = Layout::dense, .seed = 3});
-  IvfFlat index = IvfFlat::train(cpu(), problem.base, {.metric = GetParam(), .lists = 6});
+  Ivf index = Ivf::train(cpu(), problem.base, {.metric = GetParam(), .lists = 6});
   index.add(cpu(), problem.base);
   const auto search = [&](const Context& context) {
     return index.search(context, problem.queries, 4, {.probes = 2});

@@ -35,7 +35,7 @@ TEST_F(CudaBackend, DevicesAreListedBehindTheCpu) {
 TEST_F(CudaBackend, InstructionSetsAreForTheCpu) {
   const Error error = error_of([] { Context::cuda(0, {.isa = "avx2"}); });
   EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-  EXPECT_STREQ(error.what(), "context: isa of a CUDA device must be f32, tf32 or bf16, given 'avx2'");
+  EXPECT_STREQ(error.what(), "context: isa of a CUDA device must be f32, tf32 or bf16, got 'avx2'");
 }
 
 TEST_F(CudaBackend, OperationsItLacksAreNamed) {

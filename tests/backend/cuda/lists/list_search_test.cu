@@ -179,7 +179,7 @@ TEST_F(CudaLists, MostCodebooks) {
                                          .seed = 21});
 }
 
-TEST_F(CudaLists, SecondLookAtRowsOnTheDevice) {
+TEST_F(CudaLists, ReranksRowsOnTheDevice) {
   const ListShape shape = {
       .rows = 200, .queries = 4, .dim = 5, .parts = 2, .bits = 4, .k = 5, .candidates = 40, .rerank = true};
   const ListCase made(shape);

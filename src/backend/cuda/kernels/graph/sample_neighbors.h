@@ -1,4 +1,4 @@
-// Neighbourhoods of one NN-Descent iteration: the samples of graph/build/neighborhoods.h on the device.
+// Neighbourhoods of one NN-Descent iteration: the samples of graph/build/sample_neighbors.h on the device.
 #pragma once
 
 #include <cuda_runtime_api.h>
