@@ -12,18 +12,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
-#include <thread>
 #include <tuple>
 #include <utility>
 
 #include "bindings.h"
+#include "index_lock.h"
 #include "nearwise/error.h"
 
 namespace nearwise::python {
@@ -57,8 +56,6 @@ CalibrationFields fields_of(const Calibration& found) {
 // C++ requires that changes run alone. Python threads are not synchronized, so a lock orders them; waiting
 // for it does not hold the interpreter lock.
 class InvertedFile {
-  using Mutex = std::shared_timed_mutex;
-
   template <typename Read>
   auto reading(const Read& read) const {
     const nb::gil_scoped_release unlocked;
@@ -82,9 +79,9 @@ class InvertedFile {
                                                    std::to_string(view.rows()) + " vectors");
     available(settings.memory_limit, view.rows() * (index_.code_bytes() + sizeof(Id)));
     run_by_size(changing_context(settings), progress,
-                steps_of<std::unique_lock<Mutex>>(multiplications(view, index_.centroids())),
+                steps_of<std::unique_lock<IndexLock>>(multiplications(view, index_.centroids())),
                 [&](const Context& own) {
-                  const auto lock = wait_for<std::unique_lock<Mutex>>(own);
+                  const auto lock = wait_for<std::unique_lock<IndexLock>>(own);
                   index_.add(own, view, given);
                   size_ = index_.size();
                 });
@@ -94,9 +91,9 @@ class InvertedFile {
     std::size_t removed = 0;
     run_by_size(
         changing_context(settings), progress,
-        steps_of<std::unique_lock<Mutex>>(static_cast<double>(size()) + static_cast<double>(ids.size())),
+        steps_of<std::unique_lock<IndexLock>>(static_cast<double>(size()) + static_cast<double>(ids.size())),
         [&](const Context& own) {
-          const auto lock = wait_for<std::unique_lock<Mutex>>(own);
+          const auto lock = wait_for<std::unique_lock<IndexLock>>(own);
           removed = index_.remove(own, span_of(ids));
           size_ = index_.size();
         });
@@ -111,7 +108,7 @@ class InvertedFile {
       // Merging two indexes into each other must not deadlock.
       while (std::try_lock(mine, theirs) != -1) {
         check(own);
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        IndexLock::pause();
       }
       index_.merge(own, other.index_);
       size_ = index_.size();
@@ -135,7 +132,7 @@ class InvertedFile {
     const Context context = context_for(settings.with_memory_limit(available(settings.memory_limit)));
     std::optional<Neighbors> found;
     run_by_size(context, progress, search_steps(queries.view().rows(), k, options), [&](const Context& own) {
-      const auto lock = wait_for<std::shared_lock<Mutex>>(own);
+      const auto lock = wait_for<std::shared_lock<IndexLock>>(own);
       found = index_.search(own, queries.view(), k, options);
     });
     return to_numpy(std::move(*found));
@@ -146,7 +143,7 @@ class InvertedFile {
     const Context context = context_for(settings.with_memory_limit(available(settings.memory_limit)));
     Calibration found;
     run(context, progress, [&](const Context& own) {
-      const auto lock = wait_for<std::unique_lock<Mutex>>(own);
+      const auto lock = wait_for<std::unique_lock<IndexLock>>(own);
       found = index_.calibrate(own, rows.view(),
                                {.target_recall = target_recall, .queries = queries, .rerank = rerank});
     });
@@ -164,7 +161,10 @@ class InvertedFile {
     reading([&] { save(index_, path); });
   }
 
-  std::size_t size() const { return size_; }
+  std::size_t size() const {
+    const std::shared_lock lock(mutex_, std::try_to_lock);
+    return lock ? index_.size() : size_.load();
+  }
   std::size_t list_size(std::size_t list) const {
     return reading([&] { return index_.list_size(list); });
   }
@@ -224,7 +224,10 @@ class InvertedFile {
   template <typename Lock>
   Lock wait_for(const Context& own) const {
     Lock lock(mutex_, std::defer_lock);
-    while (!lock.try_lock_for(std::chrono::milliseconds(20))) check(own);
+    while (!lock.try_lock()) {
+      check(own);
+      IndexLock::pause();
+    }
     return lock;
   }
 
@@ -246,8 +249,8 @@ class InvertedFile {
   Ivf index_;
   Context context_;
   pid_t owner_ = getpid();
-  mutable Mutex mutex_;            // guards the vectors and defaults of the index
-  std::atomic<std::size_t> size_;  // readable while the index changes
+  mutable IndexLock mutex_;        // guards the vectors and defaults of the index
+  std::atomic<std::size_t> size_;  // before a change that goes on
 };
 
 Encoding encoding_of(const std::string& codec, std::uint64_t code_bytes, unsigned bits, std::uint64_t rounds,

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import threading
 import time
 from pathlib import Path
@@ -69,9 +70,11 @@ def in_threads(work, *calls):
 
 
 def runs_in_a_child(work):
-    """work() returns True in a forked process."""
+    """work() returns True in a forked process, which is killed if it takes a minute."""
     child = os.fork()
     if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(60)
         try:
             os._exit(0 if work() else 1)
         finally:

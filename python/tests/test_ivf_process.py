@@ -58,6 +58,41 @@ def test_a_forked_child_searches_and_adds(rows, limit):
     runs_in_a_child(searches_and_adds)
 
 
+@pytest.mark.parametrize("kind", [nearwise.IvfFlat, nearwise.IvfPq])
+def test_a_child_forked_during_changes_searches(rows, kind):
+    index = filled(kind, rows, lists=8)
+    more = np.arange(10_000, 10_500)
+    stop = threading.Event()
+
+    def found():
+        return index.search(rows[:600], 3, probes=8).ids
+
+    def change():
+        while not stop.is_set():
+            index.add(rows[:500], more)
+            found()
+            index.remove(more)
+
+    without = found()
+    index.add(rows[:500], more)
+    expected = {2000: without, 2500: found()}
+    index.remove(more)
+
+    def search_and_change():
+        # A change that was going on is there as a whole or not at all.
+        same = (found() == expected[len(index)]).all()
+        index.add(rows[:2])
+        return same
+
+    join = in_threads(change, ())
+    try:
+        for _ in range(20):
+            runs_in_a_child(search_and_change)
+    finally:
+        stop.set()
+        join()
+
+
 def test_it_and_its_results_are_freed(rows):
     many = np.tile(rows, (20, 1))  # 4 MB
 

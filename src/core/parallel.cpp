@@ -5,7 +5,16 @@
 #include <algorithm>
 #include <thread>
 
+#include "core/float_environment.h"
+#include "core/fork.h"
+
 namespace nearwise {
+
+void Threads::for_each(std::size_t tasks, const std::function<void(std::size_t)>& body) const {
+  if (tasks > 1 && !in_forked_child()) return run_in_pool(tasks, body);
+  const DefaultFloatEnvironment environment;
+  for (std::size_t index = 0; index < tasks; ++index) body(index);
+}
 
 int available_threads() {
   cpu_set_t set;

@@ -22,13 +22,16 @@ class Threads {
   // Calls body(0) ... body(tasks - 1), in any order and at once, the caller's thread taking part; returns
   // when all are done. The first exception stops the tasks not yet begun and reaches the caller. Calls may
   // nest. Every task runs in the default floating-point environment: a process that flushes denormals to zero
-  // (any library built with -ffast-math switches that on) gets the same bits.
+  // (any library built with -ffast-math switches that on) gets the same bits. In a forked child all tasks run
+  // on the caller's thread (core/fork.h).
   void for_each(std::size_t tasks, const std::function<void(std::size_t)>& body) const;
 
  private:
   class Pool;
+  void run_in_pool(std::size_t tasks, const std::function<void(std::size_t)>& body) const;
+
   int count_;
-  std::unique_ptr<Pool> pool_;
+  std::unique_ptr<Pool> pool_;  // none in a forked child
 };
 
 // The number of threads that this process may use (its CPU affinity, not the size of the machine).

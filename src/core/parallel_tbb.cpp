@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/float_environment.h"
+#include "core/fork.h"
 #include "core/parallel.h"
 
 namespace nearwise {
@@ -17,16 +18,15 @@ class Threads::Pool {
   tbb::task_arena arena;
 };
 
-Threads::Threads(int count) : count_(count), pool_(std::make_unique<Pool>(count)) {}
-Threads::~Threads() = default;
+Threads::Threads(int count)
+    : count_(count), pool_(in_forked_child() ? nullptr : std::make_unique<Pool>(count)) {}
 
-void Threads::for_each(std::size_t tasks, const std::function<void(std::size_t)>& body) const {
-  if (tasks == 0) return;
-  if (tasks == 1) {
-    const DefaultFloatEnvironment environment;
-    body(0);
-    return;
-  }
+Threads::~Threads() {
+  // The end of an arena takes locks that another thread may have held at the fork.
+  if (in_forked_child()) static_cast<void>(pool_.release());
+}
+
+void Threads::run_in_pool(std::size_t tasks, const std::function<void(std::size_t)>& body) const {
   pool_->arena.execute([&] {
     // One index per task and no splitting heuristics: our tasks are large and few.
     tbb::parallel_for(

@@ -21,7 +21,7 @@ thread_local bool inside_parallel_region = false;
 
 }  // namespace
 
-void Threads::for_each(std::size_t tasks, const std::function<void(std::size_t)>& body) const {
+void Threads::run_in_pool(std::size_t tasks, const std::function<void(std::size_t)>& body) const {
   std::atomic<std::size_t> next{0};
   std::exception_ptr first_exception;
   std::mutex exception_mutex;

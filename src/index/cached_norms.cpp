@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codes/code_norms.h"
+#include "core/fork.h"
 #include "nearwise/error.h"
 
 namespace nearwise::index {
@@ -13,6 +14,7 @@ CachedNorms::CachedNorms(std::shared_ptr<MemoryBudget> budget, std::size_t lists
 CachedNorms::~CachedNorms() { budget_->give_back(reserved_bytes_); }
 
 bool CachedNorms::reserve(std::size_t rows) {
+  const NoFork whole;
   const std::lock_guard lock(mutex_);
   // Each list also stores its smallest norm, and buffers are rounded up.
   const std::uint64_t bytes = rows * sizeof(float) + kept_.size() * std::uint64_t{128};
@@ -48,6 +50,7 @@ void CachedNorms::make(const Threads& threads, MemoryBudget& budget, const Sourc
       norms.fill(view.codes, view.rows, made.data());
       made[view.rows] = *std::min_element(made.data(), made.data() + view.rows);
       // A concurrent search may have computed them.
+      const NoFork whole;
       const std::lock_guard lock(mutex_);
       if (pointers_[missing[i]].load(std::memory_order_relaxed) != nullptr) continue;
       kept_[missing[i]] = std::move(made);

@@ -11,6 +11,7 @@
 #include "core/checked.h"
 #include "core/distance.h"
 #include "core/float_environment.h"
+#include "core/fork.h"
 #include "core/progress.h"
 #include "core/proportion_interval.h"
 #include "core/random.h"
@@ -281,10 +282,13 @@ Calibration Ivf::calibrate(const Context& context, RowsView rows, const Calibrat
   if (rerank) {
     calibration.candidates = found.candidates;
     calibration.recall_without_rerank = trial.recall(found.probes, 0);
-    state.candidates = found.candidates;
   }
-  state.probes = found.probes;
-  state.calibration = calibration;
+  {
+    const NoFork whole;
+    if (rerank) state.candidates = found.candidates;
+    state.probes = found.probes;
+    state.calibration = calibration;
+  }
   progress.finish();
   return calibration;
 }

@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "core/checked.h"
+#include "core/fork.h"
 
 namespace nearwise::index {
 
@@ -25,6 +26,7 @@ void InvertedLists::grow(std::size_t list, std::size_t capacity) {
     std::memcpy(codes.data(), view.codes, view.rows * code_bytes_);
     std::copy_n(view.ids, view.rows, ids.data());
   }
+  const NoFork whole;
   lists_[list] = {std::move(codes), std::move(ids), capacity};
   view = {lists_[list].codes.data(), lists_[list].ids.data(), view.rows};
 }
@@ -49,11 +51,6 @@ void InvertedLists::append(std::size_t list, const ListView& rows) noexcept {
   std::copy_n(rows.ids, rows.rows, to.ids.data() + view.rows);
   view.rows += rows.rows;
   rows_ += rows.rows;
-}
-
-void InvertedLists::truncate(std::size_t list, std::size_t rows) noexcept {
-  rows_ -= views_[list].rows - rows;
-  views_[list].rows = rows;
 }
 
 void InvertedLists::own(std::size_t list) {

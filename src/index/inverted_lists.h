@@ -29,8 +29,6 @@ class InvertedLists {
   void reserve(std::span<const std::size_t> more);
   void reserve(std::size_t list, std::size_t more);
   void append(std::size_t list, const ListView& rows) noexcept;
-  // Keeps the first `rows` entries: undoes append().
-  void truncate(std::size_t list, std::size_t rows) noexcept;
   // Copies a borrowed list, so that remove() cannot fail.
   void own(std::size_t list);
   // Removes the entries whose `drop` is not 0. Returns how many.

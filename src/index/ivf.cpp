@@ -9,6 +9,7 @@
 #include "codes/code_norms.h"
 #include "core/checked.h"
 #include "core/float_environment.h"
+#include "core/fork.h"
 #include "core/progress.h"
 #include "index/ivf_state.h"
 #include "nearwise/kmeans.h"
@@ -66,12 +67,14 @@ std::size_t Ivf::candidates(std::size_t k) const { return state_->candidates_for
 Id Ivf::next_id() const { return state_->next_id; }
 const std::map<std::string, std::string>& Ivf::provenance() const { return state_->provenance; }
 void Ivf::set_provenance(std::map<std::string, std::string> provenance) {
+  const NoFork whole;
   state_->provenance = std::move(provenance);
 }
 const std::optional<Calibration>& Ivf::calibration() const { return state_->calibration; }
 void Ivf::set_probes(std::size_t probes) {
   require(probes >= 1 && probes <= lists(), "Ivf.set_probes: probes must be 1 to {}, got {}", lists(),
           probes);
+  const NoFork whole;
   state_->probes = probes;
   state_->calibration.reset();
 }
@@ -122,16 +125,19 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
   std::vector<std::size_t> more(lists());
   for (const std::uint32_t list : nearest.span()) ++more[list];
   state.rows.reserve(more);
-  for (std::size_t list = 0; list < lists(); ++list)
-    if (more[list] != 0) state.list_changes(list);
-  for (std::size_t row = 0; row < rows.rows(); ++row) {
-    const std::byte* const code =
-        flat ? rows.row(row) : reinterpret_cast<const std::byte*>(codes.data()) + row * code_bytes;
-    const Id id = ids.empty() ? state.next_id + static_cast<Id>(row) : ids[row];
-    state.rows.append(nearest[row], {code, &id, 1});
+  {
+    const NoFork whole;
+    for (std::size_t list = 0; list < lists(); ++list)
+      if (more[list] != 0) state.list_changes(list);
+    for (std::size_t row = 0; row < rows.rows(); ++row) {
+      const std::byte* const code =
+          flat ? rows.row(row) : reinterpret_cast<const std::byte*>(codes.data()) + row * code_bytes;
+      const Id id = ids.empty() ? state.next_id + static_cast<Id>(row) : ids[row];
+      state.rows.append(nearest[row], {code, &id, 1});
+    }
+    state.next_id = ids.empty() ? state.next_id + static_cast<Id>(rows.rows())
+                                : std::max(state.next_id, std::ranges::max(ids) + 1);
   }
-  state.next_id = ids.empty() ? state.next_id + static_cast<Id>(rows.rows())
-                              : std::max(state.next_id, std::ranges::max(ids) + 1);
   progress.finish();
 }
 
@@ -160,11 +166,14 @@ std::size_t Ivf::remove(const Context& context, std::span<const Id> ids) {
   }
   // Nothing fails from here on.
   std::size_t removed = 0;
-  for (std::size_t list = 0; list < lists(); ++list)
-    if (drop[list].size() != 0) {
-      state.list_changes(list);
-      removed += state.rows.remove(list, drop[list].span());
-    }
+  {
+    const NoFork whole;
+    for (std::size_t list = 0; list < lists(); ++list)
+      if (drop[list].size() != 0) {
+        state.list_changes(list);
+        removed += state.rows.remove(list, drop[list].span());
+      }
+  }
   progress.finish();
   return removed;
 }
@@ -185,22 +194,20 @@ void Ivf::merge(const Context& context, const Ivf& other) {
           other.size());
   const Context::State& caller = context.state();
   ProgressMeter progress(caller.options.progress, caller.clock, "merge", other.size());
-  std::vector<std::size_t> sizes(lists());
-  for (std::size_t list = 0; list < lists(); ++list) sizes[list] = state.rows.view(list).rows;
-  try {
-    for (std::size_t list = 0; list < lists(); ++list) {
-      caller.cancel.check();
-      const ListView view = more.rows.view(list);
-      state.rows.reserve(list, view.rows);
-      state.list_changes(list);
-      state.rows.append(list, view);
-      progress.add(view.rows);
-    }
-  } catch (...) {
-    for (std::size_t list = 0; list < lists(); ++list) state.rows.truncate(list, sizes[list]);
-    throw;
+  for (std::size_t list = 0; list < lists(); ++list) {
+    caller.cancel.check();
+    state.rows.reserve(list, more.rows.view(list).rows);
+    progress.add(more.rows.view(list).rows);
   }
-  state.next_id = std::max(state.next_id, more.next_id);
+  // Nothing fails from here on.
+  {
+    const NoFork whole;
+    for (std::size_t list = 0; list < lists(); ++list) {
+      state.list_changes(list);
+      state.rows.append(list, more.rows.view(list));
+    }
+    state.next_id = std::max(state.next_id, more.next_id);
+  }
   progress.finish();
 }
 
