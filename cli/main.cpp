@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <exception>
 #include <initializer_list>
 #include <string>
@@ -100,6 +101,8 @@ ExitCode run(Session& session, int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace nearwise::cli;
   occupy_standard_files();
+  // A write beyond the limit of `ulimit -f` then fails like any other, and its temporary file is removed.
+  static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
   Session session;
   try {
     session.arguments.assign(argv + std::min(argc, 1), argv + argc);

@@ -62,4 +62,18 @@ class Context {
   std::shared_ptr<State> state_;
 };
 
+// While it lives, functions without a context that this thread calls (save, load_knn_graph, verify, ...) stop
+// with Error(cancelled) once `context` is cancelled. Scopes nest: the innermost counts.
+class CancellationScope {
+ public:
+  explicit CancellationScope(Context context);
+  ~CancellationScope();
+  CancellationScope(const CancellationScope&) = delete;
+  CancellationScope& operator=(const CancellationScope&) = delete;
+
+ private:
+  const Context context_;
+  const void* const before_;
+};
+
 }  // namespace nearwise

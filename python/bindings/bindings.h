@@ -198,6 +198,9 @@ Context context_for(const Settings& settings);
 // stopped.
 void run(const Context& context, nb::handle progress, const std::function<void(const Context&)>& work);
 
+// The same for functions without a context.
+void run(const std::function<void()>& work);
+
 // For work of about a millisecond: on the calling thread, without checking for signals.
 void run_briefly(const Context& context, const std::function<void(const Context&)>& work);
 

@@ -41,6 +41,7 @@ class Work {
                                               : ProgressCallback())) {
     const auto body = [this, &work] {
       try {
+        const CancellationScope files(context_);
         work(context_);
       } catch (...) {
         error_ = std::current_exception();
@@ -180,6 +181,10 @@ void run(const Context& context, nb::handle progress, const std::function<void(c
     if (running.error()) std::rethrow_exception(running.error());
     report(running, progress);  // the final report: done == total
   }
+}
+
+void run(const std::function<void()>& work) {
+  run(context_for({}), nb::none(), [&](const Context&) { work(); });
 }
 
 void run_briefly(const Context& context, const std::function<void(const Context&)>& work) {

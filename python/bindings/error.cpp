@@ -6,18 +6,25 @@
 namespace nearwise::python {
 namespace {
 
+// Messages quote paths and headers, which may hold any bytes.
+nb::object text_of(const Error& error) {
+  const std::string_view text = error.what();
+  return nb::steal(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+}
+
 void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::invalid_argument) {
-      PyErr_SetString(PyExc_ValueError, error.what());
+      PyErr_SetObject(PyExc_ValueError, text_of(error).ptr());
       return;
     }
     // The class is Python's: it is raised from Python code too, and must be importable to be unpickled.
     const std::string_view code = name(error.code());
     const nb::object type = nb::module_::import_("nearwise._error").attr("Error");
-    const nb::object value = type(error.what(), nb::str(code.data(), code.size()));
+    const nb::object value = type(text_of(error), nb::str(code.data(), code.size()));
     PyErr_SetObject(type.ptr(), value.ptr());
   }
 }

@@ -158,7 +158,10 @@ class InvertedFile {
   }
 
   void save_to(const std::filesystem::path& path) const {
-    reading([&] { save(index_, path); });
+    run(context_for({}), nb::none(), [&](const Context& own) {
+      const auto lock = wait_for<std::shared_lock<IndexLock>>(own);
+      save(index_, path);
+    });
   }
 
   std::size_t size() const {

@@ -110,12 +110,11 @@ void validate(const GivenGraph& graph) { to_graph(graph).validate(); }
 
 void save_graph(const std::filesystem::path& path, const GivenGraph& given, const Provenance& provenance) {
   const KnnGraph graph = to_graph(given);
-  const nb::gil_scoped_release unlocked;
-  save(graph, path, provenance);
+  run([&] { save(graph, path, provenance); });
 }
 
 Graph load_graph(const std::filesystem::path& path) {
-  return to_python(without_lock([&] { return load_knn_graph(path); }));
+  return to_python(result_of([&] { return load_knn_graph(path); }));
 }
 
 Estimate measure(const BorrowedRows& rows, const NumpyMatrix<const Id>& ids,

@@ -25,7 +25,15 @@ auto result_of(const Settings& settings, nb::handle progress, double steps, cons
   return std::move(*found);
 }
 
-// Returns work() without the interpreter lock, on the calling thread.
+// The same for functions without a context.
+template <typename Work>
+auto result_of(const Work& work) {
+  std::optional<std::invoke_result_t<Work>> found;
+  run([&] { found.emplace(work()); });
+  return std::move(*found);
+}
+
+// Returns work() without the interpreter lock, on the calling thread: for work of milliseconds.
 template <typename Work>
 auto without_lock(const Work& work) {
   const nb::gil_scoped_release released;

@@ -24,25 +24,26 @@ void save_result(const std::filesystem::path& path, const NumpyMatrix<const Id>&
                  const NumpyMatrix<const float>& distances, const std::string& metric,
                  Provenance provenance) {
   const SavedNeighbors result{to_neighbors(ids, distances), parse_metric(metric), std::move(provenance)};
-  const nb::gil_scoped_release unlocked;
-  save(result, path);
+  run([&] { save(result, path); });
 }
 
 std::tuple<NumpyNeighbors, std::string, Provenance> load_result(const std::filesystem::path& path) {
-  SavedNeighbors read = without_lock([&] { return load_neighbors(path); });
+  SavedNeighbors read = result_of([&] { return load_neighbors(path); });
   return {to_numpy(std::move(read.neighbors)), std::string(name(read.metric)), std::move(read.provenance)};
 }
 
 ContainerInfo verify_file(const std::filesystem::path& path) {
-  ContainerInfo info = inspect(path);
-  // Loading an index or a graph verifies all checksums, and the structure that they do not cover.
-  if (info.kind == "ivf")
-    load_ivf(Context::cpu(), path);
-  else if (info.kind == "graph")
-    load_knn_graph(path);
-  else
-    return verify(path);
-  return info;
+  return result_of({}, nb::none(), [&](const Context& context) {
+    ContainerInfo info = inspect(path);
+    // Loading an index or a graph verifies all checksums, and the structure that they do not cover.
+    if (info.kind == "ivf")
+      load_ivf(context, path);
+    else if (info.kind == "graph")
+      load_knn_graph(path);
+    else
+      info = verify(path);
+    return info;
+  });
 }
 
 std::string describe(const SectionInfo& section) {
@@ -77,7 +78,7 @@ void bind_storage(nb::module_& module) {
              nb::arg("metric"), nb::arg("provenance"));
   module.def("load_neighbors", load_result, nb::arg("path"), "((ids, distances), metric, provenance)");
   module.def("inspect", inspect, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
-  module.def("verify", verify_file, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
+  module.def("verify", verify_file, nb::arg("path"));
 }
 
 }  // namespace nearwise::python

@@ -5,16 +5,11 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
-#include <algorithm>
-
 #include "bindings.h"
 #include "results.h"
 
 namespace nearwise::python {
 namespace {
-
-// Written between two checks for Ctrl-C.
-constexpr std::size_t bytes_between_checks = 8 << 20;
 
 // numpy has no bfloat16: uint16 holds its bits.
 nb::dlpack::dtype stored_type(ElementType type) {
@@ -42,31 +37,22 @@ std::pair<ReadOnlyArray, std::string> map_vectors(const std::filesystem::path& p
 }
 
 void write_rows(const std::filesystem::path& path, const BorrowedRows& vectors) {
-  const RowsView rows = vectors.view();
-  VectorWriter writer(path, rows.type(), rows.dim());
-  const std::size_t row_bytes = std::max<std::size_t>(1, rows.dim() * element_size(rows.type()));
-  const std::size_t step = std::max<std::size_t>(1, bytes_between_checks / row_bytes);
-  for (std::size_t first = 0; first < rows.rows(); first += step) {
-    {
-      const nb::gil_scoped_release unlocked;
-      writer.append(rows.slice(first, std::min(step, rows.rows() - first)));
-    }
-    // Without commit() the writer's destructor removes the unfinished file.
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  }
-  const nb::gil_scoped_release unlocked;
-  writer.commit();
+  run([&] {
+    const RowsView rows = vectors.view();
+    VectorWriter writer(path, rows.type(), rows.dim());
+    writer.append(rows);
+    writer.commit();
+  });
 }
 
 NumpyNeighbors read_result(const std::filesystem::path& path) {
-  return to_numpy(without_lock([&] { return read_neighbors(path); }));
+  return to_numpy(result_of([&] { return read_neighbors(path); }));
 }
 
 void write_result(const std::filesystem::path& path, const NumpyMatrix<const Id>& ids,
                   const NumpyMatrix<const float>& distances) {
   const Neighbors neighbors = to_neighbors(ids, distances);
-  const nb::gil_scoped_release unlocked;
-  write_neighbors(path, neighbors);
+  run([&] { write_neighbors(path, neighbors); });
 }
 
 }  // namespace

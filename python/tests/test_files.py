@@ -40,6 +40,20 @@ def test_vectors_there_and_back(tmp_path, suffix, dtype):
     assert os.listdir(tmp_path) == [path.name]  # nothing temporary is left
 
 
+def test_messages_quote_any_bytes(tmp_path):
+    folder = os.fsencode(tmp_path)
+    refuses("not_found", r"\\xff", nearwise.load, os.fsdecode(folder + b"/missing-\xff.nw"))
+    np.save(tmp_path / "rows.npy", rows_of(np.float32))
+    data = bytearray((tmp_path / "rows.npy").read_bytes())
+    for offset in range(10, 80):
+        hostile = data.copy()
+        hostile[offset] = 0xFF
+        (tmp_path / "hostile.npy").write_bytes(hostile)
+        with pytest.raises((nearwise.Error, ValueError)) as raised:
+            nearwise.read_vectors(tmp_path / "hostile.npy")
+        assert not isinstance(raised.value, UnicodeError), offset
+
+
 def test_npy_is_numpys_own(tmp_path):
     rows = rows_of(np.float32)
     nearwise.write_vectors(tmp_path / "ours.npy", rows)

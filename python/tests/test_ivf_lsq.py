@@ -67,7 +67,8 @@ def test_threads_do_not_matter_and_seeds_do(rows):
 @pytest.mark.parametrize(
     "wrong, words",
     [({"code_bytes": 0}, "code_bytes: expected at least 1"), ({"code_bytes": 33}, "code_bytes must be 1 to 32"),
-     ({"train_iterations": 0}, "train_iterations"), ({"encode_iterations": 0}, "encode_iterations")],
+     ({"train_iterations": 0}, "train_iterations"), ({"encode_iterations": 0}, "encode_iterations"),
+     ({"encode_iterations": 65_537}, "encode_iterations must be 1 to 65536, got 65537")],
 )
 def test_what_makes_no_sense(rows, wrong, words):
     refuses((ValueError, nearwise.Error), words, nearwise.IvfLsq.train, rows, **{**QUICK, **wrong})

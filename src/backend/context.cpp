@@ -107,4 +107,10 @@ Context Context::without_progress() const { return Context(std::make_shared<Stat
 void Context::cancel() const { state_->cancel.set(); }
 bool Context::cancelled() const { return state_->cancel.is_set(); }
 
+CancellationScope::CancellationScope(Context context)
+    : context_(std::move(context)), before_(replace_thread_cancel_flag(&context_.state().cancel)) {}
+CancellationScope::~CancellationScope() {
+  replace_thread_cancel_flag(static_cast<const CancelFlag*>(before_));
+}
+
 }  // namespace nearwise

@@ -1,6 +1,7 @@
 #include "core/progress.h"
 
 #include <chrono>
+#include <utility>
 
 #include "core/check.h"
 
@@ -9,12 +10,22 @@ namespace {
 
 constexpr double seconds_between_reports = 0.05;
 
+thread_local const CancelFlag* thread_cancel_flag = nullptr;
+
 }  // namespace
 
 void CancelFlag::stop() { fail(ErrorCode::cancelled, "stopped: the operation was cancelled"); }
 
 double machine_clock() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void check_cancelled() {
+  if (thread_cancel_flag != nullptr) thread_cancel_flag->check();
+}
+
+const CancelFlag* replace_thread_cancel_flag(const CancelFlag* flag) noexcept {
+  return std::exchange(thread_cancel_flag, flag);
 }
 
 ProgressMeter::ProgressMeter(const ProgressCallback& callback, const Clock& clock, const char* operation,

@@ -27,6 +27,12 @@ class CancelFlag {
   std::shared_ptr<std::atomic<bool>> flag_ = std::make_shared<std::atomic<bool>>(false);
 };
 
+// For functions that take no context: throws Error(cancelled) if the flag of the calling thread is set.
+// Threads have one while they are in a CancellationScope (nearwise/context.h).
+void check_cancelled();
+// Returns the flag before; nullptr: none.
+const CancelFlag* replace_thread_cancel_flag(const CancelFlag* flag) noexcept;
+
 using Clock = std::function<double()>;
 double machine_clock();
 

@@ -1,5 +1,4 @@
 // Graphs in containers (docs/format.md, kind "graph").
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
@@ -9,17 +8,6 @@
 #include "nearwise/knn_graph.h"
 
 namespace nearwise {
-namespace {
-
-template <typename T>
-Matrix<T> copy_of(MatrixView<const T> values) {
-  Matrix<T> copy(values.rows(), values.cols());
-  std::copy_n(values.data(), values.rows() * values.cols(), copy.data());
-  return copy;
-}
-
-}  // namespace
-
 void save(const KnnGraph& graph, const std::filesystem::path& path,
           const std::map<std::string, std::string>& provenance) {
   require(graph.rows() >= 1 && graph.degree() >= 1,
@@ -28,6 +16,7 @@ void save(const KnnGraph& graph, const std::filesystem::path& path,
   try {
     graph.validate();
   } catch (const Error& error) {
+    if (error.code() != ErrorCode::corrupt) throw;
     fail(ErrorCode::invalid_argument, "save {}: {}", path.native(), error.what());
   }
   ContainerWriter writer(path, std::string(graph::container_kind));
@@ -58,6 +47,7 @@ KnnGraph load_knn_graph(const std::filesystem::path& path) {
   try {
     graph.validate();
   } catch (const Error& error) {
+    if (error.code() != ErrorCode::corrupt) throw;
     fail(ErrorCode::corrupt, "{}: {}", reader.source(), error.what());
   }
   return graph;

@@ -7,6 +7,7 @@
 #include "core/checked.h"
 #include "core/distance.h"
 #include "core/float_environment.h"
+#include "core/progress.h"
 #include "graph/contract.h"
 #include "graph/recall_sample.h"
 #include "nearwise/exact.h"
@@ -15,6 +16,8 @@
 
 namespace nearwise {
 namespace {
+
+constexpr std::size_t task_rows = 4096;
 
 template <typename... Args>
 void expect(bool holds, std::size_t row, fmt::format_string<Args...> format, Args&&... args) {
@@ -54,12 +57,13 @@ void KnnGraph::validate() const {
   if (neighbors.distances.rows() != rows() || neighbors.distances.cols() != degree())
     fail(ErrorCode::corrupt, "knn graph: ids and distances must have one shape, got [{}, {}] and [{}, {}]",
          rows(), degree(), neighbors.distances.rows(), neighbors.distances.cols());
-  for (std::size_t row = 0; row < rows(); ++row)
+  for (std::size_t row = 0; row < rows(); ++row) {
+    if (row % task_rows == 0) check_cancelled();
     validate_row(row, rows(), neighbors.ids.row(row), neighbors.distances.row(row), metric);
+  }
 }
 
 void graph::check_contract(const Context& context, const KnnGraph& graph) {
-  constexpr std::size_t task_rows = 4096;
   const Neighbors& neighbors = graph.neighbors;
   if (neighbors.distances.rows() != graph.rows() || neighbors.distances.cols() != graph.degree())
     graph.validate();

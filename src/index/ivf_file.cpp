@@ -1,5 +1,5 @@
 // Files of inverted files (docs/format.md, kind "ivf").
-#include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "backend/context_state.h"
@@ -16,6 +16,8 @@ namespace nearwise {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::size_t checked_rows = 1 << 16;  // between two checks for cancellation
 
 Json describe(const Calibration& calibration) {
   Json json = {{"probes", calibration.probes},
@@ -84,12 +86,13 @@ Header read_header(const Json& metadata, const std::string& source) {
   return header;
 }
 
-void check_centroids(const MatrixView<const float>& centroids, const std::string& source) {
+void check_centroids(const MatrixView<const float>& centroids, bool flat, const std::string& source) {
   const std::span<const float> all(centroids.data(), centroids.rows() * centroids.cols());
-  const std::size_t bad = quantize::first_beyond(all, quantize::max_centroid_value);
+  const float limit = flat ? std::numeric_limits<float>::max() : quantize::max_centroid_value;
+  const std::size_t bad = quantize::first_beyond(all, limit);
   if (bad != all.size())
     fail(ErrorCode::corrupt, "{}: centroids: magnitudes of at most {} expected, {} found at element {}",
-         source, quantize::max_centroid_value, all[bad], bad);
+         source, limit, all[bad], bad);
 }
 
 // Vectors that are stored as they are must be finite.
@@ -104,12 +107,6 @@ void check_stored_rows(const Context& context, const RowsView& rows, const std::
 
 void check_shape(bool right, const char* section, const std::string& source) {
   if (!right) fail(ErrorCode::corrupt, "{}: {}: its shape does not fit the other sections", source, section);
-}
-
-Matrix<float> copy_of(MatrixView<const float> values) {
-  Matrix<float> copy(values.rows(), values.cols());
-  std::copy_n(values.data(), values.rows() * values.cols(), copy.data());
-  return copy;
 }
 
 }  // namespace
@@ -141,6 +138,7 @@ void save(const Ivf& index, const std::filesystem::path& path) {
 }
 
 Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
+  const CancellationScope cancellation(context);
   const auto reader = std::make_shared<const ContainerReader>(ContainerReader::open(path));
   const std::string& source = reader->source();
   index::expect_ivf(*reader);
@@ -152,23 +150,25 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
   const MatrixView<const Id> ids = reader->section("ids").rows<Id>();
   const MatrixView<const std::uint8_t> codes = reader->section("codes").rows<std::uint8_t>();
   check_shape(centroids.rows() >= 1 && centroids.cols() == header.dim, "centroids", source);
-  check_centroids(centroids, source);
   check_shape(sizes.rows() == centroids.rows() && sizes.cols() == 1, "list_sizes", source);
   check_shape(ids.cols() == 1 && ids.rows() == codes.rows() && ids.rows() <= max_shard_rows, "ids", source);
   std::uint64_t rows = 0;
   for (std::size_t list = 0; list < sizes.rows(); ++list)
     rows = checked_add(rows, sizes(list, 0), "list_sizes", ErrorCode::corrupt);
   check_shape(rows == ids.rows(), "list_sizes", source);
-  for (std::size_t row = 0; row < ids.rows(); ++row)
+  for (std::size_t row = 0; row < ids.rows(); ++row) {
+    if (row % checked_rows == 0) check_cancelled();
     if (ids(row, 0) < 0 || ids(row, 0) >= header.next_id)
       fail(ErrorCode::corrupt, "{}: ids, row {}: 0 to {} expected, {} found", source, row, header.next_id - 1,
            ids(row, 0));
+  }
   if (header.probes < 1 || header.probes > centroids.rows())
     fail(ErrorCode::corrupt, "{}: metadata: probes of 1 to {} expected, {} found", source, centroids.rows(),
          header.probes);
 
   auto codec = quantize::read_codec(*reader, metadata, header.dim);
   const ListCodec view = codec->view();
+  check_centroids(centroids, view.is_flat(), source);
   check_shape(codes.cols() == view.code_bytes, "codes", source);
   if (view.is_flat())
     check_stored_rows(context, {codes.data(), view.type, codes.rows(), header.dim, view.code_bytes}, source);

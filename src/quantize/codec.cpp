@@ -81,7 +81,8 @@ std::shared_ptr<const Codec> read_additive_codec(const ContainerReader& reader,
                                                  const MatrixView<const float>& codewords) {
   constexpr std::size_t each = AdditiveQuantizer::centroids;
   const std::uint64_t iterations = read_number(settings, "encode_iterations", reader.source());
-  if (iterations < 1 || codewords.cols() != dim || codewords.rows() < each || codewords.rows() % each != 0 ||
+  if (iterations < 1 || iterations > max_encode_iterations || codewords.cols() != dim ||
+      codewords.rows() < each || codewords.rows() % each != 0 ||
       codewords.rows() / each > AdditiveQuantizer::most_codebooks)
     fail(ErrorCode::corrupt, "{}: dim, encode_iterations and codewords do not agree", reader.source());
   return make_additive_codec(dim, all_of(codewords), iterations);
@@ -114,7 +115,9 @@ Encoding resolve(const char* operation, const Encoding& encoding, std::size_t di
             "{}: code_bytes must be 1 to {}, got {}", operation, AdditiveQuantizer::most_codebooks,
             lsq->code_bytes);
     require(lsq->train_iterations >= 1, "{}: train_iterations must be at least 1, got 0", operation);
-    require(lsq->encode_iterations >= 1, "{}: encode_iterations must be at least 1, got 0", operation);
+    require(lsq->encode_iterations >= 1 && lsq->encode_iterations <= max_encode_iterations,
+            "{}: encode_iterations must be 1 to {}, got {}", operation, max_encode_iterations,
+            lsq->encode_iterations);
   }
   return resolved;
 }

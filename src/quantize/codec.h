@@ -48,6 +48,9 @@ inline constexpr float max_centroid_value = 1e38F;
 inline constexpr float max_product_value = 1e38F;
 inline constexpr float max_additive_value = 3e36F;
 
+// Iterations of the code search for added vectors, at most. A file with more would occupy a CPU for hours.
+inline constexpr std::size_t max_encode_iterations = 65536;
+
 // Position of the first value beyond +-limit (or NaN); values.size() if there is none.
 std::size_t first_beyond(std::span<const float> values, float limit);
 

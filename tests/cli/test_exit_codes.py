@@ -1,7 +1,9 @@
 """Every exit code of docs/command-line.md, produced. 130 is in test_interrupt.py; 70 is a mistake of ours."""
 import json
 import os
+import resource
 import subprocess
+from functools import partial
 
 import formats
 import numpy as np
@@ -140,6 +142,16 @@ def test_full_disk(nearwise, small_disk, tmp_path, suffix):
     assert "space" in result.err
     assert [path.name for path in small_disk.iterdir()] == [output.name]
     assert output.read_bytes() == b"precious"
+
+
+def test_a_limit_on_the_size_of_files(nearwise, small, tmp_path):
+    (tmp_path / "found.nw").write_bytes(b"precious")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (4096, 4096))
+    result = nearwise(*KNN, "-o", "found.nw", preexec_fn=limit, expect=74)
+    assert "File too large" in result.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    assert (tmp_path / "found.nw").read_bytes() == b"precious"
 
 
 def test_full_disk_in_a_conversion(nearwise, small_disk, tmp_path):

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <vector>
 
 #include "io/changed_bytes.h"
+#include "io/reseal.h"
 #include "io/temporary_folder.h"
 #include "nearwise/additive_quantizer.h"
 #include "nearwise/ivf.h"
@@ -178,6 +180,23 @@ TEST(IvfLsqFile, ChangedBytesAreFoundOrHarmless) {
       });
 }
 
+// With valid checksums: adding a vector would take hours.
+TEST(IvfLsqFile, TooManyIterationsAreCorrupt) {
+  const testing_io::TemporaryFolder folder;
+  IvfOptions options = quick;
+  std::get<Lsq>(options.encoding).encode_iterations = 12345;
+  save(Ivf::train(one_thread(), clustered(300, 10, 8, 76).base, options), folder / "index.nw");
+  EXPECT_EQ(load_ivf(one_thread(), folder / "index.nw").size(), 0U);
+  std::vector<std::byte> bytes = testing_io::read_all(folder / "index.nw");
+  const std::string text = "\"encode_iterations\":12345";
+  const auto found = std::ranges::search(bytes, std::as_bytes(std::span(text)));
+  ASSERT_FALSE(found.empty());
+  std::ranges::fill(found.end() - 5, found.end(), std::byte{'9'});
+  testing_io::reseal(bytes);
+  testing_io::write_all(folder / "hostile.nw", bytes);
+  EXPECT_EQ(error_of([&] { load_ivf(one_thread(), folder / "hostile.nw"); }).code(), ErrorCode::corrupt);
+}
+
 TEST(IvfLsq, WrongArgumentsAreNamed) {
   const Problem problem = clustered(300, 10, 8, 76);
   const auto refuses = [&](const Lsq& lsq, const std::string& text) {
@@ -188,7 +207,8 @@ TEST(IvfLsq, WrongArgumentsAreNamed) {
   refuses({.code_bytes = 0}, "code_bytes must be 1 to 32");
   refuses({.code_bytes = 33}, "code_bytes must be 1 to 32");
   refuses({.train_iterations = 0}, "train_iterations must be at least 1");
-  refuses({.encode_iterations = 0}, "encode_iterations must be at least 1");
+  refuses({.encode_iterations = 0}, "encode_iterations must be 1 to 65536, got 0");
+  refuses({.encode_iterations = 65537}, "encode_iterations must be 1 to 65536, got 65537");
 }
 
 TEST(IvfLsqThread, TheSeedDecidesAndThreadsDoNot) {

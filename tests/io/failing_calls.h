@@ -42,6 +42,11 @@ class FailingCalls {
             [](int file, mode_t mode) {
               return current()->disturbed("fchmod", true) ? -1 : system_file_calls().fchmod(file, mode);
             },
+        .fchown =
+            [](int file, uid_t owner, gid_t group) {
+              return current()->disturbed("fchown", false) ? -1
+                                                           : system_file_calls().fchown(file, owner, group);
+            },
         .flock =
             [](int file, int operation) {
               return current()->disturbed("flock", false) ? -1 : system_file_calls().flock(file, operation);

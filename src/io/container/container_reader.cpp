@@ -93,6 +93,7 @@ void ContainerReader::verify(const Section& section, std::uint64_t first, std::u
 }
 
 void ContainerReader::verify_block(const Section& section, std::uint64_t block) const {
+  check_cancelled();
   const std::uint64_t first = block * container::block_bytes;
   const std::uint64_t count = std::min(container::block_bytes, section.bytes - first);
   const std::uint64_t bit = section.first_block + block;

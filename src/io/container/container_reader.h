@@ -5,6 +5,7 @@
 // at once; spans and views are valid while the reader lives.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/progress.h"
 #include "io/container/container_header.h"
 #include "io/files/mapped_file.h"
 #include "nearwise/matrix.h"
@@ -102,6 +104,19 @@ template <typename T>
 MatrixView<const T> SectionView::rows(std::uint64_t first, std::uint64_t count) const {
   const std::byte* data = elements(container::ElementOf<T>::value, first, count);
   return {reinterpret_cast<const T*>(data), count, section_->columns};
+}
+
+// A copy of rows of a section.
+template <typename T>
+Matrix<T> copy_of(MatrixView<const T> rows) {
+  constexpr std::size_t piece = std::size_t{1} << 18;
+  Matrix<T> copy(rows.rows(), rows.cols());
+  const std::size_t size = rows.rows() * rows.cols();
+  for (std::size_t first = 0; first < size; first += piece) {
+    check_cancelled();
+    std::copy_n(rows.data() + first, std::min(piece, size - first), copy.data() + first);
+  }
+  return copy;
 }
 
 }  // namespace nearwise

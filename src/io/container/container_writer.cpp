@@ -47,10 +47,10 @@ void ContainerWriter::begin_section(std::string_view name, Element element, cons
 
 void ContainerWriter::append(std::span<const std::byte> bytes) {
   NEARWISE_ASSERT(in_section_);
-  file_.write(bytes);
   sections_.back().bytes += bytes.size();
   while (!bytes.empty()) {
     const std::size_t piece = std::min<std::uint64_t>(bytes.size(), container::block_bytes - block_filled_);
+    file_.write(bytes.first(piece));
     XXH3_64bits_update(hash_.get(), bytes.data(), piece);
     block_filled_ += piece;
     bytes = bytes.subspan(piece);

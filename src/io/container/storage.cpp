@@ -20,7 +20,9 @@ using Json = nlohmann::json;
 // `code` says whose fault it is.
 void check_values(MatrixView<const Id> ids, MatrixView<const float> distances, const std::string& source,
                   ErrorCode code) {
+  constexpr std::size_t checked_rows = 4096;
   for (std::size_t row = 0; row < ids.rows(); ++row) {
+    if (row % checked_rows == 0) check_cancelled();
     for (const Id id : ids.row(row))
       if (id < no_id) fail(code, "{}: ids, row {}: {} or larger expected, {} found", source, row, no_id, id);
     for (const float distance : distances.row(row))
@@ -61,14 +63,11 @@ NeighborsContent check_neighbors(const ContainerReader& reader) {
 
 SavedNeighbors decode_neighbors(const ContainerReader& reader) {
   NeighborsContent content = check_neighbors(reader);
-  const auto [rows, k] = std::pair(content.ids.rows(), content.ids.cols());
   SavedNeighbors result;
   result.metric = content.metric;
   result.provenance = std::move(content.provenance);
-  result.neighbors.ids = Matrix<Id>(rows, k);
-  result.neighbors.distances = Matrix<float>(rows, k);
-  std::copy_n(content.ids.data(), rows * k, result.neighbors.ids.data());
-  std::copy_n(content.distances.data(), rows * k, result.neighbors.distances.data());
+  result.neighbors.ids = copy_of(content.ids);
+  result.neighbors.distances = copy_of(content.distances);
   return result;
 }
 

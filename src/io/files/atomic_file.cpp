@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "core/progress.h"
 #include "io/files/file_calls.h"
 #include "io/files/file_error.h"
 
@@ -26,6 +27,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t buffer_capacity = std::size_t{256} << 10;
 constexpr std::string_view temporary_suffix = ".tmp";
 constexpr std::size_t random_digits = 16;
+// Written and synced at a time: tens of milliseconds on a slow disk.
+constexpr std::size_t synced_bytes = std::size_t{4} << 20;
 
 // What the names of all temporaries for this target begin with.
 std::string temporary_prefix(const fs::path& target) {
@@ -110,6 +113,8 @@ AtomicFile::AtomicFile(const fs::path& path) : AtomicFile(path, State::open) {
            path.native());
     replaces_ = true;
     kept_mode_ = status.st_mode & 0777;
+    kept_owner_ = status.st_uid;
+    kept_group_ = status.st_gid;
   } else if (errno != ENOENT) {
     // A name too long, a folder without access: say so now, not after hours of writing.
     fail_file(ErrorCode::cannot_create, "create", path, errno);
@@ -179,10 +184,22 @@ void AtomicFile::flush() {
 
 void AtomicFile::write_through(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written =
-        retry_interrupted([&] { return file_calls().write(file_, bytes.data(), bytes.size()); });
+    check_cancelled();
+    const std::size_t piece = std::min(bytes.size(), synced_bytes);
+    const ssize_t written = retry_interrupted([&] { return file_calls().write(file_, bytes.data(), piece); });
     if (written <= 0) discard_and_fail("write", written == 0 ? ENOSPC : errno);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+// Syncs in pieces, so that it can be cancelled: an fsync() of a large file takes seconds. A file system that
+// cannot do this leaves all of the work to fsync().
+void AtomicFile::sync_pieces() {
+  for (std::uint64_t offset = 0; offset < size_; offset += synced_bytes) {
+    check_cancelled();
+    constexpr unsigned wait =
+        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    if (sync_file_range(file_, static_cast<off64_t>(offset), synced_bytes, wait) == -1) return;
   }
 }
 
@@ -199,6 +216,23 @@ void AtomicFile::overwrite(std::uint64_t offset, std::span<const std::byte> byte
   }
 }
 
+void AtomicFile::keep_owner_and_mode() {
+  struct stat made {};
+  if (fstat(file_, &made) == -1) discard_and_fail("keep the permissions of", errno);
+  bool has_group = made.st_gid == kept_group_;
+  if (made.st_uid != kept_owner_ || !has_group) {
+    const FileCalls& calls = file_calls();
+    // Only root gives files away; a group may be set by its members.
+    has_group = calls.fchown(file_, kept_owner_, kept_group_) == 0 ||
+                calls.fchown(file_, static_cast<uid_t>(-1), kept_group_) == 0 || has_group;
+  }
+  // Another group gets no more than everybody.
+  const mode_t everybody = (kept_mode_ & 07) << 3;
+  const mode_t mode = has_group ? kept_mode_ : (kept_mode_ & 0707) | (kept_mode_ & everybody);
+  if (retry_interrupted([&] { return file_calls().fchmod(file_, mode); }) == -1)
+    discard_and_fail("keep the permissions of", errno);
+}
+
 void AtomicFile::close_file() {
   // Whatever close() answers, the descriptor is gone. Interrupted is no failure: the data is already synced.
   if (file_calls().close(std::exchange(file_, -1)) == -1 && errno != EINTR) discard_and_fail("close", errno);
@@ -207,8 +241,8 @@ void AtomicFile::close_file() {
 void AtomicFile::commit() {
   require_open();
   flush();
-  if (replaces_ && retry_interrupted([&] { return file_calls().fchmod(file_, kept_mode_); }) == -1)
-    discard_and_fail("keep the permissions of", errno);
+  sync_pieces();
+  if (replaces_) keep_owner_and_mode();
   if (retry_interrupted([&] { return file_calls().fsync(file_); }) == -1) discard_and_fail("sync", errno);
   close_file();
   if (file_calls().rename(temporary_.c_str(), target_.c_str()) == -1) discard_and_fail("rename to", errno);

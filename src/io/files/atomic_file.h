@@ -4,7 +4,7 @@
 // and the folder synced: at every moment the target is the complete old file or the complete new one. On any
 // failure, and when commit() is never reached, the temporary is removed. Temporaries of dead processes for
 // the same target are swept. A target that is a symbolic link stays one; permissions of a replaced file are
-// kept. One thread at a time.
+// kept, and its owner and group where the process may set them. One thread at a time.
 #pragma once
 
 #include <sys/types.h>
@@ -34,8 +34,8 @@ class AtomicFile {
   // Bytes appended so far.
   std::uint64_t size() const { return size_; }
 
-  // Throws Error(io). Should the very last step fail, the sync of the folder, then the new file is in place
-  // but might not survive a power cut; the message says so.
+  // Throws Error(io), and as write() does Error(cancelled). Should the very last step fail, the sync of the
+  // folder, then the new file is in place but might not survive a power cut; the message says so.
   void commit();
 
   // As the user gave it, for messages.
@@ -51,6 +51,8 @@ class AtomicFile {
   void require_open() const;
   void flush();
   void write_through(std::span<const std::byte> bytes);
+  void sync_pieces();
+  void keep_owner_and_mode();
   void close_file();
   void discard() noexcept;
   [[noreturn]] void discard_and_fail(const char* attempt, int error);
@@ -63,7 +65,9 @@ class AtomicFile {
   std::uint64_t size_ = 0;
   int file_ = -1;
   int folder_ = -1;
-  mode_t kept_mode_ = 0;  // permissions of the file to be replaced
+  mode_t kept_mode_ = 0;  // permissions, owner and group of the file to be replaced
+  uid_t kept_owner_ = 0;
+  gid_t kept_group_ = 0;
   bool replaces_ = false;
   State state_;
 };

@@ -16,6 +16,7 @@ constexpr FileCalls system_calls = {
     .write = ::write,
     .pwrite = ::pwrite,
     .fchmod = ::fchmod,
+    .fchown = ::fchown,
     .flock = ::flock,
     .fsync = ::fsync,
     .close = ::close,

@@ -15,6 +15,7 @@ struct FileCalls {
   ssize_t (*write)(int file, const void* data, std::size_t bytes) = nullptr;
   ssize_t (*pwrite)(int file, const void* data, std::size_t bytes, off_t offset) = nullptr;
   int (*fchmod)(int file, mode_t mode) = nullptr;
+  int (*fchown)(int file, uid_t owner, gid_t group) = nullptr;
   int (*flock)(int file, int operation) = nullptr;
   int (*fsync)(int file) = nullptr;
   int (*close)(int file) = nullptr;

@@ -144,6 +144,31 @@ TEST(AtomicFile, KeepsPermissionsAndLinks) {
   EXPECT_EQ(text_of(folder / "later"), "made");
 }
 
+TEST(AtomicFile, KeepsOwnerAndGroupWherePermitted) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  const TemporaryFolder folder;
+  fs::permissions(folder / ".", fs::perms::all);
+  replace(folder / "a", "old");
+  fs::permissions(folder / "a", fs::perms(0640));
+  ASSERT_EQ(chown((folder / "a").c_str(), 12345, 23456), 0);
+  const auto status = [&] {
+    struct stat found {};
+    EXPECT_EQ(stat((folder / "a").c_str(), &found), 0);
+    return found;
+  };
+  replace(folder / "a", "by root");
+  EXPECT_EQ(status().st_uid, 12345U);
+  EXPECT_EQ(status().st_gid, 23456U);
+  EXPECT_EQ(status().st_mode & 0777, 0640U);
+  // Another user, who is not in the group: his own group must not read what it could not read before.
+  ASSERT_EQ(seteuid(54321), 0);
+  replace(folder / "a", "by another");
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_EQ(text_of(folder / "a"), "by another");
+  EXPECT_EQ(status().st_uid, 54321U);
+  EXPECT_EQ(status().st_mode & 0777, 0600U);
+}
+
 TEST(AtomicFile, SweepsTemporariesOfTheDeadOnly) {
   const TemporaryFolder folder;
   const std::string dead = std::to_string(dead_process());

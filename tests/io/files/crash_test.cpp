@@ -99,6 +99,11 @@ TEST(Crash, KilledAtEverySystemCall) {
             die_when_due();
             return system_file_calls().fchmod(file, mode);
           },
+      .fchown =
+          [](int file, uid_t owner, gid_t group) {
+            die_when_due();
+            return system_file_calls().fchown(file, owner, group);
+          },
       .flock =
           [](int file, int operation) {
             die_when_due();
