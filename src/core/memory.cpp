@@ -1,5 +1,7 @@
 #include "core/memory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -11,6 +13,12 @@ namespace nearwise {
 namespace {
 
 constexpr std::size_t alignment = 64;
+// AddressSanitizer sees accesses beyond the end of malloc's memory only.
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::size_t least_mapped_bytes = std::numeric_limits<std::size_t>::max();
+#else
+constexpr std::size_t least_mapped_bytes = std::size_t{256} << 10;
+#endif
 
 }  // namespace
 
@@ -52,6 +60,20 @@ void* allocate_aligned(std::size_t bytes) {
 }
 
 void free_aligned(void* data) noexcept { std::free(data); }
+
+BufferMemory allocate_buffer(const MemoryBudget& budget, std::size_t bytes) {
+  if (budget.limit() == 0 || bytes < least_mapped_bytes) return {.data = allocate_aligned(bytes)};
+  void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) fail(ErrorCode::out_of_memory, "memory: the machine refused {} bytes", bytes);
+  return {.data = data, .mapped_bytes = bytes};
+}
+
+void free_buffer(const BufferMemory& memory) noexcept {
+  if (memory.mapped_bytes != 0)
+    munmap(memory.data, memory.mapped_bytes);
+  else
+    free_aligned(memory.data);
+}
 
 void* allocate_matrix(std::size_t rows, std::size_t cols, std::size_t element_bytes) {
   return allocate_aligned(

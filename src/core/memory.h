@@ -62,6 +62,16 @@ class Reservation {
 void* allocate_aligned(std::size_t bytes);
 void free_aligned(void* data) noexcept;
 
+// Memory of a Buffer.
+struct BufferMemory {
+  void* data = nullptr;
+  std::size_t mapped_bytes = 0;  // 0: by malloc
+};
+// Under a limit, large buffers are mapped by themselves: malloc would keep what is freed, and the process
+// would occupy more than the budget counts. Throws Error(out_of_memory).
+BufferMemory allocate_buffer(const MemoryBudget& budget, std::size_t bytes);
+void free_buffer(const BufferMemory& memory) noexcept;
+
 // Counted, aligned, uninitialised host memory for `size` elements.
 template <typename T>
 class Buffer {
@@ -72,27 +82,27 @@ class Buffer {
   Buffer(MemoryBudget& budget, std::size_t size);
   Buffer(Buffer&& other) noexcept
       : reservation_(std::move(other.reservation_)),
-        data_(std::exchange(other.data_, nullptr)),
+        memory_(std::exchange(other.memory_, {})),
         size_(std::exchange(other.size_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
     std::swap(reservation_, other.reservation_);
-    std::swap(data_, other.data_);
+    std::swap(memory_, other.memory_);
     std::swap(size_, other.size_);
     return *this;
   }
-  ~Buffer() { free_aligned(data_); }
+  ~Buffer() { free_buffer(memory_); }
 
-  T* data() { return data_; }
-  const T* data() const { return data_; }
+  T* data() { return static_cast<T*>(memory_.data); }
+  const T* data() const { return static_cast<const T*>(memory_.data); }
   std::size_t size() const { return size_; }
-  T& operator[](std::size_t index) { return data_[index]; }
-  const T& operator[](std::size_t index) const { return data_[index]; }
-  std::span<T> span() { return {data_, size_}; }
-  std::span<const T> span() const { return {data_, size_}; }
+  T& operator[](std::size_t index) { return data()[index]; }
+  const T& operator[](std::size_t index) const { return data()[index]; }
+  std::span<T> span() { return {data(), size_}; }
+  std::span<const T> span() const { return {data(), size_}; }
 
  private:
   Reservation reservation_;
-  T* data_ = nullptr;
+  BufferMemory memory_;
   std::size_t size_ = 0;
 };
 
@@ -101,7 +111,7 @@ std::size_t buffer_bytes(std::size_t size, std::size_t element_bytes);
 template <typename T>
 Buffer<T>::Buffer(MemoryBudget& budget, std::size_t size)
     : reservation_(budget, buffer_bytes(size, sizeof(T))),
-      data_(static_cast<T*>(allocate_aligned(buffer_bytes(size, sizeof(T))))),
+      memory_(allocate_buffer(budget, buffer_bytes(size, sizeof(T)))),
       size_(size) {}
 
 }  // namespace nearwise

@@ -2,10 +2,12 @@
 #include "core/memory.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -209,6 +211,37 @@ TEST(MemoryThreads, TheLastByteGoesToExactlyOneThread) {
     EXPECT_EQ(budget.used(), 51U);
     EXPECT_EQ(budget.peak(), 51U);
   }
+}
+
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t all = 0;
+  std::int64_t resident = 0;
+  file >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// malloc keeps freed blocks of up to 32 MiB for later.
+TEST(Buffer, UnderALimitFreedMemoryIsTheSystemsAgain) {
+  MemoryBudget budget(std::uint64_t{1} << 30);
+  const auto use = [&](std::size_t bytes) {
+    Buffer<std::byte> buffer(budget, bytes);
+    std::memset(buffer.data(), 1, buffer.size());
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0U);
+  };
+  use(1 << 20);
+  const std::int64_t before = resident_bytes();
+  for (const std::size_t mebibytes : {1, 2, 4, 8, 16, 31, 33}) {
+    use(mebibytes << 20);
+#ifndef __SANITIZE_ADDRESS__
+    EXPECT_LT(resident_bytes() - before, 1 << 20) << mebibytes;
+#endif
+  }
+  EXPECT_EQ(budget.used(), 0U);
+  Buffer<int> first(budget, 1 << 20);
+  first[77] = 5;
+  Buffer<int> second = std::move(first);
+  EXPECT_EQ(second[77], 5);
 }
 
 }  // namespace
