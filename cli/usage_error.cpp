@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -118,11 +119,22 @@ void find_verbs(const CLI::App& parser, const std::string& name, Words& found) {
   }
 }
 
+Words all_verbs(const CLI::App& parser) {
+  Words names;
+  for (const CLI::App* child : children_of(parser)) {
+    names.push_back(child->get_name());
+    std::ranges::copy(all_verbs(*child), std::back_inserter(names));
+  }
+  return names;
+}
+
 std::string explain_command(const CLI::App& program, const CLI::App& parser, const std::string& typed) {
   Words meant;
   if (const auto near = nearest(typed, names_of_children(parser)))
     meant = {parser.get_parent() == nullptr ? *near : path_of(parser) + " " + *near};
   if (meant.empty()) find_verbs(program, typed, meant);
+  if (meant.empty())
+    if (const auto near = nearest(typed, all_verbs(program))) find_verbs(program, *near, meant);
   if (meant.empty()) meant = find_synonyms(command_synonyms, typed);
   if (meant.empty())
     return fmt::format("unknown command '{}'; expected one of {}", typed,

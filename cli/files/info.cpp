@@ -1,4 +1,5 @@
 // nearwise info: what files contain, or what this build supports on this machine.
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -165,11 +166,20 @@ ExitCode run_info(Session& session, const InfoArguments& arguments) {
     return ExitCode::ok;
   }
   Json files = Json::array();
-  for (const std::filesystem::path& path : arguments.files) files.push_back(describe_file(path));
-  if (session.json) print(Json{{"files", files}});
+  ExitCode first_failure = ExitCode::ok;
+  for (const std::filesystem::path& path : arguments.files) {
+    try {
+      files.push_back(describe_file(path));
+    } catch (const std::exception& exception) {
+      const Failure failure = describe(exception);
+      report(failure, session.json);
+      if (first_failure == ExitCode::ok) first_failure = failure.exit_code;
+    }
+  }
+  if (session.json && !files.empty()) print(Json{{"files", files}});
   if (!session.json)
     for (const Json& file : files) print(format_file(file));
-  return ExitCode::ok;
+  return first_failure;
 }
 
 }  // namespace
@@ -178,8 +188,9 @@ void add_info(CLI::App& parent, Session& session) {
   const auto [parser, arguments] = add_command(
       parent, session, run_info, "info", "Describe files, or this build and machine",
       "  nearwise info truth.nw\n  nearwise info --json\n\n"
-      "With files: their content, from the headers. Without: version, devices with the operations\n"
-      "they support and lack, instruction sets, threads, memory, and the speed of exact search.");
+      "With files: their content, from the headers; a file that cannot be read does not end it.\n"
+      "Without: version, devices with the operations they support and lack, instruction sets, threads,\n"
+      "memory, and the speed of exact search.");
   add_paths(parser, "files", arguments.files, "Files to describe");
 }
 

@@ -67,7 +67,7 @@ def test_wrong_rows_of_the_training(rows):
 
 def test_wrong_additions(flat, rows):
     for call, kind, text in [
-        (lambda: flat.add(rows[:, :23]), ValueError, "23 and 24"),
+        (lambda: flat.add(rows[:, :23]), ValueError, "add: vectors and index must have the same dimension, got 23 and 24"),
         (lambda: flat.add(rows.astype(np.float16)), ValueError, "add: rows must have the element type of the training, f32, got f16"),
         (lambda: flat.add(spoiled(rows, 1234, np.inf)), ValueError, r"\b1234\b"),
         (lambda: flat.add(rows[:3], [1, 2]), ValueError, "add: expected one id per vector, got 2 for 3 vectors"),
@@ -84,7 +84,7 @@ def test_wrong_additions(flat, rows):
 
 def test_wrong_searches(flat, rows):
     for call, kind, text in [
-        (lambda: flat.search(rows[:, :23], 1), ValueError, "23 and 24"),
+        (lambda: flat.search(rows[:, :23], 1), ValueError, "search: queries and index must have the same dimension, got 23 and 24"),
         (lambda: flat.search(rows[:2], 0), ValueError, "k: expected at least 1, got 0"),
         (lambda: flat.search(rows[:2], 1.5), TypeError, "k: expected an integer"),
         (lambda: flat.search(rows[:2], 1, probes=17), ValueError, "search: probes must be 1 to 16, got 17"),

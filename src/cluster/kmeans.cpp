@@ -160,7 +160,7 @@ Neighbors assign_balanced(const Context& context, const RowsView& rows, const Ro
 
 Neighbors assign(const Context& context, RowsView rows, RowsView centroids, const AssignOptions& options) {
   require(centroids.rows() >= 1, "assign: there must be at least 1 centroid, got 0");
-  check_rows("assign", context, rows, centroids);
+  check_rows("assign", context, rows, centroids, {"vectors", "centroids"});
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   const Context::State& state = context.state();
   state.cancel.check();

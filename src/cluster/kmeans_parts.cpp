@@ -31,7 +31,7 @@ CentroidSearchArgs search_args(const KMeansBlock& block, std::size_t clusters) {
 void check_block(const char* operation, const Context& context, const KMeansBlock& block,
                  MatrixView<const float> centroids) {
   require(centroids.rows() >= 1, "{}: there must be at least 1 centroid, got 0", operation);
-  check_rows(operation, context, block.rows, centroids);
+  check_rows(operation, context, block.rows, centroids, {"vectors", "centroids"});
   require(block.rows.place().kind == DeviceKind::cpu && centroids.place().kind == DeviceKind::cpu,
           "{}: rows and centroids must be on the host", operation);
   require(block.rows.rows() <= max_shard_rows && centroids.rows() <= max_shard_rows,

@@ -236,7 +236,7 @@ Setting cheapest(const Trial& trial, const Ivf& index, double target, bool reran
 
 Calibration Ivf::calibrate(const Context& context, RowsView rows, const CalibrationOptions& options) {
   State& state = *state_;
-  check_rows(operation, context, rows, state.centroids);
+  check_rows(operation, context, rows, state.centroids, {"vectors", "index"});
   require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", operation,
           name(rows.place()));
   index::check_options(options);

@@ -82,7 +82,7 @@ void Ivf::set_probes(std::size_t probes) {
 void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
   State& state = *state_;
   const bool flat = state.is_flat();
-  check_rows(add_name, context, rows, state.centroids);
+  check_rows(add_name, context, rows, state.centroids, {"vectors", "index"});
   require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", add_name,
           name(rows.place()));
   require(!flat || rows.type() == state.codec->view().type,
@@ -100,7 +100,10 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
           size());
   if (rows.rows() == 0) return;
   const DefaultFloatEnvironment environment;
-  check_finite(add_name, context, rows);
+  if (flat)
+    check_finite(add_name, context, rows);
+  else
+    check_coded_range(add_name, context, rows);
   // Everything that can fail comes before the first vector is appended.
   MemoryBudget& budget = *context.state().budget;
   const std::size_t code_bytes = state.rows.code_bytes();

@@ -20,14 +20,14 @@ constexpr std::size_t max_queries = 16384;
 void check_search(const Context& context, const Ivf& index, const RowsView& queries, std::size_t k,
                   const IvfSearchOptions& options) {
   require(k >= 1, "{}: k must be at least 1, got 0", operation);
-  check_rows(operation, context, queries, index.centroids());
+  check_rows(operation, context, queries, index.centroids(), {"queries", "index"});
   require(queries.place().kind == DeviceKind::cpu, "{}: queries must be on the host, got queries on {}",
           operation, name(queries.place()));
   const std::size_t probes = options.probes.value_or(1);
   require(probes >= 1 && probes <= index.lists(), "{}: probes must be 1 to {}, got {}", operation,
           index.lists(), probes);
   if (options.rerank.rows() == 0) return;
-  check_rows(operation, context, options.rerank, queries);
+  check_rows(operation, context, options.rerank, queries, {"rerank", "queries"});
   require(options.candidates.value_or(k) >= k, "{}: candidates must be at least k = {}, got {}", operation, k,
           options.candidates.value_or(k));
   require(static_cast<std::uint64_t>(index.next_id()) <= options.rerank.rows(),

@@ -58,13 +58,6 @@ Matrix<float> train_centroids(const Context& context, const RowsView& rows, cons
   return std::move(trained.centroids);
 }
 
-void check_centroids(const Matrix<float>& centroids) {
-  const std::span<const float> all(centroids.data(), centroids.rows() * centroids.cols());
-  require(quantize::first_beyond(all, quantize::max_centroid_value) == all.size(),
-          "{}: vectors must have magnitudes of at most {} for codes, got larger ones", operation,
-          quantize::max_centroid_value);
-}
-
 }  // namespace
 
 IvfOptions index::resolve(const char* caller, const IvfOptions& options, const RowsView& rows) {
@@ -89,7 +82,10 @@ Ivf Ivf::train(const Context& context, RowsView rows, const IvfOptions& given) {
   require(rows.rows() >= 1, "{}: there must be at least 1 vector, got 0", operation);
   const IvfOptions options = index::resolve(operation, given, rows);
   // Checked here, before sampling changes the row numbers that messages name.
-  check_finite(operation, context, rows);
+  if (std::holds_alternative<Flat>(options.encoding))
+    check_finite(operation, context, rows);
+  else
+    check_coded_range(operation, context, rows);
   Matrix<float> centroids = train_centroids(context, rows, options);
   std::vector<float> centre;
   {
@@ -98,7 +94,6 @@ Ivf Ivf::train(const Context& context, RowsView rows, const IvfOptions& given) {
   }
   auto codec = quantize::train_codec(operation, context, rows, centroids, options.metric, options.encoding);
   const ListCodec view = codec->view();
-  if (!view.is_flat()) check_centroids(centroids);
   const std::shared_ptr<MemoryBudget> budget = context.state().budget;
   return Ivf(std::unique_ptr<State>(
       new State{.metric = options.metric,

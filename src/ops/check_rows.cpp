@@ -14,10 +14,10 @@ constexpr std::size_t max_dim = std::size_t{1} << 20;
 
 }  // namespace
 
-void check_rows(const char* operation, const Context& context, const RowsView& queries,
-                const RowsView& base) {
-  require(queries.dim() == base.dim(), "{}: queries and base must have the same dimension, got {} and {}",
-          operation, queries.dim(), base.dim());
+void check_rows(const char* operation, const Context& context, const RowsView& queries, const RowsView& base,
+                const RowsNames& names) {
+  require(queries.dim() == base.dim(), "{}: {} and {} must have the same dimension, got {} and {}", operation,
+          names.queries, names.base, queries.dim(), base.dim());
   require(base.dim() >= 1 && base.dim() <= max_dim, "{}: the dimension must be 1 to {}, got {}", operation,
           max_dim, base.dim());
   for (const RowsView& rows : {queries, base}) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 
 #include "backend/context_state.h"
 #include "core/checked.h"
@@ -20,6 +21,33 @@ bool is_finite(const RowsView& rows, std::size_t row) {
   });
 }
 
+float largest_magnitude(const RowsView& rows, std::size_t row) {
+  return visit_element_type(rows.type(), [&](auto tag) {
+    float largest = 0;
+    for (std::size_t i = 0; i < rows.dim(); ++i)
+      largest = std::max(largest, std::abs(static_cast<float>(element<decltype(tag)>(rows.row(row), i))));
+    return largest;
+  });
+}
+
+// The lowest row for which passes(row) is false; the number of rows if there is none.
+template <typename Passes>
+std::size_t lowest_failing(const Context& context, const RowsView& rows, const Passes& passes) {
+  std::atomic<std::size_t> lowest{rows.rows()};
+  context.state().threads->for_each(divide_up(rows.rows(), task_rows), [&](std::size_t task) {
+    context.state().cancel.check();
+    const std::size_t end = std::min(rows.rows(), (task + 1) * task_rows);
+    for (std::size_t row = task * task_rows; row < end; ++row) {
+      if (passes(row)) continue;
+      std::size_t known = lowest.load();
+      while (row < known && !lowest.compare_exchange_weak(known, row)) {
+      }
+      return;
+    }
+  });
+  return lowest.load();
+}
+
 }  // namespace
 
 void check_finite(const char* operation, const Context& context, const RowsView& rows, std::size_t first_row,
@@ -27,20 +55,21 @@ void check_finite(const char* operation, const Context& context, const RowsView&
   if (rows.type() == ElementType::u8 || rows.type() == ElementType::i8 ||
       rows.place().kind != DeviceKind::cpu)
     return;
-  std::atomic<std::size_t> lowest{rows.rows()};
-  context.state().threads->for_each(divide_up(rows.rows(), task_rows), [&](std::size_t task) {
-    context.state().cancel.check();
-    const std::size_t end = std::min(rows.rows(), (task + 1) * task_rows);
-    for (std::size_t row = task * task_rows; row < end; ++row) {
-      if (is_finite(rows, row)) continue;
-      std::size_t known = lowest.load();
-      while (row < known && !lowest.compare_exchange_weak(known, row)) {
-      }
-      return;
-    }
-  });
-  require(lowest.load() == rows.rows(), "{}: every element must be finite, {} {} holds NaN or infinity",
-          operation, what, first_row + lowest.load());
+  const std::size_t bad =
+      lowest_failing(context, rows, [&](std::size_t row) { return is_finite(rows, row); });
+  require(bad == rows.rows(), "{}: every element must be finite, {} {} holds NaN or infinity", operation,
+          what, first_row + bad);
+}
+
+void check_coded_range(const char* operation, const Context& context, const RowsView& rows) {
+  check_finite(operation, context, rows);
+  if ((rows.type() != ElementType::f32 && rows.type() != ElementType::bf16) ||
+      rows.place().kind != DeviceKind::cpu)
+    return;
+  const std::size_t bad = lowest_failing(
+      context, rows, [&](std::size_t row) { return largest_magnitude(rows, row) <= max_coded_value; });
+  require(bad == rows.rows(), "{}: magnitudes must be at most {} for codes, row {} has {}", operation,
+          max_coded_value, bad, bad == rows.rows() ? 0 : largest_magnitude(rows, bad));
 }
 
 }  // namespace nearwise

@@ -1,4 +1,4 @@
-// Refuses rows with NaN or infinity, naming the lowest.
+// Refuses rows with NaN or infinity, or with elements too large for an operation, naming the lowest.
 #pragma once
 
 #include <cstddef>
@@ -12,5 +12,12 @@ namespace nearwise {
 // backend.
 void check_finite(const char* operation, const Context& context, const RowsView& rows,
                   std::size_t first_row = 0, const char* what = "row");
+
+// Largest magnitude of elements that quantizers with a rotation or sums of codewords are trained on and
+// encode: neither a rotation of up to 2^20 dimensions nor 32 codebooks make it overflow.
+inline constexpr float max_coded_value = 1e34F;
+
+// check_finite(), then refuses elements beyond max_coded_value.
+void check_coded_range(const char* operation, const Context& context, const RowsView& rows);
 
 }  // namespace nearwise

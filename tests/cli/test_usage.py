@@ -12,6 +12,7 @@ UNKNOWN = [
     (["indx"], "unknown command 'indx'; did you mean 'nearwise index'?"),
     (["index", "biuld", "base.fbin"], "unknown command 'biuld'; did you mean 'nearwise index build'?"),
     (["graph", "component", "g.nw"], "did you mean 'nearwise graph components'?"),
+    (["serach", "index.nw", "q.fbin"], "unknown command 'serach'; did you mean 'nearwise index search'?"),
     (["dance"], "unknown command 'dance'; expected one of knn, index, graph, quantizer, plan, kmeans"),
     # a noun without a verb
     (["index"], "index: expected a command: build, add, remove, merge, calibrate, search"),

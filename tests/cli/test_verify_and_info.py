@@ -98,6 +98,14 @@ def test_info_on_neighbours(nearwise, saved, tmp_path):
     assert "sqeuclidean" in text and "section ids" in text
 
 
+def test_info_goes_on_after_a_bad_file(nearwise, saved, tmp_path):
+    (tmp_path / "cut.nw").write_bytes(saved.read_bytes()[:-1])
+    result = nearwise("info", "cut.nw", saved, "missing.nw", expect=65)
+    assert str(saved) in result.out and "cut.nw" in result.err and "missing.nw" in result.err
+    assert len(nearwise("info", "cut.nw", saved, "--json", expect=65).json["files"]) == 1
+    nearwise("info", "missing.nw", expect=66)
+
+
 def test_info_on_the_machine(nearwise):
     machine = nearwise("info", "--json").json
     assert machine["version"] in nearwise("--version").out

@@ -131,7 +131,7 @@ AdditiveQuantizer AdditiveQuantizer::train(const Context& context, RowsView rows
                quantize::TrainingRows::bytes(rows, max_rows) +
                    quantize::additive_training_bytes(context, quantize::TrainingRows::shape(rows, max_rows),
                                                      training));
-  check_finite(operation, context, rows);
+  check_coded_range(operation, context, rows);
   const quantize::TrainingRows sample(context, rows, max_rows);
   ProgressMeter progress(state.options.progress, state.clock, operation,
                          quantize::additive_training_steps(sample.view(), training));
@@ -170,7 +170,7 @@ Matrix<std::uint8_t> AdditiveQuantizer::encode(const Context& context, RowsView 
   check_memory(
       encode_name, context,
       result_bytes + std::max(norm_bytes, quantize::additive_encode_bytes(encode_name, context, books)));
-  check_finite(encode_name, context, rows);
+  check_coded_range(encode_name, context, rows);
   const Reservation reservation(*state.budget, result_bytes);
   Matrix<std::uint8_t> codes(rows.rows(), code_bytes());
   ProgressMeter progress(state.options.progress, state.clock, encode_name, rows.rows());

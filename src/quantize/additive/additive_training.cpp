@@ -63,8 +63,6 @@ class AdditiveAlternation {
         codewords_(training.codebooks * codewords * rows.dim()) {}
 
   TrainedCodebooks run() {
-    // Elements near the largest f32 may overflow when centred.
-    check_finite(training_.operation, context_, centred_.view());
     start();
     best_ = codewords_;
     best_error_ = error();

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "core/check.h"
 #include "core/random.h"
 #include "quantize/linear_algebra/solve_positive.h"
 #include "quantize/linear_algebra/strip_matrix.h"
@@ -38,7 +37,8 @@ class PolarIteration {
 
   static std::uint64_t bytes(std::size_t n) { return 3 * StripMatrix::bytes(n, n); }
 
-  void run(std::span<double> matrix, double norm) {
+  // False if it does not converge; the matrix is then unchanged.
+  bool run(std::span<double> matrix, double norm) {
     for_each_strip([&](std::size_t strip) { x_.clear(strip); });
     const Random random(0);
     for_each_row([&](std::size_t i) {
@@ -46,10 +46,11 @@ class PolarIteration {
         x_(i, j) =
             matrix[i * n_ + j] / norm + noise / static_cast<double>(n_) * (random.uniform(i * n_ + j) - 0.5);
     });
-    iterate();
+    if (!iterate()) return false;
     for_each_row([&](std::size_t i) {
       for (std::size_t j = 0; j < n_; ++j) matrix[i * n_ + j] = x_(i, j);
     });
+    return true;
   }
 
  private:
@@ -69,14 +70,14 @@ class PolarIteration {
     });
   }
 
-  void iterate() {
+  bool iterate() {
     for (std::size_t step = 0; step < most_cycles * cycle.size(); ++step) {
       multiply();
       const bool last = deviation() < nearly_orthogonal;
       improve(last ? 3 : cycle[step % cycle.size()]);
-      if (last) return;
+      if (last) return true;
     }
-    fail(ErrorCode::internal, "nearest orthogonal matrix: no convergence");
+    return false;
   }
 
   // gram = -XX', above the diagonal.
@@ -151,13 +152,13 @@ double frobenius_norm(const Context& context, std::span<const double> matrix, st
 
 std::uint64_t nearest_orthogonal_bytes(std::size_t n) { return PolarIteration::bytes(n); }
 
-void nearest_orthogonal(const Context& context, std::span<double> matrix, std::size_t n) {
+bool nearest_orthogonal(const Context& context, std::span<double> matrix, std::size_t n) {
   const double norm = frobenius_norm(context, matrix, n);
   if (norm == 0) {
     for (std::size_t i = 0; i < n; ++i) matrix[i * n + i] = 1;
-    return;
+    return true;
   }
-  PolarIteration(context, n).run(matrix, norm);
+  return PolarIteration(context, n).run(matrix, norm);
 }
 
 }  // namespace nearwise::quantize

@@ -98,7 +98,7 @@ OptimizedProductQuantizer OptimizedProductQuantizer::train(const Context& contex
   check_memory(operation, context,
                quantize::TrainingRows::bytes(rows, max_rows) +
                    quantize::optimized_training_bytes(context, shape, training));
-  check_finite(operation, context, rows);
+  check_coded_range(operation, context, rows);
   const quantize::TrainingRows sample(context, rows, max_rows);
   ProgressMeter progress(state.options.progress, state.clock, operation,
                          quantize::optimized_training_pairs(sample.view(), training));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -89,8 +90,6 @@ class Alternation {
   void rotate(const std::vector<float>& matrix) {
     rotate_rows(training_.operation, context_, rows_, {{matrix.data(), dim(), dim()}, no_mean_},
                 Direction::forward, rotated(), nullptr);
-    // Elements near the largest f32 may overflow when rotated.
-    check_finite(training_.operation, context_, rotated());
   }
 
   void encode(const OptimizedCodebooks& candidate) {
@@ -109,14 +108,14 @@ class Alternation {
   }
 
   // The rotation that brings centred vectors closest to their reconstructions: an orthogonal Procrustes
-  // problem.
-  std::vector<float> next_rotation(const OptimizedCodebooks& current) {
+  // problem. None if it cannot be found.
+  std::optional<std::vector<float>> next_rotation(const OptimizedCodebooks& current) {
     decode_codes(context_, decoder_of(codebooks_of(current)), codes(), rotated(), nullptr);
     Buffer<double> products(budget(), dim() * dim());
     const auto stream = open_stream(context_);
     dispatch(&Ops::cross_products, training_.operation, *stream,
              CrossProductsArgs{rotated(), centred_.view(), {products.data(), dim(), dim()}});
-    nearest_orthogonal(context_, products.span(), dim());
+    if (!nearest_orthogonal(context_, products.span(), dim())) return {};
     std::vector<float> matrix(dim() * dim());
     std::ranges::transform(products.span(), matrix.begin(),
                            [](double element) { return static_cast<float>(element); });
@@ -147,12 +146,13 @@ class Alternation {
     if (training_.rounds == 0) return;
     OptimizedCodebooks current = best;
     for (std::size_t round = 0; round < training_.rounds; ++round) {
-      std::vector<float> matrix = next_rotation(current);
-      const std::vector<float> start = moved_codewords(current, matrix);
+      std::optional<std::vector<float>> matrix = next_rotation(current);
+      if (!matrix) break;
+      const std::vector<float> start = moved_codewords(current, *matrix);
       CodebookTraining training = of_round(training_);
       training.initial = start;
       const double before = current.error;
-      current = fit(std::move(matrix), training);
+      current = fit(std::move(*matrix), training);
       if (current.error < best.error) best = current;
       if (!(before - current.error > round_tolerance * before)) break;
     }

@@ -18,7 +18,7 @@ namespace nearwise::quantize {
 namespace {
 
 std::vector<double> nearest(const Context& context, std::vector<double> matrix, std::size_t n) {
-  nearest_orthogonal(context, matrix, n);
+  EXPECT_TRUE(nearest_orthogonal(context, matrix, n));
   return matrix;
 }
 
