@@ -81,8 +81,9 @@ class Plan {
   void run(const Context& context,
            const std::function<void(const PlannedTask&, TaskOutcome)>& on_task = {}) const;
   // Deletes the intermediate files, about as large as the vectors, and returns their size in bytes. The
-  // manifest stays, so that run() finds everything done. Does nothing before the result is published; resumes
-  // if interrupted. Throws as run() does while another process works in the folder.
+  // manifest and the checksums of the vectors stay: run() finds everything done, or the vectors changed. Does
+  // nothing before the result is published; resumes if interrupted. Throws as run() does while another
+  // process works in the folder.
   std::uint64_t remove_work() const;
   // Throws Error(cannot_create) if a file system lacks room for the remaining output. Work folder and output
   // are added up if they share a file system.

@@ -104,7 +104,8 @@ class Plan:
     def remove_work(self) -> int:
         """Deletes the files of the work folder once the result is published, and returns their bytes.
 
-        The record of finished tasks stays, so that `run` does nothing afterwards.
+        The record of finished tasks and the checksums of the vectors stay, so that `run` does nothing afterwards, or
+        says that the vectors have changed.
         """
         return self._plan.remove_work()
 
@@ -164,8 +165,8 @@ def plan_graph(
     >>> work, output = os.path.join(folder, "work"), os.path.join(folder, "graph.nw")
     >>> plan = nearwise.plan_graph(path, work, output, memory_limit="64MiB")
     >>> [task.name for task in plan.tasks if not task.if_needed]
-    ['sample', 'train-0', 'assign-0-0000', 'build-0-0000', 'merge-0-0000', 'measure-0', 'finish']
-    >>> plan.run_task("sample"), plan.run_task("sample")
+    ['input', 'sample', 'train-0', 'assign-0-0000', 'build-0-0000', 'merge-0-0000', 'measure-0', 'finish']
+    >>> plan.run_task("input"), plan.run_task("input")
     ('done', 'done before')
     >>> plan.run()
     >>> plan.load().reached
@@ -222,7 +223,7 @@ def plan_index(
     >>> work, output = os.path.join(folder, "work"), os.path.join(folder, "index.nw")
     >>> plan = nearwise.plan_index(path, work, output, memory_limit="64MiB")
     >>> [task.name for task in plan.tasks]
-    ['train', 'add-0000', 'gather', 'finish']
+    ['input', 'train', 'add-0000', 'gather', 'finish']
     >>> plan.run()
     >>> len(plan.load())
     1000

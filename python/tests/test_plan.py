@@ -88,5 +88,5 @@ def test_refusals(path):
     refuses(ValueError, "method: expected one of partitions, pairs, got 'both'", plan_in, path, "work", method="both")
     refuses(ValueError, "must have a memory limit", nearwise.plan_graph, *files, memory_limit=None)
     refuses("out_of_memory", "", nearwise.plan_graph, *files, memory_limit="1MiB")
-    plan.run_task("sample")
+    plan.run_task("input")
     refuses(ValueError, "another plan", plan_in(path, "work", degree=3).run)

@@ -53,6 +53,10 @@ RecallSample::RecallSample(const Context& context, const RowsView& rows, std::si
   NEARWISE_ASSERT(size() == sample_.view().rows() && exact_.nearest.size() == size() * degree_);
 }
 
+std::size_t RecallSample::row(std::uint64_t seed, std::size_t rows, std::size_t count, std::size_t index) {
+  return RowSample::draw(random_stream(seed, Draw::recall), rows, std::min(count, rows), index);
+}
+
 std::uint64_t RecallSample::bytes(const RowsView& rows, std::size_t degree, std::size_t count) {
   return RowSample::bytes(rows, std::min(count, rows.rows())) +
          std::min(count, rows.rows()) * (degree + 1) * (2 * sizeof(Id) + sizeof(float));

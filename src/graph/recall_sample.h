@@ -31,6 +31,9 @@ class RecallSample {
   RecallSample(const Context& context, const RowsView& rows, std::size_t degree, Metric metric,
                std::size_t count, Exact exact);
 
+  // The row number of sample `index` of `count`, known before a sample is made.
+  static std::size_t row(std::uint64_t seed, std::size_t rows, std::size_t count, std::size_t index);
+
   // Upper bound on the budget.
   static std::uint64_t bytes(const RowsView& rows, std::size_t degree, std::size_t count);
 

@@ -19,8 +19,13 @@ class RowSample {
   RowSample(const Context& context, const RowsView& rows, std::size_t count, const Random& random)
       : numbers_(*context.state().budget, count) {
     for (std::size_t i = 0; i < count; ++i)
-      numbers_[i] = static_cast<std::uint32_t>(cluster::draw_from_part(random, rows.rows(), count, i));
+      numbers_[i] = static_cast<std::uint32_t>(draw(random, rows.rows(), count, i));
     gathered_ = GatheredRows(context, rows, numbers_.span());
+  }
+
+  // The row number of sample `index`.
+  static std::size_t draw(const Random& random, std::size_t rows, std::size_t count, std::size_t index) {
+    return cluster::draw_from_part(random, rows, count, index);
   }
 
   // Upper bound on the budget.

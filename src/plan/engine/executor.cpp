@@ -15,6 +15,7 @@
 #include "nearwise/plan.h"
 #include "plan/engine/file_lock.h"
 #include "plan/engine/ledger.h"
+#include "plan/engine/plan_input.h"
 
 namespace nearwise {
 namespace {
@@ -31,11 +32,34 @@ void check_context(const Plan::State& state, const Context& context) {
           context.memory_limit());
 }
 
-std::filesystem::path lock_in(const std::filesystem::path& folder) {
+bool is_input(const Task& task) { return task.planned.name == plan::input_name; }
+
+// Reads all of the vector file if its size, inode or times are not those of the last check, so that a change
+// is found before hours of work. A change that keeps them is found by the tasks that read it.
+void check_input(const Plan::State& state, const Context& context, Ledger& ledger) {
+  const Task& input = state.tasks.front();
+  if (!is_input(input) || !ledger.is_intact(input)) return;
+  const std::string stamp = plan::stamp_of(state.vectors);
+  if (ledger.input_stamp() == stamp) return;
+  plan::PlanInput(context, {.vectors = state.vectors, .work = state.folder, .output = state.output}).all();
+  ledger.record_input(stamp);
+}
+
+// Makes the folder if it is missing, closed to those who must not read the vectors: it holds copies of them.
+std::filesystem::path lock_in(const Plan::State& state) {
+  namespace fs = std::filesystem;
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) fail_file(ErrorCode::cannot_create, "create", folder, error.value());
-  return folder / "lock";
+  const bool is_new = fs::create_directories(state.folder, error);
+  if (error) fail_file(ErrorCode::cannot_create, "create", state.folder, error.value());
+  const fs::perms readers = fs::status(state.vectors, error).permissions();
+  if (is_new && !error) {
+    fs::perms closed = fs::perms::none;
+    if ((readers & fs::perms::group_read) == fs::perms::none) closed |= fs::perms::group_all;
+    if ((readers & fs::perms::others_read) == fs::perms::none) closed |= fs::perms::others_all;
+    fs::permissions(state.folder, closed, fs::perm_options::remove, error);
+    if (error) fail_file(ErrorCode::cannot_create, "close to others", state.folder, error.value());
+  }
+  return state.folder / "lock";
 }
 
 // Prefetches the input of the next task while the current one works.
@@ -100,9 +124,13 @@ class Runner {
       try {
         context_.state().cancel.check();
         const DefaultFloatEnvironment environment;
+        const CancellationScope cancellation(context_);  // of files
         ReadAhead reading(next);
+        // Taken before the work: a change meanwhile is then found by the next check.
+        const std::string stamp = is_input(task) ? plan::stamp_of(state_.vectors) : "";
         task.work(context_.without_progress());
         ledger_.record(task);
+        if (is_input(task)) ledger_.record_input(stamp);
         reading.finish();
         return TaskOutcome::done;
       } catch (const Error& error) {
@@ -133,8 +161,14 @@ class Runner {
 
   // The damaged file stays until the new one replaces it: other workers may read its intact part.
   bool repair(const Task& task) {
-    if (!ledger_.is_recorded(task.planned.name) || ledger_.is_intact(task)) return false;
+    const std::uint64_t before = ledger_.output_of(task);
+    if (before == 0 || ledger_.is_intact(task)) return false;
     make(task, Reason::damaged);
+    // Tasks are deterministic, and other tasks have read the earlier output.
+    require(
+        ledger_.output_of(task) == before,
+        "plan: {} was lost, and {} has changed since it was made: run again to begin with what it holds now",
+        task.output.native(), state_.vectors.native());
     repaired_.push_back(&task);
     if (on_repair_) on_repair_(task.planned, TaskOutcome::repaired);
     return true;
@@ -162,9 +196,10 @@ bool Plan::is_done(std::string_view task) const {
 
 TaskOutcome Plan::run_task(const Context& context, std::string_view task) const {
   check_context(*state_, context);
-  const FileLock lock(lock_in(state_->folder), FileLock::Mode::shared);
+  const FileLock lock(lock_in(*state_), FileLock::Mode::shared);
   const Task& wanted = state_->graph->find(task);
   Ledger ledger(*state_);
+  check_input(*state_, context, ledger);
   const TaskOutcome outcome = Runner(*state_, context, ledger).run(wanted);
   // Reads the records again: the last reader of a temporary output deletes it.
   if (outcome != TaskOutcome::not_needed) Ledger(*state_).remove_consumed(wanted);
@@ -174,8 +209,9 @@ TaskOutcome Plan::run_task(const Context& context, std::string_view task) const 
 void Plan::run(const Context& context,
                const std::function<void(const PlannedTask&, TaskOutcome)>& on_task) const {
   check_context(*state_, context);
-  const FileLock lock(lock_in(state_->folder), FileLock::Mode::exclusive);
+  const FileLock lock(lock_in(*state_), FileLock::Mode::exclusive);
   Ledger ledger(*state_);
+  check_input(*state_, context, ledger);
   // After publication the intermediate files may be deleted.
   if (ledger.status(state_->tasks.back()) == Ledger::Status::done) {
     if (on_task) on_task(state_->planned.back(), TaskOutcome::done_before);
@@ -204,12 +240,13 @@ std::uint64_t Plan::remove_work() const {
   // Does not create a folder.
   std::error_code error;
   if (!std::filesystem::exists(state_->folder, error) && !error) return 0;
-  const FileLock lock(lock_in(state_->folder), FileLock::Mode::exclusive);
+  const FileLock lock(lock_in(*state_), FileLock::Mode::exclusive);
   // Decided by the records and the published file, so that an interrupted removal can resume.
   if (Ledger(*state_).status(state_->tasks.back()) != Ledger::Status::done) return 0;
   std::uint64_t removed = 0;
   for (const Task& task : state_->tasks) {
-    if (is_output(*state_, task.output)) continue;
+    // The checksums of the vectors stay: a later run tells by them whether the result is still theirs.
+    if (is_output(*state_, task.output) || is_input(task)) continue;
     const std::uint64_t bytes = std::filesystem::file_size(task.output, error);
     if (error) continue;  // not needed, or removed before
     if (!std::filesystem::remove(task.output, error) && error)

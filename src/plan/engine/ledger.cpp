@@ -39,6 +39,8 @@ Ledger::Ledger(const Plan::State& state) : state_(state), plan_(checksum_of(stat
           begun_ = true;
         else
           other = record.at("identity").dump();
+      } else if (record.at("plan") == plan_ && record.contains("stamp")) {
+        input_stamp_ = record.at("stamp").get<std::string>();
       } else if (record.at("plan") == plan_) {
         records_.insert_or_assign(
             record.at("task").get<std::string>(),
@@ -69,12 +71,14 @@ bool Ledger::is_known_unneeded(const Task& task) const {
   }
 }
 
+std::uint64_t Ledger::output_of(const Task& task) const {
+  const auto found = records_.find(task.planned.name);
+  return found == records_.end() ? 0 : found->second.output;
+}
+
 std::uint64_t Ledger::inputs_of(const Task& task) const {
   std::vector<std::uint64_t> outputs;
-  for (const std::string& name : task.planned.after) {
-    const auto found = records_.find(name);
-    outputs.push_back(found == records_.end() ? 0 : found->second.output);
-  }
+  for (const std::string& name : task.planned.after) outputs.push_back(output_of(find(name)));
   return container::checksum(std::as_bytes(std::span(outputs)));
 }
 
@@ -132,10 +136,20 @@ void Ledger::require_inputs(const Task& task) const {
             "plan: '{}' depends on '{}', which has not run", task.planned.name, name);
 }
 
-void Ledger::record(const Task& task) {
-  const Manifest manifest = state_.manifest();
+Manifest Ledger::begun_manifest() {
+  Manifest manifest = state_.manifest();
   if (!begun_) manifest.append({{"identity", state_.identity}});
   begun_ = true;
+  return manifest;
+}
+
+void Ledger::record_input(const std::string& stamp) {
+  begun_manifest().append({{"plan", plan_}, {"stamp", stamp}});
+  input_stamp_ = stamp;
+}
+
+void Ledger::record(const Task& task) {
+  const Manifest manifest = begun_manifest();
   const Record record = {.inputs = inputs_of(task),
                          .output = fingerprint_of(ContainerReader::open(task.output))};
   // Readers of the earlier output are no longer done.

@@ -22,12 +22,17 @@ class Ledger {
   // plan's result must also be undamaged; other outputs are verified by the tasks that read them.
   Status status(const Task& task) const;
   bool is_recorded(std::string_view name) const { return records_.contains(name); }
+  // A checksum of the recorded output; 0 if there is none.
+  std::uint64_t output_of(const Task& task) const;
   // Whether the file is the recorded one and every checksum in it holds. Reads all of it.
   bool is_intact(const Task& task) const { return has_output(task, Check::every_block); }
   // Throws Error(invalid_argument) naming a task that must run first.
   void require_inputs(const Task& task) const;
   // Records that the output is present.
   void record(const Task& task);
+  // The stamp (plan_input.h) of the vector file when it was last verified as a whole; empty if never.
+  const std::string& input_stamp() const { return input_stamp_; }
+  void record_input(const std::string& stamp);
   // Deletes temporary files that no remaining task reads, after this task is done: its inputs, and its own
   // output if all readers used that of an earlier run.
   void remove_consumed(const Task& task) const;
@@ -35,6 +40,9 @@ class Ledger {
   const Task& find(std::string_view name) const { return state_.graph->find(name); }
 
  private:
+  // Begins with the plan's identity.
+  Manifest begun_manifest();
+
   struct Record {
     std::uint64_t inputs = 0;
     std::uint64_t output = 0;
@@ -51,6 +59,7 @@ class Ledger {
   std::uint64_t inputs_of(const Task& task) const;
 
   const Plan::State& state_;
+  std::string input_stamp_;
   std::string plan_;  // a checksum of the plan's identity, in every record
   std::map<std::string, Record, std::less<>> records_;
   mutable std::set<const Task*> consumed_;  // cache of is_consumed()

@@ -28,6 +28,7 @@ namespace nearwise {
 class Plan::State {
  public:
   nlohmann::json identity;  // of the plan: input, options, memory limit, seed
+  std::filesystem::path vectors;
   std::filesystem::path folder;
   std::filesystem::path output;
   std::uint64_t memory_limit = 0;

@@ -14,9 +14,9 @@ namespace nearwise::plan {
 
 void assign_block(const Context& context, const GraphWork& work, std::size_t pass, std::size_t block) {
   const TrainedPartitions trained(work, pass);
-  const VectorFile file = work.open();
+  const PlanInput input = work.input(context);
   const std::size_t first_row = work.shape.first_row(block);
-  const RowsView rows = file.rows().slice(first_row, work.shape.rows_of(block));
+  const RowsView rows = input.slice(first_row, work.shape.rows_of(block));
   check_finite("plan_graph", context, rows, first_row);
 
   const std::size_t overlap = trained.rule.overlap;

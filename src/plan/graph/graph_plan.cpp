@@ -9,7 +9,6 @@
 #include "core/neighbor_entry.h"
 #include "graph/metadata.h"
 #include "io/container/container_reader.h"
-#include "plan/engine/input_checksum.h"
 #include "plan/engine/plan_state.h"
 #include "plan/graph/group_rows.h"
 #include "plan/pairs/pair_work.h"
@@ -22,7 +21,7 @@ namespace plan {
 namespace {
 
 // Increased when the same options give other intermediate files.
-constexpr int version_of_work = 6;
+constexpr int version_of_work = 7;
 
 void check(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
   require(context.place().kind == DeviceKind::cpu, "plan_graph: expected a context on the host, got {}",
@@ -100,15 +99,6 @@ std::string merge_name(std::size_t pass, std::size_t block) {
 }
 std::string measure_name(std::size_t pass) { return fmt::format("measure-{}", pass); }
 
-VectorFile GraphWork::open() const {
-  VectorFile file = VectorFile::open(files.vectors);
-  const RowsView rows = file.rows();
-  require(rows.rows() == shape.rows && rows.dim() == shape.dim && rows.type() == shape.type,
-          "plan_graph: {} had {} x {} {}, now has {} x {} {}", files.vectors.native(), shape.rows, shape.dim,
-          name(shape.type), rows.rows(), rows.dim(), name(rows.type()));
-  return file;
-}
-
 Plan plan_of(const Context& context, const GraphWork& given) {
   const auto work = std::make_shared<const GraphWork>(given);
   const GraphShape& shape = work->shape;
@@ -116,6 +106,7 @@ Plan plan_of(const Context& context, const GraphWork& given) {
   auto state = std::make_unique<Plan::State>();
   state->folder = work->files.work;
   state->output = work->files.output;
+  state->vectors = work->files.vectors;
   state->memory_limit = context.memory_limit();
   state->seed = context.seed();
   state->identity = {{"kind", "graph"},
@@ -123,14 +114,15 @@ Plan plan_of(const Context& context, const GraphWork& given) {
                      {"rows", shape.rows},
                      {"dim", shape.dim},
                      {"type", name(shape.type)},
-                     {"checksum", fmt::format("{:016x}", input_checksum(work->files.vectors))},
+                     {"checksum", sampled_checksum(work->files.vectors)},
                      {"degree", options.degree},
                      {"metric", name(options.metric)},
                      {"recall", options.target_recall},
                      {"memory_limit", context.memory_limit()},
                      {"seed", context.seed()},
                      {"method", name(options.method)}};
-  const GraphCosts costs = measure_costs(context, work->open().rows(), options.metric);
+  const GraphCosts costs =
+      measure_costs(context, VectorFile::open(work->files.vectors).rows(), options.metric);
   GraphTasks tasks(*state, work);
   tasks.add(sample_name, {}, sample_memory(shape, options), cost_of_sample(shape, costs, options.degree),
             take_sample);

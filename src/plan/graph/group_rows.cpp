@@ -152,9 +152,10 @@ Buffer<std::byte> GroupRows::gather() const {
   const std::size_t row_bytes = work_.shape.row_bytes();
   Buffer<std::byte> gathered(*context_.state().budget, by_row.size() * row_bytes);
   if (work_.shape.groups == 1) {
-    const VectorFile file = work_.open();
+    const PlanInput input = work_.input(context_);
     const auto placed = [&](std::size_t i) { return PlacedRow{rows()[by_row[i]], by_row[i]}; };
-    gather_rows(context_, file.rows(), by_row.size(), placed, gathered.data());
+    const RowsView vectors = input.rows_at(by_row.size(), [&](std::size_t i) { return placed(i).row; });
+    gather_rows(context_, vectors, by_row.size(), placed, gathered.data());
     return gathered;
   }
   // Merges the sorted rows of each block with the sorted rows of the batch, which may hold part of the group

@@ -80,11 +80,12 @@ class MergingBlock {
 
  private:
   void search(const std::vector<std::size_t>& rows) {
-    const VectorFile file = work_.open();
-    const GatheredRows queries(context_, file.rows(), rows.size(), [&](std::size_t i) {
+    const PlanInput input = work_.input(context_);
+    const RowsView vectors = input.all();
+    const GatheredRows queries(context_, vectors, rows.size(), [&](std::size_t i) {
       return PlacedRow{first_row_ + rows[i], i};
     });
-    const Neighbors nearest = knn(context_, queries.view(), file.rows(), work_.options.degree + 1,
+    const Neighbors nearest = knn(context_, queries.view(), vectors, work_.options.degree + 1,
                                   {.metric = work_.options.metric, .short_rows = ShortRows::pad});
     std::vector<NeighborEntry> entries;
     for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -23,12 +23,20 @@ Id to_id(std::uint32_t row) { return row == no_row ? no_id : Id{row}; }
 RecallEstimate measure(const Context& context, const GraphWork& work,
                        const std::vector<MergedBlock>& blocks) {
   if (work.shape.rows == 1) return {.value = 1, .low = 1, .high = 1, .rows = 1};
-  const VectorFile file = work.open();
-  const graph::RecallSample sample = load_sample(context, work, file.rows());
+  const PlanInput input = work.input(context);
+  const graph::RecallSample sample = load_sample(context, work, input);
+  const auto neighbors = [&](std::size_t row) {
+    return blocks[row / work.shape.block_rows].ids.row(row % work.shape.block_rows);
+  };
+  // Computes the distances of all neighbours of the sample.
+  const std::size_t degree = work.options.degree;
+  input.rows_at(sample.size() * degree, [&](std::size_t i) {
+    const std::uint32_t id = neighbors(sample.row(i / degree))[i % degree];
+    return id == no_row ? sample.row(i / degree) : id;
+  });
   return sample.estimate([&](std::uint32_t row) {
-    const MergedBlock& block = blocks[row / work.shape.block_rows];
     std::vector<Id> ids;
-    for (const std::uint32_t id : block.ids.row(row % work.shape.block_rows)) ids.push_back(to_id(id));
+    for (const std::uint32_t id : neighbors(row)) ids.push_back(to_id(id));
     return ids;
   });
 }

@@ -9,7 +9,6 @@
 #include "core/check.h"
 #include "core/overloaded.h"
 #include "ops/knn_plan.h"
-#include "plan/engine/input_checksum.h"
 #include "plan/engine/plan_state.h"
 #include "plan/index/index_shape.h"
 #include "plan/index/index_work.h"
@@ -21,7 +20,7 @@ namespace plan {
 namespace {
 
 // Increased when the same options give other intermediate files.
-constexpr int version_of_work = 1;
+constexpr int version_of_work = 2;
 
 PlannedTask cost(std::uint64_t read, std::uint64_t written, double seconds, std::uint64_t memory) {
   PlannedTask task;
@@ -79,6 +78,7 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
   auto state = std::make_unique<Plan::State>();
   state->folder = files.work;
   state->output = files.output;
+  state->vectors = files.vectors;
   state->memory_limit = context.memory_limit();
   state->seed = context.seed();
   state->identity = {{"kind", "index"},
@@ -86,7 +86,7 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
                      {"rows", rows.rows()},
                      {"dim", rows.dim()},
                      {"type", name(rows.type())},
-                     {"checksum", fmt::format("{:016x}", plan::input_checksum(files.vectors))},
+                     {"checksum", plan::sampled_checksum(files.vectors)},
                      {"metric", name(index.metric)},
                      {"lists", *index.lists},
                      {"iterations", index.iterations},
@@ -110,10 +110,13 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
                        const auto& function) {
     planned.name = task_name;
     planned.after = std::move(after);
+    // Most tasks read vectors, and those of another file must not be combined with these.
+    planned.after.emplace_back(plan::input_name);
     state->tasks.push_back({.planned = std::move(planned),
                             .output = work->file_of(task_name),
                             .work = [work, function](const Context& own) { function(own, *work); }});
   };
+  state->tasks.push_back(plan::input_task(files, rows));
   add(plan::train_index_name, {},
       plan::cost(rows.rows() * row_bytes, centroid_bytes,
                  costs.pair * static_cast<double>(*index.training_rows * index.iterations) * lists, limit),

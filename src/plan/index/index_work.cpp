@@ -12,17 +12,17 @@ namespace nearwise::plan {
 std::string add_name(std::size_t block) { return fmt::format("add-{:04}", block); }
 
 void train_index(const Context& context, const IndexWork& work) {
-  const VectorFile file = VectorFile::open(work.files.vectors);
-  save(Ivf::train(context, file.rows(), work.options.index), work.file_of(train_index_name));
+  const PlanInput input = work.input(context);
+  save(Ivf::train(context, input.all(), work.options.index), work.file_of(train_index_name));
 }
 
 void add_block(const Context& context, const IndexWork& work, std::size_t block) {
-  const VectorFile file = VectorFile::open(work.files.vectors);
+  const PlanInput input = work.input(context);
   const std::size_t first = block * work.block_rows;
   std::vector<Id> ids(work.rows_of(block));
   std::iota(ids.begin(), ids.end(), static_cast<Id>(first));
   Ivf index = load_ivf(context, work.file_of(train_index_name));
-  index.add(context, file.rows().slice(first, ids.size()), ids);
+  index.add(context, input.slice(first, ids.size()), ids);
   save(index, work.file_of(add_name(block)));
 }
 
@@ -33,10 +33,10 @@ void gather_blocks(const Context& context, const IndexWork& work) {
 }
 
 void finish_index(const Context& context, const IndexWork& work) {
-  const VectorFile file = VectorFile::open(work.files.vectors);
+  const PlanInput input = work.input(context);
   Ivf index = load_ivf(context, work.file_of(gather_name));
   // A single vector has no neighbours.
-  if (index.size() >= 2) index.calibrate(context, file.rows(), work.options.calibration);
+  if (index.size() >= 2) index.calibrate(context, input.all(), work.options.calibration);
   std::map<std::string, std::string> provenance = index.provenance();
   provenance.insert(work.options.provenance.begin(), work.options.provenance.end());
   index.set_provenance(std::move(provenance));

@@ -1,5 +1,6 @@
 // The tasks of an index: the files between them, and the work of each.
 //
+//   input   the rows                          -> checksums of the file
 //   train   a sample of the rows              -> an index without rows
 //   add     a block of rows, the trained one  -> an index of the block
 //   gather  all blocks                        -> one index, list by list
@@ -11,7 +12,7 @@
 #include <string>
 
 #include "nearwise/plan.h"
-#include "nearwise/vector_file.h"
+#include "plan/engine/plan_input.h"
 
 namespace nearwise::plan {
 
@@ -23,6 +24,7 @@ struct IndexWork {
 
   std::size_t blocks() const { return (rows + block_rows - 1) / block_rows; }
   std::size_t rows_of(std::size_t block) const { return std::min(block_rows, rows - block * block_rows); }
+  PlanInput input(const Context& context) const { return {context, files}; }
   std::filesystem::path file_of(const std::string& task) const { return files.work / (task + ".nw"); }
 };
 

@@ -18,7 +18,8 @@ ShardVersion version_before(const GraphWork& work, std::size_t shard, std::size_
 }
 
 void prefetch_pair(const GraphWork& work, const Pairing& pairing, const std::stop_token& stop) {
-  const VectorFile file = work.open();
+  const VectorFile file = VectorFile::open(work.files.vectors);
+  if (file.rows().rows() != work.shape.rows) return;  // the reader reports it
   for (const std::size_t shard : {pairing.left, pairing.right}) {
     const RowsView rows = file.rows().slice(work.shape.first_row(shard), work.shape.rows_of(shard));
     ask_for(rows.row(0), (rows.rows() - 1) * rows.stride_bytes() + work.shape.row_bytes(), stop);

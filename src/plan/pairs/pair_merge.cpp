@@ -114,9 +114,9 @@ graph::Tuning pair_tuning(const GraphPlanOptions& options) {
 }
 
 void build_shard(const Context& context, const GraphWork& work, std::size_t shard) {
-  const VectorFile file = work.open();
+  const PlanInput input = work.input(context);
   const std::size_t first_row = work.shape.first_row(shard);
-  const RowsView rows = file.rows().slice(first_row, work.shape.rows_of(shard));
+  const RowsView rows = input.slice(first_row, work.shape.rows_of(shard));
   check_finite("plan_graph", context, rows, first_row);
   const KnnGraph built = graph::build(context, rows, shard_options(work), shard_tuning(work.options));
   const Reservation reservation(*context.state().budget, result_bytes(rows, work));
@@ -149,9 +149,10 @@ void merge_pair(const Context& context, const GraphWork& work, std::size_t round
   Neighbors found;
   Reservation reservation;
   {
-    const VectorFile file = work.open();
-    const GatheredRows rows(context, file.rows(), pair.rows(), [&](std::size_t place) {
-      return PlacedRow{.row = pair.in_file(static_cast<Id>(place)), .place = place};
+    const PlanInput input = work.input(context);
+    const auto row_at = [&](std::size_t place) { return pair.in_file(static_cast<Id>(place)); };
+    const GatheredRows rows(context, input.rows_at(pair.rows(), row_at), pair.rows(), [&](std::size_t place) {
+      return PlacedRow{.row = row_at(place), .place = place};
     });
     found = find(context, pair, rows.view());
     reservation = Reservation(*context.state().budget, result_bytes(rows.view(), work));

@@ -32,19 +32,20 @@ void set_overlaps(graph::OverlapChoice& choice, std::size_t index, std::size_t m
   }
 }
 
-void predict_from_partitions(const Context& context, const GraphWork& work, const RowsView& rows,
+void predict_from_partitions(const Context& context, const GraphWork& work, const PlanInput& input,
                              const graph::RecallSample& sample, const graph::PartitionSearch& search,
                              graph::OverlapChoice& choice) {
   const std::size_t list = sample.degree() + 1;  // the row itself first
   const std::size_t most = std::min(GraphShape::predicted_rows(work.options.degree), sample.size());
   for (std::size_t first = 0; first < sample.size(); first += most) {
     const std::size_t count = std::min(most, sample.size() - first);
-    const GatheredRows gathered(context, rows, count * list, [&](std::size_t i) -> PlacedRow {
+    const auto row_at = [&](std::size_t i) {
       const std::size_t index = first + i / list;
-      const std::size_t row =
-          i % list == 0 ? sample.row(index) : static_cast<std::size_t>(sample.nearest(index)[i % list - 1]);
-      return {.row = row, .place = i};
-    });
+      return i % list == 0 ? sample.row(index)
+                           : static_cast<std::size_t>(sample.nearest(index)[i % list - 1]);
+    };
+    const GatheredRows gathered(context, input.rows_at(count * list, row_at), count * list,
+                                [&](std::size_t i) { return PlacedRow{.row = row_at(i), .place = i}; });
     const Neighbors nearest = search.nearest(gathered.view(), work.shape.overlap);
     for (std::size_t i = 0; i < count; ++i)
       set_overlaps(choice, first + i, work.shape.overlap, search.metric(), sample.degree(), nearest,
@@ -69,10 +70,10 @@ void mark_found(const GraphWork& work, std::size_t pass, const graph::RecallSamp
 graph::ChosenOverlap choose_overlap(const Context& context, const GraphWork& work, std::size_t pass,
                                     const graph::PartitionSearch& search) {
   if (work.shape.rows == 1) return {.rule = {.overlap = work.shape.overlap, .reach = 1}};
-  const VectorFile file = work.open();
-  const graph::RecallSample sample = load_sample(context, work, file.rows());
+  const PlanInput input = work.input(context);
+  const graph::RecallSample sample = load_sample(context, work, input);
   graph::OverlapChoice choice(sample, work.shape.overlap, reaches);
-  predict_from_partitions(context, work, file.rows(), sample, search, choice);
+  predict_from_partitions(context, work, input, sample, search, choice);
   if (pass != 0) mark_found(work, pass - 1, sample, choice);
   return choice.choose(1 - (1 - cut_slack) * (1 - work.options.target_recall));
 }

@@ -6,7 +6,7 @@
 
 namespace nearwise::plan {
 
-// Reads the output of take_sample(). rows: all rows of the file, at least 2. Throws Error(corrupt).
-graph::RecallSample load_sample(const Context& context, const GraphWork& work, const RowsView& rows);
+// Reads the output of take_sample(). The file must have at least 2 rows. Throws Error(corrupt).
+graph::RecallSample load_sample(const Context& context, const GraphWork& work, const PlanInput& input);
 
 }  // namespace nearwise::plan

@@ -19,9 +19,14 @@ constexpr double group_fill = 0.97;
 }  // namespace
 
 void train_partitions(const Context& context, const GraphWork& work, std::size_t pass) {
-  const VectorFile file = work.open();
-  const graph::RowSample sample(context, file.rows(), work.shape.sampled_rows,
-                                graph::random_stream(context.seed(), graph::Draw::partition_rows, pass));
+  const PlanInput input = work.input(context);
+  const Random random = graph::random_stream(context.seed(), graph::Draw::partition_rows, pass);
+  const std::size_t count = work.shape.sampled_rows;
+  const graph::RowSample sample(
+      context,
+      input.rows_at(count,
+                    [&](std::size_t i) { return graph::RowSample::draw(random, work.shape.rows, count, i); }),
+      count, random);
   const graph::RowSample size_sample(context, sample.view(),
                                      std::min(sample.view().rows(), GraphShape::size_sample_rows),
                                      graph::random_stream(context.seed(), graph::Draw::centroids));

@@ -17,7 +17,9 @@ namespace nearwise::plan {
 class GraphTasks {
  public:
   GraphTasks(Plan::State& state, std::shared_ptr<const GraphWork> work)
-      : state_(state), work_(std::move(work)) {}
+      : state_(state), work_(std::move(work)) {
+    state_.tasks.push_back(input_task(work_->files, shaped(work_->shape, work_->shape.rows)));
+  }
 
   const std::shared_ptr<const GraphWork>& work() const { return work_; }
 
@@ -32,12 +34,13 @@ class GraphTasks {
     task.planned = std::move(cost);
     task.planned.name = std::move(name);
     task.planned.after = std::move(after);
+    // Most tasks read vectors, and those of another file must not be combined with these.
+    task.planned.after.emplace_back(input_name);
     task.planned.memory_bytes = memory;
     task.work = [work = work_, function](const Context& context) { function(context, *work); };
     if (pass_ != 0) {
       task.planned.if_needed = true;
       task.decided_by = measure_name(pass_ - 1);
-      if (task.planned.after.empty()) task.planned.after.push_back(task.decided_by);
       task.needed = [work = work_, pass = pass_] { return !reached(*work, pass - 1); };
     }
     state_.tasks.push_back(std::move(task));

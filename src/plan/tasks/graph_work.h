@@ -1,5 +1,6 @@
 // The tasks of a graph by overlapping partitions: their sizes, the files between them, and the work of each.
 //
+//   input    all vectors                           -> checksums of the file
 //   sample   sampled rows, all vectors             -> the sample's exact neighbours
 //   train    other rows, the sample                -> partitions: centroids in groups, and the overlap rule
 //   assign   a block of rows, the partitions       -> its rows by group and partition
@@ -8,8 +9,8 @@
 //   measure  the sample, all blocks                -> the recall, and whether another pass is needed
 //   finish   all blocks                            -> the graph
 //
-// All but the first and the last run once per pass; every pass trains other partitions. A task depends on its
-// input files and on GraphWork alone, and writes the same bytes at any number of threads.
+// All but the first two and the last run once per pass; every pass trains other partitions. A task depends on
+// its input files and on GraphWork alone, and writes the same bytes at any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,7 @@
 #include "graph/build/builder.h"
 #include "graph/partition/partition_search.h"
 #include "nearwise/plan.h"
-#include "nearwise/vector_file.h"
+#include "plan/engine/plan_input.h"
 
 namespace nearwise::plan {
 
@@ -94,8 +95,7 @@ struct GraphWork {
   std::size_t passes() const { return options.method == GraphPlanMethod::pairs ? 1 : 3; }
 
   std::filesystem::path file_of(const std::string& task) const { return files.work / (task + ".nw"); }
-  // Throws Error(invalid_argument) if the file's shape has changed.
-  VectorFile open() const;
+  PlanInput input(const Context& context) const { return {context, files}; }
   KnnGraphOptions graph_options() const {
     return {.degree = options.degree, .metric = options.metric, .target_recall = options.target_recall};
   }

@@ -118,12 +118,78 @@ TEST_F(GraphPlan, TrainingKeepsItsEstimateOfMemoryAtALargeDegree) {
   make_file(rows_of(support::Kind::normal, 24'000, 8));
   memory = std::uint64_t{256} << 20;
   const Plan plan = this->plan("work", {.degree = 200});
-  for (const char* const name : {"sample", "train-0"}) {
+  for (const char* const name : {"input", "sample", "train-0"}) {
     const Context own = context();
     EXPECT_EQ(plan.run_task(own, name), TaskOutcome::done);
     const auto task = std::ranges::find(plan.tasks(), name, &PlannedTask::name);
     EXPECT_LE(own.memory_peak(), task->memory_bytes) << name;
   }
+}
+
+// Rows change while the plan rests, and their file keeps its size and times.
+TEST_P(AnyGraphPlan, AChangedInputIsRefused) {
+  make_file(rows_of(support::Kind::normal, 20'000, 8));
+  const fs::path vectors = folder / "rows.fbin";
+  const auto original = read_all(vectors);
+  auto changed = original;
+  for (std::size_t i = changed.size() / 2; i < changed.size() / 2 + 4'000; ++i) changed[i] ^= std::byte{1};
+  const auto time = fs::last_write_time(vectors);
+  const auto replace_by = [&](const std::vector<std::byte>& bytes) {
+    testing_io::write_all(vectors, bytes);
+    fs::last_write_time(vectors, time);
+  };
+  plan("whole").run(context());
+  const auto expected = result("whole");
+  const std::size_t tasks = plan("whole").tasks().size();
+  for (std::size_t done = 1; done < tasks; done += 1 + tasks / 12) {
+    const std::string name = "stopped-" + std::to_string(done);
+    const Plan stopped = plan(name);
+    for (std::size_t i = 0; i < done; ++i) stopped.run_task(context(), stopped.tasks()[i].name);
+    replace_by(changed);
+    EXPECT_ERROR(stopped.run(context()), invalid_argument, "has changed since the plan began");
+    EXPECT_ERROR(stopped.run_task(context(), "sample"), invalid_argument, "has changed");
+    replace_by(original);
+    stopped.run(context());
+    EXPECT_EQ(result(name), expected) << done;
+    // Also when all is done.
+    stopped.remove_work();
+    stopped.run(context());
+    replace_by(changed);
+    EXPECT_ERROR(stopped.run(context()), invalid_argument, "has changed");
+    replace_by(original);
+  }
+}
+
+TEST_P(AnyGraphPlan, TheWorkFolderOfPrivateVectorsIsPrivate) {
+  make_file(rows_of(support::Kind::normal, 500, 8));
+  const auto mode = [&](const std::string& name) {
+    return fs::status(folder / name).permissions() & fs::perms(0077);
+  };
+  plan("open").run(context());
+  fs::permissions(folder / "rows.fbin", fs::perms(0600));
+  plan("private").run(context());
+  EXPECT_EQ(mode("private"), fs::perms::none);
+  EXPECT_NE(mode("open"), fs::perms::none);
+  // A folder that the user made is left as it is.
+  fs::create_directory(folder / "own");
+  const fs::perms before = mode("own");
+  plan("own").run(context());
+  EXPECT_EQ(mode("own"), before);
+}
+
+// The checksums are lost together with the vectors they were made of.
+TEST_P(AnyGraphPlan, LostChecksumsOfAChangedInputAreNotReplaced) {
+  make_file(rows_of(support::Kind::normal, 20'000, 8));
+  const Plan stopped = plan("work");
+  for (const char* const name : {"input", "sample"}) stopped.run_task(context(), name);
+  fs::remove(folder / "work" / "input.nw");
+  support::Rows other(support::generate(support::Kind::normal, 20'000, 8, 4), ElementType::f32);
+  write_rows(folder / "rows.fbin", other);
+  const std::string next = method() == GraphPlanMethod::pairs ? "build-0000" : "train-0";
+  EXPECT_ERROR(stopped.run_task(context(), next), invalid_argument, "run again to begin with");
+  stopped.run(context());
+  plan("anew").run(context());
+  EXPECT_EQ(result("work"), result("anew"));
 }
 
 TEST_P(AnyGraphPlan, SameBytesByAnyExecutor) {
@@ -208,7 +274,7 @@ TEST_P(AnyGraphPlan, GoesOnWhereItWasStopped) {
   EXPECT_GT(stopped.remove_work(), expected.size());
   EXPECT_EQ(stopped.remove_work(), 0U);
   for (const auto& entry : fs::directory_iterator(folder / "stopped"))
-    EXPECT_NE(entry.path().extension(), ".nw") << entry.path();
+    EXPECT_TRUE(entry.path().filename() == "input.nw" || entry.path().extension() != ".nw") << entry.path();
   stopped.run(context(), [](const PlannedTask& task, TaskOutcome outcome) {
     EXPECT_EQ(task.name, "finish");
     EXPECT_EQ(outcome, TaskOutcome::done_before);
@@ -297,7 +363,7 @@ TEST_F(GraphPlan, Refusals) {
   EXPECT_ERROR(plan.run_task(Context::cpu({.memory_limit = 1 << 20, .seed = 7}), "sample"), invalid_argument,
                "bytes of memory");
   EXPECT_ERROR(plan.report(), not_found, "work.nw");
-  plan.run_task(context(), "sample");
+  plan.run_task(context(), "input");
   EXPECT_ERROR(this->plan("work", {.degree = 9}).run(context()), invalid_argument, "belongs to another plan");
   {
     const plan::FileLock lock(folder / "work/lock", plan::FileLock::Mode::exclusive);

@@ -32,6 +32,7 @@ class DamagedAssignment : public ::testing::Test {
     work.shape.block_rows = 40'000;
     work.shape.blocks = 1;
     const Plan plan = plan_of(context_, work);
+    plan.run_task(context_, input_name);
     plan.run_task(context_, sample_name);
     plan.run_task(context_, train_name(0));
     plan.run_task(context_, assign_name(0, 0));

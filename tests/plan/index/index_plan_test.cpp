@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "io/expect_error.h"
 #include "io/temporary_folder.h"
 #include "nearwise/plan.h"
 #include "nearwise/vector_file.h"
@@ -96,6 +97,21 @@ TEST_F(IndexPlan, GoesOnWhereItWasStopped) {
             ErrorCode::invalid_argument);
 }
 
+TEST_F(IndexPlan, AChangedInputIsRefused) {
+  const IndexPlanOptions options = {.index = IvfOptions{.lists = 60, .training_rows = 2400}};
+  const Plan stopped = plan("work", options);
+  for (const char* const name : {"input", "train"}) stopped.run_task(context(), name);
+  auto bytes = read_all(folder / "rows.fbin");
+  bytes[bytes.size() / 2] ^= std::byte{1};
+  testing_io::write_all(folder / "rows.fbin", bytes);
+  EXPECT_ERROR(stopped.run(context()), invalid_argument, "has changed since the plan began");
+  bytes[bytes.size() / 2] ^= std::byte{1};
+  testing_io::write_all(folder / "rows.fbin", bytes);
+  stopped.run(context());
+  plan("whole", options).run(context());
+  EXPECT_EQ(read_all(folder / "work.nw"), read_all(folder / "whole.nw"));
+}
+
 // Would catch: training rows that fit by what a backend needs with so many threads, which made another plan
 // of each number.
 TEST_F(IndexPlan, IsTheSameAtAnyNumberOfThreads) {
@@ -104,7 +120,8 @@ TEST_F(IndexPlan, IsTheSameAtAnyNumberOfThreads) {
     return Context::cpu({.threads = threads, .memory_limit = std::uint64_t{20} << 20, .seed = 7, .isa = isa});
   };
   const IndexPlanOptions options = {.index = IvfOptions{.lists = 1000, .iterations = 1}};
-  plan_index(limited(1, ""), files, options).run_task(limited(1, ""), "train");
+  for (const char* const name : {"input", "train"})
+    plan_index(limited(1, ""), files, options).run_task(limited(1, ""), name);
   for (const int threads : {2, 8})
     EXPECT_TRUE(plan_index(limited(threads, "portable"), files, options).is_done("train"));
   // Fewer than were asked for, or the test is about nothing.

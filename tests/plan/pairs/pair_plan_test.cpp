@@ -187,7 +187,7 @@ TEST_F(PairPlan, Refusals) {
 
   make_file(support::Kind::normal, 3000, 4);
   memory = std::uint64_t{64} << 20;
-  plan("work").run_task(context(), "build-0000");
+  plan("work").run_task(context(), "input");
   EXPECT_ERROR(plan_graph(context(), {vectors, folder / "work", folder / "work.nw"}).run(context()),
                invalid_argument, "belongs to another plan");
   EXPECT_EQ(parse_graph_plan_method("pairs"), GraphPlanMethod::pairs);

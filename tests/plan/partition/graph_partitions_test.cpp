@@ -46,7 +46,7 @@ class GraphPartitions : public ::testing::Test {
 
   static double partitions_per_row(const GraphWork& work) {
     const TrainedPartitions trained(work, 0);
-    const VectorFile file = work.open();
+    const VectorFile file = VectorFile::open(work.files.vectors);
     std::vector<std::uint32_t> partitions(work.shape.rows * trained.rule.overlap);
     graph::PartitionSearch(context(), trained.centroids, trained.super_partitions,
                            graph::partition_metric(work.options.metric))
@@ -156,6 +156,7 @@ TEST_F(GraphPartitions, AsManyAsCostLeast) {
   small.shape.min_partitions = small.shape.partitions;
   for (const GraphWork& own : {free, small}) {
     const Plan plan = plan_of(context(), own);
+    plan.run_task(context(), input_name);
     plan.run_task(context(), sample_name);
     plan.run_task(context(), train_name(0));
     EXPECT_TRUE(TrainedPartitions(own, 0).is_enough);

@@ -32,6 +32,7 @@ class DamagedPartitions : public ::testing::Test {
     work_.shape = shape_of(context, rows.view(), work_.options);
     work_.shape.compared_partitions = 10;
     const Plan plan = plan_of(context, work_);
+    plan.run_task(context, input_name);
     plan.run_task(context, sample_name);
     plan.run_task(context, train_name(0));
     const TrainedPartitions trained(work_, 0);

@@ -1,0 +1,158 @@
+#include "plan/engine/plan_input.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
+
+#include "backend/context_state.h"
+#include "core/check.h"
+#include "core/checked.h"
+#include "core/memory.h"
+#include "io/container/container_writer.h"
+#include "io/files/input_file.h"
+
+namespace nearwise::plan {
+namespace {
+
+// Small, because a task that gathers rows reads the whole piece of each.
+constexpr std::size_t piece_bytes = std::size_t{128} << 10;
+// Pieces that a thread reads at a time.
+constexpr std::size_t task_pieces = 16;
+constexpr double read_bytes_per_second = 2e9;  // an estimate
+
+std::filesystem::path file_of(const PlanFiles& files) {
+  return files.work / fmt::format("{}.nw", input_name);
+}
+
+std::size_t piece_rows(const RowsView& rows) {
+  return std::max<std::size_t>(1, piece_bytes / rows.stride_bytes());
+}
+std::size_t pieces_of(const RowsView& rows) { return divide_up(rows.rows(), piece_rows(rows)); }
+
+// In .*vecs with the dimensions between the rows.
+std::uint64_t checksum_of(const RowsView& rows, std::size_t piece) {
+  const std::size_t first = piece * piece_rows(rows);
+  const std::size_t last = std::min(first + piece_rows(rows), rows.rows()) - 1;
+  const std::byte* const begin = rows.row(first);
+  const std::byte* const end = rows.row(last) + rows.dim() * element_size(rows.type());
+  return XXH3_64bits(begin, static_cast<std::size_t>(end - begin));
+}
+
+std::string shape_of(const RowsView& rows) {
+  return fmt::format("{} x {} {}", rows.rows(), rows.dim(), name(rows.type()));
+}
+
+void for_each_piece(const Context& context, std::size_t first, std::size_t end,
+                    const std::function<void(std::size_t)>& work) {
+  context.state().threads->for_each(divide_up(end - first, task_pieces), [&](std::size_t task) {
+    context.state().cancel.check();
+    const std::size_t from = first + task * task_pieces;
+    for (std::size_t piece = from; piece < std::min(end, from + task_pieces); ++piece) work(piece);
+  });
+}
+
+void write_checksums(const Context& context, const PlanFiles& files) {
+  const VectorFile file = VectorFile::open(files.vectors);
+  const RowsView rows = file.rows();
+  Buffer<std::uint64_t> checksums(*context.state().budget, pieces_of(rows));
+  for_each_piece(context, 0, checksums.size(),
+                 [&](std::size_t piece) { checksums[piece] = checksum_of(rows, piece); });
+  ContainerWriter writer(file_of(files), "plan_input");
+  writer.write_metadata({{"shape", shape_of(rows)}});
+  writer.write_section("checksums", MatrixView<const std::uint64_t>(checksums.data(), checksums.size(), 1));
+  writer.commit();
+}
+
+}  // namespace
+
+Task input_task(const PlanFiles& files, const RowsView& rows) {
+  const std::uint64_t bytes = rows.rows() * rows.dim() * element_size(rows.type());
+  Task task;
+  task.planned.name = input_name;
+  task.planned.read_bytes = bytes;
+  task.planned.written_bytes = pieces_of(rows) * sizeof(std::uint64_t) + 3 * 4096;
+  task.planned.memory_bytes = buffer_bytes(pieces_of(rows), sizeof(std::uint64_t));
+  task.planned.seconds = static_cast<double>(bytes) / read_bytes_per_second;
+  task.output = file_of(files);
+  task.work = [files](const Context& context) { write_checksums(context, files); };
+  return task;
+}
+
+PlanInput::PlanInput(const Context& context, const PlanFiles& files)
+    : context_(context.without_progress()),
+      files_(files),
+      file_(VectorFile::open(files.vectors)),
+      rows_(file_.rows()),
+      reader_(ContainerReader::open(file_of(files))),
+      verified_(std::make_unique<std::atomic<bool>[]>(pieces_of(rows_))) {
+  std::string shape;
+  try {
+    shape = reader_.metadata().at("shape").get<std::string>();
+  } catch (const nlohmann::json::exception& error) {
+    fail(ErrorCode::corrupt, "{}: metadata: {}", reader_.source(), error.what());
+  }
+  require(shape == shape_of(rows_), "plan: {} had {}, now has {}", files.vectors.native(), shape,
+          shape_of(rows_));
+  if (reader_.section("checksums").info().rows != pieces_of(rows_))
+    fail(ErrorCode::corrupt, "{}: expected {} checksums, found {}", reader_.source(), pieces_of(rows_),
+         reader_.section("checksums").info().rows);
+}
+
+RowsView PlanInput::slice(std::size_t first, std::size_t count) const {
+  if (count != 0)
+    for_each_piece(context_, first / piece_rows(rows_), (first + count - 1) / piece_rows(rows_) + 1,
+                   [&](std::size_t piece) { verify(piece); });
+  return rows_.slice(first, count);
+}
+
+RowsView PlanInput::rows_at(std::size_t count, const std::function<std::size_t(std::size_t)>& row) const {
+  std::vector<bool> wanted(pieces_of(rows_));
+  for (std::size_t i = 0; i < count; ++i) wanted[row(i) / piece_rows(rows_)] = true;
+  for_each_piece(context_, 0, wanted.size(), [&](std::size_t piece) {
+    if (wanted[piece]) verify(piece);
+  });
+  return rows_;
+}
+
+void PlanInput::verify(std::size_t piece) const {
+  if (verified_[piece].load(std::memory_order_relaxed)) return;
+  const auto stored = reader_.section("checksums").rows<std::uint64_t>(piece, 1)(0, 0);
+  const std::size_t first = piece * piece_rows(rows_);
+  require(
+      checksum_of(rows_, piece) == stored,
+      "plan: {} has changed since the plan began, in rows {} to {}: put the original back, or delete {} to "
+      "begin again",
+      files_.vectors.native(), first, std::min(first + piece_rows(rows_), rows_.rows()) - 1,
+      files_.work.native());
+  verified_[piece].store(true, std::memory_order_relaxed);
+}
+
+std::string stamp_of(const std::filesystem::path& path) {
+  struct stat found = {};
+  if (::stat(path.c_str(), &found) != 0) return "";
+  return fmt::format("{} {} {}.{:09} {}.{:09}", found.st_size, found.st_ino, found.st_mtim.tv_sec,
+                     found.st_mtim.tv_nsec, found.st_ctim.tv_sec, found.st_ctim.tv_nsec);
+}
+
+std::string sampled_checksum(const std::filesystem::path& path) {
+  constexpr std::size_t samples = 1024;
+  constexpr std::uint64_t sample_bytes = 4096;
+  const InputFile file(path);
+  std::vector<std::byte> bytes(sample_bytes);
+  std::uint64_t checksum = file.size();
+  for (std::size_t i = 0; i < samples; ++i) {
+    const std::uint64_t last = file.size() - std::min(file.size(), sample_bytes);
+    const std::uint64_t offset = last * i / (samples - 1);
+    const std::span<std::byte> sample = std::span(bytes).first(std::min(file.size() - offset, sample_bytes));
+    file.read(offset, sample);
+    checksum = XXH3_64bits_withSeed(sample.data(), sample.size(), checksum);
+  }
+  return fmt::format("{:016x}", checksum);
+}
+
+}  // namespace nearwise::plan

@@ -1,0 +1,153 @@
+"""Sends Ctrl-C at random moments of every long call and measures the time until KeyboardInterrupt arrives.
+
+    python tests/battery/interrupts.py --moments 500
+
+Each call runs once to its end first, for its duration; then it is interrupted at moments spread over it. Prints one
+JSON line: percentiles of the latency in milliseconds, and the worst of every call.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import statistics
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import nearwise
+import numpy as np
+
+RANDOM = np.random.default_rng(1)
+
+
+def normal(rows, dim):
+    return RANDOM.standard_normal((rows, dim), dtype=np.float32)
+
+
+def calls(folder, small):
+    """name -> call"""
+    scale = 1 if small else 4
+    wide = normal(4_000 * scale, 768)
+    rows = normal(50_000 * scale, 64)
+    index = nearwise.IvfFlat.train(rows, lists=64)
+    index.add(rows)
+    large = nearwise.IvfFlat.train(wide, lists=8)
+    for _ in range(4):
+        large.add(wide)
+    large_path, graph_path, rows_path = folder / "large.nw", folder / "graph.nw", folder / "rows.fbin"
+    large.save(large_path)
+    ids = RANDOM.integers(0, 2**40, (100_000 * scale, 64))
+    neighbors = (ids, RANDOM.random(ids.shape, dtype=np.float32))
+    nearwise.save(folder / "neighbors.nw", neighbors, metric="sqeuclidean")
+    graph = nearwise.build_knn_graph(rows[:20_000], 16)
+    graph.save(graph_path)
+    quantizer = nearwise.AdditiveQuantizer.train(rows[:2000], codebooks=4, rounds=1)
+    return {
+        "knn": lambda: nearwise.knn(rows, rows, 10),
+        "range_search": lambda: nearwise.range_search(rows, rows, 1.0),
+        "exact_knn_graph": lambda: nearwise.exact_knn_graph(rows, 10),
+        "train_kmeans": lambda: nearwise.train_kmeans(rows, 1000),
+        "build_knn_graph": lambda: nearwise.build_knn_graph(rows, 20),
+        "Rotation.pca, 768 dimensions": lambda: nearwise.Rotation.pca(wide, 64),
+        "OptimizedProductQuantizer.train, 768 dimensions": lambda: nearwise.OptimizedProductQuantizer.train(
+            wide, parts=96, bits=4, rounds=2
+        ),
+        "ProductQuantizer.train": lambda: nearwise.ProductQuantizer.train(rows, parts=16, bits=8),
+        "AdditiveQuantizer.train": lambda: nearwise.AdditiveQuantizer.train(rows[:5000], codebooks=8, rounds=2),
+        "AdditiveQuantizer.encode": lambda: quantizer.encode(rows),
+        "IvfFlat.build": lambda: nearwise.IvfFlat.build(rows, lists=256),
+        "IvfPq.build": lambda: nearwise.IvfPq.build(rows, lists=64, code_bytes=16),
+        "Ivf.search": lambda: index.search(rows, 10, probes=64),
+        "Ivf.calibrate": lambda: index.calibrate(rows, target_recall=0.9),
+        "Ivf.save": lambda: large.save(folder / "again.nw"),
+        "load, ivf": lambda: nearwise.load(large_path),
+        "verify, ivf": lambda: nearwise.verify(large_path),
+        "save, neighbors": lambda: nearwise.save(folder / "more.nw", neighbors, metric="sqeuclidean"),
+        "load, neighbors": lambda: nearwise.load(folder / "neighbors.nw"),
+        "KnnGraph.save": lambda: graph.save(folder / "graph2.nw"),
+        "load, graph": lambda: nearwise.load(graph_path),
+        "write_vectors": lambda: nearwise.write_vectors(rows_path, wide),
+    }
+
+
+class Missed(Exception):
+    """The call ended before the signal."""
+
+
+def latency(call, moment):
+    """Seconds between a signal `moment` seconds after the start of the call and its exception."""
+    sent = []
+    is_running = True
+
+    def interrupt():
+        time.sleep(moment)
+        if is_running:
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    try:
+        thread.start()
+        call()
+        is_running = False
+        thread.join()
+        # A signal that was sent while the call returned arrives here at the latest.
+        time.sleep(0.01)
+    except KeyboardInterrupt:
+        caught = time.monotonic()
+        ended_before = not is_running
+        is_running = False
+        thread.join()
+        if ended_before:
+            raise Missed from None
+        return caught - sent[0]
+    raise Missed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--moments", type=int, default=500)
+    parser.add_argument("--small", action="store_true", help="smaller data: shorter calls")
+    options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    draw = random.Random(1)
+    with tempfile.TemporaryDirectory() as folder:
+        table = calls(Path(folder), options.small)
+        durations = {}
+        for name, call in table.items():
+            began = time.monotonic()
+            call()
+            durations[name] = time.monotonic() - began
+        found = {name: [] for name in table}
+        names = list(table)
+        missed = 0
+        while sum(map(len, found.values())) < options.moments and missed < 4 * options.moments:
+            name = names[(missed + sum(map(len, found.values()))) % len(names)]
+            try:
+                found[name].append(latency(table[name], draw.uniform(0, durations[name])))
+            except Missed:
+                missed += 1
+        left = sorted(path.name for path in Path(folder).iterdir() if path.name.startswith("."))
+    everything = sorted(value for values in found.values() for value in values)
+    percentiles = statistics.quantiles(everything, n=100, method="inclusive")
+    print(
+        json.dumps(
+            {
+                "moments": len(everything),
+                "missed": missed,
+                "p50_ms": round(1000 * percentiles[49], 1),
+                "p99_ms": round(1000 * percentiles[98], 1),
+                "max_ms": round(1000 * everything[-1], 1),
+                "worst_ms": {name: round(1000 * max(values), 1) for name, values in found.items() if values},
+                "seconds": {name: round(duration, 2) for name, duration in durations.items()},
+                "temporary_files_left": left,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
