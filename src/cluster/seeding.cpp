@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "cluster/centroid_search.h"
 #include "cluster/draw_rows.h"
@@ -121,37 +122,47 @@ class PlusPlus {
  private:
   MemoryBudget& budget() const { return *context_.state().budget; }
 
-  // The first `count` arrivals. Rows of weight 0 come last. Logarithms are the larger part of the work: only
-  // rows that may be among the first, by bounds of their times, need one.
+  // The first `count` arrivals. Rows of weight 0 come last. Logarithms are slow, and so is ordering all rows:
+  // only rows that may be among the first, by bounds of their times, are candidates.
   void draw(std::size_t count, std::uint64_t round) {
     const Random random = random_stream(context_.seed(), Draw::seeds, round);
-    const auto set_times = [&](const auto& time) {
-      for_each_row([&](std::size_t row) { arrivals_[row] = {time(row), static_cast<std::uint32_t>(row)}; });
-    };
-    Arrival* const first = arrivals_.data();
-    Arrival* end = first + arrivals_.size();
-    set_times([&](std::size_t row) { return latest_arrival(random, row, weights_[row]); });
-    std::nth_element(first, first + count - 1, end);
-    constexpr double margin = 1 + 1e-9;  // for the rounding of times and bounds
-    const double limit = arrivals_[count - 1].time * margin;
-    set_times([&](std::size_t row) {
-      return earliest_arrival(random, row, weights_[row]) <= limit ? arrival_time(random, row, weights_[row])
-                                                                   : std::numeric_limits<double>::infinity();
+    const double limit = latest_of_some(random, count);
+    const std::size_t rows = sample_.rows();
+    std::vector<std::size_t> kept(divide_up(rows, task_rows));
+    context_.state().threads->for_each(kept.size(), [&](std::size_t task) {
+      context_.state().cancel.check();
+      Arrival* next = arrivals_.data() + task * task_rows;
+      for (std::size_t row = task * task_rows; row < std::min(rows, (task + 1) * task_rows); ++row)
+        if (earliest_arrival(random, row, weights_[row]) <= limit)
+          *next++ = {arrival_time(random, row, weights_[row]), static_cast<std::uint32_t>(row)};
+      kept[task] = static_cast<std::size_t>(next - arrivals_.data()) - task * task_rows;
     });
-    if (limit < std::numeric_limits<double>::infinity())
-      end = std::partition(first, end, [](const Arrival& arrival) {
-        return arrival.time < std::numeric_limits<double>::infinity();
-      });
+    Arrival* const first = arrivals_.data();
+    Arrival* end = first;
+    for (std::size_t task = 0; task < kept.size(); ++task)
+      end = std::move(first + task * task_rows, first + task * task_rows + kept[task], end);
     std::nth_element(first, first + count - 1, end);
     std::sort(first, first + count);
   }
 
-  template <typename Work>
-  void for_each_row(const Work& work) const {
-    const std::size_t rows = sample_.rows();
-    context_.state().threads->for_each(divide_up(rows, task_rows), [&](std::size_t task) {
+  // A time at which `count` rows have arrived.
+  double latest_of_some(const Random& random, std::size_t count) {
+    constexpr std::size_t rows_per_draw = 16;
+    const std::size_t some = std::min(sample_.rows(), std::max(task_rows, rows_per_draw * count));
+    for_each(some, [&](std::size_t row) {
+      arrivals_[row] = {latest_arrival(random, row, weights_[row]), static_cast<std::uint32_t>(row)};
+    });
+    std::nth_element(arrivals_.data(), arrivals_.data() + count - 1, arrivals_.data() + some);
+    constexpr double margin = 1 + 1e-9;  // for the rounding of times and bounds
+    return arrivals_[count - 1].time * margin;
+  }
+
+  void for_each_row(const auto& work) const { for_each(sample_.rows(), work); }
+
+  void for_each(std::size_t count, const auto& work) const {
+    context_.state().threads->for_each(divide_up(count, task_rows), [&](std::size_t task) {
       context_.state().cancel.check();
-      for (std::size_t row = task * task_rows; row < std::min(rows, (task + 1) * task_rows); ++row) work(row);
+      for (std::size_t i = task * task_rows; i < std::min(count, (task + 1) * task_rows); ++i) work(i);
     });
   }
 
