@@ -1,5 +1,5 @@
 // How an inverted file stores a vector: unchanged, or as a code of its residual (vector minus centroid of its
-// list). Elements of vectors that are coded have magnitudes of at most 1e34.
+// list). Elements of vectors that are coded have magnitudes of at most 1e33.
 #pragma once
 
 #include <cstddef>

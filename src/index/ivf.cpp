@@ -103,7 +103,7 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
   if (flat)
     check_finite(add_name, context, rows);
   else
-    check_coded_range(add_name, context, rows);
+    check_coded_range(add_name, context, rows, max_indexed_value);
   // Everything that can fail comes before the first vector is appended.
   MemoryBudget& budget = *context.state().budget;
   const std::size_t code_bytes = state.rows.code_bytes();

@@ -85,7 +85,7 @@ Ivf Ivf::train(const Context& context, RowsView rows, const IvfOptions& given) {
   if (std::holds_alternative<Flat>(options.encoding))
     check_finite(operation, context, rows);
   else
-    check_coded_range(operation, context, rows);
+    check_coded_range(operation, context, rows, max_indexed_value);
   Matrix<float> centroids = train_centroids(context, rows, options);
   std::vector<float> centre;
   {

@@ -61,15 +61,15 @@ void check_finite(const char* operation, const Context& context, const RowsView&
           what, first_row + bad);
 }
 
-void check_coded_range(const char* operation, const Context& context, const RowsView& rows) {
+void check_coded_range(const char* operation, const Context& context, const RowsView& rows, float limit) {
   check_finite(operation, context, rows);
   if ((rows.type() != ElementType::f32 && rows.type() != ElementType::bf16) ||
       rows.place().kind != DeviceKind::cpu)
     return;
-  const std::size_t bad = lowest_failing(
-      context, rows, [&](std::size_t row) { return largest_magnitude(rows, row) <= max_coded_value; });
-  require(bad == rows.rows(), "{}: magnitudes must be at most {} for codes, row {} has {}", operation,
-          max_coded_value, bad, bad == rows.rows() ? 0 : largest_magnitude(rows, bad));
+  const std::size_t bad =
+      lowest_failing(context, rows, [&](std::size_t row) { return largest_magnitude(rows, row) <= limit; });
+  require(bad == rows.rows(), "{}: magnitudes must be at most {} for codes, row {} has {}", operation, limit,
+          bad, bad == rows.rows() ? 0 : largest_magnitude(rows, bad));
 }
 
 }  // namespace nearwise

@@ -16,8 +16,11 @@ void check_finite(const char* operation, const Context& context, const RowsView&
 // Largest magnitude of elements that quantizers with a rotation or sums of codewords are trained on and
 // encode: neither a rotation of up to 2^20 dimensions nor 32 codebooks make it overflow.
 inline constexpr float max_coded_value = 1e34F;
+// The same for inverted files, whose residuals may be twice as large.
+inline constexpr float max_indexed_value = 1e33F;
 
-// check_finite(), then refuses elements beyond max_coded_value.
-void check_coded_range(const char* operation, const Context& context, const RowsView& rows);
+// check_finite(), then refuses elements beyond the limit.
+void check_coded_range(const char* operation, const Context& context, const RowsView& rows,
+                       float limit = max_coded_value);
 
 }  // namespace nearwise

@@ -55,6 +55,12 @@ class FailingCalls {
             [](int file) {
               return current()->disturbed("fsync", true) ? -1 : system_file_calls().fsync(file);
             },
+        .sync_file_range =
+            [](int file, off64_t offset, off64_t bytes, unsigned flags) {
+              return current()->disturbed("sync_file_range", true)
+                         ? -1
+                         : system_file_calls().sync_file_range(file, offset, bytes, flags);
+            },
         .close =
             [](int file) {
               // As on Linux, the descriptor is gone even when close() reports an error.

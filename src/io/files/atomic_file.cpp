@@ -184,7 +184,7 @@ void AtomicFile::flush() {
 
 void AtomicFile::write_through(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    check_cancelled();
+    stop_if_cancelled();
     const std::size_t piece = std::min(bytes.size(), synced_bytes);
     const ssize_t written = retry_interrupted([&] { return file_calls().write(file_, bytes.data(), piece); });
     if (written <= 0) discard_and_fail("write", written == 0 ? ENOSPC : errno);
@@ -192,14 +192,28 @@ void AtomicFile::write_through(std::span<const std::byte> bytes) {
   }
 }
 
-// Syncs in pieces, so that it can be cancelled: an fsync() of a large file takes seconds. A file system that
-// cannot do this leaves all of the work to fsync().
-void AtomicFile::sync_pieces() {
-  for (std::uint64_t offset = 0; offset < size_; offset += synced_bytes) {
+void AtomicFile::stop_if_cancelled() {
+  try {
     check_cancelled();
-    constexpr unsigned wait =
-        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-    if (sync_file_range(file_, static_cast<off64_t>(offset), synced_bytes, wait) == -1) return;
+  } catch (...) {
+    discard();  // part of the buffer may be written: nothing can follow
+    throw;
+  }
+}
+
+// Syncs in pieces, so that it can be cancelled: an fsync() of a large file takes seconds. A file system that
+// cannot do this leaves all of the work to fsync(). Any other failure is final: fsync() would not report it
+// again.
+void AtomicFile::sync_pieces() {
+  constexpr unsigned wait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  for (std::uint64_t offset = 0; offset < size_; offset += synced_bytes) {
+    stop_if_cancelled();
+    if (retry_interrupted([&] {
+          return file_calls().sync_file_range(file_, static_cast<off64_t>(offset), synced_bytes, wait);
+        }) == 0)
+      continue;
+    if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP || errno == ESPIPE) return;
+    discard_and_fail("sync", errno);
   }
 }
 

@@ -51,6 +51,7 @@ class AtomicFile {
   void require_open() const;
   void flush();
   void write_through(std::span<const std::byte> bytes);
+  void stop_if_cancelled();
   void sync_pieces();
   void keep_owner_and_mode();
   void close_file();

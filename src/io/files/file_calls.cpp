@@ -19,6 +19,7 @@ constexpr FileCalls system_calls = {
     .fchown = ::fchown,
     .flock = ::flock,
     .fsync = ::fsync,
+    .sync_file_range = ::sync_file_range,
     .close = ::close,
     .rename = std::rename,
     .unlink = ::unlink,

@@ -18,6 +18,7 @@ struct FileCalls {
   int (*fchown)(int file, uid_t owner, gid_t group) = nullptr;
   int (*flock)(int file, int operation) = nullptr;
   int (*fsync)(int file) = nullptr;
+  int (*sync_file_range)(int file, off64_t offset, off64_t bytes, unsigned flags) = nullptr;
   int (*close)(int file) = nullptr;
   int (*rename)(const char* from, const char* to) = nullptr;
   int (*unlink)(const char* path) = nullptr;

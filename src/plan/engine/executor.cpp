@@ -1,5 +1,7 @@
 // Runs tasks in this process, one after the other; each uses all threads and memory of the context. A task
 // that finds an input damaged or lost has it made again.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cmath>
 #include <exception>
@@ -34,6 +36,10 @@ void check_context(const Plan::State& state, const Context& context) {
 
 bool is_input(const Task& task) { return task.planned.name == plan::input_name; }
 
+plan::PlanInput input_of(const Plan::State& state, const Context& context) {
+  return {context, {.vectors = state.vectors, .work = state.folder, .output = state.output}};
+}
+
 // Reads all of the vector file if its size, inode or times are not those of the last check, so that a change
 // is found before hours of work. A change that keeps them is found by the tasks that read it.
 void check_input(const Plan::State& state, const Context& context, Ledger& ledger) {
@@ -41,7 +47,7 @@ void check_input(const Plan::State& state, const Context& context, Ledger& ledge
   if (!is_input(input) || !ledger.is_intact(input)) return;
   const std::string stamp = plan::stamp_of(state.vectors);
   if (ledger.input_stamp() == stamp) return;
-  plan::PlanInput(context, {.vectors = state.vectors, .work = state.folder, .output = state.output}).all();
+  input_of(state, context).all();
   ledger.record_input(stamp);
 }
 
@@ -51,11 +57,13 @@ std::filesystem::path lock_in(const Plan::State& state) {
   std::error_code error;
   const bool is_new = fs::create_directories(state.folder, error);
   if (error) fail_file(ErrorCode::cannot_create, "create", state.folder, error.value());
-  const fs::perms readers = fs::status(state.vectors, error).permissions();
-  if (is_new && !error) {
-    fs::perms closed = fs::perms::none;
-    if ((readers & fs::perms::group_read) == fs::perms::none) closed |= fs::perms::group_all;
-    if ((readers & fs::perms::others_read) == fs::perms::none) closed |= fs::perms::others_all;
+  struct stat vectors {};
+  struct stat made {};
+  if (is_new && stat(state.vectors.c_str(), &vectors) == 0 && stat(state.folder.c_str(), &made) == 0) {
+    const bool all_read = (vectors.st_mode & S_IROTH) != 0;
+    const bool group_reads = (vectors.st_mode & S_IRGRP) != 0 && vectors.st_gid == made.st_gid;
+    fs::perms closed = all_read ? fs::perms::none : fs::perms::others_all;
+    if (!all_read && !group_reads) closed |= fs::perms::group_all;
     fs::permissions(state.folder, closed, fs::perm_options::remove, error);
     if (error) fail_file(ErrorCode::cannot_create, "close to others", state.folder, error.value());
   }
@@ -126,9 +134,9 @@ class Runner {
         const DefaultFloatEnvironment environment;
         const CancellationScope cancellation(context_);  // of files
         ReadAhead reading(next);
-        // Taken before the work: a change meanwhile is then found by the next check.
-        const std::string stamp = is_input(task) ? plan::stamp_of(state_.vectors) : "";
+        const std::string stamp = plan::stamp_of(state_.vectors);
         task.work(context_.without_progress());
+        if (plan::stamp_of(state_.vectors) != stamp) check_changed_input(task);
         ledger_.record(task);
         if (is_input(task)) ledger_.record_input(stamp);
         reading.finish();
@@ -142,6 +150,12 @@ class Runner {
         if (attempt == max_attempts || !repair_inputs(task)) throw;
       }
     }
+  }
+
+  // For a vector file that was touched while a task read it.
+  void check_changed_input(const Task& task) const {
+    require(!is_input(task), "plan: {} has changed while it was read: run again", state_.vectors.native());
+    if (is_input(state_.tasks.front())) input_of(state_, context_).all();
   }
 
   // Whether any input was made again.
@@ -165,10 +179,10 @@ class Runner {
     if (before == 0 || ledger_.is_intact(task)) return false;
     make(task, Reason::damaged);
     // Tasks are deterministic, and other tasks have read the earlier output.
-    require(
-        ledger_.output_of(task) == before,
-        "plan: {} was lost, and {} has changed since it was made: run again to begin with what it holds now",
-        task.output.native(), state_.vectors.native());
+    require(ledger_.output_of(task) == before,
+            "plan: {} was lost, and {}: run again to make anew what depends on it", task.output.native(),
+            is_input(task) ? state_.vectors.native() + " has changed since it was made"
+                           : "made again it differs");
     repaired_.push_back(&task);
     if (on_repair_) on_repair_(task.planned, TaskOutcome::repaired);
     return true;

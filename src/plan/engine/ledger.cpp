@@ -131,9 +131,13 @@ void Ledger::remove_consumed(const Task& task) const {
 }
 
 void Ledger::require_inputs(const Task& task) const {
-  for (const std::string& name : task.planned.after)
-    require(is_recorded(name) || is_known_unneeded(find(name)),
-            "plan: '{}' depends on '{}', which has not run", task.planned.name, name);
+  for (const std::string& name : task.planned.after) {
+    const auto found = records_.find(name);
+    // An output of other inputs than the current ones is no longer valid.
+    const bool has_run = found != records_.end() && found->second.inputs == inputs_of(find(name));
+    require(has_run || is_known_unneeded(find(name)),
+            "plan: '{}' depends on '{}', which has not run, or must run again", task.planned.name, name);
+  }
 }
 
 Manifest Ledger::begun_manifest() {

@@ -114,6 +114,11 @@ TEST(Crash, KilledAtEverySystemCall) {
             die_when_due();
             return system_file_calls().fsync(file);
           },
+      .sync_file_range =
+          [](int file, off64_t offset, off64_t bytes, unsigned flags) {
+            die_when_due();
+            return system_file_calls().sync_file_range(file, offset, bytes, flags);
+          },
       .close =
           [](int file) {
             die_when_due();
