@@ -230,7 +230,7 @@ TEST(Buffer, UnderALimitFreedMemoryIsTheSystemsAgain) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0U);
   };
   use(1 << 20);
-  const std::int64_t before = resident_bytes();
+  [[maybe_unused]] const std::int64_t before = resident_bytes();
   for (const std::size_t mebibytes : {1, 2, 4, 8, 16, 31, 33}) {
     use(mebibytes << 20);
 #ifndef __SANITIZE_ADDRESS__
