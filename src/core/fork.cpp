@@ -3,7 +3,8 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <memory>
+#include <cstddef>
+#include <new>
 #include <shared_mutex>
 
 namespace nearwise {
