@@ -75,7 +75,6 @@ class Restriction(NamedTuple):
 
 RESTRICTED = (
     Restriction(re.compile(r"hwy/"), ("src/backend/cpu/kernels/", "src/backend/cpu/x86/")),
-    Restriction(re.compile(r"(oneapi/)?tbb/"), ("src/core/parallel_tbb.cpp",)),
     Restriction(re.compile(r"(\w*intrin|arm_neon|arm_sve|cpuid)\.h$"), ("src/backend/cpu/x86/", "tests/support/float_modes.h")),
     Restriction(re.compile(r"(cuda|cublas|curand|nccl|cub/|thrust/|cooperative_groups)"),
                 ("src/backend/cuda/", "cuda_emulation/")),

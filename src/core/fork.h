@@ -2,8 +2,8 @@
 // called fork(): what another thread had locked stays locked, and what it was changing stays half changed.
 //
 // Two rules keep a child working:
-// - In a child, Threads (core/parallel.h) run every task on the calling thread. oneTBB's workers do not exist
-//   there, and its locks may be held.
+// - In a child, Threads (core/parallel.h) run every task on the calling thread. The workers do not exist
+//   there, and their locks may be held.
 // - Sections that change what a child may use, or hold a lock that it may take, run under NoFork.
 #pragma once
 

@@ -1,20 +1,25 @@
 // Tasks by index: each runs once, whatever the number of threads; exceptions arrive; arithmetic is the
-// default one. Also run under ThreadSanitizer, where the implementation over std::thread is linked.
+// default one. Also run under ThreadSanitizer, with more threads than CPUs.
 #include "core/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cfenv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <new>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "nearwise/error.h"
+#include "support/error_of.h"
 #include "support/float_modes.h"
 
 namespace nearwise {
@@ -142,6 +147,76 @@ TEST_P(ThreadsTest, SeveralCallersShareOneSetOfThreads) {
   for (std::thread& worker : workers) worker.join();
   for (std::size_t caller = 0; caller < callers; ++caller)
     EXPECT_EQ(sums[caller], 20 * (50 * 49 / 2 + 50 * caller));
+}
+
+TEST_P(ThreadsTest, NoMoreTasksAtOnceThanThreadsInNestedCalls) {
+  std::atomic<int> running{0};
+  std::atomic<int> most{0};
+  threads.for_each(8, [&](std::size_t) {
+    threads.for_each(8, [&](std::size_t) {
+      const int now = ++running;
+      int seen = most;
+      while (seen < now && !most.compare_exchange_weak(seen, now)) {
+      }
+      std::this_thread::yield();
+      --running;
+    });
+  });
+  EXPECT_LE(most, GetParam());
+}
+
+TEST_P(ThreadsTest, MemoryThatEndsIsAnError) {
+  const auto exhaust = [](std::size_t) { throw std::bad_alloc(); };
+  for (const std::size_t tasks : {1U, 64U}) {
+    const Error flat = support::error_of([&] { threads.for_each(tasks, exhaust); });
+    EXPECT_EQ(flat.code(), ErrorCode::out_of_memory);
+    const Error nested = support::error_of(
+        [&] { threads.for_each(tasks, [&](std::size_t) { threads.for_each(tasks, exhaust); }); });
+    EXPECT_EQ(nested.code(), ErrorCode::out_of_memory);
+  }
+}
+
+// Would catch: a thread that, while it waits for helpers, takes over tasks of another caller.
+TEST_P(ThreadsTest, AThreadWorksForItsOwnCallersOnly) {
+  const Threads others(GetParam());
+  std::atomic<bool> stop = false;
+  std::thread busy([&] {
+    while (!stop) others.for_each(16, [](std::size_t) { std::this_thread::yield(); });
+  });
+  thread_local bool inside = false;
+  std::atomic<int> entered = 0;
+  for (int round = 0; round < 50; ++round)
+    threads.for_each(16, [&](std::size_t) {
+      if (inside) ++entered;
+      inside = true;
+      threads.for_each(4, [](std::size_t) { std::this_thread::yield(); });
+      inside = false;
+    });
+  stop = true;
+  busy.join();
+  EXPECT_EQ(entered, 0);
+}
+
+// Exits with 42 if a thread that cannot be started is the right error.
+[[noreturn]] void start_thread_without_memory() {
+  const rlimit none = {.rlim_cur = 0, .rlim_max = 0};
+  setrlimit(RLIMIT_AS, &none);
+  try {
+    const Threads threads(2);
+    std::_Exit(1);
+  } catch (const Error& error) {
+    std::_Exit(error.code() == ErrorCode::out_of_memory ? 42 : 2);
+  }
+}
+
+// In a process of its own: the workers of this one have been started.
+TEST(ThreadsDeathTest, AThreadThatCannotBeStartedIsAnError) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need address space";
+#endif
+  if (available_threads() < 2) GTEST_SKIP() << "needs two CPUs";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(start_thread_without_memory(), testing::ExitedWithCode(42), "");
 }
 
 // A process in which some library switched denormals off and changed the rounding.

@@ -22,7 +22,6 @@ def findings(path, text):
 ALLOWED = [
     ("src/core/memory.cpp", '#include "core/check.h"'),
     ("src/core/memory.cpp", '#include "nearwise/error.h"'),
-    ("src/core/parallel_tbb.cpp", "#include <tbb/parallel_for.h>"),
     ("src/io/npy.cpp", '#include "nearwise/vector_file.h"'),
     ("src/backend/context.cpp", '#include "backend/context_state.h"'),
     ("src/backend/cpu/knn.cpp", '#include "backend/ops.h"'),
@@ -45,8 +44,8 @@ ALLOWED = [
     ("tests/ops/exact_test.cpp", '#include "oracle/knn.h"\n#include "backend/cpu/knn.h"'),
     ("bench/ops/knn_bench.cpp", '#include "tests/oracle/knn.h"\n#include "ops/exact.h"'),
     ("src/core/memory.cpp", "#ifdef __SANITIZE_ADDRESS__\n#endif"),
-    ("src/core/memory.cpp", "/*\n#include <tbb/tbb.h>\n*/"),
-    ("src/core/memory.cpp", "// #include <tbb/tbb.h>"),
+    ("src/core/memory.cpp", "/*\n#include <hwy/highway.h>\n*/"),
+    ("src/core/memory.cpp", "// #include <hwy/highway.h>"),
 ]
 
 FORBIDDEN = [
@@ -54,8 +53,6 @@ FORBIDDEN = [
     ("src/core/progress.h", '#include "nearwise/context.h"', "layer 2"),
     ("src/core/memory.cpp", '#include "../ops/exact.h"', "layer 3"),
     ("src/core/memory.cpp", "  #  include <nearwise/exact.h>", "layer 3"),
-    ("src/core/parallel.cpp", "#include <tbb/task_arena.h>", "parallel_tbb"),
-    ("src/core/parallel.cpp", "#include <oneapi/tbb/task_arena.h>", "parallel_tbb"),
     ("src/io/npy.cpp", '#include "backend/ops.h"', "layer 2"),
     ("src/io/npy.cpp", '#include "nearwise/context.h"', "layer 2"),
     ("src/backend/context.cpp", '#include "ops/exact.h"', "layer 3"),
