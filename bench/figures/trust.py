@@ -37,4 +37,18 @@ def repaired_work_files(session):
     return session.test_result("plan_tests", "*Repairs*:*Manifest*:*GoesOnWhereItWasStopped*")
 
 
-FIGURES = (forks, interrupts, changed_inputs, repaired_work_files)
+def progress(session):
+    """Long calls whose progress is complete before the end, falls, or tells a time left wrong by a factor of 2"""
+    report = battery(session, "progress.py", "--scale", 0.5 if session.quick else 2)
+    wrong = report.pop("wrong")
+    return session.speed(len(wrong), "0", not wrong, report | {"wrong": wrong})
+
+
+def memory_limits(session):
+    """Random operations within a limit that a refusal named: runs whose anonymous memory stayed within it and 5 %"""
+    runs = 16 if session.quick else 40
+    report = battery(session, "memory.py", "--runs", runs)
+    return Result(report["held"], f"{runs} of {runs}", report["held"] == runs, report)
+
+
+FIGURES = (forks, interrupts, progress, memory_limits, changed_inputs, repaired_work_files)

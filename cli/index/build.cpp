@@ -1,5 +1,5 @@
 // nearwise index build: trains an inverted file on the vectors of a file and adds them all.
-#include <string_view>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/index/build_options.h"
@@ -11,15 +11,15 @@
 namespace nearwise::cli {
 namespace {
 
-// The progress shown is that of k-means, which takes most of the training.
-Ivf train_with_progress(Session& session, const Context& context, const IndexBuildArguments& arguments,
-                        RowsView base) {
-  Work work(session, context, "train", "vectors", base.rows() * arguments.iterations);
-  const Context own = context.with_progress([&work](const Progress& now) {
-    if (std::string_view(now.operation) == "train_kmeans") work.bar().update(now.done, now.total);
+Ivf build(Session& session, const Context& context, const IndexBuildArguments& arguments, RowsView base) {
+  const IvfOptions options = index_options(arguments);
+  std::optional<CalibrationOptions> calibration;
+  if (!arguments.probes) calibration = {.target_recall = arguments.target_recall};
+  Work work(session, context);
+  return work.run_on_data([&](const Context& own) {
+    return arguments.train_only ? Ivf::train(own, base, options)
+                                : Ivf::build(own, base, options, calibration);
   });
-  const Interrupt::Protection protection = session.interrupt->protect([&own] { own.cancel(); });
-  return blame_data([&] { return Ivf::train(own, base, index_options(arguments)); });
 }
 
 ExitCode run_build(Session& session, const IndexBuildArguments& arguments) {
@@ -33,23 +33,11 @@ ExitCode run_build(Session& session, const IndexBuildArguments& arguments) {
 
   const Context context = open_context(arguments.context, arguments.seed);
   const Stopwatch watch;
-  Ivf index = train_with_progress(session, context, arguments, base);
-  session.interrupt->check();
+  Ivf index = build(session, context, arguments, base);
   if (arguments.probes) {
     if (*arguments.probes > index.lists())
       refuse(session, "--probes must be at most the {} lists, got {}", index.lists(), *arguments.probes);
     index.set_probes(*arguments.probes);
-  }
-  if (!arguments.train_only) {
-    Work adding(session, context, "add", "vectors", base.rows());
-    add_vectors(adding, index, base);
-    // A single vector has no neighbours to calibrate with.
-    if (!arguments.probes && index.size() >= 2) {
-      Work calibrating(session, context, "calibrate", "vectors", index.size());
-      calibrating.run([&](const Context& own) {
-        index.calibrate(own, base, {.target_recall = arguments.target_recall});
-      });
-    }
   }
   save_index(session, index, run, arguments.output);
   Json more = {{"seed", arguments.seed}, {"seconds", watch.seconds()}};

@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::chrono::milliseconds bar_interval{100};
 constexpr std::chrono::seconds line_interval{5};
+// Below it, the time spent so far says little about the rest.
+constexpr double first_estimate = 0.05;
 constexpr const char* clear_line = "\r\033[K";
 
 std::size_t terminal_columns() {
@@ -57,12 +59,15 @@ void ProgressBar::update(std::uint64_t done, std::uint64_t total) {
   if (now < next_) return;
 
   const double elapsed = std::chrono::duration<double>(now - start_).count();
-  const double fraction = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+  // The bar is cleared when the work is complete; until then it is never full.
+  const double fraction = std::min(0.99, static_cast<double>(done) / static_cast<double>(total));
   const int percent = static_cast<int>(std::floor(fraction * 100));
   const std::string rate =
       unit_.empty() ? "" : fmt::format("{} {}/s  ", format_count(fraction * units_ / elapsed), unit_);
-  const std::string numbers =
-      fmt::format("{:3} %  {}{} left", percent, rate, format_duration(elapsed / fraction - elapsed));
+  const std::string left = fraction < first_estimate
+                               ? "time left unknown"
+                               : format_duration(elapsed / fraction - elapsed) + " left";
+  const std::string numbers = fmt::format("{:3} %  {}{}", percent, rate, left);
   if (style_ == ProgressStyle::lines) {
     next_ = now + line_interval;
     write_stderr(fmt::format("nearwise: {} {}\n", operation_, numbers));

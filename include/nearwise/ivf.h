@@ -85,7 +85,7 @@ class Ivf final {
   static Ivf train(const Context& context, RowsView rows, const IvfOptions& options = {});
   // train, add and calibrate.
   static Ivf build(const Context& context, RowsView rows, const IvfOptions& options = {},
-                   const CalibrationOptions& calibration = {});
+                   const std::optional<CalibrationOptions>& calibration = CalibrationOptions());
 
   Ivf(Ivf&&) noexcept;
   Ivf& operator=(Ivf&&) noexcept;

@@ -267,13 +267,15 @@ Encoding encoding_of(const std::string& codec, std::uint64_t code_bytes, unsigne
   return Flat{};
 }
 
-// Options of other codecs than the given one are ignored.
-std::unique_ptr<InvertedFile> train_index(const BorrowedRows& rows, const std::string& codec,
-                                          const std::string& metric, std::uint64_t lists,
-                                          std::uint64_t iterations, std::uint64_t training_rows,
-                                          const Settings& settings, nb::handle progress,
-                                          std::uint64_t code_bytes, unsigned bits, std::uint64_t rounds,
-                                          std::uint64_t train_iterations, std::uint64_t encode_iterations) {
+// Without a target recall the index is trained and stays empty. Options of other codecs than the given one
+// are ignored.
+std::unique_ptr<InvertedFile> make_index(const BorrowedRows& rows, const std::string& codec,
+                                         std::optional<double> target_recall, const std::string& metric,
+                                         std::uint64_t lists, std::uint64_t iterations,
+                                         std::uint64_t training_rows, const Settings& settings,
+                                         nb::handle progress, std::uint64_t code_bytes, unsigned bits,
+                                         std::uint64_t rounds, std::uint64_t train_iterations,
+                                         std::uint64_t encode_iterations) {
   const IvfOptions options = {
       .metric = parse_metric(metric),
       .lists = optional_of(lists),
@@ -281,9 +283,13 @@ std::unique_ptr<InvertedFile> train_index(const BorrowedRows& rows, const std::s
       .training_rows = optional_of(training_rows),
       .encoding = encoding_of(codec, code_bytes, bits, rounds, train_iterations, encode_iterations)};
   const Context context = context_for(settings);
-  std::optional<Ivf> trained;
-  run(context, progress, [&](const Context& own) { trained.emplace(Ivf::train(own, rows.view(), options)); });
-  return std::make_unique<InvertedFile>(std::move(*trained), context);
+  std::optional<Ivf> made;
+  run(context, progress, [&](const Context& own) {
+    made.emplace(target_recall ? Ivf::build(own, rows.view(), options,
+                                            CalibrationOptions{.target_recall = *target_recall})
+                               : Ivf::train(own, rows.view(), options));
+  });
+  return std::make_unique<InvertedFile>(std::move(*made), context);
 }
 
 std::unique_ptr<InvertedFile> load_index(const std::filesystem::path& path, const Settings& settings,
@@ -332,10 +338,10 @@ void bind_ivf(nb::module_& module) {
       .def_prop_ro("candidates", &InvertedFile::candidates)
       .def_prop_rw("provenance", &InvertedFile::provenance, &InvertedFile::set_provenance)
       .def_prop_rw("probes", &InvertedFile::probes, &InvertedFile::set_probes);
-  module.def("train_ivf", train_index, nb::arg("rows"), nb::arg("codec"), nb::arg("metric"), nb::arg("lists"),
-             nb::arg("iterations"), nb::arg("training_rows"), nb::arg("settings"), nb::arg("progress").none(),
-             nb::arg("code_bytes") = 0, nb::arg("bits") = 8, nb::arg("rounds") = 0,
-             nb::arg("train_iterations") = 0, nb::arg("encode_iterations") = 0);
+  module.def("make_ivf", make_index, nb::arg("rows"), nb::arg("codec"), nb::arg("target_recall").none(),
+             nb::arg("metric"), nb::arg("lists"), nb::arg("iterations"), nb::arg("training_rows"),
+             nb::arg("settings"), nb::arg("progress").none(), nb::arg("code_bytes") = 0, nb::arg("bits") = 8,
+             nb::arg("rounds") = 0, nb::arg("train_iterations") = 0, nb::arg("encode_iterations") = 0);
   module.def("load_ivf", load_index, nb::arg("path"), nb::arg("settings"), nb::arg("progress").none());
 }
 

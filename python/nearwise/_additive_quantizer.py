@@ -73,7 +73,7 @@ class AdditiveQuantizer(Quantizer):
         training_rows : int, optional
             Vectors to train on, drawn by the seed if there are more. Default: 256 per codeword of a codebook.
         context, seed, device, threads, memory_limit, isa, progress
-            See `nearwise.Context`; progress counts vectors, once per codebook and round. The quantizer remembers them.
+            See `nearwise.Context`. The quantizer remembers them.
         """
         call = Call("AdditiveQuantizer.train", settings)
         bound = call.run(

@@ -62,9 +62,8 @@ class IvfFlat(Ivf):
             As in `train`.
         """
         target = _options.target_recall(target_recall)
-        index = cls._train("flat", rows, context, **_lists(metric, lists, iterations, training_rows))
-        index._fill(rows, target, context)
-        return index
+        options = _lists(metric, lists, iterations, training_rows)
+        return cls._make("flat", rows, context, target_recall=target, **options)
 
     @classmethod
     @operation
@@ -102,7 +101,7 @@ class IvfFlat(Ivf):
             See `nearwise.Context`. The index remembers them for all its methods. memory_limit covers the index and one
             call, with its results and converted copies; concurrent searches count separately.
         """
-        return cls._train("flat", rows, context, **_lists(metric, lists, iterations, training_rows))
+        return cls._make("flat", rows, context, **_lists(metric, lists, iterations, training_rows))
 
 
 class IvfPq(Ivf):
@@ -154,9 +153,7 @@ class IvfPq(Ivf):
         """
         target = _options.target_recall(target_recall)
         options = _lists(metric, lists, iterations, training_rows) | _product(code_bytes, bits)
-        index = cls._train("pq", rows, context, **options)
-        index._fill(rows, target, context)
-        return index
+        return cls._make("pq", rows, context, target_recall=target, **options)
 
     @classmethod
     @operation
@@ -192,7 +189,7 @@ class IvfPq(Ivf):
             As in `IvfFlat.train`.
         """
         options = _lists(metric, lists, iterations, training_rows) | _product(code_bytes, bits)
-        return cls._train("pq", rows, context, **options)
+        return cls._make("pq", rows, context, **options)
 
 
 class IvfLsq(Ivf):
@@ -248,9 +245,8 @@ class IvfLsq(Ivf):
         """
         target = _options.target_recall(target_recall)
         additive = _additive(code_bytes, rounds, train_iterations, encode_iterations)
-        index = cls._train("lsq", rows, context, **_lists(metric, lists, iterations, training_rows), **additive)
-        index._fill(rows, target, context)
-        return index
+        options = _lists(metric, lists, iterations, training_rows) | additive
+        return cls._make("lsq", rows, context, target_recall=target, **options)
 
     @classmethod
     @operation
@@ -290,7 +286,7 @@ class IvfLsq(Ivf):
             As in `IvfFlat.train`.
         """
         additive = _additive(code_bytes, rounds, train_iterations, encode_iterations)
-        return cls._train("lsq", rows, context, **_lists(metric, lists, iterations, training_rows), **additive)
+        return cls._make("lsq", rows, context, **_lists(metric, lists, iterations, training_rows), **additive)
 
 
 def _lists(metric: str, lists: int | None, iterations: int, training_rows: int | None) -> dict[str, Any]:

@@ -64,21 +64,32 @@ class Ivf:
         return made
 
     @classmethod
-    def _train(cls, codec: str, rows: Any, context: Context | None, **options: Any) -> Self:
-        """`options` are those of _core.train_ivf."""
-        with Call("train", context) as call:
-            index = _core.train_ivf(
-                rows=call.rows(rows, "rows"), codec=codec, **options, settings=call.settings, progress=call.report
+    def _make(
+        cls, codec: str, rows: Any, context: Context | None, *, target_recall: float | None = None, **options: Any
+    ) -> Self:
+        """`options` are those of _core.make_ivf. Without a target recall, the index is trained and stays empty."""
+        with Call("train" if target_recall is None else "build", context) as call:
+            made = _core.make_ivf(
+                rows=call.rows(rows, "rows"),
+                codec=codec,
+                target_recall=target_recall,
+                **options,
+                settings=call.settings,
+                progress=call.report,
             )
         # The index and its calls count on what the converted copy leaves of the limit.
-        return cls._of(index, call.remaining())
+        index = cls._of(made, call.remaining())
+        index._warn_if_missed(stacklevel=5)
+        return index
 
-    def _fill(self, rows: Any, target_recall: float, context: Context | None) -> None:
-        progress = None if context is None else context.progress
-        self.add(rows, progress=progress)
-        if len(self) >= 2:  # a single vector has no neighbors
-            own = self._context.merged(Context(progress=progress))
-            self._calibrate(rows, target_recall, 500, True, own, stacklevel=5)
+    def _warn_if_missed(self, stacklevel: int) -> None:
+        found = self.calibration
+        if found is not None and not found.reached:
+            warnings.warn(
+                f"target recall {found.target_recall} cannot be reached: {found.recall.value:.3f} of the "
+                f"{found.neighbors} nearest found in {found.probes} of {self.lists} lists",
+                stacklevel=stacklevel,
+            )
 
     @operation
     def add(
@@ -202,36 +213,20 @@ class Ivf:
         rerank : bool
             Whether searches will re-rank; if so, `candidates` is calibrated as well.
         context, seed, progress
-            See `nearwise.Context`; progress counts vectors. The default seed is that of the training.
+            See `nearwise.Context`. The default seed is that of the training.
         """
-        return self._calibrate(rows, _options.target_recall(target_recall), queries, rerank, context)
-
-    def _calibrate(
-        self,
-        rows: Any,
-        target_recall: float,
-        queries: int,
-        rerank: bool,
-        context: Context | None,
-        stacklevel: int = 4,
-    ) -> Calibration:
         with Call("calibrate", context) as call:
             found = _calibration(
                 self._index.calibrate(
                     rows=call.rows(rows, "rows"),
-                    target_recall=target_recall,
+                    target_recall=_options.target_recall(target_recall),
                     queries=_options.count(queries, "queries"),
                     rerank=_options.flag(rerank, "rerank"),
                     settings=call.settings_on(self._index.device),
                     progress=call.report,
                 )
             )
-        if not found.reached:
-            warnings.warn(
-                f"target recall {found.target_recall} cannot be reached: {found.recall.value:.3f} of the "
-                f"{found.neighbors} nearest found in {found.probes} of {self.lists} lists",
-                stacklevel=stacklevel,
-            )
+        self._warn_if_missed(stacklevel=4)
         return found
 
     def save(self, path: Path) -> None:

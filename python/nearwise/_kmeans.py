@@ -87,7 +87,7 @@ def train_kmeans(
         good size. `sizes` count the vectors of all batches, and an error is that of the batch scaled to all
         vectors. Default: all vectors.
     context, seed, device, threads, memory_limit, isa, progress
-        See `nearwise.Context`; progress counts pairs of vectors and centroids.
+        See `nearwise.Context`.
 
     Returns
     -------

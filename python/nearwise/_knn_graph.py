@@ -172,7 +172,7 @@ def build_knn_graph(
         Share of the true neighbors in the graph. The build ends when the lower end of the 95 % confidence
         interval reaches it; `KnnGraph.reached` tells whether it did. 1: exact search.
     context, seed, device, threads, memory_limit, isa, progress
-        See `nearwise.Context`; progress counts the units of each step in turn.
+        See `nearwise.Context`.
 
     Returns
     -------

@@ -128,7 +128,7 @@ class ProductQuantizer(ProductCoder):
         training_rows : int, optional
             Vectors to train on, drawn by the seed if there are more. Default: 256 per codeword of a part.
         context, seed, device, threads, memory_limit, isa, progress
-            See `nearwise.Context`; progress counts pairs of vectors and codewords. The quantizer remembers them.
+            See `nearwise.Context`. The quantizer remembers them.
         """
         call = Call("ProductQuantizer.train", settings)
         bound = call.run(

@@ -12,11 +12,12 @@ ProgressArgument = bool | Callable[[int, int], Any] | None
 _SECONDS_BEFORE_FIRST = 1.0
 _SECONDS_BETWEEN_DRAWINGS = 0.1
 _SECONDS_BETWEEN_LINES = 10.0  # in a log file, where a line cannot be overwritten
+_FIRST_ESTIMATE = 0.05  # below it, the time spent so far says little about the rest
 _WIDTH = 30
 
 
 class ProgressBar:
-    """Shows share, rate and time left, after the first second. Call it with (done, total), close it at the end."""
+    """Shows share and time left, after the first second. Call it with (done, total), close it at the end."""
 
     def __init__(self, label: str, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._label = label
@@ -47,19 +48,11 @@ class ProgressBar:
             self._drawn = 0
 
     def _text(self, done: int, total: int, seconds: float) -> str:
-        share = min(1.0, done / total) if total else 1.0
+        # The line is erased when the work is complete; until then it is never full.
+        share = min(0.99, done / total) if total else 0.99
         filled = int(share * _WIDTH)
-        rate = done / seconds
-        left = f"{(total - done) / rate:.0f} s left" if rate > 0 else "time left unknown"
-        return f"{self._label} [{'#' * filled}{'.' * (_WIDTH - filled)}] {share:4.0%}  {_short(rate)}/s  {left}"
-
-
-def _short(number: float) -> str:
-    for unit in ("", " k", " M", " G"):
-        if number < 1000:
-            return f"{number:.3g}{unit}"
-        number /= 1000
-    return f"{number:.3g} T"
+        left = f"{seconds / share - seconds:.0f} s left" if share >= _FIRST_ESTIMATE else "time left unknown"
+        return f"{self._label} [{'#' * filled}{'.' * (_WIDTH - filled)}] {share:4.0%}  {left}"
 
 
 def check_progress(progress: Any) -> None:

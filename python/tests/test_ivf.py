@@ -290,7 +290,7 @@ def test_rows_that_are_gone_are_not_needed(rows):
 
 def test_types_are_shipped():
     stub = (Path(_core.__file__).parent / "_core.pyi").read_text()
-    for name in ("class Ivf:", "def train_ivf(", "def load_ivf("):
+    for name in ("class Ivf:", "def make_ivf(", "def load_ivf("):
         assert name in stub
 
 

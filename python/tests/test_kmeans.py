@@ -246,10 +246,11 @@ def test_memory_limit(base):
 
 
 def test_progress(base):
-    for steps, *call in (
-        (300 * 5 * 3, functools.partial(nearwise.train_kmeans, iterations=3, tolerance=0), base, 5),
-        (2 * 300, nearwise.train_hierarchical_kmeans, base, 9),
-        (300 * 5, nearwise.assign, base, base[:5]),
+    for call in (
+        (functools.partial(nearwise.train_kmeans, iterations=3, tolerance=0), base, 5),
+        (nearwise.train_hierarchical_kmeans, base, 9),
+        (nearwise.assign, base, base[:5]),
     ):
-        assert reports_of(*call)[-1] == (steps, steps)
+        done, total = reports_of(*call)[-1]
+        assert done == total > 0
         stops_by_progress(*call)

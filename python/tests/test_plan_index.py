@@ -37,5 +37,5 @@ def test_is_the_index_of_a_build(path, codec, build):
 def test_says_what_it_expects(path):
     refuses(ValueError, "codec: expected 'pq', 'lsq' or 'flat', got 'opq'", plan_in, path, codec="opq")
     refuses(ValueError, "lists must be 1 to 20000", plan_in, path, lists=30_000)
-    with pytest.raises(nearwise.Error, match="memory limit of 1048576 bytes is too small"):
+    with pytest.raises(nearwise.Error, match="memory limit of 1 MiB is too small"):
         nearwise.plan_index(path, path.parent / "work", path.parent / "index.nw", memory_limit="1MiB")

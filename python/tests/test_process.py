@@ -161,7 +161,7 @@ class TestProgressBar:
         stream, bar = self.bar(tty=True)
         self.now += 2
         bar(4_000_000, 10_000_000)
-        assert stream.getvalue() == "\rknn [############..................]  40%  2 M/s  3 s left"
+        assert stream.getvalue() == "\rknn [############..................]  40%  3 s left"
         self.now += 0.05
         bar(4_100_000, 10_000_000)  # too soon
         self.now += 2
@@ -181,7 +181,7 @@ class TestProgressBar:
         stream, bar = self.bar(tty=False)
         self.now += 2
         bar(0, 0)
-        assert "100%" in stream.getvalue()
+        assert " 99%" in stream.getvalue()  # complete only when it is closed
 
     def test_no_stderr(self, monkeypatch):
         monkeypatch.setattr(sys, "stderr", None)

@@ -46,15 +46,14 @@ ContextOptions with_callback(ContextOptions options, ProgressCallback progress) 
 
 }  // namespace
 
-Context::State::State(const State& parent, ProgressCallback progress)
+Context::State::State(const State& parent, ProgressCallback progress, CancelFlag flag)
     : backend(parent.backend),
       place(parent.place),
       options(with_callback(parent.options, std::move(progress))),
       clock(parent.clock),
       threads(parent.threads),
-      budget(parent.budget) {}
-
-Context::State::State(const State& parent) : State(parent, ProgressCallback()) { cancel = parent.cancel; }
+      budget(parent.budget),
+      cancel(std::move(flag)) {}
 
 Context Context::cpu(ContextOptions options) {
   return Context(std::make_shared<State>(*cpu_backend(), Place{DeviceKind::cpu, 0}, std::move(options)));
@@ -99,10 +98,12 @@ std::string Context::isa() const {
 }
 
 Context Context::with_progress(ProgressCallback progress) const {
-  return Context(std::make_shared<State>(*state_, std::move(progress)));
+  return Context(std::make_shared<State>(*state_, std::move(progress), CancelFlag()));
 }
 
-Context Context::without_progress() const { return Context(std::make_shared<State>(*state_)); }
+Context Context::without_progress() const {
+  return Context(std::make_shared<State>(*state_, ProgressCallback(), state_->cancel));
+}
 
 void Context::cancel() const { state_->cancel.set(); }
 bool Context::cancelled() const { return state_->cancel.is_set(); }

@@ -15,10 +15,8 @@ struct Backend;
 class Context::State {
  public:
   State(const Backend& backend, Place place, ContextOptions options);
-  // Shares threads and budget with `parent`; progress and cancellation are its own.
-  State(const State& parent, ProgressCallback progress);
-  // Shares cancellation with `parent` and reports no progress.
-  explicit State(const State& parent);
+  // Shares threads and budget with `parent`.
+  State(const State& parent, ProgressCallback progress, CancelFlag flag);
   State& operator=(const State&) = delete;
 
   const Backend& backend;

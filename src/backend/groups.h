@@ -27,9 +27,9 @@ struct StartJoinArgs {
   RowsView rows;                         // at most max_entry_rows
   std::span<const std::uint32_t> order;  // [rows] the row at each place; outlives the state
   Metric metric = Metric::sqeuclidean;
-  bool bytes = false;             // as in PrepareArgs
-  std::span<const float> centre;  // as in PrepareArgs
-  std::size_t degree = 0;         // entries of a list
+  ElementType type = ElementType::f32;  // as in PrepareArgs
+  std::span<const float> centre;        // as in PrepareArgs
+  std::size_t degree = 0;               // entries of a list
   // [rows, degree] by place, each list ascending.
   std::span<NeighborEntry> lists;
   // Whether `lists` already holds neighbours, with the keys that this backend would compute. Otherwise they
@@ -59,6 +59,7 @@ struct Groups {
 struct JoinGroupsArgs {
   JoinState& state;
   Groups groups;
+  ProgressMeter* progress = nullptr;  // counts members of groups
 };
 
 // An NN-Descent iteration: joins a sample of the neighbours and reverse neighbours of every row.

@@ -42,8 +42,10 @@ class Collector {
 struct PrepareArgs {
   RowsView rows;
   RowsRole role = RowsRole::base;
-  ElementType against = ElementType::f32;  // type of the vectors on the other side
-  bool bytes = false;                      // f32 vectors on both sides hold integers 0 to 255 (holds_bytes)
+  // What the vectors, and those on the other side, are scanned as: their own type, or a narrower one that
+  // holds the same values (narrowest_type).
+  ElementType type = ElementType::f32;
+  ElementType against = ElementType::f32;
   Metric metric = Metric::sqeuclidean;
   // Approximate mean of the base [dim], subtracted from queries and base; empty: none. Distances do not
   // change, and products of shorter vectors have smaller rounding errors. Euclidean metrics only.
@@ -136,9 +138,8 @@ struct KnnCostsArgs {
   std::size_t dim = 0;
   std::size_t k = 0;
   Metric metric = Metric::sqeuclidean;
-  ElementType query_type = ElementType::f32;
+  ElementType query_type = ElementType::f32;  // as in PrepareArgs
   ElementType base_type = ElementType::f32;
-  bool bytes = false;  // as in PrepareArgs
 };
 
 // Memory of a self join.
@@ -154,8 +155,8 @@ struct SelfJoinArgs {
   RowsView rows;  // at most 2^32 - 1
   Metric metric = Metric::sqeuclidean;
   std::size_t k = 0;
-  bool bytes = false;             // as in PrepareArgs
-  std::span<const float> centre;  // as in PrepareArgs
+  ElementType type = ElementType::f32;  // as in PrepareArgs
+  std::span<const float> centre;        // as in PrepareArgs
   MatrixView<Id> ids;
   MatrixView<float> distances;
   ProgressMeter* progress = nullptr;  // counts pairs, each once

@@ -19,7 +19,7 @@ struct Costs {
 Costs costs_of(Stream& stream, const CentroidSearchArgs& args) {
   const AssignCosts costs =
       dispatch(&Ops::assign_costs, "assign", stream,
-               KnnCostsArgs{args.rows.dim(), 1, args.metric, args.rows.type(), args.centroid_type, false});
+               KnnCostsArgs{args.rows.dim(), 1, args.metric, args.rows.type(), args.centroid_type});
   const std::uint64_t centroids = round_up<std::uint64_t>(args.max_centroids, costs.base_granule);
   const std::uint64_t per_centroid =
       costs.bytes_per_base_row + (args.distances ? costs.distance_bytes_per_base_row : 0);
@@ -60,6 +60,7 @@ std::unique_ptr<PreparedRows> CentroidSearch::prepare(const RowsView& rows, Rows
   return dispatch(&Ops::prepare_rows, "prepare_rows", *stream_,
                   PrepareArgs{.rows = rows,
                               .role = role,
+                              .type = rows.type(),
                               .against = against,
                               .metric = args_.metric,
                               .centre = centre_,

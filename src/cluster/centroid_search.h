@@ -15,6 +15,14 @@
 
 namespace nearwise::cluster {
 
+// Expected duration of one call of nearest(), for shares of progress: distances computed, times their
+// elements. A distance takes as long as this many elements besides.
+inline double assignment_cost(const RowsView& rows, std::size_t centroids) {
+  constexpr double elements_per_distance = 128;
+  return static_cast<double>(rows.rows()) * static_cast<double>(centroids) *
+         (static_cast<double>(rows.dim()) + elements_per_distance);
+}
+
 struct CentroidSearchArgs {
   RowsView rows;
   std::size_t max_centroids = 0;  // per call of nearest()

@@ -7,10 +7,13 @@
 #include <span>
 #include <vector>
 
+#include "backend/stages.h"
 #include "cluster/centroid_search.h"
 #include "cluster/training.h"
+#include "core/checked.h"
 #include "core/memory.h"
 #include "ops/gather_rows.h"
+#include "ops/memory_limit.h"
 
 namespace nearwise::cluster {
 namespace {
@@ -31,6 +34,8 @@ class Parts {
   }
 
   std::size_t count() const { return ends_.size() - 1; }
+  // The rows of this part and those before.
+  std::size_t end_of(std::size_t part) const { return ends_[part + 1]; }
   std::span<const std::uint32_t> of(std::size_t part) const {
     return members_.span().subspan(ends_[part], ends_[part + 1] - ends_[part]);
   }
@@ -69,19 +74,41 @@ std::vector<std::size_t> shares_of(const Parts& parts, std::size_t rows, std::si
 
 }  // namespace
 
+namespace {
+
+// Of the second level, for a part of this many rows.
+std::uint64_t part_bytes(const Context& context, const RowsView& rows, std::size_t part_rows,
+                         std::size_t clusters, const KMeansOptions& options) {
+  const RowsView part = rows.slice(0, part_rows);
+  return part_rows * rows.dim() * element_size(rows.type()) + buffer_bytes(0, 1) +
+         training_bytes(context, part, std::min(clusters, part_rows), options);
+}
+
+}  // namespace
+
 KMeans train_hierarchy(const Context& context, const RowsView& rows, std::size_t clusters,
                        const KMeansOptions& options) {
-  const Context::State& state = context.state();
-  const Reservation reservation(
-      *state.budget, buffer_bytes(clusters * rows.dim(), sizeof(float)) + clusters * sizeof(std::size_t));
-  // Counts rows of both levels.
-  ProgressMeter progress(state.options.progress, state.clock, "train_kmeans", 2 * rows.rows());
-  const ProgressCallback nobody;
-  ProgressMeter silent(nobody, state.clock, "", 0);
-
+  constexpr const char* operation = "train_hierarchical_kmeans";
+  // The largest part is rarely larger than this many of the average size.
+  constexpr std::size_t usual_parts = 4;
   const auto first_clusters = static_cast<std::size_t>(std::sqrt(static_cast<double>(clusters)));
-  const KMeans first_level = train(context, rows, first_clusters, options, silent);
-  progress.add(rows.rows());
+  const std::uint64_t result_bytes =
+      buffer_bytes(clusters * rows.dim(), sizeof(float)) + clusters * sizeof(std::size_t);
+  const std::uint64_t member_bytes = buffer_bytes(rows.rows(), sizeof(std::uint32_t));
+  const std::size_t usual_rows = std::min(rows.rows(), usual_parts * divide_up(rows.rows(), first_clusters));
+  check_memory(
+      operation, context,
+      result_bytes + std::max(training_bytes(context, rows, first_clusters, options),
+                              2 * member_bytes + part_bytes(context, rows, usual_rows,
+                                                            usual_parts * divide_up(clusters, first_clusters),
+                                                            options)));
+  const Reservation reservation(*context.state().budget, result_bytes);
+  const double first_cost = training_cost(rows, first_clusters, options);
+  Stages stages(context, "train_kmeans");
+  // Parts have as many rows together, and as many clusters each, but small searches are less efficient.
+  constexpr double parts_cost = 3;
+  const KMeans first_level =
+      train(stages.next(first_cost, parts_cost * first_cost), rows, first_clusters, options);
   const Parts parts(context, rows, first_level, options.metric);
   const std::vector<std::size_t> shares = shares_of(parts, rows.rows(), clusters);
 
@@ -89,16 +116,18 @@ KMeans train_hierarchy(const Context& context, const RowsView& rows, std::size_t
   for (std::size_t i = 0; i < parts.count(); ++i) {
     if (shares[i] == 0) continue;
     const std::span<const std::uint32_t> members = parts.of(i);
+    check_memory(operation, context, part_bytes(context, rows, members.size(), shares[i], options));
     const GatheredRows gathered(context, rows, members);
-    const KMeans part = train(context, gathered.view(), shares[i], options, silent);
+    const auto later_rows = static_cast<double>(rows.rows() - parts.end_of(i));
+    const KMeans part = train(stages.next(static_cast<double>(members.size()), later_rows), gathered.view(),
+                              shares[i], options);
     std::copy_n(part.centroids.data(), shares[i] * rows.dim(),
                 result.centroids.row(result.sizes.size()).data());
     result.sizes.insert(result.sizes.end(), part.sizes.begin(), part.sizes.end());
     result.errors[0] += part.errors.back();
     result.converged = result.converged && part.converged;
-    progress.add(members.size());
   }
-  progress.finish();
+  stages.finish();
   return result;
 }
 

@@ -86,14 +86,8 @@ KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                        : cluster::training_bytes(context, rows, clusters, options));
   if (!batches) check_finite("train_kmeans", context, rows);
   check_finite("train_kmeans", context, options.initial, 0, "initial centroid");
-  const Context::State& state = context.state();
-  const std::uint64_t looked_at = batches ? *options.batch_size : rows.rows();
-  ProgressMeter progress(state.options.progress, state.clock, "train_kmeans",
-                         looked_at * clusters * options.iterations);
-  KMeans result = batches ? cluster::train_mini_batches(context, rows, clusters, options, progress)
-                          : cluster::train(context, rows, clusters, options, progress);
-  progress.finish();
-  return result;
+  return batches ? cluster::train_mini_batches(context, rows, clusters, options)
+                 : cluster::train(context, rows, clusters, options);
 }
 
 KMeans train_hierarchical_kmeans(const Context& context, RowsView rows, std::size_t clusters,

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "backend/stages.h"
 #include "cluster/centroid_search.h"
 #include "cluster/draw_rows.h"
 #include "cluster/random_streams.h"
@@ -100,15 +101,21 @@ class MiniBatches {
                dispatch(&Ops::centroid_means_bytes, "centroid_means", *stream, batch.rows(), batch.dim()));
   }
 
-  KMeans run(ProgressMeter& progress) {
-    start();
+  KMeans run() {
+    Stages stages(context_, "train_kmeans");
+    const RowsView batch = rows_.slice(0, *options_.batch_size);
+    const double batch_cost = assignment_cost(batch, centroids_.rows());
+    const double start_cost =
+        options_.initial.rows() != 0 ? 0 : training_cost(batch, centroids_.rows(), start_options(options_));
+    start(stages.next(start_cost, static_cast<double>(options_.iterations) * batch_cost));
     const auto stream = open_stream(context_);
     Looking looking(budget(), *options_.batch_size, centroids_.rows(), rows_.dim());
     KMeans result;
     while (result.errors.size() < options_.iterations && !result.converged) {
       const std::size_t number = result.errors.size() + 1;
+      const Context context = stages.next(1, static_cast<double>(options_.iterations - number));
       const RowsView rows = batch_.read(number);
-      look(*stream, rows, looking, progress);
+      look(*stream, context, rows, looking);
       const double error = std::accumulate(looking.errors.data(), looking.errors.data() + sizes_.size(), 0.0);
       result.errors.push_back(error / static_cast<double>(rows.rows()) * static_cast<double>(rows_.rows()));
       result.converged = error == 0 || has_settled(result.errors);
@@ -116,6 +123,7 @@ class MiniBatches {
     }
     result.sizes = std::move(sizes_);
     result.centroids = std::move(centroids_);
+    stages.finish();
     return result;
   }
 
@@ -143,23 +151,22 @@ class MiniBatches {
 
   MemoryBudget& budget() const { return *context_.state().budget; }
 
-  void start() {
+  void start(const Context& context) {
     if (options_.initial.rows() != 0) {
       Buffer<double> scratch(budget(), rows_.dim());
       for (std::size_t c = 0; c < centroids_.rows(); ++c)
         row_to_centroid(options_.initial, c, options_.metric, scratch.span(), centroids_.row(c));
       return;
     }
-    const Context::State& state = context_.state();
-    const ProgressCallback nobody;  // referenced by the meter
-    ProgressMeter unseen(nobody, state.clock, "train_kmeans", 1);
-    const KMeans first = train(context_, batch_.read(0), centroids_.rows(), start_options(options_), unseen);
+    const KMeans first = train(context, batch_.read(0), centroids_.rows(), start_options(options_));
     std::copy_n(first.centroids.data(), centroids_.rows() * rows_.dim(), centroids_.data());
   }
 
   // Assigns the rows of a batch and computes means.
-  void look(Stream& stream, const RowsView& rows, Looking& looking, ProgressMeter& progress) const {
+  void look(Stream& stream, const Context& context, const RowsView& rows, Looking& looking) const {
     const auto nearest = looking.nearest.span().first(rows.rows());
+    ProgressMeter progress(context.state().options.progress, context.state().clock, "train_kmeans",
+                           std::uint64_t{rows.rows()} * centroids_.rows());
     CentroidSearch(context_, search_args(rows, centroids_.rows(), options_.metric))
         .nearest(centroids_, nearest, {}, &progress);
     dispatch(
@@ -241,9 +248,9 @@ std::uint64_t mini_batch_bytes(const Context& context, const RowsView& rows, std
 }
 
 KMeans train_mini_batches(const Context& context, const RowsView& rows, std::size_t clusters,
-                          const KMeansOptions& options, ProgressMeter& progress) {
+                          const KMeansOptions& options) {
   const Reservation blocks(*context.state().budget, block_count(*options.batch_size) * sizeof(RowBlock));
-  return MiniBatches(context, rows, clusters, options).run(progress);
+  return MiniBatches(context, rows, clusters, options).run();
 }
 
 }  // namespace nearwise::cluster

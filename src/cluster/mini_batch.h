@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/progress.h"
 #include "nearwise/context.h"
 #include "nearwise/kmeans.h"
 #include "nearwise/matrix.h"
@@ -28,9 +27,8 @@ std::vector<RowBlock> blocks_of_batch(std::uint64_t seed, std::size_t rows, std:
 std::uint64_t mini_batch_bytes(const Context& context, const RowsView& rows, std::size_t clusters,
                                const KMeansOptions& options);
 
-// The caller has checked the arguments; drawn rows are checked for NaN here. progress counts pairs of rows
-// and centroids.
+// The caller has checked the arguments; drawn rows are checked for NaN here.
 KMeans train_mini_batches(const Context& context, const RowsView& rows, std::size_t clusters,
-                          const KMeansOptions& options, ProgressMeter& progress);
+                          const KMeansOptions& options);
 
 }  // namespace nearwise::cluster

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/stages.h"
 #include "cluster/centroid_search.h"
 #include "cluster/draw_rows.h"
 #include "cluster/random_streams.h"
@@ -102,13 +103,15 @@ class PlusPlus {
   }
 
   void run() {
+    ProgressMeter progress(context_.state().options.progress, context_.state().clock, "train_kmeans",
+                           std::uint64_t{sample_.rows()} * centroids_.rows());
     std::uint64_t round = 0;
     for (std::size_t chosen = 0; chosen < centroids_.rows();) {
       const std::size_t batch = batch_after(chosen, centroids_.rows());
       draw(batch, round++);
       for (std::size_t i = 0; i < batch; ++i)
         row_to_centroid(sample_, arrivals_[i].row, metric_, scratch_.span(), centroids_.row(chosen + i));
-      search_.nearest(centroids_.slice(chosen, batch), nearest_.span(), distances_.span(), nullptr);
+      search_.nearest(centroids_.slice(chosen, batch), nearest_.span(), distances_.span(), &progress);
       for_each_row([&](std::size_t row) {
         const bool first = chosen == 0 && weights_[row] > 0;
         weights_[row] = first ? distances_[row] : std::min(weights_[row], distances_[row]);
@@ -188,11 +191,20 @@ KMeansOptions sample_options(const KMeansOptions& options, RowsView centroids) {
 
 void improve_on_sample(const Context& context, const RowsView& sample, const KMeansOptions& options,
                        MatrixView<float> centroids) {
-  const Context::State& state = context.state();
-  const ProgressCallback nobody;  // referenced by the meter
-  ProgressMeter unseen(nobody, state.clock, "train_kmeans", 1);
-  const KMeans better = train(context, sample, centroids.rows(), sample_options(options, centroids), unseen);
+  const KMeans better = train(context, sample, centroids.rows(), sample_options(options, centroids));
   std::copy_n(better.centroids.data(), centroids.rows() * centroids.cols(), centroids.data());
+}
+
+// The few rows drawn at a time are compared less efficiently than all centroids at once.
+double drawing_cost(const RowsView& rows, std::size_t clusters) {
+  constexpr double relative_to_assignment = 4;
+  return relative_to_assignment * assignment_cost(rows.slice(0, Sample::size(rows, clusters)), clusters);
+}
+
+double improvement_cost(const RowsView& rows, std::size_t clusters, const KMeansOptions& options) {
+  const RowsView sample = rows.slice(0, Sample::size(rows, clusters));
+  if (sample.rows() == rows.rows()) return 0;
+  return training_cost(sample, clusters, sample_options(options, rows.slice(0, clusters)));
 }
 
 // A stratified sample of as many rows as centroids, without repetition.
@@ -233,6 +245,11 @@ std::uint64_t seeding_bytes(const Context& context, const RowsView& rows, std::s
   return buffer_bytes(Sample::copied_bytes(rows, clusters), 1) + std::max(drawing, improving);
 }
 
+double seeding_cost(const RowsView& rows, std::size_t clusters, const KMeansOptions& options) {
+  if (options.seeding == Seeding::random) return 0;
+  return drawing_cost(rows, clusters) + improvement_cost(rows, clusters, options);
+}
+
 void seed_centroids(const Context& context, const RowsView& rows, const KMeansOptions& options,
                     MatrixView<float> centroids) {
   if (options.seeding == Seeding::random) {
@@ -241,8 +258,14 @@ void seed_centroids(const Context& context, const RowsView& rows, const KMeansOp
     return;
   }
   const Sample sample(context, rows, centroids.rows());
-  PlusPlus(context, sample.rows(), options.metric, centroids).run();
-  if (sample.rows().rows() < rows.rows()) improve_on_sample(context, sample.rows(), options, centroids);
+  const RowsView drawn = sample.rows();
+  const double improving_cost = improvement_cost(rows, centroids.rows(), options);
+  Stages stages(context, "train_kmeans");
+  const Context drawing = stages.next(drawing_cost(rows, centroids.rows()), improving_cost);
+  PlusPlus(drawing, drawn, options.metric, centroids).run();
+  if (drawn.rows() < rows.rows())
+    improve_on_sample(stages.next(improving_cost, 0), drawn, options, centroids);
+  stages.finish();
 }
 
 }  // namespace nearwise::cluster

@@ -17,6 +17,9 @@ void check_sample(const char* operation, const Context& context, const RowsView&
 std::uint64_t seeding_bytes(const Context& context, const RowsView& rows, std::size_t clusters,
                             const KMeansOptions& options);
 
+// As training_cost() (cluster/training.h).
+double seeding_cost(const RowsView& rows, std::size_t clusters, const KMeansOptions& options);
+
 // Writes drawn rows, normalized for spherical metrics, to `centroids` [clusters, dim].
 void seed_centroids(const Context& context, const RowsView& rows, const KMeansOptions& options,
                     MatrixView<float> centroids);

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "backend/stages.h"
 #include "cluster/balance.h"
 #include "cluster/centroid_search.h"
 #include "cluster/row_values.h"
@@ -42,8 +43,11 @@ class Training {
            2 * buffer_bytes(clusters, sizeof(double));
   }
 
-  KMeans run(ProgressMeter& progress) {
-    start();
+  KMeans run() {
+    Stages stages(context_, "train_kmeans");
+    const double iteration_cost = assignment_cost(rows_, centroids_.rows());
+    start(stages.next(start_cost(rows_, centroids_.rows(), options_),
+                      static_cast<double>(options_.iterations) * iteration_cost));
     const auto stream = open_stream(context_);
     // Reserved for means and splits, which run between searches.
     Reservation between(budget(), between_bytes(context_, rows_, centroids_.rows(), options_));
@@ -51,6 +55,9 @@ class Training {
     KMeans result;
     bool unsettled = false;  // the next error may rise
     for (std::size_t iteration = 0; iteration < options_.iterations && !result.converged; ++iteration) {
+      const Context assigning = stages.next(1, static_cast<double>(options_.iterations - iteration - 1));
+      ProgressMeter progress(assigning.state().options.progress, assigning.state().clock, "train_kmeans",
+                             std::uint64_t{rows_.rows()} * centroids_.rows());
       search.nearest(centroids_, nearest_.span(), distances_.span(), &progress);
       between = Reservation();
       if (is_balanced(options_)) balance();
@@ -67,7 +74,12 @@ class Training {
     for (std::size_t c = 0; c < ends_.size(); ++c)
       result.sizes.push_back(ends_[c] - (c == 0 ? 0 : ends_[c - 1]));
     result.centroids = std::move(centroids_);
+    stages.finish();
     return result;
+  }
+
+  static double start_cost(const RowsView& rows, std::size_t clusters, const KMeansOptions& options) {
+    return options.initial.rows() == 0 ? seeding_cost(rows, clusters, options) : 0;
   }
 
   static CentroidSearchArgs search_args(const RowsView& rows, std::size_t clusters,
@@ -106,9 +118,9 @@ class Training {
                       .scratch = members_.span()});
   }
 
-  void start() {
+  void start(const Context& context) {
     if (options_.initial.rows() == 0) {
-      seed_centroids(context_, rows_, options_, centroids_.view());
+      seed_centroids(context, rows_, options_, centroids_.view());
       return;
     }
     Buffer<double> scratch(budget(), rows_.dim());
@@ -166,9 +178,14 @@ std::uint64_t training_bytes(const Context& context, const RowsView& rows, std::
   return Training::bytes(rows, clusters, options) + std::max(iterating, seeding);
 }
 
-KMeans train(const Context& context, const RowsView& rows, std::size_t clusters, const KMeansOptions& options,
-             ProgressMeter& progress) {
-  return Training(context, rows, clusters, options).run(progress);
+double training_cost(const RowsView& rows, std::size_t clusters, const KMeansOptions& options) {
+  return Training::start_cost(rows, clusters, options) +
+         static_cast<double>(options.iterations) * assignment_cost(rows, clusters);
+}
+
+KMeans train(const Context& context, const RowsView& rows, std::size_t clusters,
+             const KMeansOptions& options) {
+  return Training(context, rows, clusters, options).run();
 }
 
 }  // namespace nearwise::cluster

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/progress.h"
 #include "nearwise/context.h"
 #include "nearwise/kmeans.h"
 #include "nearwise/matrix.h"
@@ -15,8 +14,10 @@ namespace nearwise::cluster {
 std::uint64_t training_bytes(const Context& context, const RowsView& rows, std::size_t clusters,
                              const KMeansOptions& options);
 
-// progress counts pairs of rows and centroids.
-KMeans train(const Context& context, const RowsView& rows, std::size_t clusters, const KMeansOptions& options,
-             ProgressMeter& progress);
+// Expected duration for shares of progress: distances computed, times their elements.
+double training_cost(const RowsView& rows, std::size_t clusters, const KMeansOptions& options);
+
+KMeans train(const Context& context, const RowsView& rows, std::size_t clusters,
+             const KMeansOptions& options);
 
 }  // namespace nearwise::cluster

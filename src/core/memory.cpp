@@ -1,8 +1,10 @@
 #include "core/memory.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 
@@ -22,12 +24,26 @@ constexpr std::size_t least_mapped_bytes = std::size_t{256} << 10;
 
 }  // namespace
 
+std::string format_bytes(std::uint64_t bytes) {
+  constexpr const char* units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  for (; value >= 1024; ++unit) value /= 1024;
+  return fmt::format("{:g} {}", std::ceil(value * 100) / 100, units[unit]);
+}
+
+void refuse_limit(const char* operation, std::uint64_t limit, std::uint64_t sufficient) {
+  fail(ErrorCode::out_of_memory, "{}: the memory limit of {} is too small, {} would suffice", operation,
+       format_bytes(limit), format_bytes(sufficient));
+}
+
 void MemoryBudget::take(std::uint64_t bytes) {
   std::uint64_t used = used_.load(std::memory_order_relaxed);
   do {
     if (limit_ != 0 && (used > limit_ || bytes > limit_ - used))
-      fail(ErrorCode::out_of_memory, "memory: {} bytes more exceed the limit of {} ({} in use)", bytes,
-           limit_, used);
+      fail(ErrorCode::out_of_memory, "memory: {} more exceed the limit of {} ({} in use)",
+           format_bytes(bytes), format_bytes(limit_), format_bytes(used));
   } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
   const std::uint64_t now = used + bytes;
   std::uint64_t peak = peak_.load(std::memory_order_relaxed);

@@ -8,10 +8,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 
 namespace nearwise {
+
+// "300 B", "64 KiB", "1.5 GiB": exact where it is short, else rounded up to 2 decimals of the unit.
+std::string format_bytes(std::uint64_t bytes);
+
+// Throws Error(out_of_memory): the limit is too small, `sufficient` bytes would do.
+[[noreturn]] void refuse_limit(const char* operation, std::uint64_t limit, std::uint64_t sufficient);
 
 class MemoryBudget {
  public:

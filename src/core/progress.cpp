@@ -28,13 +28,21 @@ const CancelFlag* replace_thread_cancel_flag(const CancelFlag* flag) noexcept {
   return std::exchange(thread_cancel_flag, flag);
 }
 
+ReportThrottle::ReportThrottle(const Clock& clock)
+    : clock_(clock), next_(clock() + seconds_between_reports) {}
+
+bool ReportThrottle::is_due() {
+  const double now = clock_();
+  if (now < next_) return false;
+  next_ = now + seconds_between_reports;
+  return true;
+}
+
 ProgressMeter::ProgressMeter(const ProgressCallback& callback, const Clock& clock, const char* operation,
                              std::uint64_t total)
-    : callback_(callback),
-      clock_(clock),
-      operation_(operation),
-      total_(total),
-      next_report_(callback ? clock() + seconds_between_reports : 0) {}
+    : callback_(callback), operation_(operation), total_(total) {
+  if (callback) throttle_.emplace(clock);
+}
 
 void ProgressMeter::add(std::uint64_t units) {
   done_.fetch_add(units, std::memory_order_relaxed);
@@ -42,9 +50,7 @@ void ProgressMeter::add(std::uint64_t units) {
   // If another thread is reporting, this one does not wait.
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return;
-  const double now = clock_();
-  if (now < next_report_) return;
-  next_report_ = now + seconds_between_reports;
+  if (!throttle_->is_due()) return;
   // Read under the lock, so that reports never decrease.
   callback_({operation_, done_.load(std::memory_order_relaxed), total_});
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "nearwise/progress.h"
 
@@ -36,6 +37,19 @@ const CancelFlag* replace_thread_cancel_flag(const CancelFlag* flag) noexcept;
 using Clock = std::function<double()>;
 double machine_clock();
 
+// Lets a report pass at most every 50 ms. Not thread-safe.
+class ReportThrottle {
+ public:
+  // The clock is kept by reference.
+  explicit ReportThrottle(const Clock& clock);
+  ReportThrottle(const Clock&&) = delete;
+  bool is_due();
+
+ private:
+  const Clock& clock_;
+  double next_;
+};
+
 // Counts units of work of many threads; calls the callback every 50 ms at most, one call at a time.
 class ProgressMeter {
  public:
@@ -53,12 +67,11 @@ class ProgressMeter {
 
  private:
   const ProgressCallback& callback_;
-  const Clock& clock_;
   const char* const operation_;
   const std::uint64_t total_;
   std::atomic<std::uint64_t> done_{0};
-  std::mutex mutex_;  // guards next_report_ and serialises the callback
-  double next_report_;
+  std::mutex mutex_;                        // guards throttle_ and serialises the callback
+  std::optional<ReportThrottle> throttle_;  // none without a callback
 };
 
 }  // namespace nearwise

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "backend/context_state.h"
+#include "backend/stages.h"
+#include "cluster/centroid_search.h"
 #include "cluster/draw_rows.h"
 #include "core/checked.h"
 #include "core/distance.h"
 #include "core/float_environment.h"
 #include "core/fork.h"
-#include "core/progress.h"
 #include "core/proportion_interval.h"
 #include "core/random.h"
 #include "index/ivf_state.h"
@@ -24,8 +25,14 @@ namespace nearwise {
 namespace {
 
 constexpr const char* operation = "Ivf.calibrate";
+// All trial searches, relative to the exact search of the sample.
+constexpr double trials_cost = 1;
 
 }  // namespace
+
+double index::calibration_cost(const RowsView& rows, const CalibrationOptions& options) {
+  return (1 + trials_cost) * cluster::assignment_cost(rows, std::min(rows.rows(), options.queries));
+}
 
 void index::check_options(const CalibrationOptions& options) {
   require(options.target_recall > 0 && options.target_recall <= 1,
@@ -40,6 +47,8 @@ namespace {
 constexpr std::uint64_t stream = 9;
 // Vectors copied at a time for exact search.
 constexpr std::size_t block_bytes = std::size_t{16} << 20;
+// Working memory of a search.
+constexpr std::uint64_t search_bytes = std::uint64_t{4} << 20;
 // The default first, then more; fewer last, when the cost to beat is known. If 3200 do not suffice, the codes
 // are too short for the data.
 constexpr std::array<std::size_t, 8> candidates_to_try = {100, 200, 400, 800, 1600, 3200, 50, 25};
@@ -47,6 +56,10 @@ constexpr std::array<std::size_t, 8> candidates_to_try = {100, 200, 400, 800, 16
 // SIFT1M, 16-byte codes, batch of 4000 (Sapphire Rapids, 2026-11-15): 0.3 to 0.5 us against 1 to 2.3 ns of
 // CPU time.
 constexpr double rows_per_candidate = 128;
+
+std::size_t exact_block_rows(const RowsView& rows) {
+  return std::max<std::size_t>(1024, block_bytes / (rows.dim() * element_size(rows.type())));
+}
 
 // All ids, sorted, without duplicates.
 Buffer<Id> ids_of(MemoryBudget& budget, const index::InvertedLists& lists, std::size_t& count) {
@@ -91,17 +104,18 @@ std::vector<std::vector<Id>> without_self(const Neighbors& found, std::span<cons
 // Exact search among the rows with these ids, in blocks: `rows` may be a mapped file, and may hold vectors
 // that are not in the index.
 Neighbors exact_neighbors(const Context& context, const RowsView& queries, const RowsView& rows,
-                          std::span<const Id> ids, std::size_t k, Metric metric, ProgressMeter& progress) {
-  const std::size_t block_rows =
-      std::max<std::size_t>(1024, block_bytes / (rows.dim() * element_size(rows.type())));
+                          std::span<const Id> ids, std::size_t k, Metric metric) {
+  const std::size_t block_rows = exact_block_rows(rows);
   Neighbors best{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   std::fill_n(best.ids.data(), queries.rows() * k, no_id);
   std::fill_n(best.distances.data(), queries.rows() * k, padding_distance(metric));
+  Stages stages(context, "calibrate");
   for (std::size_t first = 0; first < ids.size(); first += block_rows) {
     const std::span<const Id> some = ids.subspan(first, std::min(block_rows, ids.size() - first));
     const GatheredRows block(context, rows, some);
-    Neighbors found =
-        knn(context, queries, block.view(), k, {.metric = metric, .short_rows = ShortRows::pad});
+    Neighbors found = knn(
+        stages.next(static_cast<double>(some.size()), static_cast<double>(ids.size() - first - some.size())),
+        queries, block.view(), k, {.metric = metric, .short_rows = ShortRows::pad});
     for (Id& id : std::span(found.ids.data(), queries.rows() * k))
       if (id != no_id) id = some[static_cast<std::size_t>(id)];
     Neighbors joined{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
@@ -109,8 +123,8 @@ Neighbors exact_neighbors(const Context& context, const RowsView& queries, const
                                               {found.ids.view(), found.distances.view()}};
     merge_neighbors(*context.state().threads, metric, parts, joined.ids.view(), joined.distances.view());
     best = std::move(joined);
-    progress.add(some.size());
   }
+  stages.finish();
   return best;
 }
 
@@ -125,9 +139,9 @@ bool reaches(const RecallEstimate& recall, double target, Margin margin) {
 class Trial {
  public:
   // queries: the sample, with these ids, of all_rows vectors.
-  Trial(const Context& context, const Ivf& index, const RowsView& rows, std::size_t all_rows,
-        const RowsView& queries, std::span<const Id> ids, std::size_t k, const Neighbors& exact)
-      : context_(context),
+  Trial(Stages& stages, const Ivf& index, const RowsView& rows, std::size_t all_rows, const RowsView& queries,
+        std::span<const Id> ids, std::size_t k, const Neighbors& exact)
+      : stages_(stages),
         index_(index),
         rows_(rows),
         all_rows_(all_rows),
@@ -139,7 +153,9 @@ class Trial {
   // candidates 0: without re-ranking.
   RecallEstimate recall(std::size_t probes, std::size_t candidates) const {
     // One more than is compared, as the query itself is found too.
-    const Neighbors found = index_.search(context_, queries_, k_ + 1,
+    // The number of trials is not known: each takes a part of what is left.
+    constexpr double later_trials = 15;
+    const Neighbors found = index_.search(stages_.next(1, later_trials), queries_, k_ + 1,
                                           {.probes = probes,
                                            .rerank = candidates != 0 ? rows_ : RowsView(),
                                            .candidates = std::max(candidates, k_ + 1)});
@@ -164,7 +180,7 @@ class Trial {
   }
 
  private:
-  const Context& context_;
+  Stages& stages_;
   const Ivf& index_;
   const RowsView& rows_;
   const std::size_t all_rows_;
@@ -234,6 +250,13 @@ Setting cheapest(const Trial& trial, const Ivf& index, double target, bool reran
 
 }  // namespace
 
+std::uint64_t index::calibration_bytes(const RowsView& rows, std::size_t queries) {
+  const std::uint64_t row_bytes = rows.dim() * element_size(rows.type());
+  const std::uint64_t block = std::min(rows.rows(), exact_block_rows(rows)) * row_bytes;
+  // Ids, copied queries, a copied block in its own form and packed, answers of a few searches.
+  return rows.rows() * sizeof(Id) + queries * (2 * row_bytes + 4096) + 3 * block + search_bytes;
+}
+
 Calibration Ivf::calibrate(const Context& context, RowsView rows, const CalibrationOptions& options) {
   State& state = *state_;
   check_rows(operation, context, rows, state.centroids, {"vectors", "index"});
@@ -256,11 +279,11 @@ Calibration Ivf::calibrate(const Context& context, RowsView rows, const Calibrat
   const GatheredRows queries(context, rows, drawn.span());
 
   const std::size_t k = std::min(index::calibration_neighbors, count - 1);
-  ProgressMeter progress(context.state().options.progress, context.state().clock, "calibrate", count);
-  const Context quiet = context.without_progress();
-  const Neighbors exact =
-      exact_neighbors(quiet, queries.view(), rows, {ids.data(), count}, k + 1, state.metric, progress);
-  const Trial trial(quiet, *this, rows, count, queries.view(), drawn.span(), k, exact);
+  Stages stages(context, operation);
+  const Neighbors exact = exact_neighbors(stages.next(1, trials_cost), queries.view(), rows,
+                                          {ids.data(), count}, k + 1, state.metric);
+  Stages trials(stages.next(1, 0), operation);
+  const Trial trial(trials, *this, rows, count, queries.view(), drawn.span(), k, exact);
   // Flat distances are exact already.
   const bool rerank = options.rerank && !state.is_flat();
   Setting found = cheapest(trial, *this, options.target_recall, rerank);
@@ -289,7 +312,7 @@ Calibration Ivf::calibrate(const Context& context, RowsView rows, const Calibrat
     state.probes = found.probes;
     state.calibration = calibration;
   }
-  progress.finish();
+  stages.finish();
   return calibration;
 }
 

@@ -6,16 +6,20 @@
 #include <unordered_set>
 
 #include "backend/context_state.h"
+#include "backend/stages.h"
+#include "cluster/centroid_search.h"
 #include "codes/code_norms.h"
 #include "core/checked.h"
 #include "core/float_environment.h"
 #include "core/fork.h"
 #include "core/progress.h"
 #include "index/ivf_state.h"
+#include "index/memory_needs.h"
 #include "nearwise/kmeans.h"
 #include "ops/check_rows.h"
 #include "ops/finite_rows.h"
 #include "ops/knn_plan.h"
+#include "ops/memory_limit.h"
 #include "quantize/residuals.h"
 
 namespace nearwise {
@@ -99,6 +103,10 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
           "{}: an index holds at most {} vectors, got {} more than {}", add_name, max_shard_rows, rows.rows(),
           size());
   if (rows.rows() == 0) return;
+  check_memory(add_name, context,
+               index::adding_bytes(
+                   context, rows,
+                   {.lists = lists(), .dim = dim(), .code_bytes = state.rows.code_bytes(), .is_flat = flat}));
   const DefaultFloatEnvironment environment;
   if (flat)
     check_finite(add_name, context, rows);
@@ -109,11 +117,15 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
   const std::size_t code_bytes = state.rows.code_bytes();
   Buffer<std::uint32_t> nearest(budget, rows.rows());
   Buffer<std::uint8_t> codes(budget, flat ? 0 : rows.rows() * code_bytes);
-  ProgressMeter progress(context.state().options.progress, context.state().clock, "add", rows.rows());
-  const Context quiet = context.without_progress();
+  Stages stages(context, "add");
   for (std::size_t first = 0; first < rows.rows(); first += index::added_batch_rows) {
     const RowsView batch = rows.slice(first, std::min(index::added_batch_rows, rows.rows() - first));
-    const Neighbors found = assign(quiet, batch, state.centroids, {.metric = state.metric});
+    Stages steps(stages.next(static_cast<double>(batch.rows()),
+                             static_cast<double>(rows.rows() - first - batch.rows())),
+                 "add");
+    const double encoding = flat ? 0 : state.codec->encode_cost(batch.rows());
+    const Neighbors found = assign(steps.next(cluster::assignment_cost(batch, lists()), encoding), batch,
+                                   state.centroids, {.metric = state.metric});
     for (std::size_t i = 0; i < batch.rows(); ++i)
       nearest[first + i] = static_cast<std::uint32_t>(found.ids.data()[i]);
     if (!flat) {
@@ -121,9 +133,9 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
       Matrix<float> residuals(batch.rows(), dim());
       quantize::subtract_centroids(context, batch, state.centroids, {found.ids.data(), batch.rows()},
                                    state.metric, residuals.view());
-      state.codec->encode(quiet, residuals, {codes.data() + first * code_bytes, batch.rows(), code_bytes});
+      state.codec->encode(steps.next(encoding, 0), residuals,
+                          {codes.data() + first * code_bytes, batch.rows(), code_bytes});
     }
-    progress.add(batch.rows());
   }
   std::vector<std::size_t> more(lists());
   for (const std::uint32_t list : nearest.span()) ++more[list];
@@ -141,7 +153,7 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
     state.next_id = ids.empty() ? state.next_id + static_cast<Id>(rows.rows())
                                 : std::max(state.next_id, std::ranges::max(ids) + 1);
   }
-  progress.finish();
+  stages.finish();
 }
 
 std::size_t Ivf::remove(const Context& context, std::span<const Id> ids) {

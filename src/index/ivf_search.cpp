@@ -72,9 +72,7 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
   const std::uint64_t per_query = costs.bytes_per_query + probes * (sizeof(Id) + sizeof(float));
   const std::uint64_t available = caller.budget->available();
   const std::uint64_t least = result_bytes + costs.fixed_bytes + 64 * per_query;
-  if (least > available)
-    fail(ErrorCode::out_of_memory, "{}: the memory limit of {} bytes is too small, {} would suffice",
-         operation, caller.budget->limit(), caller.budget->used() + least);
+  if (least > available) refuse_limit(operation, caller.budget->limit(), caller.budget->used() + least);
   const std::size_t tile = static_cast<std::size_t>(
       std::min<std::uint64_t>(max_queries, (available - result_bytes - costs.fixed_bytes) / per_query));
 

@@ -31,6 +31,10 @@ inline constexpr std::size_t default_candidates = 100;
 inline constexpr std::size_t added_batch_rows = 32768;
 
 void check_options(const CalibrationOptions& options);
+// Of the budget, beside the index.
+std::uint64_t calibration_bytes(const RowsView& rows, std::size_t queries);
+// Expected duration for shares of progress, as cluster::training_cost().
+double calibration_cost(const RowsView& rows, const CalibrationOptions& options);
 
 }  // namespace index
 

@@ -70,7 +70,7 @@ void search_blocked(const ExactSearch& search, std::size_t k, MatrixView<Id> ids
           const auto own_stream = open_stream(search.context);
           const auto found = dispatch(&Ops::start_top_k, "start_top_k", *own_stream,
                                       TopKArgs{*prepared, tile, shard.rows.rows(), k, search.metric});
-          search.scan(*own_stream, shard, tile, *prepared, *found, blocks);
+          search.scan(*own_stream, shard, *prepared, *found, blocks);
           dispatch(&Ops::finish_top_k, "finish_top_k", *own_stream,
                    FinishTopKArgs{*found, static_cast<Id>(shard.first_row), shard_ids, shard_distances});
         });
@@ -121,12 +121,14 @@ Neighbors search_knn(const Context& context, const RowsView& queries, const Rows
   const std::size_t bytes =
       result_bytes(queries.rows(), wanted) + (options.exclude_self ? result_bytes(queries.rows(), k) : 0);
   const auto stream = open_stream(context);
-  const bool as_bytes = prepared != nullptr ? prepared->bytes
-                                            : queries.rows() > max_direct_queries &&
-                                                  are_bytes(*stream, queries, base, options.metric);
+  ScanTypes types = {queries.type(), base.type()};
+  if (prepared != nullptr)
+    types = prepared->types_with(queries);
+  else if (queries.rows() > max_direct_queries)
+    types = scan_types(*stream, queries, base, options.metric);
   const KnnCosts costs =
       dispatch(&Ops::knn_costs, "knn_costs", *stream,
-               KnnCostsArgs{base.dim(), wanted, options.metric, queries.type(), base.type(), as_bytes});
+               KnnCostsArgs{base.dim(), wanted, options.metric, types.queries, types.base});
   const KnnShape shape = {queries.rows(), base.rows(), base.dim(), wanted, context.threads()};
   const KnnMemory memory = {state.budget->limit(), state.budget->available(), bytes};
   const KnnPlan plan = state.backend.ops.knn_direct != nullptr ? plan_knn(shape, costs, memory)
@@ -147,7 +149,7 @@ Neighbors search_knn(const Context& context, const RowsView& queries, const Rows
                                 .base = base,
                                 .metric = options.metric,
                                 .plan = plan,
-                                .bytes = as_bytes,
+                                .types = types,
                                 .centre = prepared != nullptr ? prepared->centre : own_centre,
                                 .blocks = {},
                                 .progress = progress};

@@ -8,11 +8,11 @@ namespace nearwise {
 namespace {
 
 // Whether the backend has a self-join for these rows that fits in memory, including the result.
-bool can_join(Stream& stream, const RowsView& base, std::size_t k, Metric metric, bool bytes,
+bool can_join(Stream& stream, const RowsView& base, std::size_t k, Metric metric, ElementType type,
               std::uint64_t results) {
   if (base.rows() > max_shard_rows || stream.context.backend.ops.self_join == nullptr) return false;
   const SelfJoinCosts costs = dispatch(&Ops::self_join_costs, "self_join_costs", stream,
-                                       KnnCostsArgs{base.dim(), k, metric, base.type(), base.type(), bytes});
+                                       KnnCostsArgs{base.dim(), k, metric, type, type});
   const std::uint64_t needed = results + costs.fixed_bytes +
                                round_up<std::uint64_t>(base.rows(), costs.row_granule) * costs.bytes_per_row;
   return costs.offered && needed <= stream.context.budget->available();
@@ -32,8 +32,8 @@ Neighbors exact_knn_graph(const Context& context, RowsView base, std::size_t k, 
       checked_multiply(checked_multiply(base.rows(), k, "exact_knn_graph: rows * k"),
                        sizeof(Id) + sizeof(float), "exact_knn_graph: the result's bytes");
   const auto stream = open_stream(context);
-  const bool as_bytes = are_bytes(*stream, base.slice(0, 0), base, options.metric);
-  if (base.rows() > 0 && can_join(*stream, base, k, options.metric, as_bytes, bytes)) {
+  const ElementType type = scan_type(*stream, base, options.metric);
+  if (base.rows() > 0 && can_join(*stream, base, k, options.metric, type, bytes)) {
     const Reservation reservation(*state.budget, bytes);
     Neighbors result{Matrix<Id>(base.rows(), k), Matrix<float>(base.rows(), k)};
     ProgressMeter progress(state.options.progress, state.clock, "exact_knn_graph",
@@ -43,7 +43,7 @@ Neighbors exact_knn_graph(const Context& context, RowsView base, std::size_t k, 
                                  SelfJoinArgs{.rows = base,
                                               .metric = options.metric,
                                               .k = k,
-                                              .bytes = as_bytes,
+                                              .type = type,
                                               .centre = centre,
                                               .ids = result.ids.view(),
                                               .distances = result.distances.view(),

@@ -55,13 +55,21 @@ std::vector<float> centre_of(Stream& stream, const RowsView& base, Metric metric
   return mean_of({fetched.data(), sample.type(), sample.rows(), sample.dim(), row_bytes});
 }
 
-bool are_bytes(Stream& stream, const RowsView& queries, const RowsView& base, Metric metric) {
+ElementType scan_type(Stream& stream, const RowsView& rows, Metric metric) {
   // A file larger than memory would have to be read twice.
   constexpr std::uint64_t max_bytes = std::uint64_t{4} << 30;
-  const auto holds = stream.context.backend.ops.holds_bytes;
-  return holds != nullptr && metric != Metric::cosine && base.type() == ElementType::f32 &&
-         queries.type() == ElementType::f32 && base.rows() * base.stride_bytes() <= max_bytes &&
-         holds(stream, queries) && holds(stream, base);
+  const auto narrowest = stream.context.backend.ops.narrowest_type;
+  const bool may_narrow = narrowest != nullptr && metric != Metric::cosine &&
+                          rows.type() == ElementType::f32 && rows.rows() * rows.stride_bytes() <= max_bytes;
+  return may_narrow ? narrowest(stream, rows) : rows.type();
+}
+
+ScanTypes scan_types(Stream& stream, const RowsView& queries, const RowsView& base, Metric metric) {
+  const ScanTypes own = {queries.type(), base.type()};
+  const ElementType narrow = scan_type(stream, queries, metric);
+  // Queries are few: if they are not narrower, the base is not read.
+  if (narrow == own.queries && narrow != ElementType::u8) return own;
+  return scan_type(stream, base, metric) == narrow ? ScanTypes{narrow, narrow} : own;
 }
 
 std::vector<Shard> ExactSearch::shards() const {
@@ -93,15 +101,15 @@ std::unique_ptr<PreparedRows> ExactSearch::prepare_queries(Stream& stream, const
   return dispatch(&Ops::prepare_rows, "prepare_rows", stream,
                   PrepareArgs{.rows = tile,
                               .role = RowsRole::queries,
-                              .against = base.type(),
-                              .bytes = bytes,
+                              .type = types.queries,
+                              .against = types.base,
                               .metric = metric,
                               .centre = centre,
                               .first_row = first_query});
 }
 
-void ExactSearch::scan(Stream& stream, const Shard& shard, const RowsView& tile, const PreparedRows& prepared,
-                       Collector& found, BlocksInFlight& in_flight) const {
+void ExactSearch::scan(Stream& stream, const Shard& shard, const PreparedRows& prepared, Collector& found,
+                       BlocksInFlight& in_flight) const {
   const std::size_t end = shard.first_row + shard.rows.rows();
   const auto scan_block = [&](const PreparedRows& block, std::size_t first, std::size_t count,
                               std::size_t next_rows) {
@@ -129,8 +137,8 @@ void ExactSearch::scan(Stream& stream, const Shard& shard, const RowsView& tile,
       block = dispatch(&Ops::prepare_rows, "prepare_rows", stream,
                        PrepareArgs{.rows = base.slice(first, count),
                                    .role = RowsRole::base,
-                                   .against = tile.type(),
-                                   .bytes = bytes,
+                                   .type = types.base,
+                                   .against = types.queries,
                                    .metric = metric,
                                    .centre = centre,
                                    .first_row = first});

@@ -19,9 +19,16 @@ namespace nearwise {
 // An approximate mean of the data for translation-invariant metrics; empty for others.
 std::vector<float> centre_of(Stream& stream, const RowsView& base, Metric metric);
 
-// Whether both are f32 rows of integers from 0 to 255, which the backend compares faster as bytes. Reads the
-// whole base if so, else a small part.
-bool are_bytes(Stream& stream, const RowsView& queries, const RowsView& base, Metric metric);
+// The type that the rows are scanned as: f32 rows of integers from 0 to 255 as bytes, which is faster. Reads
+// all rows in that case, else a small part.
+ElementType scan_type(Stream& stream, const RowsView& rows, Metric metric);
+
+// The same for both sides of a search: narrower types only where they are equal.
+struct ScanTypes {
+  ElementType queries = ElementType::f32;
+  ElementType base = ElementType::f32;
+};
+ScanTypes scan_types(Stream& stream, const RowsView& queries, const RowsView& base, Metric metric);
 
 // Consecutive rows of the base, packed.
 struct Block {
@@ -32,7 +39,11 @@ struct Block {
 
 struct PreparedBase {
   std::vector<float> centre;
-  bool bytes = false;
+  ElementType type = ElementType::f32;  // that it is scanned as
+  // For queries that it was found to fit: as integers if the base is scanned so.
+  ScanTypes types_with(const RowsView& queries) const {
+    return {type == ElementType::u8 || type == ElementType::i8 ? type : queries.type(), type};
+  }
   std::vector<Block> blocks;
 };
 
@@ -53,7 +64,7 @@ struct ExactSearch {
   RowsView base;
   Metric metric;
   KnnPlan plan;
-  bool bytes;
+  ScanTypes types;
   std::span<const float> centre;
   std::span<const Block> blocks;  // of the whole base; may be empty
   ProgressMeter& progress;
@@ -62,8 +73,8 @@ struct ExactSearch {
   std::unique_ptr<PreparedRows> prepare_queries(Stream& stream, const RowsView& tile,
                                                 std::size_t first_query) const;
   // Scans all rows of the shard into the collector.
-  void scan(Stream& stream, const Shard& shard, const RowsView& tile, const PreparedRows& prepared,
-            Collector& found, BlocksInFlight& blocks) const;
+  void scan(Stream& stream, const Shard& shard, const PreparedRows& prepared, Collector& found,
+            BlocksInFlight& blocks) const;
 };
 
 // Runs work(i) for i in [0, count) concurrently. Reports the error of the lowest i, hence of the lowest bad

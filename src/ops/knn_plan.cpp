@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/checked.h"
+#include "core/memory.h"
 #include "nearwise/types.h"
 
 namespace nearwise {
@@ -25,9 +26,7 @@ std::uint64_t shard_result_bytes(const KnnShape& shape, std::size_t queries) {
 // Bytes left after the answer is reserved. Throws if there are fewer than `least`.
 std::uint64_t working_memory(const KnnMemory& memory, std::uint64_t least) {
   if (memory.results > memory.available || least > memory.available - memory.results)
-    fail(ErrorCode::out_of_memory,
-         "exact search: the memory limit of {} bytes is too small for this search, {} would suffice",
-         memory.limit, memory.limit - memory.available + memory.results + least);
+    refuse_limit("exact search", memory.limit, memory.limit - memory.available + memory.results + least);
   return memory.available - memory.results;
 }
 

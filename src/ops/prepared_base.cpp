@@ -6,6 +6,7 @@
 #include "core/float_environment.h"
 #include "ops/check_rows.h"
 #include "ops/exact_knn.h"
+#include "ops/memory_limit.h"
 #include "ops/range_search.h"
 
 namespace nearwise {
@@ -16,11 +17,10 @@ constexpr std::uint64_t min_block_bytes = 1 << 20;
 constexpr std::uint64_t max_block_bytes = 128 << 20;
 constexpr std::size_t blocks_per_thread = 4;
 
-KnnCosts costs_of(const Context& context, const RowsView& base, Metric metric, ElementType query_type,
-                  bool bytes) {
+KnnCosts costs_of(const Context& context, const RowsView& base, Metric metric, const ScanTypes& types) {
   const auto stream = open_stream(context);
   return dispatch(&Ops::knn_costs, "knn_costs", *stream,
-                  KnnCostsArgs{base.dim(), 1, metric, query_type, base.type(), bytes});
+                  KnnCostsArgs{base.dim(), 1, metric, types.queries, types.base});
 }
 
 std::size_t block_rows(const KnnCosts& costs, std::size_t rows, int threads) {
@@ -44,12 +44,12 @@ struct Exact::State {
   // The blocks if they fit queries of this type in that context, else null.
   const PreparedBase* prepared_for(const Context& own, const RowsView& queries) const {
     if (base.rows() == 0 || own.place() != context.place()) return nullptr;
-    if (prepared.bytes && queries.dim() == base.dim()) {
-      // The base is known to hold bytes: checks the queries only.
+    const ScanTypes types = prepared.types_with(queries);
+    if (types.queries != queries.type()) {
       const auto stream = open_stream(own);
-      if (!are_bytes(*stream, queries, base.slice(0, 0), metric)) return nullptr;
+      if (scan_type(*stream, queries, metric) != types.queries) return nullptr;
     }
-    return costs_of(own, base, metric, queries.type(), prepared.bytes).form == form ? &prepared : nullptr;
+    return costs_of(own, base, metric, types).form == form ? &prepared : nullptr;
   }
 };
 
@@ -59,23 +59,27 @@ Exact Exact::prepare(const Context& context, RowsView base, const ExactOptions& 
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
   const auto stream = open_stream(context);
-  const bool bytes = are_bytes(*stream, base.slice(0, 0), base, options.metric);
-  const KnnCosts costs = costs_of(context, base, options.metric, base.type(), bytes);
+  const ElementType type = scan_type(*stream, base, options.metric);
+  const KnnCosts costs = costs_of(context, base, options.metric, {type, type});
+  const std::size_t step = block_rows(costs, base.rows(), context.threads());
+  const std::size_t blocks = base.rows() == 0 ? 0 : divide_up(base.rows(), step);
+  check_memory("Exact", context,
+               round_up<std::uint64_t>(base.rows(), costs.base_granule) * costs.bytes_per_base_row +
+                   blocks * costs.base_granule * costs.bytes_per_base_row + base.dim() * sizeof(double));
   // Keeps the budget of the context only: progress and cancellation belong to this call.
   auto state = std::make_unique<State>(
       State{context.with_progress({}), base, options.metric, first_row, costs.form, {}});
   state->prepared.centre = centre_of(*stream, base, options.metric);
-  state->prepared.bytes = bytes;
+  state->prepared.type = type;
   ProgressMeter progress(context.state().options.progress, context.state().clock, "prepare", base.rows());
-  const std::size_t step = block_rows(costs, base.rows(), context.threads());
   for (std::size_t first = 0; first < base.rows(); first += step) {
     const std::size_t count = std::min(step, base.rows() - first);
     state->prepared.blocks.push_back({first, count,
                                       dispatch(&Ops::prepare_rows, "prepare_rows", *stream,
                                                PrepareArgs{.rows = base.slice(first, count),
                                                            .role = RowsRole::base,
-                                                           .against = base.type(),
-                                                           .bytes = bytes,
+                                                           .type = type,
+                                                           .against = type,
                                                            .metric = options.metric,
                                                            .centre = state->prepared.centre,
                                                            .first_row = first_row + first})});

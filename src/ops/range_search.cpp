@@ -39,7 +39,7 @@ void search_tile(const ExactSearch& search, float radius, const RowsView& tile, 
     const auto stream = open_stream(search.context);
     const auto found = dispatch(&Ops::start_range, "range_search", *stream,
                                 RangeArgs{prepared, tile, radius, search.metric});
-    search.scan(*stream, shards[i], tile, prepared, *found, blocks);
+    search.scan(*stream, shards[i], prepared, *found, blocks);
     dispatch(&Ops::finish_range, "finish_range", *stream,
              FinishRangeArgs{*found, static_cast<Id>(shards[i].first_row), parts[i]});
   });
@@ -52,6 +52,24 @@ void search_tile(const ExactSearch& search, float radius, const RowsView& tile, 
     }
     if (parts.size() > 1) sort_row(search.metric, rows[query]);
   }
+}
+
+// The number of answers is not known in advance: what the first queries took tells the need of all.
+[[noreturn]] void refuse_answers(const MemoryBudget& budget, std::size_t done, std::size_t queries,
+                                 std::uint64_t answer_bytes) {
+  if (done == 0)
+    fail(ErrorCode::out_of_memory,
+         "range_search: answers of the first queries exceed the memory limit of {}: a smaller radius, or a "
+         "larger limit, is needed",
+         format_bytes(budget.limit()));
+  const double share = static_cast<double>(queries) / static_cast<double>(done);
+  const auto all = static_cast<std::uint64_t>(share * static_cast<double>(answer_bytes));
+  fail(ErrorCode::out_of_memory,
+       "range_search: answers exceed the memory limit of {}: those of {} of {} queries take {}, about {} "
+       "would "
+       "suffice",
+       format_bytes(budget.limit()), done, queries, format_bytes(answer_bytes),
+       format_bytes(budget.limit() + all));
 }
 
 }  // namespace
@@ -68,13 +86,13 @@ RangeNeighbors search_range(const Context& context, const RowsView& queries, con
   if (queries.rows() == 0 || base.rows() == 0) return result;
 
   const auto stream = open_stream(context);
-  const bool bytes =
-      prepared != nullptr ? prepared->bytes : are_bytes(*stream, queries, base, options.metric);
+  const ScanTypes types = prepared != nullptr ? prepared->types_with(queries)
+                                              : scan_types(*stream, queries, base, options.metric);
   // Candidate lists are sized as for a search of about this many neighbours.
   constexpr std::size_t like_k = 64;
   const KnnCosts costs =
       dispatch(&Ops::knn_costs, "knn_costs", *stream,
-               KnnCostsArgs{base.dim(), like_k, options.metric, queries.type(), base.type(), bytes});
+               KnnCostsArgs{base.dim(), like_k, options.metric, types.queries, types.base});
   const KnnShape shape = {queries.rows(), base.rows(), base.dim(), like_k, context.threads()};
   const KnnPlan plan = plan_blocked_knn(shape, costs, {state.budget->limit(), state.budget->available(), 0});
   ProgressMeter progress(state.options.progress, state.clock, "range_search",
@@ -87,21 +105,29 @@ RangeNeighbors search_range(const Context& context, const RowsView& queries, con
       .base = base,
       .metric = options.metric,
       .plan = plan,
-      .bytes = bytes,
+      .types = types,
       .centre = prepared != nullptr ? prepared->centre : own_centre,
       .blocks = prepared != nullptr ? std::span<const Block>(prepared->blocks) : std::span<const Block>(),
       .progress = progress};
   std::vector<RangeRow> rows(queries.rows());
   std::vector<Reservation> reservations;
+  std::uint64_t answer_bytes = 0;
   for (std::size_t first = 0; first < queries.rows(); first += plan.query_tile) {
     const std::size_t count = std::min(plan.query_tile, queries.rows() - first);
     const RowsView tile = queries.slice(first, count);
-    const auto packed = search.prepare_queries(*stream, tile, first);
-    search_tile(search, radius, tile, *packed, std::span(rows).subspan(first, count));
-    std::size_t answers = 0;
-    for (std::size_t query = first; query < first + count; ++query) answers += rows[query].ids.size();
-    // Twice: the shards' answers and the result.
-    reservations.emplace_back(*state.budget, 2 * answers * (sizeof(Id) + sizeof(float)));
+    try {
+      const auto packed = search.prepare_queries(*stream, tile, first);
+      search_tile(search, radius, tile, *packed, std::span(rows).subspan(first, count));
+      std::size_t answers = 0;
+      for (std::size_t query = first; query < first + count; ++query) answers += rows[query].ids.size();
+      // Twice: the shards' answers and the result.
+      const std::uint64_t tile_bytes = 2 * answers * (sizeof(Id) + sizeof(float));
+      reservations.emplace_back(*state.budget, tile_bytes);
+      answer_bytes += tile_bytes;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::out_of_memory || state.budget->limit() == 0) throw;
+      refuse_answers(*state.budget, first, queries.rows(), answer_bytes);
+    }
   }
   for (std::size_t query = 0; query < rows.size(); ++query)
     result.offsets[query + 1] = result.offsets[query] + rows[query].ids.size();

@@ -6,6 +6,7 @@
 
 #include "backend/dispatch.h"
 #include "core/checked.h"
+#include "core/memory.h"
 #include "ops/check_place.h"
 
 namespace nearwise {
@@ -40,9 +41,7 @@ void pad(Selection& selection, std::size_t first, Order order) {
 
 void check_memory(const MemoryBudget& budget, std::uint64_t results, std::uint64_t least) {
   if (results > budget.available() || least > budget.available() - results)
-    fail(ErrorCode::out_of_memory,
-         "select_k: the memory limit of {} bytes is too small for this selection, {} would suffice",
-         budget.limit(), budget.limit() - budget.available() + results + least);
+    refuse_limit("select_k", budget.limit(), budget.limit() - budget.available() + results + least);
 }
 
 Selection select(const Context& context, const MatrixView<const float>& values, const ColumnIds& column_ids,

@@ -6,10 +6,14 @@
 #include <span>
 #include <variant>
 
+#include "backend/stages.h"
+#include "cluster/centroid_search.h"
 #include "core/check.h"
+#include "core/checked.h"
 #include "core/overloaded.h"
 #include "io/container/metadata.h"
 #include "nearwise/additive_quantizer.h"
+#include "quantize/additive/additive_coding.h"
 #include "quantize/additive/additive_training.h"
 #include "quantize/product/train_codebooks.h"
 #include "quantize/residuals.h"
@@ -32,6 +36,7 @@ class FlatCodec final : public Codec {
   void encode(const Context&, const Matrix<float>&, const MatrixView<std::uint8_t>&) const override {
     NEARWISE_ASSERT(false);
   }
+  double encode_cost(std::size_t) const override { return 0; }
   nlohmann::json settings() const override {
     return {{"encoding", name()}, {"element_type", nearwise::name(type_)}};
   }
@@ -147,14 +152,48 @@ std::uint64_t codec_training_bytes(const Context& context, const RowsView& rows,
              {.shape = {rows.dim(), parts_of(pq, rows.dim()), pq.bits, {}}, .iterations = 1, .initial = {}});
 }
 
+double codec_training_cost(const RowsView& rows, std::size_t lists, const Encoding& encoding) {
+  if (std::holds_alternative<Flat>(encoding)) return 0;
+  const RowsView sample = rows.slice(0, std::min(rows.rows(), sample_rows(encoding)));
+  const double assigning = cluster::assignment_cost(sample, lists);
+  if (const Lsq* const lsq = std::get_if<Lsq>(&encoding))
+    return assigning + additive_training_cost(sample, {.operation = "codec_training_cost",
+                                                       .codebooks = lsq->code_bytes,
+                                                       .rounds = lsq->rounds,
+                                                       .iterations = lsq->train_iterations});
+  const Pq& pq = std::get<Pq>(encoding);
+  return assigning + training_cost(sample, {.shape = {rows.dim(), parts_of(pq, rows.dim()), pq.bits, {}},
+                                            .iterations = ProductQuantizerOptions().iterations,
+                                            .initial = {}});
+}
+
+double product_encode_cost(std::size_t rows, std::size_t parts, unsigned bits, std::size_t dim) {
+  const RowsView part(nullptr, ElementType::f32, rows, divide_up(dim, parts), dim * sizeof(float));
+  return static_cast<double>(parts) * cluster::assignment_cost(part, std::size_t{1} << bits);
+}
+
+double encode_cost(const RowsView& rows, const Encoding& encoding) {
+  if (const Lsq* const lsq = std::get_if<Lsq>(&encoding))
+    return additive_encode_cost(rows.rows(), rows.dim(), lsq->code_bytes, lsq->encode_iterations);
+  if (const Pq* const pq = std::get_if<Pq>(&encoding))
+    return product_encode_cost(rows.rows(), parts_of(*pq, rows.dim()), pq->bits, rows.dim());
+  return 0;
+}
+
 std::shared_ptr<const Codec> train_codec(const char* operation, const Context& context, const RowsView& rows,
                                          MatrixView<const float> centroids, Metric metric,
                                          const Encoding& encoding) {
   if (std::holds_alternative<Flat>(encoding)) return std::make_shared<FlatCodec>(rows.dim(), rows.type());
-  const ResidualSample sample(context, rows, sample_rows(encoding), centroids, metric);
+  const double all = codec_training_cost(rows, centroids.rows(), encoding);
+  const double assigning =
+      cluster::assignment_cost(rows.slice(0, std::min(rows.rows(), sample_rows(encoding))), centroids.rows());
+  Stages stages(context, operation);
+  const ResidualSample sample(stages.next(assigning, all - assigning), rows, sample_rows(encoding), centroids,
+                              metric);
+  const Context training = stages.next(1, 0);
   const std::size_t count = sample.rows().rows();
   if (const Lsq* const lsq = std::get_if<Lsq>(&encoding)) {
-    const AdditiveQuantizer trained = AdditiveQuantizer::train(context, sample.rows(),
+    const AdditiveQuantizer trained = AdditiveQuantizer::train(training, sample.rows(),
                                                                {.codebooks = lsq->code_bytes,
                                                                 .rounds = lsq->rounds,
                                                                 .iterations = lsq->train_iterations,
@@ -164,7 +203,7 @@ std::shared_ptr<const Codec> train_codec(const char* operation, const Context& c
   }
   const Pq& pq = std::get<Pq>(encoding);
   ProductQuantizer trained = ProductQuantizer::train(
-      context, sample.rows(), {.parts = parts_of(pq, rows.dim()), .bits = pq.bits, .training_rows = count});
+      training, sample.rows(), {.parts = parts_of(pq, rows.dim()), .bits = pq.bits, .training_rows = count});
   check_trained(operation, trained.codebooks(), max_product_value);
   return make_product_codec(std::move(trained));
 }

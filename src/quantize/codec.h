@@ -33,6 +33,8 @@ class Codec {
   // are.
   virtual void encode(const Context& context, const Matrix<float>& residuals,
                       const MatrixView<std::uint8_t>& codes) const = 0;
+  // Expected duration for shares of progress, as cluster::training_cost().
+  virtual double encode_cost(std::size_t rows) const = 0;
   // The section "codewords" of a file; empty for flat.
   virtual MatrixView<const float> codewords() const { return {}; }
   // The settings that are saved in metadata (docs/format.md), and by which codecs are told apart.
@@ -62,6 +64,13 @@ std::size_t code_bytes(const Encoding& encoding, std::size_t dim, ElementType ty
 
 // Memory of train_codec, including the sample of residuals.
 std::uint64_t codec_training_bytes(const Context& context, const RowsView& rows, const Encoding& encoding);
+
+// Expected durations for shares of progress, as cluster::training_cost().
+double codec_training_cost(const RowsView& rows, std::size_t lists, const Encoding& encoding);
+// Of all rows, as Codec::encode_cost().
+double encode_cost(const RowsView& rows, const Encoding& encoding);
+// Of product codes with this many bits.
+double product_encode_cost(std::size_t rows, std::size_t parts, unsigned bits, std::size_t dim);
 
 // Trains on residuals of 256 vectors per codeword, drawn by the context's seed.
 std::shared_ptr<const Codec> train_codec(const char* operation, const Context& context, const RowsView& rows,

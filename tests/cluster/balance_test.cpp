@@ -137,7 +137,7 @@ std::uint64_t min_memory(int threads, const Work& work) {
     ADD_FAILURE() << (error ? error->what() : "one byte was enough");
     return 0;
   }
-  return std::ranges::max(support::numbers_in(error->what()));
+  return std::ranges::max(support::sizes_in(error->what()));
 }
 
 TEST(BalanceMemory, TightLimitsGiveTheSameBytesWithinTheLimit) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/stages.h"
 #include "support/cancelling.h"
 #include "support/kmeans_cases.h"
 #include "support/memory_limits.h"
@@ -50,7 +51,7 @@ std::uint64_t min_memory(RowsView rows, std::size_t clusters, const KMeansOption
     ADD_FAILURE() << (error ? error->what() : "one byte was enough");
     return 0;
   }
-  return std::ranges::max(support::numbers_in(error->what()));
+  return std::ranges::max(support::sizes_in(error->what()));
 }
 
 TEST(KMeansMemory, TightLimitsGiveTheSameBytesWithinTheLimit) {
@@ -100,7 +101,7 @@ TEST(KMeansProgressThreads, CountsUpToTheTotal) {
   ASSERT_GT(reports.size(), 3U);
   for (std::size_t i = 0; i < reports.size(); ++i) {
     EXPECT_STREQ(reports[i].operation, "train_kmeans");
-    EXPECT_EQ(reports[i].total, 5000U * 30 * 4);
+    EXPECT_EQ(reports[i].total, Stages::total);
     EXPECT_LE(reports[i].done, reports[i].total);
     EXPECT_TRUE(i == 0 || reports[i].done >= reports[i - 1].done);
   }

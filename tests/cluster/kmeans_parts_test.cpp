@@ -200,7 +200,7 @@ TEST(KMeansPartsArguments, AreNamed) {
               }).starts_with("train_hierarchical_kmeans: "));
   EXPECT_NE(message([&] {
               sum_clusters(Context::cpu({.memory_limit = 1000}), {data}, centroids);
-            }).find("sum_clusters: the memory limit of 1000 bytes is too small"),
+            }).find("sum_clusters: the memory limit of 1000 B is too small"),
             std::string::npos);
   const std::vector<ClusterSplit> beyond = {{3, 1}};
   EXPECT_NE(message([&] {

@@ -150,7 +150,7 @@ TEST(MiniBatchMemory, DoesNotGrowWithTheRows) {
     const Context refused = Context::cpu({.threads = 2, .memory_limit = 1});
     const auto error = support::error_from([&] { train_kmeans(refused, data, 8, options); });
     ASSERT_TRUE(error && error->code() == ErrorCode::out_of_memory);
-    const std::uint64_t least = std::ranges::max(support::numbers_in(error->what()));
+    const std::uint64_t least = std::ranges::max(support::sizes_in(error->what()));
     EXPECT_LT(least, 1'000'000U);
     for (const std::uint64_t limit : {least, 2 * least}) {
       const Context context = Context::cpu({.threads = 2, .memory_limit = limit});

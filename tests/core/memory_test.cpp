@@ -51,7 +51,7 @@ TEST(MemoryBudget, ARefusalTakesNothingAndNamesTheThreeNumbers) {
     budget.take(701);
     FAIL() << "did not throw";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "memory: 701 bytes more exceed the limit of 1000 (300 in use)");
+    EXPECT_STREQ(error.what(), "memory: 701 B more exceed the limit of 1000 B (300 B in use)");
   }
   EXPECT_EQ(budget.used(), 300U);
   EXPECT_EQ(budget.peak(), 300U);

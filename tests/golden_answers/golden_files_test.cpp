@@ -39,7 +39,9 @@ GoldenFile ivf_file(const std::string& name, const Encoding& encoding) {
           [encoding](const fs::path& path) {
             const Rows rows = base();
             const IvfOptions options = {.metric = Metric::euclidean, .lists = 5, .encoding = encoding};
-            save(Ivf::build(context(), rows, options, {.target_recall = 0.9, .queries = 20}), path);
+            save(
+                Ivf::build(context(), rows, options, CalibrationOptions{.target_recall = 0.9, .queries = 20}),
+                path);
           },
           [](Digest& digest, const fs::path& path) {
             const Ivf index = load_ivf(context(), path);

@@ -229,7 +229,7 @@ TEST(IvfMeasureLimits, WrongArgumentsAreNamed) {
 
 TEST(IvfMeasureLimits, OneStepBuildsMeasure) {
   const Ivf index = Ivf::build(one_thread(), problem().base, {.lists = 12, .encoding = Pq{.code_bytes = 4}},
-                               {.queries = 50});
+                               CalibrationOptions{.queries = 50});
   EXPECT_EQ(index.size(), base_rows);
   ASSERT_TRUE(index.calibration());
   EXPECT_EQ(index.calibration()->recall.rows, 50U);

@@ -138,7 +138,7 @@ TEST(IvfLsq, BatchesPartsAndRemovalsAreTheWhole) {
 
 TEST(IvfLsq, BuildMeasuresProbesAndCandidates) {
   const Problem problem = clustered(800, 10, 8, 73);
-  const Ivf index = Ivf::build(one_thread(), problem.base, quick, {.queries = 50});
+  const Ivf index = Ivf::build(one_thread(), problem.base, quick, CalibrationOptions{.queries = 50});
   ASSERT_TRUE(index.calibration().has_value());
   EXPECT_TRUE(index.calibration()->reached());
   EXPECT_GT(index.calibration()->candidates, 0U);  // codes need re-ranking

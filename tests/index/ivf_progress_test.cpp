@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/stages.h"
 #include "io/temporary_folder.h"
 #include "nearwise/ivf.h"
 #include "support/error_of.h"
@@ -79,7 +80,7 @@ TEST(IvfProgressThreads, EveryOperationCountsItsOwnRows) {
     {
       Reports reports;
       index.add(reports.context(threads), problem().base);
-      reports.expect_only("add", base_rows);
+      reports.expect_only("add", Stages::total);
     }
     other.add(Context::cpu({.threads = 1}), problem().base);
     {

@@ -59,7 +59,7 @@ class JoinCase {
   JoinCosts costs(const Context& context) const {
     const auto stream = open_stream(context);
     return dispatch(&Ops::join_costs, "join_costs", *stream,
-                    KnnCostsArgs{shape_.dim, shape_.degree, shape_.metric, shape_.type, shape_.type, false});
+                    KnnCostsArgs{shape_.dim, shape_.degree, shape_.metric, shape_.type, shape_.type});
   }
   std::size_t largest_group() const { return largest_; }
 
@@ -68,15 +68,14 @@ class JoinCase {
     const RowsView rows = rows_;
     const auto stream = open_stream(context);
     const std::vector<float> centre = centre_of(*stream, rows, shape_.metric);
-    const auto state =
-        dispatch(&Ops::start_join, "start_join", *stream,
-                 StartJoinArgs{.rows = rows,
-                               .order = order_,
-                               .metric = shape_.metric,
-                               .bytes = are_bytes(*stream, rows.slice(0, 0), rows, shape_.metric),
-                               .centre = centre,
-                               .degree = shape_.degree,
-                               .lists = lists});
+    const auto state = dispatch(&Ops::start_join, "start_join", *stream,
+                                StartJoinArgs{.rows = rows,
+                                              .order = order_,
+                                              .metric = shape_.metric,
+                                              .type = scan_type(*stream, rows, shape_.metric),
+                                              .centre = centre,
+                                              .degree = shape_.degree,
+                                              .lists = lists});
     for (const Call& call : calls_) {
       dispatch(&Ops::join_groups, "join_groups", *stream,
                JoinGroupsArgs{

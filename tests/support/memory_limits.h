@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,16 +16,22 @@
 
 namespace nearwise::support {
 
-// By hand: <regex> takes seconds to compile, and sanitizers double that.
-inline std::vector<std::uint64_t> numbers_in(const std::string& message) {
+// The sizes in a message, in bytes. By hand: <regex> takes seconds to compile, and sanitizers double that.
+inline std::vector<std::uint64_t> sizes_in(const std::string& message) {
   constexpr const char* digits = "0123456789";
-  std::vector<std::uint64_t> numbers;
+  std::vector<std::uint64_t> sizes;
   for (std::size_t begin = message.find_first_of(digits); begin != std::string::npos;) {
-    const std::size_t end = std::min(message.find_first_not_of(digits, begin), message.size());
-    numbers.push_back(std::stoull(message.substr(begin, end - begin)));
-    begin = message.find_first_of(digits, end);
+    std::size_t length = 0;
+    const double number = std::stod(message.substr(begin), &length);
+    const std::string rest = message.substr(begin + length);
+    double unit = rest.starts_with(" B") ? 1 : 0;
+    for (std::size_t power = 0; power < 4; ++power)
+      if (rest.starts_with(std::string(" ") + "KMGT"[power] + "iB"))
+        unit = std::pow(1024.0, static_cast<double>(power + 1));
+    if (unit != 0) sizes.push_back(static_cast<std::uint64_t>(number * unit));
+    begin = message.find_first_of(digits, begin + length);
   }
-  return numbers;
+  return sizes;
 }
 
 // What the library itself says is needed: the largest number in the refusal of a limit of one byte.
@@ -36,8 +43,8 @@ inline std::uint64_t min_memory(RowsView queries, RowsView base, std::size_t k, 
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
     EXPECT_EQ(context.memory_used(), 0U);
-    const std::vector<std::uint64_t> numbers = numbers_in(error.what());
-    if (!numbers.empty()) return *std::max_element(numbers.begin(), numbers.end());
+    const std::vector<std::uint64_t> sizes = sizes_in(error.what());
+    if (!sizes.empty()) return *std::max_element(sizes.begin(), sizes.end());
     ADD_FAILURE() << "the message names no limit that would do: " << error.what();
     return 0;
   }

@@ -31,7 +31,7 @@ const Backend* cpu_backend() {
         return std::make_unique<cpu::CpuStream>(state);
       },
       .ops = {.knn_costs = cpu::knn_costs,
-              .holds_bytes = cpu::holds_bytes,
+              .narrowest_type = cpu::narrowest_type,
               .prepare_rows = cpu::prepare_rows,
               .start_top_k = cpu::start_top_k,
               .start_range = cpu::start_range,

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "backend/stages.h"
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/distance.h"
@@ -51,6 +52,11 @@ double partition_pairs(const Tuning& tuning, const Partitions& partitions) {
   const double part = static_cast<double>(partitions.overlap()) / static_cast<double>(tuning.overlap);
   return partition_pairs(tuning) * part * part;
 }
+// What is expected of it before the overlap is known: most data need half of it.
+double expected_pairs(const Tuning& tuning, const RowsView& rows) {
+  constexpr double usual_share = 0.3;
+  return usual_share * partition_pairs(tuning) * static_cast<double>(rows.rows());
+}
 double pairs_of_round(const Tuning& tuning) { return 1500 * static_cast<double>(tuning.sample); }
 // Cost of a pair in compare_with_all(): an estimate, twice that of a pair within a partition.
 constexpr double compare_cost = 4;
@@ -81,7 +87,7 @@ std::uint64_t Builder::bytes(const Context& context, const RowsView& rows, const
   const auto stream = open_stream(context);
   const JoinCosts costs =
       dispatch(&Ops::join_costs, "join_costs", *stream,
-               KnnCostsArgs{rows.dim(), tuning.list, options.metric, rows.type(), rows.type(), false});
+               KnnCostsArgs{rows.dim(), tuning.list, options.metric, rows.type(), rows.type()});
   const PartitionOptions partitions = partition_options(rows, options.metric, tuning, 0);
   const std::uint64_t largest_group =
       std::max({std::min(rows.rows(), max_partition_rows), Neighborhoods::max_members(tuning.sample),
@@ -111,16 +117,28 @@ Builder::Builder(const Context& context, const RowsView& rows, const KnnGraphOpt
   std::ranges::fill(lists_.span(), empty_entry);
 }
 
-void Builder::join_partitions(std::uint64_t attempt) {
-  Partitions partitions(context_, rows_, partition_options(rows_, options_.metric, tuning_, attempt));
+double Builder::partitions_cost(const RowsView& rows, const KnnGraphOptions& options, const Tuning& tuning) {
+  return Partitions::cost(rows, partition_options(rows, options.metric, tuning, 0)) +
+         expected_pairs(tuning, rows);
+}
+
+double Builder::round_cost(const RowsView& rows, const Tuning& tuning) {
+  return pairs_of_round(tuning) * static_cast<double>(rows.rows());
+}
+
+void Builder::join_partitions(const Context& context, std::uint64_t attempt) {
+  const PartitionOptions chosen = partition_options(rows_, options_.metric, tuning_, attempt);
+  Stages stages(context, "build_knn_graph");
+  Partitions partitions(stages.next(Partitions::cost(rows_, chosen), expected_pairs(tuning_, rows_)), rows_,
+                        chosen);
   if (state_ == nullptr) {
     partitions.order_rows(order_.span());
     start(nullptr);
   }
   choose_overlap(partitions, [](std::size_t, std::size_t) { return true; });
-  dispatch(&Ops::join_groups, "join_groups", *stream_,
-           JoinGroupsArgs{*state_, partitions.groups(order_.span())});
+  join_groups(stages.next(1, 0), partitions.groups(order_.span()));
   fill_lists();
+  stages.finish();
   spent_pairs_ += partition_pairs(tuning_, partitions) * static_cast<double>(rows_.rows());
 }
 
@@ -148,25 +166,35 @@ bool Builder::knows(std::size_t row, std::size_t other) const {
   });
 }
 
-void Builder::join(const Groups& groups) {
+void Builder::join_groups(const Context& context, const Groups& groups) {
+  ProgressMeter progress(context.state().options.progress, context.state().clock, "build_knn_graph",
+                         groups.members.size());
+  dispatch(&Ops::join_groups, "join_groups", *stream_, JoinGroupsArgs{*state_, groups, &progress});
+  progress.finish();
+}
+
+void Builder::join(const Context& context, const Groups& groups) {
   if (state_ == nullptr) {
     std::iota(order_.span().begin(), order_.span().end(), 0U);
     start(nullptr);
   }
-  dispatch(&Ops::join_groups, "join_groups", *stream_, JoinGroupsArgs{*state_, groups});
+  join_groups(context, groups);
   fill_lists();
 }
 
-void Builder::join_sides(std::size_t left_rows, const InitialNeighbors& initial) {
-  Partitions partitions(context_, rows_, partition_options(rows_, options_.metric, tuning_, 0));
+void Builder::join_sides(const Context& context, std::size_t left_rows, const InitialNeighbors& initial) {
+  const PartitionOptions chosen = partition_options(rows_, options_.metric, tuning_, 0);
+  Stages stages(context, "build_knn_graph");
+  Partitions partitions(stages.next(Partitions::cost(rows_, chosen), expected_pairs(tuning_, rows_) / 2),
+                        rows_, chosen);
   partitions.order_rows(order_.span());
   start(&initial);
   choose_overlap(partitions, [&](std::size_t row, std::size_t other) {
     return (row < left_rows) != (other < left_rows);
   });
-  dispatch(&Ops::join_groups, "join_groups", *stream_,
-           JoinGroupsArgs{*state_, partitions.groups_of_sides(order_.span(), left_rows)});
+  join_groups(stages.next(1, 0), partitions.groups_of_sides(order_.span(), left_rows));
   fill_lists();
+  stages.finish();
   spent_pairs_ += partition_pairs(tuning_, partitions) / 2 * static_cast<double>(rows_.rows());
 }
 
@@ -184,7 +212,7 @@ void Builder::start(const InitialNeighbors* initial) {
                     StartJoinArgs{.rows = rows_,
                                   .order = order_.span(),
                                   .metric = options_.metric,
-                                  .bytes = are_bytes(*stream_, rows_.slice(0, 0), rows_, options_.metric),
+                                  .type = scan_type(*stream_, rows_, options_.metric),
                                   .centre = centre_,
                                   .degree = tuning_.list,
                                   .lists = lists_.span(),
@@ -208,8 +236,8 @@ void Builder::put_initial(const InitialNeighbors& initial) {
   });
 }
 
-void Builder::compare_with_all(std::span<const std::uint32_t> rows) {
-  const Context::State& state = context_.state();
+void Builder::compare_with_all(const Context& context, std::span<const std::uint32_t> rows) {
+  const Context::State& state = context.state();
   Buffer<std::uint8_t> is_compared(*state.budget, rows_.rows());
   std::ranges::fill(is_compared.span(), std::uint8_t{0});
   for (const std::uint32_t row : rows) is_compared[place_of_[row]] = 1;
@@ -264,9 +292,10 @@ void Builder::compare_with_all(std::span<const std::uint32_t> rows) {
 
 std::size_t Builder::max_candidates() const { return std::min(candidates_of(tuning_), rows_.rows() - 1); }
 
-void Builder::compare_candidates(std::span<const std::uint32_t> rows, const Candidates& candidates) {
+void Builder::compare_candidates(const Context& context, std::span<const std::uint32_t> rows,
+                                 const Candidates& candidates) {
   constexpr std::size_t part = 64;
-  const Context::State& state = context_.state();
+  const Context::State& state = context.state();
   const std::size_t slot = max_candidates() + 1;
   Buffer<std::uint32_t> members(*state.budget, candidate_batch * slot);
   std::vector<std::uint64_t> ends;
@@ -329,8 +358,8 @@ void Builder::fill_lists() {
   if (!ends.empty()) join();
 }
 
-void Builder::descend() {
-  const Context::State& state = context_.state();
+void Builder::descend(const Context& context) {
+  const Context::State& state = context.state();
   const Random random = random_stream(context_.seed(), Draw::neighbors, rounds_++);
   ProgressMeter progress(state.options.progress, state.clock, "build_knn_graph", rows_.rows());
   if (state.backend.ops.join_neighborhoods != nullptr)

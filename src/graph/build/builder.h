@@ -57,23 +57,30 @@ class Builder {
   static std::uint64_t bytes(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
                              const Tuning& tuning);
 
+  // Expected durations for shares of progress, in pairs of exact search.
+  static double partitions_cost(const RowsView& rows, const KnnGraphOptions& options, const Tuning& tuning);
+  static double round_cost(const RowsView& rows, const Tuning& tuning);
+
+  // The contexts of steps receive their progress; everything else belongs to that of the constructor.
+
   // Compares all rows within overlapping partitions. attempt: selects other partitions.
-  void join_partitions(std::uint64_t attempt);
+  void join_partitions(const Context& context, std::uint64_t attempt);
   // Compares the members of these groups, whose places are row numbers.
-  void join(const Groups& groups);
+  void join(const Context& context, const Groups& groups);
   // First step of a merge: rows below left_rows are compared with the other rows of their partitions.
-  void join_sides(std::size_t left_rows, const InitialNeighbors& initial);
+  void join_sides(const Context& context, std::size_t left_rows, const InitialNeighbors& initial);
   // First step of an update: lists start with `initial`. Places are row numbers, so that ties resolve as in
   // exact search.
   void begin(const InitialNeighbors& initial);
   // Compares each of these distinct rows with all rows.
-  void compare_with_all(std::span<const std::uint32_t> rows);
+  void compare_with_all(const Context& context, std::span<const std::uint32_t> rows);
   // Compares each of these rows with its candidates.
-  void compare_candidates(std::span<const std::uint32_t> rows, const Candidates& candidates);
+  void compare_candidates(const Context& context, std::span<const std::uint32_t> rows,
+                          const Candidates& candidates);
   // Fills short lists from rows at neighbouring places.
   void fill_lists();
   // One NN-Descent iteration.
-  void descend();
+  void descend(const Context& context);
 
   // Cost of the steps so far, in pairs of exact search that take as long.
   double spent_pairs() const { return spent_pairs_; }
@@ -87,6 +94,7 @@ class Builder {
  private:
   // initial: may be null.
   void start(const InitialNeighbors* initial);
+  void join_groups(const Context& context, const Groups& groups);
   void put_initial(const InitialNeighbors& initial);
   // may_join(row, other): whether rows of one partition are compared.
   void choose_overlap(Partitions& partitions,

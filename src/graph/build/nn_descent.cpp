@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
+#include "backend/stages.h"
 #include "core/check.h"
 #include "core/distance.h"
 #include "graph/recall_sample.h"
@@ -16,31 +18,36 @@ namespace {
 // Runs steps until the target recall is reached or they no longer improve it.
 class NnDescent {
  public:
-  NnDescent(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
-            const Tuning& tuning)
+  NnDescent(const char* operation, const Context& context, const RowsView& rows,
+            const KnnGraphOptions& options, const Tuning& tuning)
       : options_(options),
+        partitions_cost_(Builder::partitions_cost(rows, options, tuning)),
+        round_cost_(Builder::round_cost(rows, tuning)),
+        stages_(context, operation),
         rows_(rows.rows()),
         entries_(static_cast<double>(rows.rows()) * static_cast<double>(tuning.list)),
         max_pairs_(rows.rows() > tuning.last_resort_rows
                        ? std::numeric_limits<double>::infinity()
                        : static_cast<double>(rows.rows()) * static_cast<double>(rows.rows()) / 4),
-        sample_(context, rows, options.degree, options.metric, tuning.measured),
+        sample_(stages_.next(static_cast<double>(tuning.measured * rows.rows()), partitions_cost_), rows,
+                options.degree, options.metric, tuning.measured),
         builder_(context, rows, options, tuning, &sample_) {}
 
   // Returns whether the target was reached. Gives up after half the cost of exact search if that is the last
   // resort.
   bool run(const Tuning& tuning, const FirstStep& first) {
     for (std::uint64_t attempt = 0; attempt < tuning.attempts; ++attempt) {
+      const Context context = stages_.next(partitions_cost_, expected_rounds * round_cost_);
       if (attempt == 0 && first)
-        first(builder_);
+        first(builder_, context);
       else
-        builder_.join_partitions(attempt);
+        builder_.join_partitions(context, attempt);
       if (note()) return true;
       if (builder_.spent_pairs() > max_pairs_) return false;
       for (std::size_t round = 0; round < tuning.rounds; ++round) {
         const double missing = options_.target_recall - rounds_.back().recall.low;
         const double before = rounds_.back().recall.value;
-        builder_.descend();
+        builder_.descend(stages_.next(round_cost_, expected_rounds * round_cost_));
         if (note()) return true;
         if (builder_.spent_pairs() > max_pairs_) return false;
         // If an iteration closes less than a tenth of the gap, other partitions bring more.
@@ -53,8 +60,14 @@ class NnDescent {
     return false;
   }
 
+  // The context of exact search, if nothing else reached the target.
+  Context last_resort() { return stages_.next(1, 0); }
   std::vector<GraphRound> take_rounds() { return std::move(rounds_); }
-  Neighbors finish() const { return builder_.finish(); }
+  Neighbors finish() {
+    Neighbors neighbors = builder_.finish();
+    stages_.finish();
+    return neighbors;
+  }
 
  private:
   // Compares the rows whose lists still change with all rows if there are at most `most`: cheaper than exact
@@ -62,7 +75,7 @@ class NnDescent {
   bool settle(std::size_t most) {
     const std::vector<std::uint32_t> changing = builder_.changing_rows();
     if (changing.empty() || changing.size() > most) return false;
-    builder_.compare_with_all(changing);
+    builder_.compare_with_all(stages_.next(1, 1), changing);
     return note();
   }
 
@@ -73,7 +86,13 @@ class NnDescent {
     return rounds_.back().recall.low >= options_.target_recall;
   }
 
+  // Most builds reach the target without a round, few need more than one.
+  static constexpr double expected_rounds = 0.05;
+
   const KnnGraphOptions& options_;
+  const double partitions_cost_;
+  const double round_cost_;
+  Stages stages_;
   const std::size_t rows_;
   const double entries_;
   const double max_pairs_;
@@ -110,8 +129,9 @@ KnnGraph run_nn_descent(const char* operation, const Context& context, const Row
                         const KnnGraphOptions& options, const Tuning& tuning, const FirstStep& first) {
   check_memory(operation, context, Builder::bytes(context, rows, options, tuning));
   std::vector<GraphRound> rounds;
+  std::optional<Context> last_resort;
   {
-    NnDescent nn_descent(context, rows, options, tuning);
+    NnDescent nn_descent(operation, context, rows, options, tuning);
     const bool reached = nn_descent.run(tuning, first);
     rounds = nn_descent.take_rounds();
     if (reached || rows.rows() > tuning.last_resort_rows) {
@@ -125,8 +145,9 @@ KnnGraph run_nn_descent(const char* operation, const Context& context, const Row
                          .reached = reached,
                          .rounds = std::move(rounds)}};
     }
+    last_resort = nn_descent.last_resort();
   }
-  return exact_graph(context, rows, options, std::move(rounds));
+  return exact_graph(*last_resort, rows, options, std::move(rounds));
 }
 
 }  // namespace nearwise::graph

@@ -11,7 +11,7 @@
 namespace nearwise::graph {
 
 // Replaces the first comparison within partitions if lists start with neighbours.
-using FirstStep = std::function<void(Builder&)>;
+using FirstStep = std::function<void(Builder&, const Context&)>;
 
 // Throws Error(invalid_argument) in the name of `operation`.
 void check_arguments(const char* operation, const Context& context, const RowsView& rows,

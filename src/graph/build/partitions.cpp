@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/context_state.h"
+#include "backend/stages.h"
 #include "cluster/training.h"
 #include "core/check.h"
 #include "core/cluster_members.h"
@@ -17,10 +18,24 @@ namespace {
 // Training rows per centroid. With 16 instead, assigned rows cost 2 % more pairs.
 constexpr std::size_t rows_per_partition = 32;
 
+std::size_t sampled_rows(const RowsView& rows, const PartitionOptions& options) {
+  return std::min(rows.rows(), options.partitions * rows_per_partition);
+}
+
+// Pairs of exact search that take as long: a search among few centroids is less efficient.
+constexpr double pairs_per_comparison = 4;
+
+double training_pairs(const RowsView& rows, const PartitionOptions& options) {
+  return pairs_per_comparison * static_cast<double>(training_iterations * sampled_rows(rows, options)) *
+         static_cast<double>(options.partitions);
+}
+double search_pairs(const RowsView& rows, const PartitionOptions& options) {
+  return pairs_per_comparison * static_cast<double>(rows.rows()) * static_cast<double>(options.partitions);
+}
+
 Matrix<float> train_centroids(const Context& context, const RowsView& rows, const PartitionOptions& options) {
   const auto draw = [&](Draw use) { return random_stream(context.seed(), use, options.attempt); };
-  const RowSample sample(context, rows, std::min(rows.rows(), options.partitions * rows_per_partition),
-                         draw(Draw::partition_rows));
+  const RowSample sample(context, rows, sampled_rows(rows, options), draw(Draw::partition_rows));
   const RowSample initial(context, sample.view(), options.partitions, draw(Draw::centroids));
   return train_kmeans(context, sample.view(), options.partitions,
                       {.metric = partition_metric(options.metric),
@@ -39,14 +54,22 @@ Partitions::Partitions(const Context& context, const RowsView& rows, const Parti
       rows_(rows.rows()),
       of_row_(*context.state().budget, rows_ * overlap_),
       members_(*context.state().budget, rows_ * overlap_) {
-  const Matrix<float> centroids = train_centroids(context, rows, options);
-  PartitionSearch(context, centroids, {}, partition_metric(options.metric))
+  const double searching = search_pairs(rows, options);
+  Stages stages(context, "find_partitions");
+  const Matrix<float> centroids =
+      train_centroids(stages.next(training_pairs(rows, options), searching), rows, options);
+  PartitionSearch(stages.next(searching, 0), centroids, {}, partition_metric(options.metric))
       .find(rows, {.overlap = overlap_}, of_row_.span());
+  stages.finish();
+}
+
+double Partitions::cost(const RowsView& rows, const PartitionOptions& options) {
+  return training_pairs(rows, options) + search_pairs(rows, options);
 }
 
 std::uint64_t Partitions::bytes(const Context& context, const RowsView& rows,
                                 const PartitionOptions& options) {
-  const std::size_t sampled = std::min(rows.rows(), options.partitions * rows_per_partition);
+  const std::size_t sampled = sampled_rows(rows, options);
   const RowsView sample(rows.data(), rows.type(), sampled, rows.dim(), row_bytes_of(rows));
   const std::uint64_t training = RowSample::bytes(rows, sampled) +
                                  RowSample::bytes(rows, options.partitions) +

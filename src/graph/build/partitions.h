@@ -24,6 +24,8 @@ class Partitions {
  public:
   Partitions(const Context& context, const RowsView& rows, const PartitionOptions& options);
 
+  // Expected duration for shares of progress, in pairs of exact search.
+  static double cost(const RowsView& rows, const PartitionOptions& options);
   // Upper bound on the budget.
   static std::uint64_t bytes(const Context& context, const RowsView& rows, const PartitionOptions& options);
 

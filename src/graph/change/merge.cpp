@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "backend/stages.h"
 #include "core/check.h"
 #include "core/float_environment.h"
 #include "graph/build/nn_descent.h"
@@ -70,8 +71,9 @@ KnnGraph merge_sides(const char* operation, const Context& context, const RowsVi
         left_rows <= right_rows ? numbers(0, left_rows) : numbers(left_rows, right_rows);
     return compare_with_all(operation, context, rows, {sides.initial, few, sides.is_exact}, options, tuning);
   }
-  return run_nn_descent(operation, context, rows, options, tuning,
-                        [&](Builder& builder) { builder.join_sides(left_rows, sides.initial); });
+  return run_nn_descent(
+      operation, context, rows, options, tuning,
+      [&](Builder& builder, const Context& step) { builder.join_sides(step, left_rows, sides.initial); });
 }
 
 KnnGraph merge(const Context& context, const RowsView& rows, const KnnGraph& left, const KnnGraph& right,
@@ -127,9 +129,14 @@ KnnGraph add(const Context& context, const RowsView& rows, const KnnGraph& graph
   }
   KnnGraphOptions silent = all;
   silent.on_round = {};
-  const KnnGraph other = build(context, newcomers, silent, building);
+  // The union costs half a build: its rows start with neighbours.
+  Stages stages(context, operation);
+  const KnnGraph other = build(stages.next(static_cast<double>(more), static_cast<double>(rows.rows()) / 2),
+                               newcomers, silent, building);
   const Reservation reservation(*context.state().budget, other_bytes);
-  return merge_sides(operation, context, rows, sides_of(graph, other), all, tuning);
+  KnnGraph merged = merge_sides(operation, stages.next(1, 0), rows, sides_of(graph, other), all, tuning);
+  stages.finish();
+  return merged;
 }
 
 }  // namespace graph

@@ -140,14 +140,14 @@ KnnGraph remove(const Context& context, const RowsView& rows, const KnnGraph& gr
       return compare_with_all(operation, context, left, {initial, affected, is_exact}, all, tuning);
     case UpdateMethod::partitions: break;
   }
-  return run_nn_descent(operation, context, left, all, tuning, [&](Builder& builder) {
+  return run_nn_descent(operation, context, left, all, tuning, [&](Builder& builder, const Context& step) {
     builder.begin(initial);
     // With many affected rows, too few of their neighbours' neighbours remain.
     if (affected.size() > count / max_affected) {
-      builder.join_partitions(0);
+      builder.join_partitions(step, 0);
       return;
     }
-    builder.compare_candidates(affected, [&](std::size_t row, std::vector<std::uint32_t>& candidates) {
+    builder.compare_candidates(step, affected, [&](std::size_t row, std::vector<std::uint32_t>& candidates) {
       append_candidates(graph.neighbors, remaining, row, candidates);
     });
     builder.fill_lists();

@@ -87,14 +87,14 @@ std::uint64_t bytes_of(UpdateMethod method, const Context& context, const RowsVi
 KnnGraph compare_with_all(const char* operation, const Context& context, const RowsView& rows,
                           const Comparison& comparison, const KnnGraphOptions& options,
                           const Tuning& tuning) {
-  const auto first = [&](Builder& builder) {
+  const auto first = [&](Builder& builder, const Context& step) {
     builder.begin(comparison.initial);
-    builder.compare_with_all(comparison.rows);
+    builder.compare_with_all(step, comparison.rows);
   };
   if (!comparison.is_exact) return run_nn_descent(operation, context, rows, options, tuning, first);
   check_memory(operation, context, Builder::bytes(context, rows, options, tuning));
   Builder builder(context, rows, options, tuning);
-  first(builder);
+  first(builder, context);
   const Reservation reservation(*context.state().budget,
                                 rows.rows() * options.degree * (sizeof(Id) + sizeof(float)));
   const RecallEstimate all = {.value = 1, .low = 1, .high = 1, .rows = rows.rows()};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/context_state.h"
+#include "backend/stages.h"
 #include "core/cluster_members.h"
 #include "nearwise/exact.h"
 #include "nearwise/kmeans.h"
@@ -45,32 +46,46 @@ std::uint64_t PartitionSearch::bytes(const RowsView& rows, std::size_t partition
 
 void PartitionSearch::search_all(const RowsView& rows, std::size_t count, const Take& take) const {
   Buffer<std::uint32_t> numbers(*context_.state().budget, std::min(rows.rows(), tile_rows));
+  Stages stages(context_, "find_partitions");
   for (std::size_t first = 0; first < rows.rows(); first += tile_rows) {
     const RowsView tile = rows.slice(first, std::min(tile_rows, rows.rows() - first));
+    const Context context =
+        stages.next(static_cast<double>(tile.rows()), static_cast<double>(rows.rows() - first - tile.rows()));
     const auto of_tile = numbers.span().first(tile.rows());
     std::iota(of_tile.begin(), of_tile.end(), static_cast<std::uint32_t>(first));
-    take(of_tile, knn(context_, tile, centroids_, count, {.metric = metric_}));
+    take(of_tile, knn(context, tile, centroids_, count, {.metric = metric_}));
   }
+  stages.finish();
 }
 
 void PartitionSearch::search(const RowsView& rows, std::size_t count, const Take& take) const {
   if (super_partitions_.size() == 0) return search_all(rows, count, take);
   MemoryBudget& budget = *context_.state().budget;
+  Stages stages(context_, "find_partitions");
+  // Either step compares a row with about as many centroids.
+  Stages assigning(stages.next(1, 1), "find_partitions");
   Buffer<std::uint32_t> super_partition_of(budget, rows.rows());
   for (std::size_t first = 0; first < rows.rows(); first += tile_rows) {
     const RowsView tile = rows.slice(first, std::min(tile_rows, rows.rows() - first));
-    const Neighbors nearest = assign(context_, tile, super_partitions_.centroids, {.metric = metric_});
+    const Neighbors nearest = assign(assigning.next(static_cast<double>(tile.rows()),
+                                                    static_cast<double>(rows.rows() - first - tile.rows())),
+                                     tile, super_partitions_.centroids, {.metric = metric_});
     std::transform(nearest.ids.data(), nearest.ids.data() + tile.rows(), super_partition_of.data() + first,
                    [](Id id) { return static_cast<std::uint32_t>(id); });
   }
   Buffer<std::uint32_t> numbers(budget, rows.rows());
   std::vector<std::uint64_t> ends(super_partitions_.size());
   sort_by_cluster(super_partition_of.span(), numbers.span(), ends);
+  const Context searching = stages.next(1, 0);
+  ProgressMeter progress(searching.state().options.progress, searching.state().clock, "find_partitions",
+                         rows.rows());
   std::size_t first = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     search_super_partition(rows, i, numbers.span().subspan(first, ends[i] - first), count, take);
+    progress.add(ends[i] - first);
     first = ends[i];
   }
+  stages.finish();
 }
 
 void PartitionSearch::search_super_partition(const RowsView& rows, std::size_t super_partition,
@@ -78,12 +93,13 @@ void PartitionSearch::search_super_partition(const RowsView& rows, std::size_t s
                                              const Take& take) const {
   if (numbers.empty()) return;
   const auto near = super_partitions_.partitions_of(super_partition);
+  const Context silent = context_.without_progress();
   const GatheredRows base(context_, centroids_, near);
   for (std::size_t first = 0; first < numbers.size(); first += piece_rows) {
     const auto piece = numbers.subspan(first, std::min(piece_rows, numbers.size() - first));
     const GatheredRows queries(context_, rows, piece);
     Neighbors found =
-        knn(context_, queries.view(), base.view(), count, {.metric = metric_, .short_rows = ShortRows::pad});
+        knn(silent, queries.view(), base.view(), count, {.metric = metric_, .short_rows = ShortRows::pad});
     for (Id& id : std::span(found.ids.data(), piece.size() * count))
       if (id != no_id) id = Id{near[static_cast<std::size_t>(id)]};
     take(piece, found);

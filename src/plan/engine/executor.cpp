@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <numeric>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -231,11 +232,13 @@ void Plan::run(const Context& context,
     if (on_task) on_task(state_->planned.back(), TaskOutcome::done_before);
     return;
   }
-  const auto weight = [](const Task& task) {
-    return static_cast<std::uint64_t>(std::ceil(task.planned.seconds * 1000)) + 1;
-  };
-  std::uint64_t total = 0;
-  for (const Task& task : state_->tasks) total += task.planned.if_needed ? 0 : weight(task);
+  // Milliseconds. Tasks that are done count as nothing, so that the time left follows from the others.
+  std::vector<std::uint64_t> weights;
+  for (const Task& task : state_->tasks) {
+    const bool is_due = !task.planned.if_needed && ledger.status(task) == Ledger::Status::to_do;
+    weights.push_back(is_due ? static_cast<std::uint64_t>(std::ceil(task.planned.seconds * 1000)) + 1 : 0);
+  }
+  const std::uint64_t total = std::accumulate(weights.begin(), weights.end(), std::uint64_t{0});
   const Context::State& state = context.state();
   ProgressMeter progress(state.options.progress, state.clock, "plan", total);
   Runner runner(*state_, context, ledger, on_task);
@@ -245,7 +248,7 @@ void Plan::run(const Context& context,
         runner.run(task, i + 1 < state_->tasks.size() ? &state_->tasks[i + 1] : nullptr);
     ledger.remove_consumed(task);
     if (on_task) on_task(task.planned, outcome);
-    if (!task.planned.if_needed) progress.add(weight(task));
+    progress.add(weights[i]);
   }
   progress.finish();
 }

@@ -30,7 +30,7 @@ void run_nn_descent(const Context& context, const RowsView& rows, const GraphWor
                                    nearest_rows);
   double before = builder.recall(sample).value;
   for (std::size_t round = 0; round < tuning.rounds && before < target; ++round) {
-    builder.descend();
+    builder.descend(context);
     const double now = builder.recall(sample).value;
     if (now - before < (target - before) / 10) return;
     before = now;
@@ -77,7 +77,7 @@ void build_group(const Context& context, const GraphWork& work, std::size_t pass
     const Reservation result(*context.state().budget,
                              rows.rows() * options.degree * (sizeof(Id) + sizeof(float)));
     graph::Builder builder(context, rows, options, work.shape.tuning);
-    builder.join(batches.pieces());
+    builder.join(context, batches.pieces());
     if (!is_enough) run_nn_descent(context, rows, work, batches.nearest_rows(), builder);
     write(context, writer, count, batches, builder.finish());
   }

@@ -5,6 +5,7 @@
 #include "cluster/training.h"
 #include "core/check.h"
 #include "core/checked.h"
+#include "core/memory.h"
 #include "graph/row_sample.h"
 #include "ops/memory_limit.h"
 #include "plan/graph/write_rows.h"
@@ -160,9 +161,8 @@ GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPla
       std::max({sample_memory(shape, options), train_memory(context, shape, options), assign_memory(shape),
                 merge_memory(shape, options), build_memory(context, shape, options)});
   if (least > limit)
-    fail(ErrorCode::out_of_memory, "plan_graph: the memory limit of {} bytes is too small, {} would suffice",
-         context.memory_limit(),
-         static_cast<std::uint64_t>(std::ceil(static_cast<double>(least) / share_of_limit)));
+    refuse_limit("plan_graph", context.memory_limit(),
+                 static_cast<std::uint64_t>(std::ceil(static_cast<double>(least) / share_of_limit)));
   if (shape.rows > shape.batch_rows)
     shape.groups = std::min(
         shape.partitions, static_cast<std::size_t>(std::ceil(max_copies * static_cast<double>(shape.rows) /

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
-#include "cluster/training.h"
 #include "index/defaults.h"
 #include "index/ivf_state.h"
+#include "index/memory_needs.h"
 #include "ops/memory_limit.h"
 #include "quantize/codec.h"
-#include "quantize/training_rows.h"
 
 namespace nearwise::plan {
 namespace {
@@ -29,12 +28,7 @@ std::size_t code_bytes(const RowsView& rows, const IvfOptions& settled) {
 }
 
 std::uint64_t training_bytes(const Context& context, const RowsView& rows, const IvfOptions& settled) {
-  const std::size_t sampled = *settled.training_rows;
-  const std::uint64_t of_lists =
-      quantize::TrainingRows::bytes(rows, sampled) +
-      cluster::training_bytes(context, quantize::TrainingRows::shape(rows, sampled), *settled.lists, {});
-  const std::uint64_t of_codec = quantize::codec_training_bytes(context, rows, settled.encoding);
-  return centroid_bytes(rows, settled) + std::max(of_lists, of_codec) + working_bytes;
+  return centroid_bytes(rows, settled) + index::training_bytes(context, rows, settled) + working_bytes;
 }
 
 // Of an added vector: its list; its code and id, both while encoding and in the list.

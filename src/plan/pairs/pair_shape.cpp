@@ -4,6 +4,7 @@
 
 #include "core/check.h"
 #include "core/checked.h"
+#include "core/memory.h"
 #include "core/neighbor_entry.h"
 #include "graph/recall_sample.h"
 #include "plan/pairs/pair_work.h"
@@ -101,8 +102,7 @@ GraphShape shape_of_pairs(const Context& context, const RowsView& rows, const Gr
   if (shape.blocks != 0) return shape;
   std::uint64_t enough = context.memory_limit();
   while (cut_within(enough).blocks == 0) enough += std::max<std::uint64_t>(enough / 8, 1 << 20);
-  fail(ErrorCode::out_of_memory, "plan_graph: the memory limit of {} bytes is too small, {} would suffice",
-       context.memory_limit(), enough);
+  refuse_limit("plan_graph", context.memory_limit(), enough);
 }
 
 }  // namespace nearwise::plan

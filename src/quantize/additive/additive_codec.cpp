@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "backend/context_state.h"
 #include "nearwise/additive_quantizer.h"
 #include "quantize/additive/additive_coding.h"
 #include "quantize/codec.h"
@@ -24,8 +25,12 @@ class AdditiveCodec final : public Codec {
   }
   void encode(const Context& context, const Matrix<float>& residuals,
               const MatrixView<std::uint8_t>& codes) const override {
+    ProgressMeter progress(context.state().options.progress, context.state().clock, "add", residuals.rows());
     encode_additive_rows("add", context, residuals.view(), {dim_, codebooks(), codewords_},
-                         {.iterations = encode_iterations_}, codes, nullptr);
+                         {.iterations = encode_iterations_}, codes, &progress);
+  }
+  double encode_cost(std::size_t rows) const override {
+    return additive_encode_cost(rows, dim_, codebooks(), encode_iterations_);
   }
   MatrixView<const float> codewords() const override {
     return {codewords_.data(), codewords_.size() / dim_, dim_};

@@ -26,6 +26,19 @@ std::uint64_t additive_encode_bytes(const char* operation, const Context& contex
   return dispatch(&Ops::additive_codes_bytes, operation, *stream, codebooks);
 }
 
+double additive_encode_cost(std::size_t rows, std::size_t dim, std::size_t codebooks,
+                            std::size_t iterations) {
+  // Products with all codewords, then the code search: in each iteration a table entry per pair of codebooks
+  // and codeword, for about two passes.
+  constexpr double per_entry = 8;
+  constexpr double passes = 2;
+  const auto books = static_cast<double>(codebooks);
+  const double products = books * AdditiveCodebooks::codebook_size * static_cast<double>(dim);
+  const double entries =
+      books * books * AdditiveCodebooks::codebook_size * passes * static_cast<double>(iterations);
+  return static_cast<double>(rows) * (products + per_entry * entries);
+}
+
 void encode_additive_rows(const char* operation, const Context& context, const RowsView& rows,
                           const AdditiveCodebooks& codebooks, const AdditiveEncodeOptions& options,
                           const MatrixView<std::uint8_t>& codes, ProgressMeter* progress) {

@@ -21,6 +21,9 @@ namespace nearwise::quantize {
 std::uint64_t additive_encode_bytes(const char* operation, const Context& context,
                                     const AdditiveCodebooks& codebooks);
 
+// Expected duration for shares of progress, as cluster::training_cost().
+double additive_encode_cost(std::size_t rows, std::size_t dim, std::size_t codebooks, std::size_t iterations);
+
 // Rows are finite. `codes`: [rows, codebooks].
 void encode_additive_rows(const char* operation, const Context& context, const RowsView& rows,
                           const AdditiveCodebooks& codebooks, const AdditiveEncodeOptions& options,

@@ -124,8 +124,7 @@ AdditiveQuantizer AdditiveQuantizer::train(const Context& context, RowsView rows
   constexpr const char* operation = "AdditiveQuantizer::train";
   const quantize::AdditiveTraining training = check_training(operation, context, rows, options);
   const DefaultFloatEnvironment environment;
-  const Context::State& state = context.state();
-  state.cancel.check();
+  context.state().cancel.check();
   const std::size_t max_rows = max_training_rows(options);
   check_memory(operation, context,
                quantize::TrainingRows::bytes(rows, max_rows) +
@@ -133,11 +132,7 @@ AdditiveQuantizer AdditiveQuantizer::train(const Context& context, RowsView rows
                                                      training));
   check_coded_range(operation, context, rows);
   const quantize::TrainingRows sample(context, rows, max_rows);
-  ProgressMeter progress(state.options.progress, state.clock, operation,
-                         quantize::additive_training_steps(sample.view(), training));
-  quantize::TrainedCodebooks trained =
-      quantize::train_additive_codebooks(context, sample.view(), training, progress);
-  progress.finish();
+  quantize::TrainedCodebooks trained = quantize::train_additive_codebooks(context, sample.view(), training);
   return {rows.dim(), std::move(trained.codewords), std::move(trained.norms)};
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend/dispatch.h"
+#include "backend/stages.h"
 #include "cluster/training.h"
 #include "core/checked.h"
 #include "core/memory.h"
@@ -47,16 +48,49 @@ std::uint64_t word_bytes(const RowsView& rows, const AdditiveTraining& training)
                       sizeof(float));
 }
 
-// k-means counts pairs, which are not steps of this progress.
-const ProgressCallback no_callback;
+// The normal equations: a factorisation, and the solution for every dimension. Relative to the distances of
+// k-means.
+double fit_cost(std::size_t codebooks, std::size_t dim) {
+  constexpr double per_step = 4;
+  const double order = static_cast<double>(codebooks) * codewords;
+  return per_step * order * order * (order / 3 + 2 * static_cast<double>(dim));
+}
+
+// The steps of a training, in order, with their costs.
+struct Costs {
+  Costs(const RowsView& rows, const AdditiveTraining& training)
+      : start(cluster::training_cost(like_floats(rows), codewords, start_options)),
+        encode(additive_encode_cost(rows.rows(), rows.dim(), training.codebooks, training.iterations)),
+        round(encode + fit_cost(training.codebooks, rows.dim())),
+        rounds(static_cast<double>(training.rounds) * round),
+        // After the last round the codewords are fitted once more.
+        norms(round + cluster::training_cost(like_norms(rows), codewords, norm_options)),
+        all(static_cast<double>(training.codebooks) * start + rounds + norms) {}
+
+  double start;  // of one codebook
+  double encode;
+  double round;
+  double rounds;
+  double norms;
+  double all;
+};
+
+void encode(const AdditiveTraining& training, const Context& context, const RowsView& rows,
+            const AdditiveCodebooks& codebooks, const MatrixView<std::uint8_t>& codes) {
+  const Context::State& state = context.state();
+  ProgressMeter progress(state.options.progress, state.clock, training.operation, rows.rows());
+  encode_additive_rows(training.operation, context, rows, codebooks, {.iterations = training.iterations},
+                       codes, &progress);
+}
 
 class AdditiveAlternation {
  public:
   AdditiveAlternation(const Context& context, const RowsView& rows, const AdditiveTraining& training,
-                      ProgressMeter& progress)
+                      const Costs& costs, Stages& stages)
       : context_(context),
         training_(training),
-        progress_(progress),
+        costs_(costs),
+        stages_(stages),
         codewords_bytes_(budget(), word_bytes(rows, training)),
         centred_(context, rows),
         codes_(budget(), rows.rows() * training.codebooks),
@@ -89,8 +123,10 @@ class AdditiveAlternation {
     const MatrixView<float> view(rest.data(), rows(), dim());
     const auto stream = open_stream(context_);
     for (std::size_t book = 0; book < training_.codebooks; ++book) {
-      ProgressMeter silent(no_callback, state.clock, training_.operation, 0);
-      const KMeans trained = cluster::train(context_, view, codewords, start_options, silent);
+      const auto later_books = static_cast<double>(training_.codebooks - book - 1);
+      const double later = later_books * costs_.start + costs_.rounds + costs_.norms;
+      const KMeans trained =
+          cluster::train(stages_.next(costs_.start, later), view, codewords, start_options);
       float* const own = codewords_.data() + book * codewords * dim();
       std::copy_n(trained.centroids.data(), codewords * dim(), own);
       const MatrixView<std::uint8_t> column(codes_.data() + book, rows(), 1, training_.codebooks);
@@ -104,7 +140,6 @@ class AdditiveAlternation {
         for (std::size_t row = task * task_rows; row < std::min(rows(), (task + 1) * task_rows); ++row)
           for (std::size_t i = 0; i < dim(); ++i) view(row, i) -= own[column(row, 0) * dim() + i];
       });
-      progress_.add(rows());
     }
   }
 
@@ -116,11 +151,12 @@ class AdditiveAlternation {
     AdditiveLeastSquares squares(context_, training_.codebooks, dim());
     const std::vector<double> deviations = deviations_of_elements();
     for (std::size_t round = 0; round < training_.rounds; ++round) {
+      const auto later_rounds = static_cast<double>(training_.rounds - round - 1);
+      const Context context = stages_.next(costs_.round, later_rounds * costs_.round + costs_.norms);
       squares.fit(centred_.view(), codes(), codewords_);
       keep_if_better();
       add_noise(round, deviations);
-      encode_additive_rows(training_.operation, context_, centred_.view(), codebooks(),
-                           {.iterations = training_.iterations}, codes(), &progress_);
+      encode(training_, context, centred_.view(), codebooks(), codes());
     }
     squares.fit(centred_.view(), codes(), codewords_);
     keep_if_better();
@@ -159,7 +195,8 @@ class AdditiveAlternation {
 
   const Context& context_;
   const AdditiveTraining& training_;
-  ProgressMeter& progress_;
+  const Costs& costs_;
+  Stages& stages_;
   const Reservation codewords_bytes_;
   const CentredRows centred_;
   Buffer<std::uint8_t> codes_;
@@ -170,18 +207,17 @@ class AdditiveAlternation {
 
 // Codebook of the norm byte: k-means centroids of the norms of decoded vectors.
 std::vector<float> train_norms(const Context& context, const RowsView& rows, const AdditiveTraining& training,
-                               std::span<const float> trained, ProgressMeter& progress) {
+                               std::span<const float> trained) {
   MemoryBudget& budget = *context.state().budget;
   const AdditiveCodebooks codebooks = {rows.dim(), training.codebooks, trained};
   Buffer<std::uint8_t> codes(budget, rows.rows() * training.codebooks);
   const MatrixView<std::uint8_t> view(codes.data(), rows.rows(), training.codebooks);
-  encode_additive_rows(training.operation, context, rows, codebooks, {.iterations = training.iterations},
-                       view, &progress);
+  encode(training, context, rows, codebooks, view);
   Buffer<float> norms(budget, rows.rows());
   additive_norms(context, codebooks, view, norms.span());
-  ProgressMeter silent(no_callback, context.state().clock, training.operation, 0);
-  const KMeans levels = cluster::train(context, MatrixView<const float>(norms.data(), rows.rows(), 1),
-                                       codewords, norm_options, silent);
+  const KMeans levels =
+      cluster::train(context.without_progress(), MatrixView<const float>(norms.data(), rows.rows(), 1),
+                     codewords, norm_options);
   std::vector<float> sorted(levels.centroids.data(), levels.centroids.data() + codewords);
   std::ranges::sort(sorted);
   return sorted;
@@ -189,8 +225,8 @@ std::vector<float> train_norms(const Context& context, const RowsView& rows, con
 
 }  // namespace
 
-std::uint64_t additive_training_steps(const RowsView& rows, const AdditiveTraining& training) {
-  return std::uint64_t{rows.rows()} * (training.codebooks + training.rounds + 1);
+double additive_training_cost(const RowsView& rows, const AdditiveTraining& training) {
+  return Costs(rows, training).all;
 }
 
 std::uint64_t additive_training_bytes(const Context& context, const RowsView& rows,
@@ -219,14 +255,13 @@ std::uint64_t additive_training_bytes(const Context& context, const RowsView& ro
 }
 
 TrainedCodebooks train_additive_codebooks(const Context& context, const RowsView& rows,
-                                          const AdditiveTraining& training, ProgressMeter& progress) {
+                                          const AdditiveTraining& training) {
   const Reservation result(*context.state().budget, word_bytes(rows, training));
-  TrainedCodebooks trained;
-  {
-    AdditiveAlternation alternation(context, rows, training, progress);
-    trained = alternation.run();
-  }
-  trained.norms = train_norms(context, rows, training, trained.codewords, progress);
+  const Costs costs(rows, training);
+  Stages stages(context, training.operation);
+  TrainedCodebooks trained = AdditiveAlternation(context, rows, training, costs, stages).run();
+  trained.norms = train_norms(stages.next(costs.norms, 0), rows, training, trained.codewords);
+  stages.finish();
   return trained;
 }
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/progress.h"
 #include "nearwise/additive_quantizer.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
@@ -24,14 +23,14 @@ struct TrainedCodebooks {
   std::vector<float> norms;      // [256], ascending
 };
 
-// Upper bound of the progress, in steps.
-std::uint64_t additive_training_steps(const RowsView& rows, const AdditiveTraining& training);
+// As cluster::training_cost().
+double additive_training_cost(const RowsView& rows, const AdditiveTraining& training);
 
 // Lower bound of the memory charged to the budget.
 std::uint64_t additive_training_bytes(const Context& context, const RowsView& rows,
                                       const AdditiveTraining& training);
 
 TrainedCodebooks train_additive_codebooks(const Context& context, const RowsView& rows,
-                                          const AdditiveTraining& training, ProgressMeter& progress);
+                                          const AdditiveTraining& training);
 
 }  // namespace nearwise::quantize

@@ -91,8 +91,7 @@ OptimizedProductQuantizer OptimizedProductQuantizer::train(const Context& contex
       .codebooks = quantize::check_training(operation, context, rows, options.quantizer),
       .rounds = options.rounds};
   const DefaultFloatEnvironment environment;
-  const Context::State& state = context.state();
-  state.cancel.check();
+  context.state().cancel.check();
   const std::size_t max_rows = quantize::max_training_rows(options.quantizer);
   const RowsView shape = quantize::TrainingRows::shape(rows, max_rows);
   check_memory(operation, context,
@@ -100,11 +99,8 @@ OptimizedProductQuantizer OptimizedProductQuantizer::train(const Context& contex
                    quantize::optimized_training_bytes(context, shape, training));
   check_coded_range(operation, context, rows);
   const quantize::TrainingRows sample(context, rows, max_rows);
-  ProgressMeter progress(state.options.progress, state.clock, operation,
-                         quantize::optimized_training_pairs(sample.view(), training));
   const quantize::OptimizedCodebooks trained =
-      quantize::train_optimized_codebooks(context, sample.view(), training, progress);
-  progress.finish();
+      quantize::train_optimized_codebooks(context, sample.view(), training);
   const Codebooks& codebooks = training.codebooks.shape;
   return {Rotation::from_matrix(rows.dim(), rows.dim(), trained.matrix),
           ProductQuantizer::from_codebooks(rows.dim(), codebooks.parts, codebooks.bits, trained.codewords)};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend/dispatch.h"
+#include "backend/stages.h"
 #include "core/checked.h"
 #include "core/elementary.h"
 #include "core/memory.h"
@@ -36,14 +37,31 @@ std::uint64_t candidate_bytes(const Codebooks& shape) {
               buffer_bytes(shape.dim * shape.count(), sizeof(float)));
 }
 
+// Products of all rows with a matrix, and a decomposition of dim^3 steps, in units of
+// cluster::training_cost().
+double products_cost(const RowsView& rows) {
+  constexpr double per_product = 16;
+  return per_product * static_cast<double>(rows.rows()) * static_cast<double>(rows.dim() * rows.dim());
+}
+double decomposition_cost(const RowsView& rows) {
+  constexpr double per_step = 100;
+  return per_step * static_cast<double>(rows.dim()) * static_cast<double>(rows.dim() * rows.dim());
+}
+
+// Of fit(): the rotation of the rows and the training.
+double fit_cost(const RowsView& rows, const CodebookTraining& training) {
+  return products_cost(rows) + training_cost(rows, training);
+}
+
 class Alternation {
  public:
-  Alternation(const Context& context, const RowsView& rows, const OptimizedTraining& training,
-              ProgressMeter& progress)
+  Alternation(const Context& context, const RowsView& rows, const OptimizedTraining& training)
       : context_(context),
         rows_(rows),
         training_(training),
-        progress_(progress),
+        fit_cost_(fit_cost(rows, training.codebooks)),
+        round_cost_(products_cost(rows) + decomposition_cost(rows) + fit_cost(rows, of_round(training))),
+        stages_(context, training.operation),
         candidates_(budget(), candidate_bytes(shape())),
         centred_(context, rows),
         rotated_(budget(), rows.rows() * rows.dim()),
@@ -51,13 +69,19 @@ class Alternation {
         no_mean_(rows.dim(), 0.0F) {}
 
   OptimizedCodebooks run() {
-    OptimizedCodebooks best = fit(unrotated(), training_.codebooks);
-    OptimizedCodebooks balanced = fit(balanced_axes(), training_.codebooks);
+    const auto rounds = static_cast<double>(training_.rounds);
+    const double improving = rounds * round_cost_ + (training_.rounds == 0 ? 0 : fit_cost_);
+    const double balancing = decomposition_cost(rows_) + fit_cost_;
+    OptimizedCodebooks best =
+        fit(stages_.next(fit_cost_, balancing + improving), unrotated(), training_.codebooks);
+    OptimizedCodebooks balanced =
+        fit(stages_.next(balancing, improving), balanced_axes(), training_.codebooks);
     if (balanced.error < best.error)
       best = std::move(balanced);
     else
       encode(best);  // codes are those of the last fit
     improve(best);
+    stages_.finish();
     return best;
   }
 
@@ -98,10 +122,10 @@ class Alternation {
   }
 
   // Trains codewords for a rotation and sets codes_ to the rows' codes.
-  OptimizedCodebooks fit(std::vector<float> matrix, const CodebookTraining& training) {
+  OptimizedCodebooks fit(const Context& context, std::vector<float> matrix,
+                         const CodebookTraining& training) {
     rotate(matrix);
-    OptimizedCodebooks fitted{std::move(matrix), train_codebooks(context_, rotated(), training, progress_),
-                              0};
+    OptimizedCodebooks fitted{std::move(matrix), train_codebooks(context, rotated(), training), 0};
     encode_rows(training_.operation, context_, rotated(), 0, codebooks_of(fitted), codes(), nullptr);
     fitted.error = coding_error(context_, rotated(), decoder_of(codebooks_of(fitted)), codes());
     return fitted;
@@ -146,26 +170,30 @@ class Alternation {
     if (training_.rounds == 0) return;
     OptimizedCodebooks current = best;
     for (std::size_t round = 0; round < training_.rounds; ++round) {
+      const auto later_rounds = static_cast<double>(training_.rounds - round - 1);
+      const Context context = stages_.next(round_cost_, later_rounds * round_cost_ + fit_cost_);
       std::optional<std::vector<float>> matrix = next_rotation(current);
       if (!matrix) break;
       const std::vector<float> start = moved_codewords(current, *matrix);
       CodebookTraining training = of_round(training_);
       training.initial = start;
       const double before = current.error;
-      current = fit(std::move(*matrix), training);
+      current = fit(context, std::move(*matrix), training);
       if (current.error < best.error) best = current;
       if (!(before - current.error > round_tolerance * before)) break;
     }
     CodebookTraining last = training_.codebooks;
     last.initial = best.codewords;
-    current = fit(best.matrix, last);
+    current = fit(stages_.next(fit_cost_, 0), best.matrix, last);
     if (current.error < best.error) best = std::move(current);
   }
 
   const Context& context_;
   const RowsView rows_;
   const OptimizedTraining& training_;
-  ProgressMeter& progress_;
+  const double fit_cost_;
+  const double round_cost_;
+  Stages stages_;
   const Reservation candidates_;
   const CentredRows centred_;
   Buffer<float> rotated_;       // [rows, dim], or reconstructions
@@ -197,12 +225,6 @@ std::vector<std::size_t> deal_axes(const Codebooks& shape, const std::vector<dou
   return dealt;
 }
 
-std::uint64_t optimized_training_pairs(const RowsView& rows, const OptimizedTraining& training) {
-  const std::uint64_t start = training_pairs(rows, training.codebooks);
-  if (training.rounds == 0) return 2 * start;
-  return 3 * start + training.rounds * training_pairs(rows, of_round(training));
-}
-
 std::uint64_t optimized_training_bytes(const Context& context, const RowsView& rows,
                                        const OptimizedTraining& training) {
   const Codebooks& shape = training.codebooks.shape;
@@ -223,8 +245,8 @@ std::uint64_t optimized_training_bytes(const Context& context, const RowsView& r
 }
 
 OptimizedCodebooks train_optimized_codebooks(const Context& context, const RowsView& rows,
-                                             const OptimizedTraining& training, ProgressMeter& progress) {
-  return Alternation(context, rows, training, progress).run();
+                                             const OptimizedTraining& training) {
+  return Alternation(context, rows, training).run();
 }
 
 }  // namespace nearwise::quantize

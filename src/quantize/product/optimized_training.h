@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/progress.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
 #include "quantize/product/train_codebooks.h"
@@ -25,15 +24,12 @@ struct OptimizedCodebooks {
   double error = 0;  // sum over the rows
 };
 
-// Upper bound on the pairs that progress counts.
-std::uint64_t optimized_training_pairs(const RowsView& rows, const OptimizedTraining& training);
-
 // Minimum budget in bytes.
 std::uint64_t optimized_training_bytes(const Context& context, const RowsView& rows,
                                        const OptimizedTraining& training);
 
 OptimizedCodebooks train_optimized_codebooks(const Context& context, const RowsView& rows,
-                                             const OptimizedTraining& training, ProgressMeter& progress);
+                                             const OptimizedTraining& training);
 
 // Eigenvalue allocation: the principal axis of each rotated dimension, [dim]. Axes are dealt by descending
 // variance, each to the part with the smallest product of variances that has room.

@@ -31,6 +31,9 @@ class ProductCodec final : public Codec {
     const Matrix<std::uint8_t> encoded = quantizer_.encode(context, residuals);
     std::memcpy(codes.data(), encoded.data(), codes.rows() * codes.cols());
   }
+  double encode_cost(std::size_t rows) const override {
+    return product_encode_cost(rows, quantizer_.parts(), quantizer_.bits(), quantizer_.dim());
+  }
   MatrixView<const float> codewords() const override {
     return {quantizer_.codebooks().data(), quantizer_.codebooks().size(), 1};
   }

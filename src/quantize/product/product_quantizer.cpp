@@ -46,8 +46,7 @@ ProductQuantizer ProductQuantizer::train(const Context& context, RowsView rows,
   constexpr const char* operation = "ProductQuantizer::train";
   const quantize::CodebookTraining training = quantize::check_training(operation, context, rows, options);
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
-  const Context::State& state = context.state();
-  state.cancel.check();
+  context.state().cancel.check();
   const std::size_t max_rows = quantize::max_training_rows(options);
   check_memory(
       operation, context,
@@ -55,12 +54,8 @@ ProductQuantizer ProductQuantizer::train(const Context& context, RowsView rows,
           quantize::training_bytes(context, quantize::TrainingRows::shape(rows, max_rows), training));
   check_finite(operation, context, rows);
   const quantize::TrainingRows sample(context, rows, max_rows);
-  ProgressMeter progress(state.options.progress, state.clock, operation,
-                         quantize::training_pairs(sample.view(), training));
-  ProductQuantizer trained(rows.dim(), training.shape.parts, training.shape.bits,
-                           quantize::train_codebooks(context, sample.view(), training, progress));
-  progress.finish();
-  return trained;
+  return {rows.dim(), training.shape.parts, training.shape.bits,
+          quantize::train_codebooks(context, sample.view(), training)};
 }
 
 ProductQuantizer ProductQuantizer::from_codebooks(std::size_t dim, std::size_t parts, unsigned bits,

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/context_state.h"
+#include "backend/stages.h"
 #include "cluster/training.h"
 #include "core/checked.h"
 #include "core/memory.h"
@@ -65,8 +66,12 @@ std::uint64_t result_bytes(const Codebooks& shape) {
 
 }  // namespace
 
-std::uint64_t training_pairs(const RowsView& rows, const CodebookTraining& training) {
-  return std::uint64_t{rows.rows()} * training.shape.count() * training.shape.parts * training.iterations;
+double training_cost(const RowsView& rows, const CodebookTraining& training) {
+  double cost = 0;
+  for (std::size_t part = 0; part < training.shape.parts; ++part)
+    cost += cluster::training_cost(PartRows::like(rows, training.shape, part), training.shape.count(),
+                                   options_of(training, part));
+  return cost;
 }
 
 std::uint64_t training_bytes(const Context& context, const RowsView& rows, const CodebookTraining& training) {
@@ -80,17 +85,19 @@ std::uint64_t training_bytes(const Context& context, const RowsView& rows, const
 }
 
 std::vector<float> train_codebooks(const Context& context, const RowsView& rows,
-                                   const CodebookTraining& training, ProgressMeter& progress) {
+                                   const CodebookTraining& training) {
   const Codebooks& shape = training.shape;
   const Reservation reservation(*context.state().budget, result_bytes(shape));
   std::vector<float> codewords(shape.dim * shape.count());
   PartRows part_rows(context, rows, shape);
+  Stages stages(context, "ProductQuantizer::train");
   for (std::size_t part = 0; part < shape.parts; ++part) {
-    const KMeans trained =
-        cluster::train(context, part_rows.take(part), shape.count(), options_of(training, part), progress);
+    const KMeans trained = cluster::train(stages.next(1, static_cast<double>(shape.parts - part - 1)),
+                                          part_rows.take(part), shape.count(), options_of(training, part));
     std::copy_n(trained.centroids.data(), shape.count() * shape.length(part),
                 codewords.begin() + static_cast<std::ptrdiff_t>(shape.begin(part) * shape.count()));
   }
+  stages.finish();
   return codewords;
 }
 

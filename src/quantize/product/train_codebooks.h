@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "backend/ops.h"
-#include "core/progress.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
 
@@ -19,14 +18,14 @@ struct CodebookTraining {
   std::span<const float> initial;  // codebooks to start from; empty: seeded by k-means
 };
 
-// Upper bound of the progress, in pairs.
-std::uint64_t training_pairs(const RowsView& rows, const CodebookTraining& training);
+// As cluster::training_cost().
+double training_cost(const RowsView& rows, const CodebookTraining& training);
 
 // Lower bound of the memory charged to the budget.
 std::uint64_t training_bytes(const Context& context, const RowsView& rows, const CodebookTraining& training);
 
 // Part after part, each [2^bits, dimensions of the part].
 std::vector<float> train_codebooks(const Context& context, const RowsView& rows,
-                                   const CodebookTraining& training, ProgressMeter& progress);
+                                   const CodebookTraining& training);
 
 }  // namespace nearwise::quantize

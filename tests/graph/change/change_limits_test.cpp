@@ -123,7 +123,7 @@ TEST(ChangeGraphMemory, TheLimitThatIsNamedIsEnoughAndIsKept) {
         const Error error = error_of([&] { named.change(poor); });
         ASSERT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
         EXPECT_EQ(poor.memory_used(), 0U);
-        const std::uint64_t limit = std::ranges::max(support::numbers_in(error.what()));
+        const std::uint64_t limit = std::ranges::max(support::sizes_in(error.what()));
         const Context enough = Context::cpu({.threads = threads, .memory_limit = limit});
         const KnnGraph given = named.change(enough);
         EXPECT_LE(enough.memory_peak(), limit);

@@ -15,6 +15,7 @@
 #include "plan/engine/file_lock.h"
 #include "support/error_of.h"
 #include "support/graph_cases.h"
+#include "support/memory_limits.h"
 
 namespace nearwise {
 namespace {
@@ -353,7 +354,7 @@ TEST_F(GraphPlan, Refusals) {
   // The limit that would do does.
   const std::string words =
       support::error_of([&] { plan_graph(Context::cpu({.memory_limit = 1 << 20}), files("work")); }).what();
-  const std::uint64_t enough = std::stoull(words.substr(words.find("small, ") + 7));
+  const std::uint64_t enough = support::sizes_in(words).back();
   EXPECT_NO_THROW(plan_graph(Context::cpu({.memory_limit = enough}), files("work")));
   EXPECT_ERROR(plan("work", {.target_recall = 1}), invalid_argument, "below 1");
   EXPECT_ERROR(plan("work", {.degree = 0}), invalid_argument, "at least 1");

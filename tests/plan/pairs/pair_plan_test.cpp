@@ -13,6 +13,7 @@
 #include "nearwise/vector_file.h"
 #include "support/error_of.h"
 #include "support/graph_cases.h"
+#include "support/memory_limits.h"
 
 namespace nearwise {
 namespace {
@@ -181,7 +182,7 @@ TEST_F(PairPlan, Refusals) {
   EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
   const std::string words = error.what();
   ASSERT_NE(words.find("small, "), std::string::npos) << words;
-  memory = std::stoull(words.substr(words.find("small, ") + 7));
+  memory = support::sizes_in(words).back();
   EXPECT_LE(count(plan("work"), "build-"), 128U);
   EXPECT_ERROR(plan("work").run_task(context(), "merge-0000-0001"), invalid_argument, "depends on");
 

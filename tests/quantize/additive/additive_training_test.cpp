@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/stages.h"
 #include "nearwise/product_quantizer.h"
 #include "quantize/additive/additive_least_squares.h"
 #include "support/additive_cases.h"
@@ -129,7 +130,7 @@ std::uint64_t min_memory(const Call& call, int threads) {
     ADD_FAILURE() << (error ? error->what() : "one byte was enough");
     return 0;
   }
-  return std::ranges::max(support::numbers_in(error->what()));
+  return std::ranges::max(support::sizes_in(error->what()));
 }
 
 void expect_runs_within_limit(const Call& call) {
@@ -203,7 +204,7 @@ TEST(AdditiveProgressThreads, CountsUpToTheTotal) {
     reports.clear();
   };
   const AdditiveQuantizer trained = AdditiveQuantizer::train(context, rows, {.codebooks = 2, .rounds = 3});
-  expect_total("AdditiveQuantizer::train", 300U * (2 + 3 + 1));
+  expect_total("AdditiveQuantizer::train", Stages::total);
   const Matrix<std::uint8_t> codes = trained.encode(context, rows);
   expect_total("AdditiveQuantizer::encode", 300);
   trained.decode(context, codes);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/stages.h"
 #include "quantize/product/optimized_training.h"
 #include "support/cancelling.h"
 #include "support/memory_limits.h"
@@ -206,7 +207,7 @@ TEST(OptimizedProductQuantizerMemory, RunsWithinTheLimitItNames) {
           support::error_from([&] { call(Context::cpu({.threads = threads, .memory_limit = 1})); });
       ASSERT_TRUE(refusal.has_value());
       EXPECT_EQ(refusal->code(), ErrorCode::out_of_memory) << refusal->what();
-      const std::uint64_t least = std::ranges::max(support::numbers_in(refusal->what()));
+      const std::uint64_t least = std::ranges::max(support::sizes_in(refusal->what()));
       const Context context = Context::cpu({.threads = threads, .memory_limit = least});
       EXPECT_NO_THROW(call(context));
       EXPECT_LE(context.memory_peak(), least);
@@ -246,7 +247,7 @@ TEST(OptimizedProductQuantizerProgressThreads, CountsUpToTheTotal) {
   ASSERT_GT(reports.size(), 3U);
   for (std::size_t i = 0; i < reports.size(); ++i) {
     EXPECT_STREQ(reports[i].operation, "OptimizedProductQuantizer::train");
-    EXPECT_EQ(reports[i].total, 1000U * 16 * 2 * (3 * 6 + 5 * 4));
+    EXPECT_EQ(reports[i].total, Stages::total);
     EXPECT_TRUE(i == 0 || reports[i].done >= reports[i - 1].done);
   }
   EXPECT_EQ(reports.back().done, reports.back().total);

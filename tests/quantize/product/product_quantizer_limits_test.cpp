@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/stages.h"
 #include "nearwise/product_quantizer.h"
 #include "support/cancelling.h"
 #include "support/memory_limits.h"
@@ -35,7 +36,7 @@ std::uint64_t min_memory(const Call& call, int threads, const std::string& isa) 
     return 0;
   }
   EXPECT_EQ(context.memory_used(), 0U);
-  return std::ranges::max(support::numbers_in(error->what()));
+  return std::ranges::max(support::sizes_in(error->what()));
 }
 
 // Runs under the least limit and within it.
@@ -112,7 +113,7 @@ TEST(ProductQuantizerProgressThreads, CountsUpToTheTotal) {
   };
   const ProductQuantizer trained = ProductQuantizer::train(
       context, rows, {.parts = 4, .bits = 4, .iterations = 3, .training_rows = rows.rows()});
-  expect_reports("ProductQuantizer::train", 3000U * 16 * 4 * 3);
+  expect_reports("ProductQuantizer::train", Stages::total);
   const Matrix<std::uint8_t> codes = trained.encode(context, rows);
   expect_reports("ProductQuantizer::encode", 3000);
   trained.decode(context, codes);

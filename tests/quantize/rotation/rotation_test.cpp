@@ -189,7 +189,7 @@ TEST(RotationMemory, RunsWithinTheLimitItNames) {
           support::error_from([&] { call(Context::cpu({.threads = threads, .memory_limit = 1})); });
       ASSERT_TRUE(refusal.has_value());
       EXPECT_EQ(refusal->code(), ErrorCode::out_of_memory) << refusal->what();
-      const std::uint64_t least = std::ranges::max(support::numbers_in(refusal->what()));
+      const std::uint64_t least = std::ranges::max(support::sizes_in(refusal->what()));
       const Context context = Context::cpu({.threads = threads, .memory_limit = least});
       EXPECT_NO_THROW(call(context));
       EXPECT_LE(context.memory_peak(), least);

@@ -260,8 +260,7 @@ class Assignment {
 
 AssignCosts assign_costs(const Stream& stream, const KnnCostsArgs& args) {
   const CpuStream& cpu = cpu_stream(stream);
-  const ScanKernel scan =
-      choose_scan(cpu.set, args.metric, args.query_type, args.base_type, args.dim, args.bytes);
+  const ScanKernel scan = choose_scan(cpu.set, args.metric, args.query_type, args.base_type, args.dim);
   const std::size_t panel_bytes = encoded_row_bytes(scan, args.dim) * scan.query_width;
   const std::size_t group = std::max<std::size_t>(1, scan.query_group_bytes / panel_bytes) * scan.query_width;
   const std::uint64_t per_thread =

@@ -31,8 +31,7 @@ std::uint64_t evaluated_rows(const Candidates& found, std::size_t first_query, s
 
 KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args) {
   const CpuStream& cpu = cpu_stream(stream);
-  const ScanKernel scan =
-      choose_scan(cpu.set, args.metric, args.query_type, args.base_type, args.dim, args.bytes);
+  const ScanKernel scan = choose_scan(cpu.set, args.metric, args.query_type, args.base_type, args.dim);
   const std::uint64_t per_thread =
       PackedRows::scratch_bytes(scan, args.dim) + RowEvaluator::bytes(args.dim) +
       buffer_bytes(TopK::default_spare(args.k) + scan.base_width, sizeof(std::int64_t));

@@ -104,8 +104,7 @@ struct Join {
 
 SelfJoinCosts self_join_costs(const Stream& stream, const KnnCostsArgs& args) {
   const CpuStream& cpu = cpu_stream(stream);
-  const ScanKernel scan =
-      choose_scan(cpu.set, args.metric, args.base_type, args.base_type, args.dim, args.bytes);
+  const ScanKernel scan = choose_scan(cpu.set, args.metric, args.base_type, args.base_type, args.dim);
   if (scan.scan_pairs == nullptr) return {};
   const std::uint64_t per_thread = PackedRows::scratch_bytes(scan, args.dim) + RowEvaluator::bytes(args.dim) +
                                    buffer_bytes(spare_for(args.k) + scan.base_width, sizeof(std::int64_t));
@@ -121,8 +120,8 @@ bool self_join(Stream& stream, const SelfJoinArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
   PrepareArgs prepare = {.rows = args.rows,
                          .role = RowsRole::queries,
-                         .against = args.rows.type(),
-                         .bytes = args.bytes,
+                         .type = args.type,
+                         .against = args.type,
                          .metric = args.metric,
                          .centre = args.centre,
                          .first_row = 0};

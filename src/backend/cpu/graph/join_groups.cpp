@@ -322,8 +322,7 @@ class Joiner {
 
 JoinCosts join_costs(const Stream& stream, const KnnCostsArgs& args) {
   const CpuStream& cpu = cpu_stream(stream);
-  const ScanKernel scan =
-      choose_scan(cpu.set, args.metric, args.base_type, args.base_type, args.dim, args.bytes);
+  const ScanKernel scan = choose_scan(cpu.set, args.metric, args.base_type, args.base_type, args.dim);
   const auto threads = static_cast<std::uint64_t>(cpu.threads().count());
   return {.bytes_per_row = JoinRows::bytes_per_row(scan, args.dim),
           .bytes_per_member = threads * Joiner::bytes_per_member(scan, args.dim),
@@ -352,6 +351,8 @@ void join_groups(Stream& stream, const JoinGroupsArgs& args) {
       if (group + 1 < tasks[task + 1]) joiner.prefetch_members(groups.of(group + 1));
       joiner.join(groups.of(group), groups.new_counts[group], groups.bipartite);
     }
+    if (args.progress != nullptr)
+      args.progress->add(groups.begin(tasks[task + 1]) - groups.begin(tasks[task]));
   });
 }
 

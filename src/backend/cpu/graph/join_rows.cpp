@@ -113,8 +113,7 @@ void JoinRows::lower_cutoff(std::uint32_t place) const {
 
 std::unique_ptr<JoinState> start_join(Stream& stream, const StartJoinArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
-  const ScanKernel scan =
-      choose_scan(cpu.set, args.metric, args.rows.type(), args.rows.type(), args.rows.dim(), args.bytes);
+  const ScanKernel scan = choose_scan(cpu.set, args.metric, args.type, args.type, args.rows.dim());
   return std::make_unique<JoinRows>(cpu, scan, args);
 }
 

@@ -184,6 +184,7 @@ class BlockScan {
     const PrepareArgs prepare = {
         .rows = {decodes ? decoded_.data() : rows, args_.codec.type, block.rows, args_.codec.dim, row_bytes_},
         .role = RowsRole::base,
+        .type = args_.codec.type,
         .against = args_.queries.type(),
         .metric = args_.metric,
         .centre = args_.centre};
@@ -314,6 +315,7 @@ void list_search(Stream& stream, const ListSearchArgs& args) {
   const ListNumbers numbers(args.lists, ListNumbers::Lookups::many);
   const PrepareArgs prepare = {.rows = args.queries,
                                .role = RowsRole::queries,
+                               .type = args.queries.type(),
                                .against = args.codec.type,
                                .metric = args.metric,
                                .centre = args.centre};

@@ -5,17 +5,15 @@
 namespace nearwise::cpu {
 
 ScanKernel choose_scan(InstructionSet set, Metric metric, ElementType query_type, ElementType base_type,
-                       std::size_t dim, bool bytes) {
+                       std::size_t dim) {
   // Integer products are exact. Cosine scales vectors to length 1, which integers cannot represent.
-  const bool hold_integers = bytes || base_type == ElementType::u8 || base_type == ElementType::i8;
-  const bool integers =
-      hold_integers && query_type == base_type && metric != Metric::cosine && dim <= max_integer_dim;
-  const ElementType type = bytes ? ElementType::u8 : base_type;
+  const bool integers = (base_type == ElementType::u8 || base_type == ElementType::i8) &&
+                        query_type == base_type && metric != Metric::cosine && dim <= max_integer_dim;
   if (integers) {
     switch (set.extension) {
-      case Extension::tiles: return x86::integer_tiles(type);
+      case Extension::tiles: return x86::integer_tiles(base_type);
       case Extension::bf16_dots:
-      case Extension::integer_dots: return x86::integer_dots(type);
+      case Extension::integer_dots: return x86::integer_dots(base_type);
       case Extension::none: break;
     }
   }

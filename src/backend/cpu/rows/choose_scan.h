@@ -11,7 +11,7 @@ inline constexpr std::size_t max_integer_dim = 16384;
 // Fastest scan of the instruction set for these element types.
 // bytes: queries and base are f32 and hold integers from 0 to 255.
 ScanKernel choose_scan(InstructionSet set, Metric metric, ElementType query_type, ElementType base_type,
-                       std::size_t dim, bool bytes = false);
+                       std::size_t dim);
 
 // The f32 scan: any element type and metric, with the tightest error bound.
 ScanKernel fallback_kernel(InstructionSet set);

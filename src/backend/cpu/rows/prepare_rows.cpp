@@ -115,8 +115,8 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
   CpuStream& cpu = cpu_stream(stream);
   const RowsView& rows = args.rows;
   const bool queries = args.role == RowsRole::queries;
-  const ScanKernel kernel = choose_scan(cpu.set, args.metric, queries ? rows.type() : args.against,
-                                        queries ? args.against : rows.type(), rows.dim(), args.bytes);
+  const ScanKernel kernel = choose_scan(cpu.set, args.metric, queries ? args.type : args.against,
+                                        queries ? args.against : args.type, rows.dim());
   auto packed = std::make_unique<PackedRows>(cpu.budget(), kernel, args.role, rows.rows(), rows.dim());
   std::atomic<std::size_t> first_bad_row{rows.rows()};
   std::mutex mutex;  // of packed->longest

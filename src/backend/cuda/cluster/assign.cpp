@@ -181,6 +181,7 @@ class Assignment {
                         uncertified.size(), args_.query_rows.dim(), row_bytes, args_.query_rows.place());
     const auto packed = prepare_rows(stream_, {.rows = rows,
                                                .role = RowsRole::queries,
+                                               .type = rows.type(),
                                                .against = args_.base.type(),
                                                .metric = args_.metric,
                                                .centre = args_.centre});

@@ -115,6 +115,7 @@ void join_groups(Stream& stream, const JoinGroupsArgs& args) {
   rows.fetch_lists(cuda);
   queue.run();
   rows.return_lists(cuda);
+  if (args.progress != nullptr) args.progress->add(args.groups.members.size());
 }
 
 }  // namespace nearwise::gpu

@@ -65,7 +65,7 @@ Joined join(const Context& context, RowsView rows, const std::vector<oracle::Joi
                               StartJoinArgs{.rows = rows,
                                             .order = joined.order,
                                             .metric = metric,
-                                            .bytes = are_bytes(*stream, rows.slice(0, 0), rows, metric),
+                                            .type = scan_type(*stream, rows, metric),
                                             .centre = centre,
                                             .degree = degree,
                                             .lists = joined.lists,

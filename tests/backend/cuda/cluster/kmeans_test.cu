@@ -186,7 +186,7 @@ TEST_P(CudaKMeans, TrainsInTheLeastMemoryThatIsNamed) {
   const Error refusal =
       error_of([&] { train_kmeans(Context::cuda(0, {.memory_limit = 1}), data, 9, options); });
   EXPECT_EQ(refusal.code(), ErrorCode::out_of_memory) << refusal.what();
-  const std::uint64_t least = std::ranges::max(support::numbers_in(refusal.what()));
+  const std::uint64_t least = std::ranges::max(support::sizes_in(refusal.what()));
   const KMeans expected = train_kmeans(cpu(), data, 9, options);
   for (const std::uint64_t limit : {least, 2 * least}) {
     const Context context = Context::cuda(0, {.memory_limit = limit});

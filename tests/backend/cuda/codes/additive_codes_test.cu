@@ -128,7 +128,7 @@ TEST_F(CudaAdditive, InTheLeastMemoryThatIsNamed) {
   const auto check = [&](const auto& work) {
     const Error refusal = error_of([&] { work(Context::cuda(0, {.memory_limit = 1, .seed = 4})); });
     ASSERT_EQ(refusal.code(), ErrorCode::out_of_memory) << refusal.what();
-    const std::uint64_t least = std::ranges::max(support::numbers_in(refusal.what()));
+    const std::uint64_t least = std::ranges::max(support::sizes_in(refusal.what()));
     const Context context = Context::cuda(0, {.memory_limit = least, .seed = 4});
     EXPECT_TRUE(same(to_vector(work(cpu())), work(context)));
     EXPECT_LE(context.memory_peak(), least);

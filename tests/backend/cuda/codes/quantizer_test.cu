@@ -65,7 +65,7 @@ TEST_F(CudaQuantizer, InTheLeastMemoryThatIsNamed) {
   const auto check = [&](const auto& work) {
     const Error refusal = error_of([&] { work(Context::cuda(0, {.memory_limit = 1})); });
     ASSERT_EQ(refusal.code(), ErrorCode::out_of_memory) << refusal.what();
-    const std::uint64_t least = std::ranges::max(support::numbers_in(refusal.what()));
+    const std::uint64_t least = std::ranges::max(support::sizes_in(refusal.what()));
     const Context context = Context::cuda(0, {.memory_limit = least});
     EXPECT_TRUE(same(to_vector(work(cpu())), work(context)));
     EXPECT_LE(context.memory_peak(), least);
@@ -183,7 +183,7 @@ TEST_P(CudaIvf, SearchesInTheLeastMemoryThatIsNamed) {
   };
   const Error refusal = error_of([&] { search(Context::cuda(0, {.memory_limit = 1})); });
   EXPECT_EQ(refusal.code(), ErrorCode::out_of_memory) << refusal.what();
-  const std::uint64_t least = std::ranges::max(support::numbers_in(refusal.what()));
+  const std::uint64_t least = std::ranges::max(support::sizes_in(refusal.what()));
   const Context context = Context::cuda(0, {.memory_limit = least});
   EXPECT_TRUE(support::same(support::as_expected(search(cpu())), search(context)));
   EXPECT_LE(context.memory_peak(), least);

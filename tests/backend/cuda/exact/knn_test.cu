@@ -107,7 +107,7 @@ TEST_P(CudaKnn, TheLeastMemoryThatIsNamedWillDo) {
     const Error refusal = error_of(
         [&] { knn(Context::cuda(0, {.memory_limit = 1}), problem.queries, problem.base, k, options); });
     EXPECT_EQ(refusal.code(), ErrorCode::out_of_memory) << refusal.what();
-    const std::vector<std::uint64_t> numbers = support::numbers_in(refusal.what());
+    const std::vector<std::uint64_t> numbers = support::sizes_in(refusal.what());
     ASSERT_FALSE(numbers.empty()) << refusal.what();
     const std::uint64_t least = *std::max_element(numbers.begin(), numbers.end());
     const oracle::Answer expected = expected_answer(problem, k, options);

@@ -151,7 +151,7 @@ TEST_F(CudaSelectK, TightLimitsGiveTheSameBytes) {
           });
       const Error refusal = gpu::error_of([&] { select(1); });
       ASSERT_EQ(refusal.code(), ErrorCode::out_of_memory) << refusal.what();
-      const std::uint64_t least = support::numbers_in(refusal.what()).back();
+      const std::uint64_t least = support::sizes_in(refusal.what()).back();
       for (const std::uint64_t limit : {least, least + least / 2, 4 * least}) {
         SCOPED_TRACE(fmt::format("{} x {}, k {}, limit {} of least {}{}", shape.rows, shape.columns, shape.k,
                                  limit, least, with_ids ? ", ids" : ""));

@@ -1,5 +1,4 @@
-// Detects f32 vectors that hold integers from 0 to 255, as SIFT descriptors do: integer scans are twice as
-// fast.
+// f32 vectors often hold integers from 0 to 255, as SIFT descriptors do: integer scans are twice as fast.
 #include <algorithm>
 #include <atomic>
 
@@ -9,9 +8,9 @@
 
 namespace nearwise::cpu {
 
-bool holds_bytes(Stream& stream, const RowsView& rows) {
+ElementType narrowest_type(Stream& stream, const RowsView& rows) {
   CpuStream& cpu = cpu_stream(stream);
-  if (rows.type() != ElementType::f32 || cpu.set.extension == Extension::none) return false;
+  if (rows.type() != ElementType::f32 || cpu.set.extension == Extension::none) return rows.type();
   constexpr std::size_t task_rows = 4096;
   std::atomic<bool> all{true};
   cpu.threads().for_each(divide_up(rows.rows(), task_rows), [&](std::size_t task) {
@@ -21,7 +20,7 @@ bool holds_bytes(Stream& stream, const RowsView& rows) {
       if (!cpu.pack_rows.holds_bytes(reinterpret_cast<const float*>(rows.row(row)), rows.dim()))
         all.store(false, std::memory_order_relaxed);
   });
-  return all.load();
+  return all.load() ? ElementType::u8 : rows.type();
 }
 
 }  // namespace nearwise::cpu

@@ -1,0 +1,65 @@
+#include "index/memory_needs.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "cluster/centroid_search.h"
+#include "cluster/training.h"
+#include "codes/codeword_tables.h"
+#include "core/memory.h"
+#include "index/ivf_state.h"
+#include "quantize/codec.h"
+#include "quantize/training_rows.h"
+
+namespace nearwise::index {
+namespace {
+
+std::uint64_t tables_bytes(std::size_t dim, const Encoding& encoding) {
+  if (std::holds_alternative<Flat>(encoding)) return 0;
+  const Lsq* const lsq = std::get_if<Lsq>(&encoding);
+  return CodewordTables::bytes(dim, lsq != nullptr ? lsq->code_bytes : 0);
+}
+
+// The search for the nearest centroids of some rows, with its result.
+std::uint64_t assignment_bytes(const Context& context, const RowsView& rows, std::size_t lists) {
+  return rows.rows() * (sizeof(Id) + sizeof(float) + sizeof(std::uint32_t)) +
+         cluster::CentroidSearch::min_bytes(
+             context, {.rows = rows, .max_centroids = lists, .distances = true, .once = true});
+}
+
+}  // namespace
+
+std::uint64_t training_bytes(const Context& context, const RowsView& rows, const IvfOptions& options) {
+  const RowsView sample = quantize::TrainingRows::shape(rows, *options.training_rows);
+  const std::uint64_t of_lists = quantize::TrainingRows::bytes(rows, *options.training_rows) +
+                                 cluster::training_bytes(context, sample, *options.lists, {});
+  const std::uint64_t of_codec = quantize::codec_training_bytes(context, rows, options.encoding);
+  return std::max(of_lists, of_codec) + tables_bytes(rows.dim(), options.encoding);
+}
+
+std::uint64_t adding_bytes(const Context& context, const RowsView& rows, const IndexShape& shape) {
+  const RowsView batch = rows.slice(0, std::min(rows.rows(), added_batch_rows));
+  const std::uint64_t encoding =
+      shape.is_flat ? 0 : batch.rows() * (shape.dim * sizeof(float) + 2 * shape.code_bytes);
+  return rows.rows() * (sizeof(std::uint32_t) + (shape.is_flat ? 0 : shape.code_bytes)) +
+         assignment_bytes(context, batch, shape.lists) + encoding +
+         rows.rows() * (shape.code_bytes + sizeof(Id));
+}
+
+std::uint64_t building_bytes(const Context& context, const RowsView& rows, const IvfOptions& options,
+                             std::size_t batch_rows, std::size_t calibration_queries) {
+  const std::size_t code_bytes = quantize::code_bytes(options.encoding, rows.dim(), rows.type());
+  const IndexShape shape = {.lists = *options.lists,
+                            .dim = rows.dim(),
+                            .code_bytes = code_bytes,
+                            .is_flat = std::holds_alternative<Flat>(options.encoding)};
+  // Lists grow by half.
+  const std::uint64_t lists = rows.rows() * (code_bytes + sizeof(Id)) * 3 / 2;
+  const RowsView batch = rows.slice(0, std::min(rows.rows(), batch_rows));
+  const std::uint64_t calibrating = calibration_bytes(rows, calibration_queries);
+  return std::max(training_bytes(context, rows, options),
+                  tables_bytes(rows.dim(), options.encoding) + lists +
+                      std::max(adding_bytes(context, batch, shape), calibrating));
+}
+
+}  // namespace nearwise::index
