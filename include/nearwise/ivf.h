@@ -161,7 +161,8 @@ void merge_ivf_files(const Context& context, std::span<const std::filesystem::pa
                      const std::filesystem::path& output,
                      const std::map<std::string, std::string>& provenance = {});
 // Maps the file after verifying its checksums and structure; a list is copied to memory when it changes. The
-// file must not change while the index exists. Throws Error(corrupt) for a damaged file.
+// file must not change while the index exists; if it is truncated, operations throw Error(corrupt). Throws
+// Error(corrupt) for a damaged file.
 Ivf load_ivf(const Context& context, const std::filesystem::path& path);
 
 }  // namespace nearwise

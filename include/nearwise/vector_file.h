@@ -25,8 +25,9 @@
 
 namespace NEARWISE_EXPORT nearwise {
 
-// A memory-mapped file of vectors; rows() is valid while the object lives. Threads may share it. The file
-// must not be truncated while mapped: replace files by renaming.
+// A memory-mapped file of vectors; rows() is valid while the object lives. Threads may share it. Replace the
+// file by renaming: operations on a file that is truncated while mapped throw Error(corrupt), and code that
+// reads rows() by itself is killed (SIGBUS).
 class VectorFile {
  public:
   // Throws Error: not_found, io, corrupt, or invalid_argument for an unknown suffix or a valid file that

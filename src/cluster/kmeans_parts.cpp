@@ -12,6 +12,7 @@
 #include "core/checked.h"
 #include "core/cluster_members.h"
 #include "core/float_environment.h"
+#include "core/lost_pages.h"
 #include "core/progress.h"
 #include "ops/check_rows.h"
 #include "ops/finite_rows.h"
@@ -203,6 +204,7 @@ std::vector<SplitRow> draw_split_rows(const Context& context, const KMeansBlock&
          cluster::draw_members(context, race, {.cluster = split.cluster, .centroids = split.rows + 1}))
       rows.push_back({split.cluster, time, row});
   }
+  check_lost_pages();
   return rows;
 }
 

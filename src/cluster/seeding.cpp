@@ -18,6 +18,7 @@
 #include "cluster/row_values.h"
 #include "cluster/training.h"
 #include "core/checked.h"
+#include "core/lost_pages.h"
 #include "ops/finite_rows.h"
 #include "ops/gather_rows.h"
 
@@ -255,6 +256,7 @@ void seed_centroids(const Context& context, const RowsView& rows, const KMeansOp
   if (options.seeding == Seeding::random) {
     Buffer<double> scratch(*context.state().budget, rows.dim());
     seed_randomly(rows, options.metric, context.seed(), scratch.span(), centroids);
+    check_lost_pages();
     return;
   }
   const Sample sample(context, rows, centroids.rows());

@@ -7,6 +7,7 @@
 #include "backend/context_state.h"
 #include "cluster/random_streams.h"
 #include "cluster/row_values.h"
+#include "core/lost_pages.h"
 #include "core/memory.h"
 
 namespace nearwise::cluster {
@@ -106,6 +107,7 @@ std::size_t split_clusters(const Context& context, const SplitArgs& args) {
   for (const std::vector<Drawn>& rows : drawn)
     for (const auto& [time, row] : rows)
       row_to_centroid(args.rows, row, args.metric, scratch.span(), args.centroids.row(weak[moved++]));
+  check_lost_pages();
   return moved;
 }
 

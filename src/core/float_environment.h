@@ -1,7 +1,12 @@
 // The default floating-point environment (round to nearest, denormals kept) for the life of a scope.
+//
+// Operations and their tasks begin with one, so that it is also the scope in which lost pages of mapped files
+// are errors (core/lost_pages.h).
 #pragma once
 
 #include <cfenv>
+
+#include "core/lost_pages.h"
 
 namespace nearwise {
 
@@ -16,6 +21,7 @@ class DefaultFloatEnvironment {
   DefaultFloatEnvironment& operator=(const DefaultFloatEnvironment&) = delete;
 
  private:
+  const LostPagesScope lost_pages_;
   std::fenv_t saved_;
 };
 

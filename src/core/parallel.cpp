@@ -21,6 +21,7 @@
 #include "core/check.h"
 #include "core/float_environment.h"
 #include "core/fork.h"
+#include "core/lost_pages.h"
 
 namespace nearwise {
 namespace {
@@ -197,18 +198,20 @@ Threads::Threads(int count) : count_(count) {
 }
 
 void Threads::for_each(std::size_t tasks, const std::function<void(std::size_t)>& body) const {
+  const LostPagesScope lost_pages;
   try {
     if (tasks > 1 && count_ > 1 && !in_forked_child()) {
       WorkerPool::Job job(*this, tasks, body);
       WorkerPool::get().run(job);
       if (job.failure) std::rethrow_exception(std::exchange(job.failure, nullptr));
-      return;
+    } else {
+      const DefaultFloatEnvironment environment;
+      for (std::size_t index = 0; index < tasks; ++index) body(index);
     }
-    const DefaultFloatEnvironment environment;
-    for (std::size_t index = 0; index < tasks; ++index) body(index);
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::out_of_memory, "memory: the machine has no more memory");
   }
+  check_lost_pages();
 }
 
 int available_threads() {

@@ -24,7 +24,7 @@ class Threads {
   // them, and several callers may each use their own thread besides. Needs no memory. Every task runs in the
   // default floating-point environment: a process that flushes denormals to zero (any library built with
   // -ffast-math switches that on) gets the same bits. In a forked child all tasks run on the caller's thread
-  // (core/fork.h).
+  // (core/fork.h). Error(corrupt) if a mapped file has lost pages (core/lost_pages.h).
   void for_each(std::size_t tasks, const std::function<void(std::size_t)>& body) const;
 
  private:

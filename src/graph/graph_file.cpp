@@ -27,6 +27,7 @@ void save(const KnnGraph& graph, const std::filesystem::path& path,
 }
 
 KnnGraph load_knn_graph(const std::filesystem::path& path) {
+  const LostPagesScope lost_pages;
   const ContainerReader reader = ContainerReader::open(path);
   reader.expect(graph::container_kind, {"metadata", "ids", "distances"});
   reader.verify();

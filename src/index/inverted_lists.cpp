@@ -6,11 +6,25 @@
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/fork.h"
+#include "core/lost_pages.h"
 
 namespace nearwise::index {
 
 InvertedLists::InvertedLists(std::shared_ptr<MemoryBudget> budget, std::size_t lists, std::size_t code_bytes)
     : budget_(std::move(budget)), code_bytes_(code_bytes), views_(lists), lists_(lists) {}
+
+std::span<const ListView> InvertedLists::views() const {
+  if (any_mapping_is_damaged())
+    for (std::size_t list = 0; list < lists_.size(); ++list) view(list);
+  return views_;
+}
+
+const ListView& InvertedLists::view(std::size_t list) const {
+  const ListView& view = views_[list];
+  check_mapped(view.codes, view.rows * code_bytes_);
+  check_mapped(view.ids, view.rows * sizeof(Id));
+  return view;
+}
 
 void InvertedLists::borrow(std::size_t list, const ListView& rows) {
   NEARWISE_ASSERT(views_[list].rows == 0);
@@ -20,11 +34,13 @@ void InvertedLists::borrow(std::size_t list, const ListView& rows) {
 
 void InvertedLists::grow(std::size_t list, std::size_t capacity) {
   ListView& view = views_[list];
+  static_cast<void>(this->view(list));  // its file is whole
   Buffer<std::byte> codes(*budget_, checked_multiply(capacity, code_bytes_, "bytes of a list"));
   Buffer<Id> ids(*budget_, capacity);
   if (view.rows != 0) {
     std::memcpy(codes.data(), view.codes, view.rows * code_bytes_);
     std::copy_n(view.ids, view.rows, ids.data());
+    check_lost_pages();
   }
   const NoFork whole;
   lists_[list] = {std::move(codes), std::move(ids), capacity};
@@ -51,6 +67,11 @@ void InvertedLists::append(std::size_t list, const ListView& rows) noexcept {
   std::copy_n(rows.ids, rows.rows, to.ids.data() + view.rows);
   view.rows += rows.rows;
   rows_ += rows.rows;
+}
+
+void InvertedLists::shrink(std::size_t list, std::size_t less) noexcept {
+  views_[list].rows -= less;
+  rows_ -= less;
 }
 
 void InvertedLists::own(std::size_t list) {

@@ -20,8 +20,9 @@ class InvertedLists {
   std::size_t lists() const { return lists_.size(); }
   std::size_t rows() const { return rows_; }
   std::size_t code_bytes() const { return code_bytes_; }
-  std::span<const ListView> views() const { return views_; }
-  const ListView& view(std::size_t list) const { return views_[list]; }
+  // Both throw Error(corrupt) if a mapped file of theirs has lost pages.
+  std::span<const ListView> views() const;
+  const ListView& view(std::size_t list) const;
 
   // Refers to entries that outlive this object; the list must be empty.
   void borrow(std::size_t list, const ListView& rows);
@@ -29,6 +30,8 @@ class InvertedLists {
   void reserve(std::span<const std::size_t> more);
   void reserve(std::size_t list, std::size_t more);
   void append(std::size_t list, const ListView& rows) noexcept;
+  // Takes the last entries back.
+  void shrink(std::size_t list, std::size_t less) noexcept;
   // Copies a borrowed list, so that remove() cannot fail.
   void own(std::size_t list);
   // Removes the entries whose `drop` is not 0. Returns how many.

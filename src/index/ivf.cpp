@@ -12,6 +12,7 @@
 #include "core/checked.h"
 #include "core/float_environment.h"
 #include "core/fork.h"
+#include "core/lost_pages.h"
 #include "core/progress.h"
 #include "index/ivf_state.h"
 #include "index/memory_needs.h"
@@ -140,6 +141,7 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
   std::vector<std::size_t> more(lists());
   for (const std::uint32_t list : nearest.span()) ++more[list];
   state.rows.reserve(more);
+  bool is_lost = false;
   {
     const NoFork whole;
     for (std::size_t list = 0; list < lists(); ++list)
@@ -150,9 +152,15 @@ void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
       const Id id = ids.empty() ? state.next_id + static_cast<Id>(row) : ids[row];
       state.rows.append(nearest[row], {code, &id, 1});
     }
-    state.next_id = ids.empty() ? state.next_id + static_cast<Id>(rows.rows())
-                                : std::max(state.next_id, std::ranges::max(ids) + 1);
+    // Flat encodings have just read the vectors once more.
+    is_lost = pages_were_lost();
+    if (is_lost)
+      for (std::size_t list = 0; list < lists(); ++list) state.rows.shrink(list, more[list]);
+    else
+      state.next_id = ids.empty() ? state.next_id + static_cast<Id>(rows.rows())
+                                  : std::max(state.next_id, std::ranges::max(ids) + 1);
   }
+  if (is_lost) check_lost_pages();
   stages.finish();
 }
 
@@ -160,6 +168,7 @@ std::size_t Ivf::remove(const Context& context, std::span<const Id> ids) {
   State& state = *state_;
   const Context::State& caller = context.state();
   caller.cancel.check();
+  const LostPagesScope lost_pages;
   const Reservation bytes(*caller.budget, ids.size() * 4 * sizeof(Id));
   const std::unordered_set<Id> gone(ids.begin(), ids.end());
   ProgressMeter progress(caller.options.progress, caller.clock, "remove", size());
@@ -209,20 +218,28 @@ void Ivf::merge(const Context& context, const Ivf& other) {
           other.size());
   const Context::State& caller = context.state();
   ProgressMeter progress(caller.options.progress, caller.clock, "merge", other.size());
+  const LostPagesScope lost_pages;
+  const std::span<const ListView> added = more.rows.views();
   for (std::size_t list = 0; list < lists(); ++list) {
     caller.cancel.check();
-    state.rows.reserve(list, more.rows.view(list).rows);
-    progress.add(more.rows.view(list).rows);
+    state.rows.reserve(list, added[list].rows);
+    progress.add(added[list].rows);
   }
-  // Nothing fails from here on.
+  // From here on only a truncated file of the other index is a failure: then its vectors are taken back.
+  bool is_lost = false;
   {
     const NoFork whole;
     for (std::size_t list = 0; list < lists(); ++list) {
       state.list_changes(list);
-      state.rows.append(list, more.rows.view(list));
+      state.rows.append(list, added[list]);
     }
-    state.next_id = std::max(state.next_id, more.next_id);
+    is_lost = pages_were_lost();
+    if (is_lost)
+      for (std::size_t list = 0; list < lists(); ++list) state.rows.shrink(list, added[list].rows);
+    else
+      state.next_id = std::max(state.next_id, more.next_id);
   }
+  if (is_lost) check_lost_pages();
   progress.finish();
 }
 
@@ -233,6 +250,7 @@ Ivf Ivf::part(const Context& context, std::size_t first, std::size_t count) cons
           "Ivf.part: the range must be within 0 to {}, got {} vectors from {}", size(), count, first);
   const Context::State& caller = context.state();
   ProgressMeter progress(caller.options.progress, caller.clock, "part", count);
+  const LostPagesScope lost_pages;
   Ivf copy = empty_copy(caller.budget);
   std::size_t begin = 0;
   for (std::size_t list = 0; list < lists(); ++list) {
@@ -246,6 +264,7 @@ Ivf Ivf::part(const Context& context, std::size_t first, std::size_t count) cons
     begin += view.rows;
   }
   copy.state_->next_id = next_id();
+  check_lost_pages();
   progress.finish();
   return copy;
 }

@@ -139,6 +139,7 @@ void save(const Ivf& index, const std::filesystem::path& path) {
 
 Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
   const CancellationScope cancellation(context);
+  const LostPagesScope lost_pages;
   const auto reader = std::make_shared<const ContainerReader>(ContainerReader::open(path));
   const std::string& source = reader->source();
   index::expect_ivf(*reader);
@@ -195,6 +196,7 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
                               ids.data() + first, count});
     first += count;
   }
+  check_lost_pages();
   return Ivf(std::move(state));
 }
 

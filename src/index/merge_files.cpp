@@ -118,6 +118,7 @@ void merge_ivf_files(const Context& context, std::span<const std::filesystem::pa
                      const std::filesystem::path& output,
                      const std::map<std::string, std::string>& provenance) {
   require(!files.empty(), "merge_ivf_files: there must be at least 1 file, got 0");
+  const LostPagesScope lost_pages;
   std::vector<Part> parts;
   std::uint64_t rows = 0;
   std::uint64_t next_id = 0;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/check.h"
+#include "core/lost_pages.h"
 #include "ops/check_place.h"
 
 namespace nearwise {
@@ -25,6 +26,8 @@ void check_rows(const char* operation, const Context& context, const RowsView& q
             "{}: rows must not overlap, a row has {} bytes and the next begins after {}", operation,
             rows.dim() * element_size(rows.type()), rows.stride_bytes());
   }
+  check_mapped(queries);
+  check_mapped(base);
   check_place(operation, context, base.place(), "base rows");
   check_place(operation, context, queries.place(), "queries");
   for (const RowsView& rows : {queries, base}) {

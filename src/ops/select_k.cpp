@@ -6,6 +6,7 @@
 
 #include "backend/dispatch.h"
 #include "core/checked.h"
+#include "core/lost_pages.h"
 #include "core/memory.h"
 #include "ops/check_place.h"
 
@@ -52,6 +53,7 @@ Selection select(const Context& context, const MatrixView<const float>& values, 
       "select_k: k must be at most the number of columns, {}, got {} (short_rows = pad fills up the rows)",
       values.cols(), k);
   check_view(context, values, "values");
+  check_mapped(RowsView(values));
   Context::State& state = context.state();
   state.cancel.check();
   const std::size_t found = std::min(k, values.cols());

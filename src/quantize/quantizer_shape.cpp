@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/checked.h"
+#include "core/lost_pages.h"
 #include "ops/check_rows.h"
 #include "ops/knn_plan.h"
 #include "quantize/training_rows.h"
@@ -52,6 +53,7 @@ void check_codes(const char* operation, const MatrixView<const std::uint8_t>& co
           codes.cols(), codes.stride());
   require(codes.place().kind == DeviceKind::cpu, "{}: codes must be on the host, got codes on {}", operation,
           name(codes.place()));
+  check_mapped(RowsView(codes));
 }
 
 void check_table_metric(const char* operation, Metric metric) {

@@ -1,8 +1,11 @@
-// Faults on command: the i-th system call of a write fails, every write is short, or calls are interrupted.
+// Faults on command: the i-th system call on files fails, all are short, or calls are interrupted.
 #pragma once
+
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -17,7 +20,7 @@ class FailingCalls {
     int fail_call = 0;            // 1: the first; 0: none
     bool fail_all_after = false;  // the calls after it too: the disk is gone
     int error = EIO;
-    std::size_t longest_write = 0;  // 0: any
+    std::size_t longest_write = 0;  // and read; 0: any
     bool interrupt = false;         // every call that may be is first interrupted once
   };
 
@@ -28,6 +31,14 @@ class FailingCalls {
             [](const char* path, int flags, mode_t mode) {
               return current()->disturbed("open", true) ? -1 : system_file_calls().open(path, flags, mode);
             },
+        .pread = [](int file, void* data, std::size_t bytes, off_t offset) -> ssize_t {
+          return current()->disturbed("pread", true)
+                     ? -1
+                     : system_file_calls().pread(file, data, current()->cut(bytes), offset);
+        },
+        .mmap = [](int file, std::size_t bytes) -> void* {
+          return current()->disturbed("mmap", false) ? MAP_FAILED : system_file_calls().mmap(file, bytes);
+        },
         .write = [](int file, const void* data, std::size_t bytes) -> ssize_t {
           return current()->disturbed("write", true)
                      ? -1
@@ -85,7 +96,10 @@ class FailingCalls {
   FailingCalls& operator=(const FailingCalls&) = delete;
 
   int calls() const { return calls_; }
-  bool failed() const { return !failed_.empty(); }
+  bool failed() const {
+    const std::lock_guard lock(mutex_);
+    return !failed_.empty();
+  }
   // The names of all calls made, in order.
   const std::vector<std::string>& names() const { return names_; }
   // The call that failed first.
@@ -98,6 +112,7 @@ class FailingCalls {
   }
 
   bool disturbed(const char* name, bool interruptible) {
+    const std::lock_guard lock(mutex_);
     if (plan_.interrupt && interruptible) {
       interrupted_ = !interrupted_;
       if (interrupted_) {
@@ -120,6 +135,7 @@ class FailingCalls {
   }
 
   const Plan plan_;
+  mutable std::mutex mutex_;  // files are read on several threads
   int calls_ = 0;
   std::vector<std::string> names_;
   bool interrupted_ = false;

@@ -7,6 +7,7 @@
 #include "cluster/draw_rows.h"
 #include "core/check.h"
 #include "core/convert.h"
+#include "core/lost_pages.h"
 #include "core/plain_distance.h"
 #include "graph/build/nn_descent.h"
 #include "graph/change/change.h"
@@ -31,6 +32,7 @@ void check_row(const char* operation, const char* what, const RowsView& rows, co
   for (std::size_t i = 0; i < ids.size() && ids[i] != no_id; ++i) {
     row_to_double(rows, static_cast<std::size_t>(ids[i]), other.data());
     const float distance = plain_distance(graph.metric, own, norm, other);
+    check_lost_pages();  // zeros are not other rows
     require(distance == graph.neighbors.distances(row, i),
             "{}: {} must be of these rows, but neighbour {} of row {} is at {}, got {}", operation, what, i,
             row, distance, graph.neighbors.distances(row, i));

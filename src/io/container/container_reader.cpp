@@ -29,7 +29,8 @@ const std::byte* SectionView::elements(Element element, std::uint64_t first_row,
 
 ContainerReader ContainerReader::open(const std::filesystem::path& path) {
   MappedFile file(path);
-  ContainerReader reader(file.bytes(), "open " + path.native());
+  ContainerReader reader =
+      read_mapped([&] { return ContainerReader(file.bytes(), "open " + path.native()); });
   reader.file_ = std::move(file);
   return reader;
 }
@@ -57,6 +58,7 @@ SectionView ContainerReader::section(std::string_view name) const {
 }
 
 nlohmann::json ContainerReader::metadata() const {
+  const LostPagesScope lost_pages;
   const SectionView view = section("metadata");
   const Section& info = view.info();
   if (info.element != Element::json || info.columns != 1)
@@ -65,7 +67,9 @@ nlohmann::json ContainerReader::metadata() const {
   if (info.bytes > most_metadata_bytes)
     fail(ErrorCode::corrupt, "{}: section 'metadata': at most {} bytes expected, {} found", source_,
          most_metadata_bytes, info.bytes);
-  return parse_metadata(view.bytes(), source_);
+  nlohmann::json metadata = parse_metadata(view.bytes(), source_);
+  check_lost_pages();
+  return metadata;
 }
 
 void ContainerReader::expect(std::string_view kind, std::initializer_list<std::string_view> known) const {
@@ -82,6 +86,7 @@ void ContainerReader::verify() const {
 
 void ContainerReader::verify(const Section& section, std::uint64_t first, std::uint64_t count) const {
   NEARWISE_ASSERT(first <= section.bytes && count <= section.bytes - first);
+  check_mapped(bytes_.data(), bytes_.size());
   if (count == 0) return;
   const std::uint64_t last_block = (first + count - 1) / container::block_bytes;
   for (std::uint64_t block = first / container::block_bytes; block <= last_block; ++block) {
@@ -94,11 +99,13 @@ void ContainerReader::verify(const Section& section, std::uint64_t first, std::u
 
 void ContainerReader::verify_block(const Section& section, std::uint64_t block) const {
   check_cancelled();
+  const LostPagesScope lost_pages;
   const std::uint64_t first = block * container::block_bytes;
   const std::uint64_t count = std::min(container::block_bytes, section.bytes - first);
   const std::uint64_t bit = section.first_block + block;
   const auto stored = load<std::uint64_t>(checksums_ + bit * sizeof(std::uint64_t));
   const std::uint64_t found = container::checksum(bytes_.subspan(section.offset + first, count));
+  check_lost_pages();
   if (stored != found)
     fail(ErrorCode::corrupt,
          "{}: section '{}', block {} at file offset {}: checksum {:016x} expected, {:016x} found", source_,

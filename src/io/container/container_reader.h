@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/lost_pages.h"
 #include "core/progress.h"
 #include "io/container/container_header.h"
 #include "io/files/mapped_file.h"
@@ -116,6 +117,7 @@ Matrix<T> copy_of(MatrixView<const T> rows) {
     check_cancelled();
     std::copy_n(rows.data() + first, std::min(piece, size - first), copy.data() + first);
   }
+  check_lost_pages();
   return copy;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/checked.h"
+#include "core/lost_pages.h"
 #include "io/container/metadata.h"
 
 namespace nearwise {
@@ -47,6 +48,7 @@ void ContainerWriter::begin_section(std::string_view name, Element element, cons
 
 void ContainerWriter::append(std::span<const std::byte> bytes) {
   NEARWISE_ASSERT(in_section_);
+  const LostPagesScope lost_pages;
   sections_.back().bytes += bytes.size();
   while (!bytes.empty()) {
     const std::size_t piece = std::min<std::uint64_t>(bytes.size(), container::block_bytes - block_filled_);
@@ -60,6 +62,7 @@ void ContainerWriter::append(std::span<const std::byte> bytes) {
       block_filled_ = 0;
     }
   }
+  check_lost_pages();
 }
 
 void ContainerWriter::end_section() {

@@ -45,6 +45,7 @@ Metric decode_metric(const Json& metadata, const std::string& source) {
 }  // namespace
 
 NeighborsContent check_neighbors(const ContainerReader& reader) {
+  const LostPagesScope lost_pages;
   reader.expect(neighbors_kind, {"metadata", "ids", "distances"});
   reader.verify();
   NeighborsContent content;
@@ -58,10 +59,12 @@ NeighborsContent check_neighbors(const ContainerReader& reader) {
   const Json metadata = reader.metadata();
   content.metric = decode_metric(metadata, reader.source());
   content.provenance = read_provenance(metadata, reader.source());
+  check_lost_pages();
   return content;
 }
 
 SavedNeighbors decode_neighbors(const ContainerReader& reader) {
+  const LostPagesScope lost_pages;
   NeighborsContent content = check_neighbors(reader);
   SavedNeighbors result;
   result.metric = content.metric;

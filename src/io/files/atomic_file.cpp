@@ -1,5 +1,6 @@
 #include "io/files/atomic_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -12,9 +13,11 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "core/lost_pages.h"
 #include "core/progress.h"
 #include "io/files/file_calls.h"
 #include "io/files/file_error.h"
@@ -83,17 +86,31 @@ fs::path follow_links(fs::path path) {
   fail_file(ErrorCode::cannot_create, "create", path, ELOOP);
 }
 
+// Reads a byte of every page: a lost one raises the signal that write() does not.
+void read_pages(std::span<const std::byte> bytes) {
+  const volatile std::byte* const data = bytes.data();
+  constexpr std::size_t page = 4096;  // or a multiple of it
+  for (std::size_t i = 0; i < bytes.size(); i += page) static_cast<void>(data[i]);
+  if (!bytes.empty()) static_cast<void>(data[bytes.size() - 1]);
+}
+
 }  // namespace
 
 void sweep_stale_temporaries(const fs::path& target) noexcept {
+  // Not by std::filesystem::directory_iterator: without memory it ends the process (libstdc++ 12).
   try {
     const std::string prefix = temporary_prefix(target);
-    for (const fs::directory_entry& entry : fs::directory_iterator(target.parent_path())) {
-      const pid_t process = process_of(entry.path().filename().native(), prefix);
-      if (process != 0 && kill(process, 0) == -1 && errno == ESRCH) remove_if_abandoned(entry.path());
+    const fs::path folder = target.parent_path();
+    const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()), closedir);
+    // A folder that cannot be listed can still be written to.
+    if (listing == nullptr) return;
+    while (const dirent* const entry = readdir(listing.get())) {
+      const pid_t process = process_of(entry->d_name, prefix);
+      if (process != 0 && kill(process, 0) == -1 && errno == ESRCH)
+        remove_if_abandoned(folder / entry->d_name);
     }
   } catch (const std::exception&) {
-    // A folder that cannot be listed can still be written to.
+    return;  // what is left costs disk space
   }
 }
 
@@ -156,8 +173,20 @@ void AtomicFile::require_open() const {
     fail(ErrorCode::io, "write {}: an earlier failure has discarded this output", path_.native());
 }
 
+template <typename Check>
+void AtomicFile::stop_unless(const Check& check) {
+  try {
+    check();
+  } catch (...) {
+    discard();  // part of the buffer may be written: nothing can follow
+    throw;
+  }
+}
+
 void AtomicFile::write(std::span<const std::byte> bytes) {
   require_open();
+  const LostPagesScope lost_pages;
+  stop_unless([&] { check_mapped(bytes.data(), bytes.size()); });
   if (bytes.size() > buffer_capacity - buffered_) flush();
   if (bytes.size() > buffer_capacity) {
     write_through(bytes);
@@ -165,6 +194,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
     std::memcpy(buffer_.get() + buffered_, bytes.data(), bytes.size());
     buffered_ += bytes.size();
   }
+  stop_unless(check_lost_pages);
   size_ += bytes.size();
 }
 
@@ -184,20 +214,16 @@ void AtomicFile::flush() {
 
 void AtomicFile::write_through(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    stop_if_cancelled();
+    stop_unless(check_cancelled);
     const std::size_t piece = std::min(bytes.size(), synced_bytes);
     const ssize_t written = retry_interrupted([&] { return file_calls().write(file_, bytes.data(), piece); });
+    if (written == -1 && errno == EFAULT) {
+      read_pages(bytes.first(piece));
+      stop_unless(check_lost_pages);
+      errno = EFAULT;
+    }
     if (written <= 0) discard_and_fail("write", written == 0 ? ENOSPC : errno);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-}
-
-void AtomicFile::stop_if_cancelled() {
-  try {
-    check_cancelled();
-  } catch (...) {
-    discard();  // part of the buffer may be written: nothing can follow
-    throw;
   }
 }
 
@@ -207,7 +233,7 @@ void AtomicFile::stop_if_cancelled() {
 void AtomicFile::sync_pieces() {
   constexpr unsigned wait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   for (std::uint64_t offset = 0; offset < size_; offset += synced_bytes) {
-    stop_if_cancelled();
+    stop_unless(check_cancelled);
     if (retry_interrupted([&] {
           return file_calls().sync_file_range(file_, static_cast<off64_t>(offset), synced_bytes, wait);
         }) == 0)
@@ -254,6 +280,7 @@ void AtomicFile::close_file() {
 
 void AtomicFile::commit() {
   require_open();
+  stop_unless(check_lost_pages);
   flush();
   sync_pieces();
   if (replaces_) keep_owner_and_mode();

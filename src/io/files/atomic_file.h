@@ -51,7 +51,9 @@ class AtomicFile {
   void require_open() const;
   void flush();
   void write_through(std::span<const std::byte> bytes);
-  void stop_if_cancelled();
+  // Discards the output if the check throws.
+  template <typename Check>
+  void stop_unless(const Check& check);
   void sync_pieces();
   void keep_owner_and_mode();
   void close_file();

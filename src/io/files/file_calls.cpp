@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,9 @@ namespace {
 
 constexpr FileCalls system_calls = {
     .open = [](const char* path, int flags, mode_t mode) { return ::open(path, flags, mode); },
+    .pread = ::pread,
+    .mmap = [](int file,
+               std::size_t bytes) { return ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0); },
     .write = ::write,
     .pwrite = ::pwrite,
     .fchmod = ::fchmod,

@@ -1,7 +1,8 @@
-// Every system call that writing a file makes, in one table.
+// Every system call that reading or writing a file makes, in one table.
 //
-// The seam for tests: they replace the table by one that fails, writes less than asked or is interrupted at a
-// chosen call. Reading does not pass through here. Each entry behaves as the POSIX function of its name.
+// The seam for tests: they replace the table by one that fails, reads or writes less than asked or is
+// interrupted at a chosen call. Each entry behaves as the POSIX function of its name; mmap maps a whole file
+// for reading.
 #pragma once
 
 #include <sys/types.h>
@@ -12,6 +13,8 @@ namespace nearwise {
 
 struct FileCalls {
   int (*open)(const char* path, int flags, mode_t mode) = nullptr;
+  ssize_t (*pread)(int file, void* data, std::size_t bytes, off_t offset) = nullptr;
+  void* (*mmap)(int file, std::size_t bytes) = nullptr;
   ssize_t (*write)(int file, const void* data, std::size_t bytes) = nullptr;
   ssize_t (*pwrite)(int file, const void* data, std::size_t bytes, off_t offset) = nullptr;
   int (*fchmod)(int file, mode_t mode) = nullptr;

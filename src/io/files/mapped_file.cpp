@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include "io/files/file_calls.h"
 #include "io/files/file_error.h"
 #include "io/files/input_file.h"
 
@@ -10,15 +11,18 @@ namespace nearwise {
 MappedFile::MappedFile(const std::filesystem::path& path) {
   const InputFile file(path);
   if (file.size() == 0) return;  // mmap refuses an empty range
-  void* data = mmap(nullptr, file.size(), PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
+  range_ = MappedRange(path);
+  void* data = file_calls().mmap(file.descriptor(), file.size());
   if (data == MAP_FAILED) {
     const int error = errno;
     fail_file(error == ENOMEM ? ErrorCode::out_of_memory : ErrorCode::io, "map", path, error);
   }
   bytes_ = {static_cast<const std::byte*>(data), file.size()};
+  range_.set(data, bytes_.size());
 }
 
 MappedFile::~MappedFile() {
+  range_ = {};
   if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 

@@ -105,7 +105,7 @@ Neighbors read_neighbors(const std::filesystem::path& path) {
   const Suffix& suffix = suffix_of(path, "open");
   if (suffix.format == VectorFormat::container) return load_neighbors(path).neighbors;
   const MappedFile file(path);
-  return parse_neighbors(suffix, file.bytes(), "open " + path.native());
+  return read_mapped([&] { return parse_neighbors(suffix, file.bytes(), "open " + path.native()); });
 }
 
 void write_neighbors(const std::filesystem::path& path, const Neighbors& neighbors) {

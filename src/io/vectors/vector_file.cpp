@@ -12,7 +12,8 @@ class VectorFile::Mapping {
     const std::string source = "open " + path.native();
     const Suffix& suffix = suffix_of(path, "open");
     file = MappedFile(path);
-    rows = vectors_in(check_vectors(suffix, file.bytes(), source), file.bytes(), source);
+    rows = read_mapped(
+        [&] { return vectors_in(check_vectors(suffix, file.bytes(), source), file.bytes(), source); });
   }
 
   std::filesystem::path path;

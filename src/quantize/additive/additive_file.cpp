@@ -28,6 +28,7 @@ void save(const AdditiveQuantizer& quantizer, const std::filesystem::path& path,
 }
 
 AdditiveQuantizer load_additive_quantizer(const std::filesystem::path& path) {
+  const LostPagesScope lost_pages;
   const ContainerReader reader = ContainerReader::open(path);
   reader.expect(kind, {"metadata", "codewords", "norms"});
   reader.verify();
@@ -35,9 +36,11 @@ AdditiveQuantizer load_additive_quantizer(const std::filesystem::path& path) {
   const auto codewords = reader.section("codewords").rows<float>();
   const auto norms = reader.section("norms").rows<float>();
   try {
-    return AdditiveQuantizer::from_codebooks(codewords.cols(),
-                                             {codewords.data(), codewords.rows() * codewords.cols()},
-                                             {norms.data(), norms.rows() * norms.cols()});
+    AdditiveQuantizer quantizer = AdditiveQuantizer::from_codebooks(
+        codewords.cols(), {codewords.data(), codewords.rows() * codewords.cols()},
+        {norms.data(), norms.rows() * norms.cols()});
+    check_lost_pages();
+    return quantizer;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_argument) throw;
     fail(ErrorCode::corrupt, "{}: {}", reader.source(), error.what());

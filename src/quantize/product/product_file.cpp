@@ -41,7 +41,9 @@ ContainerReader open(const std::filesystem::path& path) {
 template <typename Make>
 auto made(const ContainerReader& reader, const Make& make) {
   try {
-    return make();
+    auto object = make();
+    check_lost_pages();
+    return object;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_argument) throw;
     fail(ErrorCode::corrupt, "{}: {}", reader.source(), error.what());
@@ -76,6 +78,7 @@ void save(const OptimizedProductQuantizer& quantizer, const std::filesystem::pat
 }
 
 ProductQuantizer load_product_quantizer(const std::filesystem::path& path) {
+  const LostPagesScope lost_pages;
   const ContainerReader reader = open(path);
   require(reader.find("rotation") == nullptr,
           "{}: a plain product quantizer expected, the file holds one of rotated rows", reader.source());
@@ -83,6 +86,7 @@ ProductQuantizer load_product_quantizer(const std::filesystem::path& path) {
 }
 
 OptimizedProductQuantizer load_optimized_product_quantizer(const std::filesystem::path& path) {
+  const LostPagesScope lost_pages;
   const ContainerReader reader = open(path);
   ProductQuantizer quantizer = read_quantizer(reader);
   require(reader.find("rotation") != nullptr,

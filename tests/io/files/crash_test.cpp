@@ -84,6 +84,8 @@ TEST(Crash, KilledAtEverySystemCall) {
             die_when_due();
             return system_file_calls().open(path, flags, mode);
           },
+      .pread = system_file_calls().pread,
+      .mmap = system_file_calls().mmap,
       .write =
           [](int file, const void* data, std::size_t bytes) {
             die_when_due();
