@@ -15,6 +15,13 @@ namespace nearwise {
 namespace {
 
 constexpr std::size_t alignment = 64;
+std::atomic<AllocationCheck> allocation_check{nullptr};
+
+bool is_refused(std::size_t bytes) {
+  const AllocationCheck check = allocation_check.load(std::memory_order_relaxed);
+  return check != nullptr && !check(bytes);
+}
+
 // AddressSanitizer sees accesses beyond the end of malloc's memory only.
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::size_t least_mapped_bytes = std::numeric_limits<std::size_t>::max();
@@ -65,9 +72,11 @@ std::size_t buffer_bytes(std::size_t size, std::size_t element_bytes) {
   return checked_add(bytes, alignment, "memory", ErrorCode::out_of_memory) / alignment * alignment;
 }
 
+void replace_allocation_check(AllocationCheck check) { allocation_check = check; }
+
 void* allocate_aligned(std::size_t bytes) {
   // Rounding up must not wrap to a small allocation.
-  void* data = bytes > std::numeric_limits<std::size_t>::max() - alignment
+  void* data = bytes > std::numeric_limits<std::size_t>::max() - alignment || is_refused(bytes)
                    ? nullptr
                    : std::aligned_alloc(alignment, round_up(bytes, alignment));
   if (data == nullptr && bytes != 0)
@@ -79,7 +88,9 @@ void free_aligned(void* data) noexcept { std::free(data); }
 
 BufferMemory allocate_buffer(const MemoryBudget& budget, std::size_t bytes) {
   if (budget.limit() == 0 || bytes < least_mapped_bytes) return {.data = allocate_aligned(bytes)};
-  void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const data = is_refused(bytes)
+                         ? MAP_FAILED
+                         : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   // The number of mappings is limited, too.
   if (data == MAP_FAILED) return {.data = allocate_aligned(bytes)};
   return {.data = data, .mapped_bytes = bytes};

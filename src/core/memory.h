@@ -69,6 +69,11 @@ class Reservation {
 void* allocate_aligned(std::size_t bytes);
 void free_aligned(void* data) noexcept;
 
+// For tests: whether the machine gives this much memory to allocate_aligned() and allocate_buffer(). nullptr:
+// it does what it does.
+using AllocationCheck = bool (*)(std::size_t bytes);
+void replace_allocation_check(AllocationCheck check);
+
 // Memory of a Buffer.
 struct BufferMemory {
   void* data = nullptr;
