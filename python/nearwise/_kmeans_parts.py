@@ -124,6 +124,8 @@ def move_centroids(
     metric : {"sqeuclidean", "inner_product", "cosine"}
         As in `nearwise.sum_clusters`.
     """
+    if not isinstance(sums, ClusterSums):
+        raise TypeError(f"sums: expected ClusterSums, got {type(sums).__name__}")
     return _core.move_centroids(
         sums=sums.sums,
         sizes=sums.sizes,

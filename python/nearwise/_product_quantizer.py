@@ -222,6 +222,10 @@ class OptimizedProductQuantizer(ProductCoder):
 
     @operation
     def __init__(self, rotation: Rotation, quantizer: ProductQuantizer, *, context: Context | None = None) -> None:
+        if not isinstance(rotation, Rotation):
+            raise TypeError(f"rotation: expected a Rotation, got {type(rotation).__name__}")
+        if not isinstance(quantizer, ProductQuantizer):
+            raise TypeError(f"quantizer: expected a ProductQuantizer, got {type(quantizer).__name__}")
         if rotation.rotated_dim != quantizer.dim:
             raise ValueError(
                 f"quantizer: expected {rotation.rotated_dim} elements as the rotation returns, got {quantizer.dim}"

@@ -99,6 +99,8 @@ def load(path: Path, expected: type[Any] | None = None, **settings: Unpack[Place
     Traceback (most recent call last):
     TypeError: .../index.nw: expected a KnnGraph, the file holds an IvfFlat
     """
+    if not (expected is None or isinstance(expected, type)):
+        raise TypeError(f"expected: expected a class, got {type(expected).__name__}")
     name = os.fspath(path)
     info = _core.inspect(path=name)
     reader = _READERS.get(info.kind)

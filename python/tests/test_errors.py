@@ -165,3 +165,12 @@ def test_the_private_module_checks_again(array, kind):
 def test_the_private_module_refuses_what_is_no_array():
     for value in (None, 3, "text", object()):
         refuses(TypeError, "", _core.Rows, array=value, type="f32", name="queries")
+
+
+def test_objects_of_other_kinds(base):
+    quantizer = nearwise.ProductQuantizer.train(base, parts=2, bits=4, iterations=1)
+    rotation = nearwise.Rotation.pca(base, 24)
+    refuses(TypeError, "expected: expected a class, got tuple", nearwise.load, "index.nw", ())
+    refuses(TypeError, "sums: expected ClusterSums, got tuple", nearwise.move_centroids, (1, 2), base)
+    refuses(TypeError, "rotation: expected a Rotation", nearwise.OptimizedProductQuantizer, quantizer, quantizer)
+    refuses(TypeError, "quantizer: expected a ProductQuantizer", nearwise.OptimizedProductQuantizer, rotation, None)
