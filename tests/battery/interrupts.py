@@ -8,17 +8,16 @@ JSON line: percentiles of the latency in milliseconds, and the worst of every ca
 
 import argparse
 import json
-import os
 import random
 import signal
 import statistics
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 import nearwise
 import numpy as np
+from signals import Missed, latency
 
 RANDOM = np.random.default_rng(1)
 
@@ -71,40 +70,6 @@ def calls(folder, small):
         "load, graph": lambda: nearwise.load(graph_path),
         "write_vectors": lambda: nearwise.write_vectors(rows_path, wide),
     }
-
-
-class Missed(Exception):
-    """The call ended before the signal."""
-
-
-def latency(call, moment):
-    """Seconds between a signal `moment` seconds after the start of the call and its exception."""
-    sent = []
-    is_running = True
-
-    def interrupt():
-        time.sleep(moment)
-        if is_running:
-            sent.append(time.monotonic())
-            os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
-    try:
-        thread.start()
-        call()
-        is_running = False
-        thread.join()
-        # A signal that was sent while the call returned arrives here at the latest.
-        time.sleep(0.01)
-    except KeyboardInterrupt:
-        caught = time.monotonic()
-        ended_before = not is_running
-        is_running = False
-        thread.join()
-        if ended_before:
-            raise Missed from None
-        return caught - sent[0]
-    raise Missed
 
 
 def main():
