@@ -1,28 +1,75 @@
-"""Promises under faults: forks, changed inputs, damaged work files."""
+"""Promises under faults: bad input, damaged files, kills, forks, interrupts, changed inputs."""
 import os
+from concurrent.futures import ThreadPoolExecutor
 
-from harness import processes
+from harness import processes, reliability
 from harness.session import CACHE, ROOT, Result, json_lines
 
 
-def battery(session, script, *arguments):
+def report_of(session, script, *arguments, python=None, flags=()):
     """The report of a program of tests/battery on the package of the release build."""
     environment = os.environ | {"PYTHONPATH": str(session.build("release", "nearwise_python") / "python")}
-    command = [CACHE / "env" / "bin" / "python", ROOT / "tests" / "battery" / script, *arguments]
+    command = [python or CACHE / "env" / "bin" / "python", *flags, ROOT / "tests" / "battery" / script, *arguments]
     return json_lines(processes.run(command, env=environment).output)[-1]
+
+
+def battery(session):
+    """Bad input and faults, every kind of nearwise, also under python -O: crashes, hangs, wrong answers, silent errors"""
+    options = ["--quick"] if session.quick else []
+    session.build("release", "nearwise_python")
+    kinds = {}
+    with ThreadPoolExecutor() as pool:
+        interpreters = {"python": (), "python -O": ("-O",)}
+        reports = pool.map(lambda flags: report_of(session, "run.py", *options, flags=flags), interpreters.values())
+        for name, report in zip(interpreters, reports):
+            kinds |= {f"{name}, {kind}": found for kind, found in reliability.summary(report["kinds"]).items()}
+    faults = {f"{kind}, {case}": f"{found['outcomes'][case]}: {note}"
+              for kind, found in kinds.items() for case, note in found["notes"].items()}
+    applied = sum(map(reliability.applied, kinds.values()))
+    return Result(len(faults), "0", not faults and applied > 0,
+                  {"note": f"{applied:,} runs of a case", "faults": faults, "outcomes": reliability.counts(kinds)})
+
+
+def comparison(session):
+    """The same on other libraries (docs/reliability.md): cases that end in a fault"""
+    if session.quick:
+        return Result("not run", "none under --quick", True, {"judged": False})
+    python = session.battery_environment() / "bin" / "python"
+    report = report_of(session, "run.py", "--kinds", "*", python=python)
+    kinds = reliability.summary(report["kinds"])
+    return Result({name: len(kind["notes"]) for name, kind in kinds.items()}, "none: a comparison", True,
+                  {"claims": report["claims"], "kinds": kinds})
+
+
+def damage(session):
+    """Damaged files: neither an error nor the undamaged answer; damaged plans: not repaired by the next run"""
+    counts = ("--flips", 30, "--truncations", 8, "--splices", 8) if session.quick else ()
+    report = report_of(session, "damage.py", *counts)
+    return Result(report["faults"], "0", report["faults"] == 0,
+                  {"note": f"{report['mutations']:,} mutations of {len(report['kinds'])} kinds of files"} | report)
+
+
+def kills_during_save(session):
+    """SIGKILL at random moments of saves over an existing file: kills after which it was neither the old nor the new one"""
+    kills = 24 if session.quick else 1000
+    report = report_of(session, "kills.py", "--kills", kills)
+    lost, stale = kills - report["old or new file"], report["temporary files after the next save"]
+    return Result(lost, "0, and no temporary file after the next save", lost == 0 and stale == 0,
+                  {"note": f"{kills:,} kills, {report['left a temporary file']} in the middle of a file"} | report)
 
 
 def forks(session):
     """Children of a process whose other threads search, build and change indexes: how many answer"""
     children = 100 if session.quick else 1000
-    report = battery(session, "forks.py", "--children", children)
+    report = report_of(session, "forks.py", "--children", children)
     answered = report["outcomes"].get("answers", 0)
     return Result(answered, f"{children} of {children}", answered == children, report)
 
 
 def interrupts(session):
     """Ctrl-C at random moments of all long calls: milliseconds to KeyboardInterrupt, 99th percentile"""
-    report = battery(session, "interrupts.py", *(("--small", "--moments", 50) if session.quick else ("--moments", 500)))
+    amount = ("--small", "--moments", 50) if session.quick else ("--moments", 500)
+    report = report_of(session, "interrupts.py", *amount)
     late = report.pop("p99_ms")
     return session.speed(late, "< 100, no temporary file left", late < 100 and not report["temporary_files_left"], report)
 
@@ -39,7 +86,7 @@ def repaired_work_files(session):
 
 def progress(session):
     """Long calls whose progress is complete before the end, falls, or tells a time left wrong by a factor of 2"""
-    report = battery(session, "progress.py", "--scale", 0.5 if session.quick else 2)
+    report = report_of(session, "progress.py", "--scale", 0.5 if session.quick else 2)
     wrong = report.pop("wrong")
     return session.speed(len(wrong), "0", not wrong, report | {"wrong": wrong})
 
@@ -47,8 +94,11 @@ def progress(session):
 def memory_limits(session):
     """Random operations within a limit that a refusal named: runs whose anonymous memory stayed within it and 5 %"""
     runs = 16 if session.quick else 40
-    report = battery(session, "memory.py", "--runs", runs)
+    report = report_of(session, "memory.py", "--runs", runs)
     return Result(report["held"], f"{runs} of {runs}", report["held"] == runs, report)
 
 
-FIGURES = (forks, interrupts, progress, memory_limits, changed_inputs, repaired_work_files)
+FIGURES = (
+    battery, comparison, damage, kills_during_save, forks, interrupts, progress, memory_limits, changed_inputs,
+    repaired_work_files,
+)

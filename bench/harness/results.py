@@ -2,12 +2,13 @@
 import importlib
 import json
 
-from . import charts, session
+from . import charts, reliability, session
+from .markdown import table
 
 RESULTS = session.ROOT / "bench" / "results"
 DOCS = session.ROOT / "docs"
 # In the order of the page. Other subjects (`house`) are not recorded.
-SUBJECTS = ("exact", "ivf", "graph", "lsq", "scale", "cluster", "foundation", "cuda")
+SUBJECTS = ("exact", "ivf", "graph", "lsq", "scale", "cluster", "foundation", "trust", "cuda")
 HIGHLIGHTS = ("sift_u8", "text_cosine", "kmeans_vs_faiss", "ivf_pq_speed", "ivf_latency", "graph_vs_others", "lsq_vs_faiss",
               "scale_memory", "scale_kill", "ray_search")
 INTRODUCTION = """# Numbers
@@ -60,10 +61,6 @@ def shown(value):
     return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def table(head, rows):
-    return ["| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows]]
-
-
 def section(subject):
     """A table of the recorded figures of a subject, and the machines that measured them."""
     title, context = importlib.import_module(f"figures.{subject}").__doc__.splitlines()[0].split(": ", 1)
@@ -95,6 +92,7 @@ def highlights():
 def documents():
     """{path below docs/: content} of everything that is written from the results."""
     return {"numbers.md": "\n".join([INTRODUCTION, highlights(), *map(section, SUBJECTS)]),
+            "reliability.md": reliability.page((DOCS / "reliability.md").read_text(), load("trust")["comparison"]),
             "pictures/scale_growth.svg": charts.growth(load("scale")),
             "pictures/code_sizes.svg": charts.code_sizes(load("lsq")["code_sizes"])}
 

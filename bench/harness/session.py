@@ -116,6 +116,12 @@ class Session:
         self._run([str(ROOT / "bench" / "rivals" / "setup")])
         return CACHE / "rivals-env"
 
+    @functools.cache
+    def battery_environment(self):
+        """The folder of the virtual environment with the libraries whose reliability is compared (tests/battery)."""
+        self._run([str(ROOT / "bench" / "rivals" / "setup"), "--battery"])
+        return CACHE / "battery-env"
+
     def speed(self, value, bar, holds, details):
         """The result of a speed comparison. Small data says nothing about speed: under --quick it is not judged."""
         if self.quick:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from figures import cuda, exact, house, subjects
-from harness import big_ann, charts, processes, results, session, sgemm
+from harness import big_ann, charts, processes, reliability, results, session, sgemm
 
 BASE = [(0, 0), (1, 0), (0, 1), (3, 3), (1, 0), (9, 9)]
 QUERY = (0, 0)
@@ -203,6 +203,36 @@ def test_values_are_shown_as_text(value, text):
 def test_documents_are_written_from_the_recorded_results():
     stale = [path for path, content in results.documents().items() if (results.DOCS / path).read_text() != content]
     assert not stale, f"run `tools/prove --write-docs`: docs/{stale} differ from bench/results"
+
+
+def kind_with(*outcomes):
+    """A report of the battery on one kind, with cases a, b, ..."""
+    cases = {name: [outcome, f"note of {name}", 0.1] for name, outcome in zip("abc", outcomes)}
+    return {"version": "1.2", "cases": cases, "faults": [name for name in cases if cases[name][0] in reliability.FAULTS]}
+
+
+BATTERY = {"nearwise knn": kind_with("right", "refused", "-"), "nearwise Exact": kind_with("refused", "refused", "-"),
+           "other": kind_with("right", "crash", "no message")}
+
+
+def test_a_summary_of_the_battery_keeps_the_messages_of_faults():
+    found = reliability.summary(BATTERY)
+    assert found["other"] == {"version": "1.2", "outcomes": {"a": "right", "b": "crash", "c": "no message"},
+                              "notes": {"b": "note of b", "c": "note of c"}}
+    assert [reliability.applied(kind) for kind in found.values()] == [2, 2, 3]
+    assert reliability.counts(found)["other"] == {"right": 1, "crash": 1, "no message": 1}
+
+
+def test_the_tables_of_the_battery_replace_the_earlier_ones():
+    details = {"claims": {"a": "an a", "b": "a b", "c": "a c"}, "kinds": reliability.summary(BATTERY)}
+    record = {"machine": "a machine", "date": "today", "versions": {"nearwise": "abc"}, "command": "tools/prove",
+              "details": details}
+    page = reliability.page(f"before {reliability.BEGIN} old {reliability.END} after", record)
+    assert page.startswith("before ") and page.endswith(" after") and " old " not in page
+    assert reliability.page(page, record) == page
+    assert "| an a | refused, right | right |" in page and "| a b | refused | **crash** |" in page
+    assert "| a c | - | **no message** |" in page and "| case | nearwise, exact search | other |" in page
+    assert "| other | 1.2 | 3 | 1 |  |  |  |  |  | 1 |  |  | 1 |" in page
 
 
 def test_every_recorded_result_belongs_to_a_figure():
