@@ -88,6 +88,21 @@ class FailingCalls {
             [](const char* path) {
               return current()->disturbed("unlink", false) ? -1 : system_file_calls().unlink(path);
             },
+        .mkdir =
+            [](const char* path, mode_t mode) {
+              return current()->disturbed("mkdir", false) ? -1 : system_file_calls().mkdir(path, mode);
+            },
+        .chmod =
+            [](const char* path, mode_t mode) {
+              return current()->disturbed("chmod", false) ? -1 : system_file_calls().chmod(path, mode);
+            },
+        .stat =
+            [](const char* path, FileStatus* status) {
+              return current()->disturbed("stat", false) ? -1 : system_file_calls().stat(path, status);
+            },
+        .getpid = system_file_calls().getpid,
+        .kill = system_file_calls().kill,
+        .getentropy = system_file_calls().getentropy,
     };
     replace_file_calls(&calls);
   }

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <memory>
@@ -45,9 +44,10 @@ std::string temporary_prefix(const fs::path& target) {
 fs::path temporary_name(const fs::path& target) {
   std::uint64_t random = 0;
   // Without entropy the names would only collide more often, and O_EXCL catches that.
-  if (getentropy(&random, sizeof(random)) != 0) random = static_cast<std::uint64_t>(std::clock());
-  return target.parent_path() /
-         fmt::format("{}{}.{:016x}{}", temporary_prefix(target), getpid(), random, temporary_suffix);
+  if (file_calls().getentropy(&random, sizeof(random)) != 0)
+    random = static_cast<std::uint64_t>(std::clock());
+  return target.parent_path() / fmt::format("{}{}.{:016x}{}", temporary_prefix(target), file_calls().getpid(),
+                                            random, temporary_suffix);
 }
 
 // The process in the name of a temporary of this prefix; 0 for any other name.
@@ -65,6 +65,15 @@ pid_t process_of(std::string_view name, std::string_view prefix) {
   return ours ? process : 0;
 }
 
+// Whatever the target.
+pid_t process_of(std::string_view name) {
+  // Before the process and the random digits there is the name between dots.
+  std::size_t dots = 0;
+  for (std::size_t i = name.size(); i > 0; --i)
+    if (name[i - 1] == '.' && ++dots == 3) return i > 2 ? process_of(name, name.substr(0, i)) : 0;
+  return 0;
+}
+
 void remove_if_abandoned(const fs::path& temporary) {
   const FileCalls& calls = file_calls();
   const int file = calls.open(temporary.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
@@ -72,6 +81,21 @@ void remove_if_abandoned(const fs::path& temporary) {
   // A process of another container or machine has a number that means nothing here; its lock does.
   if (calls.flock(file, LOCK_EX | LOCK_NB) == 0) calls.unlink(temporary.c_str());
   calls.close(file);
+}
+
+// Removes the temporaries of dead processes. process_in: the process in the name of a temporary, 0 for any
+// other name.
+template <typename ProcessIn>
+void sweep(const fs::path& folder, const ProcessIn& process_in) {
+  // Not by std::filesystem::directory_iterator: without memory it ends the process (libstdc++ 12).
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()), closedir);
+  // A folder that cannot be listed can still be written to.
+  if (listing == nullptr) return;
+  while (const dirent* const entry = readdir(listing.get())) {
+    const pid_t process = process_in(std::string(entry->d_name));
+    if (process != 0 && file_calls().kill(process, 0) == -1 && errno == ESRCH)
+      remove_if_abandoned(folder / entry->d_name);
+  }
 }
 
 // Where a chain of symbolic links ends, whether or not something is there.
@@ -97,20 +121,19 @@ void read_pages(std::span<const std::byte> bytes) {
 }  // namespace
 
 void sweep_stale_temporaries(const fs::path& target) noexcept {
-  // Not by std::filesystem::directory_iterator: without memory it ends the process (libstdc++ 12).
   try {
     const std::string prefix = temporary_prefix(target);
-    const fs::path folder = target.parent_path();
-    const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()), closedir);
-    // A folder that cannot be listed can still be written to.
-    if (listing == nullptr) return;
-    while (const dirent* const entry = readdir(listing.get())) {
-      const pid_t process = process_of(entry->d_name, prefix);
-      if (process != 0 && kill(process, 0) == -1 && errno == ESRCH)
-        remove_if_abandoned(folder / entry->d_name);
-    }
+    sweep(target.parent_path(), [&](const std::string& name) { return process_of(name, prefix); });
   } catch (const std::exception&) {
     return;  // what is left costs disk space
+  }
+}
+
+void sweep_folder(const fs::path& folder) noexcept {
+  try {
+    sweep(folder, [](const std::string& name) { return name.starts_with('.') ? process_of(name) : 0; });
+  } catch (const std::exception&) {
+    // As above.
   }
 }
 

@@ -78,5 +78,7 @@ class AtomicFile {
 // Removes temporaries that dead processes left behind for this target (absolute path). Failures are ignored:
 // they cost disk space, not data.
 void sweep_stale_temporaries(const std::filesystem::path& target) noexcept;
+// The same for all targets in a folder.
+void sweep_folder(const std::filesystem::path& folder) noexcept;
 
 }  // namespace nearwise

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 
 namespace nearwise {
@@ -27,6 +28,12 @@ constexpr FileCalls system_calls = {
     .close = ::close,
     .rename = std::rename,
     .unlink = ::unlink,
+    .mkdir = ::mkdir,
+    .chmod = ::chmod,
+    .stat = ::stat,
+    .getpid = ::getpid,
+    .kill = ::kill,
+    .getentropy = ::getentropy,
 };
 
 std::atomic<const FileCalls*> calls_in_use{&system_calls};

@@ -1,15 +1,18 @@
 // Every system call that reading or writing a file makes, in one table.
 //
 // The seam for tests: they replace the table by one that fails, reads or writes less than asked or is
-// interrupted at a chosen call. Each entry behaves as the POSIX function of its name; mmap maps a whole file
-// for reading.
+// interrupted at a chosen call, or by a simulated disk. Each entry behaves as the POSIX function of its name;
+// mmap maps a whole file for reading.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstddef>
 
 namespace nearwise {
+
+using FileStatus = struct stat;
 
 struct FileCalls {
   int (*open)(const char* path, int flags, mode_t mode) = nullptr;
@@ -25,6 +28,13 @@ struct FileCalls {
   int (*close)(int file) = nullptr;
   int (*rename)(const char* from, const char* to) = nullptr;
   int (*unlink)(const char* path) = nullptr;
+  int (*mkdir)(const char* path, mode_t mode) = nullptr;
+  int (*chmod)(const char* path, mode_t mode) = nullptr;
+  int (*stat)(const char* path, FileStatus* status) = nullptr;
+  // Names of temporaries carry the process, by which others tell whether the writer is alive.
+  pid_t (*getpid)() = nullptr;
+  int (*kill)(pid_t process, int signal) = nullptr;
+  int (*getentropy)(void* data, std::size_t bytes) = nullptr;
 };
 
 // The table in use.

@@ -206,6 +206,31 @@ TEST(AtomicFile, SweepsTemporariesOfTheDeadOnly) {
   EXPECT_FALSE(fs::exists(folder / locked));
 }
 
+TEST(AtomicFile, TemporariesOfAFolderAreSweptWhateverTheirTarget) {
+  const TemporaryFolder folder;
+  const std::string dead = std::to_string(dead_process());
+  const std::string random = ".0123456789abcdef.tmp";
+  const std::vector<std::string> kept = {
+      ".a." + std::to_string(getppid()) + random,
+      ".a." + dead + ".0123456789abcdeg.tmp",
+      ".a.x" + dead + random,
+      "." + dead + random,
+      "a." + dead + random,
+      "a",
+      random,
+  };
+  for (const std::string& name : kept) write_all(folder / name, std::string("x"));
+  for (const std::string& name : {".a." + dead + random, ".a.b.nw." + dead + random, ".1.2." + dead + random})
+    write_all(folder / name, std::string("stale"));
+  sweep_folder(folder.path());
+  std::vector<std::string> expected = kept;
+  std::vector<std::string> found = folder.names();
+  std::sort(expected.begin(), expected.end());
+  std::sort(found.begin(), found.end());
+  EXPECT_EQ(found, expected);
+  sweep_folder(folder / "none");
+}
+
 TEST(AtomicFile, ShortWritesAndInterruptions) {
   const TemporaryFolder folder;
   std::string content(700'000, 'x');

@@ -136,6 +136,24 @@ TEST(Crash, KilledAtEverySystemCall) {
             die_when_due();
             return system_file_calls().unlink(path);
           },
+      .mkdir =
+          [](const char* folder, mode_t mode) {
+            die_when_due();
+            return system_file_calls().mkdir(folder, mode);
+          },
+      .chmod =
+          [](const char* file, mode_t mode) {
+            die_when_due();
+            return system_file_calls().chmod(file, mode);
+          },
+      .stat =
+          [](const char* file, FileStatus* status) {
+            die_when_due();
+            return system_file_calls().stat(file, status);
+          },
+      .getpid = system_file_calls().getpid,
+      .kill = system_file_calls().kill,
+      .getentropy = system_file_calls().getentropy,
   };
   const TemporaryFolder folder;
   const auto path = folder / "a.nw";
