@@ -1,11 +1,11 @@
 // Runs tasks in this process, one after the other; each uses all threads and memory of the context. A task
 // that finds an input damaged or lost has it made again.
-#include <sys/stat.h>
-
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <exception>
 #include <numeric>
+#include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -14,17 +14,21 @@
 #include "backend/context_state.h"
 #include "core/check.h"
 #include "core/float_environment.h"
+#include "io/files/file_calls.h"
 #include "io/files/file_error.h"
 #include "nearwise/plan.h"
 #include "plan/engine/file_lock.h"
 #include "plan/engine/ledger.h"
 #include "plan/engine/plan_input.h"
+#include "plan/engine/work_folder.h"
 
 namespace nearwise {
 namespace {
 
 using plan::FileLock;
 using plan::Ledger;
+using plan::make_work_folder;
+using plan::sweep_temporaries;
 using plan::Task;
 
 void check_context(const Plan::State& state, const Context& context) {
@@ -52,25 +56,6 @@ void check_input(const Plan::State& state, const Context& context, Ledger& ledge
   ledger.record_input(stamp);
 }
 
-// Makes the folder if it is missing, closed to those who must not read the vectors: it holds copies of them.
-std::filesystem::path lock_in(const Plan::State& state) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const bool is_new = fs::create_directories(state.folder, error);
-  if (error) fail_file(ErrorCode::cannot_create, "create", state.folder, error.value());
-  struct stat vectors {};
-  struct stat made {};
-  if (is_new && stat(state.vectors.c_str(), &vectors) == 0 && stat(state.folder.c_str(), &made) == 0) {
-    const bool all_read = (vectors.st_mode & S_IROTH) != 0;
-    const bool group_reads = (vectors.st_mode & S_IRGRP) != 0 && vectors.st_gid == made.st_gid;
-    fs::perms closed = all_read ? fs::perms::none : fs::perms::others_all;
-    if (!all_read && !group_reads) closed |= fs::perms::group_all;
-    fs::permissions(state.folder, closed, fs::perm_options::remove, error);
-    if (error) fail_file(ErrorCode::cannot_create, "close to others", state.folder, error.value());
-  }
-  return state.folder / "lock";
-}
-
 // Prefetches the input of the next task while the current one works.
 class ReadAhead {
  public:
@@ -79,6 +64,8 @@ class ReadAhead {
     thread_ = std::jthread([this, task](const std::stop_token& stop) {
       try {
         task->read_ahead(stop);
+      } catch (const Error&) {
+        // The file is damaged or lost: the task that reads it has it made again, or reports it.
       } catch (...) {
         failure_ = std::current_exception();
       }
@@ -107,16 +94,9 @@ class Runner {
 
   // next: the following task, whose input is prefetched.
   TaskOutcome run(const Task& task, const Task* next = nullptr) {
-    // A damaged decision cannot tell whether the task is needed.
-    if (task.needed) repair(ledger_.find(task.decided_by));
-    switch (ledger_.status(task)) {
-      case Ledger::Status::done: return TaskOutcome::done_before;
-      case Ledger::Status::not_needed: return TaskOutcome::not_needed;
-      case Ledger::Status::to_do: break;
-    }
-    ledger_.require_inputs(task);
-    const TaskOutcome outcome = make(task, Reason::to_do, next);
+    const TaskOutcome outcome = run_if_due(task, next);
     // Not before: until then a file whose readers all seem done may be wanted for a repair.
+    repairing_.reset();
     for (const Task* const made : repaired_) ledger_.remove_consumed(*made);
     repaired_.clear();
     return outcome;
@@ -127,6 +107,18 @@ class Runner {
   static constexpr int max_attempts = 3;
 
   enum class Reason : std::uint8_t { to_do, damaged };
+
+  TaskOutcome run_if_due(const Task& task, const Task* next) {
+    // A damaged decision cannot tell whether the task is needed.
+    if (task.needed) repair(ledger_.find(task.decided_by));
+    switch (ledger_.status(task)) {
+      case Ledger::Status::done: ledger_.sync(); return TaskOutcome::done_before;
+      case Ledger::Status::not_needed: return TaskOutcome::not_needed;
+      case Ledger::Status::to_do: break;
+    }
+    ledger_.require_inputs(task);
+    return make(task, Reason::to_do, next);
+  }
 
   TaskOutcome make(const Task& task, Reason reason, const Task* next = nullptr) {
     for (int attempt = 1;; ++attempt) {
@@ -146,11 +138,17 @@ class Runner {
         if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::not_found) throw;
         // A worker presumed dead may have finished the task in the meantime, after which its inputs or its
         // output may have been deleted.
-        if (reason == Reason::to_do && Ledger(state_).status(task) == Ledger::Status::done)
-          return TaskOutcome::done_before;
+        if (reason == Reason::to_do && is_done_by_now(task)) return TaskOutcome::done_before;
         if (attempt == max_attempts || !repair_inputs(task)) throw;
       }
     }
+  }
+
+  bool is_done_by_now(const Task& task) const {
+    const Ledger now(state_);
+    if (now.status(task) != Ledger::Status::done) return false;
+    now.sync();
+    return true;
   }
 
   // For a vector file that was touched while a task read it.
@@ -178,6 +176,7 @@ class Runner {
   bool repair(const Task& task) {
     const std::uint64_t before = ledger_.output_of(task);
     if (before == 0 || ledger_.is_intact(task)) return false;
+    if (!repairing_) repairing_.emplace(state_.repair_lock(), FileLock::Mode::wait_shared);
     make(task, Reason::damaged);
     // Tasks are deterministic, and other tasks have read the earlier output.
     require(ledger_.output_of(task) == before,
@@ -194,6 +193,7 @@ class Runner {
   Ledger& ledger_;
   Report on_repair_;
   std::vector<const Task*> repaired_;
+  std::optional<FileLock> repairing_;
 };
 
 // Whether both paths name the same file, also through links.
@@ -211,7 +211,7 @@ bool Plan::is_done(std::string_view task) const {
 
 TaskOutcome Plan::run_task(const Context& context, std::string_view task) const {
   check_context(*state_, context);
-  const FileLock lock(lock_in(*state_), FileLock::Mode::shared);
+  const FileLock lock(make_work_folder(*state_) / "lock", FileLock::Mode::shared);
   const Task& wanted = state_->graph->find(task);
   Ledger ledger(*state_);
   check_input(*state_, context, ledger);
@@ -224,11 +224,13 @@ TaskOutcome Plan::run_task(const Context& context, std::string_view task) const 
 void Plan::run(const Context& context,
                const std::function<void(const PlannedTask&, TaskOutcome)>& on_task) const {
   check_context(*state_, context);
-  const FileLock lock(lock_in(*state_), FileLock::Mode::exclusive);
+  const FileLock lock(make_work_folder(*state_) / "lock", FileLock::Mode::exclusive);
   Ledger ledger(*state_);
   check_input(*state_, context, ledger);
   // After publication the intermediate files may be deleted.
   if (ledger.status(state_->tasks.back()) == Ledger::Status::done) {
+    ledger.sync();
+    sweep_temporaries(*state_);
     if (on_task) on_task(state_->planned.back(), TaskOutcome::done_before);
     return;
   }
@@ -250,6 +252,7 @@ void Plan::run(const Context& context,
     if (on_task) on_task(task.planned, outcome);
     progress.add(weights[i]);
   }
+  sweep_temporaries(*state_);
   progress.finish();
 }
 
@@ -257,19 +260,22 @@ std::uint64_t Plan::remove_work() const {
   // Does not create a folder.
   std::error_code error;
   if (!std::filesystem::exists(state_->folder, error) && !error) return 0;
-  const FileLock lock(lock_in(*state_), FileLock::Mode::exclusive);
+  const FileLock lock(make_work_folder(*state_) / "lock", FileLock::Mode::exclusive);
   // Decided by the records and the published file, so that an interrupted removal can resume.
-  if (Ledger(*state_).status(state_->tasks.back()) != Ledger::Status::done) return 0;
+  const Ledger ledger(*state_);
+  if (ledger.status(state_->tasks.back()) != Ledger::Status::done) return 0;
+  ledger.sync();
   std::uint64_t removed = 0;
   for (const Task& task : state_->tasks) {
     // The checksums of the vectors stay: a later run tells by them whether the result is still theirs.
     if (is_output(*state_, task.output) || is_input(task)) continue;
     const std::uint64_t bytes = std::filesystem::file_size(task.output, error);
     if (error) continue;  // not needed, or removed before
-    if (!std::filesystem::remove(task.output, error) && error)
-      fail_file(ErrorCode::io, "remove", task.output, error.value());
+    if (file_calls().unlink(task.output.c_str()) != 0 && errno != ENOENT)
+      fail_file(ErrorCode::io, "remove", task.output, errno);
     removed += bytes;
   }
+  sweep_temporaries(*state_);
   return removed;
 }
 

@@ -12,6 +12,7 @@ namespace {
 int operation_of(FileLock::Mode mode) {
   switch (mode) {
     case FileLock::Mode::wait: return LOCK_EX;
+    case FileLock::Mode::wait_shared: return LOCK_SH;
     case FileLock::Mode::exclusive: return LOCK_EX | LOCK_NB;
     case FileLock::Mode::shared: break;
   }

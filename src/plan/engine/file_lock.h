@@ -8,9 +8,10 @@ namespace nearwise::plan {
 class FileLock {
  public:
   enum class Mode {
-    wait,       // exclusive; waits for other holders
-    exclusive,  // fails if there is any other holder
-    shared,     // fails if there is an exclusive holder
+    wait,         // exclusive; waits for other holders
+    wait_shared,  // waits for an exclusive holder
+    exclusive,    // fails if there is any other holder
+    shared,       // fails if there is an exclusive holder
   };
 
   // Creates the file if missing and leaves it. Throws Error(cannot_create) if another process holds the lock.

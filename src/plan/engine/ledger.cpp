@@ -1,12 +1,16 @@
 #include "plan/engine/ledger.h"
 
 #include <charconv>
+#include <filesystem>
 #include <span>
+#include <system_error>
 #include <vector>
 
 #include "core/check.h"
 #include "io/container/container_reader.h"
 #include "io/files/file_calls.h"
+#include "io/files/folders.h"
+#include "plan/engine/file_lock.h"
 
 namespace nearwise::plan {
 namespace {
@@ -122,12 +126,27 @@ bool Ledger::is_consumed(const Task& task) const {
 }
 
 void Ledger::remove_consumed(const Task& task) const {
-  // A failure to delete costs disk space only.
   const auto remove = [this](const Task& read) {
-    if (is_consumed(read)) file_calls().unlink(read.output.c_str());
+    std::error_code error;
+    if (!is_consumed(read) || !std::filesystem::exists(read.output, error)) return;
+    sync();
+    try {
+      const FileLock lock(state_.repair_lock(), FileLock::Mode::exclusive);
+      file_calls().unlink(read.output.c_str());
+    } catch (const Error&) {
+      // Another process has made the file again for a repair, or may need it for one. A file that stays costs
+      // disk space only.
+    }
   };
   for (const std::string& name : task.planned.after) remove(find(name));
   remove(task);
+}
+
+void Ledger::sync() const {
+  if (is_synced_) return;
+  state_.manifest().sync();  // and the outputs next to it
+  if (std::filesystem::exists(state_.output)) sync_folder(state_.published().parent_path());
+  is_synced_ = true;
 }
 
 void Ledger::require_inputs(const Task& task) const {

@@ -33,6 +33,9 @@ class Ledger {
   // The stamp (plan_input.h) of the vector file when it was last verified as a whole; empty if never.
   const std::string& input_stamp() const { return input_stamp_; }
   void record_input(const std::string& stamp);
+  // Makes records and the names of outputs durable, before a caller is told or a file deleted because of
+  // them: they may be of a process that was killed before it synced them.
+  void sync() const;
   // Deletes temporary files that no remaining task reads, after this task is done: its inputs, and its own
   // output if all readers used that of an earlier run.
   void remove_consumed(const Task& task) const;
@@ -64,6 +67,7 @@ class Ledger {
   std::map<std::string, Record, std::less<>> records_;
   mutable std::set<const Task*> consumed_;  // cache of is_consumed()
   mutable bool result_is_intact_ = false;   // cache of is_intact()
+  mutable bool is_synced_ = false;          // what it found; it syncs what it records
   bool begun_ = false;
 };
 

@@ -12,6 +12,7 @@
 #include "io/files/atomic_file.h"
 #include "io/files/file_calls.h"
 #include "io/files/file_error.h"
+#include "io/files/folders.h"
 #include "io/files/input_file.h"
 #include "plan/engine/file_lock.h"
 
@@ -108,6 +109,17 @@ void append_line(const std::filesystem::path& path, std::string_view line) {
 }  // namespace
 
 std::vector<Json> Manifest::read() const { return content_of(path_, Records::parsed).records; }
+
+void Manifest::sync() const {
+  const FileCalls& calls = file_calls();
+  const int file = retry_interrupted([&] { return calls.open(path_.c_str(), O_RDONLY | O_CLOEXEC, 0); });
+  if (file == -1) fail_file(ErrorCode::io, "sync", path_, errno);
+  const int synced = retry_interrupted([&] { return calls.fsync(file); });
+  const int error = errno;
+  calls.close(file);
+  if (synced == -1) fail_file(ErrorCode::io, "sync", path_, error);
+  sync_folder(path_.parent_path());  // the file may be new
+}
 
 void Manifest::append(const Json& record) const {
   const FileLock lock(std::filesystem::path(path_) += ".lock", FileLock::Mode::wait);

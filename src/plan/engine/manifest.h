@@ -23,6 +23,10 @@ class Manifest {
   // Durable on return. Throws Error(io | cannot_create), after which the manifest holds the earlier records.
   void append(const nlohmann::json& record) const;
 
+  // Makes all records durable: one that is read may be of a process that was killed before it synced it.
+  // Throws Error(io).
+  void sync() const;
+
   const std::filesystem::path& path() const { return path_; }
 
  private:

@@ -1,7 +1,6 @@
 #include "plan/engine/plan_input.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "core/checked.h"
 #include "core/memory.h"
 #include "io/container/container_writer.h"
+#include "io/files/file_calls.h"
 #include "io/files/input_file.h"
 
 namespace nearwise::plan {
@@ -133,8 +133,8 @@ void PlanInput::verify(std::size_t piece) const {
 }
 
 std::string stamp_of(const std::filesystem::path& path) {
-  struct stat found = {};
-  if (::stat(path.c_str(), &found) != 0) return "";
+  FileStatus found{};
+  if (file_calls().stat(path.c_str(), &found) != 0) return "";
   return fmt::format("{} {} {}.{:09} {}.{:09}", found.st_size, found.st_ino, found.st_mtim.tv_sec,
                      found.st_mtim.tv_nsec, found.st_ctim.tv_sec, found.st_ctim.tv_nsec);
 }

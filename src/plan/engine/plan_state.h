@@ -39,6 +39,12 @@ class Plan::State {
   std::optional<plan::TaskGraph> graph;
 
   plan::Manifest manifest() const { return plan::Manifest(folder / "manifest"); }
+  // The output's own path, without links.
+  std::filesystem::path published() const {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(output));
+  }
+  // Shared by processes that make damaged outputs again: meanwhile no process deletes files.
+  std::filesystem::path repair_lock() const { return folder / "repair.lock"; }
 };
 
 }  // namespace nearwise

@@ -2,6 +2,7 @@
 // what is removed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <fstream>
@@ -17,6 +18,7 @@
 #include "io/container/container_reader.h"
 #include "io/container/container_writer.h"
 #include "io/expect_error.h"
+#include "io/failing_calls.h"
 #include "io/temporary_folder.h"
 #include "plan/engine/plan_state.h"
 
@@ -67,6 +69,15 @@ TEST_F(ExecutorThreads, WhatReadingAheadThrowsArrives) {
   EXPECT_THROW(plan.run(context()), std::runtime_error);
   // What was done stays done.
   EXPECT_TRUE(plan.is_done("first"));
+  plan.run(context());
+  EXPECT_TRUE(plan.is_done("second"));
+}
+
+// The file is for another task, which reports it, or has it made again.
+TEST_F(ExecutorThreads, FilesThatCannotBeReadAheadAreNoFailure) {
+  plan::Task second = task("second", {"first"});
+  second.read_ahead = [this](const std::stop_token&) { ContainerReader::open(work / "none.nw"); };
+  const Plan plan = this->plan({task("first"), second});
   plan.run(context());
   EXPECT_TRUE(plan.is_done("second"));
 }
@@ -177,6 +188,49 @@ TEST_F(ExecutorThreads, TheResultStaysWhateverItIsCalled) {
     EXPECT_FALSE(fs::exists(work / "second.nw"));
     EXPECT_EQ(ContainerReader::open(work / "first.nw").metadata().at("text"), "last") << output;
   }
+}
+
+// A killed attempt leaves them, and nobody writes the file again that another attempt has made.
+TEST_F(ExecutorThreads, TemporariesOfDeadAttemptsAreRemoved) {
+  const std::string suffix = ".nw.99999999.0123456789abcdef.tmp";  // more than Linux has processes
+  plan::Task last = task("last", {"first"});
+  last.output = folder / "last.nw";
+  last.work = [output = last.output](const Context&) { write(output, "last"); };
+  const Plan plan = this->plan({task("first"), last});
+  const auto leave = [&] {
+    testing_io::write_all(work / (".first" + suffix), std::string("half"));
+    testing_io::write_all(folder / (".last" + suffix), std::string("half"));
+    testing_io::write_all(folder / (".other" + suffix), std::string("half"));  // of another plan
+  };
+  const auto left = [&] {
+    return std::pair(fs::exists(work / (".first" + suffix)), fs::exists(folder / (".last" + suffix)));
+  };
+  plan.run_task(context(), "first");
+  leave();
+  plan.run(context());
+  EXPECT_EQ(left(), std::pair(false, false));
+  leave();
+  plan.run(context());  // finds all done
+  EXPECT_EQ(left(), std::pair(false, false));
+  leave();
+  plan.remove_work();
+  EXPECT_EQ(left(), std::pair(false, false));
+  EXPECT_TRUE(fs::exists(folder / (".other" + suffix)));
+}
+
+// Of a process that was killed before it synced its record, which others find.
+TEST_F(ExecutorThreads, RecordsAreSyncedBeforeAFileIsDeletedForThem) {
+  plan::Task first = task("first");
+  first.is_temporary = true;
+  const Plan plan = this->plan({first, task("last", {"first"})});
+  plan.run(context());
+  write(first.output, "first");
+  const testing_io::FailingCalls calls({});
+  EXPECT_EQ(plan.run_task(context(), "last"), TaskOutcome::done_before);
+  const auto& names = calls.names();
+  const auto unlink = std::ranges::find(names, "unlink");
+  ASSERT_NE(unlink, names.end());
+  EXPECT_GE(std::count(names.begin(), unlink, "fsync"), 2);  // manifest and folder
 }
 
 // Tasks that read their inputs, and what is done about damaged ones.
