@@ -1,5 +1,7 @@
-"""Promises under faults: bad input, damaged files, kills, forks, interrupts, changed inputs."""
+"""Promises under faults: bad input, damaged files, kills, a simulated machine, forks, interrupts, changed inputs."""
 import os
+import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from harness import processes, reliability
@@ -98,7 +100,27 @@ def memory_limits(session):
     return Result(report["held"], f"{runs} of {runs}", report["held"] == runs, report)
 
 
+def simulation(session):
+    """Plans on a simulated machine (kills, power losses, torn writes, duplicate attempts): seeds without a violation"""
+    seeds = 400 if session.quick else 10_000
+    program = session.build("release", "plan_simulation") / "tests" / "plan" / "simulation" / "plan_simulation"
+    start = time.monotonic()
+    halves = [subprocess.Popen([program, "--seeds", f"{first}..{first + seeds // 2 - 1}"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True) for first in (0, seeds // 2)]
+    details = {"failed": []}
+    for half in halves:
+        output, errors = half.communicate()
+        if half.returncode not in (0, 1):
+            raise RuntimeError(f"plan_simulation ended with {half.returncode}: {errors[-4000:]}")
+        for name, value in json_lines(output)[-1].items():
+            details[name] = details[name] + value if name in details else value
+        details.setdefault("reports", []).extend(errors.splitlines())
+    details["seconds"] = round(time.monotonic() - start, 1)
+    passed = seeds - len(details["failed"])
+    return Result(passed, f"{seeds} of {seeds}", passed == seeds, details)
+
+
 FIGURES = (
-    battery, comparison, damage, kills_during_save, forks, interrupts, progress, memory_limits, changed_inputs,
-    repaired_work_files,
+    battery, comparison, damage, kills_during_save, simulation, forks, interrupts, progress, memory_limits,
+    changed_inputs, repaired_work_files,
 )
