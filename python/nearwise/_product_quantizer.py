@@ -152,14 +152,15 @@ class ProductQuantizer(ProductCoder):
         >>> ProductQuantizer.from_codebooks([grid, 10 * grid]).encode(np.array([[3.2, 38]]))
         array([[67]], dtype=uint8)
         """
-        words = [np.asarray(book, np.float32) for book in codebooks]
+        words: list[npt.NDArray[np.float32]] = []
+        for given in codebooks:
+            words.append(np.asarray(given, np.float32))
+            book = words[-1]
+            if book.ndim != 2 or len(book) not in (16, 256) or len(book) != len(words[0]):
+                shapes = ", ".join(str(each.shape) for each in words[-3:])
+                raise ValueError(f"codebooks: expected 2-D arrays of 16 rows, or all of 256, got shapes {shapes}")
         if not words:
             raise ValueError("codebooks: expected at least one")
-        if any(book.ndim != 2 or len(book) != len(words[0]) for book in words) or len(words[0]) not in (16, 256):
-            raise ValueError(
-                "codebooks: expected 2-D arrays of 16 rows, or all of 256, got shapes "
-                + ", ".join(str(book.shape) for book in words)
-            )
         lengths = [book.shape[1] for book in words]
         dim, parts = sum(lengths), len(lengths)
         expected = [dim // parts + (part < dim % parts) for part in range(parts)]
