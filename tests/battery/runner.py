@@ -24,7 +24,7 @@ def prepare(adapter):
 
 def run_cases(adapter, cases=CASES):
     """Yields (case, Finding) for a prepared adapter. In the quick form cases share a child where they can."""
-    apply = [case for case in cases if not case.needs & adapter.lacks]
+    apply = [case for case in cases if not case.needs & adapter.lacks and (case.is_quick or not adapter.quick)]
     for case in cases:
         if case not in apply:
             yield case, Finding(Outcome.NOT_APPLICABLE)

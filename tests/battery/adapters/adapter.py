@@ -10,6 +10,7 @@ Methods are called in a child process that has called load_library(). What a lib
     ids          ids of the caller's own
     remove, get  by id
     save         files
+    grow         files that grow with the number of vectors
     map          opening a file without reading it into memory
     cosine       the metric
     bulk         vectors by the hundred thousand in seconds

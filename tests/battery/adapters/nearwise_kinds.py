@@ -53,7 +53,7 @@ class Exact(Nearwise):
         return len(index.made)
 
     def long_call(self):
-        rows = normal(200_000, 256)
+        rows = normal(60_000 if self.quick else 200_000, 256)
         base = self.library.Exact(rows)
         return lambda: base.search(rows, 10)
 
@@ -88,7 +88,7 @@ class Neighbors(Nearwise):
         return index.made
 
     def long_call(self):
-        rows = normal(200_000, 256)
+        rows = normal(60_000 if self.quick else 200_000, 256)
         return lambda: self.library.knn(rows, rows, 10)
 
 

@@ -10,7 +10,7 @@ from adapters.nearwise_kinds import Held, Nearwise
 
 class Quantizer(Nearwise):
     lacks = frozenset(
-        {"bulk", "capacity", "cosine", "declared", "extend", "get", "ids", "k", "map", "queries", "remove"}
+        {"bulk", "capacity", "cosine", "declared", "extend", "get", "grow", "ids", "k", "map", "queries", "remove"}
     )
     least_recall = 0.3  # here: the share of the variance that reconstructions keep
     long_options: ClassVar[dict[str, Any]] = {}
@@ -45,7 +45,7 @@ class Quantizer(Nearwise):
         return 1 - float(((QUERIES - decoded) ** 2).sum() / (QUERIES**2).sum())
 
     def long_call(self):
-        rows = normal(100_000, 256)
+        rows = normal(30_000 if self.quick else 100_000, 256)
         return lambda: self._class.train(rows, training_rows=len(rows), **self.long_options)
 
 

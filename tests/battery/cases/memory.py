@@ -13,6 +13,7 @@ from cases.registry import Cases
 
 CASES = Cases()
 MIB = 1 << 20
+ROWS = 400_000
 DIM = 256
 
 
@@ -22,23 +23,22 @@ def leave(bytes):
     resource.setrlimit(resource.RLIMIT_AS, (used + bytes, used + bytes))
 
 
-@CASES.add("bulk", seconds=120, is_alone=True)
+@CASES.add("bulk", seconds=120, is_alone=True, is_quick=False)
 def little_memory_to_add(adapter):
     """adding 400 MB in 160 MB of address space"""
     has_capacity = "capacity" not in adapter.lacks
     index = None if has_capacity else adapter.empty(dim=DIM)
-    rows = 100_000 if adapter.quick else 400_000
-    vectors = np.zeros((rows, DIM), np.float32)
-    vectors[:, 0] = np.arange(rows) / rows
-    leave(vectors.nbytes * 2 // 5)
+    vectors = np.zeros((ROWS, DIM), np.float32)
+    vectors[:, 0] = np.arange(ROWS) / ROWS
+    leave(160_000_000)
     if has_capacity:
-        index = adapter.empty(dim=DIM, capacity=rows)
+        index = adapter.empty(dim=DIM, capacity=ROWS)
     adapter.add(index, vectors)
     found = int(adapter.search(index, vectors[:1], 1)[0][0, 0])
-    return right_if(adapter.size(index) == rows and 0 <= found < rows, f"added, id {found}")
+    return right_if(adapter.size(index) == ROWS and 0 <= found < ROWS, f"added, id {found}")
 
 
-@CASES.add("save", supervises=True)
+@CASES.add("save", "grow", supervises=True)
 def little_memory_to_load(adapter):
     """loading a file in a third of its size of address space"""
     path = adapter.folder / "large"

@@ -117,7 +117,7 @@ def saved_over_its_own_file(adapter):
     return right_if(same, "the same answers")
 
 
-@CASES.add("save", supervises=True, seconds=300)
+@CASES.add("save", supervises=True, is_quick=False)
 def same_file_with_more_threads(adapter):
     """files built with 1, 2 and again 2 threads are the same bytes"""
     digests = []
