@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t min_block_bytes = 1 << 20;
 constexpr std::uint64_t max_block_bytes = 128 << 20;
 constexpr std::size_t blocks_per_thread = 4;
+// Besides packed rows: alignment of its buffers.
+constexpr std::uint64_t block_overhead = 1024;
 
 KnnCosts costs_of(const Context& context, const RowsView& base, Metric metric, const ScanTypes& types) {
   const auto stream = open_stream(context);
@@ -65,7 +67,8 @@ Exact Exact::prepare(const Context& context, RowsView base, const ExactOptions& 
   const std::size_t blocks = base.rows() == 0 ? 0 : divide_up(base.rows(), step);
   check_memory("Exact", context,
                round_up<std::uint64_t>(base.rows(), costs.base_granule) * costs.bytes_per_base_row +
-                   blocks * costs.base_granule * costs.bytes_per_base_row + base.dim() * sizeof(double));
+                   blocks * costs.base_granule * costs.bytes_per_base_row + base.dim() * sizeof(double) +
+                   (blocks + 1) * block_overhead);
   // Keeps the budget of the context only: progress and cancellation belong to this call.
   auto state = std::make_unique<State>(
       State{context.with_progress({}), base, options.metric, first_row, costs.form, {}});

@@ -135,7 +135,8 @@ TEST_F(FaultsOfOperations, InvertedFiles) {
     try_making(
         "build" + kind,
         [&](const Context& context) {
-          return Ivf::build(context, vectors(), {.lists = 6, .encoding = encoding}, {.queries = 20});
+          return Ivf::build(context, vectors(), {.lists = 6, .encoding = encoding},
+                            CalibrationOptions{.queries = 20});
         },
         [](const Ivf& left, const Ivf& right) {
           return same(answers_of(left), right.search(maker(), some(), 4, {.probes = 6}));

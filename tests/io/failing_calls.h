@@ -31,6 +31,10 @@ class FailingCalls {
             [](const char* path, int flags, mode_t mode) {
               return current()->disturbed("open", true) ? -1 : system_file_calls().open(path, flags, mode);
             },
+        .open_to_read =
+            [](const char* path, int flags) {
+              return current()->disturbed("open", true) ? -1 : system_file_calls().open_to_read(path, flags);
+            },
         .pread = [](int file, void* data, std::size_t bytes, off_t offset) -> ssize_t {
           return current()->disturbed("pread", true)
                      ? -1

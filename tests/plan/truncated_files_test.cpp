@@ -161,8 +161,9 @@ TEST_F(TruncatedFiles, InvertedFilesOfTheirVectors) {
   for (const Encoding& encoding : {Encoding(Flat{}), Encoding(Pq{.code_bytes = 4, .bits = 4})}) {
     const IvfOptions options = {.lists = 12, .encoding = encoding};
     expect_truncated("train", [&](const RowsView& rows) { Ivf::train(context, rows, options); });
-    expect_truncated("build",
-                     [&](const RowsView& rows) { Ivf::build(context, rows, options, {.queries = 40}); });
+    expect_truncated("build", [&](const RowsView& rows) {
+      Ivf::build(context, rows, options, CalibrationOptions{.queries = 40});
+    });
     Ivf index = Ivf::train(context, vectors(), options);
     expect_truncated("add", [&](const RowsView& rows) {
       const std::size_t before = index.size();

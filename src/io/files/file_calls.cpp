@@ -15,6 +15,7 @@ namespace {
 
 constexpr FileCalls system_calls = {
     .open = [](const char* path, int flags, mode_t mode) { return ::open(path, flags, mode); },
+    .open_to_read = [](const char* path, int flags) { return ::open(path, flags); },
     .pread = ::pread,
     .mmap = [](int file,
                std::size_t bytes) { return ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0); },

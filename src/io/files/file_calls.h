@@ -16,6 +16,7 @@ using FileStatus = struct stat;
 
 struct FileCalls {
   int (*open)(const char* path, int flags, mode_t mode) = nullptr;
+  int (*open_to_read)(const char* path, int flags) = nullptr;  // as open(); closed by the system's close()
   ssize_t (*pread)(int file, void* data, std::size_t bytes, off_t offset) = nullptr;
   void* (*mmap)(int file, std::size_t bytes) = nullptr;
   ssize_t (*write)(int file, const void* data, std::size_t bytes) = nullptr;

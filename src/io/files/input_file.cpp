@@ -16,7 +16,7 @@ static_assert(sizeof(std::size_t) == 8 && sizeof(off_t) == 8, "files are larger 
 InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
   // O_NONBLOCK: opening a pipe must not wait for a writer. It means nothing for regular files.
   descriptor_ = retry_interrupted(
-      [&] { return file_calls().open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0); });
+      [&] { return file_calls().open_to_read(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); });
   if (descriptor_ == -1) {
     const int error = errno;
     fail_file(error == ENOENT || error == ENOTDIR ? ErrorCode::not_found : ErrorCode::io, "open", path,
@@ -26,7 +26,7 @@ InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
   const bool known = fstat(descriptor_, &status) == 0;
   const int error = errno;
   if (!known || !S_ISREG(status.st_mode)) {
-    file_calls().close(std::exchange(descriptor_, -1));
+    ::close(std::exchange(descriptor_, -1));
     if (!known) fail_file(ErrorCode::io, "open", path, error);
     fail(ErrorCode::invalid_argument, "open {}: expected a regular file, found a {}", path.native(),
          S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
@@ -35,7 +35,7 @@ InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
 }
 
 InputFile::~InputFile() {
-  if (descriptor_ != -1) file_calls().close(descriptor_);
+  if (descriptor_ != -1) ::close(descriptor_);
 }
 
 void InputFile::read(std::uint64_t offset, std::span<std::byte> bytes) const {

@@ -84,6 +84,7 @@ TEST(Crash, KilledAtEverySystemCall) {
             die_when_due();
             return system_file_calls().open(path, flags, mode);
           },
+      .open_to_read = system_file_calls().open_to_read,
       .pread = system_file_calls().pread,
       .mmap = system_file_calls().mmap,
       .write =

@@ -30,6 +30,7 @@ const FileCalls Machine::table = {
               machine->call(fmt::format("open {}", machine->disk_.shown(path)), perform, perform_part));
         },
     // Reading changes nothing, and files are real.
+    .open_to_read = [](const char* path, int flags) { return system_file_calls().open_to_read(path, flags); },
     .pread = [](int file, void* data, std::size_t bytes,
                 off_t offset) { return system_file_calls().pread(file, data, bytes, offset); },
     .mmap = [](int file, std::size_t bytes) { return system_file_calls().mmap(file, bytes); },

@@ -154,8 +154,8 @@ class Assignment {
 
   // Leaves half of the available memory to the search itself.
   std::size_t fitting_queries(std::size_t count) const {
-    const KnnCostsArgs shape = {args_.query_rows.dim(), 1,    args_.metric, args_.query_rows.type(),
-                                args_.base.type(),      false};
+    const KnnCostsArgs shape = {args_.query_rows.dim(), 1, args_.metric, args_.query_rows.type(),
+                                args_.base.type()};
     const KnnCosts costs = knn_costs(stream_, shape);
     const std::uint64_t available = std::min(stream_.budget().available(), costs.device_bytes);
     const std::uint64_t spare = available - std::min(available, costs.fixed_bytes + search_overhead);

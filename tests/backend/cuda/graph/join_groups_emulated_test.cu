@@ -44,9 +44,9 @@ TEST_F(CudaJoinSchedules, GraphsDoNotDependOnTheOrderOfLocks) {
   const KnnGraphOptions options = {.degree = 8};
   const auto build = [&](const Context& context) {
     graph::Builder builder(context, rows, options, tuning);
-    builder.join_partitions(0);
-    builder.descend();
-    builder.descend();
+    builder.join_partitions(context, 0);
+    builder.descend(context);
+    builder.descend(context);
     return builder.finish();
   };
   const Neighbors expected = build(Context::cpu({.threads = 2}));
