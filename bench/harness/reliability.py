@@ -66,7 +66,9 @@ def tables(record):
 
 
 def page(text, record):
-    """The page with these tables in the place of the earlier ones."""
+    """The page with the tables of a record in the place of the earlier ones; without a record it stays as it is."""
+    if record is None:
+        return text
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + tables(record) + after

@@ -91,8 +91,9 @@ def highlights():
 
 def documents():
     """{path below docs/: content} of everything that is written from the results."""
-    return {"numbers.md": "\n".join([INTRODUCTION, highlights(), *map(section, SUBJECTS)]),
-            "reliability.md": reliability.page((DOCS / "reliability.md").read_text(), load("trust")["comparison"]),
+    sections = [section(subject) for subject in SUBJECTS if load(subject)]
+    return {"numbers.md": "\n".join([INTRODUCTION, highlights(), *sections]),
+            "reliability.md": reliability.page((DOCS / "reliability.md").read_text(), load("trust").get("comparison")),
             "pictures/scale_growth.svg": charts.growth(load("scale")),
             "pictures/code_sizes.svg": charts.code_sizes(load("lsq")["code_sizes"])}
 

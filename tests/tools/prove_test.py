@@ -229,7 +229,7 @@ def test_the_tables_of_the_battery_replace_the_earlier_ones():
               "details": details}
     page = reliability.page(f"before {reliability.BEGIN} old {reliability.END} after", record)
     assert page.startswith("before ") and page.endswith(" after") and " old " not in page
-    assert reliability.page(page, record) == page
+    assert reliability.page(page, record) == page == reliability.page(page, None)
     assert "| an a | refused, right | right |" in page and "| a b | refused | **crash** |" in page
     assert "| a c | - | **no message** |" in page and "| case | nearwise, exact search | other |" in page
     assert "| other | 1.2 | 3 | 1 |  |  |  |  |  | 1 |  |  | 1 |" in page
