@@ -179,6 +179,10 @@ void Registry::install() {
   is_installed_ = sigaction(SIGBUS, &ours, nullptr) == 0;
 }
 
+// Reads of a mapping come before those of the counters that tell whether they were sound. CPUs keep the order
+// of reads on both sides of a change of the page tables, which waits for all of them; compilers must, too.
+void reads_end_here() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
 [[noreturn]] void fail_truncated(const std::string& path) {
   fail(ErrorCode::corrupt, "read {}: the file was truncated while in use, or its disk failed to read a part",
        path);
@@ -193,9 +197,8 @@ LostPagesScope::LostPagesScope() noexcept {
 LostPagesScope::~LostPagesScope() { --this_thread.depth; }
 
 bool pages_were_lost() noexcept {
-  // Reads of the mapping come before the counter's.
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return this_thread.depth != 0 && losses.load(std::memory_order_relaxed) != this_thread.since;
+  reads_end_here();
+  return this_thread.depth != 0 && losses.load() != this_thread.since;
 }
 
 void check_lost_pages() {
@@ -204,8 +207,8 @@ void check_lost_pages() {
 }
 
 bool any_mapping_is_damaged() noexcept {
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return damaged_mappings.load(std::memory_order_relaxed) != 0;
+  reads_end_here();
+  return damaged_mappings.load() != 0;
 }
 
 void check_mapped(const void* data, std::size_t bytes) {
