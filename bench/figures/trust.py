@@ -1,5 +1,6 @@
 """Promises under faults: bad input, damaged files, kills, a simulated machine, forks, interrupts, changed inputs."""
 import os
+import re
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -120,7 +121,40 @@ def simulation(session):
     return Result(passed, f"{seeds} of {seeds}", passed == seeds, details)
 
 
+RESEALED_KINDS = ("index_flat", "index_pq", "index_lsq", "graph", "product_quantizer", "optimized_product_quantizer",
+                  "additive_quantizer", "neighbors", "work_files", "manifest")
+
+
+def resealed_mutations(session):
+    """Changed files of every kind with right checksums, loaded and used under AddressSanitizer: files without a finding"""
+    runs = 500 if session.quick else 5000
+    folder = session.build("fuzz", "fuzz_targets") / "tests" / "fuzz"
+    seeds = session.scratch / "seeds"
+    processes.run([folder / "fuzz_make_seeds", seeds])
+    details = {}
+    for kind in RESEALED_KINDS:
+        # A crash, a leak, 5 s or 300 MB for one file end the program with an error.
+        command = [folder / f"fuzz_{kind}", f"-runs={runs}", "-seed=1", "-timeout=5", "-rss_limit_mb=1024",
+                   "-malloc_limit_mb=300", "-max_len=65536", "-verbosity=0", "-print_final_stats=1",
+                   f"-artifact_prefix={session.scratch}/", seeds / kind]
+        run = processes.run(command)
+        executed = re.search(r"number_of_executed_units: (\d+)", run.errors)
+        details[kind] = {"files": int(executed[1]), "seconds": round(run.seconds, 1)}
+    done = sum(kind["files"] >= runs for kind in details.values())
+    return Result(done * runs, f"{len(RESEALED_KINDS)} kinds x {runs}", done == len(RESEALED_KINDS), details)
+
+
+def truncated_files(session):
+    """Mapped files truncated before and during every operation: tests that it is an error and nothing else changes"""
+    return session.test_result("plan_tests", "*Truncated*")
+
+
+def injected_faults(session):
+    """Every system call on files and every allocation fails once: tests of a clean error and a next attempt that succeeds"""
+    return session.test_result("faults_tests", "*")
+
+
 FIGURES = (
-    battery, comparison, damage, kills_during_save, simulation, forks, interrupts, progress, memory_limits,
-    changed_inputs, repaired_work_files,
+    battery, comparison, damage, resealed_mutations, truncated_files, injected_faults, kills_during_save, simulation, forks,
+    interrupts, progress, memory_limits, changed_inputs, repaired_work_files,
 )

@@ -11,8 +11,8 @@
 
 #include "core/random.h"
 #include "io/container/container_writer.h"
-#include "nearwise/storage.h"
-#include "nearwise/vector_file.h"
+#include "nearwise/nearwise.h"
+#include "small_plan.h"
 
 namespace fs = std::filesystem;
 
@@ -92,6 +92,64 @@ void make_searches(const fs::path& folder) {
   }
 }
 
+// Objects of every kind, as small as their kinds allow, in a folder for each.
+void make_objects(const fs::path& folder) {
+  using namespace nearwise;
+  const Context context = Context::cpu({.threads = 1});
+  constexpr std::size_t rows = 300;
+  constexpr std::size_t dim = 4;
+  std::vector<float> values(rows * dim);
+  const Random random(2);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(random.normal(i));
+  const MatrixView<const float> vectors(values.data(), rows, dim);
+  const auto at = [&](const char* kind) {
+    fs::create_directories(folder / kind);
+    return folder / kind / "seed.nw";
+  };
+  const auto save_index = [&](const char* kind, const Encoding& encoding) {
+    Ivf index = Ivf::train(context, vectors, {.lists = 3, .encoding = encoding});
+    index.add(context, vectors.slice(0, 40));
+    index.calibrate(context, vectors, {.queries = 10});
+    save(index, at(kind));
+  };
+  save_index("index_flat", Flat{});
+  save_index("index_pq", Pq{.code_bytes = 2, .bits = 4});
+  save_index("index_lsq", Lsq{.code_bytes = 1, .rounds = 1, .train_iterations = 1, .encode_iterations = 1});
+  save(build_knn_graph(context, vectors.slice(0, 50), {.degree = 3}), at("graph"),
+       {{"command", "make_seeds"}});
+  const ProductQuantizerOptions options = {.parts = 2, .bits = 4, .iterations = 1};
+  save(ProductQuantizer::train(context, vectors, options), at("product_quantizer"));
+  save(OptimizedProductQuantizer::train(context, vectors, {.quantizer = options, .rounds = 1}),
+       at("optimized_product_quantizer"));
+  save(AdditiveQuantizer::train(context, vectors, {.codebooks = 1, .rounds = 1, .iterations = 1}),
+       at("additive_quantizer"));
+  save(SavedNeighbors{knn(context, vectors.slice(0, 5), vectors, 3), Metric::sqeuclidean, {}},
+       at("neighbors"));
+}
+
+// The number of a file, as plan_files.cpp has them, then the file; and a manifest.
+void make_plan_files(const fs::path& folder) {
+  using namespace nearwise;
+  const fs::path work = folder / "plans";
+  fs::remove_all(work);
+  fuzz::run_small_plans(work);
+  fs::create_directories(folder / "work_files");
+  fs::create_directories(folder / "manifest");
+  int number = 0;
+  for (const char* const name : fuzz::small_plans()) {
+    const Plan plan = fuzz::small_plan(work, name);
+    for (const PlannedTask& task : plan.tasks()) {
+      const fs::path path = work / name / (task.name + ".nw");
+      if (!fs::exists(path)) continue;
+      std::ofstream(folder / "work_files" / std::to_string(number), std::ios::binary)
+          << static_cast<char>(number) << std::ifstream(path, std::ios::binary).rdbuf();
+      ++number;
+    }
+    fs::copy_file(work / name / "manifest", folder / "manifest" / name, fs::copy_options::overwrite_existing);
+  }
+  fs::remove_all(work);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -103,5 +161,7 @@ int main(int count, char** arguments) {
   make_containers(folder / "open_container");
   make_vectors(folder / "open_vectors");
   make_searches(folder / "exact_knn");
+  make_objects(folder);
+  make_plan_files(folder);
   return 0;
 }
