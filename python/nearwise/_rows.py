@@ -157,7 +157,10 @@ def usable_in_place(array: Array | DeviceArray) -> bool:
 
 
 def _converted(array: Array, target: np.dtype[Any], name: str) -> Array:
-    result = np.empty(array.shape, target)
+    try:
+        result = np.empty(array.shape, target)
+    except MemoryError as error:
+        raise Error(f"{name}: {error}", "out_of_memory") from None
     step = max(1, _ELEMENTS_AT_ONCE // max(1, array.shape[1]))
     for first in range(0, array.shape[0], step):
         part = array[first : first + step]

@@ -174,3 +174,8 @@ def test_objects_of_other_kinds(base):
     refuses(TypeError, "sums: expected ClusterSums, got tuple", nearwise.move_centroids, (1, 2), base)
     refuses(TypeError, "rotation: expected a Rotation", nearwise.OptimizedProductQuantizer, quantizer, quantizer)
     refuses(TypeError, "quantizer: expected a ProductQuantizer", nearwise.OptimizedProductQuantizer, rotation, None)
+
+
+def test_a_copy_beyond_all_memory(tmp_path):
+    huge = np.broadcast_to(np.float32(1), (2**40, 8))  # rows that overlap are copied
+    refuses("out_of_memory", "vectors: Unable to allocate", nearwise.write_vectors, tmp_path / "new.fbin", huge)
