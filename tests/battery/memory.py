@@ -161,7 +161,8 @@ def main():
             print(json.dumps(report), flush=True)
     failed = [report for report in reports if not report["holds"]]
     worst = max((report["used_mib"] / report["limit_mib"] for report in reports if "used_mib" in report), default=None)
-    print(json.dumps({"runs": len(reports), "held": len(reports) - len(failed), "worst_share": worst, "failed": failed}))
+    held = len(reports) - len(failed)
+    print(json.dumps({"runs": len(reports), "held": held, "worst_share": worst, "failed": failed}))
 
 
 if __name__ == "__main__":

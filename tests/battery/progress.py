@@ -7,6 +7,7 @@ really left; what remains of less than 5 % of the call, or of 0.1 s, is not judg
 """
 
 import argparse
+import itertools
 import json
 import tempfile
 import time
@@ -108,7 +109,7 @@ def watch(call):
     return {
         "seconds": round(seconds, 2),
         "reports": len(reports),
-        "falls": sum(later < earlier for earlier, later in zip(shares, shares[1:], strict=False)),
+        "falls": sum(later < earlier for earlier, later in itertools.pairwise(shares)),
         "complete_at": round(min(complete), 2) if complete else None,
         "time_left_factor": round(float(worst), 2),
         "at": round(worst_at, 2),
