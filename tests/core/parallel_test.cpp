@@ -30,6 +30,21 @@ class ThreadsTest : public testing::TestWithParam<int> {
   const Threads threads{GetParam()};
 };
 
+// The most tasks that ran at the same time.
+struct TasksAtOnce {
+  void run() {
+    const int now = ++running;
+    int seen = most;
+    while (seen < now && !most.compare_exchange_weak(seen, now)) {
+    }
+    std::this_thread::yield();
+    --running;
+  }
+
+  std::atomic<int> running = 0;
+  std::atomic<int> most = 0;
+};
+
 INSTANTIATE_TEST_SUITE_P(Counts, ThreadsTest, testing::Range(1, 9));
 
 TEST_P(ThreadsTest, EveryIndexRunsExactlyOnce) {
@@ -48,18 +63,10 @@ TEST_P(ThreadsTest, ResultsWrittenByTasksAreSeenByTheCaller) {
 
 TEST_P(ThreadsTest, NoMoreTasksAtOnceThanThreads) {
   EXPECT_EQ(threads.count(), GetParam());
-  std::atomic<int> running{0};
-  std::atomic<int> most{0};
-  threads.for_each(200, [&](std::size_t) {
-    const int now = ++running;
-    int seen = most;
-    while (seen < now && !most.compare_exchange_weak(seen, now)) {
-    }
-    std::this_thread::yield();
-    --running;
-  });
-  EXPECT_LE(most, GetParam());
-  EXPECT_GE(most, 1);
+  TasksAtOnce tasks;
+  threads.for_each(200, [&](std::size_t) { tasks.run(); });
+  EXPECT_LE(tasks.most, GetParam());
+  EXPECT_GE(tasks.most, 1);
 }
 
 TEST_P(ThreadsTest, CallsNest) {
@@ -150,19 +157,9 @@ TEST_P(ThreadsTest, SeveralCallersShareOneSetOfThreads) {
 }
 
 TEST_P(ThreadsTest, NoMoreTasksAtOnceThanThreadsInNestedCalls) {
-  std::atomic<int> running{0};
-  std::atomic<int> most{0};
-  threads.for_each(8, [&](std::size_t) {
-    threads.for_each(8, [&](std::size_t) {
-      const int now = ++running;
-      int seen = most;
-      while (seen < now && !most.compare_exchange_weak(seen, now)) {
-      }
-      std::this_thread::yield();
-      --running;
-    });
-  });
-  EXPECT_LE(most, GetParam());
+  TasksAtOnce tasks;
+  threads.for_each(8, [&](std::size_t) { threads.for_each(8, [&](std::size_t) { tasks.run(); }); });
+  EXPECT_LE(tasks.most, GetParam());
 }
 
 TEST_P(ThreadsTest, MemoryThatEndsIsAnError) {

@@ -8,8 +8,8 @@ namespace nearwise::cpu {
 // Longer integer vectors could overflow 32-bit sums: 16384 * 255 * 255 < 2^31.
 inline constexpr std::size_t max_integer_dim = 16384;
 
-// Fastest scan of the instruction set for these element types.
-// bytes: queries and base are f32 and hold integers from 0 to 255.
+// Fastest scan of the instruction set for vectors that are scanned as these types (PrepareArgs in
+// backend/ops.h): integers only if both sides have the same integer type.
 ScanKernel choose_scan(InstructionSet set, Metric metric, ElementType query_type, ElementType base_type,
                        std::size_t dim);
 
