@@ -101,6 +101,15 @@ def memory_limits(session):
     return Result(report["held"], f"{runs} of {runs}", report["held"] == runs, report)
 
 
+def exhaustion(session):
+    """Operations that the system refuses memory, threads or mappings (RLIMIT_AS): runs that end in a signal or a hang"""
+    runs = 32 if session.quick else 500
+    report = report_of(session, "exhaustion.py", "--runs", runs)
+    refused = runs - report["outcomes"].get("answers", 0)
+    return Result(len(report["faults"]), "0", not report["faults"] and refused > 0,
+                  {"note": f"{runs} runs, {refused} of them refused memory"} | report)
+
+
 def simulation(session):
     """Plans on a simulated machine (kills, power losses, torn writes, duplicate attempts): seeds without a violation"""
     seeds = 400 if session.quick else 10_000
@@ -156,5 +165,5 @@ def injected_faults(session):
 
 FIGURES = (
     battery, comparison, damage, resealed_mutations, truncated_files, injected_faults, kills_during_save, simulation, forks,
-    interrupts, progress, memory_limits, changed_inputs, repaired_work_files,
+    interrupts, progress, memory_limits, exhaustion, changed_inputs, repaired_work_files,
 )

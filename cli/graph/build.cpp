@@ -6,6 +6,7 @@
 #include "cli/shared/command.h"
 #include "cli/shared/files.h"
 #include "cli/shared/planned_work.h"
+#include "cli/shared/text.h"
 #include "nearwise/machine.h"
 #include "nearwise/plan.h"
 
@@ -24,6 +25,16 @@ struct BuildArguments {
   ContextArguments context;
 };
 
+// The options that the graph depends on. Time, threads and folders are left out: a resumed build writes the
+// same bytes as an uninterrupted one.
+std::string command_of(const BuildArguments& arguments, GraphPlanMethod method) {
+  return fmt::format(
+      "nearwise graph build {} --degree {} --metric {} --target-recall {} --method {} --seed {} "
+      "--memory-limit {} --work",
+      quote(arguments.base.string()), arguments.degree, name(arguments.metric), arguments.target_recall,
+      name(method), arguments.seed, arguments.context.memory_limit);
+}
+
 Plan make_plan(const Session& session, const Context& context, const BuildArguments& arguments) {
   require_container(arguments.output, "a graph");
   if (arguments.context.memory_limit == 0) refuse(session, "a build over files needs --memory-limit");
@@ -32,14 +43,16 @@ Plan make_plan(const Session& session, const Context& context, const BuildArgume
     const VectorFile file = open_vectors(arguments.base);
     described = describe_input(arguments.base, file.rows());
   }
-  // Neither time nor command: a resumed build writes the same bytes as an uninterrupted one.
+  const GraphPlanMethod method = arguments.method.value_or(GraphPlanMethod::partitions);
   return plan_graph(context,
                     {.vectors = arguments.base, .work = arguments.work.folder, .output = arguments.output},
                     {.degree = arguments.degree,
                      .metric = arguments.metric,
                      .target_recall = arguments.target_recall,
-                     .method = arguments.method.value_or(GraphPlanMethod::partitions),
-                     .provenance = {{"version", "nearwise " + version()}, {"base", described}}});
+                     .method = method,
+                     .provenance = {{"version", "nearwise " + version()},
+                                    {"base", described},
+                                    {"command", command_of(arguments, method)}}});
 }
 
 ExitCode run_plan_graph(Session& session, const BuildArguments& given) {

@@ -16,8 +16,9 @@
 namespace NEARWISE_EXPORT nearwise {
 
 struct ContextOptions {
-  int threads = 0;                 // 0: all CPUs available to this process
-  std::uint64_t memory_limit = 0;  // bytes of working memory and results together; 0: no limit
+  int threads = 0;                  // 0: all CPUs available to this process
+  std::uint64_t memory_limit = 0;   // bytes of working memory and results together; 0: no limit
+  std::uint64_t memory_in_use = 0;  // of the limit, by what the caller holds already, such as an index
   std::uint64_t seed = 0;
   // CPU: the highest instruction set to use, one of instruction_sets(); empty: the best available. CUDA:
   // precision of screening products, "f32" (default), or "tf32" and "bf16" on tensor cores. Does not change

@@ -183,8 +183,11 @@ struct Settings {
   std::uint64_t memory_limit = 0;
   std::string isa = {};
   std::uint64_t seed = 0;
+  std::uint64_t memory_in_use = 0;
 
   Settings with_memory_limit(std::uint64_t limit) const;
+  // Of the limit, by the object that the call uses. Without a limit nothing counts.
+  Settings with_memory_in_use(std::uint64_t bytes) const;
 };
 
 // A context for one call, with its own cancellation. Contexts without a memory limit and seed are cached and

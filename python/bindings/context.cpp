@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -33,6 +34,17 @@ bool interpreter_is_ending() {
 #endif
 }
 
+// Thread-local memory of shared libraries is allocated on first use, and glibc ends the process if it cannot.
+// A new thread asks for as much first, and can still give up.
+bool takes_thread_locals() {
+  constexpr std::size_t enough = 16 << 10;
+  void* const volatile probe = std::malloc(enough);  // volatile: must not be optimized away
+  std::free(probe);
+  if (probe == nullptr) return false;
+  static_cast<void>(std::uncaught_exceptions());  // the first use, for exceptions
+  return true;
+}
+
 // The work of one call, on a thread of its own.
 class Work {
  public:
@@ -40,9 +52,12 @@ class Work {
       : context_(shared.with_progress(reports ? ProgressCallback([this](const Progress& now) { record(now); })
                                               : ProgressCallback())) {
     const auto body = [this, &work] {
+      has_memory_ = takes_thread_locals();
       try {
-        const CancellationScope files(context_);
-        work(context_);
+        if (has_memory_) {
+          const CancellationScope files(context_);
+          work(context_);
+        }
       } catch (...) {
         error_ = std::current_exception();
       }
@@ -69,7 +84,11 @@ class Work {
     context_.cancel();
     if (thread_.joinable()) thread_.join();
   }
-  std::exception_ptr error() const { return error_; }
+  // Throws what the work has thrown. After stop(), or once wait() has returned true.
+  void check() const {
+    if (!has_memory_) throw Error(ErrorCode::out_of_memory, "no memory to start the thread of a call");
+    if (error_) std::rethrow_exception(error_);
+  }
 
   // Whether progress was reported since the last call, and the latest report.
   bool take_report(Progress& latest) {
@@ -87,6 +106,7 @@ class Work {
 
   const Context context_;
   std::exception_ptr error_;
+  bool has_memory_ = true;
   std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   bool finished_ = false;
@@ -133,6 +153,12 @@ Settings Settings::with_memory_limit(std::uint64_t limit) const {
   return changed;
 }
 
+Settings Settings::with_memory_in_use(std::uint64_t bytes) const {
+  Settings changed = *this;
+  if (memory_limit != 0) changed.memory_in_use += bytes;
+  return changed;
+}
+
 Context context_for(const Settings& settings) {
   using Key = std::tuple<std::string, int, std::string>;
   using Cache = std::map<Key, Context>;
@@ -147,6 +173,7 @@ Context context_for(const Settings& settings) {
   ContextOptions options;
   options.threads = settings.threads;
   options.memory_limit = settings.memory_limit;
+  options.memory_in_use = settings.memory_in_use;
   options.seed = settings.seed;
   options.isa = settings.isa;
   if (settings.memory_limit != 0 || settings.seed != 0)
@@ -178,7 +205,7 @@ void run(const Context& context, nb::handle progress, const std::function<void(c
     block_if_ending(running);
     interpreter.lock();
     if (raised) std::rethrow_exception(raised);
-    if (running.error()) std::rethrow_exception(running.error());
+    running.check();
     report(running, progress);  // the final report: done == total
   }
 }

@@ -77,7 +77,7 @@ class InvertedFile {
       throw Error(ErrorCode::invalid_argument, "add: expected one id per vector, got " +
                                                    std::to_string(given.size()) + " for " +
                                                    std::to_string(view.rows()) + " vectors");
-    available(settings.memory_limit, view.rows() * (index_.code_bytes() + sizeof(Id)));
+    check_available(settings.memory_limit, view.rows() * (index_.code_bytes() + sizeof(Id)));
     run_by_size(changing_context(settings), progress,
                 steps_of<std::unique_lock<IndexLock>>(multiplications(view, index_.centroids())),
                 [&](const Context& own) {
@@ -129,7 +129,7 @@ class InvertedFile {
       if (options.rerank.rows() == 0 && size() != 0)
         throw Error(ErrorCode::invalid_argument, "search: rerank must hold a vector for every id, got none");
     }
-    const Context context = context_for(settings.with_memory_limit(available(settings.memory_limit)));
+    const Context context = context_for(beside_index(settings));
     std::optional<Neighbors> found;
     run_by_size(context, progress, search_steps(queries.view().rows(), k, options), [&](const Context& own) {
       const auto lock = wait_for<std::shared_lock<IndexLock>>(own);
@@ -140,7 +140,7 @@ class InvertedFile {
 
   CalibrationFields calibrate(const BorrowedRows& rows, double target_recall, std::uint64_t queries,
                               bool rerank, const Settings& settings, nb::handle progress) {
-    const Context context = context_for(settings.with_memory_limit(available(settings.memory_limit)));
+    const Context context = context_for(beside_index(settings));
     Calibration found;
     run(context, progress, [&](const Context& own) {
       const auto lock = wait_for<std::unique_lock<IndexLock>>(own);
@@ -240,12 +240,19 @@ class InvertedFile {
     return context_for(settings.with_memory_limit(context_.memory_limit()));
   }
 
-  // What the index and `bytes` more leave of a limit; 0: no limit.
-  std::uint64_t available(std::uint64_t limit, std::uint64_t bytes = 0) const {
-    if (limit == 0) return 0;
-    const std::uint64_t taken = (context_.memory_limit() == 0 ? 0 : context_.memory_used()) + bytes;
-    if (taken < limit) return limit - taken;
-    throw Error(ErrorCode::out_of_memory, "the index and the new vectors take " + std::to_string(taken) +
+  // For a call beside the index, which has its own budget.
+  Settings beside_index(const Settings& settings) const {
+    check_available(settings.memory_limit, 0);
+    return settings.with_memory_in_use(used());
+  }
+
+  std::uint64_t used() const { return context_.memory_limit() == 0 ? 0 : context_.memory_used(); }
+
+  // Whether a limit, if there is one, leaves room for the index and `bytes` more.
+  void check_available(std::uint64_t limit, std::uint64_t bytes) const {
+    if (limit == 0 || used() + bytes < limit) return;
+    throw Error(ErrorCode::out_of_memory, "the index and the new vectors take " +
+                                              std::to_string(used() + bytes) +
                                               " bytes, the memory limit leaves " + std::to_string(limit));
   }
 

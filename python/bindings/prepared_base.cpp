@@ -70,8 +70,7 @@ class PreparedBase {
   // Those of a search, with what the prepared base leaves of the limit.
   Settings searching(const Settings& settings) const {
     const std::uint64_t limit = settings.memory_limit;
-    if (limit == 0) return settings;
-    if (kept_bytes_ < limit) return settings.with_memory_limit(limit - kept_bytes_);
+    if (limit == 0 || kept_bytes_ < limit) return settings.with_memory_in_use(kept_bytes_);
     throw Error(ErrorCode::out_of_memory, "Exact: the prepared base takes " + std::to_string(kept_bytes_) +
                                               " bytes, the memory limit leaves " + std::to_string(limit));
   }

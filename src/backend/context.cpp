@@ -34,6 +34,7 @@ Context::State::State(const Backend& used_backend, Place used_place, ContextOpti
       clock(options.clock ? options.clock : Clock(machine_clock)),
       threads(std::make_shared<const Threads>(thread_count(options.threads))),
       budget(std::make_shared<MemoryBudget>(options.memory_limit)) {
+  budget->take(options.memory_in_use);
   backend.check_options(options);
 }
 

@@ -8,6 +8,7 @@
 #include "backend/stages.h"
 #include "cluster/balance.h"
 #include "cluster/centroid_search.h"
+#include "cluster/convergence.h"
 #include "cluster/row_values.h"
 #include "cluster/seeding.h"
 #include "cluster/split.h"
@@ -55,7 +56,9 @@ class Training {
     KMeans result;
     bool unsettled = false;  // the next error may rise
     for (std::size_t iteration = 0; iteration < options_.iterations && !result.converged; ++iteration) {
-      const Context assigning = stages.next(1, static_cast<double>(options_.iterations - iteration - 1));
+      const double expected =
+          expected_iterations(result.errors, options_.tolerance, options_.iterations - iteration);
+      const Context assigning = stages.next(1, expected - 1);
       ProgressMeter progress(assigning.state().options.progress, assigning.state().clock, "train_kmeans",
                              std::uint64_t{rows_.rows()} * centroids_.rows());
       search.nearest(centroids_, nearest_.span(), distances_.span(), &progress);

@@ -12,9 +12,11 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <new>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -39,8 +41,16 @@ constexpr int yields_before_sleep = 64;
 // The Threads that this thread works for.
 thread_local const Threads* current = nullptr;
 
-// Thread-local memory of shared libraries is allocated on first use, and glibc ends the process if it cannot:
-// this is that first use, for exceptions and for this file.
+// Thread-local memory of shared libraries is allocated on first use, and glibc ends the process if it cannot.
+// A new thread asks for as much first, and can still give up.
+bool has_memory_for_thread_locals() {
+  constexpr std::size_t enough = 16 << 10;
+  void* const volatile probe = std::malloc(enough);  // volatile: must not be optimized away
+  std::free(probe);
+  return probe != nullptr;
+}
+
+// The first use, for exceptions and for this file.
 void touch_thread_locals() {
   static_cast<void>(*static_cast<const Threads* volatile*>(&current));
   static_cast<void>(std::uncaught_exceptions());
@@ -82,15 +92,23 @@ class WorkerPool {
   }
 
   void start_workers(int wanted) {
-    const std::lock_guard lock(mutex_);
-    for (; workers_ < wanted; ++workers_) {
+    const std::lock_guard one_at_a_time(starting_);
+    std::unique_lock lock(mutex_);
+    while (workers_ < wanted) {
+      std::string reason = "no memory";
+      start_ = Start::pending;
       try {
         std::thread([this] { work(); }).detach();
+        started_.wait(lock, [&] { return start_ != Start::pending; });
       } catch (const std::exception& error) {  // std::system_error or std::bad_alloc
+        start_ = Start::failed;
+        reason = error.what();
+      }
+      if (start_ == Start::failed)
         fail(ErrorCode::out_of_memory,
              "threads: the system refused to start thread {} of {} ({}): ask for fewer, or raise its limits",
-             workers_ + 2, wanted + 1, error.what());
-      }
+             workers_ + 2, wanted + 1, reason);
+      ++workers_;
     }
   }
 
@@ -121,10 +139,16 @@ class WorkerPool {
   static constexpr std::size_t most_woken = 4096;
 
   void work() {
-    touch_thread_locals();
-    block_signals();
-    pthread_setname_np(pthread_self(), "nearwise");
+    const bool can_work = has_memory_for_thread_locals();
+    if (can_work) {
+      touch_thread_locals();
+      block_signals();
+      pthread_setname_np(pthread_self(), "nearwise");
+    }
     std::unique_lock lock(mutex_);
+    start_ = can_work ? Start::succeeded : Start::failed;
+    started_.notify_one();
+    if (!can_work) return;
     for (;;) {
       if (Job* const job = open_job()) {
         help(*job, lock);
@@ -182,6 +206,12 @@ class WorkerPool {
     while (*link != &job) link = &(*link)->older;
     *link = job.older;
   }
+
+  enum class Start : std::uint8_t { pending, succeeded, failed };
+
+  std::mutex starting_;  // one thread starts workers
+  std::condition_variable started_;
+  Start start_ = Start::pending;  // of the newest worker; guarded by mutex_
 
   std::mutex mutex_;
   std::condition_variable wake_;

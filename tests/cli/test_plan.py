@@ -59,6 +59,9 @@ def test_build_and_again(nearwise, tmp_path, way):
     assert first["method"] == way and first["reached"] and first["recall"]["low"] >= 0.95 and first["tasks"]["done_before"] == 0
     assert first["memory_peak_bytes"] <= 40 << 20
     nearwise("verify", "graph.nw")
+    metadata = nearwise("info", "graph.nw", "--json").json["files"][0]["metadata"]
+    assert metadata["provenance.command"] == ("nearwise graph build base.fbin --degree 10 --metric sqeuclidean "
+                                              f"--target-recall 0.95 --method {way} --seed 0 --memory-limit {40 << 20} --work")
     # What the estimate of the disk was for.
     written = sum(path.stat().st_size for path in (tmp_path / "work").iterdir()) + (tmp_path / "graph.nw").stat().st_size
     told = nearwise("plan", "graph", "base.fbin", "--memory-limit", MEMORY, "--method", way, "--json").json

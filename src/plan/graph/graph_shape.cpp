@@ -128,7 +128,10 @@ std::size_t measured_rows_of(std::size_t rows) {
   return std::min(rows, std::clamp<std::size_t>(rows / 20, 1000, max_measured_rows));
 }
 
-GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
+namespace {
+
+// The shape within a limit, whether or not it suffices.
+GraphShape shape_within(std::uint64_t memory_limit, const RowsView& rows, const GraphPlanOptions& options) {
   GraphShape shape;
   shape.rows = rows.rows();
   shape.dim = rows.dim();
@@ -144,7 +147,7 @@ GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPla
     shape.min_partitions /= 2;
   shape.measured_rows = measured_rows_of(shape.rows);
 
-  const auto limit = static_cast<std::uint64_t>(share_of_limit * static_cast<double>(context.memory_limit()));
+  const std::uint64_t limit = usable_memory(memory_limit);
   // The training sample takes at most a sixth of the limit.
   const std::size_t affordable = limit / 6 / std::max<std::size_t>(1, shape.row_bytes());
   shape.sampled_rows = std::min(
@@ -157,12 +160,32 @@ GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPla
 
   shape.tuning.overlap = 0;
   shape.batch_rows = std::max(2 * graph::max_partition_rows, batch_by_limit(shape, options, limit));
-  const std::uint64_t least =
-      std::max({sample_memory(shape, options), train_memory(context, shape, options), assign_memory(shape),
-                merge_memory(shape, options), build_memory(context, shape, options)});
-  if (least > limit)
-    refuse_limit("plan_graph", context.memory_limit(),
-                 static_cast<std::uint64_t>(std::ceil(static_cast<double>(least) / share_of_limit)));
+  return shape;
+}
+
+// The least limit with this much usable memory.
+std::uint64_t limit_for(std::uint64_t memory) {
+  return static_cast<std::uint64_t>(std::ceil(static_cast<double>(memory) / share_of_limit)) + 1;
+}
+
+std::uint64_t most_memory(const Context& context, const GraphShape& shape, const GraphPlanOptions& options) {
+  return std::max({sample_memory(shape, options), train_memory(context, shape, options), assign_memory(shape),
+                   merge_memory(shape, options), build_memory(context, shape, options)});
+}
+
+}  // namespace
+
+GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
+  GraphShape shape = shape_within(context.memory_limit(), rows, options);
+  const std::uint64_t least = most_memory(context, shape, options);
+  if (least > usable_memory(context.memory_limit())) {
+    // With more memory the shape changes and may take more: the limit named is one that its own shape keeps.
+    std::uint64_t sufficient = limit_for(least);
+    for (std::uint64_t more = 0; (more = most_memory(context, shape_within(sufficient, rows, options),
+                                                     options)) > usable_memory(sufficient);)
+      sufficient = limit_for(more);
+    refuse_limit("plan_graph", context.memory_limit(), sufficient);
+  }
   if (shape.rows > shape.batch_rows)
     shape.groups = std::min(
         shape.partitions, static_cast<std::size_t>(std::ceil(max_copies * static_cast<double>(shape.rows) /

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <future>
+#include <span>
 
 #include "backend/context_state.h"
 #include "core/checked.h"
@@ -22,21 +22,23 @@ void write_rows(const Context& context, ContainerWriter& writer, std::size_t cou
   std::array<Buffer<std::byte>, 2> pieces;
   for (auto& piece : pieces)
     piece = Buffer<std::byte>(*state.budget, std::min(piece_rows, count) * row_bytes);
-  std::future<void> writing;  // destroyed before the pieces, which waits for a pending write if make() throws
+  std::span<const std::byte> finished;
   for (std::size_t first = 0, turn = 0; first < count; first += piece_rows, ++turn) {
     std::byte* const piece = pieces[turn % 2].data();
     const std::size_t rows = std::min(piece_rows, count - first);
-    state.threads->for_each(divide_up(rows, task_rows), [&](std::size_t task) {
+    // One thread writes the last piece while the others make the next one.
+    state.threads->for_each(1 + divide_up(rows, task_rows), [&](std::size_t task) {
       state.cancel.check();
-      for (std::size_t i = task * task_rows; i < std::min(rows, (task + 1) * task_rows); ++i)
+      if (task == 0) {
+        writer.append(finished);
+        return;
+      }
+      for (std::size_t i = (task - 1) * task_rows; i < std::min(rows, task * task_rows); ++i)
         make(first + i, piece + i * row_bytes);
     });
-    if (writing.valid()) writing.get();
-    writing = std::async(std::launch::async, [&writer, piece, bytes = rows * row_bytes] {
-      writer.append({piece, bytes});
-    });
+    finished = {piece, rows * row_bytes};
   }
-  if (writing.valid()) writing.get();
+  writer.append(finished);
 }
 
 }  // namespace nearwise::plan

@@ -81,10 +81,6 @@ std::uint64_t memory_of(const Context& context, const GraphShape& shape, const G
   return most;
 }
 
-std::uint64_t share_of(std::uint64_t limit) {
-  return static_cast<std::uint64_t>(share_of_limit * static_cast<double>(limit));
-}
-
 }  // namespace
 
 GraphShape shape_of_pairs(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
@@ -94,8 +90,8 @@ GraphShape shape_of_pairs(const Context& context, const RowsView& rows, const Gr
   all.type = rows.type();
   all.measured_rows = measured_rows_of(all.rows);
   const auto cut_within = [&](std::uint64_t limit) {
-    GraphShape shape = cut(all, options, share_of(limit));
-    if (shape.blocks != 0 && memory_of(context, shape, options) > share_of(limit)) shape.blocks = 0;
+    GraphShape shape = cut(all, options, usable_memory(limit));
+    if (shape.blocks != 0 && memory_of(context, shape, options) > usable_memory(limit)) shape.blocks = 0;
     return shape;
   };
   GraphShape shape = cut_within(context.memory_limit());

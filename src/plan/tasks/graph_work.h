@@ -71,6 +71,9 @@ inline RowsView shaped(const GraphShape& shape, std::size_t rows) {
 
 // Share of the memory limit that tasks plan with; the rest covers allocations outside the budget.
 inline constexpr double share_of_limit = 0.94;
+inline std::uint64_t usable_memory(std::uint64_t limit) {
+  return static_cast<std::uint64_t>(share_of_limit * static_cast<double>(limit));
+}
 
 // Size of the recall sample of a file.
 std::size_t measured_rows_of(std::size_t rows);
