@@ -1,12 +1,12 @@
 // An inverted file of codes: time to build, and recall and time of searches.
 //
 //   ivf --base FILE --queries FILE [--lists L] [--codec pq|lsq] [--code-bytes B] [--bits 4|8] [--index FILE]
-//       [--probes P,...] [--candidates C,...] [--k K] [--batch Q]
+//       [--probes P,...] [--candidates C,...] [--rerank index|rows] [--k K] [--batch Q]
 //
-// Candidates 0: no re-ranking. recall: share of the true k neighbours among the k reported. Queries are
-// searched in batches of Q (0: one batch; 1: gives latencies). --index: the index is loaded from FILE if it
-// exists, else saved there. Output: one JSON object for the build, one for every pair of probes and
-// candidates.
+// Candidates 0: no re-ranking. --rerank rows: by the base instead of the vectors in the index. recall: share
+// of the true k neighbours among the k reported. Queries are searched in batches of Q (0: one batch; 1: gives
+// latencies). --index: the index is loaded from FILE if it exists, else saved there. Output: one JSON object
+// for the build, one for every pair of probes and candidates.
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -78,7 +78,9 @@ void run(const bench::Options& options) {
   const std::size_t batch = options.number("batch", 0) == 0 ? queries.rows() : options.number("batch", 0);
   for (const std::size_t probes : options.numbers("probes", "16"))
     for (const std::size_t candidates : options.numbers("candidates", "100")) {
-      IvfSearchOptions search = {.probes = probes, .rerank = candidates != 0 ? base : RowsView()};
+      IvfSearchOptions search = {.probes = probes, .codes_only = candidates == 0};
+      // By the vectors that the index keeps, or by those that it was built from.
+      if (candidates != 0 && options.text("rerank", "index") == "rows") search.rerank = base;
       if (candidates != 0) search.candidates = candidates;
       std::vector<double> seconds, cpu_seconds, latencies;
       Round round;

@@ -52,7 +52,8 @@ IvfOptions index_options(const IndexBuildArguments& arguments) {
   IvfOptions options = {.metric = arguments.metric,
                         .lists = arguments.lists,
                         .iterations = arguments.iterations,
-                        .training_rows = arguments.training_rows};
+                        .training_rows = arguments.training_rows,
+                        .vectors = arguments.vectors};
   if (arguments.codec == "pq")
     options.encoding = Pq{.code_bytes = arguments.code_bytes, .bits = arguments.bits.value_or(8)};
   else if (arguments.codec == "lsq")
@@ -64,6 +65,8 @@ void check_index_build(const Session& session, const IndexBuildArguments& argume
   const std::string where = arguments.base.string();
   if (arguments.codec == "flat" && arguments.code_bytes)
     refuse(session, "--code-bytes is for --codec pq and lsq, got --codec flat");
+  if (arguments.codec == "flat" && arguments.vectors != VectorStorage::keep)
+    refuse(session, "--vectors is for --codec pq and lsq: a flat index is its vectors");
   if (arguments.codec != "pq" && arguments.bits)
     refuse(session, "--bits is for --codec pq, got --codec {}", arguments.codec);
   if (arguments.lists && *arguments.lists > base.rows())
@@ -96,6 +99,9 @@ void add_index_build_options(CLI::App& parser, IndexBuildArguments& arguments) {
   add_count(parser, "--code-bytes", arguments.code_bytes, 1,
             "Bytes per code (default: pq 1 per 8 dimensions, 8 to 64; lsq 8)");
   add_choice<unsigned>(parser, "--bits", arguments.bits, {4, 8}, "Bits per sub-quantizer of pq (default: 8)");
+  add_choice(parser, "--vectors", arguments.vectors,
+             {VectorStorage::keep, VectorStorage::f16, VectorStorage::u8, VectorStorage::none},
+             "What to keep of the vectors for re-ranking: all, rounded to f16 or to 8 bits, or none");
   add_choice(parser, "--metric", arguments.metric, all_metrics, "Metric; inner_product: largest first");
   add_count(parser, "--iterations", arguments.iterations, 1, "Maximum k-means iterations");
   add_count(parser, "--training-rows", arguments.training_rows, 1,

@@ -26,6 +26,7 @@ struct IndexBuildArguments {
   std::optional<std::size_t> training_rows;
   std::optional<std::size_t> code_bytes;
   std::optional<unsigned> bits;
+  VectorStorage vectors = VectorStorage::keep;
   std::optional<std::size_t> probes;  // none: calibrated
   double target_recall = 0.9;
   std::size_t seed = 0;

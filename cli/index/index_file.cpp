@@ -26,7 +26,7 @@ Json describe_calibration(const Ivf& index) {
 std::string summarize_calibration(const Ivf& index) {
   const Calibration& measured = *index.calibration();
   const std::string rerank = measured.candidates
-                                 ? fmt::format(" and {} candidates re-ranked ({:.3f} without --rerank)",
+                                 ? fmt::format(" and {} candidates re-ranked ({:.3f} by codes alone)",
                                                *measured.candidates, measured.recall_without_rerank.value)
                                  : "";
   const std::string found =
@@ -72,10 +72,13 @@ void check_vectors_by_id(const Session& session, const Ivf& index, const std::fi
            path.string(), vectors.rows(), index.next_id() - 1);
 }
 
-void add_vectors(Work& work, Ivf& index, RowsView vectors, std::span<const Id> ids) {
+std::size_t add_vectors(Work& work, Ivf& index, RowsView vectors, std::span<const Id> ids,
+                        OnDuplicate on_duplicate) {
+  std::size_t added = 0;
   work.run_batches(vectors, batch_rows, [&](const Context& context, RowsView batch, std::size_t first) {
-    index.add(context, batch, ids.empty() ? ids : ids.subspan(first, batch.rows()));
+    added += index.add(context, batch, ids.empty() ? ids : ids.subspan(first, batch.rows()), on_duplicate);
   });
+  return added;
 }
 
 void save_index(const Session& session, Ivf& index, const Provenance& run,

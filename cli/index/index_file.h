@@ -27,8 +27,9 @@ void check_dim(const Session& session, const Ivf& index, const std::filesystem::
 void check_vectors_by_id(const Session& session, const Ivf& index, const std::filesystem::path& path,
                          RowsView vectors);
 
-// Adds in batches. ids: one per vector, or none.
-void add_vectors(Work& work, Ivf& index, RowsView vectors, std::span<const Id> ids = {});
+// Adds in batches and returns how many. ids: one per vector, or none.
+std::size_t add_vectors(Work& work, Ivf& index, RowsView vectors, std::span<const Id> ids,
+                        OnDuplicate on_duplicate);
 
 // Saves the index; the provenance of this run is added to that of its training.
 void save_index(const Session& session, Ivf& index, const Provenance& run,

@@ -17,7 +17,8 @@ namespace {
 struct SearchArguments {
   std::filesystem::path index;
   std::filesystem::path queries;
-  std::filesystem::path rerank;  // empty: no re-ranking
+  bool codes_only = false;
+  std::filesystem::path rerank;  // empty: by the vectors that the index keeps
   std::filesystem::path output;  // empty: the first answers are printed
   std::size_t k = 10;
   std::optional<std::size_t> probes;
@@ -35,10 +36,12 @@ void check_arguments(const Session& session, const SearchArguments& arguments, c
   if (arguments.probes && *arguments.probes > index.lists())
     refuse(session, "--probes must be at most the {} lists of '{}', got {}", index.lists(),
            arguments.index.string(), *arguments.probes);
-  if (arguments.rerank.empty()) return;
   if (arguments.candidates && *arguments.candidates < arguments.k)
     refuse(session, "--candidates must be at least k = {}, got {}", arguments.k, *arguments.candidates);
-  check_vectors_by_id(session, index, arguments.rerank, vectors);
+  if (arguments.candidates && arguments.rerank.empty() && index.vector_bytes() == 0)
+    refuse(session, "--candidates needs vectors to re-rank by: '{}' keeps none, and there is no --rerank",
+           arguments.index.string());
+  if (!arguments.rerank.empty()) check_vectors_by_id(session, index, arguments.rerank, vectors);
 }
 
 // The memory limit of the search: --memory-limit less the answers.
@@ -59,8 +62,10 @@ ContextArguments without_answers(const Session& session, const SearchArguments& 
 Neighbors search(Work& work, const SearchArguments& arguments, const Ivf& index, RowsView queries,
                  RowsView vectors) {
   const std::size_t k = arguments.k;
-  const IvfSearchOptions options{
-      .probes = arguments.probes, .rerank = vectors, .candidates = arguments.candidates};
+  const IvfSearchOptions options{.probes = arguments.probes,
+                                 .codes_only = arguments.codes_only,
+                                 .rerank = vectors,
+                                 .candidates = arguments.candidates};
   Neighbors all{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   work.run_batches(queries, batch_queries, [&](const Context& context, RowsView batch, std::size_t first) {
     const Neighbors found = blame_data([&] { return index.search(context, batch, k, options); });
@@ -96,7 +101,7 @@ ExitCode run_search(Session& session, const SearchArguments& arguments) {
                {"lists", index.lists()},
                {"index_rows", index.size()},
                {"dim", index.dim()},
-               {"rerank", vector_file.has_value()}};
+               {"rerank", vector_file || (index.vector_bytes() != 0 && !arguments.codes_only)}};
   more.update(describe_context(context));
   const Interrupt::Protection protection = session.interrupt->protect();
   return report_search(
@@ -115,19 +120,20 @@ void add_index_search(CLI::App& parent, Session& session) {
   const auto [parser, arguments] = add_command(
       parent, session, run_search, "search", "Find approximate nearest neighbours with an index",
       "  nearwise index search index.nw queries.fbin -k 10 --probes 32 -o found.nw\n"
-      "  nearwise index search index.nw queries.fbin -k 10 --rerank base.fbin --candidates 200 -o "
-      "found.nw\n\n"
+      "  nearwise index search index.nw queries.fbin -k 10 --candidates 200 -o found.nw\n\n"
+      "The best candidates by their codes are re-ranked by the vectors that the index keeps.\n"
       "nearwise eval found.nw truth.nw measures the recall against exact neighbours of nearwise knn.");
   add_path(parser, "index", arguments.index, "Index: .nw")->required();
   add_path(parser, "queries", arguments.queries, "Query vectors: .npy .fbin .fvecs ...")->required();
   add_count(parser, "-k", arguments.k, 1, "Neighbours per query");
   add_count(parser, "--probes", arguments.probes, 1, "Lists to probe (default: calibrated)");
-  CLI::Option* const rerank =
-      add_path(parser, "--rerank", arguments.rerank,
-               "Vectors of the index, by id: re-rank the best candidates by their exact distances");
+  CLI::Option* const codes_only =
+      parser.add_flag("--codes-only", arguments.codes_only, "Search by codes alone, without re-ranking");
+  add_path(parser, "--rerank", arguments.rerank, "Vectors by id to re-rank by, instead of those of the index")
+      ->excludes(codes_only);
   add_count(parser, "--candidates", arguments.candidates, 1,
             "Candidates to re-rank, at least k (default: calibrated)")
-      ->needs(rerank);
+      ->excludes(codes_only);
   add_search_output(parser, arguments.output);
   add_limit_queries(parser, arguments.limit_queries);
   add_context_options(parser, arguments.context);

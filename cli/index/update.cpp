@@ -15,12 +15,13 @@ namespace {
 
 struct UpdateArguments {
   std::filesystem::path index;
-  std::vector<std::filesystem::path> indexes;  // merge, instead of the above
-  std::filesystem::path vectors;               // add and calibrate
-  std::filesystem::path ids;                   // add and remove
-  std::optional<std::size_t> first_id;         // add
-  std::filesystem::path output;                // may be an input
-  double target_recall = 0.9;                  // calibrate, with the next three
+  std::vector<std::filesystem::path> indexes;      // merge, instead of the above
+  std::filesystem::path vectors;                   // add and calibrate
+  std::filesystem::path ids;                       // add and remove
+  std::optional<std::size_t> first_id;             // add
+  OnDuplicate on_duplicate = OnDuplicate::refuse;  // add
+  std::filesystem::path output;                    // may be an input
+  double target_recall = 0.9;                      // calibrate, with the next three
   std::size_t queries = 500;
   std::size_t seed = 0;
   bool no_rerank = false;
@@ -56,10 +57,9 @@ ExitCode run_add(Session& session, const UpdateArguments& arguments) {
   check_dim(session, index, arguments.vectors, vectors);
   const std::vector<Id> ids = choose_ids(session, arguments, vectors);
   Work work(session, context, "vectors", vectors.rows());
-  add_vectors(work, index, vectors, ids);
+  const std::size_t added = add_vectors(work, index, vectors, ids, arguments.on_duplicate);
   save_index(session, index, run, arguments.output);
-  return report_index(session, index, arguments.output, {{"added", vectors.rows()}},
-                      fmt::format("{} added", vectors.rows()));
+  return report_index(session, index, arguments.output, {{"added", added}}, fmt::format("{} added", added));
 }
 
 ExitCode run_remove(Session& session, const UpdateArguments& arguments) {
@@ -92,16 +92,19 @@ ExitCode run_merge(Session& session, const UpdateArguments& arguments) {
 ExitCode run_calibrate(Session& session, const UpdateArguments& arguments) {
   check_index_output(arguments.output);
   const Provenance run = describe_run(session);
-  const VectorFile file = open_vectors(arguments.vectors);
+  std::optional<VectorFile> file;
+  if (!arguments.vectors.empty()) file.emplace(open_vectors(arguments.vectors));
   const Context context = open_context(arguments.context, arguments.seed);
   Ivf index = open_index(context, arguments.index);
-  check_vectors_by_id(session, index, arguments.vectors, file.rows());
+  if (file) check_vectors_by_id(session, index, arguments.vectors, file->rows());
+  if (!file && index.vectors() == VectorStorage::none)
+    refuse(session, "'{}' keeps no vectors: name the file they come from", arguments.index.string());
   if (index.size() < 2)
     refuse(session, "the index must have at least 2 vectors, '{}' has {}", arguments.index.string(),
            index.size());
   Work work(session, context, "vectors", index.size());
   work.run_on_data([&](const Context& own) {
-    index.calibrate(own, file.rows(),
+    index.calibrate(own, file ? file->rows() : RowsView(),
                     {.target_recall = arguments.target_recall,
                      .queries = arguments.queries,
                      .rerank = !arguments.no_rerank});
@@ -126,6 +129,11 @@ void add_index_add(CLI::App& parent, Session& session) {
                                     "One id per vector: .npy .ivecs .ibin, or .txt with one per line");
   add_count(parser, "--first-id", arguments.first_id, 0, "Id of the first vector; the others follow in order")
       ->excludes(ids);
+  add_choice(
+      parser, "--on-duplicate", arguments.on_duplicate,
+      {OnDuplicate::refuse, OnDuplicate::replace, OnDuplicate::keep},
+      "What to do with ids that the index has already: refuse all vectors, replace the old ones, or keep "
+      "them");
   add_context_options(parser, arguments.context);
 }
 
@@ -155,17 +163,18 @@ void add_index_calibrate(CLI::App& parent, Session& session) {
   const auto [parser, arguments] = add_command(
       parent, session, run_calibrate, "calibrate",
       "Choose the default probes and candidates of an index for a target recall",
-      "  nearwise index calibrate index.nw base.fbin --target-recall 0.95 -o index.nw\n\n"
+      "  nearwise index calibrate index.nw --target-recall 0.95 -o index.nw\n\n"
       "Sets the cheapest defaults that reach the target on vectors of the index, compared with exact "
       "search;\n"
       "no vector counts as its own neighbour. index build calibrates; repeat it after many additions.");
   add_path(parser, "index", arguments.index, "Index: .nw")->required();
-  add_path(parser, "vectors", arguments.vectors, "Vectors of the index, by id: .npy .fbin ...")->required();
+  add_path(parser, "vectors", arguments.vectors,
+           "Vectors by id, for an index that keeps none: .npy .fbin ...");
   add_output(parser, arguments.output, "Index to write: .nw, may be the input");
   add_target_recall(parser, arguments.target_recall, "Recall@10 to reach");
   add_count(parser, "--queries", arguments.queries, 1,
             "Vectors of the index used as queries, drawn at random");
-  parser.add_flag("--no-rerank", arguments.no_rerank, "Calibrate for searches without --rerank");
+  parser.add_flag("--no-rerank", arguments.no_rerank, "Calibrate for searches with --codes-only");
   add_seed(parser, arguments.seed);
   add_context_options(parser, arguments.context);
 }

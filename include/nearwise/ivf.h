@@ -22,6 +22,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "nearwise/context.h"
 #include "nearwise/encoding.h"
@@ -36,6 +37,25 @@ namespace NEARWISE_EXPORT nearwise {
 
 class MemoryBudget;
 
+// What an index of codes keeps of the vectors, for re-ranking and get(). Flat lists are the vectors.
+enum class VectorStorage : std::uint8_t {
+  keep,  // all of them, in the element type of the training
+  f16,   // rounded to half precision; magnitudes of up to 65504
+  u8,    // rounded to 255 steps: an offset per dimension and one step, by the range of the training vectors
+  none,  // nothing: searches return the distances to decoded vectors
+};
+std::string_view name(VectorStorage storage);
+VectorStorage parse_vector_storage(std::string_view text);
+
+// What add() does with ids that the index holds already.
+enum class OnDuplicate : std::uint8_t {
+  refuse,   // throws Error(invalid_argument) and adds nothing
+  replace,  // the new vector takes the place of the old one
+  keep,     // the old vector stays, the new one is left out
+};
+
+std::string_view name(OnDuplicate choice);
+
 struct IvfOptions {
   Metric metric = Metric::sqeuclidean;
   std::optional<std::size_t> lists = {};  // default: about 4 sqrt(vectors), with at least 39 vectors per list
@@ -44,13 +64,15 @@ struct IvfOptions {
   // list. Pq and Lsq train on residuals of 256 vectors per codeword of a codebook, whatever this number.
   std::optional<std::size_t> training_rows = {};
   Encoding encoding = Flat{};
+  VectorStorage vectors = VectorStorage::keep;
 };
 
 struct IvfSearchOptions {
   std::optional<std::size_t> probes = {};  // lists to scan; default: Ivf::probes()
-  // The original vectors by id, in memory or in a mapped file. If given, the best candidates are re-ranked by
-  // their exact distance, which is the distance reported; otherwise distances are those to the decoded
-  // vectors.
+  // The best candidates are re-ranked by the distance to the vectors that the index keeps, which is the
+  // distance reported. If it keeps none, or with codes_only, distances are those to the decoded vectors.
+  bool codes_only = false;
+  // Vectors by id, in memory or in a mapped file, to re-rank by instead.
   RowsView rerank = {};
   std::optional<std::size_t> candidates = {};  // to re-rank, at least k; default: Ivf::candidates(k)
 };
@@ -58,7 +80,7 @@ struct IvfSearchOptions {
 struct CalibrationOptions {
   double target_recall = 0.9;  // of the 10 nearest neighbours
   std::size_t queries = 500;   // vectors of the index to search for, drawn by the context's seed
-  bool rerank = true;          // false: for searches without re-ranking. Flat never re-ranks
+  bool rerank = true;          // false: for searches with codes_only
 };
 
 // The recall of searches with the index's default probes and candidates. A query does not count as its own
@@ -91,12 +113,25 @@ class Ivf final {
   Ivf& operator=(Ivf&&) noexcept;
   ~Ivf();
 
-  // ids: one per vector, not negative; empty: consecutive ids from next_id(). Names the first vector with NaN
-  // or infinity.
-  void add(const Context& context, RowsView rows, std::span<const Id> ids = {});
-  // Removes every vector with one of these ids. Returns how many were removed.
+  // ids: one per vector, different and not negative; empty: consecutive ids from next_id(). Names the first
+  // vector with NaN or infinity. Returns how many vectors are new or replaced.
+  std::size_t add(const Context& context, RowsView rows, std::span<const Id> ids = {},
+                  OnDuplicate on_duplicate = OnDuplicate::refuse);
+  // Removes every vector with one of these ids. Returns how many were removed. Their space is used again.
   std::size_t remove(const Context& context, std::span<const Id> ids);
-  // Appends the vectors of an index with the same quantizers (from the same training).
+  // Gives the space of removed vectors back.
+  void compact();
+
+  bool contains(Id id) const;
+  std::vector<Id> ids() const;  // of all vectors, ascending
+  // The vectors with these ids [ids, dim], as the index keeps them, or decoded; keeps_vectors() says which.
+  // Throws Error(invalid_argument) for an id that it does not hold.
+  void get(std::span<const Id> ids, MatrixView<float> out) const;
+  // The best k of the given candidates [queries, n] by the distance to the vectors that the index keeps, or
+  // to decoded ones. Ids that it does not hold, and no_id, are left out.
+  Neighbors rerank(const Context& context, RowsView queries, MatrixView<const Id> candidates,
+                   std::size_t k) const;
+  // Appends the vectors of an index with the same quantizers (from the same training) and other ids.
   void merge(const Context& context, const Ivf& other);
   // An index with the same quantizers and no vectors.
   Ivf empty_copy() const;
@@ -115,7 +150,10 @@ class Ivf final {
   std::size_t dim() const;
   std::size_t lists() const;
   std::size_t list_size(std::size_t list) const;
-  std::size_t code_bytes() const;  // stored per vector, in addition to its id
+  std::size_t code_bytes() const;    // stored per vector, in addition to its id and the vector itself
+  std::size_t vector_bytes() const;  // kept per vector for re-ranking
+  VectorStorage vectors() const;     // `keep` for Flat
+  bool keeps_vectors() const;        // exactly as they were added
   Metric metric() const;
   MatrixView<const float> centroids() const;  // [lists, dim]
   std::string_view encoding() const;          // "flat", "pq" or "lsq"
@@ -131,8 +169,10 @@ class Ivf final {
   // Sets the default probes and candidates to the cheapest pair that reaches the target recall on a sample of
   // the index's own vectors: at least 2 probes (or all lists). The lower end of the 95 % interval must reach
   // the target; if no pair does that, the value itself. If even probing all lists falls short, reached() is
-  // false and the probes are the fewest that find target_recall of what all lists find. rows: the original
-  // vectors by id. Needs at least 2 vectors.
+  // false and the probes are the fewest that find target_recall of what all lists find. Compares with exact
+  // search among the vectors that the index keeps, or among `rows`, the vectors by id. Needs at least 2
+  // vectors.
+  Calibration calibrate(const Context& context, const CalibrationOptions& options = {});
   Calibration calibrate(const Context& context, RowsView rows, const CalibrationOptions& options = {});
   // The last calibration. It does not follow later changes: compare its `rows` with size().
   const std::optional<Calibration>& calibration() const;
@@ -145,6 +185,7 @@ class Ivf final {
   struct State;
   explicit Ivf(std::unique_ptr<State> state);
   Ivf empty_copy(const std::shared_ptr<MemoryBudget>& budget) const;
+  void fill(const Context& context, const RowsView& rows);
   friend struct IvfInternals;  // for tests: src/index/ivf_state.h
   friend void save(const Ivf& index, const std::filesystem::path& path);
   friend Ivf load_ivf(const Context& context, const std::filesystem::path& path);

@@ -28,6 +28,7 @@
 namespace nearwise::python {
 namespace {
 
+using NumpyIdMatrix = nb::ndarray<nb::numpy, const Id, nb::ndim<2>, nb::c_contig>;
 using NumpyIds = nb::ndarray<nb::numpy, const Id, nb::ndim<1>, nb::c_contig>;
 
 // value, low, high, rows
@@ -68,8 +69,8 @@ class InvertedFile {
       : index_(std::move(index)), context_(std::move(context)), size_(index_.size()) {}
 
   // settings.memory_limit is for the index and this call together, in all methods.
-  void add(const BorrowedRows& rows, const std::optional<NumpyIds>& ids, const Settings& settings,
-           nb::handle progress) {
+  std::size_t add(const BorrowedRows& rows, const std::optional<NumpyIds>& ids,
+                  const std::string& on_duplicate, const Settings& settings, nb::handle progress) {
     const RowsView& view = rows.view();
     const std::span<const Id> given = ids ? span_of(*ids) : std::span<const Id>();
     // To C++, no ids mean consecutive numbers.
@@ -77,14 +78,20 @@ class InvertedFile {
       throw Error(ErrorCode::invalid_argument, "add: expected one id per vector, got " +
                                                    std::to_string(given.size()) + " for " +
                                                    std::to_string(view.rows()) + " vectors");
-    check_available(settings.memory_limit, view.rows() * (index_.code_bytes() + sizeof(Id)));
+    const OnDuplicate duplicates = on_duplicate == "replace" ? OnDuplicate::replace
+                                   : on_duplicate == "keep"  ? OnDuplicate::keep
+                                                             : OnDuplicate::refuse;
+    check_available(settings.memory_limit,
+                    view.rows() * (index_.code_bytes() + index_.vector_bytes() + sizeof(Id)));
+    std::size_t added = 0;
     run_by_size(changing_context(settings), progress,
                 steps_of<std::unique_lock<IndexLock>>(multiplications(view, index_.centroids())),
                 [&](const Context& own) {
                   const auto lock = wait_for<std::unique_lock<IndexLock>>(own);
-                  index_.add(own, view, given);
+                  added = index_.add(own, view, given, duplicates);
                   size_ = index_.size();
                 });
+    return added;
   }
 
   std::size_t remove(const NumpyIds& ids, const Settings& settings, nb::handle progress) {
@@ -98,6 +105,38 @@ class InvertedFile {
           size_ = index_.size();
         });
     return removed;
+  }
+
+  void compact() {
+    const nb::gil_scoped_release unlocked;
+    const std::unique_lock lock(mutex_);
+    index_.compact();
+  }
+
+  bool contains(Id id) const {
+    return reading([&] { return index_.contains(id); });
+  }
+
+  NumpyVector<Id> ids() const {
+    return to_numpy<Id>(reading([&] { return index_.ids(); }));
+  }
+
+  NumpyMatrix<float> get(const NumpyIds& ids) const {
+    Matrix<float> out(ids.size(), index_.dim());
+    reading([&] { index_.get(span_of(ids), out.view()); });
+    return to_numpy(std::move(out));
+  }
+
+  NumpyNeighbors rerank(const BorrowedRows& queries, const NumpyIdMatrix& candidates, std::uint64_t k,
+                        const Settings& settings) const {
+    const Context context = context_for(beside_index(settings));
+    std::optional<Neighbors> found;
+    run(context, nb::none(), [&](const Context& own) {
+      const auto lock = wait_for<std::shared_lock<IndexLock>>(own);
+      found = index_.rerank(own, queries.view(),
+                            {candidates.data(), candidates.shape(0), candidates.shape(1)}, k);
+    });
+    return to_numpy(std::move(*found));
   }
 
   void merge(const InvertedFile& other, const Settings& settings, nb::handle progress) {
@@ -119,13 +158,14 @@ class InvertedFile {
     return reading([&] { return std::make_unique<InvertedFile>(index_.empty_copy(), context_); });
   }
 
-  NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, std::uint64_t probes,
+  NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, std::uint64_t probes, bool codes_only,
                         const BorrowedRows* rerank, std::uint64_t candidates, const Settings& settings,
                         nb::handle progress) const {
-    IvfSearchOptions options{.probes = optional_of(probes), .candidates = optional_of(candidates)};
+    IvfSearchOptions options{
+        .probes = optional_of(probes), .codes_only = codes_only, .candidates = optional_of(candidates)};
     if (rerank != nullptr) {
       options.rerank = rerank->view();
-      // To C++, no vectors mean no re-ranking.
+      // To C++, no vectors mean those of the index.
       if (options.rerank.rows() == 0 && size() != 0)
         throw Error(ErrorCode::invalid_argument, "search: rerank must hold a vector for every id, got none");
     }
@@ -138,13 +178,15 @@ class InvertedFile {
     return to_numpy(std::move(*found));
   }
 
-  CalibrationFields calibrate(const BorrowedRows& rows, double target_recall, std::uint64_t queries,
+  CalibrationFields calibrate(const BorrowedRows* rows, double target_recall, std::uint64_t queries,
                               bool rerank, const Settings& settings, nb::handle progress) {
+    if (rows != nullptr && rows->view().rows() == 0)
+      throw Error(ErrorCode::invalid_argument, "calibrate: rows must hold a vector for every id, got none");
     const Context context = context_for(beside_index(settings));
     Calibration found;
     run(context, progress, [&](const Context& own) {
       const auto lock = wait_for<std::unique_lock<IndexLock>>(own);
-      found = index_.calibrate(own, rows.view(),
+      found = index_.calibrate(own, rows == nullptr ? RowsView() : rows->view(),
                                {.target_recall = target_recall, .queries = queries, .rerank = rerank});
     });
     return fields_of(found);
@@ -216,8 +258,10 @@ class InvertedFile {
     if (!lock) return std::numeric_limits<double>::infinity();
     const auto lists = static_cast<double>(index_.lists());
     const auto probes = static_cast<double>(options.probes.value_or(index_.probes()));
-    const auto candidates = static_cast<double>(
-        options.rerank.rows() == 0 ? k : options.candidates.value_or(index_.candidates(k)));
+    const auto candidates =
+        static_cast<double>(options.rerank.rows() != 0 || (index_.vector_bytes() != 0 && !options.codes_only)
+                                ? options.candidates.value_or(index_.candidates(k))
+                                : k);
     const double rows = probes * static_cast<double>(index_.size()) / lists;
     return static_cast<double>(queries) * ((lists + candidates) * static_cast<double>(index_.dim()) +
                                            rows * static_cast<double>(index_.code_bytes()));
@@ -279,16 +323,17 @@ Encoding encoding_of(const std::string& codec, std::uint64_t code_bytes, unsigne
 std::unique_ptr<InvertedFile> make_index(const BorrowedRows& rows, const std::string& codec,
                                          std::optional<double> target_recall, const std::string& metric,
                                          std::uint64_t lists, std::uint64_t iterations,
-                                         std::uint64_t training_rows, const Settings& settings,
-                                         nb::handle progress, std::uint64_t code_bytes, unsigned bits,
-                                         std::uint64_t rounds, std::uint64_t train_iterations,
-                                         std::uint64_t encode_iterations) {
+                                         std::uint64_t training_rows, const std::string& vectors,
+                                         const Settings& settings, nb::handle progress,
+                                         std::uint64_t code_bytes, unsigned bits, std::uint64_t rounds,
+                                         std::uint64_t train_iterations, std::uint64_t encode_iterations) {
   const IvfOptions options = {
       .metric = parse_metric(metric),
       .lists = optional_of(lists),
       .iterations = iterations,
       .training_rows = optional_of(training_rows),
-      .encoding = encoding_of(codec, code_bytes, bits, rounds, train_iterations, encode_iterations)};
+      .encoding = encoding_of(codec, code_bytes, bits, rounds, train_iterations, encode_iterations),
+      .vectors = parse_vector_storage(vectors)};
   const Context context = context_for(settings);
   std::optional<Ivf> made;
   run(context, progress, [&](const Context& own) {
@@ -319,16 +364,23 @@ ReadOnlyFloats centroids_of(nb::handle self) {
 
 void bind_ivf(nb::module_& module) {
   nb::class_<InvertedFile>(module, "Ivf", "An inverted file.")
-      .def("add", &InvertedFile::add, nb::arg("rows"), nb::arg("ids").none().noconvert(), nb::arg("settings"),
-           nb::arg("progress").none())
+      .def("add", &InvertedFile::add, nb::arg("rows"), nb::arg("ids").none().noconvert(),
+           nb::arg("on_duplicate"), nb::arg("settings"), nb::arg("progress").none(),
+           "The number of vectors added or replaced.")
       .def("remove", &InvertedFile::remove, nb::arg("ids").noconvert(), nb::arg("settings"),
            nb::arg("progress").none(), "The number of vectors removed.")
+      .def("compact", &InvertedFile::compact)
+      .def("contains", &InvertedFile::contains, nb::arg("id"))
+      .def("ids", &InvertedFile::ids, "Ascending.")
+      .def("get", &InvertedFile::get, nb::arg("ids").noconvert(), "[ids, dim]")
+      .def("rerank", &InvertedFile::rerank, nb::arg("queries"), nb::arg("candidates").noconvert(),
+           nb::arg("k"), nb::arg("settings"), "ids and distances [queries, k]")
       .def("merge", &InvertedFile::merge, nb::arg("other"), nb::arg("settings"), nb::arg("progress").none())
       .def("empty_copy", &InvertedFile::empty_copy)
       .def("search", &InvertedFile::search, nb::arg("queries"), nb::arg("k"), nb::arg("probes"),
-           nb::arg("rerank").none(), nb::arg("candidates"), nb::arg("settings"), nb::arg("progress").none(),
-           "ids and distances [queries, k]")
-      .def("calibrate", &InvertedFile::calibrate, nb::arg("rows"), nb::arg("target_recall"),
+           nb::arg("codes_only"), nb::arg("rerank").none(), nb::arg("candidates"), nb::arg("settings"),
+           nb::arg("progress").none(), "ids and distances [queries, k]")
+      .def("calibrate", &InvertedFile::calibrate, nb::arg("rows").none(), nb::arg("target_recall"),
            nb::arg("queries"), nb::arg("rerank"), nb::arg("settings"), nb::arg("progress").none(),
            "The fields of Calibration.")
       .def("save", &InvertedFile::save_to, nb::arg("path"))
@@ -337,6 +389,10 @@ void bind_ivf(nb::module_& module) {
       .def_prop_ro("dim", [](const InvertedFile& file) { return file.index().dim(); })
       .def_prop_ro("lists", [](const InvertedFile& file) { return file.index().lists(); })
       .def_prop_ro("code_bytes", [](const InvertedFile& file) { return file.index().code_bytes(); })
+      .def_prop_ro("vector_bytes", [](const InvertedFile& file) { return file.index().vector_bytes(); })
+      .def_prop_ro("vectors",
+                   [](const InvertedFile& file) { return std::string(name(file.index().vectors())); })
+      .def_prop_ro("keeps_vectors", [](const InvertedFile& file) { return file.index().keeps_vectors(); })
       .def_prop_ro("device", &InvertedFile::device)
       .def_prop_ro("metric", &InvertedFile::metric)
       .def_prop_ro("codec", &InvertedFile::codec, "flat, pq or lsq")
@@ -347,8 +403,9 @@ void bind_ivf(nb::module_& module) {
       .def_prop_rw("probes", &InvertedFile::probes, &InvertedFile::set_probes);
   module.def("make_ivf", make_index, nb::arg("rows"), nb::arg("codec"), nb::arg("target_recall").none(),
              nb::arg("metric"), nb::arg("lists"), nb::arg("iterations"), nb::arg("training_rows"),
-             nb::arg("settings"), nb::arg("progress").none(), nb::arg("code_bytes") = 0, nb::arg("bits") = 8,
-             nb::arg("rounds") = 0, nb::arg("train_iterations") = 0, nb::arg("encode_iterations") = 0);
+             nb::arg("vectors"), nb::arg("settings"), nb::arg("progress").none(), nb::arg("code_bytes") = 0,
+             nb::arg("bits") = 8, nb::arg("rounds") = 0, nb::arg("train_iterations") = 0,
+             nb::arg("encode_iterations") = 0);
   module.def("load_ivf", load_index, nb::arg("path"), nb::arg("settings"), nb::arg("progress").none());
 }
 

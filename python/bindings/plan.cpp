@@ -63,13 +63,15 @@ Plan make_graph_plan(const Path& vectors, const Path& work, const Path& output, 
 Plan make_index_plan(const Path& vectors, const Path& work, const Path& output, const std::string& codec,
                      std::uint64_t lists, std::uint64_t code_bytes, std::uint64_t bits,
                      const std::string& metric, std::uint64_t iterations, std::uint64_t training_rows,
-                     double target_recall, const Texts& provenance, const Settings& settings) {
+                     const std::string& vector_storage, double target_recall, const Texts& provenance,
+                     const Settings& settings) {
   IndexPlanOptions options = {
       .index = {.metric = parse_metric(metric),
                 .lists = optional_of(lists),
                 .iterations = iterations,
                 .training_rows = optional_of(training_rows),
-                .encoding = Pq{.code_bytes = optional_of(code_bytes), .bits = static_cast<unsigned>(bits)}},
+                .encoding = Pq{.code_bytes = optional_of(code_bytes), .bits = static_cast<unsigned>(bits)},
+                .vectors = parse_vector_storage(vector_storage)},
       .calibration = {.target_recall = target_recall},
       .provenance = provenance};
   if (codec == "flat") options.index.encoding = Flat{};
@@ -100,8 +102,8 @@ void bind_plan(nb::module_& module) {
              nb::arg("provenance"), nb::arg("settings"));
   module.def("plan_index", make_index_plan, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
              nb::arg("codec"), nb::arg("lists"), nb::arg("code_bytes"), nb::arg("bits"), nb::arg("metric"),
-             nb::arg("iterations"), nb::arg("training_rows"), nb::arg("target_recall"), nb::arg("provenance"),
-             nb::arg("settings"));
+             nb::arg("iterations"), nb::arg("training_rows"), nb::arg("vector_storage"),
+             nb::arg("target_recall"), nb::arg("provenance"), nb::arg("settings"));
 }
 
 }  // namespace nearwise::python

@@ -15,7 +15,7 @@ from nearwise._error import Error
 from nearwise._exact import Exact, exact_knn_graph, knn, range_search
 from nearwise._graph_uses import RowGroups, SmoothestPath
 from nearwise._ivf import IvfFlat, IvfLsq, IvfPq
-from nearwise._ivf_base import Calibration, Ivf
+from nearwise._ivf_base import Calibration, Ivf, RecallWarning
 from nearwise._kmeans import KMeans, assign, train_hierarchical_kmeans, train_kmeans
 from nearwise._kmeans_parts import ClusterSums, move_centroids, seed_kmeans, sum_clusters
 from nearwise._knn_graph import GraphRound, KnnGraph, build_knn_graph, measure_recall, merge_knn_graphs
@@ -34,7 +34,7 @@ __version__ = _version()
 __all__ = [
     "AdditiveQuantizer", "Calibration", "ClusterSums", "ContainerInfo", "Context", "Error", "Exact", "GraphRound",
     "Ivf", "IvfFlat", "IvfLsq", "IvfPq", "KMeans", "KnnGraph", "Neighbors", "OptimizedProductQuantizer", "Plan",
-    "PlannedTask", "ProductQuantizer", "RangeNeighbors", "RecallEstimate", "Rotation", "RowGroups",
+    "PlannedTask", "ProductQuantizer", "RangeNeighbors", "RecallEstimate", "RecallWarning", "Rotation", "RowGroups",
     "SavedNeighbors", "SectionInfo", "Selection", "SmoothestPath", "__version__", "assign", "build_knn_graph",
     "exact_knn_graph", "info", "inspect", "knn", "load", "measure_recall", "merge_knn_graphs", "merge_neighbors",
     "move_centroids", "plan_graph", "plan_index", "range_search", "read_neighbors", "read_vectors", "save",

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from nearwise import _options
 from nearwise._context import Context, operation
-from nearwise._ivf_base import Ivf
+from nearwise._ivf_base import Ivf, Vectors
 from nearwise._neighbors import Metric
 from nearwise._progress import ProgressArgument
 
@@ -107,7 +107,8 @@ class IvfFlat(Ivf):
 class IvfPq(Ivf):
     """An inverted file of product codes: stores a PQ code of each vector's residual, 8 to 64 bytes.
 
-    Distances are those to the reconstructions, unless `search` re-ranks.
+    It keeps the vectors beside the codes (`vectors`), and `search` re-ranks the best candidates by them. Without
+    them, distances are those to the reconstructions.
 
     Examples
     --------
@@ -117,7 +118,7 @@ class IvfPq(Ivf):
     >>> index = nearwise.IvfPq.build(rows, lists=20, code_bytes=16)
     >>> index.code_bytes
     16
-    >>> bool(index.search(rows[:3], k=1, rerank=rows).distances.max() == 0)  # each vector finds itself
+    >>> bool(index.search(rows[:3], k=1).distances.max() == 0)  # each vector finds itself
     True
     """
 
@@ -132,6 +133,7 @@ class IvfPq(Ivf):
         lists: int | None = None,
         iterations: int = 10,
         training_rows: int | None = None,
+        vectors: Vectors = "keep",
         code_bytes: int | None = None,
         bits: Literal[4, 8] = 8,
         context: Context | None = None,
@@ -148,11 +150,11 @@ class IvfPq(Ivf):
         ----------
         target_recall : float
             Share of the 10 nearest vectors that a search with re-ranking and default probes finds; see `Ivf.calibrate`.
-        rows, metric, lists, iterations, training_rows, code_bytes, bits, context and its settings
+        rows, metric, lists, iterations, training_rows, vectors, code_bytes, bits, context and its settings
             As in `train`.
         """
         target = _options.target_recall(target_recall)
-        options = _lists(metric, lists, iterations, training_rows) | _product(code_bytes, bits)
+        options = _lists(metric, lists, iterations, training_rows, vectors) | _product(code_bytes, bits)
         return cls._make("pq", rows, context, target_recall=target, **options)
 
     @classmethod
@@ -165,6 +167,7 @@ class IvfPq(Ivf):
         lists: int | None = None,
         iterations: int = 10,
         training_rows: int | None = None,
+        vectors: Vectors = "keep",
         code_bytes: int | None = None,
         bits: Literal[4, 8] = 8,
         context: Context | None = None,
@@ -185,10 +188,14 @@ class IvfPq(Ivf):
             Per vector, at most one per element. Default: one for every 8 elements, 8 to 64.
         bits : {4, 8}
             Of the code of one part of a vector: with 4 there are twice as many parts.
+        vectors : {"keep", "f16", "u8", "none"}
+            What the index keeps of the vectors themselves, in memory and in its file, for re-ranking and `get`: all of
+            them in their element type, rounded to half precision (magnitudes up to 65504), rounded to one byte per
+            element (one step for all dimensions, by the range of `rows`), or nothing.
         metric, lists, iterations, training_rows, context, seed, device, threads, memory_limit, isa, progress
             As in `IvfFlat.train`.
         """
-        options = _lists(metric, lists, iterations, training_rows) | _product(code_bytes, bits)
+        options = _lists(metric, lists, iterations, training_rows, vectors) | _product(code_bytes, bits)
         return cls._make("pq", rows, context, **options)
 
 
@@ -196,7 +203,7 @@ class IvfLsq(Ivf):
     """An inverted file of additive codes: stores an LSQ code of each vector's residual, 1 to 32 bytes.
 
     It loses less than an `IvfPq` of as many bytes. Encoding takes about 50 microseconds per vector and thread
-    with 8 bytes for 128 elements. Distances are those to the reconstructions, unless `search` re-ranks.
+    with 8 bytes for 128 elements. Re-ranking as in `IvfPq`.
 
     Examples
     --------
@@ -206,7 +213,7 @@ class IvfLsq(Ivf):
     >>> index = nearwise.IvfLsq.build(rows, lists=10, code_bytes=4, rounds=3)
     >>> index.code_bytes
     4
-    >>> bool(index.search(rows[:3], k=1, rerank=rows).distances.max() == 0)  # each vector finds itself
+    >>> bool(index.search(rows[:3], k=1).distances.max() == 0)  # each vector finds itself
     True
     """
 
@@ -221,6 +228,7 @@ class IvfLsq(Ivf):
         lists: int | None = None,
         iterations: int = 10,
         training_rows: int | None = None,
+        vectors: Vectors = "keep",
         code_bytes: int = 8,
         rounds: int = 25,
         train_iterations: int = 8,
@@ -239,13 +247,13 @@ class IvfLsq(Ivf):
         ----------
         target_recall : float
             As in `IvfPq.build`.
-        rows, metric, lists, iterations, training_rows, code_bytes, rounds, train_iterations, encode_iterations,
-        context and its settings
+        rows, metric, lists, iterations, training_rows, vectors, code_bytes, rounds, train_iterations,
+        encode_iterations, context and its settings
             As in `train`.
         """
         target = _options.target_recall(target_recall)
         additive = _additive(code_bytes, rounds, train_iterations, encode_iterations)
-        options = _lists(metric, lists, iterations, training_rows) | additive
+        options = _lists(metric, lists, iterations, training_rows, vectors) | additive
         return cls._make("lsq", rows, context, target_recall=target, **options)
 
     @classmethod
@@ -258,6 +266,7 @@ class IvfLsq(Ivf):
         lists: int | None = None,
         iterations: int = 10,
         training_rows: int | None = None,
+        vectors: Vectors = "keep",
         code_bytes: int = 8,
         rounds: int = 25,
         train_iterations: int = 8,
@@ -282,19 +291,24 @@ class IvfLsq(Ivf):
             Of the training of codewords: `rounds` and `iterations` of `AdditiveQuantizer.train`.
         encode_iterations : int
             Of the search for the code of a vector that is added.
+        vectors : {"keep", "f16", "u8", "none"}
+            As in `IvfPq.train`.
         metric, lists, iterations, training_rows, context, seed, device, threads, memory_limit, isa, progress
             As in `IvfFlat.train`.
         """
         additive = _additive(code_bytes, rounds, train_iterations, encode_iterations)
-        return cls._make("lsq", rows, context, **_lists(metric, lists, iterations, training_rows), **additive)
+        return cls._make("lsq", rows, context, **_lists(metric, lists, iterations, training_rows, vectors), **additive)
 
 
-def _lists(metric: str, lists: int | None, iterations: int, training_rows: int | None) -> dict[str, Any]:
+def _lists(
+    metric: str, lists: int | None, iterations: int, training_rows: int | None, vectors: str = "keep"
+) -> dict[str, Any]:
     return {
         "metric": _options.word(metric, "metric"),
         "lists": _options.optional_count(lists, "lists"),
         "iterations": _options.count(iterations, "iterations"),
         "training_rows": _options.optional_count(training_rows, "training_rows"),
+        "vectors": _options.word(vectors, "vectors"),
     }
 
 

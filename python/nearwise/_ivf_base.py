@@ -6,7 +6,7 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,12 @@ from nearwise._neighbors import Metric, Neighbors, adopt
 from nearwise._progress import ProgressArgument
 from nearwise._recall import RecallEstimate
 from nearwise._vector_file import Path
+
+Vectors: TypeAlias = Literal["keep", "f16", "u8", "none"]
+
+
+class RecallWarning(UserWarning):
+    """Searches of an index find fewer of the nearest vectors than was asked for when it was built."""
 
 
 class Calibration(NamedTuple):
@@ -52,6 +58,7 @@ class Ivf:
 
     _index: _core.Ivf
     _context: Context
+    _warned: bool
 
     def __init__(self) -> None:
         raise TypeError("an index is made by build or train of IvfFlat, IvfPq or IvfLsq, or by nearwise.load")
@@ -61,6 +68,7 @@ class Ivf:
         made = object.__new__(cls)
         made._index = index
         made._context = dataclasses.replace(context, device=index.device, progress=None)
+        made._warned = False
         return made
 
     @classmethod
@@ -85,43 +93,87 @@ class Ivf:
     def _warn_if_missed(self, stacklevel: int) -> None:
         found = self.calibration
         if found is not None and not found.reached:
+            self._warned = True
             warnings.warn(
                 f"target recall {found.target_recall} cannot be reached: {found.recall.value:.3f} of the "
                 f"{found.neighbors} nearest found in {found.probes} of {self.lists} lists",
+                RecallWarning,
                 stacklevel=stacklevel,
             )
 
     @operation
     def add(
-        self, rows: Any, ids: Any = None, *, context: Context | None = None, progress: ProgressArgument = None
-    ) -> None:
+        self,
+        rows: Any,
+        ids: Any = None,
+        *,
+        on_duplicate: Literal["refuse", "replace", "keep"] = "refuse",
+        context: Context | None = None,
+        progress: ProgressArgument = None,
+    ) -> int:
         """Adds vectors, each to the list of its nearest centroid. If anything is wrong, none is added.
+
+        Returns the number of vectors that are new or replaced.
 
         Parameters
         ----------
         rows : array [rows, dim]
             As in `nearwise.knn`, in host memory. An `IvfFlat` takes the element type it was trained with.
         ids : array [rows] of integers, optional
-            What searches return for these vectors: 0 or larger, not necessarily different. Default: consecutive numbers
-            after the largest id so far.
+            What searches return for these vectors: 0 or larger, all different. Default: consecutive numbers after the
+            largest id so far.
+        on_duplicate : {"refuse", "replace", "keep"}
+            What to do with ids that the index holds already: an error, or the new vector replaces the old one, or
+            the old one stays.
         context, progress
             See `nearwise.Context`; progress counts vectors.
         """
         with Call("add", context) as call:
-            self._index.add(
+            return self._index.add(
                 rows=call.rows(rows, "rows"),
                 ids=None if ids is None else _options.ids(ids),
+                on_duplicate=_options.choice(on_duplicate, "on_duplicate", ("refuse", "replace", "keep")),
                 settings=call.settings_on(self._index.device),
                 progress=call.report,
             )
 
     @operation
     def remove(self, ids: Any, *, context: Context | None = None, progress: ProgressArgument = None) -> int:
-        """Removes all vectors with one of these ids, and returns their number."""
+        """Removes all vectors with one of these ids, and returns their number. Their space is used again."""
         with Call("remove", context) as call:
             return self._index.remove(
                 ids=_options.ids(ids), settings=call.settings_on(self._index.device), progress=call.report
             )
+
+    @operation
+    def update(
+        self, ids: Any, rows: Any, *, context: Context | None = None, progress: ProgressArgument = None
+    ) -> None:
+        """Replaces the vectors with these ids, which the index must hold."""
+        wanted = _options.ids(ids)
+        missing = next((int(one) for one in wanted if int(one) not in self), None)
+        if missing is not None:
+            raise ValueError(f"update: id {missing} is not in the index")
+        self.add(rows, wanted, on_duplicate="replace", context=context, progress=progress)
+
+    def compact(self) -> None:
+        """Gives the space of removed vectors back to the system."""
+        self._index.compact()
+
+    def ids(self) -> npt.NDArray[np.int64]:
+        """The ids of all vectors, ascending."""
+        return self._index.ids()
+
+    def get(self, ids: Any) -> npt.NDArray[np.float32]:
+        """The vectors with these ids, float32 [ids, dim].
+
+        They are the ones that were added if `keeps_vectors`, else what the index kept of them: rounded vectors, or
+        reconstructions from their codes. An id that the index does not hold is an error.
+        """
+        return self._index.get(ids=_options.ids(ids))
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, (int, np.integer)) and 0 <= int(id) < 2**63 and self._index.contains(id=int(id))
 
     @operation
     def merge(self, other: Ivf, *, context: Context | None = None, progress: ProgressArgument = None) -> None:
@@ -142,6 +194,7 @@ class Ivf:
         k: int,
         *,
         probes: int | None = None,
+        codes_only: bool = False,
         rerank: Any = None,
         candidates: int | None = None,
         context: Context | None = None,
@@ -157,9 +210,12 @@ class Ivf:
             At least 1. If the lists hold fewer vectors, rows end in id -1 at distance +inf (-inf for inner_product).
         probes : int, optional
             Lists to scan: more take longer and find more. Default: `Ivf.probes`, which `build` calibrates.
+        codes_only : bool
+            By default the best `candidates` by their codes are compared with the query again, by the vectors that the
+            index keeps, and the best k returned with the distances to those. True: codes decide.
         rerank : array [rows, dim], optional
-            The vectors by id: row i has id i. An array, or a mapped file (`read_vectors`). The best `candidates` by
-            their codes are compared with the query again, and the best k returned with their exact distances.
+            Vectors to re-rank by instead: row i has id i. An array, or a mapped file (`read_vectors`). A sample is
+            compared with the index.
         candidates : int, optional
             Vectors to re-rank, at least k. Default: `Ivf.candidates`, in proportion for k above 10.
         context, progress
@@ -175,17 +231,56 @@ class Ivf:
                 queries=call.rows(queries, "queries"),
                 k=_options.count(k, "k"),
                 probes=_options.optional_count(probes, "probes"),
+                codes_only=_options.flag(codes_only, "codes_only"),
                 rerank=None if rerank is None else call.rows(rerank, "rerank"),
                 candidates=_options.optional_count(candidates, "candidates"),
                 settings=call.settings_on(self._index.device),
                 progress=call.report,
             )
+        if not self._warned and probes is None:
+            self._warn_of_recall(codes_only and rerank is None, stacklevel=4)
         return adopt(found)
+
+    def _warn_of_recall(self, codes_only: bool, stacklevel: int) -> None:
+        """Once per index, if searches with default probes find less than its calibration promised."""
+        found = self.calibration
+        if found is None:
+            return
+        recall = found.recall_without_rerank if codes_only else found.recall
+        if recall.value < found.target_recall:
+            self._warned = True
+            warnings.warn(
+                f"searches of this index find {recall.value:.3f} of the {found.neighbors} nearest vectors, less than "
+                f"its target recall {found.target_recall}",
+                RecallWarning,
+                stacklevel=stacklevel,
+            )
+
+    @operation
+    def rerank(
+        self, queries: Any, candidates: Any, k: int, *, context: Context | None = None
+    ) -> Neighbors:
+        """The best k of each query's candidates, by the distance to the vectors that the index keeps.
+
+        Parameters
+        ----------
+        candidates : array [queries, n] of ids
+            From any source, such as a search by words. -1 and ids that the index does not hold are left out.
+        """
+        with Call("rerank", context) as call:
+            return adopt(
+                self._index.rerank(
+                    queries=call.rows(queries, "queries"),
+                    candidates=_options.id_matrix(candidates, "candidates"),
+                    k=_options.count(k, "k"),
+                    settings=call.settings_on(self._index.device),
+                )
+            )
 
     @operation
     def calibrate(
         self,
-        rows: Any,
+        rows: Any = None,
         *,
         target_recall: float = 0.9,
         queries: int = 500,
@@ -203,22 +298,22 @@ class Ivf:
 
         Parameters
         ----------
-        rows : array [rows, dim]
-            The vectors by id, as `rerank` of `search`.
+        rows : array [rows, dim], optional
+            The vectors by id, to compare with. Default: the vectors that the index keeps.
         target_recall : float
             Share of the 10 nearest vectors among the first 10 results. The lower end of its 95 % interval must reach it
             where possible, so that it holds for vectors outside the sample.
         queries : int
             Size of the sample. The error of the recall is about 0.3 / sqrt(queries).
         rerank : bool
-            Whether searches will re-rank; if so, `candidates` is calibrated as well.
+            Whether searches will re-rank; if so, `candidates` is calibrated as well. False: for `codes_only`.
         context, seed, progress
             See `nearwise.Context`. The default seed is that of the training.
         """
         with Call("calibrate", context) as call:
             found = _calibration(
                 self._index.calibrate(
-                    rows=call.rows(rows, "rows"),
+                    rows=None if rows is None else call.rows(rows, "rows"),
                     target_recall=_options.target_recall(target_recall),
                     queries=_options.count(queries, "queries"),
                     rerank=_options.flag(rerank, "rerank"),
@@ -254,8 +349,23 @@ class Ivf:
 
     @property
     def code_bytes(self) -> int:
-        """Bytes stored per vector, in addition to 8 for its id."""
+        """Bytes of a code, or of a vector of an `IvfFlat`; each has 8 more for its id, and `vector_bytes`."""
         return self._index.code_bytes
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes kept per vector beside its code, for re-ranking and `get`."""
+        return self._index.vector_bytes
+
+    @property
+    def vectors(self) -> Vectors:
+        """What the index keeps of the vectors: "keep", "f16", "u8" or "none"."""
+        return cast("Vectors", self._index.vectors)
+
+    @property
+    def keeps_vectors(self) -> bool:
+        """Whether the index holds the vectors exactly as they were added."""
+        return self._index.keeps_vectors
 
     @property
     def metric(self) -> Metric:
@@ -315,5 +425,5 @@ def _calibration(fields: Any) -> Calibration:
 
 
 # Users see them as nearwise.Ivf and so on.
-for _class in (Ivf, Calibration):
+for _class in (Ivf, Calibration, RecallWarning):
     _class.__module__ = "nearwise"

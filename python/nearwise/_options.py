@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,20 @@ def ids(values: Any) -> npt.NDArray[np.int64]:
         raise ValueError(f"ids: expected at most {_LARGEST_SIZE}, got {array.max()}")
     # A copy: the caller's array may change after this check.
     return np.array(array, dtype=np.int64, order="C")
+
+
+def id_matrix(values: Any, name: str) -> npt.NDArray[np.int64]:
+    """Ids, int64 [rows, n]; -1: none."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" or array.ndim != 2:
+        raise ValueError(f"{name}: expected a 2-D array of integers, got {array.ndim}-D of dtype {array.dtype}")
+    return np.array(array, dtype=np.int64, order="C")
+
+
+def choice(value: Any, name: str, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise ValueError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
+    return str(value)
 
 
 def flag(value: Any, name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from nearwise import _core, _options
 from nearwise._context import Call, Context, operation
-from nearwise._ivf_base import Ivf
+from nearwise._ivf_base import Ivf, Vectors
 from nearwise._knn_graph import KnnGraph
 from nearwise._neighbors import Metric
 from nearwise._progress import ProgressArgument
@@ -192,6 +192,7 @@ def plan_index(
     metric: Metric = "sqeuclidean",
     iterations: int = 10,
     training_rows: int | None = None,
+    vector_storage: Vectors = "keep",
     target_recall: float = 0.9,
     provenance: Mapping[str, str] | None = None,
     context: Context | None = None,
@@ -211,6 +212,8 @@ def plan_index(
         As in `nearwise.plan_graph`. Fewer vectors are trained on where the memory limit requires it.
     codec : {"pq", "lsq", "flat"}
         What the index stores of a vector.
+    vector_storage : {"keep", "f16", "u8", "none"}
+        What the index keeps of the vectors: `vectors` of `nearwise.IvfPq.build`.
     lists, code_bytes, bits, metric, iterations, training_rows, target_recall
         As in `nearwise.IvfPq.build`.
 
@@ -237,6 +240,7 @@ def plan_index(
         "bits": _options.integer(bits, "bits", 4, 8),
         "iterations": _options.count(iterations, "iterations"),
         "training_rows": _options.optional_count(training_rows, "training_rows"),
+        "vector_storage": _options.word(vector_storage, "vector_storage"),
     }
     return Plan("index", arguments, Call("plan_index", context).context)
 

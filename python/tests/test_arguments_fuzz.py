@@ -71,11 +71,16 @@ def index_cases(name):
         f"{name}.train": (kind.train, training),
         f"{name}.build": (kind.build, training | {"target_recall": 0.5}),
         # Into a copy: an index that grows by every example would end the test slowly.
-        f"{name}.add": (lambda **given: index.empty_copy().add(**given), {"rows": QUERIES, "ids": np.arange(7)}),
+        f"{name}.add": (lambda **given: index.empty_copy().add(**given), {"rows": QUERIES, "ids": np.arange(7), "on_duplicate": "keep"}),
+        f"{name}.update": (index.update, {"ids": [3, 4], "rows": ROWS[3:5]}),
+        f"{name}.compact": (index.compact, {}),
+        f"{name}.ids": (index.ids, {}),
+        f"{name}.get": (index.get, {"ids": [1, 2]}),
+        f"{name}.rerank": (index.rerank, {"queries": QUERIES, "candidates": np.arange(7).reshape(-1, 1), "k": 1}),
         f"{name}.remove": (lambda **given: index.empty_copy().remove(**given), {"ids": [1, 2]}),
         f"{name}.merge": (lambda **given: index.empty_copy().merge(**given), {"other": index}),
         f"{name}.empty_copy": (index.empty_copy, {}),
-        f"{name}.search": (index.search, {"queries": QUERIES, "k": 3, "probes": 2, "rerank": ROWS, "candidates": 9}),
+        f"{name}.search": (index.search, {"queries": QUERIES, "k": 3, "probes": 2, "codes_only": False, "rerank": ROWS, "candidates": 9}),
         f"{name}.calibrate": (index.calibrate, {"rows": ROWS, "target_recall": 0.5, "queries": 20, "rerank": True}),
         f"{name}.save": (index.save, {"path": "index.nw"}),
         f"{name}.list_size": (index.list_size, {"list": 1}),
@@ -183,7 +188,8 @@ CASES = {
 
 # Objects that callables return, without operations; and what a finished plan returns.
 WITHOUT_CASES = {"Calibration", "ClusterSums", "ContainerInfo", "Error", "GraphRound", "Ivf", "KMeans", "KnnGraph",
-                 "Neighbors", "Plan", "PlannedTask", "RangeNeighbors", "RecallEstimate", "RowGroups", "SavedNeighbors",
+                 "Neighbors", "Plan", "PlannedTask", "RangeNeighbors", "RecallEstimate", "RecallWarning", "RowGroups",
+                 "SavedNeighbors",
                  "SectionInfo", "Selection", "SmoothestPath", "Plan.load", "Context.merged", "Context.remembered",
                  "AdditiveQuantizer", "ProductQuantizer", "Rotation", "IvfFlat", "IvfPq", "IvfLsq",
 }  # fmt: skip

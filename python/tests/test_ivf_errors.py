@@ -119,8 +119,9 @@ def test_the_private_class_checks_again(flat, rows):
     kept, settings = flat._index, nearwise._context.Call("test", None).settings
     vectors = _core.Rows(array=rows[:2], type="f32", name="rows")
     with pytest.raises(ValueError):
-        kept.add(rows=_core.Rows(array=rows.astype(np.float16), type="f16", name="rows"), ids=None, settings=settings, progress=None)
-    refuses(TypeError, "", kept.add, rows=rows[:2], ids=None, settings=settings, progress=None)
-    refuses(TypeError, "", kept.add, rows=vectors, ids=np.arange(4)[::2], settings=settings, progress=None)
+        kept.add(rows=_core.Rows(array=rows.astype(np.float16), type="f16", name="rows"), ids=None, on_duplicate="refuse",
+                 settings=settings, progress=None)
+    refuses(TypeError, "", kept.add, rows=rows[:2], ids=None, on_duplicate="refuse", settings=settings, progress=None)
+    refuses(TypeError, "", kept.add, rows=vectors, ids=np.arange(4)[::2], on_duplicate="refuse", settings=settings, progress=None)
     refuses(TypeError, "", kept.remove, ids=np.zeros(3, np.float64), settings=settings, progress=None)
     assert len(flat) == 2000

@@ -6,14 +6,30 @@
 #include <cstdint>
 #include <span>
 
+#include "codes/kept_vectors.h"
 #include "codes/list_codec.h"
 #include "nearwise/matrix.h"
 #include "nearwise/types.h"
 
 namespace nearwise {
 
+// The vectors that candidates are re-ranked by: those in the lists, or given rows.
+struct RerankVectors {
+  KeptVectors kept = {};  // ListView::vectors
+  RowsView rows = {};     // by id; used instead of `kept` if there are any
+
+  bool any() const { return rows.rows() != 0 || kept.any(); }
+  bool by_id() const { return rows.rows() != 0; }
+  ElementType type() const { return by_id() ? rows.type() : kept.type; }
+  // Of the entry `row` of a list, on the host: in place, or decoded to `scratch`.
+  const std::byte* read(const ListView& list, std::size_t row, std::byte* scratch) const {
+    return by_id() ? rows.row(static_cast<std::size_t>(list.ids[row]))
+                   : kept.read(list.vectors + row * kept.bytes, scratch);
+  }
+};
+
 // The best k entries of the lists that each query probes, by reported distance to the decoded vector, then by
-// id. With `rows`, the best `candidates` of them are re-ranked by the distance to the original vector.
+// id. With vectors to re-rank by, the best `candidates` of them by the distance to those.
 struct ListSearchArgs {
   RowsView queries;
   std::span<const Id> probes;  // [queries, probe count] lists; no_id: none
@@ -26,7 +42,7 @@ struct ListSearchArgs {
   std::span<const std::atomic<const float*>> norms = {};
   std::size_t k = 0;
   std::size_t candidates = 0;  // at least k
-  RowsView rows;               // original vectors by id; empty: no re-ranking
+  RerankVectors rerank = {};   // none: no re-ranking
   MatrixView<Id> ids;          // [queries, k] out, short rows padded
   MatrixView<float> distances;
 

@@ -22,6 +22,7 @@ struct ListView {
   const std::byte* codes = nullptr;  // [rows, code_bytes]
   const Id* ids = nullptr;           // [rows]
   std::size_t rows = 0;
+  const std::byte* vectors = nullptr;  // [rows, KeptVectors::bytes]; null: none are kept
 };
 
 struct ListCodec {

@@ -1,4 +1,5 @@
-// Exact widening of the storage types, one number at a time. Kernels have vector forms of the same.
+// Conversions between storage types, one number at a time; widening is exact. Kernels have vector forms
+// of it.
 #pragma once
 
 #include <bit>
@@ -27,6 +28,21 @@ constexpr float to_float(Float16 value) noexcept {
   }
   const std::uint32_t wide_exponent = exponent == 31 ? 255 : exponent + 112;
   return std::bit_cast<float>(sign | wide_exponent << 23 | mantissa << 13);
+}
+
+// The nearest number of half precision, the even one of two; infinity from 65520 on.
+constexpr Float16 to_float16(float value) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000U);
+  const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
+  if (magnitude > 0x7F800000U) return {static_cast<std::uint16_t>(sign | 0x7E00U)};   // NaN
+  if (magnitude >= 0x477FF000U) return {static_cast<std::uint16_t>(sign | 0x7C00U)};  // 65520
+  if (magnitude < 0x38800000U) {  // below 2^-14: a multiple of 2^-24, which the addition rounds to
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
+    return {static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3F000000U))};
+  }
+  const std::uint32_t odd = magnitude >> 13 & 1U;
+  return {static_cast<std::uint16_t>(sign | (magnitude - 0x38000000U + 0xFFFU + odd) >> 13)};
 }
 
 // Calls visit(T{}) with the storage type that `type` names.

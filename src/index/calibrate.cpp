@@ -24,7 +24,7 @@
 namespace nearwise {
 namespace {
 
-constexpr const char* operation = "Ivf.calibrate";
+constexpr const char* calibrate_name = "Ivf.calibrate";
 // All trial searches, relative to the exact search of the sample.
 constexpr double trials_cost = 1;
 
@@ -36,8 +36,8 @@ double index::calibration_cost(const RowsView& rows, const CalibrationOptions& o
 
 void index::check_options(const CalibrationOptions& options) {
   require(options.target_recall > 0 && options.target_recall <= 1,
-          "{}: target_recall must be above 0 and at most 1, got {}", operation, options.target_recall);
-  require(options.queries >= 1, "{}: queries must be at least 1, got 0", operation);
+          "{}: target_recall must be above 0 and at most 1, got {}", calibrate_name, options.target_recall);
+  require(options.queries >= 1, "{}: queries must be at least 1, got 0", calibrate_name);
 }
 
 namespace {
@@ -57,30 +57,74 @@ constexpr std::array<std::size_t, 8> candidates_to_try = {100, 200, 400, 800, 16
 // CPU time.
 constexpr double rows_per_candidate = 128;
 
-std::size_t exact_block_rows(const RowsView& rows) {
-  return std::max<std::size_t>(1024, block_bytes / (rows.dim() * element_size(rows.type())));
+std::size_t exact_block_rows(std::size_t dim, ElementType type) {
+  return std::max<std::size_t>(1024, block_bytes / (dim * element_size(type)));
 }
 
-// All ids, sorted, without duplicates.
-Buffer<Id> ids_of(MemoryBudget& budget, const index::InvertedLists& lists, std::size_t& count) {
+// All ids: sorted, without duplicates; or in the order of the lists.
+Buffer<Id> ids_of(MemoryBudget& budget, const index::InvertedLists& lists, bool sorted, std::size_t& count) {
   Buffer<Id> ids(budget, lists.rows());
   Id* end = ids.data();
   for (std::size_t list = 0; list < lists.lists(); ++list)
     end = std::copy_n(lists.view(list).ids, lists.view(list).rows, end);
-  std::sort(ids.data(), end);
-  count = static_cast<std::size_t>(std::unique(ids.data(), end) - ids.data());
+  if (sorted) {
+    std::sort(ids.data(), end);
+    end = std::unique(ids.data(), end);
+  }
+  count = static_cast<std::size_t>(end - ids.data());
   return ids;
 }
 
-// Contiguous copies of the rows with these ids.
+// The vectors of the index: given rows by id, or what the index itself holds.
+class Vectors {
+ public:
+  Vectors(const IvfInternals::State& state, const RowsView& rows) : state_(state), rows_(rows) {
+    if (are_given()) return;
+    firsts_.reserve(state.rows.lists() + 1);
+    firsts_.push_back(0);
+    for (std::size_t list = 0; list < state.rows.lists(); ++list)
+      firsts_.push_back(firsts_.back() + state.rows.view(list).rows);
+  }
+
+  bool are_given() const { return rows_.rows() != 0; }
+  std::size_t dim() const { return state_.centroids.cols(); }
+  ElementType type() const {
+    if (are_given()) return rows_.type();
+    return state_.is_flat() ? state_.codec->view().type : state_.vectors.type;
+  }
+  // The vector of ids[place]; `ids` as of ids_of(), sorted if rows are given.
+  void copy(std::span<const Id> ids, std::size_t place, std::byte* out) const {
+    const std::size_t bytes = dim() * element_size(type());
+    const std::byte* from = nullptr;
+    if (are_given()) {
+      from = rows_.row(static_cast<std::size_t>(ids[place]));
+    } else {
+      const std::size_t list =
+          static_cast<std::size_t>(std::ranges::upper_bound(firsts_, place) - firsts_.begin()) - 1;
+      const ListView& view = state_.rows.view(list);
+      const std::size_t row = place - firsts_[list];
+      from = state_.is_flat() ? view.codes + row * bytes : kept_.read(view.vectors + row * kept_.bytes, out);
+    }
+    if (from != out) std::memcpy(out, from, bytes);
+  }
+
+ private:
+  const IvfInternals::State& state_;
+  const RowsView& rows_;
+  const KeptVectors kept_ = state_.vectors.view();
+  std::vector<std::size_t> firsts_;  // [lists + 1] place of the first vector of each list
+};
+
+// Contiguous copies of the vectors at some places of `ids`.
 class GatheredRows {
  public:
-  GatheredRows(const Context& context, const RowsView& rows, std::span<const Id> ids)
-      : row_bytes_(rows.dim() * element_size(rows.type())),
-        copies_(*context.state().budget, checked_multiply(ids.size(), row_bytes_, "bytes of rows")),
-        view_(copies_.data(), rows.type(), ids.size(), rows.dim(), row_bytes_) {
-    for (std::size_t i = 0; i < ids.size(); ++i)
-      std::memcpy(copies_.data() + i * row_bytes_, rows.row(static_cast<std::size_t>(ids[i])), row_bytes_);
+  template <typename PlaceOf>
+  GatheredRows(const Context& context, const Vectors& vectors, std::span<const Id> ids, std::size_t count,
+               const PlaceOf& place_of)
+      : row_bytes_(vectors.dim() * element_size(vectors.type())),
+        copies_(*context.state().budget, checked_multiply(count, row_bytes_, "bytes of rows")),
+        view_(copies_.data(), vectors.type(), count, vectors.dim(), row_bytes_) {
+    for (std::size_t i = 0; i < count; ++i) vectors.copy(ids, place_of(i), copies_.data() + i * row_bytes_);
   }
 
   const RowsView& view() const { return view_; }
@@ -101,18 +145,18 @@ std::vector<std::vector<Id>> without_self(const Neighbors& found, std::span<cons
   return others;
 }
 
-// Exact search among the rows with these ids, in blocks: `rows` may be a mapped file, and may hold vectors
-// that are not in the index.
-Neighbors exact_neighbors(const Context& context, const RowsView& queries, const RowsView& rows,
+// Exact search among the vectors with these ids, in blocks: they may be in a mapped file, and given rows may
+// hold vectors that are not in the index.
+Neighbors exact_neighbors(const Context& context, const RowsView& queries, const Vectors& vectors,
                           std::span<const Id> ids, std::size_t k, Metric metric) {
-  const std::size_t block_rows = exact_block_rows(rows);
+  const std::size_t block_rows = exact_block_rows(vectors.dim(), vectors.type());
   Neighbors best{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   std::fill_n(best.ids.data(), queries.rows() * k, no_id);
   std::fill_n(best.distances.data(), queries.rows() * k, padding_distance(metric));
   Stages stages(context, "calibrate");
   for (std::size_t first = 0; first < ids.size(); first += block_rows) {
     const std::span<const Id> some = ids.subspan(first, std::min(block_rows, ids.size() - first));
-    const GatheredRows block(context, rows, some);
+    const GatheredRows block(context, vectors, ids, some.size(), [&](std::size_t i) { return first + i; });
     Neighbors found = knn(
         stages.next(static_cast<double>(some.size()), static_cast<double>(ids.size() - first - some.size())),
         queries, block.view(), k, {.metric = metric, .short_rows = ShortRows::pad});
@@ -139,11 +183,10 @@ bool reaches(const RecallEstimate& recall, double target, Margin margin) {
 class Trial {
  public:
   // queries: the sample, with these ids, of all_rows vectors.
-  Trial(Stages& stages, const Ivf& index, const RowsView& rows, std::size_t all_rows, const RowsView& queries,
+  Trial(Stages& stages, const Ivf& index, std::size_t all_rows, const RowsView& queries,
         std::span<const Id> ids, std::size_t k, const Neighbors& exact)
       : stages_(stages),
         index_(index),
-        rows_(rows),
         all_rows_(all_rows),
         queries_(queries),
         ids_(ids),
@@ -155,10 +198,9 @@ class Trial {
     // One more than is compared, as the query itself is found too.
     // The number of trials is not known: each takes a part of what is left.
     constexpr double later_trials = 15;
-    const Neighbors found = index_.search(stages_.next(1, later_trials), queries_, k_ + 1,
-                                          {.probes = probes,
-                                           .rerank = candidates != 0 ? rows_ : RowsView(),
-                                           .candidates = std::max(candidates, k_ + 1)});
+    const Neighbors found = index_.search(
+        stages_.next(1, later_trials), queries_, k_ + 1,
+        {.probes = probes, .codes_only = candidates == 0, .candidates = std::max(candidates, k_ + 1)});
     const std::vector<std::vector<Id>> others = without_self(found, ids_, k_);
     // Integers, so that the mean is rounded once.
     std::uint64_t hits = 0;
@@ -182,7 +224,6 @@ class Trial {
  private:
   Stages& stages_;
   const Ivf& index_;
-  const RowsView& rows_;
   const std::size_t all_rows_;
   const RowsView& queries_;
   std::span<const Id> ids_;
@@ -252,40 +293,51 @@ Setting cheapest(const Trial& trial, const Ivf& index, double target, bool reran
 
 std::uint64_t index::calibration_bytes(const RowsView& rows, std::size_t queries) {
   const std::uint64_t row_bytes = rows.dim() * element_size(rows.type());
-  const std::uint64_t block = std::min(rows.rows(), exact_block_rows(rows)) * row_bytes;
+  const std::uint64_t block = std::min(rows.rows(), exact_block_rows(rows.dim(), rows.type())) * row_bytes;
   // Ids, copied queries, a copied block in its own form and packed, answers of a few searches.
   return rows.rows() * sizeof(Id) + queries * (2 * row_bytes + 4096) + 3 * block + search_bytes;
 }
 
+Calibration Ivf::calibrate(const Context& context, const CalibrationOptions& options) {
+  return calibrate(context, RowsView(), options);
+}
+
 Calibration Ivf::calibrate(const Context& context, RowsView rows, const CalibrationOptions& options) {
   State& state = *state_;
-  check_rows(operation, context, rows, state.centroids, {"vectors", "index"});
-  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", operation,
-          name(rows.place()));
   index::check_options(options);
-  require(static_cast<std::uint64_t>(state.next_id) <= rows.rows(),
-          "{}: there must be a row for every id, got {} rows for ids up to {}", operation, rows.rows(),
-          state.next_id - 1);
+  if (rows.rows() != 0) {
+    check_rows(calibrate_name, context, rows, state.centroids, {"vectors", "index"});
+    require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}",
+            calibrate_name, name(rows.place()));
+    require(static_cast<std::uint64_t>(state.next_id) <= rows.rows(),
+            "{}: there must be a row for every id, got {} rows for ids up to {}", calibrate_name, rows.rows(),
+            state.next_id - 1);
+  } else {
+    require(vectors() != VectorStorage::none,
+            "{}: the index keeps no vectors: pass the vectors by id, got none", calibrate_name);
+  }
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
   std::size_t count = 0;
-  const Buffer<Id> ids = ids_of(*context.state().budget, state.rows, count);
-  require(count >= 2, "{}: the index must hold at least 2 vectors, got {}", operation, count);
+  const Vectors vectors(state, rows);
+  const Buffer<Id> ids = ids_of(*context.state().budget, state.rows, vectors.are_given(), count);
+  require(count >= 2, "{}: the index must hold at least 2 vectors, got {}", calibrate_name, count);
 
   const std::size_t sample = std::min(options.queries, count);
   Buffer<Id> drawn(*context.state().budget, sample);
   const Random random(context.seed(), stream);
-  for (std::size_t i = 0; i < sample; ++i) drawn[i] = ids[cluster::draw_from_part(random, count, sample, i)];
-  const GatheredRows queries(context, rows, drawn.span());
+  const auto drawn_place = [&](std::size_t i) { return cluster::draw_from_part(random, count, sample, i); };
+  for (std::size_t i = 0; i < sample; ++i) drawn[i] = ids[drawn_place(i)];
+  const GatheredRows queries(context, vectors, {ids.data(), count}, sample, drawn_place);
 
   const std::size_t k = std::min(index::calibration_neighbors, count - 1);
-  Stages stages(context, operation);
-  const Neighbors exact = exact_neighbors(stages.next(1, trials_cost), queries.view(), rows,
+  Stages stages(context, calibrate_name);
+  const Neighbors exact = exact_neighbors(stages.next(1, trials_cost), queries.view(), vectors,
                                           {ids.data(), count}, k + 1, state.metric);
-  Stages trials(stages.next(1, 0), operation);
-  const Trial trial(trials, *this, rows, count, queries.view(), drawn.span(), k, exact);
+  Stages trials(stages.next(1, 0), calibrate_name);
+  const Trial trial(trials, *this, count, queries.view(), drawn.span(), k, exact);
   // Flat distances are exact already.
-  const bool rerank = options.rerank && !state.is_flat();
+  const bool rerank = options.rerank && state.rows.vector_bytes() != 0;
   Setting found = cheapest(trial, *this, options.target_recall, rerank);
   // If not even all lists reach the target with its margin: the value without a margin, or the target as a
   // share of the recall of all lists.

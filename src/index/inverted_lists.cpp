@@ -10,8 +10,13 @@
 
 namespace nearwise::index {
 
-InvertedLists::InvertedLists(std::shared_ptr<MemoryBudget> budget, std::size_t lists, std::size_t code_bytes)
-    : budget_(std::move(budget)), code_bytes_(code_bytes), views_(lists), lists_(lists) {}
+InvertedLists::InvertedLists(std::shared_ptr<MemoryBudget> budget, std::size_t lists, std::size_t code_bytes,
+                             std::size_t vector_bytes)
+    : budget_(std::move(budget)),
+      code_bytes_(code_bytes),
+      vector_bytes_(vector_bytes),
+      views_(lists),
+      lists_(lists) {}
 
 std::span<const ListView> InvertedLists::views() const {
   if (any_mapping_is_damaged())
@@ -23,6 +28,7 @@ const ListView& InvertedLists::view(std::size_t list) const {
   const ListView& view = views_[list];
   check_mapped(view.codes, view.rows * code_bytes_);
   check_mapped(view.ids, view.rows * sizeof(Id));
+  check_mapped(view.vectors, view.rows * vector_bytes_);
   return view;
 }
 
@@ -37,14 +43,17 @@ void InvertedLists::grow(std::size_t list, std::size_t capacity) {
   static_cast<void>(this->view(list));  // its file is whole
   Buffer<std::byte> codes(*budget_, checked_multiply(capacity, code_bytes_, "bytes of a list"));
   Buffer<Id> ids(*budget_, capacity);
+  Buffer<std::byte> vectors(*budget_, checked_multiply(capacity, vector_bytes_, "bytes of a list"));
   if (view.rows != 0) {
     std::memcpy(codes.data(), view.codes, view.rows * code_bytes_);
     std::copy_n(view.ids, view.rows, ids.data());
+    if (vector_bytes_ != 0) std::memcpy(vectors.data(), view.vectors, view.rows * vector_bytes_);
     check_lost_pages();
   }
   const NoFork whole;
-  lists_[list] = {std::move(codes), std::move(ids), capacity};
-  view = {lists_[list].codes.data(), lists_[list].ids.data(), view.rows};
+  List& grown = lists_[list];
+  grown = {std::move(codes), std::move(ids), std::move(vectors), capacity};
+  view = {grown.codes.data(), grown.ids.data(), view.rows, grown.vectors.data()};
 }
 
 void InvertedLists::reserve(std::span<const std::size_t> more) {
@@ -65,6 +74,8 @@ void InvertedLists::append(std::size_t list, const ListView& rows) noexcept {
   ListView& view = views_[list];
   std::memcpy(to.codes.data() + view.rows * code_bytes_, rows.codes, rows.rows * code_bytes_);
   std::copy_n(rows.ids, rows.rows, to.ids.data() + view.rows);
+  if (vector_bytes_ != 0)
+    std::memcpy(to.vectors.data() + view.rows * vector_bytes_, rows.vectors, rows.rows * vector_bytes_);
   view.rows += rows.rows;
   rows_ += rows.rows;
 }
@@ -78,15 +89,27 @@ void InvertedLists::own(std::size_t list) {
   if (lists_[list].capacity == 0) grow(list, views_[list].rows);
 }
 
+void InvertedLists::compact(std::size_t list) noexcept {
+  if (lists_[list].capacity <= views_[list].rows) return;
+  try {
+    grow(list, views_[list].rows);
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
 std::size_t InvertedLists::remove(std::size_t list, std::span<const std::uint8_t> drop) noexcept {
   List& from = lists_[list];
   ListView& view = views_[list];
   std::size_t kept = 0;
   for (std::size_t row = 0; row < view.rows; ++row) {
-    if (drop[row] != 0) continue;
+    if (row < drop.size() && drop[row] != 0) continue;
     if (kept != row) {
       std::memcpy(from.codes.data() + kept * code_bytes_, from.codes.data() + row * code_bytes_, code_bytes_);
       from.ids[kept] = from.ids[row];
+      if (vector_bytes_ != 0)
+        std::memcpy(from.vectors.data() + kept * vector_bytes_, from.vectors.data() + row * vector_bytes_,
+                    vector_bytes_);
     }
     ++kept;
   }

@@ -1,4 +1,5 @@
-// Growable lists of codes and ids. A list may refer to a mapped file; it is copied before it changes.
+// Growable lists of codes, ids and, where they are kept, vectors. A list may refer to a mapped file; it is
+// copied before it changes.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +16,14 @@ namespace nearwise::index {
 
 class InvertedLists {
  public:
-  InvertedLists(std::shared_ptr<MemoryBudget> budget, std::size_t lists, std::size_t code_bytes);
+  // vector_bytes 0: no vectors.
+  InvertedLists(std::shared_ptr<MemoryBudget> budget, std::size_t lists, std::size_t code_bytes,
+                std::size_t vector_bytes);
 
   std::size_t lists() const { return lists_.size(); }
   std::size_t rows() const { return rows_; }
   std::size_t code_bytes() const { return code_bytes_; }
+  std::size_t vector_bytes() const { return vector_bytes_; }
   // Both throw Error(corrupt) if a mapped file of theirs has lost pages.
   std::span<const ListView> views() const;
   const ListView& view(std::size_t list) const;
@@ -34,14 +38,17 @@ class InvertedLists {
   void shrink(std::size_t list, std::size_t less) noexcept;
   // Copies a borrowed list, so that remove() cannot fail.
   void own(std::size_t list);
-  // Removes the entries whose `drop` is not 0. Returns how many.
+  // Removes the entries whose `drop` is not 0; entries past its end stay. Returns how many were removed.
   std::size_t remove(std::size_t list, std::span<const std::uint8_t> drop) noexcept;
+  // Gives unused space back. If there is no memory for a copy, the list stays as it is.
+  void compact(std::size_t list) noexcept;
 
  private:
   // Storage behind a view; empty for a borrowed list.
   struct List {
     Buffer<std::byte> codes;
     Buffer<Id> ids;
+    Buffer<std::byte> vectors;
     std::size_t capacity = 0;
   };
 
@@ -49,6 +56,7 @@ class InvertedLists {
 
   std::shared_ptr<MemoryBudget> budget_;
   std::size_t code_bytes_;
+  std::size_t vector_bytes_;
   std::size_t rows_ = 0;
   std::vector<ListView> views_;
   std::vector<List> lists_;

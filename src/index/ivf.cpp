@@ -1,43 +1,36 @@
-// Inverted files: adding, removing, merging and copying vectors.
+// Inverted files: removing, merging and copying vectors.
 #include "nearwise/ivf.h"
 
 #include <algorithm>
-#include <limits>
-#include <unordered_set>
 
 #include "backend/context_state.h"
-#include "backend/stages.h"
-#include "cluster/centroid_search.h"
 #include "codes/code_norms.h"
 #include "core/checked.h"
-#include "core/float_environment.h"
 #include "core/fork.h"
 #include "core/lost_pages.h"
 #include "core/progress.h"
 #include "index/ivf_state.h"
-#include "index/memory_needs.h"
-#include "nearwise/kmeans.h"
-#include "ops/check_rows.h"
-#include "ops/finite_rows.h"
+#include "index/removal.h"
 #include "ops/knn_plan.h"
-#include "ops/memory_limit.h"
-#include "quantize/residuals.h"
 
 namespace nearwise {
 namespace {
 
-constexpr const char* add_name = "Ivf.add";
-// next_id, one above the largest id, must be an Id too.
-constexpr Id max_next_id = std::numeric_limits<Id>::max();
-
-Id first_bad(std::span<const Id> ids) {
-  const auto bad = std::ranges::find_if(ids, [](Id id) { return id < 0 || id == max_next_id; });
-  return bad == ids.end() ? 0 : *bad;
-}
+using index::IdTable;
 
 bool equal(MatrixView<const float> left, MatrixView<const float> right) {
   return left.rows() == right.rows() && left.cols() == right.cols() &&
          std::equal(left.data(), left.data() + left.rows() * left.cols(), right.data());
+}
+
+void check_other_ids(const IvfInternals::State& state, const IvfInternals::State& more) {
+  if (state.rows.rows() == 0 || more.rows.rows() == 0) return;
+  const IdTable& table = state.ids();
+  for (std::size_t list = 0; list < more.rows.lists(); ++list) {
+    const ListView& view = more.rows.view(list);
+    for (const Id id : std::span(view.ids, view.rows))
+      require(!table.find(id), "Ivf.merge: the ids must differ, got {} in both indexes", id);
+  }
 }
 
 }  // namespace
@@ -59,6 +52,14 @@ std::size_t Ivf::list_size(std::size_t list) const {
   return state_->rows.view(list).rows;
 }
 std::size_t Ivf::code_bytes() const { return state_->rows.code_bytes(); }
+std::size_t Ivf::vector_bytes() const { return state_->rows.vector_bytes(); }
+VectorStorage Ivf::vectors() const {
+  return state_->is_flat() ? VectorStorage::keep : state_->vectors.storage;
+}
+bool Ivf::keeps_vectors() const {
+  return vectors() == VectorStorage::keep ||
+         (vectors() == VectorStorage::u8 && state_->vectors.offsets.empty());
+}
 Metric Ivf::metric() const { return state_->metric; }
 MatrixView<const float> Ivf::centroids() const { return state_->centroids; }
 const ProductQuantizer* Ivf::quantizer() const { return state_->codec->product_quantizer(); }
@@ -84,127 +85,29 @@ void Ivf::set_probes(std::size_t probes) {
   state_->calibration.reset();
 }
 
-void Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids) {
-  State& state = *state_;
-  const bool flat = state.is_flat();
-  check_rows(add_name, context, rows, state.centroids, {"vectors", "index"});
-  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", add_name,
-          name(rows.place()));
-  require(!flat || rows.type() == state.codec->view().type,
-          "{}: rows must have the element type of the training, {}, got {}", add_name,
-          name(state.codec->view().type), name(rows.type()));
-  require(ids.empty() || ids.size() == rows.rows(), "{}: there must be one id per row, got {} for {} rows",
-          add_name, ids.size(), rows.rows());
-  require(std::ranges::all_of(ids, [](Id id) { return id >= 0 && id < max_next_id; }),
-          "{}: ids must be 0 to {}, got {}", add_name, max_next_id - 1, first_bad(ids));
-  require(!ids.empty() || rows.rows() <= static_cast<std::uint64_t>(max_next_id - state.next_id),
-          "{}: ids must be at most {}, got {} rows with ids from {}", add_name, max_next_id - 1, rows.rows(),
-          state.next_id);
-  require(rows.rows() <= max_shard_rows - size(),
-          "{}: an index holds at most {} vectors, got {} more than {}", add_name, max_shard_rows, rows.rows(),
-          size());
-  if (rows.rows() == 0) return;
-  check_memory(add_name, context,
-               index::adding_bytes(
-                   context, rows,
-                   {.lists = lists(), .dim = dim(), .code_bytes = state.rows.code_bytes(), .is_flat = flat}));
-  const DefaultFloatEnvironment environment;
-  if (flat)
-    check_finite(add_name, context, rows);
-  else
-    check_coded_range(add_name, context, rows, max_indexed_value);
-  // Everything that can fail comes before the first vector is appended.
-  MemoryBudget& budget = *context.state().budget;
-  const std::size_t code_bytes = state.rows.code_bytes();
-  Buffer<std::uint32_t> nearest(budget, rows.rows());
-  Buffer<std::uint8_t> codes(budget, flat ? 0 : rows.rows() * code_bytes);
-  Stages stages(context, "add");
-  for (std::size_t first = 0; first < rows.rows(); first += index::added_batch_rows) {
-    const RowsView batch = rows.slice(first, std::min(index::added_batch_rows, rows.rows() - first));
-    Stages steps(stages.next(static_cast<double>(batch.rows()),
-                             static_cast<double>(rows.rows() - first - batch.rows())),
-                 "add");
-    const double encoding = flat ? 0 : state.codec->encode_cost(batch.rows());
-    const Neighbors found = assign(steps.next(cluster::assignment_cost(batch, lists()), encoding), batch,
-                                   state.centroids, {.metric = state.metric});
-    for (std::size_t i = 0; i < batch.rows(); ++i)
-      nearest[first + i] = static_cast<std::uint32_t>(found.ids.data()[i]);
-    if (!flat) {
-      const Reservation residual_bytes(budget, batch.rows() * (dim() * sizeof(float) + code_bytes));
-      Matrix<float> residuals(batch.rows(), dim());
-      quantize::subtract_centroids(context, batch, state.centroids, {found.ids.data(), batch.rows()},
-                                   state.metric, residuals.view());
-      state.codec->encode(steps.next(encoding, 0), residuals,
-                          {codes.data() + first * code_bytes, batch.rows(), code_bytes});
-    }
-  }
-  std::vector<std::size_t> more(lists());
-  for (const std::uint32_t list : nearest.span()) ++more[list];
-  state.rows.reserve(more);
-  bool is_lost = false;
-  {
-    const NoFork whole;
-    for (std::size_t list = 0; list < lists(); ++list)
-      if (more[list] != 0) state.list_changes(list);
-    for (std::size_t row = 0; row < rows.rows(); ++row) {
-      const std::byte* const code =
-          flat ? rows.row(row) : reinterpret_cast<const std::byte*>(codes.data()) + row * code_bytes;
-      const Id id = ids.empty() ? state.next_id + static_cast<Id>(row) : ids[row];
-      state.rows.append(nearest[row], {code, &id, 1});
-    }
-    // Flat encodings have just read the vectors once more.
-    is_lost = pages_were_lost();
-    if (is_lost)
-      for (std::size_t list = 0; list < lists(); ++list) state.rows.shrink(list, more[list]);
-    else
-      state.next_id = ids.empty() ? state.next_id + static_cast<Id>(rows.rows())
-                                  : std::max(state.next_id, std::ranges::max(ids) + 1);
-  }
-  if (is_lost) check_lost_pages();
-  stages.finish();
-}
-
 std::size_t Ivf::remove(const Context& context, std::span<const Id> ids) {
-  State& state = *state_;
   const Context::State& caller = context.state();
   caller.cancel.check();
   const LostPagesScope lost_pages;
-  const Reservation bytes(*caller.budget, ids.size() * 4 * sizeof(Id));
-  const std::unordered_set<Id> gone(ids.begin(), ids.end());
-  ProgressMeter progress(caller.options.progress, caller.clock, "remove", size());
-  std::vector<Buffer<std::uint8_t>> drop(lists());
-  caller.threads->for_each(lists(), [&](std::size_t list) {
-    caller.cancel.check();
-    const ListView view = state.rows.view(list);
-    const auto is_gone = [&](Id id) { return gone.contains(id); };
-    if (std::any_of(view.ids, view.ids + view.rows, is_gone)) {
-      drop[list] = Buffer<std::uint8_t>(*caller.budget, view.rows);
-      std::transform(view.ids, view.ids + view.rows, drop[list].data(), is_gone);
-    }
-    progress.add(view.rows);
-  });
-  for (std::size_t list = 0; list < lists(); ++list) {
-    if (drop[list].size() == 0) continue;
-    caller.cancel.check();
-    state.rows.own(list);
-  }
-  // Nothing fails from here on.
-  std::size_t removed = 0;
+  ProgressMeter progress(caller.options.progress, caller.clock, "remove", ids.size());
+  index::Removal removal(*state_, context, ids, &progress);
   {
     const NoFork whole;
-    for (std::size_t list = 0; list < lists(); ++list)
-      if (drop[list].size() != 0) {
-        state.list_changes(list);
-        removed += state.rows.remove(list, drop[list].span());
-      }
+    removal.hide();
+    removal.commit();
   }
   progress.finish();
-  return removed;
+  return removal.count();
+}
+
+void Ivf::compact() {
+  const LostPagesScope lost_pages;
+  for (std::size_t list = 0; list < lists(); ++list) state_->rows.compact(list);
 }
 
 bool Ivf::has_same_quantizers(const Ivf& other) const {
   return state_->metric == other.state_->metric && equal(state_->centroids, other.state_->centroids) &&
-         state_->codec->equals(*other.state_->codec);
+         state_->codec->equals(*other.state_->codec) && state_->vectors == other.state_->vectors;
 }
 
 void Ivf::merge(const Context& context, const Ivf& other) {
@@ -220,6 +123,9 @@ void Ivf::merge(const Context& context, const Ivf& other) {
   ProgressMeter progress(caller.options.progress, caller.clock, "merge", other.size());
   const LostPagesScope lost_pages;
   const std::span<const ListView> added = more.rows.views();
+  check_other_ids(state, more);
+  IdTable* const table = state.table.load();
+  if (table != nullptr) table->reserve(other.size(), std::max(state.next_id, more.next_id));
   for (std::size_t list = 0; list < lists(); ++list) {
     caller.cancel.check();
     state.rows.reserve(list, added[list].rows);
@@ -234,10 +140,14 @@ void Ivf::merge(const Context& context, const Ivf& other) {
       state.rows.append(list, added[list]);
     }
     is_lost = pages_were_lost();
-    if (is_lost)
+    if (is_lost) {
       for (std::size_t list = 0; list < lists(); ++list) state.rows.shrink(list, added[list].rows);
-    else
+    } else {
+      for (std::size_t list = 0; list < lists() && table != nullptr; ++list)
+        for (const Id id : std::span(added[list].ids, added[list].rows))
+          table->insert(id, static_cast<std::uint32_t>(list));
       state.next_id = std::max(state.next_id, more.next_id);
+    }
   }
   if (is_lost) check_lost_pages();
   progress.finish();
@@ -259,7 +169,9 @@ Ivf Ivf::part(const Context& context, std::size_t first, std::size_t count) cons
     const std::size_t from = std::clamp(first, begin, begin + view.rows) - begin;
     const std::size_t to = std::clamp(first + count, begin, begin + view.rows) - begin;
     copy.state_->rows.reserve(list, to - from);
-    copy.state_->rows.append(list, {view.codes + from * code_bytes(), view.ids + from, to - from});
+    const std::byte* const vectors =
+        vector_bytes() == 0 ? nullptr : view.vectors + from * state_->rows.vector_bytes();
+    copy.state_->rows.append(list, {view.codes + from * code_bytes(), view.ids + from, to - from, vectors});
     progress.add(to - from);
     begin += view.rows;
   }
@@ -273,16 +185,18 @@ Ivf Ivf::empty_copy(const std::shared_ptr<MemoryBudget>& budget) const {
   const State& state = *state_;
   Matrix<float> centroids(lists(), dim());
   std::copy_n(state.centroids.data(), lists() * dim(), centroids.data());
-  return Ivf(std::unique_ptr<State>(new State{.metric = state.metric,
-                                              .centroids = std::move(centroids),
-                                              .codec = state.codec,
-                                              .centre = state.centre,
-                                              .probes = state.probes,
-                                              .candidates = state.candidates,
-                                              .calibration = state.calibration,
-                                              .provenance = state.provenance,
-                                              .budget = budget,
-                                              .rows = index::InvertedLists(budget, lists(), code_bytes())}));
+  return Ivf(std::unique_ptr<State>(
+      new State{.metric = state.metric,
+                .centroids = std::move(centroids),
+                .codec = state.codec,
+                .centre = state.centre,
+                .probes = state.probes,
+                .candidates = state.candidates,
+                .calibration = state.calibration,
+                .provenance = state.provenance,
+                .budget = budget,
+                .vectors = state.vectors,
+                .rows = index::InvertedLists(budget, lists(), code_bytes(), state.rows.vector_bytes())}));
 }
 
 }  // namespace nearwise

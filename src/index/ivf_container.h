@@ -11,7 +11,8 @@ inline constexpr std::string_view container_kind = "ivf";
 
 // Throws Error(invalid_argument | unsupported).
 inline void expect_ivf(const ContainerReader& reader) {
-  reader.expect(container_kind, {"metadata", "centroids", "codewords", "list_sizes", "ids", "codes"});
+  reader.expect(container_kind,
+                {"metadata", "centroids", "codewords", "list_sizes", "ids", "codes", "vectors"});
 }
 
 }  // namespace nearwise::index

@@ -1,4 +1,6 @@
 // Files of inverted files (docs/format.md, kind "ivf").
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -50,6 +52,43 @@ std::optional<Calibration> read_calibration(const Json& metadata, const std::str
   return calibration;
 }
 
+Json describe(const index::VectorStore& store) {
+  Json json = {{"storage", name(store.storage)}, {"element_type", name(store.type)}};
+  if (!store.offsets.empty()) {
+    json["offsets"] = store.offsets;
+    json["step"] = store.step;
+  }
+  return json;
+}
+
+// Without this key, as in format 1.0, the index keeps no vectors.
+index::VectorStore read_vector_store(const Json& metadata, std::size_t dim, const std::string& source) {
+  const auto found = metadata.find("vectors");
+  if (found == metadata.end()) return {.dim = dim};
+  index::VectorStore store = {.dim = dim};
+  try {
+    store.storage = parse_vector_storage(found->at("storage").get<std::string>());
+    if (store.storage == VectorStorage::none) throw std::out_of_range("a storage expected");
+    store.type = parse_element_type(found->at("element_type").get<std::string>());
+    const bool is_scaled = store.storage == VectorStorage::u8 && store.type == ElementType::f32;
+    if (store.type != index::VectorStore::read_type(store.storage, store.type))
+      throw std::out_of_range("element_type does not fit the storage");
+    if (is_scaled) {
+      store.offsets = found->at("offsets").get<std::vector<float>>();
+      store.step = found->at("step").get<float>();
+      if (store.offsets.size() != dim || !std::ranges::all_of(store.offsets, [](float offset) {
+            return std::abs(offset) <= quantize::max_centroid_value;
+          }))
+        throw std::out_of_range("an offset within the range of vectors expected for every dimension");
+      if (!(store.step > 0 && store.step <= quantize::max_centroid_value))
+        throw std::out_of_range("a step above 0, within the range of vectors, expected");
+    }
+  } catch (const std::exception& error) {
+    fail(ErrorCode::corrupt, "{}: metadata: vectors: {}", source, error.what());
+  }
+  return store;
+}
+
 // The metadata that is not the codec's.
 struct Header {
   Metric metric;
@@ -96,9 +135,10 @@ void check_centroids(const MatrixView<const float>& centroids, bool flat, const 
 }
 
 // Vectors that are stored as they are must be finite.
-void check_stored_rows(const Context& context, const RowsView& rows, const std::string& source) {
+void check_stored_rows(const char* section, const Context& context, const RowsView& rows,
+                       const std::string& source) {
   try {
-    check_finite("codes", context, rows);
+    check_finite(section, context, rows);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_argument) throw;
     fail(ErrorCode::corrupt, "{}: {}", source, error.what());
@@ -114,12 +154,14 @@ void check_shape(bool right, const char* section, const std::string& source) {
 void save(const Ivf& index, const std::filesystem::path& path) {
   const Ivf::State& state = *index.state_;
   ContainerWriter writer(path, std::string(index::container_kind));
+  if (index.vector_bytes() != 0) writer.set_minor_version(1);
   Json metadata = {{"metric", name(state.metric)},
                    {"dim", index.dim()},
                    {"probes", state.probes},
                    {"candidates", state.candidates},
                    {"next_id", static_cast<std::uint64_t>(state.next_id)},
                    {"provenance", state.provenance}};
+  if (index.vector_bytes() != 0) metadata["vectors"] = describe(state.vectors);
   metadata.update(state.codec->settings());
   if (state.calibration) metadata["calibration"] = describe(*state.calibration);
   writer.write_metadata(metadata);
@@ -134,6 +176,12 @@ void save(const Ivf& index, const std::filesystem::path& path) {
   writer.begin_section("codes", container::Element::u8, {.columns = index.code_bytes()});
   for (std::size_t list = 0; list < sizes.size(); ++list)
     writer.append({state.rows.view(list).codes, sizes[list] * index.code_bytes()});
+  if (index.vector_bytes() != 0) {
+    writer.begin_section("vectors", container::Element::u8,
+                         {.columns = index.vector_bytes(), .presence = Presence::optional});
+    for (std::size_t list = 0; list < sizes.size(); ++list)
+      writer.append({state.rows.view(list).vectors, sizes[list] * index.vector_bytes()});
+  }
   writer.commit();
 }
 
@@ -169,10 +217,23 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
 
   auto codec = quantize::read_codec(*reader, metadata, header.dim);
   const ListCodec view = codec->view();
+  index::VectorStore vectors = view.is_flat() ? index::VectorStore{.dim = header.dim}
+                                              : read_vector_store(metadata, header.dim, source);
+  const std::size_t vector_bytes = vectors.bytes();
+  const std::byte* kept = nullptr;
+  if (vector_bytes != 0) {
+    const MatrixView<const std::uint8_t> all = reader->section("vectors").rows<std::uint8_t>();
+    check_shape(all.rows() == ids.rows() && all.cols() == vector_bytes, "vectors", source);
+    kept = reinterpret_cast<const std::byte*>(all.data());
+    if (vectors.offsets.empty())
+      check_stored_rows("vectors", context, {kept, vectors.type, all.rows(), header.dim, vector_bytes},
+                        source);
+  }
   check_centroids(centroids, view.is_flat(), source);
   check_shape(codes.cols() == view.code_bytes, "codes", source);
   if (view.is_flat())
-    check_stored_rows(context, {codes.data(), view.type, codes.rows(), header.dim, view.code_bytes}, source);
+    check_stored_rows("codes", context, {codes.data(), view.type, codes.rows(), header.dim, view.code_bytes},
+                      source);
 
   const std::shared_ptr<MemoryBudget> budget = context.state().budget;
   const auto stream = open_stream(context);
@@ -188,12 +249,14 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
                      .next_id = header.next_id,
                      .budget = budget,
                      .file = reader,
-                     .rows = index::InvertedLists(budget, centroids.rows(), view.code_bytes)});
+                     .vectors = std::move(vectors),
+                     .rows = index::InvertedLists(budget, centroids.rows(), view.code_bytes, vector_bytes)});
   std::size_t first = 0;
   for (std::size_t list = 0; list < sizes.rows(); ++list) {
     const std::size_t count = sizes(list, 0);
-    state->rows.borrow(list, {reinterpret_cast<const std::byte*>(codes.data()) + first * view.code_bytes,
-                              ids.data() + first, count});
+    state->rows.borrow(
+        list, {reinterpret_cast<const std::byte*>(codes.data()) + first * view.code_bytes, ids.data() + first,
+               count, kept == nullptr ? nullptr : kept + first * vector_bytes});
     first += count;
   }
   check_lost_pages();

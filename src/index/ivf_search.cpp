@@ -1,5 +1,7 @@
 // Searches of inverted files: exact search for the nearest centroids, then a scan of their lists.
 #include <algorithm>
+#include <cstring>
+#include <vector>
 
 #include "backend/dispatch.h"
 #include "core/checked.h"
@@ -13,28 +15,65 @@
 namespace nearwise {
 namespace {
 
-constexpr const char* operation = "Ivf.search";
+constexpr const char* search_name = "Ivf.search";
 // Queries searched at a time: enough to share the scan of a list, few enough for regular progress reports.
 constexpr std::size_t max_queries = 16384;
 
 void check_search(const Context& context, const Ivf& index, const RowsView& queries, std::size_t k,
                   const IvfSearchOptions& options) {
-  require(k >= 1, "{}: k must be at least 1, got 0", operation);
-  check_rows(operation, context, queries, index.centroids(), {"queries", "index"});
+  require(k >= 1, "{}: k must be at least 1, got 0", search_name);
+  check_rows(search_name, context, queries, index.centroids(), {"queries", "index"});
   require(queries.place().kind == DeviceKind::cpu, "{}: queries must be on the host, got queries on {}",
-          operation, name(queries.place()));
+          search_name, name(queries.place()));
   const std::size_t probes = options.probes.value_or(1);
-  require(probes >= 1 && probes <= index.lists(), "{}: probes must be 1 to {}, got {}", operation,
+  require(probes >= 1 && probes <= index.lists(), "{}: probes must be 1 to {}, got {}", search_name,
           index.lists(), probes);
+  require(options.candidates.value_or(k) >= k, "{}: candidates must be at least k = {}, got {}", search_name,
+          k, options.candidates.value_or(k));
   if (options.rerank.rows() == 0) return;
-  check_rows(operation, context, options.rerank, queries, {"rerank", "queries"});
-  require(options.candidates.value_or(k) >= k, "{}: candidates must be at least k = {}, got {}", operation, k,
-          options.candidates.value_or(k));
+  check_rows(search_name, context, options.rerank, queries, {"rerank", "queries"});
   require(static_cast<std::uint64_t>(index.next_id()) <= options.rerank.rows(),
-          "{}: `rerank` must have a row for every id, got {} rows for ids up to {}", operation,
+          "{}: `rerank` must have a row for every id, got {} rows for ids up to {}", search_name,
           options.rerank.rows(), index.next_id() - 1);
   require(options.rerank.rows() <= max_shard_rows, "{}: `rerank` must have at most {} rows, got {}",
-          operation, max_shard_rows, options.rerank.rows());
+          search_name, max_shard_rows, options.rerank.rows());
+}
+
+}  // namespace
+
+namespace {
+
+// Refuses rows that are not those of the index: most of a sample must belong to the lists that they are in.
+// Rows may be rounded, so that a few may not.
+void check_rerank_rows(const Context& context, const Ivf& index, const IvfInternals::State& state,
+                       const RowsView& rows) {
+  if (index.size() == 0 || state.checked_rows.exchange(rows.data()) == rows.data()) return;
+  constexpr std::size_t most = 64;
+  const std::size_t count = std::min(most, index.size());
+  const std::size_t row_bytes = rows.dim() * element_size(rows.type());
+  std::vector<std::byte> sample(count * row_bytes);
+  std::vector<std::size_t> lists(count);
+  std::size_t list = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t place = i * index.size() / count;
+    while (begin + state.rows.view(list).rows <= place) begin += state.rows.view(list++).rows;
+    const Id id = state.rows.view(list).ids[place - begin];
+    std::memcpy(sample.data() + i * row_bytes, rows.row(static_cast<std::size_t>(id)), row_bytes);
+    lists[i] = list;
+  }
+  const Neighbors nearest =
+      knn(context.without_progress(), {sample.data(), rows.type(), count, rows.dim(), row_bytes},
+          state.centroids, 1, {.metric = state.metric});
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    right += static_cast<std::size_t>(nearest.ids(i, 0)) == lists[i] ? 1 : 0;
+  if (4 * right >= 3 * count) return;
+  state.checked_rows = nullptr;
+  fail(ErrorCode::invalid_argument,
+       "{}: `rerank` must hold the vectors of the index by id: {} of {} rows do not belong to the list that "
+       "they are in",
+       search_name, count - right, count);
 }
 
 }  // namespace
@@ -46,7 +85,12 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
   const DefaultFloatEnvironment environment;
   const Context::State& caller = context.state();
   caller.cancel.check();
-  const bool rerank = options.rerank.rows() != 0;
+  if (options.rerank.rows() != 0 && options.rerank.place().kind == DeviceKind::cpu)
+    check_rerank_rows(context, *this, state, options.rerank);
+  const RerankVectors vectors = options.rerank.rows() != 0 ? RerankVectors{.rows = options.rerank}
+                                : options.codes_only       ? RerankVectors()
+                                                           : state.rerank_vectors();
+  const bool rerank = vectors.any();
   const std::size_t probes = options.probes.value_or(state.probes);
   const std::size_t candidates =
       rerank ? std::max(k, options.candidates.value_or(state.candidates_for(k))) : k;
@@ -66,13 +110,14 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
                                .codebooks = codec.encoding == ListEncoding::lsq ? codec.parts() : 0});
   const bool caches_norms =
       state.norms && caller.place.kind == DeviceKind::cpu && state.norms->reserve(size());
-  const std::uint64_t result_bytes = checked_multiply(
-      checked_multiply(queries.rows(), k, "Ivf.search: queries * k"), sizeof(Id) + sizeof(float), operation);
+  const std::uint64_t result_bytes =
+      checked_multiply(checked_multiply(queries.rows(), k, "Ivf.search: queries * k"),
+                       sizeof(Id) + sizeof(float), search_name);
   // Includes the result of the search for centroids.
   const std::uint64_t per_query = costs.bytes_per_query + probes * (sizeof(Id) + sizeof(float));
   const std::uint64_t available = caller.budget->available();
   const std::uint64_t least = result_bytes + costs.fixed_bytes + 64 * per_query;
-  if (least > available) refuse_limit(operation, caller.budget->limit(), caller.budget->used() + least);
+  if (least > available) refuse_limit(search_name, caller.budget->limit(), caller.budget->used() + least);
   const std::size_t tile = static_cast<std::size_t>(
       std::min<std::uint64_t>(max_queries, (available - result_bytes - costs.fixed_bytes) / per_query));
 
@@ -101,7 +146,7 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
                                                   : std::span<const std::atomic<const float*>>(),
                             .k = k,
                             .candidates = std::min(candidates, std::max<std::size_t>(size(), 1)),
-                            .rows = options.rerank,
+                            .rerank = vectors,
                             .ids = result.ids.view().slice(first, count),
                             .distances = result.distances.view().slice(first, count)});
     progress.add(count);

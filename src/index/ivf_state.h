@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -9,11 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "backend/list_search.h"
 #include "codes/codeword_tables.h"
 #include "codes/list_codec.h"
 #include "core/checked.h"
 #include "index/cached_norms.h"
+#include "index/id_table.h"
 #include "index/inverted_lists.h"
+#include "index/published.h"
+#include "index/vector_store.h"
 #include "io/container/container_reader.h"
 #include "nearwise/ivf.h"
 #include "ops/knn_plan.h"
@@ -50,9 +55,13 @@ struct Ivf::State {
   Id next_id = 0;
   std::shared_ptr<MemoryBudget> budget;
   std::shared_ptr<const ContainerReader> file = {};  // mapped file that lists refer to
+  index::VectorStore vectors = {};
   index::InvertedLists rows;
-  std::optional<CodewordTables> tables = {};       // none for flat
-  std::unique_ptr<index::CachedNorms> norms = {};  // none where scores need none
+  std::optional<CodewordTables> tables = {};            // none for flat
+  std::unique_ptr<index::CachedNorms> norms = {};       // none where scores need none
+  mutable index::Published<index::IdTable> table = {};  // made when it is first needed
+
+  mutable std::atomic<const void*> checked_rows = nullptr;  // last rows to re-rank by that passed the check
 
   bool is_flat() const { return codec->view().is_flat(); }
 
@@ -62,6 +71,20 @@ struct Ivf::State {
     // No index holds more vectors, and the product below might overflow.
     if (k > max_shard_rows) return k;
     return std::max(k, divide_up(candidates * k, index::calibration_neighbors));
+  }
+
+  // The lists of all ids. Any number of threads may call it.
+  const index::IdTable& ids() const;
+
+  struct Place {
+    std::size_t list;
+    std::size_t row;
+  };
+  std::optional<Place> find(Id id) const;
+
+  // Vectors of entries: kept, or those of flat lists.
+  RerankVectors rerank_vectors() const {
+    return {.kept = is_flat() ? KeptVectors() : vectors.view(), .rows = {}};
   }
 
   // Called before the vectors of a list change.

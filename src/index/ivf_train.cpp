@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "backend/dispatch.h"
 #include "backend/stages.h"
@@ -12,7 +14,9 @@
 #include "cluster/training.h"
 #include "core/check.h"
 #include "core/float_environment.h"
+#include "core/lost_pages.h"
 #include "core/overloaded.h"
+#include "index/addition.h"
 #include "index/defaults.h"
 #include "index/ivf_state.h"
 #include "index/memory_needs.h"
@@ -27,10 +31,7 @@
 namespace nearwise {
 namespace {
 
-constexpr const char* operation = "Ivf.train";
-// add() holds the codes of all its vectors twice for a moment. Large enough that lists rarely grow.
-constexpr std::size_t built_batch_rows = 65536;
-
+constexpr const char* train_name = "Ivf.train";
 Metric metric_of_kmeans(Metric metric) { return metric == Metric::euclidean ? Metric::sqeuclidean : metric; }
 
 std::string describe(const Encoding& encoding) {
@@ -83,22 +84,25 @@ IvfOptions index::resolve(const char* caller, const IvfOptions& options, const R
           *resolved.lists, training_rows);
   resolved.training_rows = std::min(rows.rows(), training_rows);
   resolved.encoding = quantize::resolve(caller, options.encoding, rows.dim());
+  require(options.vectors == VectorStorage::keep || !std::holds_alternative<Flat>(options.encoding),
+          "{}: the lists of a flat index are the vectors: vectors must be keep, got {}", caller,
+          name(options.vectors));
   return resolved;
 }
 
 Ivf Ivf::train(const Context& context, RowsView rows, const IvfOptions& given) {
   const DefaultFloatEnvironment environment;
-  check_rows(operation, context, rows, rows);
-  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", operation,
+  check_rows(train_name, context, rows, rows);
+  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", train_name,
           name(rows.place()));
-  require(rows.rows() >= 1, "{}: there must be at least 1 vector, got 0", operation);
-  const IvfOptions options = index::resolve(operation, given, rows);
-  check_memory(operation, context, index::training_bytes(context, rows, options));
+  require(rows.rows() >= 1, "{}: there must be at least 1 vector, got 0", train_name);
+  const IvfOptions options = index::resolve(train_name, given, rows);
+  check_memory(train_name, context, index::training_bytes(context, rows, options));
   // Checked here, before sampling changes the row numbers that messages name.
   if (std::holds_alternative<Flat>(options.encoding))
-    check_finite(operation, context, rows);
+    check_finite(train_name, context, rows);
   else
-    check_coded_range(operation, context, rows, max_indexed_value);
+    check_coded_range(train_name, context, rows, max_indexed_value);
   const double codec_cost = quantize::codec_training_cost(rows, *options.lists, options.encoding);
   Stages stages(context, "train");
   Matrix<float> centroids =
@@ -108,10 +112,13 @@ Ivf Ivf::train(const Context& context, RowsView rows, const IvfOptions& given) {
     const auto stream = open_stream(context);
     centre = centre_of(*stream, centroids, options.metric);
   }
-  auto codec = quantize::train_codec(operation, stages.next(codec_cost, 0), rows, centroids, options.metric,
+  auto codec = quantize::train_codec(train_name, stages.next(codec_cost, 0), rows, centroids, options.metric,
                                      options.encoding);
   stages.finish();
   const ListCodec view = codec->view();
+  index::VectorStore vectors =
+      index::make_vector_store(context, rows, view.is_flat() ? VectorStorage::none : options.vectors);
+  const std::size_t vector_bytes = vectors.bytes();
   const std::shared_ptr<MemoryBudget> budget = context.state().budget;
   return Ivf(std::unique_ptr<State>(
       new State{.metric = options.metric,
@@ -121,7 +128,35 @@ Ivf Ivf::train(const Context& context, RowsView rows, const IvfOptions& given) {
                 .probes = index::default_probes(*options.lists),
                 .provenance = describe_training(context, rows, options),
                 .budget = budget,
-                .rows = index::InvertedLists(budget, *options.lists, view.code_bytes)}));
+                .vectors = std::move(vectors),
+                .rows = index::InvertedLists(budget, *options.lists, view.code_bytes, vector_bytes)}));
+}
+
+// As add(), but list by list in the space they need and batch by batch: an index that is not complete is
+// dropped.
+void Ivf::fill(const Context& context, const RowsView& rows) {
+  const DefaultFloatEnvironment environment;
+  State& state = *state_;
+  if (state.rows.vector_bytes() != 0) state.vectors.check("Ivf.build", context, rows);
+  index::Addition addition(state, context, rows);
+  Stages stages(context, "add");
+  addition.assign(stages.next(addition.assign_cost(), addition.encode_cost()));
+  addition.reserve(static_cast<Id>(rows.rows()));
+  Stages batches(stages.next(1, 0), "add");
+  const std::size_t batch_rows = std::min(rows.rows(), index::added_batch_rows);
+  Buffer<std::uint8_t> codes(*context.state().budget,
+                             state.is_flat() ? 0 : batch_rows * state.rows.code_bytes());
+  std::vector<Id> ids(batch_rows);
+  for (std::size_t first = 0; first < rows.rows(); first += batch_rows) {
+    const std::size_t count = std::min(batch_rows, rows.rows() - first);
+    addition.encode(
+        batches.next(static_cast<double>(count), static_cast<double>(rows.rows() - first - count)), first,
+        count, codes.data());
+    std::iota(ids.begin(), ids.end(), static_cast<Id>(first));
+    if (!addition.append(first, count, {ids.data(), count}, codes.data())) check_lost_pages();
+  }
+  state.next_id = static_cast<Id>(rows.rows());
+  stages.finish();
 }
 
 Ivf Ivf::build(const Context& context, RowsView rows, const IvfOptions& options,
@@ -131,7 +166,7 @@ Ivf Ivf::build(const Context& context, RowsView rows, const IvfOptions& options,
   require(rows.rows() >= 1, "Ivf.build: there must be at least 1 vector, got 0");
   const IvfOptions resolved = index::resolve("Ivf.build", options, rows);
   check_memory("Ivf.build", context,
-               index::building_bytes(context, rows, resolved, built_batch_rows,
+               index::building_bytes(context, rows, resolved,
                                      calibration ? std::min(calibration->queries, rows.rows()) : 0));
   const double training = centroids_cost(rows, resolved) +
                           quantize::codec_training_cost(rows, *resolved.lists, resolved.encoding);
@@ -142,13 +177,7 @@ Ivf Ivf::build(const Context& context, RowsView rows, const IvfOptions& options,
   const double calibrating = calibrates ? index::calibration_cost(rows, *calibration) : 0;
   Stages stages(context, "build");
   Ivf index = train(stages.next(training, adding + calibrating), rows, resolved);
-  Stages batches(stages.next(adding, calibrating), "add");
-  for (std::size_t first = 0; first < rows.rows(); first += built_batch_rows) {
-    const RowsView batch = rows.slice(first, std::min(built_batch_rows, rows.rows() - first));
-    index.add(batches.next(static_cast<double>(batch.rows()),
-                           static_cast<double>(rows.rows() - first - batch.rows())),
-              batch);
-  }
+  index.fill(stages.next(adding, calibrating), rows);
   if (calibrates) index.calibrate(stages.next(calibrating, 0), rows, *calibration);
   stages.finish();
   return index;

@@ -8,6 +8,7 @@
 #include "codes/codeword_tables.h"
 #include "core/memory.h"
 #include "index/ivf_state.h"
+#include "index/vector_store.h"
 #include "quantize/codec.h"
 #include "quantize/training_rows.h"
 
@@ -41,25 +42,27 @@ std::uint64_t adding_bytes(const Context& context, const RowsView& rows, const I
   const RowsView batch = rows.slice(0, std::min(rows.rows(), added_batch_rows));
   const std::uint64_t encoding =
       shape.is_flat ? 0 : batch.rows() * (shape.dim * sizeof(float) + 2 * shape.code_bytes);
-  return rows.rows() * (sizeof(std::uint32_t) + (shape.is_flat ? 0 : shape.code_bytes)) +
+  return rows.rows() * (sizeof(std::uint32_t) + sizeof(Id) + (shape.is_flat ? 0 : shape.code_bytes)) +
          assignment_bytes(context, batch, shape.lists) + encoding +
-         rows.rows() * (shape.code_bytes + sizeof(Id));
+         rows.rows() * (shape.code_bytes + shape.vector_bytes + sizeof(Id));
 }
 
 std::uint64_t building_bytes(const Context& context, const RowsView& rows, const IvfOptions& options,
-                             std::size_t batch_rows, std::size_t calibration_queries) {
+                             std::size_t calibration_queries) {
   const std::size_t code_bytes = quantize::code_bytes(options.encoding, rows.dim(), rows.type());
-  const IndexShape shape = {.lists = *options.lists,
-                            .dim = rows.dim(),
-                            .code_bytes = code_bytes,
-                            .is_flat = std::holds_alternative<Flat>(options.encoding)};
-  // Lists grow by half.
-  const std::uint64_t lists = rows.rows() * (code_bytes + sizeof(Id)) * 3 / 2;
-  const RowsView batch = rows.slice(0, std::min(rows.rows(), batch_rows));
+  const bool is_flat = std::holds_alternative<Flat>(options.encoding);
+  const std::uint64_t entry_bytes =
+      code_bytes + sizeof(Id) + (is_flat ? 0 : VectorStore::bytes(options.vectors, rows.type(), rows.dim()));
+  // Lists are as long as they need to be; each of their buffers is rounded up.
+  const std::uint64_t lists = rows.rows() * entry_bytes + *options.lists * 3 * 64;
+  const RowsView batch = rows.slice(0, std::min(rows.rows(), added_batch_rows));
+  const std::uint64_t filling =
+      rows.rows() * sizeof(std::uint32_t) +
+      std::max(assignment_bytes(context, batch, *options.lists),
+               is_flat ? 0 : batch.rows() * (rows.dim() * sizeof(float) + 3 * code_bytes + sizeof(Id)));
   const std::uint64_t calibrating = calibration_bytes(rows, calibration_queries);
   return std::max(training_bytes(context, rows, options),
-                  tables_bytes(rows.dim(), options.encoding) + lists +
-                      std::max(adding_bytes(context, batch, shape), calibrating));
+                  tables_bytes(rows.dim(), options.encoding) + lists + std::max(filling, calibrating));
 }
 
 }  // namespace nearwise::index

@@ -13,18 +13,19 @@ namespace nearwise::index {
 // The options are resolved. Bytes on the budget, with the result of the training.
 std::uint64_t training_bytes(const Context& context, const RowsView& rows, const IvfOptions& options);
 
-// An index of `lists` lists whose vectors take `code_bytes` each.
+// An index of `lists` lists whose vectors take `code_bytes` each, and `vector_bytes` if they are kept.
 struct IndexShape {
   std::size_t lists = 0;
   std::size_t dim = 0;
   std::size_t code_bytes = 0;
+  std::size_t vector_bytes = 0;
   bool is_flat = false;
 };
 // Adding `rows` to it in one call, with the space they take in the lists.
 std::uint64_t adding_bytes(const Context& context, const RowsView& rows, const IndexShape& shape);
 
-// Ivf::build: training, then adding in batches, then calibration.
+// Ivf::build: training, then filling the lists, then calibration.
 std::uint64_t building_bytes(const Context& context, const RowsView& rows, const IvfOptions& options,
-                             std::size_t batch_rows, std::size_t calibration_queries);
+                             std::size_t calibration_queries);
 
 }  // namespace nearwise::index

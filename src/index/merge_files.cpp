@@ -1,6 +1,7 @@
 // Merges index files list by list, from mapped inputs to the output, without loading their vectors.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +11,7 @@
 #include "backend/context_state.h"
 #include "core/check.h"
 #include "core/checked.h"
+#include "core/memory.h"
 #include "core/progress.h"
 #include "index/ivf_container.h"
 #include "io/container/container_writer.h"
@@ -42,6 +44,9 @@ class Part {
     if (ids.element != container::ElementOf<Id>::value || ids.columns != 1 ||
         codes.element != container::Element::u8)
       fail(ErrorCode::corrupt, "{}: ids of i64 and codes of u8 expected", source());
+    if (has("vectors") && (section("vectors").info().rows != rows ||
+                           section("vectors").info().element != container::Element::u8))
+      fail(ErrorCode::corrupt, "{}: vectors: {} of u8 expected", source(), rows);
     next_id_ = read_number(metadata_, "next_id", source());
     static_cast<void>(read_provenance(metadata_, source()));
   }
@@ -57,14 +62,16 @@ class Part {
 
   bool has_same_quantizers(const Part& other) const {
     for (const char* const key :
-         {"metric", "dim", "encoding", "element_type", "parts", "bits", "encode_iterations"})
+         {"metric", "dim", "encoding", "element_type", "parts", "bits", "encode_iterations", "vectors"})
       if (metadata_.value(key, Json()) != other.metadata_.value(key, Json())) return false;
     const auto same = [&](const char* name) {
       return has(name) == other.has(name) &&
              (!has(name) || std::ranges::equal(section(name).bytes(), other.section(name).bytes()));
     };
     return lists() == other.lists() && std::ranges::all_of(shared_sections, same) &&
-           section("codes").info().columns == other.section("codes").info().columns;
+           section("codes").info().columns == other.section("codes").info().columns &&
+           has("vectors") == other.has("vectors") &&
+           (!has("vectors") || section("vectors").info().columns == other.section("vectors").info().columns);
   }
 
  private:
@@ -112,6 +119,24 @@ void append_lists(const Context& context, ContainerWriter& writer, const std::ve
   }
 }
 
+// Of different files; one file's ids differ already.
+void check_ids_differ(MemoryBudget& budget, const std::vector<Part>& parts) {
+  if (parts.size() < 2) return;
+  std::size_t count = 0;
+  for (const Part& part : parts) count += part.rows();
+  Buffer<Id> ids(budget, count);
+  std::size_t size = 0;
+  for (const Part& part : parts) {
+    const std::span<const std::byte> bytes = part.section("ids").bytes();
+    std::memcpy(ids.data() + size, bytes.data(), bytes.size());
+    size += part.rows();
+  }
+  std::ranges::sort(ids.span());
+  const auto twice = std::ranges::adjacent_find(ids.span());
+  require(twice == ids.span().end(), "merge_ivf_files: the ids of all files must differ, got {} twice",
+          twice == ids.span().end() ? 0 : *twice);
+}
+
 }  // namespace
 
 void merge_ivf_files(const Context& context, std::span<const std::filesystem::path> files,
@@ -138,10 +163,14 @@ void merge_ivf_files(const Context& context, std::span<const std::filesystem::pa
 
   const Context::State& state = context.state();
   state.cancel.check();
+  check_ids_differ(*state.budget, parts);
   ProgressMeter progress(state.options.progress, state.clock, "merge", rows);
-  RowsWritten written(
-      progress, row_bytes_of(parts.front().section("ids")) + row_bytes_of(parts.front().section("codes")));
+  const bool has_vectors = parts.front().has("vectors");
+  RowsWritten written(progress, row_bytes_of(parts.front().section("ids")) +
+                                    row_bytes_of(parts.front().section("codes")) +
+                                    (has_vectors ? row_bytes_of(parts.front().section("vectors")) : 0));
   ContainerWriter writer(output, std::string(index::container_kind));
+  if (has_vectors) writer.set_minor_version(1);
   Json metadata = parts.front().metadata();
   metadata["next_id"] = next_id;
   for (const auto& [key, text] : provenance) metadata["provenance"][key] = text;
@@ -154,6 +183,12 @@ void merge_ivf_files(const Context& context, std::span<const std::filesystem::pa
   writer.begin_section("codes", container::Element::u8,
                        {.columns = parts.front().section("codes").info().columns});
   append_lists(context, writer, parts, "codes", written);
+  if (has_vectors) {
+    writer.begin_section(
+        "vectors", container::Element::u8,
+        {.columns = parts.front().section("vectors").info().columns, .presence = Presence::optional});
+    append_lists(context, writer, parts, "vectors", written);
+  }
   writer.commit();
   progress.finish();
 }

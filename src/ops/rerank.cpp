@@ -13,20 +13,20 @@
 
 namespace nearwise {
 
-void rerank(const Context& context, const RowsView& queries, const RowsView& rows, Metric metric,
-            MatrixView<const Id> candidates, Neighbors& found) {
+void rerank(const Context& context, const RowsView& queries, Metric metric, MatrixView<const Id> candidates,
+            const std::function<ReadVector()>& reader, Neighbors& found) {
   const DefaultFloatEnvironment environment;
   const std::size_t k = found.ids.cols();
   context.state().threads->for_each(queries.rows(), [&](std::size_t query_number) {
     context.state().cancel.check();
+    const ReadVector read = reader();
     std::vector<double> query(queries.dim());
     std::vector<double> row(queries.dim());
     row_to_double(queries, query_number, query.data());
     const double query_norm = metric == Metric::cosine ? sum_of_squares(query) : 0;
     std::vector<std::pair<float, Id>> best;
     for (const Id id : candidates.row(query_number)) {
-      if (id == no_id) continue;
-      row_to_double(rows, static_cast<std::size_t>(id), row.data());
+      if (id == no_id || !read(id, row.data())) continue;
       const float key = sort_key(metric, plain_distance(metric, query, query_norm, row));
       // Rows are not checked for NaN; such rows sort last.
       best.emplace_back(std::isnan(key) ? std::numeric_limits<float>::infinity() : key, id);
@@ -38,6 +38,19 @@ void rerank(const Context& context, const RowsView& queries, const RowsView& row
           i < best.size() ? distance_of_key(metric, best[i].first) : padding_distance(metric);
     }
   });
+}
+
+void rerank(const Context& context, const RowsView& queries, const RowsView& rows, Metric metric,
+            MatrixView<const Id> candidates, Neighbors& found) {
+  rerank(
+      context, queries, metric, candidates,
+      [&] {
+        return [&rows](Id id, double* out) {
+          row_to_double(rows, static_cast<std::size_t>(id), out);
+          return true;
+        };
+      },
+      found);
 }
 
 }  // namespace nearwise

@@ -14,18 +14,19 @@ namespace shard {
 Neighbors search_parts(const Context& context, const Members& parts, RowsView queries, std::size_t k,
                        const IvfSearchOptions& options, const Search<IvfSearchOptions>& search) {
   constexpr const char* operation = "Ivf.search";
-  const bool reranks = options.rerank.rows() != 0;
+  const bool has_rows = options.rerank.rows() != 0;
+  const bool reranks = has_rows || (!options.codes_only && parts.front().ivf->vector_bytes() != 0);
   // Wrong arguments are wrong for all parts alike; only ids differ.
   const Ivf& one = *parts.front().ivf;
   static_cast<void>(one.search(context.without_progress(), queries.slice(0, 0), k, options));
   for (const Member& part : parts)
-    require(!reranks || static_cast<std::uint64_t>(part.ivf->next_id()) <= options.rerank.rows(),
+    require(!has_rows || static_cast<std::uint64_t>(part.ivf->next_id()) <= options.rerank.rows(),
             "{}: `rerank` must have a row for every id, got {} rows for ids up to {}", operation,
             options.rerank.rows(), part.ivf->next_id() - 1);
   // There are no more candidates than vectors.
   const std::size_t wanted = options.candidates.value_or(one.candidates(k));
   const std::size_t candidates = reranks ? std::max(k, std::min(wanted, rows_of(parts))) : k;
-  const IvfSearchOptions of_parts = {.probes = options.probes.value_or(one.probes())};
+  const IvfSearchOptions of_parts = {.probes = options.probes.value_or(one.probes()), .codes_only = true};
 
   const std::uint64_t entries =
       checked_multiply(checked_multiply(queries.rows(), candidates, "Ivf.search: queries * candidates"),
@@ -46,7 +47,17 @@ Neighbors search_parts(const Context& context, const Members& parts, RowsView qu
   merge_neighbors(*context.state().threads, one.metric(), views, joined.ids.view(), joined.distances.view());
   if (!reranks) return joined;
   Neighbors found{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
-  rerank(context, queries, options.rerank, one.metric(), joined.ids.view(), found);
+  if (has_rows) {
+    rerank(context, queries, options.rerank, one.metric(), joined.ids.view(), found);
+    return found;
+  }
+  // Each part re-ranks the candidates that it holds.
+  std::vector<Neighbors> reranked;
+  views.clear();
+  for (const Member& part : parts)
+    reranked.push_back(part.ivf->rerank(context.without_progress(), queries, joined.ids.view(), k));
+  for (const Neighbors& answer : reranked) views.push_back({answer.ids.view(), answer.distances.view()});
+  merge_neighbors(*context.state().threads, one.metric(), views, found.ids.view(), found.distances.view());
   return found;
 }
 

@@ -126,7 +126,7 @@ def test_what_is_not_given_is_measured(nearwise, files, tmp_path):
     # All rows searched for: what is measured is what is found, and one list less is not enough.
     measured = nearwise("index", "calibrate", "index.nw", "rows.fbin", "--queries", ROWS, "--target-recall", 0.99, "-o", "index.nw", "--json").json
     assert measured["calibration"]["reached"] and measured["calibration"]["recall"]["rows"] == ROWS
-    look = ["--rerank", "rows.fbin", "--candidates", measured["candidates"]]
+    look = ["--candidates", measured["candidates"]]
     assert recall_of(nearwise, tmp_path, rows, measured["probes"], *look) == pytest.approx(measured["calibration"]["recall"]["value"])
     assert recall_of(nearwise, tmp_path, rows, measured["probes"] - 1, *look) < 0.99
     # Without re-ranking, codes of 8 bytes do not reach that recall: a warning.
@@ -171,7 +171,28 @@ def test_reranking_finds_more(nearwise, files, tmp_path):
         ids, _ = found_by(nearwise, tmp_path, "index.nw", "--probes", 8, *options)
         return np.mean([len(set(a) & set(b)) / 5 for a, b in zip(ids, truth)])
 
-    assert recall() < 0.9 < recall("--rerank", "rows.fbin")
+    assert recall("--codes-only") < 0.9 < recall() == recall("--rerank", "rows.fbin")
+
+
+@pytest.mark.parametrize("vectors, bytes_kept", [("keep", 4 * DIM), ("f16", 2 * DIM), ("u8", DIM), ("none", 0)])
+def test_vectors_in_the_index(nearwise, files, tmp_path, vectors, bytes_kept):
+    nearwise("index", "build", "rows.fbin", "--lists", 8, "--code-bytes", 2, "--vectors", vectors, "-o", "index.nw")
+    sections = {section["name"]: section for section in nearwise("info", "index.nw", "--json").json["files"][0]["sections"]}
+    assert sections.get("vectors", {"bytes": 0})["bytes"] == bytes_kept * ROWS
+    nearwise("verify", "index.nw")
+    if vectors == "none":
+        assert "name the file" in nearwise("index", "calibrate", "index.nw", "-o", "x.nw", expect=2).err
+    else:
+        nearwise("index", "calibrate", "index.nw", "-o", "index.nw")
+
+
+def test_ids_that_are_there_already(nearwise, files):
+    nearwise("index", "build", "rows.fbin", "--lists", 8, "-o", "index.nw")
+    again = ["index", "add", "index.nw", "queries.fbin", "--first-id", ROWS - 10]
+    assert f"id {ROWS - 10} is in the index already" in nearwise(*again, "-o", "x.nw", expect=2).err
+    assert nearwise(*again, "--on-duplicate", "replace", "-o", "x.nw", "--json").json["added"] == 30
+    kept = nearwise(*again, "--on-duplicate", "keep", "-o", "x.nw", "--json").json
+    assert kept["added"] == 20 and kept["rows"] == ROWS + 20
 
 
 def test_add(nearwise, files, tmp_path):

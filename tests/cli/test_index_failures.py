@@ -60,7 +60,7 @@ CASES = [
     (["index", "merge", "rows.fbin", "index.nw", "-o", "x.nw"], 2, "invalid_argument", ".nw"),
     ([*SEARCH, "--probes", "9"], 2, "invalid_argument", "8 lists"),
     ([*SEARCH, "-k", "0"], 2, "usage", "at least 1"),
-    ([*SEARCH, "--candidates", "20"], 2, "usage", "--rerank"),
+    ([*SEARCH, "--candidates", "20", "--codes-only"], 2, "usage", "--codes-only"),
     ([*SEARCH, "--rerank", "rows.fbin", "--candidates", "9"], 2, "invalid_argument", "k = 10"),
     ([*SEARCH, "--rerank", "queries.fbin"], 2, "invalid_argument", "a vector for every id"),
     ([*SEARCH, "--rerank", "narrow.fbin"], 2, "invalid_argument", "dimension"),

@@ -168,7 +168,7 @@ TEST_F(FaultsOfOperations, ChangesOfAnIndex) {
       const Ivf made = make_index(encoding, vectors().view().slice(0, 300));
       const oracle::Answer before = answers_of(made);
       save(made, path);
-      save(make_index(encoding, some()), other_path);
+      save(make_index(encoding, some(), 300), other_path);
       const Context context = Context::cpu({.threads = 2, .seed = 3});
       std::optional<Ivf> index;
       std::optional<Ivf> other;
@@ -215,7 +215,7 @@ TEST_F(FaultsOfOperations, ChangesOfAnIndex) {
 TEST_F(FaultsOfOperations, MergesOfFiles) {
   const std::vector<fs::path> files = {folder / "left.nw", folder / "right.nw"};
   save(make_index(pq(), vectors().view().slice(0, 300)), files[0]);
-  save(make_index(pq(), some()), files[1]);
+  save(make_index(pq(), some(), 300), files[1]);
   const fs::path merged = folder / "merged.nw";
   const Context context = Context::cpu({.threads = 1});
   merge_ivf_files(context, files, merged);

@@ -1,6 +1,9 @@
 // Small objects of every kind, made once.
 #pragma once
 
+#include <numeric>
+#include <vector>
+
 #include "nearwise/nearwise.h"
 #include "support/knn_cases.h"
 
@@ -47,9 +50,11 @@ inline Encoding lsq() {
   return Lsq{.code_bytes = 2, .rounds = 1, .train_iterations = 1, .encode_iterations = 1};
 }
 
-inline Ivf make_index(const Encoding& encoding, const RowsView& rows = vectors()) {
+inline Ivf make_index(const Encoding& encoding, const RowsView& rows = vectors(), Id first_id = 0) {
   Ivf index = Ivf::train(maker(), vectors(), {.lists = 6, .encoding = encoding});
-  index.add(maker(), rows);
+  std::vector<Id> ids(rows.rows());
+  std::iota(ids.begin(), ids.end(), first_id);
+  index.add(maker(), rows, ids);
   return index;
 }
 

@@ -43,8 +43,10 @@ NamedEncoding encoding(const std::string& name, bool few_codewords, const IvfOpt
       name, few_codewords,
       [of_metric, few_codewords](const Context& context, RowsView rows, Metric metric) {
         const bool elsewhere = on_device() && !few_codewords;
-        return Ivf::train(elsewhere ? Context::cpu({.threads = 2, .seed = 7}) : context, rows,
-                          of_metric(metric));
+        // Without vectors: GoldenIvf.KeptVectors has them.
+        IvfOptions options = of_metric(metric);
+        if (!std::holds_alternative<Flat>(options.encoding)) options.vectors = VectorStorage::none;
+        return Ivf::train(elsewhere ? Context::cpu({.threads = 2, .seed = 7}) : context, rows, options);
       },
       [of_metric](const Context& context, RowsView rows, Metric metric, const CalibrationOptions& measure) {
         return Ivf::build(context, rows, of_metric(metric), measure);
@@ -182,6 +184,35 @@ TEST(GoldenIvf, ChangesAndFiles) {
     expect_searches("added_again", index);
     save(index, folder / "changed.nw");
     expect_container("file.changed." + encoding.name, folder / "changed.nw");
+  }
+}
+
+TEST(GoldenIvf, KeptVectors) {
+  const TemporaryFolder folder;
+  const Rows rows = make_rows(rows_count, dim, 43);
+  const Rows queries = make_rows(20, dim, 44);
+  for (const VectorStorage vectors : {VectorStorage::keep, VectorStorage::f16, VectorStorage::u8}) {
+    const std::string ending(name(vectors));
+    Ivf index = Ivf::train(
+        golden::context(), rows,
+        {.lists = lists, .iterations = 4, .encoding = Pq{.code_bytes = 6, .bits = 4}, .vectors = vectors});
+    fill(golden::context(), index, rows);
+    for (const Context& context : every_context())
+      expect("ivf_pq.vectors." + ending, [&](Digest& digest) {
+        for (const std::size_t probes : {1, 4, 12}) {
+          digest.add(index.search(context, queries, 10, {.probes = probes}));
+          digest.add(index.search(context, queries, 10, {.probes = probes, .candidates = 40}));
+        }
+        digest.add(index.search(context, queries.view().slice(2, 1), 5, {.probes = 3}));
+      });
+    expect("ivf_pq.get." + ending, [&](Digest& digest) {
+      const std::vector<Id> ids = index.ids();
+      Matrix<float> all(ids.size(), dim);
+      index.get(ids, all.view());
+      digest.add(all);
+    });
+    save(index, folder / "index.nw");
+    expect_container("file.ivf_pq.vectors." + ending, folder / "index.nw");
   }
 }
 

@@ -2,6 +2,7 @@
 // hold.
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <vector>
 
 #include "io/temporary_folder.h"
@@ -45,8 +46,9 @@ TEST_P(CachedNorms, AreThoseOfTheRowsThatThereAre) {
     save(index, folder / "index.nw");
     const Ivf fresh = load_ivf(one_thread(), folder / "index.nw");
     for (const RowsView& queries : {query, RowsView(problem().queries), base.slice(0, 200)})
-      EXPECT_TRUE(same(as_expected(fresh.search(one_thread(), queries, 20, {.probes = 3})),
-                       index.search(one_thread(), queries, 20, {.probes = 3})))
+      EXPECT_TRUE(
+          same(as_expected(fresh.search(one_thread(), queries, 20, {.probes = 3, .codes_only = true})),
+               index.search(one_thread(), queries, 20, {.probes = 3, .codes_only = true})))
           << what << ", " << queries.rows();
   };
   index.add(one_thread(), base.slice(0, 500));
@@ -58,7 +60,9 @@ TEST_P(CachedNorms, AreThoseOfTheRowsThatThereAre) {
   index.remove(one_thread(), gone);
   check("removed");
   Ivf other = index.empty_copy();
-  other.add(one_thread(), base.slice(600, 300));
+  std::vector<Id> more(300);
+  std::iota(more.begin(), more.end(), 600);
+  other.add(one_thread(), base.slice(600, 300), more);
   other.search(one_thread(), query, 20, {.probes = 3});
   index.merge(one_thread(), other);
   check("merged");

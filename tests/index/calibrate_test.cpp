@@ -46,7 +46,7 @@ double recall_by_oracle(const Ivf& index, RowsView base, std::size_t probes, std
   const Neighbors found =
       index.search(one_thread(), base, 11,
                    {.probes = probes,
-                    .rerank = candidates != 0 ? base : RowsView(),
+                    .codes_only = candidates == 0,
                     .candidates = candidates != 0 ? std::optional(candidates) : std::nullopt});
   std::size_t hits = 0;
   for (std::size_t row = 0; row < base.rows(); ++row) {
@@ -99,11 +99,9 @@ TEST_P(IvfMeasure, ProductCodesWithReranking) {
                    recall_by_oracle(index, problem().base, measured.probes, 0));
   EXPECT_LT(measured.recall_without_rerank.value, measured.recall.value);
   // A search that names nothing is the measured one.
-  const Neighbors named =
-      index.search(one_thread(), problem().queries, 10,
-                   {.probes = measured.probes, .rerank = problem().base, .candidates = measured.candidates});
-  EXPECT_TRUE(support::same(support::as_expected(named),
-                            index.search(one_thread(), problem().queries, 10, {.rerank = problem().base})));
+  const Neighbors named = index.search(one_thread(), problem().queries, 10,
+                                       {.probes = measured.probes, .candidates = measured.candidates});
+  EXPECT_TRUE(support::same(support::as_expected(named), index.search(one_thread(), problem().queries, 10)));
 }
 
 // Codes of 2 bytes for 12 dimensions do not find 9 of 10, however many lists are probed: it is said, and the

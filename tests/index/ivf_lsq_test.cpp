@@ -80,6 +80,7 @@ TEST_P(IvfLsqMetrics, AdditiveCodesAreTheirDefinition) {
         support::expected_answer(index, decoder_of(index), problem.base, problem.queries, 6, 3, candidates);
     const IvfSearchOptions options = {
         .probes = 3,
+        .codes_only = candidates == 0,
         .rerank = candidates != 0 ? RowsView(problem.base) : RowsView(),
         .candidates = candidates != 0 ? std::optional(candidates) : std::nullopt};
     for (const Context& context : support::every_instruction_set())
@@ -97,7 +98,8 @@ TEST(IvfLsq, LosesLessThanProductCodes) {
       {.kind = support::Kind::normal, .rows = 1500, .queries = 60, .dim = 12, .seed = 71});
   const auto mean_distance = [&](const Ivf& index) {
     // The nearest row of a row is the row itself: its distance is what its code has lost, or less.
-    const Neighbors found = index.search(one_thread(), problem.base, 1, {.probes = index.lists()});
+    const Neighbors found =
+        index.search(one_thread(), problem.base, 1, {.probes = index.lists(), .codes_only = true});
     double sum = 0;
     for (std::size_t row = 0; row < 1500; ++row) sum += static_cast<double>(found.distances(row, 0));
     return sum / 1500;

@@ -268,7 +268,9 @@ TEST_F(TruncatedFiles, AnIndexTakesLateLossesBack) {
   EXPECT_TRUE(same(before, index.search(context, some, 4, {.probes = 12})));
 
   Ivf full = index.empty_copy();
-  full.add(context, vectors());
+  std::vector<Id> later(count);
+  std::iota(later.begin(), later.end(), 1'000);
+  full.add(context, vectors(), later);
   save(full, folder / "full.nw");
   {
     const Ivf mapped = load_ivf(context, folder / "full.nw");

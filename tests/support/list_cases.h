@@ -128,25 +128,55 @@ class ListCase {
   }
   Neighbors search_for(const Context& context, const RowsView& queries, const RowsView& rows = {},
                        std::span<const std::atomic<const float*>> norms = {}) const {
+    Neighbors result = search(context, queries, views_, {.rows = rows}, norms);
+    if (rows.rows() != 0 && rows.place().kind == DeviceKind::cpu)
+      check_kept(context, queries, rows, norms, result);
+    return result;
+  }
+
+ private:
+  // Vectors in the lists give the same answers as rows by id.
+  void check_kept(const Context& context, const RowsView& queries, const RowsView& rows,
+                  std::span<const std::atomic<const float*>> norms, const Neighbors& expected) const {
+    const std::size_t bytes = rows.dim() * element_size(rows.type());
+    std::vector<std::vector<std::byte>> vectors(views_.size());
+    std::vector<ListView> views(views_.begin(), views_.end());
+    for (std::size_t list = 0; list < views.size(); ++list) {
+      vectors[list].resize(views[list].rows * bytes + 1);
+      for (std::size_t row = 0; row < views[list].rows; ++row)
+        std::memcpy(vectors[list].data() + row * bytes,
+                    rows.row(static_cast<std::size_t>(views[list].ids[row])), bytes);
+      views[list].vectors = vectors[list].data();
+    }
+    const Neighbors kept = search(context, queries, views,
+                                  {.kept = {.bytes = bytes, .type = rows.type(), .dim = rows.dim()}}, norms);
+    const std::size_t entries = queries.rows() * shape_.k;
+    EXPECT_TRUE(std::equal(kept.ids.data(), kept.ids.data() + entries, expected.ids.data()));
+    EXPECT_EQ(std::memcmp(kept.distances.data(), expected.distances.data(), entries * sizeof(float)), 0);
+  }
+
+  Neighbors search(const Context& context, const RowsView& queries, std::span<const ListView> views,
+                   const RerankVectors& rerank, std::span<const std::atomic<const float*>> norms) const {
     const ListCodec codec = this->codec();
     const auto stream = open_stream(context);
     Neighbors result{Matrix<Id>(queries.rows(), shape_.k), Matrix<float>(queries.rows(), shape_.k)};
     dispatch(&Ops::list_search, "list_search", *stream,
              ListSearchArgs{.queries = queries,
                             .probes = std::span(probes_).first(queries.rows() * shape_.probes),
-                            .lists = views_,
+                            .lists = views,
                             .codec = codec,
                             .metric = shape_.metric,
                             .centre = centre_,
                             .norms = norms,
                             .k = shape_.k,
                             .candidates = shape_.candidates,
-                            .rows = rows,
+                            .rerank = rerank,
                             .ids = result.ids.view(),
                             .distances = result.distances.view()});
     return result;
   }
 
+ public:
   // The shape is to be known to the costs of a search, too.
   ListSearchCosts costs(const Context& context) const {
     const auto stream = open_stream(context);

@@ -59,7 +59,7 @@ class IvfReplica(Replica):
         )
 
     def search(self, queries: npt.NDArray[Any], first: int, last: int, k: int, probes: int) -> nearwise.Neighbors:
-        return _narrowed(_some(self._index.search, queries, first, last, k, probes=probes))
+        return _narrowed(_some(self._index.search, queries, first, last, k, probes=probes, codes_only=True))
 
 
 def _narrowed(found: nearwise.Neighbors) -> nearwise.Neighbors:

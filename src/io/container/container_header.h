@@ -19,7 +19,7 @@ namespace container {
 
 inline constexpr std::array<unsigned char, 8> magic = {0x89, 'N', 'W', 'S', '\r', '\n', 0x1A, '\n'};
 inline constexpr std::uint16_t version_major = 1;
-inline constexpr std::uint16_t version_minor = 0;
+inline constexpr std::uint16_t version_minor = 1;
 inline constexpr std::size_t header_bytes = 128;
 inline constexpr std::size_t header_checksum_offset = 120;
 inline constexpr std::size_t entry_bytes = 64;
@@ -72,8 +72,8 @@ struct Release {
 
 struct Header {
   std::uint16_t version_major = container::version_major;
-  std::uint16_t version_minor = container::version_minor;
-  Release needs = {0, 1, 0};  // the first release that reads format 1.0
+  std::uint16_t version_minor = 0;  // the first that describes the file
+  Release needs = {0, 1, 0};        // the first release that reads format 1.0
   std::string kind;
   std::uint32_t section_count = 0;
   std::uint64_t file_bytes = 0;

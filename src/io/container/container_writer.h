@@ -39,6 +39,9 @@ class ContainerWriter {
   ContainerWriter(const std::filesystem::path& path, std::string kind);
   ~ContainerWriter();
 
+  // The first format version that has everything in the file; 0 unless it is set.
+  void set_minor_version(std::uint16_t minor) { header_.version_minor = minor; }
+
   // Ends the section before. The number of rows follows from what is appended.
   void begin_section(std::string_view name, container::Element element, const SectionOptions& options = {});
   // Any number of bytes; a section as a whole must end at the end of a row.

@@ -92,6 +92,7 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
                      {"iterations", index.iterations},
                      {"training_rows", *index.training_rows},
                      {"encoding", plan::identity_of(index.encoding)},
+                     {"vectors", name(index.vectors)},
                      {"target_recall", options.calibration.target_recall},
                      {"queries", options.calibration.queries},
                      {"rerank", options.calibration.rerank},
@@ -102,7 +103,7 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
   const auto count = static_cast<double>(rows.rows());
   const auto lists = static_cast<double>(*index.lists);
   const std::uint64_t row_bytes = rows.dim() * element_size(rows.type());
-  const std::uint64_t kept_bytes = code_bytes + sizeof(Id);
+  const std::uint64_t kept_bytes = code_bytes + plan::vector_bytes(rows, index) + sizeof(Id);
   const std::uint64_t index_bytes = rows.rows() * kept_bytes + centroid_bytes;
   // Searches adapt to the whole memory limit.
   const std::uint64_t limit = context.memory_limit();

@@ -1,10 +1,12 @@
 #include "plan/index/index_shape.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "index/defaults.h"
 #include "index/ivf_state.h"
 #include "index/memory_needs.h"
+#include "index/vector_store.h"
 #include "ops/memory_limit.h"
 #include "quantize/codec.h"
 
@@ -31,9 +33,9 @@ std::uint64_t training_bytes(const Context& context, const RowsView& rows, const
   return centroid_bytes(rows, settled) + index::training_bytes(context, rows, settled) + working_bytes;
 }
 
-// Of an added vector: its list; its code and id, both while encoding and in the list.
-std::uint64_t bytes_of_added_row(std::size_t code_bytes) {
-  return sizeof(std::uint32_t) + 2 * code_bytes + 2 * sizeof(Id);
+// Of an added vector: its list; its code and id, both while encoding and in the list, where it is kept.
+std::uint64_t bytes_of_added_row(std::size_t code_bytes, std::size_t vector_bytes) {
+  return sizeof(std::uint32_t) + 2 * code_bytes + 2 * sizeof(Id) + vector_bytes;
 }
 
 // Of the vectors encoded at a time: residuals, codes and nearest lists.
@@ -49,6 +51,11 @@ std::uint64_t bytes_of_training_row(const RowsView& rows) {
 
 }  // namespace
 
+std::size_t vector_bytes(const RowsView& rows, const IvfOptions& settled) {
+  if (std::holds_alternative<Flat>(settled.encoding)) return 0;
+  return index::VectorStore::bytes(settled.vectors, rows.type(), rows.dim());
+}
+
 IvfOptions settle(const Context& context, const RowsView& rows, const IvfOptions& options) {
   IvfOptions settled = index::resolve("plan_index", options, rows);
   const std::size_t lists = *settled.lists;
@@ -62,7 +69,7 @@ IvfOptions settle(const Context& context, const RowsView& rows, const IvfOptions
 std::size_t block_rows(const Context& context, const RowsView& rows, const IvfOptions& settled) {
   const std::size_t bytes = code_bytes(rows, settled);
   const std::uint64_t fixed = centroid_bytes(rows, settled) + batch_bytes(rows.dim(), bytes) + working_bytes;
-  const std::uint64_t row = bytes_of_added_row(bytes);
+  const std::uint64_t row = bytes_of_added_row(bytes, vector_bytes(rows, settled));
   check_memory("plan_index", context, fixed + min_block_rows * row);
   const std::uint64_t fitting = (context.memory_limit() - fixed) / 2 / row;
   return std::min<std::uint64_t>(rows.rows(),

@@ -13,6 +13,9 @@ namespace nearwise::plan {
 // Error(invalid_argument | out_of_memory) in the name of plan_index.
 IvfOptions settle(const Context& context, const RowsView& rows, const IvfOptions& options);
 
+// Bytes that the index keeps of each vector in addition to its code.
+std::size_t vector_bytes(const RowsView& rows, const IvfOptions& settled);
+
 // Vectors that one task adds. Throws Error(out_of_memory) if the limit is too small for any block.
 std::size_t block_rows(const Context& context, const RowsView& rows, const IvfOptions& settled);
 

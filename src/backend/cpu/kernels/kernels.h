@@ -21,7 +21,8 @@ struct RowDistanceArgs {
   const std::byte* base = nullptr;
   std::size_t stride_bytes = 0;
   std::size_t dim = 0;
-  const std::uint32_t* rows = nullptr;  // [count] row numbers; null: rows 0 to count - 1
+  const std::uint32_t* rows = nullptr;          // [count] row numbers; null: rows 0 to count - 1
+  const std::byte* const* addresses = nullptr;  // [count] of scattered rows, instead of `base` and `rows`
   std::size_t count = 0;
   double* sums = nullptr;   // [count]
   double* norms = nullptr;  // [count] squared norms of the rows, written by product_and_norm only
@@ -44,8 +45,8 @@ struct RowEstimateArgs {
   const std::byte* base = nullptr;
   std::size_t stride_bytes = 0;
   std::size_t dim = 0;
-  // [count] row numbers; null: rows 0 to count - 1, and the following rows are prefetched.
-  const std::uint32_t* rows = nullptr;
+  // [count] of scattered rows; null: rows 0 to count - 1 of `base`, and the following rows are prefetched.
+  const std::byte* const* addresses = nullptr;
   std::size_t count = 0;
   float* sums = nullptr;    // [count]
   float* others = nullptr;  // [count] product: sums of absolute products; product_and_norm: squared norms

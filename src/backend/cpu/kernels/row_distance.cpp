@@ -62,7 +62,8 @@ HWY_INLINE void distances_of(const RowDistanceArgs& args, std::size_t first) {
   Lanes norms[size];
   for (std::size_t r = 0; r < size; ++r) {
     const std::size_t number = args.rows != nullptr ? args.rows[first + r] : first + r;
-    row[r] = reinterpret_cast<const T*>(args.base + number * args.stride_bytes);
+    row[r] = reinterpret_cast<const T*>(args.addresses != nullptr ? args.addresses[first + r]
+                                                                  : args.base + number * args.stride_bytes);
     for (std::size_t v = 0; v < vectors; ++v) sums[r].part[v] = norms[r].part[v] = hn::Zero(dd);
   }
   for (std::size_t i = 0; i < whole; i += distance_lanes)

@@ -48,12 +48,12 @@ HWY_INLINE void add_vector(const float* query, const T* row, Sums& sums) {
   }
 }
 
-// The index-th row to estimate. Listed rows are scattered, so the memory after them is not prefetched.
+// The index-th row to estimate. The memory after scattered rows is not prefetched.
 template <typename T>
 HWY_INLINE const T* row_at(const RowEstimateArgs& args, std::size_t index) {
-  const std::size_t number = args.rows != nullptr ? args.rows[index] : index;
-  const T* const row = reinterpret_cast<const T*>(args.base + number * args.stride_bytes);
-  if (args.rows == nullptr) prefetch_ahead(row, args.dim * sizeof(T));
+  if (args.addresses != nullptr) return reinterpret_cast<const T*>(args.addresses[index]);
+  const T* const row = reinterpret_cast<const T*>(args.base + index * args.stride_bytes);
+  prefetch_ahead(row, args.dim * sizeof(T));
   return row;
 }
 

@@ -268,18 +268,6 @@ void ListCollector::list_candidates(std::size_t query, CodeEvaluator& evaluator)
     std::ranges::transform(answers(query), rows, [](const Answer& answer) { return answer.row; });
     state.count = state.answers;
   }
-  // Ids are scattered in memory: prefetch a batch before reading the first.
-  constexpr std::size_t batch = 64;
-  const Id* ids[batch];
-  for (std::size_t begin = 0; begin < state.count; begin += batch) {
-    const std::size_t count = std::min(batch, state.count - begin);
-    for (std::size_t i = 0; i < count; ++i) {
-      const ListNumbers::Place place = numbers_.find(rows[begin + i]);
-      ids[i] = args_.lists[place.list].ids + place.row;
-      prefetch(reinterpret_cast<std::uintptr_t>(ids[i]), sizeof(Id));
-    }
-    for (std::size_t i = 0; i < count; ++i) rows[begin + i] = static_cast<std::uint32_t>(*ids[i]);
-  }
 }
 
 void ListCollector::write_answers(std::size_t query) {
@@ -292,7 +280,7 @@ void ListCollector::write_answers(std::size_t query) {
 
 void ListCollector::finish(std::size_t first, std::size_t end) {
   CodeEvaluator evaluator(stream_, args_, numbers_);
-  const bool reranks = args_.rows.rows() != 0;
+  const bool reranks = args_.rerank.any();
   for (std::size_t query = first; query < end; ++query) {
     drop_excluded(query);
     if (reranks) {
@@ -303,13 +291,13 @@ void ListCollector::finish(std::size_t first, std::size_t end) {
     }
   }
   if (!reranks) return;
-  Reranker reranker(stream_, args_, bound_);
-  const auto ids = [&](std::size_t query) {
+  Reranker reranker(stream_, args_, numbers_, bound_);
+  const auto rows = [&](std::size_t query) {
     return query == end ? std::span<const std::uint32_t>()
                         : std::span<const std::uint32_t>(list(query).rows, states_[query].count);
   };
   for (std::size_t query = first; query < end; ++query)
-    reranker.write_nearest(query, ids(query), ids(query + 1));
+    reranker.write_nearest(query, rows(query), rows(query + 1));
 }
 
 }  // namespace nearwise::cpu

@@ -98,7 +98,7 @@ class ListCollector {
   void narrow(std::size_t query, std::size_t wanted, ScoreForm form, std::vector<std::uint32_t>& out);
   void correct_scores(std::size_t query);
   void write_answers(std::size_t query);
-  // Replaces the list by the ids of the query's candidates.
+  // Replaces the list by the query's candidates.
   void list_candidates(std::size_t query, CodeEvaluator& evaluator);
   float cutoff_of(std::size_t query, const Lengths& longest, double limit, ScoreForm form) const {
     return bound_.cutoff(query, lengths_[query], longest, limit, form);

@@ -1,4 +1,4 @@
-// Re-ranking of a list search: selects the best of a query's candidates by distance to the original vectors.
+// Re-ranking of a list search: selects the best of a query's candidates by distance to the vectors.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,7 @@
 #include <span>
 
 #include "backend/cpu/lists/list_bound.h"
+#include "backend/cpu/lists/list_rows.h"
 #include "backend/cpu/rows/row_estimator.h"
 #include "backend/cpu/rows/row_evaluator.h"
 #include "backend/cpu/stream.h"
@@ -29,32 +30,44 @@ void write_found(std::span<const FoundRow> found, const ListSearchArgs& args, st
 // Re-ranks one query at a time. Not thread-safe.
 class Reranker {
  public:
-  Reranker(const CpuStream& stream, const ListSearchArgs& args, const ListBound& bound);
+  Reranker(const CpuStream& stream, const ListSearchArgs& args, const ListNumbers& numbers,
+           const ListBound& bound);
   static std::uint64_t bytes(std::size_t dim, std::size_t candidates);
 
-  // Writes the best args.k of the vectors with these ids. next: the next query's candidates, prefetched while
-  // this one is re-ranked.
-  void write_nearest(std::size_t query, std::span<const std::uint32_t> ids,
+  // Writes the best args.k of the vectors with these numbers (ListNumbers). next: the candidates of the query
+  // of the next call, prefetched while this one is re-ranked.
+  void write_nearest(std::size_t query, std::span<const std::uint32_t> rows,
                      std::span<const std::uint32_t> next);
 
  private:
+  struct Candidate {
+    const std::byte* vector;  // as it is kept
+    const Id* id;
+  };
   struct Estimate {
     double lowest;  // lower bound of the value
-    std::uint32_t id;
+    std::uint32_t candidate;
   };
 
-  void estimate(std::span<const std::uint32_t> ids, std::span<const std::uint32_t> next);
-  void prefetch_row(std::uint32_t id) const;
+  void find(std::span<const std::uint32_t> rows, Buffer<Candidate>& out) const;
+  void estimate(std::size_t count, std::size_t next);
+  const std::byte* read(const Candidate& candidate, std::size_t place);
+  void prefetch_vector(const Candidate& candidate) const;
 
   const ListSearchArgs& args_;
+  const ListNumbers& numbers_;
   const ListBound& bound_;
-  const std::size_t row_bytes_;
+  const std::size_t vector_bytes_;
   const std::size_t ahead_;  // prefetch distance in vectors
+  const RowsView shape_;     // type and dimension of the vectors as they are read
   RowEstimator estimator_;
   RowEvaluator evaluator_;
-  Buffer<Estimate> estimates_;  // [candidates]
-  Buffer<FoundRow> found_;      // [k]
-  bool prefetched_ = false;     // whether the next query's first vectors were prefetched
+  Buffer<Candidate> candidates_;  // [candidates]
+  Buffer<Candidate> next_;        // of the next query
+  Buffer<Estimate> estimates_;    // [candidates]
+  Buffer<FoundRow> found_;        // [k]
+  Buffer<std::byte> decoded_;     // [RowEvaluator::batch] vectors; empty if they are read in place
+  bool prefetched_ = false;       // whether next_ holds this query's candidates, and the first are prefetched
 };
 
 }  // namespace nearwise::cpu

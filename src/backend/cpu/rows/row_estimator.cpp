@@ -75,15 +75,13 @@ void RowEstimator::estimate(std::size_t first, std::size_t count, Batch& out) co
              .others = out.others});
 }
 
-void RowEstimator::estimate(const std::uint32_t* rows, std::size_t count, Batch& out) const {
+void RowEstimator::estimate(const std::byte* const* rows, std::size_t count, Batch& out) const {
   NEARWISE_ASSERT(count <= batch);
   out.count = count;
   function_({.query = query_.data(),
              .integer_query = integer_query_.data(),
-             .base = base_.row(0),
-             .stride_bytes = base_.stride_bytes(),
              .dim = base_.dim(),
-             .rows = rows,
+             .addresses = rows,
              .count = count,
              .sums = out.sums,
              .others = out.others});

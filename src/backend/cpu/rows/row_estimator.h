@@ -33,8 +33,8 @@ class RowEstimator {
     std::size_t count;
   };
   void estimate(std::size_t first, std::size_t count, Batch& out) const;
-  // Listed rows. The caller prefetches them.
-  void estimate(const std::uint32_t* rows, std::size_t count, Batch& out) const;
+  // Rows at these addresses. The caller prefetches them.
+  void estimate(const std::byte* const* rows, std::size_t count, Batch& out) const;
 
   // Whether all values (score_bound.h) of the batch exceed `limit`. Faster but less tight than lowest().
   bool all_exceed(const Batch& estimates, double limit) const;

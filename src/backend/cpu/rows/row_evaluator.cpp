@@ -39,26 +39,34 @@ void RowEvaluator::begin(std::size_t query) {
                    .norms = &query_norm_});
 }
 
+// Scattered rows: all are prefetched before the first is read.
+void RowEvaluator::prefetch_row(const std::byte* row) const {
+  prefetch(reinterpret_cast<std::uintptr_t>(row),
+           std::min<std::size_t>(base_.dim() * element_size(base_.type()), 512));
+}
+
 void RowEvaluator::evaluate(const std::uint32_t* rows, std::size_t first, std::size_t count,
                             float* keys) const {
-  NEARWISE_ASSERT(count <= batch);
+  for (std::size_t i = 0; rows != nullptr && i < count; ++i) prefetch_row(base_.row(rows[i]));
+  evaluate({.base = base_.row(first), .stride_bytes = base_.stride_bytes(), .rows = rows, .count = count},
+           keys);
+}
+
+void RowEvaluator::evaluate(const std::byte* const* rows, std::size_t count, float* keys) const {
+  for (std::size_t i = 0; i < count; ++i) prefetch_row(rows[i]);
+  evaluate({.addresses = rows, .count = count}, keys);
+}
+
+void RowEvaluator::evaluate(RowDistanceArgs args, float* keys) const {
+  NEARWISE_ASSERT(args.count <= batch);
   double sums[batch];
   double norms[batch];
-  if (rows != nullptr) {
-    // Listed rows are scattered in memory: prefetch all before the first is read.
-    const std::size_t row_bytes = std::min<std::size_t>(base_.dim() * element_size(base_.type()), 512);
-    for (std::size_t i = 0; i < count; ++i)
-      prefetch(reinterpret_cast<std::uintptr_t>(base_.row(rows[i])), row_bytes);
-  }
-  function_({.query = query(),
-             .base = base_.row(first),
-             .stride_bytes = base_.stride_bytes(),
-             .dim = base_.dim(),
-             .rows = rows,
-             .count = count,
-             .sums = sums,
-             .norms = norms});
-  for (std::size_t i = 0; i < count; ++i) {
+  args.query = query();
+  args.dim = base_.dim();
+  args.sums = sums;
+  args.norms = norms;
+  function_(args);
+  for (std::size_t i = 0; i < args.count; ++i) {
     const double norm = metric_ == Metric::cosine ? norms[i] : 0;
     // A zero query has distance 1 from every vector, except from one that is not finite.
     keys[i] = std::isfinite(norm) ? sort_key(metric_, reported(metric_, sums[i], query_norm_, norm)) : NAN;

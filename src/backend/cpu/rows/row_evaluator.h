@@ -28,8 +28,13 @@ class RowEvaluator {
 
   // Writes keys [count] of the listed rows, or of rows [first, first + count) if rows is null.
   void evaluate(const std::uint32_t* rows, std::size_t first, std::size_t count, float* keys) const;
+  // Of scattered rows, of the base's type and dimension.
+  void evaluate(const std::byte* const* rows, std::size_t count, float* keys) const;
 
  private:
+  void prefetch_row(const std::byte* row) const;
+  // args: the rows.
+  void evaluate(RowDistanceArgs args, float* keys) const;
   const RowsView& queries_;
   const RowsView& base_;
   const Metric metric_;

@@ -20,6 +20,11 @@ constexpr std::size_t min_pairs = 16;
 
 using Capacity = PairEvaluator::Capacity;
 
+struct PlacedId {
+  Id id;
+  ListTiles::Place place;
+};
+
 std::uint64_t bytes_of(const EvaluationShape& shape, const Capacity& capacity) {
   const std::size_t entries = capacity.queries * shape.length;
   const std::size_t best = capacity.queries * shape.candidates;
@@ -31,6 +36,7 @@ std::uint64_t bytes_of(const EvaluationShape& shape, const Capacity& capacity) {
          buffer_bytes(entries, sizeof(float)) + 2 * buffer_bytes(entries, sizeof(Id)) +
          buffer_bytes(entries, sizeof(ListTiles::Place)) + buffer_bytes(entries, sizeof(std::uint64_t)) +
          buffer_bytes(best, sizeof(float)) + buffer_bytes(best, sizeof(Id)) +
+         buffer_bytes(best, sizeof(ListTiles::Place)) + buffer_bytes(shape.length, sizeof(PlacedId)) +
          buffer_bytes(capacity.queries, sizeof(std::uint32_t)) + buffer_bytes(capacity.queries, sizeof(bool));
 }
 
@@ -74,6 +80,8 @@ class CandidateEvaluation {
         slots_(stream.budget(), capacity.queries * shape.length),
         host_best_keys_(stream.budget(), capacity.queries * shape.candidates),
         host_best_ids_(stream.budget(), capacity.queries * shape.candidates),
+        best_places_(stream.budget(), answers_.needs_places() ? capacity.queries * shape.candidates : 0),
+        placed_(stream.budget(), answers_.needs_places() ? shape.length : 0),
         selected_(stream.budget(), capacity.queries),
         certified_(stream.budget(), capacity.queries) {}
   CandidateEvaluation(const CandidateEvaluation&) = delete;
@@ -95,8 +103,9 @@ class CandidateEvaluation {
       if (!certified_[i]) uncertified.push_back(static_cast<std::uint32_t>(first + i));
     }
     const std::size_t best = count * shape_.candidates;
+    if (answers_.needs_places()) find_places(count);
     answers_.write(first, host_best_keys_.span().first(best), host_best_ids_.span().first(best),
-                   certified_.span().first(count));
+                   best_places_.span(), certified_.span().first(count));
   }
 
  private:
@@ -156,6 +165,23 @@ class CandidateEvaluation {
                         [&](std::size_t pair, std::byte* out) { write_list_row(args_, places_[pair], out); });
   }
 
+  // The places of the best, among those of all evaluated entries of the query.
+  void find_places(std::size_t count) {
+    std::size_t pair = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::span<PlacedId> placed = placed_.span().first(selected_[i]);
+      for (PlacedId& entry : placed) {
+        entry = {host_ids_[slots_[pair]], places_[pair]};
+        ++pair;
+      }
+      std::ranges::sort(placed, {}, &PlacedId::id);
+      for (std::size_t slot = i * shape_.candidates; slot < (i + 1) * shape_.candidates; ++slot)
+        if (host_best_ids_[slot] != no_id)
+          best_places_[slot] =
+              std::ranges::lower_bound(placed, host_best_ids_[slot], {}, &PlacedId::id)->place;
+    }
+  }
+
   void select(std::size_t count) {
     selection_.run(stream_.handle(), Ties::wide_ids,
                    {.values = keys_.data(),
@@ -198,8 +224,10 @@ class CandidateEvaluation {
   Buffer<std::uint64_t> slots_;
   Buffer<float> host_best_keys_;
   Buffer<Id> host_best_ids_;
-  Buffer<std::uint32_t> selected_;  // list entries to evaluate
-  Buffer<bool> certified_;          // whether the best are proven to be the candidates
+  Buffer<ListTiles::Place> best_places_;  // [queries, candidates]; empty if nobody needs them
+  Buffer<PlacedId> placed_;               // [length]
+  Buffer<std::uint32_t> selected_;        // list entries to evaluate
+  Buffer<bool> certified_;                // whether the best are proven to be the candidates
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 // by distance, then id.
 #include <algorithm>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "backend/cuda/device/working_memory.h"
 #include "backend/cuda/lists/evaluate_candidates.h"
@@ -25,7 +27,9 @@ std::uint64_t bytes_of(const EvaluationShape& shape, std::size_t pairs) {
          device_bytes(RowSelection(1, columns, shape.candidates).workspace_bytes(), 1) +
          buffer_bytes(pairs, sizeof(Id)) + buffer_bytes(pairs, sizeof(ListTiles::Place)) +
          buffer_bytes(pairs, sizeof(std::uint64_t)) + buffer_bytes(shape.candidates, sizeof(float)) +
-         buffer_bytes(shape.candidates, sizeof(Id));
+         buffer_bytes(shape.candidates, sizeof(Id)) +
+         buffer_bytes(shape.candidates, sizeof(ListTiles::Place)) +
+         shape.candidates * sizeof(std::pair<Id, std::size_t>);
 }
 
 class ExhaustiveListSearch {
@@ -49,7 +53,8 @@ class ExhaustiveListSearch {
         places_(stream.budget(), pairs),
         slots_(stream.budget(), pairs),
         host_best_keys_(stream.budget(), shape.candidates),
-        host_best_ids_(stream.budget(), shape.candidates) {}
+        host_best_ids_(stream.budget(), shape.candidates),
+        best_places_(stream.budget(), answers_.needs_places() ? shape.candidates : 0) {}
   ExhaustiveListSearch(const ExhaustiveListSearch&) = delete;
   ExhaustiveListSearch& operator=(const ExhaustiveListSearch&) = delete;
 
@@ -73,7 +78,9 @@ class ExhaustiveListSearch {
     copy_to_host(stream_, best_ids_.data(), host_best_ids_.span(), list_search_name);
     stream_.synchronize(list_search_name);
     constexpr bool certified = true;
-    answers_.write(query, host_best_keys_.span(), host_best_ids_.span(), {&certified, 1});
+    if (answers_.needs_places()) find_places(query);
+    answers_.write(query, host_best_keys_.span(), host_best_ids_.span(), best_places_.span(),
+                   {&certified, 1});
   }
 
  private:
@@ -88,6 +95,23 @@ class ExhaustiveListSearch {
     check(cudaMemcpyAsync(to.data(), from.data(), shape_.candidates * sizeof(T), cudaMemcpyDeviceToDevice,
                           stream_.handle()),
           list_search_name);
+  }
+
+  // The places of the best ids, by one more pass over the query's lists.
+  void find_places(std::size_t query) {
+    std::vector<std::pair<Id, std::size_t>> best;
+    for (std::size_t i = 0; i < shape_.candidates; ++i)
+      if (host_best_ids_[i] != no_id) best.emplace_back(host_best_ids_[i], i);
+    std::ranges::sort(best);
+    for (const ListTile& tile : tiles_.tiles())
+      tiles_.for_each_piece(query, tile, [&](std::size_t number, std::size_t) {
+        const ListPiece& piece = tiles_.pieces(tile)[number];
+        for (std::size_t i = piece.first; i < piece.first + piece.rows; ++i) {
+          const Id id = args_.lists[piece.list].ids[i];
+          const auto found = std::ranges::lower_bound(best, id, {}, &std::pair<Id, std::size_t>::first);
+          if (found != best.end() && found->first == id) best_places_[found->second] = {piece.list, i};
+        }
+      });
   }
 
   // Merges the collected pairs into the best so far.
@@ -135,6 +159,7 @@ class ExhaustiveListSearch {
   Buffer<std::uint64_t> slots_;
   Buffer<float> host_best_keys_;
   Buffer<Id> host_best_ids_;
+  Buffer<ListTiles::Place> best_places_;  // [candidates]; empty if nobody needs them
   std::size_t pairs_ = 0;
 };
 

@@ -15,10 +15,11 @@ void write_list_row(const ListSearchArgs& args, const ListTiles::Place& place, s
 PairEvaluator::Shape evaluated_shape(const ListSearchArgs& args) {
   const std::size_t dim = args.codec.dim;
   const std::size_t stored = dim * element_size(args.codec.type);
-  const bool gathered = args.rows.rows() != 0 && args.rows.place().kind == DeviceKind::cpu;
+  const RerankVectors& vectors = args.rerank;
+  const bool gathered = vectors.any() && !(vectors.by_id() && vectors.rows.place().kind != DeviceKind::cpu);
   return {.dim = dim,
           .query_bytes = dim * element_size(args.queries.type()),
-          .row_bytes = gathered ? std::max(stored, dim * element_size(args.rows.type())) : stored};
+          .row_bytes = gathered ? std::max(stored, dim * element_size(vectors.type())) : stored};
 }
 
 std::uint64_t ListResults::bytes(std::size_t queries, std::size_t candidates, std::size_t taken) {
@@ -36,7 +37,7 @@ ListResults::ListResults(const CudaStream& stream, const ListSearchArgs& args, P
       evaluator_(evaluator),
       taken_(std::min(args.k, args.candidates)),
       selection_(queries, args.candidates, taken_) {
-  if (args.rows.rows() == 0) return;
+  if (!args.rerank.any()) return;
   const std::size_t entries = queries * args.candidates;
   keys_ = DeviceBuffer<float>(stream, entries, list_search_name);
   ids_ = DeviceBuffer<Id>(stream, entries, list_search_name);
@@ -50,9 +51,9 @@ ListResults::ListResults(const CudaStream& stream, const ListSearchArgs& args, P
 }
 
 void ListResults::write(std::size_t first_query, std::span<const float> keys, std::span<const Id> ids,
-                        std::span<const bool> certified) {
-  if (args_.rows.rows() != 0) {
-    rerank(first_query, ids, certified);
+                        std::span<const ListTiles::Place> places, std::span<const bool> certified) {
+  if (args_.rerank.any()) {
+    rerank(first_query, ids, places, certified);
     return;
   }
   const std::size_t length = args_.candidates;
@@ -61,7 +62,8 @@ void ListResults::write(std::size_t first_query, std::span<const float> keys, st
       write_row(first_query + i, keys.subspan(i * length, length), ids.subspan(i * length, length));
 }
 
-void ListResults::rerank(std::size_t first_query, std::span<const Id> ids, std::span<const bool> certified) {
+void ListResults::rerank(std::size_t first_query, std::span<const Id> ids,
+                         std::span<const ListTiles::Place> places, std::span<const bool> certified) {
   std::size_t pairs = 0;
   for (std::size_t i = 0; i < certified.size(); ++i)
     for (std::size_t slot = i * args_.candidates; certified[i] && slot < (i + 1) * args_.candidates; ++slot) {
@@ -69,17 +71,25 @@ void ListResults::rerank(std::size_t first_query, std::span<const Id> ids, std::
       slots_[pairs] = slot;
       row_indices_[pairs++] = static_cast<std::uint32_t>(ids[slot]);
     }
-  const RowsView& rows = args_.rows;
+  const RerankVectors& vectors = args_.rerank;
   const std::span<const std::uint64_t> slots(slots_.data(), pairs);
   check(cudaMemsetAsync(keys_.data(), 0xFF, ids.size() * sizeof(float), stream_.handle()), list_search_name);
   copy_to_device(stream_, ids, ids_.data(), list_search_name);
-  if (rows.place().kind == DeviceKind::cpu)
-    evaluator_.evaluate(
-        rows.type(), slots, args_.candidates, keys_.data(), [&](std::size_t pair, std::byte* out) {
-          std::memcpy(out, rows.row(row_indices_[pair]), rows.dim() * element_size(rows.type()));
-        });
+  const std::size_t row_bytes = args_.codec.dim * element_size(vectors.type());
+  if (vectors.by_id() && vectors.rows.place().kind != DeviceKind::cpu)
+    evaluator_.evaluate(vectors.rows, slots, {row_indices_.data(), pairs}, args_.candidates, keys_.data());
   else
-    evaluator_.evaluate(rows, slots, {row_indices_.data(), pairs}, args_.candidates, keys_.data());
+    evaluator_.evaluate(vectors.type(), slots, args_.candidates, keys_.data(),
+                        [&](std::size_t pair, std::byte* out) {
+                          const std::byte* row = nullptr;
+                          if (vectors.by_id()) {
+                            row = vectors.rows.row(row_indices_[pair]);
+                          } else {
+                            const ListTiles::Place& place = places[slots_[pair]];
+                            row = vectors.read(args_.lists[place.list], place.row, out);
+                          }
+                          if (row != out) std::memcpy(out, row, row_bytes);
+                        });
   selection_.run(stream_.handle(), Ties::wide_ids,
                  {.values = keys_.data(),
                   .value_stride = args_.candidates,

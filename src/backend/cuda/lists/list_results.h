@@ -1,4 +1,4 @@
-// Results of a list search: writes candidates as they are, or re-ranks them with the original vectors.
+// Results of a list search: writes candidates as they are, or re-ranks them by the distance to vectors.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +28,16 @@ class ListResults {
   ListResults(const CudaStream& stream, const ListSearchArgs& args, PairEvaluator& evaluator,
               std::size_t queries);
 
-  // keys and ids [count, candidates], best first, then no_id; queries that are not `certified` are skipped.
+  // Whether write() needs the places of candidates.
+  bool needs_places() const { return args_.rerank.any() && !args_.rerank.by_id(); }
+  // keys, ids and places [count, candidates], best first, then no_id; queries that are not `certified` are
+  // skipped.
   void write(std::size_t first_query, std::span<const float> keys, std::span<const Id> ids,
-             std::span<const bool> certified);
+             std::span<const ListTiles::Place> places, std::span<const bool> certified);
 
  private:
-  void rerank(std::size_t first_query, std::span<const Id> ids, std::span<const bool> certified);
+  void rerank(std::size_t first_query, std::span<const Id> ids, std::span<const ListTiles::Place> places,
+              std::span<const bool> certified);
   void write_row(std::size_t query, std::span<const float> keys, std::span<const Id> ids);
 
   const CudaStream& stream_;

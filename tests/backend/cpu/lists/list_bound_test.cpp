@@ -67,7 +67,6 @@ struct Vanishing {
                             .centre = {},
                             .k = 1,
                             .candidates = 1,
-                            .rows = {},
                             .ids = result.ids.view(),
                             .distances = result.distances.view()});
     return result;

@@ -212,7 +212,6 @@ class OverflowingList {
                             .centre = {},
                             .k = rows,
                             .candidates = rows,
-                            .rows = {},
                             .ids = result.ids.view(),
                             .distances = result.distances.view()});
     return result;

@@ -169,7 +169,9 @@ TEST_P(RowEstimateTest, ListedRowsHaveTheirOwnSums) {
           args.others = all.others.data();
           function(args);
           Estimates listed;
-          args.rows = rows;
+          std::vector<const std::byte*> addresses(count);
+          for (std::size_t i = 0; i < count; ++i) addresses[i] = view.row(rows[i]);
+          args.addresses = addresses.data();
           args.count = count;
           args.sums = listed.sums.data();
           args.others = listed.others.data();

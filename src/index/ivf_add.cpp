@@ -1,0 +1,247 @@
+// Inverted files: adding vectors. Lists and codes are found first; nothing is appended until all can be.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "backend/context_state.h"
+#include "backend/stages.h"
+#include "cluster/centroid_search.h"
+#include "core/checked.h"
+#include "core/float_environment.h"
+#include "core/fork.h"
+#include "core/lost_pages.h"
+#include "index/addition.h"
+#include "index/ivf_state.h"
+#include "index/memory_needs.h"
+#include "index/removal.h"
+#include "nearwise/kmeans.h"
+#include "ops/check_rows.h"
+#include "ops/finite_rows.h"
+#include "ops/knn_plan.h"
+#include "ops/memory_limit.h"
+#include "quantize/residuals.h"
+
+namespace nearwise {
+namespace {
+
+constexpr const char* add_name = "Ivf.add";
+// next_id, one above the largest id, must be an Id too.
+constexpr Id max_next_id = std::numeric_limits<Id>::max();
+
+Id first_bad(std::span<const Id> ids) {
+  const auto bad = std::ranges::find_if(ids, [](Id id) { return id < 0 || id == max_next_id; });
+  return bad == ids.end() ? 0 : *bad;
+}
+
+void check_distinct(MemoryBudget& budget, std::span<const Id> ids) {
+  // Ascending ids, the usual case, need no copy.
+  if (std::ranges::adjacent_find(ids, std::greater_equal<>()) == ids.end()) return;
+  Buffer<Id> sorted(budget, ids.size());
+  std::ranges::copy(ids, sorted.data());
+  std::ranges::sort(sorted.span());
+  const auto twice = std::ranges::adjacent_find(sorted.span());
+  require(twice == sorted.span().end(), "{}: ids must differ, got {} twice", add_name,
+          twice == sorted.span().end() ? 0 : *twice);
+}
+
+// Copies of some rows.
+class SomeRows {
+ public:
+  SomeRows(MemoryBudget& budget, const RowsView& rows, std::span<const Id> ids,
+           std::span<const std::size_t> chosen)
+      : row_bytes_(rows.dim() * element_size(rows.type())),
+        bytes_(budget, checked_multiply(chosen.size(), row_bytes_, "bytes of rows")),
+        ids_(budget, chosen.size()),
+        view_(bytes_.data(), rows.type(), chosen.size(), rows.dim(), row_bytes_) {
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      std::memcpy(bytes_.data() + i * row_bytes_, rows.row(chosen[i]), row_bytes_);
+      ids_[i] = ids[chosen[i]];
+    }
+  }
+  const RowsView& rows() const { return view_; }
+  std::span<const Id> ids() const { return ids_.span(); }
+
+ private:
+  std::size_t row_bytes_;
+  Buffer<std::byte> bytes_;
+  Buffer<Id> ids_;
+  RowsView view_;
+};
+
+}  // namespace
+
+namespace index {
+
+Addition::Addition(IvfInternals::State& state, const Context& context, const RowsView& rows)
+    : state_(state),
+      context_(context),
+      rows_(rows),
+      nearest_(*context.state().budget, rows.rows()),
+      scratch_(state.rows.vector_bytes()) {}
+
+double Addition::assign_cost() const { return cluster::assignment_cost(rows_, state_.rows.lists()); }
+
+double Addition::encode_cost() const {
+  return state_.is_flat() ? 0 : state_.codec->encode_cost(rows_.rows());
+}
+
+void Addition::assign(const Context& context) {
+  Stages stages(context, "add");
+  for (std::size_t first = 0; first < rows_.rows(); first += added_batch_rows) {
+    const RowsView batch = rows_.slice(first, std::min(added_batch_rows, rows_.rows() - first));
+    const Neighbors found =
+        nearwise::assign(stages.next(static_cast<double>(batch.rows()),
+                                     static_cast<double>(rows_.rows() - first - batch.rows())),
+                         batch, state_.centroids, {.metric = state_.metric});
+    for (std::size_t i = 0; i < batch.rows(); ++i)
+      nearest_[first + i] = static_cast<std::uint32_t>(found.ids.data()[i]);
+  }
+  stages.finish();
+}
+
+void Addition::encode(const Context& context, std::size_t first, std::size_t count, std::uint8_t* codes) {
+  if (state_.is_flat()) return;
+  const std::size_t code_bytes = state_.rows.code_bytes();
+  MemoryBudget& budget = *context_.state().budget;
+  Stages stages(context, "add");
+  for (std::size_t begin = 0; begin < count; begin += added_batch_rows) {
+    const std::size_t size = std::min(added_batch_rows, count - begin);
+    const Reservation residual_bytes(budget, size * (rows_.dim() * sizeof(float) + code_bytes + sizeof(Id)));
+    Matrix<float> residuals(size, rows_.dim());
+    std::vector<Id> lists(size);
+    for (std::size_t i = 0; i < size; ++i) lists[i] = nearest_[first + begin + i];
+    quantize::subtract_centroids(context_, rows_.slice(first + begin, size), state_.centroids, lists,
+                                 state_.metric, residuals.view());
+    state_.codec->encode(stages.next(static_cast<double>(size), static_cast<double>(count - begin - size)),
+                         residuals, {codes + begin * code_bytes, size, code_bytes});
+  }
+  stages.finish();
+}
+
+void Addition::reserve(Id next_id) {
+  more_.assign(state_.rows.lists(), 0);
+  for (const std::uint32_t list : nearest_.span()) ++more_[list];
+  state_.rows.reserve(more_);
+  if (IdTable* const table = state_.table.load()) table->reserve(rows_.rows(), next_id);
+}
+
+bool Addition::append(std::size_t first, std::size_t count, std::span<const Id> ids,
+                      const std::uint8_t* codes) {
+  const bool flat = state_.is_flat();
+  const std::size_t code_bytes = state_.rows.code_bytes();
+  IdTable* const table = state_.table.load();
+  std::byte* const scratch = scratch_.data();
+  for (std::size_t row = first; row < first + count; ++row) {
+    const std::uint32_t list = nearest_[row];
+    const std::byte* const code =
+        flat ? rows_.row(row) : reinterpret_cast<const std::byte*>(codes) + (row - first) * code_bytes;
+    const std::byte* const vector =
+        state_.rows.vector_bytes() == 0 ? nullptr : state_.vectors.encode(rows_, row, scratch);
+    state_.list_changes(list);
+    state_.rows.append(list, {code, &ids[row - first], 1, vector});
+    if (table != nullptr) table->insert(ids[row - first], list);
+  }
+  // Flat lists and kept vectors have just been read once more.
+  if (!pages_were_lost()) return true;
+  for (std::size_t row = first; row < first + count; ++row) {
+    state_.rows.shrink(nearest_[row], 1);
+    if (table != nullptr) table->erase(ids[row - first]);
+  }
+  return false;
+}
+
+}  // namespace index
+
+std::size_t Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids,
+                     OnDuplicate on_duplicate) {
+  State& state = *state_;
+  check_rows(add_name, context, rows, state.centroids, {"vectors", "index"});
+  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", add_name,
+          name(rows.place()));
+  require(!state.is_flat() || rows.type() == state.codec->view().type,
+          "{}: rows must have the element type of the training, {}, got {}", add_name,
+          name(state.codec->view().type), name(rows.type()));
+  require(ids.empty() || ids.size() == rows.rows(), "{}: there must be one id per row, got {} for {} rows",
+          add_name, ids.size(), rows.rows());
+  require(std::ranges::all_of(ids, [](Id id) { return id >= 0 && id < max_next_id; }),
+          "{}: ids must be 0 to {}, got {}", add_name, max_next_id - 1, first_bad(ids));
+  require(!ids.empty() || rows.rows() <= static_cast<std::uint64_t>(max_next_id - state.next_id),
+          "{}: ids must be at most {}, got {} rows with ids from {}", add_name, max_next_id - 1, rows.rows(),
+          state.next_id);
+  require(rows.rows() <= max_shard_rows - size(),
+          "{}: an index holds at most {} vectors, got {} more than {}", add_name, max_shard_rows, rows.rows(),
+          size());
+  if (rows.rows() == 0) return 0;
+  check_memory(add_name, context,
+               index::adding_bytes(context, rows,
+                                   {.lists = lists(),
+                                    .dim = dim(),
+                                    .code_bytes = state.rows.code_bytes(),
+                                    .vector_bytes = state.rows.vector_bytes(),
+                                    .is_flat = state.is_flat()}));
+  const DefaultFloatEnvironment environment;
+  MemoryBudget& budget = *context.state().budget;
+  // Ids that are there already. Consecutive ones are all new.
+  std::vector<Id> replaced;
+  std::optional<SomeRows> some;
+  if (!ids.empty()) {
+    check_distinct(budget, ids);
+    std::vector<std::size_t> fresh;
+    for (std::size_t row = 0; row < ids.size(); ++row) {
+      if (ids[row] >= state.next_id || !contains(ids[row])) {
+        if (on_duplicate == OnDuplicate::keep) fresh.push_back(row);
+        continue;
+      }
+      require(on_duplicate != OnDuplicate::refuse,
+              "{}: id {} is in the index already; remove it, or replace it (on_duplicate)", add_name,
+              ids[row]);
+      replaced.push_back(ids[row]);
+    }
+    if (on_duplicate == OnDuplicate::keep && fresh.size() != rows.rows()) {
+      replaced.clear();
+      if (fresh.empty()) return 0;
+      some.emplace(budget, rows, ids, fresh);
+      rows = some->rows();
+      ids = some->ids();
+    }
+  }
+  if (state.is_flat())
+    check_finite(add_name, context, rows);
+  else
+    check_coded_range(add_name, context, rows, max_indexed_value);
+  if (state.rows.vector_bytes() != 0) state.vectors.check(add_name, context, rows);
+  // Everything that can fail comes before the first vector is appended.
+  index::Addition addition(state, context, rows);
+  Stages stages(context, "add");
+  addition.assign(stages.next(addition.assign_cost(), addition.encode_cost()));
+  Buffer<std::uint8_t> codes(budget, state.is_flat() ? 0 : rows.rows() * state.rows.code_bytes());
+  addition.encode(stages.next(1, 0), 0, rows.rows(), codes.data());
+  Buffer<Id> consecutive(budget, ids.empty() ? rows.rows() : 0);
+  std::iota(consecutive.data(), consecutive.data() + consecutive.size(), state.next_id);
+  if (ids.empty()) ids = consecutive.span();
+  const Id next_id = std::max(state.next_id, std::ranges::max(ids) + 1);
+  index::Removal removal(state, context, replaced);
+  addition.reserve(next_id);
+  bool is_whole = false;
+  {
+    const NoFork whole;
+    // First the new entries: if a mapped file turns out to be truncated, they are taken back.
+    removal.hide();
+    is_whole = addition.append(0, rows.rows(), ids, codes.data());
+    if (is_whole) {
+      removal.commit();
+      state.next_id = next_id;
+    } else {
+      removal.show();
+    }
+  }
+  if (!is_whole) check_lost_pages();
+  stages.finish();
+  return rows.rows();
+}
+
+}  // namespace nearwise
