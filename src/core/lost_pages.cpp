@@ -1,5 +1,6 @@
 #include "core/lost_pages.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -42,8 +43,26 @@ struct ThreadState {
   std::uint32_t depth = 0;  // of scopes
   std::uint64_t since = 0;  // losses before the outermost scope
 };
-// initial-exec: a handler must not allocate, and other models may do so at a thread's first access.
-[[gnu::tls_model("initial-exec")]] constinit thread_local ThreadState this_thread;
+constinit thread_local ThreadState this_thread;
+
+// For the handler, whether this thread is in a scope. A handler must not allocate, which a first access to
+// thread-local memory of a shared library does and pthread_getspecific() does not. (The TLS model
+// initial-exec would not either, but a module with the CUDA runtime then cannot be loaded: its thread-local
+// memory exceeds what the system keeps for that.)
+class ScopeMark {
+ public:
+  ScopeMark() noexcept : exists_(pthread_key_create(&key_, nullptr) == 0) {}
+  // Without memory for it, or without a key, lost pages are signals as they were.
+  void set(bool in_scope) const noexcept {
+    if (exists_) pthread_setspecific(key_, in_scope ? this : nullptr);
+  }
+  bool is_set() const noexcept { return exists_ && pthread_getspecific(key_) != nullptr; }
+
+ private:
+  pthread_key_t key_{};
+  bool exists_;
+};
+const ScopeMark scope_mark;
 
 class Registry {
  public:
@@ -162,7 +181,7 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
 
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const int error = errno;
-  const bool was_lost = info->si_code == BUS_ADRERR && this_thread.depth != 0 &&
+  const bool was_lost = info->si_code == BUS_ADRERR && scope_mark.is_set() &&
                         replace_lost_pages(reinterpret_cast<std::uintptr_t>(info->si_addr));
   if (!was_lost) pass_on(signal, info, context);
   errno = error;
@@ -191,10 +210,14 @@ void reads_end_here() noexcept { std::atomic_signal_fence(std::memory_order_seq_
 }  // namespace
 
 LostPagesScope::LostPagesScope() noexcept {
-  if (this_thread.depth++ == 0) this_thread.since = losses.load();
+  if (this_thread.depth++ != 0) return;
+  this_thread.since = losses.load();
+  scope_mark.set(true);
 }
 
-LostPagesScope::~LostPagesScope() { --this_thread.depth; }
+LostPagesScope::~LostPagesScope() {
+  if (--this_thread.depth == 0) scope_mark.set(false);
+}
 
 bool pages_were_lost() noexcept {
   reads_end_here();
