@@ -31,14 +31,15 @@ class Nearwise:
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "index.nw")
                 self.index.save(path)
-                self.index = nearwise.load_ivf(path, threads=count)  # the mapping outlives the file's name
+                # The mapping outlives the file's name.
+                self.index = nearwise.load(path, nearwise.Ivf, threads=count)
             self.threads = count
 
     def search(self, queries, probes, candidates):
-        return self.index.search(queries, K, probes=probes, rerank=self.base, candidates=candidates).ids
+        return self.index.search(queries, K, probes=probes, candidates=candidates).ids
 
     def codes(self, probes, k):
-        return self.index.search(self.queries, k, probes=probes).ids
+        return self.index.search(self.queries, k, probes=probes, codes_only=True).ids
 
 
 class Faiss:
