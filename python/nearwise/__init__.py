@@ -26,7 +26,7 @@ from nearwise._product_quantizer import OptimizedProductQuantizer, ProductQuanti
 from nearwise._recall import RecallEstimate
 from nearwise._rotation import Rotation
 from nearwise._select_k import Selection, select_k
-from nearwise._storage import SavedNeighbors, inspect, load, save, verify
+from nearwise._storage import SavedNeighbors, from_bytes, inspect, load, save, verify
 from nearwise._vector_file import read_neighbors, read_vectors, write_neighbors, write_vectors
 
 __version__ = _version()
@@ -36,9 +36,9 @@ __all__ = [
     "Ivf", "IvfFlat", "IvfLsq", "IvfPq", "KMeans", "KnnGraph", "Neighbors", "OptimizedProductQuantizer", "Plan",
     "PlannedTask", "ProductQuantizer", "RangeNeighbors", "RecallEstimate", "RecallWarning", "Rotation", "RowGroups",
     "SavedNeighbors", "SectionInfo", "Selection", "SmoothestPath", "__version__", "assign", "build_knn_graph",
-    "exact_knn_graph", "info", "inspect", "knn", "load", "measure_recall", "merge_knn_graphs", "merge_neighbors",
-    "move_centroids", "plan_graph", "plan_index", "range_search", "read_neighbors", "read_vectors", "save",
-    "seed_kmeans", "select_k", "sum_clusters", "train_hierarchical_kmeans", "train_kmeans", "verify",
+    "exact_knn_graph", "from_bytes", "info", "inspect", "knn", "load", "measure_recall", "merge_knn_graphs",
+    "merge_neighbors", "move_centroids", "plan_graph", "plan_index", "range_search", "read_neighbors", "read_vectors",
+    "save", "seed_kmeans", "select_k", "sum_clusters", "train_hierarchical_kmeans", "train_kmeans", "verify",
     "write_neighbors", "write_vectors",
 ]
 

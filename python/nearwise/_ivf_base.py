@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import tempfile
 import warnings
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, cast
@@ -53,7 +54,8 @@ class Ivf:
     neighbors are the best vectors in them, by the distance to what the index stores. It is the same, bit for
     bit, on every instruction set, with any number of threads and whatever other queries are in the call.
 
-    Several threads may search at the same time. Methods that change the index wait for searches, and searches for them.
+    Copies (`copy.copy`, `copy.deepcopy`, pickling) are independent indexes. Several threads may search at the same
+    time. Methods that change the index wait for searches, and searches for them.
     """
 
     _index: _core.Ivf
@@ -328,6 +330,17 @@ class Ivf:
         """Saves the index in a .nw file, atomically, with `provenance` and calibration; `nearwise.load` opens it."""
         self._index.save(path=os.fspath(path))
 
+    def to_bytes(self) -> bytes:
+        """The bytes that `save` writes; `nearwise.from_bytes` makes an index of them. Pickling uses them."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "index.nw")
+            self.save(path)
+            with open(path, "rb") as file:
+                return file.read()
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (self.to_bytes(), self._context)
+
     def list_size(self, list: int) -> int:
         """The number of vectors in one list."""
         return self._index.list_size(list=_options.whole(list, "list"))
@@ -417,6 +430,12 @@ class Ivf:
             f"<nearwise.{type(self).__name__}: {self.size} vectors of {self.dim} elements in {self.lists} lists, "
             f"{self.code_bytes} bytes each, {self.metric}>"
         )
+
+
+def _unpickled(data: bytes, context: Context) -> Ivf:
+    from nearwise._storage import from_bytes  # which imports this module
+
+    return from_bytes(data, Ivf, context=context)
 
 
 def _calibration(fields: Any) -> Calibration:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar, Unpack, overload
 
@@ -110,6 +111,32 @@ def load(path: Path, expected: type[Any] | None = None, **settings: Unpack[Place
     if expected is not None and not isinstance(found, expected):
         raise TypeError(f"{name}: expected {_a(expected.__name__)}, the file holds {_a(type(found).__name__)}")
     return found
+
+
+@overload
+def from_bytes(data: bytes, expected: None = None, **settings: Unpack[PlaceSettings]) -> Saved: ...
+
+
+@overload
+def from_bytes(data: bytes, expected: type[_T], **settings: Unpack[PlaceSettings]) -> _T: ...
+
+
+def from_bytes(data: bytes, expected: type[Any] | None = None, **settings: Unpack[PlaceSettings]) -> Any:
+    """What `load` makes of a file with these bytes, such as those of `Ivf.to_bytes`.
+
+    Parameters
+    ----------
+    data : bytes
+        Or another buffer. It is written to a temporary file, which is removed at once.
+    expected, context, device, threads, memory_limit, isa
+        As in `load`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "bytes.nw")
+        with open(path, "wb") as file:
+            file.write(data)
+        # A mapping outlives the name of its file.
+        return load(path, expected, **settings)
 
 
 def _load_neighbors(path: str, info: _core.ContainerInfo, call: Call) -> SavedNeighbors:
