@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t min_capacity = 64;
 
-// An array of 4 bytes per possible id is smaller than a hash table of 12 to 24 bytes per id up to here.
+// An array of 4 bytes per possible id is smaller than a hash table of 24 to 48 bytes per id up to here.
 bool are_dense(std::size_t count, Id next_id) {
   return static_cast<std::uint64_t>(next_id) <= 4 * static_cast<std::uint64_t>(count) + 1024;
 }

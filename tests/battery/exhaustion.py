@@ -95,7 +95,7 @@ def main():
     with ThreadPoolExecutor(2) as pool:
         for report in pool.map(lambda case: run(*case), cases):
             outcomes[report["outcome"]] += 1
-            if report["outcome"] not in ("answers", "OutOfMemoryError", "Error", "MemoryError"):
+            if report["outcome"] not in ("answers", "Error", "MemoryError"):
                 faults.append(report)
             if options.verbose:
                 print(json.dumps(report), flush=True)
