@@ -121,6 +121,7 @@ def from_bytes(data: bytes, expected: None = None, **settings: Unpack[PlaceSetti
 def from_bytes(data: bytes, expected: type[_T], **settings: Unpack[PlaceSettings]) -> _T: ...
 
 
+@operation
 def from_bytes(data: bytes, expected: type[Any] | None = None, **settings: Unpack[PlaceSettings]) -> Any:
     """What `load` makes of a file with these bytes, such as those of `Ivf.to_bytes`.
 
