@@ -9,7 +9,6 @@ arguments raise ValueError or TypeError; every other failure is a `nearwise.Erro
 
 from nearwise._additive_quantizer import AdditiveQuantizer
 from nearwise._context import Context
-from nearwise._core import ContainerInfo, SectionInfo
 from nearwise._core import version as _version
 from nearwise._error import Error
 from nearwise._exact import Exact, exact_knn_graph, knn, range_search
@@ -26,7 +25,7 @@ from nearwise._product_quantizer import OptimizedProductQuantizer, ProductQuanti
 from nearwise._recall import RecallEstimate
 from nearwise._rotation import Rotation
 from nearwise._select_k import Selection, select_k
-from nearwise._storage import SavedNeighbors, from_bytes, inspect, load, save, verify
+from nearwise._storage import ContainerInfo, SavedNeighbors, SectionInfo, from_bytes, inspect, load, save, verify
 from nearwise._vector_file import read_neighbors, read_vectors, write_neighbors, write_vectors
 
 __version__ = _version()

@@ -19,7 +19,7 @@ class AdditiveQuantizer(Quantizer):
     Encoding is a search: about 50 microseconds per vector and thread with 7 or 8 codebooks of 128 elements. A
     code has one byte per codebook, and one for the norm of the sum.
 
-    Made by `train`, `from_codebooks` or `nearwise.load`. It can be pickled.
+    Made by `train`, `from_codebooks` or `nearwise.load`. It can be copied and pickled.
 
     Examples
     --------
@@ -97,9 +97,6 @@ class AdditiveQuantizer(Quantizer):
             dim=words.shape[2], codebooks=words.reshape(-1), norms=np.ascontiguousarray(norms, np.float32).reshape(-1)
         )
         return cls._of(bound, context or Context())
-
-    def __reduce__(self) -> Any:
-        return AdditiveQuantizer.from_codebooks, (self.codebooks, self.norms)
 
     @property
     def codebooks(self) -> npt.NDArray[np.float32]:

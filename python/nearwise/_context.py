@@ -243,8 +243,7 @@ class Call:
 
     def rows(self, values: Any, name: str) -> _core.Rows:
         """The argument `name` as a matrix of vectors."""
-        rows = self.array(values, name)
-        return _core.Rows(array=rows.array, type=rows.type, name=name)
+        return self.array(values, name).bound(name)
 
     def place(self, array: Any) -> None:
         """Runs the call where the array is, unless a device was given or found before."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Unpack
+import functools
+from typing import Any, Unpack, cast
 
 from nearwise import _core, _options
 from nearwise._context import Call, CallSettings, Settings, operation
+from nearwise._device_array import DeviceArray
 from nearwise._neighbors import Metric, Neighbors, RangeNeighbors, adopt, adopt_range
 from nearwise._progress import ProgressArgument
+from nearwise._rows import portable
 
 
 @operation
@@ -174,7 +177,9 @@ class Exact:
     each: the base is converted once into the form that the machine multiplies fastest.
 
     The base is not copied unless it had to be converted: do not change it while this object is in use. The
-    object keeps it alive. Several threads may search at the same time.
+    object keeps it alive. Several threads may search at the same time. `copy.copy` shares base and prepared form;
+    `copy.deepcopy` and pickles copy the vectors, metric and context, and prepare them again. A base on a CUDA
+    device cannot be pickled.
 
     Parameters
     ----------
@@ -207,7 +212,8 @@ class Exact:
     @operation
     def __init__(self, base: Any, *, metric: Metric = "sqeuclidean", **settings: Unpack[Settings]) -> None:
         call = Call("Exact", settings)
-        self._prepared = call.run(_core.PreparedBase, base=base, metric=metric)
+        self._base = call.array(base, "base")
+        self._prepared = call.run(_core.PreparedBase, {"base": self._base.bound("base")}, metric=metric)
         # Searches count on what the converted copy of the base leaves of the limit.
         self._context = call.remaining().remembered()
 
@@ -235,8 +241,24 @@ class Exact:
         context = dataclasses.replace(self._context, device=device, isa=isa, progress=progress)
         moved = object.__new__(Exact)
         moved._context = context.remembered()
+        moved._base = self._base
         moved._prepared = Call("Exact.to", context).run(self._prepared.to)
         return moved
+
+    def __copy__(self) -> Exact:
+        copied = object.__new__(Exact)
+        copied._context, copied._base, copied._prepared = self._context, self._base, self._prepared
+        return copied
+
+    def __reduce__(self) -> Any:
+        array = self._base.array
+        if isinstance(array, DeviceArray):
+            raise TypeError(
+                f"Exact: expected a base in host memory to pickle, got one on {array.device}; pickle a copy of its "
+                "vectors in host memory"
+            )
+        made = functools.partial(Exact, metric=self.metric, context=self._context)
+        return made, (portable(array, self._base.type),)
 
     @property
     def device(self) -> str:
@@ -244,9 +266,9 @@ class Exact:
         return self._prepared.device
 
     @property
-    def metric(self) -> str:
+    def metric(self) -> Metric:
         """The metric of all searches."""
-        return self._prepared.metric
+        return cast("Metric", self._prepared.metric)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import tempfile
 import warnings
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, cast
@@ -17,6 +16,7 @@ from nearwise._context import Call, Context, operation
 from nearwise._neighbors import Metric, Neighbors, adopt
 from nearwise._progress import ProgressArgument
 from nearwise._recall import RecallEstimate
+from nearwise._savable import Savable
 from nearwise._vector_file import Path
 
 Vectors: TypeAlias = Literal["keep", "f16", "u8", "none"]
@@ -43,7 +43,7 @@ class Calibration(NamedTuple):
         return self.recall.value >= self.target_recall
 
 
-class Ivf:
+class Ivf(Savable):
     """Vectors in lists around k-means centroids; a search scans the lists nearest to the query.
 
     `IvfFlat` stores the vectors, `IvfPq` a PQ code of each vector's residual, `IvfLsq` an additive code, which
@@ -330,17 +330,6 @@ class Ivf:
         """Saves the index in a .nw file, atomically, with `provenance` and calibration; `nearwise.load` opens it."""
         self._index.save(path=os.fspath(path))
 
-    def to_bytes(self) -> bytes:
-        """The bytes that `save` writes; `nearwise.from_bytes` makes an index of them. Pickling uses them."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "index.nw")
-            self.save(path)
-            with open(path, "rb") as file:
-                return file.read()
-
-    def __reduce__(self) -> Any:
-        return _unpickled, (self.to_bytes(), self._context)
-
     def list_size(self, list: int) -> int:
         """The number of vectors in one list."""
         return self._index.list_size(list=_options.whole(list, "list"))
@@ -430,12 +419,6 @@ class Ivf:
             f"<nearwise.{type(self).__name__}: {self.size} vectors of {self.dim} elements in {self.lists} lists, "
             f"{self.code_bytes} bytes each, {self.metric}>"
         )
-
-
-def _unpickled(data: bytes, context: Context) -> Ivf:
-    from nearwise._storage import from_bytes  # which imports this module
-
-    return from_bytes(data, Ivf, context=context)
 
 
 def _calibration(fields: Any) -> Calibration:

@@ -172,4 +172,4 @@ def _centroids(values: Any, name: str) -> _core.Rows:
     given = call.array(values, name)
     if given.type != "f32":
         raise ValueError(f"{name}: expected float32 [clusters, dim], got {given.type}")
-    return _core.Rows(array=given.array, type="f32", name=name)
+    return given.bound(name)

@@ -14,6 +14,7 @@ from nearwise._context import Call, Context, SeededCallSettings, SeededSettings,
 from nearwise._graph_uses import GraphUses
 from nearwise._neighbors import Metric, Neighbors, adopt, as_neighbors
 from nearwise._recall import RecallEstimate
+from nearwise._savable import Savable
 from nearwise._vector_file import Path
 
 
@@ -25,12 +26,12 @@ class GraphRound(NamedTuple):
     recall: RecallEstimate
 
 
-class KnnGraph(GraphUses):
+class KnnGraph(GraphUses, Savable):
     """The result of `build_knn_graph`. Unpacks as (ids, distances).
 
     Every vector has `degree` different neighbors and never itself, best first, the lower id first in a tie; a
     row ends in -1 only if there are no more other vectors. Distances are those of exact search. A graph does
-    not change: `with_rows` and `without_rows` return new ones.
+    not change: `with_rows` and `without_rows` return new ones. It can be copied and pickled.
 
     Attributes
     ----------

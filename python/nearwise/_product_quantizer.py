@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping
 from typing import Any, Literal, Unpack
@@ -71,7 +72,7 @@ class ProductCoder(Quantizer):
 class ProductQuantizer(ProductCoder):
     """Vectors split into parts, each encoded as the number of its nearest codeword: 128 elements in 16 bytes.
 
-    Made by `train`, `from_codebooks` or `nearwise.load`. It can be pickled.
+    Made by `train`, `from_codebooks` or `nearwise.load`. It can be copied and pickled.
 
     Examples
     --------
@@ -171,9 +172,6 @@ class ProductQuantizer(ProductCoder):
         bound = _core.ProductQuantizer.from_codebooks(dim=dim, parts=parts, bits=bits, codebooks=flat)
         return cls._of(bound, context or Context())
 
-    def __reduce__(self) -> Any:
-        return ProductQuantizer.from_codebooks, (self.codebooks,)
-
     @property
     def codebooks(self) -> list[npt.NDArray[np.float32]]:
         """The codewords of every part, float32 [centroids, elements of the part]: a copy."""
@@ -194,7 +192,7 @@ class OptimizedProductQuantizer(ProductCoder):
 
     On correlated vectors its error is far below that of a `ProductQuantizer` with codes of the same size.
     `encode`, `tables` and `error` rotate their arguments, `decode` rotates back. Made by `train`,
-    `nearwise.load`, or of a rotation and a quantizer. It can be pickled.
+    `nearwise.load`, or of a rotation and a quantizer. It can be copied and pickled.
 
     Parameters
     ----------
@@ -274,7 +272,8 @@ class OptimizedProductQuantizer(ProductCoder):
         return cls._of(bound, call.context)
 
     def __reduce__(self) -> Any:
-        return OptimizedProductQuantizer, (self.rotation, self.quantizer)
+        # Not by its bytes: a file holds only some of the rotations that it may have (`save`).
+        return functools.partial(OptimizedProductQuantizer, context=self._context), (self.rotation, self.quantizer)
 
     def save(self, path: Path, *, provenance: Mapping[str, str] | None = None) -> None:
         """Saves the quantizer in a .nw file, atomically; `nearwise.load` reads it.

@@ -12,12 +12,13 @@ import numpy.typing as npt
 from nearwise import _core, _options
 from nearwise._context import Call, CallSettings, Context, operation
 from nearwise._rows import as_array
+from nearwise._savable import Savable
 from nearwise._vector_file import Path
 
 TableMetric = Literal["sqeuclidean", "inner_product"]
 
 
-class Quantizer:
+class Quantizer(Savable):
     """Encodes vectors as codes of a few bytes. Trained once and not changed afterwards; threads may share it."""
 
     _bound: Any  # the C++ object

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Unpack
 
 import numpy as np
@@ -14,8 +15,8 @@ from nearwise._context import Call, CallSettings, Context, SeededSettings, opera
 class Rotation:
     """Orthonormal axes and a mean: a vector x becomes matrix @ (x - mean).
 
-    Made by `Rotation.pca` or `Rotation.from_matrix`, and not changed afterwards. It can be pickled, and threads
-    may share it.
+    Made by `Rotation.pca` or `Rotation.from_matrix`, and not changed afterwards. It can be copied and pickled,
+    and threads may share it.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class Rotation:
         return made
 
     def __reduce__(self) -> Any:
-        return Rotation.from_matrix, (self.matrix, self.mean)
+        return functools.partial(Rotation.from_matrix, context=self._context), (self.matrix, self.mean)
 
     @operation
     def apply(self, rows: Any, **settings: Unpack[CallSettings]) -> npt.NDArray[np.float32]:

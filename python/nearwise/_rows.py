@@ -37,6 +37,10 @@ class Rows(NamedTuple):
     type: str  # the C++ element type's name
     copied_bytes: int  # 0: the caller's own memory
 
+    def bound(self, name: str) -> _core.Rows:
+        """For C++; `name` is that of the argument."""
+        return _core.Rows(array=self.array, type=self.type, name=name)
+
 
 def as_rows(values: Any, name: str, memory_limit: int = 0) -> Rows:
     """The argument `name` as vectors; a conversion that alone exceeds memory_limit (0: none) is refused."""
@@ -68,6 +72,11 @@ def as_rows(values: Any, name: str, memory_limit: int = 0) -> Rows:
             "out_of_memory",
         )
     return Rows(_converted(array, target, name), kind, copied_bytes)
+
+
+def portable(array: Array, type: str) -> Array:
+    """The array of a `Rows` for another process, in an element type that `as_rows` accepts."""
+    return array.view(BFLOAT16_BITS) if type == "bf16" else array
 
 
 def as_array(values: Any, name: str) -> Array | DeviceArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar, Unpack, overload
+from typing import Any, NamedTuple, Self, TypeVar, Unpack, overload
 
 from nearwise import _core, _options
 from nearwise._additive_quantizer import AdditiveQuantizer
@@ -24,6 +24,37 @@ class SavedNeighbors(NamedTuple):
     neighbors: Neighbors
     metric: str
     provenance: dict[str, str]
+
+
+class SectionInfo(NamedTuple):
+    """One section of a saved file."""
+
+    name: str
+    offset: int
+    bytes: int
+    blocks: int  #: checksummed blocks
+
+
+class ContainerInfo(NamedTuple):
+    """Header, metadata and sections of a saved file."""
+
+    kind: str
+    version_major: int
+    version_minor: int
+    bytes: int
+    metadata: dict[str, str]
+    sections: list[SectionInfo]
+
+    @classmethod
+    def _of(cls, info: _core.ContainerInfo) -> Self:
+        sections = [SectionInfo(part.name, part.offset, part.bytes, part.blocks) for part in info.sections]
+        return cls(info.kind, info.version_major, info.version_minor, info.bytes, info.metadata, sections)
+
+    def __repr__(self) -> str:
+        return (
+            f"ContainerInfo(kind={self.kind!r}, version={self.version_major}.{self.version_minor}, "
+            f"bytes={self.bytes}, {len(self.sections)} sections)"
+        )
 
 
 Saved = SavedNeighbors | Ivf | KnnGraph | ProductQuantizer | OptimizedProductQuantizer | AdditiveQuantizer
@@ -123,7 +154,7 @@ def from_bytes(data: bytes, expected: type[_T], **settings: Unpack[PlaceSettings
 
 @operation
 def from_bytes(data: bytes, expected: type[Any] | None = None, **settings: Unpack[PlaceSettings]) -> Any:
-    """What `load` makes of a file with these bytes, such as those of `Ivf.to_bytes`.
+    """What `load` makes of a file with these bytes: those of `to_bytes`, which every class with `save` has.
 
     Parameters
     ----------
@@ -138,6 +169,9 @@ def from_bytes(data: bytes, expected: type[Any] | None = None, **settings: Unpac
             file.write(data)
         # A mapping outlives the name of its file.
         return load(path, expected, **settings)
+
+
+from_bytes.__module__ = "nearwise"  # pickles name it
 
 
 def _load_neighbors(path: str, info: _core.ContainerInfo, call: Call) -> SavedNeighbors:
@@ -183,11 +217,11 @@ def _a(noun: str) -> str:
     return f"an {noun}" if noun[0] in "AEIOU" else f"a {noun}"
 
 
-def inspect(path: Path) -> _core.ContainerInfo:
+def inspect(path: Path) -> ContainerInfo:
     """Header, metadata and section table of a .nw file; other sections are not read."""
-    return _core.inspect(path=os.fspath(path))
+    return ContainerInfo._of(_core.inspect(path=os.fspath(path)))
 
 
-def verify(path: Path) -> _core.ContainerInfo:
+def verify(path: Path) -> ContainerInfo:
     """Reads and checks a whole .nw file; damage is an `Error` with code corrupt that says where."""
-    return _core.verify(path=os.fspath(path))
+    return ContainerInfo._of(_core.verify(path=os.fspath(path)))

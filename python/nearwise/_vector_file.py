@@ -53,8 +53,7 @@ def write_vectors(path: Path, vectors: Any) -> None:
 
     The file appears under its name only when it is complete and on disk.
     """
-    rows = as_rows(vectors, "vectors")
-    _core.write_vectors(path=os.fspath(path), vectors=_core.Rows(array=rows.array, type=rows.type, name="vectors"))
+    _core.write_vectors(path=os.fspath(path), vectors=as_rows(vectors, "vectors").bound("vectors"))
 
 
 def read_neighbors(path: Path) -> Neighbors:

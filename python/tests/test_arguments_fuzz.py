@@ -57,6 +57,7 @@ def quantizer_cases(name, quantizer):
         f"{name}.decode": (quantizer.decode, {"codes": quantizer.encode(ROWS)}),
         f"{name}.error": (quantizer.error, {"rows": ROWS}),
         f"{name}.save": (quantizer.save, {"path": "quantizer.nw", "provenance": {"a": "b"}}),
+        f"{name}.to_bytes": (quantizer.to_bytes, {}),
     }
     if name != "AdditiveQuantizer":
         cases[f"{name}.tables"] = (quantizer.tables, {"queries": QUERIES, "metric": "sqeuclidean"})
@@ -136,6 +137,7 @@ CASES = {
     "KnnGraph.validate": (GRAPH.validate, {}),
     "KnnGraph.with_rows": (HALF.with_rows, {"rows": ROWS, "target_recall": 0.9}),
     "KnnGraph.without_rows": (GRAPH.without_rows, {"rows": ROWS, "ids": [1, 2], "target_recall": 0.9}),
+    "KnnGraph.to_bytes": (GRAPH.to_bytes, {}),
     "KnnGraph.save": (GRAPH.save, {"path": "graph.nw", "provenance": {"a": "b"}}),
     "KnnGraph.smoothest_path": (GRAPH.smoothest_path, {"start": 1, "end": 2}),
     "KnnGraph.connected_components": (GRAPH.connected_components, {}),

@@ -1,7 +1,9 @@
 """Arrays on CUDA devices: read where they are, once their own library is done with them."""
 
 import concurrent.futures
+import copy
 import gc
+import pickle
 
 import nearwise
 import numpy as np
@@ -186,6 +188,14 @@ class TestIndex:
 
     def test_a_base_on_a_device_stays_there(self, share, base):
         refuses(ValueError, "the base rows are on cuda:0 and the work is on cpu", nearwise.Exact(share(base)).to, "cpu")
+
+    def test_copies_share_a_base_on_a_device(self, share, queries, base):
+        index = nearwise.Exact(share(base))
+        assert_same(copy.copy(index).search(queries, 5), nearwise.knn(queries, base, 5))
+        refuses(TypeError, "expected a base in host memory to pickle, got one on cuda:0", pickle.dumps, index)
+        again = pickle.loads(pickle.dumps(nearwise.Exact(base, device="cuda:0")))
+        assert again.device == "cuda:0"
+        assert_same(again.search(queries, 5), nearwise.knn(queries, base, 5))
 
     def test_the_memory_lives_as_long_as_the_index(self, on_device, queries, base):
         tensor = on_device(base)

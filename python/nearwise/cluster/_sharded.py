@@ -11,7 +11,7 @@ from nearwise._context import Call, Context
 from nearwise._device_array import DeviceArray
 from nearwise._error import Error
 from nearwise._neighbors import Metric, Neighbors
-from nearwise._rows import BFLOAT16_BITS
+from nearwise._rows import portable
 from nearwise.cluster import _batch
 from nearwise.cluster._ray import Node, nodes, on, ray
 from nearwise.cluster._replica import Description, Replica
@@ -210,7 +210,7 @@ class Sharded:
                 f"{operation}: queries and base must have the same dimension, got {given.array.shape[1]} "
                 f"and {self.dim}"
             )
-        rows = given.array.view(BFLOAT16_BITS) if given.type == "bf16" else given.array
+        rows = portable(given.array, given.type)
         block = _options.optional_count(block_queries, "block_queries")
         with call:
             return _batch.Batch(self, operation, rows, k, arguments, block, call.report).run()
