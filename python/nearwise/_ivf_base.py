@@ -415,9 +415,10 @@ class Ivf(Savable):
         return self.size
 
     def __repr__(self) -> str:
+        place = "" if self._index.device == "cpu" else f", {self._index.device}"
         return (
             f"<nearwise.{type(self).__name__}: {self.size} vectors of {self.dim} elements in {self.lists} lists, "
-            f"{self.code_bytes} bytes each, {self.metric}>"
+            f"{self.code_bytes} bytes each, {self.metric}{place}>"
         )
 
 

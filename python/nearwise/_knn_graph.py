@@ -70,7 +70,7 @@ class KnnGraph(GraphUses, Savable):
 
     def __repr__(self) -> str:
         rows, degree = self.ids.shape
-        return f"KnnGraph({rows} x {degree}, {self.metric}, {self.method}, recall {self.recall})"
+        return f"<nearwise.KnnGraph: {rows} x {degree}, {self.metric}, {self.method}, recall {self.recall}>"
 
     def _given(self) -> tuple[Any, ...]:
         """The graph as C++ takes it: ids, distances, metric and report."""
@@ -186,7 +186,7 @@ def build_knn_graph(
     >>> rows = np.array([[0, 0], [3, 4], [1, 0], [0, 0]], dtype=np.float32)
     >>> graph = nearwise.build_knn_graph(rows, degree=2, metric="euclidean")
     >>> graph
-    KnnGraph(4 x 2, euclidean, exact, recall 1.0000 [1.0000, 1.0000])
+    <nearwise.KnnGraph: 4 x 2, euclidean, exact, recall 1.0000 [1.0000, 1.0000]>
     >>> ids, distances = graph
     >>> ids
     array([[3, 2],

@@ -70,9 +70,15 @@ class Plan:
     def __reduce__(self) -> Any:
         return Plan, (self._kind, self._arguments, self._context)
 
+    def __len__(self) -> int:
+        return len(self.tasks)
+
     def __repr__(self) -> str:
         work = self._arguments["work"]
-        return f"Plan({len(self.tasks)} tasks in {work!r}, {self.disk_bytes} bytes of disk, about {self.seconds:.0f} s)"
+        return (
+            f"<nearwise.Plan: {len(self)} tasks in {work!r}, {self.disk_bytes} bytes of disk, about "
+            f"{self.seconds:.0f} s>"
+        )
 
     def with_threads(self, threads: int) -> Plan:
         """The same plan with another number of threads per task: the result does not depend on it."""

@@ -111,6 +111,7 @@ class TestHostArrays:
             for device in ("cpu", "cuda:0"):
                 index = train(device=device)
                 index.add(rows)
+                assert repr(index).endswith(f"{metric}>" if device == "cpu" else f"{metric}, cuda:0>")
                 answers.append([index.search(queries, 5, probes=2), index.search(queries, 5, rerank=rows, candidates=20)])
             for here, there in zip(*answers):
                 assert_same(there, here)

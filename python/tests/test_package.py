@@ -82,6 +82,45 @@ def test_public_names_are_documented():
             assert inspect.getdoc(thing), name
 
 
+def classes():
+    return {name: value for name in nearwise.__all__ if inspect.isclass(value := getattr(nearwise, name))}
+
+
+def test_every_class_has_a_repr_of_its_own():
+    assert [name for name, value in classes().items() if value.__repr__ is object.__repr__] == []
+
+
+def test_collections_have_a_length():
+    """Named tuples have that of tuples; the others hold nothing to count."""
+    without = {name for name, value in classes().items() if not hasattr(value, "__len__")}
+    quantizers = {"ProductQuantizer", "OptimizedProductQuantizer", "AdditiveQuantizer", "Rotation"}
+    assert without == quantizers | {"Context", "Error", "RecallWarning"}
+
+
+def test_lengths_and_reprs(rows, tmp_path):
+    rows = rows[:300]
+    path = tmp_path / "rows.fbin"
+    nearwise.write_vectors(path, rows)
+    plan = nearwise.plan_graph(path, tmp_path / "work", tmp_path / "graph.nw", 3, memory_limit="64MiB")
+    expected = [
+        (nearwise.Exact(rows), 300, "<nearwise.Exact: 300 vectors of 24 elements, sqeuclidean>"),
+        (
+            nearwise.IvfFlat.build(rows, lists=4, metric="cosine"),
+            300,
+            "<nearwise.IvfFlat: 300 vectors of 24 elements in 4 lists, 96 bytes each, cosine>",
+        ),
+        (
+            nearwise.build_knn_graph(rows, 3),
+            300,
+            "<nearwise.KnnGraph: 300 x 3, sqeuclidean, exact, recall 1.0000 [1.0000, 1.0000]>",
+        ),
+        (plan, len(plan.tasks), f"<nearwise.Plan: {len(plan.tasks)} tasks in '{tmp_path / 'work'}', "),
+    ]
+    for value, length, text in expected:
+        assert len(value) == length and repr(value).startswith(text)
+    assert len(plan.tasks) > 3
+
+
 def test_types_are_shipped():
     folder = Path(nearwise._core.__file__).parent
     assert (folder / "_core.pyi").is_file() and (folder / "py.typed").is_file()
