@@ -22,6 +22,6 @@ parts = [np.take(tables[:, part], codes[:, part], axis=1) for part in range(quan
 estimates = np.sum(parts, axis=0, dtype=np.float32)
 candidates = nearwise.select_k(estimates, k=50).ids
 for number, query in enumerate(queries):
-    ids, _ = nearwise.knn(query[None], base[candidates[number]], k=3)
-    print(f"query {number}: {candidates[number][ids[0]].tolist()}")
+    ids, _ = nearwise.knn(query, base[candidates[number]], k=3)
+    print(f"query {number}: {candidates[number][ids].tolist()}")
 print("exact results:", nearwise.knn(queries, base, k=3).ids.tolist())

@@ -165,7 +165,7 @@ class AdditiveQuantizer(Quantizer):
 
         Parameters
         ----------
-        queries : array [queries, dim]
+        queries : array [queries, dim], or one vector [dim]
             In host memory, otherwise as in `nearwise.knn`.
         codes : uint8 array [codes, code_bytes]
             As `encode` returned them.
@@ -178,11 +178,12 @@ class AdditiveQuantizer(Quantizer):
         Returns
         -------
         Neighbors
-            A named tuple of ids, int64 [queries, k], the numbers of codes, and distances, float32 [queries, k].
+            A named tuple of ids, int64 [queries, k], the numbers of codes, and distances, float32 [queries, k];
+            [k] for one vector.
         """
         call = Call("search", settings)
         given = {"codes": as_codes(call, codes)}
-        return adopt(call.run(self._bound.search, given, queries=queries, k=k, metric=metric))
+        return adopt(call.run(self._bound.search, given, queries=queries, k=k, metric=metric), call)
 
     def __repr__(self) -> str:
         return f"<nearwise.AdditiveQuantizer: {self.dim} elements in {self._bound.codebooks} codebooks>"

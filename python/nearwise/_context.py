@@ -12,7 +12,7 @@ from nearwise import _core, _options
 from nearwise._device_array import DeviceArray
 from nearwise._error import Error
 from nearwise._progress import ProgressArgument, ProgressBar, check_progress
-from nearwise._rows import Rows, as_rows
+from nearwise._rows import Rows, as_array, one_row, rows_of
 from nearwise._suggest import unknown_argument
 
 _P = ParamSpec("_P")
@@ -198,6 +198,7 @@ class Call:
     """
 
     report: Callable[[int, int], Any] | None = None
+    one_query = False  # whether the queries are one vector: results have no axis of queries
 
     def __init__(self, operation: str, given: Context | ContextKeyword | None) -> None:
         self.operation = operation
@@ -235,8 +236,11 @@ class Call:
             return function(**given, settings=settings, progress=self.report)
 
     def array(self, values: Any, name: str) -> Rows:
-        """The argument `name` as an array with the element type's name."""
-        rows = as_rows(values, name, self._limit)
+        """The argument `name` as a matrix with the element type's name. A 1-D array of queries is one query."""
+        given = as_array(values, name)
+        if name == "queries" and given.ndim == 1:
+            given, self.one_query = one_row(given), True
+        rows = rows_of(given, name, self._limit)
         self.copied_bytes += rows.copied_bytes
         self.place(rows.array)
         return rows

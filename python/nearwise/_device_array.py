@@ -22,6 +22,7 @@ from nearwise._error import Error
 
 _DEVICE_MEMORY = (2, 13)  # DLPack's numbers for memory of a CUDA device and for managed memory
 _DLPACK_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+_CODES_BY_NAME = {"int8": 0, "uint8": 1, "float16": 2, "float32": 2, "bfloat16": 4}  # of the types of vectors
 
 DeviceArray = _core.DeviceArray
 
@@ -76,6 +77,22 @@ def _from_interface(values: Any, interface: dict[str, Any], name: str) -> Device
         bits=dtype.itemsize * 8,
         ordinal=int(device.split(":")[1]),
         owner=values,
+    )
+
+
+def device_row(vector: DeviceArray) -> DeviceArray:
+    """A 1-D array as a matrix [1, dim] of the same memory; one of another element type as it is."""
+    code = _CODES_BY_NAME.get(vector.dtype)
+    if code is None:
+        return vector
+    return _core.describe_device_array(
+        address=vector.address,
+        shape=(1, *vector.shape),
+        strides=(vector.shape[0], vector.strides[0] // vector.itemsize),
+        code=code,
+        bits=vector.itemsize * 8,
+        ordinal=int(vector.device.split(":")[1]),
+        owner=vector,
     )
 
 

@@ -46,6 +46,8 @@ def knn(
         `__cuda_array_interface__`, as in Numba) are read there and never copied to the host: they must have one
         of the five types and C order, with or without gaps between rows. Work that their library has queued for
         them is waited for.
+
+        Queries may be one vector [dim]: the result then has the shape [k].
     k : int
         At least 1, and at most the size of the base unless `pad`.
     metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
@@ -63,7 +65,7 @@ def knn(
     -------
     Neighbors
         A named tuple of ids, int64 [queries, k], and distances, float32 [queries, k]: numpy arrays, wherever
-        the queries are.
+        the queries are. [k] for one vector.
 
     Examples
     --------
@@ -78,15 +80,14 @@ def knn(
     >>> nearwise.knn(base[:1], base, k=3, metric="euclidean").distances
     array([[0., 1., 5.]], dtype=float32)
 
-    A single vector is a matrix of one row:
+    The neighbors of one vector:
 
-    >>> nearwise.knn(base[1][None, :], base, k=1).ids
-    array([[1]])
+    >>> nearwise.knn(base[1], base, k=2).ids
+    array([1, 2])
     """
-    found = Call("knn", settings).run(
-        _core.knn, queries=queries, base=base, k=k, metric=metric, pad=pad, exclude_self=exclude_self
-    )
-    return adopt(found)
+    call = Call("knn", settings)
+    found = call.run(_core.knn, queries=queries, base=base, k=k, metric=metric, pad=pad, exclude_self=exclude_self)
+    return adopt(found, call)
 
 
 @operation
@@ -151,7 +152,8 @@ def range_search(
     Returns
     -------
     RangeNeighbors
-        A named tuple of offsets, int64 [queries + 1], ids, int64, and distances, float32.
+        A named tuple of offsets, int64 [queries + 1], ids, int64, and distances, float32. If the query was one
+        vector, ids and distances are all its own.
 
     Examples
     --------
@@ -221,7 +223,7 @@ class Exact:
     def search(self, queries: Any, k: int, *, pad: bool = False, **settings: Unpack[CallSettings]) -> Neighbors:
         """The k nearest vectors of the base for every vector of `queries`, as `nearwise.knn` finds them."""
         call = Call("Exact.search", settings)
-        return adopt(call.run(self._prepared.search, on=self.device, queries=queries, k=k, pad=pad))
+        return adopt(call.run(self._prepared.search, on=self.device, queries=queries, k=k, pad=pad), call)
 
     @operation
     def range_search(self, queries: Any, radius: float, **settings: Unpack[CallSettings]) -> RangeNeighbors:

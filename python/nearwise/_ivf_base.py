@@ -206,7 +206,7 @@ class Ivf(Savable):
 
         Parameters
         ----------
-        queries : array [queries, dim]
+        queries : array [queries, dim], or one vector [dim]
             As in `nearwise.knn`, in host memory.
         k : int
             At least 1. If the lists hold fewer vectors, rows end in id -1 at distance +inf (-inf for inner_product).
@@ -226,7 +226,7 @@ class Ivf(Savable):
         Returns
         -------
         Neighbors
-            A named tuple of ids, int64 [queries, k], and distances, float32 [queries, k].
+            A named tuple of ids, int64 [queries, k], and distances, float32 [queries, k]; [k] for one vector.
         """
         with Call("search", context) as call:
             found = self._index.search(
@@ -241,7 +241,7 @@ class Ivf(Savable):
             )
         if not self._warned and probes is None:
             self._warn_of_recall(codes_only and rerank is None, stacklevel=4)
-        return adopt(found)
+        return adopt(found, call)
 
     def _warn_of_recall(self, codes_only: bool, stacklevel: int) -> None:
         """Once per index, if searches with default probes find less than its calibration promised."""
@@ -266,18 +266,19 @@ class Ivf(Savable):
 
         Parameters
         ----------
-        candidates : array [queries, n] of ids
+        candidates : array [queries, n] of ids, or [n] for one vector
             From any source, such as a search by words. -1 and ids that the index does not hold are left out.
         """
         with Call("rerank", context) as call:
-            return adopt(
-                self._index.rerank(
-                    queries=call.rows(queries, "queries"),
-                    candidates=_options.id_matrix(candidates, "candidates"),
-                    k=_options.count(k, "k"),
-                    settings=call.settings_on(self._index.device),
-                )
+            rows = call.rows(queries, "queries")
+            given = np.atleast_2d(candidates) if call.one_query else candidates
+            found = self._index.rerank(
+                queries=rows,
+                candidates=_options.id_matrix(given, "candidates"),
+                k=_options.count(k, "k"),
+                settings=call.settings_on(self._index.device),
             )
+        return adopt(found, call)
 
     @operation
     def calibrate(

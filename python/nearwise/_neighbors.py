@@ -18,9 +18,9 @@ Metric = Literal["sqeuclidean", "euclidean", "inner_product", "cosine"]
 class Neighbors(NamedTuple):
     """The result of a search, best first, the lower id first in a tie. Unpacks as (ids, distances).
 
-    ids : int64 [queries, k]
+    ids : int64 [queries, k]; [k] if the query was one vector
         Row numbers in the base, or the ids of an index; -1 after the last neighbor.
-    distances : float32 [queries, k]
+    distances : float32, of the same shape
     """
 
     ids: npt.NDArray[np.int64]
@@ -47,9 +47,13 @@ class RangeNeighbors(NamedTuple):
         return self.ids[part], self.distances[part]
 
 
-def adopt(pair: tuple[npt.NDArray[Any], npt.NDArray[np.float32]]) -> Neighbors:
-    """What C++ returned. Its 64-bit integers arrive as C's `long long`, which numpy displays as a separate type."""
-    return Neighbors(pair[0].view(np.int64), pair[1])
+def adopt(pair: tuple[npt.NDArray[Any], npt.NDArray[np.float32]], call: Call | None = None) -> Neighbors:
+    """What C++ returned for all queries of a call, or for its one vector.
+
+    64-bit integers of C++ arrive as C's `long long`, which numpy displays as a separate type.
+    """
+    ids, distances = pair[0].view(np.int64), pair[1]
+    return Neighbors(ids[0], distances[0]) if call is not None and call.one_query else Neighbors(ids, distances)
 
 
 def adopt_range(arrays: tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.float32]]) -> RangeNeighbors:
@@ -57,7 +61,13 @@ def adopt_range(arrays: tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np
 
 
 def as_neighbors(value: Any) -> Neighbors:
-    """A Neighbors, or any pair of ids and distances, in the library's types."""
+    """A Neighbors, or any pair of ids and distances, in the library's types; those of one query as one row."""
+    ids, distances = _pair(value)
+    return Neighbors(np.atleast_2d(ids), np.atleast_2d(distances))
+
+
+def _pair(value: Any) -> Neighbors:
+    """A Neighbors, or any pair of ids and distances, in the library's types and their own shape."""
     try:
         ids, distances = value
     except (TypeError, ValueError):
@@ -67,9 +77,10 @@ def as_neighbors(value: Any) -> Neighbors:
         raise ValueError(f"neighbors: ids must be integers that int64 holds, got dtype {ids.dtype}")
     if distances.dtype.kind != "f":
         raise ValueError(f"neighbors: distances must be floats, got dtype {distances.dtype}")
-    if ids.ndim != 2 or ids.shape != distances.shape:
+    if ids.ndim not in (1, 2) or ids.shape != distances.shape:
         raise ValueError(
-            f"neighbors: ids and distances must have one shape [queries, k], got {ids.shape} and {distances.shape}"
+            "neighbors: ids and distances must have one shape [queries, k] or [k], "
+            f"got {ids.shape} and {distances.shape}"
         )
     return Neighbors(np.ascontiguousarray(ids, dtype=np.int64), np.ascontiguousarray(distances, dtype=np.float32))
 
@@ -91,8 +102,8 @@ def merge_neighbors(
     Parameters
     ----------
     parts : iterable of Neighbors, or of pairs (ids, distances)
-        Each [queries, any number], as a search returns it. All have the same queries; ids must be unique across
-        the parts.
+        Each [queries, any number], as a search returns it; [any number] for one query. All have the same queries;
+        ids must be unique across the parts.
     k : int
         If all parts together have fewer, rows end in id -1 at distance +inf (-inf for inner_product).
     metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
@@ -110,5 +121,7 @@ def merge_neighbors(
            [1, 2],
            [2, 0]])
     """
-    given = [as_neighbors(part) for part in parts]
-    return adopt(Call("merge_neighbors", context).run(_core.merge_neighbors, {"parts": given}, k=k, metric=metric))
+    pairs = [_pair(part) for part in parts]
+    call, given = Call("merge_neighbors", context), {"parts": [as_neighbors(pair) for pair in pairs]}
+    call.one_query = bool(pairs) and all(pair.ids.ndim == 1 for pair in pairs)
+    return adopt(call.run(_core.merge_neighbors, given, k=k, metric=metric), call)

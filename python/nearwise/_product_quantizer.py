@@ -62,11 +62,12 @@ class ProductCoder(Quantizer):
 
         Entry [q, p, c] is the squared distance ("sqeuclidean") or the product ("inner_product") of part p of
         query q and codeword c of that part. The sum of the entries of a code is the distance to its
-        reconstruction.
+        reconstruction. One vector [dim] has [parts, centroids].
         """
         call = Call("tables", settings)
         entries: npt.NDArray[np.float32] = call.run(self._bound.tables, queries=queries, metric=metric)
-        return entries.reshape(len(entries), self.parts, self.centroids)
+        tables = entries.reshape(len(entries), self.parts, self.centroids)
+        return tables[0] if call.one_query else tables
 
 
 class ProductQuantizer(ProductCoder):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core
-from nearwise._device_array import DeviceArray, from_device
+from nearwise._device_array import DeviceArray, device_row, from_device
 from nearwise._error import Error
 
 # Large arrays are converted in pieces, so that Ctrl-C takes effect in between.
@@ -44,7 +44,11 @@ class Rows(NamedTuple):
 
 def as_rows(values: Any, name: str, memory_limit: int = 0) -> Rows:
     """The argument `name` as vectors; a conversion that alone exceeds memory_limit (0: none) is refused."""
-    array = as_array(values, name)
+    return rows_of(as_array(values, name), name, memory_limit)
+
+
+def rows_of(array: Array | DeviceArray, name: str, memory_limit: int = 0) -> Rows:
+    """As `as_rows`, of an array from `as_array`."""
     if isinstance(array, DeviceArray):
         return _device_rows(array, name)
     if array.dtype in _TYPES and array.ndim == 2 and usable_in_place(array):
@@ -72,6 +76,11 @@ def as_rows(values: Any, name: str, memory_limit: int = 0) -> Rows:
             "out_of_memory",
         )
     return Rows(_converted(array, target, name), kind, copied_bytes)
+
+
+def one_row(vector: Array | DeviceArray) -> Array | DeviceArray:
+    """A 1-D array from `as_array` as a matrix [1, dim], in place."""
+    return device_row(vector) if isinstance(vector, DeviceArray) else vector[None, :]
 
 
 def portable(array: Array, type: str) -> Array:
@@ -147,7 +156,8 @@ def _require_two_dimensional(array: Array | DeviceArray, name: str) -> None:
     if array.ndim == 2:
         return
     hint = f"; for one vector pass {name}[None, :]" if array.ndim == 1 else ""
-    raise ValueError(f"{name}: expected a 2-D array [rows, dim], got {array.ndim}-D of shape {array.shape}{hint}")
+    expected = "a 2-D array [rows, dim]" + (" or one vector [dim]" if name == "queries" else "")
+    raise ValueError(f"{name}: expected {expected}, got {array.ndim}-D of shape {array.shape}{hint}")
 
 
 def usable_in_place(array: Array | DeviceArray) -> bool:

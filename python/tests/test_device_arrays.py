@@ -70,6 +70,21 @@ class TestAnswers:
         expected = nearwise.knn(queries, base, 5)
         assert_same(nearwise.knn(on_device(queries), on_device(base), 5), expected)
 
+    @pytest.mark.parametrize("dtype", [dtype for dtype in TYPES])
+    def test_one_vector_is_one_query(self, dtype, on_device):
+        base = positive_rows(2, 70, 17, dtype)
+        expected = nearwise.knn(base[4], base, 5)
+        assert expected.ids.shape == (5,)
+        vector = on_device(base[4])
+        assert_same(nearwise.knn(vector, on_device(base), 5), expected)
+        gc.collect()
+        assert vector.deleted == 1
+
+    def test_one_vector_of_the_interface(self, share, base):
+        assert_same(nearwise.knn(share(base[4]), base, 5), nearwise.knn(base[4], base, 5))
+        refuses(ValueError, "elements of a row must be adjacent", nearwise.knn, share(base, lambda a: a[4, ::2]), base, 5)
+        refuses(ValueError, "dtype float64", nearwise.knn, share(base[4].astype(np.float64)), base, 5)
+
     @pytest.mark.parametrize("layout", LAYOUTS)
     def test_layouts_that_are_read_in_place(self, layout, share, base):
         view = LAYOUTS[layout]
@@ -260,7 +275,8 @@ class TestErrors:
             nearwise.select_k(share(base), 5, ids=share(np.arange(24, dtype=np.int32)))
 
     def test_one_dimension(self, share, base):
-        refuses(ValueError, r"queries: expected a 2-D array.*queries\[None, :\]", nearwise.knn, share(base[0]), base, 5)
+        refuses(ValueError, r"base: expected a 2-D array.*base\[None, :\]", nearwise.knn, base, share(base[0]), 5)
+        refuses(ValueError, "queries: expected a 2-D array.* got 3-D", nearwise.knn, share(base[None]), base, 5)
 
     def test_non_finite_values_and_k(self, share, base):
         broken = base.copy()

@@ -227,7 +227,7 @@ def test_save_takes_any_pair_of_matrices(tmp_path):
         (3, TypeError),
         ((np.zeros((2, 3)), np.zeros((2, 3))), ValueError),
         ((np.zeros((2, 3), int), np.zeros((2, 2))), ValueError),
-        ((np.zeros(3, int), np.zeros(3)), ValueError),
+        ((np.zeros((1, 2, 3), int), np.zeros((1, 2, 3))), ValueError),
         ((np.zeros((2, 3), int), np.zeros((2, 3), int)), ValueError),
     ],
 )

@@ -10,7 +10,7 @@ from nearwise import _options
 from nearwise._context import Call, Context
 from nearwise._device_array import DeviceArray
 from nearwise._error import Error
-from nearwise._neighbors import Metric, Neighbors
+from nearwise._neighbors import Metric, Neighbors, adopt
 from nearwise._rows import portable
 from nearwise.cluster import _batch
 from nearwise.cluster._ray import Node, nodes, on, ray
@@ -213,4 +213,4 @@ class Sharded:
         rows = portable(given.array, given.type)
         block = _options.optional_count(block_queries, "block_queries")
         with call:
-            return _batch.Batch(self, operation, rows, k, arguments, block, call.report).run()
+            return adopt(_batch.Batch(self, operation, rows, k, arguments, block, call.report).run(), call)

@@ -72,6 +72,7 @@ def test_exact_is_the_whole(cluster, tmp_path, metric):
         assert_same(padded, nearwise.knn(asked, base, 501, metric=metric, pad=True))
         refuses(ValueError, "at most the size of the base, 500, got 501", search.search, asked, 501)
         assert search.search(asked[:0], 3).ids.shape == (0, 3)
+        assert search.search(asked[0], 3).ids.tolist() == search.search(asked[:1], 3).ids[0].tolist()
 
 
 def test_inverted_files_are_the_whole(cluster, index, index_files, queries):
