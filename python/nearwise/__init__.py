@@ -3,7 +3,8 @@
     ids, distances = nearwise.knn(queries, base, k=10, metric="sqeuclidean")
 
 numpy arrays, and arrays of other libraries on a CUDA device, are used in place (`nearwise.knn` lists the
-layouts that need a copy). Every operation takes a `nearwise.Context`, or its settings as plain keywords. Wrong
+layouts that need a copy). Every operation takes a `nearwise.Context`, or its settings as plain keywords. None for
+an argument with a default means the default. Wrong
 arguments raise ValueError or TypeError; every other failure is a `nearwise.Error` with a `code`.
 """
 

@@ -49,9 +49,9 @@ class AdditiveQuantizer(Quantizer):
         cls,
         rows: Any,
         *,
-        codebooks: int = 7,
-        rounds: int = 25,
-        iterations: int = 8,
+        codebooks: int | None = 7,
+        rounds: int | None = 25,
+        iterations: int | None = 8,
         training_rows: int | None = None,
         **settings: Unpack[SeededSettings],
     ) -> AdditiveQuantizer:
@@ -113,9 +113,9 @@ class AdditiveQuantizer(Quantizer):
         self,
         rows: Any,
         *,
-        iterations: int = 16,
-        passes: int = 4,
-        perturbed: int = 4,
+        iterations: int | None = 16,
+        passes: int | None = 4,
+        perturbed: int | None = 4,
         **settings: Unpack[SeededCallSettings],
     ) -> npt.NDArray[np.uint8]:
         """Codes of vectors, uint8 [rows, code_bytes]: a codeword of every codebook, and the norm of their sum.
@@ -144,9 +144,9 @@ class AdditiveQuantizer(Quantizer):
         self,
         rows: Any,
         *,
-        iterations: int = 16,
-        passes: int = 4,
-        perturbed: int = 4,
+        iterations: int | None = 16,
+        passes: int | None = 4,
+        perturbed: int | None = 4,
         **settings: Unpack[SeededCallSettings],
     ) -> float:
         """The mean squared distance of vectors to their reconstructions, with the arguments of `encode`."""
@@ -156,7 +156,13 @@ class AdditiveQuantizer(Quantizer):
 
     @operation
     def search(
-        self, queries: Any, codes: Any, k: int, *, metric: TableMetric = "sqeuclidean", **settings: Unpack[CallSettings]
+        self,
+        queries: Any,
+        codes: Any,
+        k: int,
+        *,
+        metric: TableMetric | None = "sqeuclidean",
+        **settings: Unpack[CallSettings],
     ) -> Neighbors:
         """The k best codes for every query, by comparing all.
 

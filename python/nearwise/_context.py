@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import itertools
 from collections.abc import Callable
 from typing import Any, ParamSpec, Self, TypedDict, TypeVar, cast, get_args, get_type_hints
 
@@ -150,9 +151,10 @@ class SeededSettings(Settings, total=False):
 def _explicit(function: Callable[..., Any]) -> inspect.Signature:
     """The signature with the keywords of `**settings: Unpack[...]` by their names."""
     signature = inspect.signature(function)
-    *others, last = signature.parameters.values()
-    if last.kind is not last.VAR_KEYWORD:
+    others = list(signature.parameters.values())
+    if not others or others[-1].kind is not inspect.Parameter.VAR_KEYWORD:
         return signature
+    last = others.pop()
     (keywords,) = get_args(eval(last.annotation, function.__globals__))
     types = get_type_hints(keywords)
     for name in ("context", "seed", "device", "threads", "memory_limit", "isa", "progress"):
@@ -165,13 +167,16 @@ def operation(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorates a public function, constructor or method: its plain keywords of a context arrive as one `context`.
 
     The function sees a resolved `context`, and no or None for threads, memory_limit, device, seed, isa and progress.
-    A method gets its object's context with that of the call merged into it. Keywords the function does not have
-    raise a TypeError that names ours. `inspect.signature` and `help` show every keyword.
+    A method gets its object's context with that of the call merged into it. None for an argument with a default is
+    the default. Keywords the function does not have raise a TypeError that names ours. `inspect.signature` and `help`
+    show every keyword.
     """
     signature = _explicit(function)
     parameters = signature.parameters
+    defaults = {each.name: each.default for each in parameters.values() if each.default not in (None, each.empty)}
+    names = list(parameters)
     fields = [name for name in _FIELDS if name in parameters]
-    is_method = next(iter(parameters)) == "self"
+    is_method = names[:1] == ["self"]
     name = function.__qualname__.removesuffix(".__init__")
 
     @functools.wraps(function)
@@ -180,10 +185,14 @@ def operation(function: Callable[_P, _R]) -> Callable[_P, _R]:
         for key in given:
             if key not in parameters:
                 raise unknown_argument(name, key, parameters, _FIELDS)
-        context = resolve(name, given.get("context"), {key: given.pop(key) for key in fields if key in given})
-        if is_method:
-            context = getattr(args[0], "_context", DEFAULT).merged(context)
-        given["context"] = context
+        for key in [key for key, value in given.items() if value is None and key in defaults]:
+            del given[key]
+        if "context" in parameters:
+            context = resolve(name, given.get("context"), {key: given.pop(key) for key in fields if key in given})
+            given["context"] = getattr(args[0], "_context", DEFAULT).merged(context) if is_method else context
+        if any(value is None for value in args):
+            named = itertools.zip_longest(args, names[: len(args)])  # too many are Python's to refuse
+            args = cast("Any", [defaults.get(key) if value is None else value for value, key in named])
         return function(*args, **kwargs)
 
     call.__signature__ = signature  # type: ignore[attr-defined]

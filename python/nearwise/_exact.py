@@ -20,9 +20,9 @@ def knn(
     base: Any,
     k: int,
     *,
-    metric: Metric = "sqeuclidean",
-    pad: bool = False,
-    exclude_self: bool = False,
+    metric: Metric | None = "sqeuclidean",
+    pad: bool | None = False,
+    exclude_self: bool | None = False,
     **settings: Unpack[Settings],
 ) -> Neighbors:
     """The k nearest vectors of `base` for every vector of `queries`, by exact search.
@@ -92,7 +92,7 @@ def knn(
 
 @operation
 def exact_knn_graph(
-    base: Any, k: int, *, metric: Metric = "sqeuclidean", pad: bool = False, **settings: Unpack[Settings]
+    base: Any, k: int, *, metric: Metric | None = "sqeuclidean", pad: bool | None = False, **settings: Unpack[Settings]
 ) -> Neighbors:
     """The k nearest other vectors of every vector of `base`, by exact search.
 
@@ -131,7 +131,7 @@ def exact_knn_graph(
 
 @operation
 def range_search(
-    queries: Any, base: Any, radius: float, *, metric: Metric = "sqeuclidean", **settings: Unpack[Settings]
+    queries: Any, base: Any, radius: float, *, metric: Metric | None = "sqeuclidean", **settings: Unpack[Settings]
 ) -> RangeNeighbors:
     """All vectors of `base` within `radius` of each vector of `queries`, by exact search.
 
@@ -212,7 +212,7 @@ class Exact:
     """
 
     @operation
-    def __init__(self, base: Any, *, metric: Metric = "sqeuclidean", **settings: Unpack[Settings]) -> None:
+    def __init__(self, base: Any, *, metric: Metric | None = "sqeuclidean", **settings: Unpack[Settings]) -> None:
         call = Call("Exact", settings)
         self._base = call.array(base, "base")
         self._prepared = call.run(_core.PreparedBase, {"base": self._base.bound("base")}, metric=metric)
@@ -220,7 +220,7 @@ class Exact:
         self._context = call.remaining().remembered()
 
     @operation
-    def search(self, queries: Any, k: int, *, pad: bool = False, **settings: Unpack[CallSettings]) -> Neighbors:
+    def search(self, queries: Any, k: int, *, pad: bool | None = False, **settings: Unpack[CallSettings]) -> Neighbors:
         """The k nearest vectors of the base for every vector of `queries`, as `nearwise.knn` finds them."""
         call = Call("Exact.search", settings)
         return adopt(call.run(self._prepared.search, on=self.device, queries=queries, k=k, pad=pad), call)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core, _options
+from nearwise._context import operation
 from nearwise._neighbors import Neighbors, RangeNeighbors, adopt_range, as_neighbors
 from nearwise._vector_file import Path
 
@@ -130,7 +131,8 @@ class GraphUses:
         own = np.arange(len(ids), dtype=np.int64)[:, None]
         return Neighbors(np.hstack([own, ids]), np.hstack([np.zeros((len(ids), 1), dtype=np.float32), distances]))
 
-    def to_csr(self, *, mutual: bool = False) -> Any:
+    @operation
+    def to_csr(self, *, mutual: bool | None = False) -> Any:
         """A `scipy.sparse.csr_matrix` [rows, rows]: entry (i, j) is the distance of vector i to its neighbor j.
 
         Distances of 0 are stored as well. Entries of a row are in the order of the graph, best first.
@@ -152,7 +154,8 @@ class GraphUses:
         index = np.int32 if max(len(ids), len(columns)) < 2**31 else np.int64
         return csr_matrix((values, columns.astype(index), offsets.astype(index)), shape=(len(ids), len(ids)))
 
-    def save_npz(self, path: Path, *, mutual: bool = False) -> None:
+    @operation
+    def save_npz(self, path: Path, *, mutual: bool | None = False) -> None:
         """Saves `to_csr` in an .npz for `scipy.sparse.load_npz`, atomically; works without SciPy."""
         _core.save_csr(path=os.fspath(path), **self._arrays(), mutual=_options.flag(mutual, "mutual"))
 

@@ -39,10 +39,10 @@ class IvfFlat(Ivf):
         cls,
         rows: Any,
         *,
-        target_recall: float = 0.9,
-        metric: Metric = "sqeuclidean",
+        target_recall: float | None = 0.9,
+        metric: Metric | None = "sqeuclidean",
         lists: int | None = None,
-        iterations: int = 10,
+        iterations: int | None = 10,
         training_rows: int | None = None,
         context: Context | None = None,
         seed: int | None = None,
@@ -71,9 +71,9 @@ class IvfFlat(Ivf):
         cls,
         rows: Any,
         *,
-        metric: Metric = "sqeuclidean",
+        metric: Metric | None = "sqeuclidean",
         lists: int | None = None,
-        iterations: int = 10,
+        iterations: int | None = 10,
         training_rows: int | None = None,
         context: Context | None = None,
         seed: int | None = None,
@@ -128,14 +128,14 @@ class IvfPq(Ivf):
         cls,
         rows: Any,
         *,
-        target_recall: float = 0.9,
-        metric: Metric = "sqeuclidean",
+        target_recall: float | None = 0.9,
+        metric: Metric | None = "sqeuclidean",
         lists: int | None = None,
-        iterations: int = 10,
+        iterations: int | None = 10,
         training_rows: int | None = None,
-        vectors: Vectors = "keep",
+        vectors: Vectors | None = "keep",
         code_bytes: int | None = None,
-        bits: Literal[4, 8] = 8,
+        bits: Literal[4, 8] | None = 8,
         context: Context | None = None,
         seed: int | None = None,
         device: str | None = None,
@@ -163,13 +163,13 @@ class IvfPq(Ivf):
         cls,
         rows: Any,
         *,
-        metric: Metric = "sqeuclidean",
+        metric: Metric | None = "sqeuclidean",
         lists: int | None = None,
-        iterations: int = 10,
+        iterations: int | None = 10,
         training_rows: int | None = None,
-        vectors: Vectors = "keep",
+        vectors: Vectors | None = "keep",
         code_bytes: int | None = None,
-        bits: Literal[4, 8] = 8,
+        bits: Literal[4, 8] | None = 8,
         context: Context | None = None,
         seed: int | None = None,
         device: str | None = None,
@@ -223,16 +223,16 @@ class IvfLsq(Ivf):
         cls,
         rows: Any,
         *,
-        target_recall: float = 0.9,
-        metric: Metric = "sqeuclidean",
+        target_recall: float | None = 0.9,
+        metric: Metric | None = "sqeuclidean",
         lists: int | None = None,
-        iterations: int = 10,
+        iterations: int | None = 10,
         training_rows: int | None = None,
-        vectors: Vectors = "keep",
-        code_bytes: int = 8,
-        rounds: int = 25,
-        train_iterations: int = 8,
-        encode_iterations: int = 16,
+        vectors: Vectors | None = "keep",
+        code_bytes: int | None = 8,
+        rounds: int | None = 25,
+        train_iterations: int | None = 8,
+        encode_iterations: int | None = 16,
         context: Context | None = None,
         seed: int | None = None,
         device: str | None = None,
@@ -262,15 +262,15 @@ class IvfLsq(Ivf):
         cls,
         rows: Any,
         *,
-        metric: Metric = "sqeuclidean",
+        metric: Metric | None = "sqeuclidean",
         lists: int | None = None,
-        iterations: int = 10,
+        iterations: int | None = 10,
         training_rows: int | None = None,
-        vectors: Vectors = "keep",
-        code_bytes: int = 8,
-        rounds: int = 25,
-        train_iterations: int = 8,
-        encode_iterations: int = 16,
+        vectors: Vectors | None = "keep",
+        code_bytes: int | None = 8,
+        rounds: int | None = 25,
+        train_iterations: int | None = 8,
+        encode_iterations: int | None = 16,
         context: Context | None = None,
         seed: int | None = None,
         device: str | None = None,
@@ -300,9 +300,8 @@ class IvfLsq(Ivf):
         return cls._make("lsq", rows, context, **_lists(metric, lists, iterations, training_rows, vectors), **additive)
 
 
-def _lists(
-    metric: str, lists: int | None, iterations: int, training_rows: int | None, vectors: str = "keep"
-) -> dict[str, Any]:
+# The options of C++, checked.
+def _lists(metric: Any, lists: Any, iterations: Any, training_rows: Any, vectors: Any = "keep") -> dict[str, Any]:
     return {
         "metric": _options.word(metric, "metric"),
         "lists": _options.optional_count(lists, "lists"),
@@ -312,14 +311,14 @@ def _lists(
     }
 
 
-def _product(code_bytes: int | None, bits: int) -> dict[str, Any]:
+def _product(code_bytes: Any, bits: Any) -> dict[str, Any]:
     return {
         "code_bytes": _options.optional_count(code_bytes, "code_bytes"),
         "bits": _options.integer(bits, "bits", 4, 8),
     }
 
 
-def _additive(code_bytes: int, rounds: int, train_iterations: int, encode_iterations: int) -> dict[str, Any]:
+def _additive(code_bytes: Any, rounds: Any, train_iterations: Any, encode_iterations: Any) -> dict[str, Any]:
     return {
         "code_bytes": _options.count(code_bytes, "code_bytes"),
         "rounds": _options.whole(rounds, "rounds"),

@@ -109,7 +109,7 @@ class Ivf(Savable):
         rows: Any,
         ids: Any = None,
         *,
-        on_duplicate: Literal["refuse", "replace", "keep"] = "refuse",
+        on_duplicate: Literal["refuse", "replace", "keep"] | None = "refuse",
         context: Context | None = None,
         progress: ProgressArgument = None,
     ) -> int:
@@ -196,7 +196,7 @@ class Ivf(Savable):
         k: int,
         *,
         probes: int | None = None,
-        codes_only: bool = False,
+        codes_only: bool | None = False,
         rerank: Any = None,
         candidates: int | None = None,
         context: Context | None = None,
@@ -240,7 +240,7 @@ class Ivf(Savable):
                 progress=call.report,
             )
         if not self._warned and probes is None:
-            self._warn_of_recall(codes_only and rerank is None, stacklevel=4)
+            self._warn_of_recall(bool(codes_only) and rerank is None, stacklevel=4)
         return adopt(found, call)
 
     def _warn_of_recall(self, codes_only: bool, stacklevel: int) -> None:
@@ -285,9 +285,9 @@ class Ivf(Savable):
         self,
         rows: Any = None,
         *,
-        target_recall: float = 0.9,
-        queries: int = 500,
-        rerank: bool = True,
+        target_recall: float | None = 0.9,
+        queries: int | None = 500,
+        rerank: bool | None = True,
         context: Context | None = None,
         seed: int | None = None,
         progress: ProgressArgument = None,

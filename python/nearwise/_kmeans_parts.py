@@ -49,8 +49,8 @@ def seed_kmeans(
     rows: Any,
     clusters: int,
     *,
-    metric: KMeansMetric = "sqeuclidean",
-    seeding: Seeding = "plus_plus",
+    metric: KMeansMetric | None = "sqeuclidean",
+    seeding: Seeding | None = "plus_plus",
     initial: Any = None,
     **settings: Unpack[SeededSettings],
 ) -> npt.NDArray[np.float32]:
@@ -76,7 +76,12 @@ def seed_kmeans(
 
 @operation
 def sum_clusters(
-    rows: Any, centroids: Any, *, metric: KMeansMetric = "sqeuclidean", first_row: int = 0, **settings: Unpack[Settings]
+    rows: Any,
+    centroids: Any,
+    *,
+    metric: KMeansMetric | None = "sqeuclidean",
+    first_row: int | None = 0,
+    **settings: Unpack[Settings],
 ) -> ClusterSums:
     """Assigns a block of vectors to their nearest centroids, and sums them: one block of an iteration of k-means.
 
@@ -110,8 +115,9 @@ def sum_clusters(
     return ClusterSums(sums, sizes.view(np.int64), errors)
 
 
+@operation
 def move_centroids(
-    sums: ClusterSums, centroids: Any, *, metric: KMeansMetric = "sqeuclidean"
+    sums: ClusterSums, centroids: Any, *, metric: KMeansMetric | None = "sqeuclidean"
 ) -> npt.NDArray[np.float32]:
     """The new centroids from the sums of all blocks; those of empty clusters stay.
 

@@ -84,7 +84,9 @@ class KnnGraph(GraphUses, Savable):
         _core.validate_knn_graph(graph=self._given())
 
     @operation
-    def with_rows(self, rows: Any, *, target_recall: float = 0.95, **settings: Unpack[SeededCallSettings]) -> KnnGraph:
+    def with_rows(
+        self, rows: Any, *, target_recall: float | None = 0.95, **settings: Unpack[SeededCallSettings]
+    ) -> KnnGraph:
         """A new graph of this graph's vectors and more.
 
         A few thousand new vectors are compared with all, and an exact graph stays exact. More of them get a
@@ -109,7 +111,7 @@ class KnnGraph(GraphUses, Savable):
 
     @operation
     def without_rows(
-        self, rows: Any, ids: Any, *, target_recall: float = 0.95, **settings: Unpack[SeededCallSettings]
+        self, rows: Any, ids: Any, *, target_recall: float | None = 0.95, **settings: Unpack[SeededCallSettings]
     ) -> KnnGraph:
         """A new graph without some of the vectors.
 
@@ -147,10 +149,10 @@ class KnnGraph(GraphUses, Savable):
 @operation
 def build_knn_graph(
     rows: Any,
-    degree: int = 10,
+    degree: int | None = 10,
     *,
-    metric: Metric = "sqeuclidean",
-    target_recall: float = 0.95,
+    metric: Metric | None = "sqeuclidean",
+    target_recall: float | None = 0.95,
     **settings: Unpack[SeededSettings],
 ) -> KnnGraph:
     """The approximate k-NN graph of the vectors, at a recall that is measured.
@@ -201,7 +203,12 @@ def build_knn_graph(
 
 @operation
 def merge_knn_graphs(
-    rows: Any, left: KnnGraph, right: KnnGraph, *, target_recall: float = 0.95, **settings: Unpack[SeededSettings]
+    rows: Any,
+    left: KnnGraph,
+    right: KnnGraph,
+    *,
+    target_recall: float | None = 0.95,
+    **settings: Unpack[SeededSettings],
 ) -> KnnGraph:
     """The graph of the vectors of two graphs.
 
@@ -237,8 +244,8 @@ def measure_recall(
     rows: Any,
     neighbors: Any,
     *,
-    metric: Metric = "sqeuclidean",
-    sample: int | None = 2000,
+    metric: Metric | None = "sqeuclidean",
+    sample: int | Literal["all"] | None = 2000,
     **settings: Unpack[SeededSettings],
 ) -> RecallEstimate:
     """The recall of a k-NN graph of `rows`, built by any library, against exact search.
@@ -251,8 +258,8 @@ def measure_recall(
         Of every vector. Distances are computed again; the vector itself, -1 and repeated neighbors do not count.
     metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
         As in `nearwise.knn`.
-    sample : int or None
-        Vectors to measure, drawn by `seed`; None: all.
+    sample : int or "all"
+        Vectors to measure, drawn by `seed`.
     context, seed, device, threads, memory_limit, isa, progress
         See `nearwise.Context`.
 
@@ -260,7 +267,7 @@ def measure_recall(
     --------
     >>> import numpy as np, nearwise
     >>> rows = np.arange(10, dtype=np.float32)[:, None]
-    >>> nearwise.measure_recall(rows, nearwise.exact_knn_graph(rows, k=3), sample=None).value
+    >>> nearwise.measure_recall(rows, nearwise.exact_knn_graph(rows, k=3), sample="all").value
     1.0
     """
     pair = as_neighbors(neighbors)

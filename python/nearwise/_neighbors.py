@@ -90,7 +90,7 @@ def merge_neighbors(
     parts: Iterable[Any],
     k: int,
     *,
-    metric: Metric = "sqeuclidean",
+    metric: Metric | None = "sqeuclidean",
     context: Context | None = None,
     threads: int | None = None,
     progress: ProgressArgument = None,

@@ -154,6 +154,11 @@ def byte_count(value: Any, name: str) -> int:
     return count(int(float(match[1]) * unit), name)
 
 
+def _sample(value: Any, name: str) -> int:
+    """"all" becomes 0, as in C++."""
+    return 0 if isinstance(value, str) and value == "all" else count(value, name)
+
+
 def _balance(value: Any, name: str) -> float:
     """None becomes 0, which C++ takes for no bound."""
     if value is None:
@@ -168,12 +173,13 @@ def _balance(value: Any, name: str) -> float:
 CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "balance": _balance,
     "bits": lambda value, name: integer(value, name, 4, 8),
+    "sample": _sample,
     "target_recall": target_recall,
     "tolerance": number,
     **dict.fromkeys(("radius", "distance"), rounded),
     **dict.fromkeys(("clusters", "codebooks", "degree", "dims", "iterations"), count),
     **dict.fromkeys(("k", "min_cluster_size", "passes"), count),
-    **dict.fromkeys(("batch_size", "parts", "sample", "training_rows"), optional_count),
+    **dict.fromkeys(("batch_size", "parts", "training_rows"), optional_count),
     **dict.fromkeys(("first_row", "perturbed", "rounds"), whole),
     **dict.fromkeys(("exclude_self", "hierarchical", "largest", "mutual", "pad"), flag),
     **dict.fromkeys(("method", "metric", "seeding"), word),

@@ -127,11 +127,11 @@ def plan_graph(
     vectors: Path,
     work: Path,
     output: Path,
-    degree: int = 10,
+    degree: int | None = 10,
     *,
-    metric: Metric = "sqeuclidean",
-    target_recall: float = 0.95,
-    method: Literal["partitions", "pairs"] = "partitions",
+    metric: Metric | None = "sqeuclidean",
+    target_recall: float | None = 0.95,
+    method: Literal["partitions", "pairs"] | None = "partitions",
     provenance: Mapping[str, str] | None = None,
     context: Context | None = None,
     seed: int | None = None,
@@ -191,15 +191,15 @@ def plan_index(
     work: Path,
     output: Path,
     *,
-    codec: Literal["pq", "lsq", "flat"] = "pq",
+    codec: Literal["pq", "lsq", "flat"] | None = "pq",
     lists: int | None = None,
     code_bytes: int | None = None,
-    bits: Literal[4, 8] = 8,
-    metric: Metric = "sqeuclidean",
-    iterations: int = 10,
+    bits: Literal[4, 8] | None = 8,
+    metric: Metric | None = "sqeuclidean",
+    iterations: int | None = 10,
     training_rows: int | None = None,
-    vector_storage: Vectors = "keep",
-    target_recall: float = 0.9,
+    vector_storage: Vectors | None = "keep",
+    target_recall: float | None = 0.9,
     provenance: Mapping[str, str] | None = None,
     context: Context | None = None,
     seed: int | None = None,
@@ -252,7 +252,7 @@ def plan_index(
 
 
 def _files(
-    vectors: Path, work: Path, output: Path, metric: Metric, target_recall: float, provenance: Mapping[str, str] | None
+    vectors: Path, work: Path, output: Path, metric: Any, target_recall: Any, provenance: Mapping[str, str] | None
 ) -> dict[str, Any]:
     return {
         "vectors": os.fspath(vectors),

@@ -56,7 +56,7 @@ class ProductCoder(Quantizer):
 
     @operation
     def tables(
-        self, queries: Any, metric: TableMetric = "sqeuclidean", **settings: Unpack[CallSettings]
+        self, queries: Any, metric: TableMetric | None = "sqeuclidean", **settings: Unpack[CallSettings]
     ) -> npt.NDArray[np.float32]:
         """Distances of queries to all codewords, float32 [queries, parts, centroids].
 
@@ -106,8 +106,8 @@ class ProductQuantizer(ProductCoder):
         rows: Any,
         *,
         parts: int | None = None,
-        bits: Literal[4, 8] = 8,
-        iterations: int = 25,
+        bits: Literal[4, 8] | None = 8,
+        iterations: int | None = 25,
         training_rows: int | None = None,
         **settings: Unpack[SeededSettings],
     ) -> ProductQuantizer:
@@ -240,10 +240,10 @@ class OptimizedProductQuantizer(ProductCoder):
         rows: Any,
         *,
         parts: int | None = None,
-        bits: Literal[4, 8] = 8,
-        iterations: int = 25,
+        bits: Literal[4, 8] | None = 8,
+        iterations: int | None = 25,
         training_rows: int | None = None,
-        rounds: int = 10,
+        rounds: int | None = 10,
         **settings: Unpack[SeededSettings],
     ) -> OptimizedProductQuantizer:
         """Trains rotation and codebooks in turn.

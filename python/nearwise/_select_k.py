@@ -27,7 +27,13 @@ class Selection(NamedTuple):
 
 @operation
 def select_k(
-    values: Any, k: int, *, largest: bool = False, ids: Any = None, pad: bool = False, **settings: Unpack[Settings]
+    values: Any,
+    k: int,
+    *,
+    largest: bool | None = False,
+    ids: Any = None,
+    pad: bool | None = False,
+    **settings: Unpack[Settings],
 ) -> Selection:
     """The k smallest (or largest) values of every row, and their ids.
 

@@ -289,6 +289,36 @@ def test_every_public_callable_has_a_case():
     assert not missing
 
 
+def assert_equal(left, right):
+    assert type(left) is type(right)
+    if isinstance(left, (tuple, list)):
+        for one, other in zip(left, right, strict=True):
+            assert_equal(one, other)
+    elif hasattr(left, "to_bytes") and not isinstance(left, int):
+        assert left.to_bytes() == right.to_bytes()
+    elif isinstance(left, (int, float, np.ndarray)):
+        np.testing.assert_array_equal(left, right)
+
+
+def defaults_of(name):
+    """What a public callable has defaults for."""
+    parts = name.split(".")
+    function = getattr(nearwise, parts[0])
+    for part in parts[1:]:
+        function = getattr(function, part)
+    return {each.name for each in inspect.signature(function).parameters.values() if each.default is not each.empty}
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if defaults_of(name)])
+def test_none_is_the_default(name, here):
+    call, valid = CASES[name]
+    # Defaults that take long stay out, and so does the limit that a plan must have.
+    kept = ("rounds", "codebooks", "code_bytes", "train_iterations", *(["memory_limit"] if "plan" in name else []))
+    required = {key: value for key, value in valid.items() if key not in defaults_of(name) or key in kept}
+    nothing = dict.fromkeys(defaults_of(name) - {*kept})
+    assert_equal(call(**required, **nothing), call(**required))
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_arguments(name, here):
     call, valid = CASES[name]

@@ -65,7 +65,7 @@ def test_measure_recall_of_wrong_neighbours(rows):
     exact = nearwise.exact_knn_graph(rows, 4)
     ids = exact.ids.copy()
     ids[:, 3] = ids[:, 0]
-    assert nearwise.measure_recall(rows, (ids, exact.distances), sample=None) == (0.75, 0.75, 0.75, 500)
+    assert nearwise.measure_recall(rows, (ids, exact.distances), sample="all") == (0.75, 0.75, 0.75, 500)
 
 
 def test_short_rows_end_in_minus_one():

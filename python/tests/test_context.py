@@ -3,12 +3,14 @@
 import inspect
 import os
 import pickle
+import typing
 
 import numpy as np
 import pytest
 from checks import refuses, runs_in_a_child
 
 import nearwise
+from nearwise._context import operation
 
 ROWS = np.random.default_rng(1).standard_normal((300, 8), dtype=np.float32)
 SETTINGS = ("threads", "memory_limit", "device", "seed", "isa", "progress")
@@ -45,6 +47,41 @@ def test_signatures_are_explicit(name):
         assert parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or name.endswith(".__init__")
         if parameter.name in (*SETTINGS, "context"):
             assert parameter.default in (None, parameter.empty)
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_annotations_admit_none_for_every_default(name):
+    names = inspect.unwrap(CALLABLES[name]).__globals__
+    for parameter in parameters_of(name).values():
+        if parameter.default is not parameter.empty:
+            annotation = parameter.annotation
+            kind = eval(annotation, names) if isinstance(annotation, str) else annotation
+            assert kind is typing.Any or type(None) in typing.get_args(kind), parameter
+
+
+def test_none_is_the_default():
+    @operation
+    def search(queries, k=3, *, metric="sqeuclidean", pad=False, ids=None, context=None, threads=None):
+        return queries, k, metric, pad, ids, context.threads
+
+    assert search(1, None, metric=None, pad=None, ids=None, threads=None) == (1, 3, "sqeuclidean", False, None, None)
+    assert search(None, k=None) == (None, 3, "sqeuclidean", False, None, None)
+    assert search(k=None, queries=None, pad=True, threads=2) == (None, 3, "sqeuclidean", True, None, 2)
+    with pytest.raises(TypeError, match="positional"):
+        search(1, None, None)
+    with pytest.raises(TypeError, match="multiple values"):
+        search(1, None, k=3)
+
+
+def test_operations_without_a_context():
+    @operation
+    def write(path, mutual=False):
+        return path, mutual
+
+    assert write("a", None) == ("a", False) and write(path="a", mutual=None) == ("a", False)
+    with pytest.raises(TypeError, match=r"has no argument 'mutal'; did you mean 'mutual'"):
+        write("a", mutal=True)
+    assert operation(lambda: 3)() == 3
 
 
 @pytest.mark.parametrize("name", [name for name in CALLABLES if "." not in name and name not in WITHOUT_CONTEXT])

@@ -206,7 +206,7 @@ def test_initial_of_another_type():
         ({"tolerance": float("nan")}, ValueError, "tolerance: expected a number, got NaN"),
         ({"tolerance": "0"}, TypeError, r"tolerance: expected a number, got '0' \(str\)"),
         ({"seeding": "best"}, ValueError, "seeding: expected one of plus_plus, random, got 'best'"),
-        ({"seeding": None}, TypeError, "seeding: expected a string"),
+        ({"seeding": 3}, TypeError, "seeding: expected a string"),
         ({"min_cluster_size": 0}, ValueError, "min_cluster_size: expected at least 1"),
         ({"min_cluster_size": 61}, ValueError, "min_cluster_size must be 1 to 60"),
         ({"balance": 0.5}, ValueError, "balance: expected at least 1, got 0.5"),

@@ -43,9 +43,9 @@ class ShardedIvf(Sharded):
         self,
         paths: Sequence[Path],
         *,
-        replicas: int = 1,
-        start_timeout: float = 300,
-        timeout: float = 300,
+        replicas: int | None = 1,
+        start_timeout: float | None = 300,
+        timeout: float | None = 300,
         context: Context | None = None,
         threads: int | None = None,
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -216,14 +216,14 @@ def train_kmeans(
     path: Path,
     clusters: int,
     *,
-    metric: KMeansMetric = "sqeuclidean",
-    iterations: int = 20,
-    tolerance: float = 1e-4,
-    seeding: Seeding = "plus_plus",
+    metric: KMeansMetric | None = "sqeuclidean",
+    iterations: int | None = 20,
+    tolerance: float | None = 1e-4,
+    seeding: Seeding | None = "plus_plus",
     initial: Any = None,
     block_rows: int | None = None,
-    retries: int = 3,
-    timeout: float = 3600,
+    retries: int | None = 3,
+    timeout: float | None = 3600,
     context: Context | None = None,
     seed: int | None = None,
     threads: int | None = None,
@@ -257,7 +257,8 @@ def train_kmeans(
     given = 0 if block_rows is None else _options.integer(block_rows, "block_rows", 1, _MOST_BLOCK_ROWS)
     default = min(_MOST_BLOCK_ROWS, max(_LEAST_BLOCK_ROWS, _BLOCK_ROWS_PER_CLUSTER * wanted))
     own = call.context
-    file = _File(os.path.abspath(path), rows, dim, given or default, metric, own.seed or 0, own.memory_bytes)
+    name = cast("KMeansMetric", metric)  # seed_kmeans checks it
+    file = _File(os.path.abspath(path), rows, dim, given or default, name, own.seed or 0, own.memory_bytes)
     most_iterations = _options.count(iterations, "iterations")
     share = _options.number(tolerance, "tolerance")
     if not share >= 0:

@@ -29,8 +29,8 @@ class _Attempt(NamedTuple):
 def run(
     plan: Any,
     *,
-    retries: int = 3,
-    timeout: float = 3600,
+    retries: int | None = 3,
+    timeout: float | None = 3600,
     on_task: Callable[[str, str], Any] | None = None,
     context: Context | None = None,
     threads: int | None = None,

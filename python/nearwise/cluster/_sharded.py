@@ -47,10 +47,10 @@ class Sharded:
         self,
         kind: type[Replica],
         parts: list[tuple[Any, ...]],
-        replicas: int,
+        replicas: Any,
         threads: int,
-        start_timeout: float,
-        timeout: float,
+        start_timeout: Any,
+        timeout: Any,
     ) -> None:
         self._kind = kind
         self._parts = parts

@@ -1,5 +1,6 @@
 """Search in parts and replicas of them: the answers of one process, also while processes and nodes die."""
 
+import inspect
 import os
 import signal
 import subprocess
@@ -83,6 +84,23 @@ def test_inverted_files_are_the_whole(cluster, index, index_files, queries):
         reports = []
         search.search(queries, 1, progress=lambda done, total: reports.append((done, total)))
         assert reports[-1] == (3000, 3000) and [done for done, _ in reports] == sorted(done for done, _ in reports)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        nearwise.cluster.ShardedExact.__init__,
+        nearwise.cluster.ShardedExact.search,
+        nearwise.cluster.ShardedIvf.__init__,
+        nearwise.cluster.ShardedIvf.search,
+        nearwise.cluster.run,
+        nearwise.cluster.train_kmeans,
+    ],
+)
+def test_annotations_admit_none_for_every_default(function):
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.default is not parameter.empty:
+            assert "None" in parameter.annotation or parameter.annotation in ("Any", "ProgressArgument"), parameter
 
 
 def test_ids_are_sent_in_32_bits_where_they_fit():
