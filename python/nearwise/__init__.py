@@ -4,14 +4,14 @@
 
 numpy arrays, and arrays of other libraries on a CUDA device, are used in place (`nearwise.knn` lists the
 layouts that need a copy). Every operation takes a `nearwise.Context`, or its settings as plain keywords. None for
-an argument with a default means the default. Wrong
-arguments raise ValueError or TypeError; every other failure is a `nearwise.Error` with a `code`.
+an argument with a default means the default. Every failure is a `nearwise.Error` with a `code`, and a ValueError,
+FileNotFoundError, OSError or MemoryError where that fits; arguments of wrong types are a TypeError.
 """
 
 from nearwise._additive_quantizer import AdditiveQuantizer
 from nearwise._context import Context
 from nearwise._core import version as _version
-from nearwise._error import Error
+from nearwise._error import AccessError, ArgumentError, Error, FileError, NotFoundError, OutOfMemoryError
 from nearwise._exact import Exact, exact_knn_graph, knn, range_search
 from nearwise._graph_uses import RowGroups, SmoothestPath
 from nearwise._ivf import IvfFlat, IvfLsq, IvfPq
@@ -32,14 +32,15 @@ from nearwise._vector_file import read_neighbors, read_vectors, write_neighbors,
 __version__ = _version()
 
 __all__ = [
-    "AdditiveQuantizer", "Calibration", "ClusterSums", "ContainerInfo", "Context", "Error", "Exact", "GraphRound",
-    "Ivf", "IvfFlat", "IvfLsq", "IvfPq", "KMeans", "KnnGraph", "Neighbors", "OptimizedProductQuantizer", "Plan",
-    "PlannedTask", "ProductQuantizer", "RangeNeighbors", "RecallEstimate", "RecallWarning", "Rotation", "RowGroups",
+    "AccessError", "AdditiveQuantizer", "ArgumentError", "Calibration", "ClusterSums", "ContainerInfo", "Context",
+    "Error", "Exact", "FileError", "GraphRound", "Ivf", "IvfFlat", "IvfLsq", "IvfPq", "KMeans", "KnnGraph",
+    "Neighbors", "NotFoundError", "OptimizedProductQuantizer", "OutOfMemoryError", "Plan", "PlannedTask",
+    "ProductQuantizer", "RangeNeighbors", "RecallEstimate", "RecallWarning", "Rotation", "RowGroups",
     "SavedNeighbors", "SectionInfo", "Selection", "SmoothestPath", "__version__", "assign", "build_knn_graph",
     "exact_knn_graph", "from_bytes", "info", "inspect", "knn", "load", "measure_recall", "merge_knn_graphs",
-    "merge_neighbors", "move_centroids", "plan_graph", "plan_index", "range_search", "read_neighbors", "read_vectors",
-    "save", "seed_kmeans", "select_k", "sum_clusters", "train_hierarchical_kmeans", "train_kmeans", "verify",
-    "write_neighbors", "write_vectors",
+    "merge_neighbors", "move_centroids", "plan_graph", "plan_index", "range_search", "read_neighbors",
+    "read_vectors", "save", "seed_kmeans", "select_k", "sum_clusters", "train_hierarchical_kmeans", "train_kmeans",
+    "verify", "write_neighbors", "write_vectors",
 ]
 
 # Users see, catch and unpickle the classes as nearwise.Exact and so on.

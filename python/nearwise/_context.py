@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, Self, TypedDict, TypeVar, cast, get_args, get
 
 from nearwise import _core, _options
 from nearwise._device_array import DeviceArray
-from nearwise._error import Error
+from nearwise._error import Error, own_error
 from nearwise._progress import ProgressArgument, ProgressBar, check_progress
 from nearwise._rows import Rows, as_array, one_row, rows_of
 from nearwise._suggest import unknown_argument
@@ -168,8 +168,8 @@ def operation(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     The function sees a resolved `context`, and no or None for threads, memory_limit, device, seed, isa and progress.
     A method gets its object's context with that of the call merged into it. None for an argument with a default is
-    the default. Keywords the function does not have raise a TypeError that names ours. `inspect.signature` and `help`
-    show every keyword.
+    the default. Keywords the function does not have raise a TypeError that names ours, and wrong arguments an `Error`
+    that is a ValueError too. `inspect.signature` and `help` show every keyword.
     """
     signature = _explicit(function)
     parameters = signature.parameters
@@ -193,7 +193,13 @@ def operation(function: Callable[_P, _R]) -> Callable[_P, _R]:
         if any(value is None for value in args):
             named = itertools.zip_longest(args, names[: len(args)])  # too many are Python's to refuse
             args = cast("Any", [defaults.get(key) if value is None else value for value, key in named])
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except (ValueError, OSError, MemoryError) as error:
+            own = own_error(error)
+            if own is None:
+                raise
+            raise own.with_traceback(error.__traceback__) from error.__cause__
 
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call

@@ -231,6 +231,7 @@ class Exact:
         call = Call("Exact.range_search", settings)
         return adopt_range(call.run(self._prepared.range_search, on=self.device, queries=queries, radius=radius))
 
+    @operation
     def to(self, device: str, *, isa: str | None = None, progress: ProgressArgument = None) -> Exact:
         """The same base prepared on another device, with the same metric, threads and memory_limit.
 

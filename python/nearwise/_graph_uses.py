@@ -61,6 +61,7 @@ class GraphUses:
         pair = as_neighbors(self.neighbors)
         return {"ids": pair.ids, "distances": pair.distances, "metric": self.metric}
 
+    @operation
     def smoothest_path(self, start: int, end: int) -> SmoothestPath | None:
         """The path between two vectors whose largest step is smallest (minimax path); None if they are not connected.
 
@@ -79,6 +80,7 @@ class GraphUses:
         found = _core.smoothest_path(**self._arrays(), start=first, end=last)
         return None if found is None else SmoothestPath(found[0].view(np.int64), found[1], found[2])
 
+    @operation
     def connected_components(self) -> RowGroups:
         """Groups of vectors connected by edges in either direction. Every vector is in a group, perhaps alone.
 
@@ -91,6 +93,7 @@ class GraphUses:
         """
         return _adopt_groups(_core.connected_components(**self._arrays()))
 
+    @operation
     def near_duplicates(self, distance: float) -> RowGroups:
         """Groups of vectors connected by edges of at most `distance` (inner_product: at least).
 
@@ -107,6 +110,7 @@ class GraphUses:
         """
         return _adopt_groups(_core.near_duplicates(**self._arrays(), distance=_options.rounded(distance, "distance")))
 
+    @operation
     def mutual_neighbors(self) -> RangeNeighbors:
         """The neighbors of every vector that have it among theirs, best first.
 
@@ -117,6 +121,7 @@ class GraphUses:
         """
         return adopt_range(_core.mutual_neighbors(**self._arrays()))
 
+    @operation
     def with_self(self) -> Neighbors:
         """ids and distances [rows, degree + 1] with every vector as its own first neighbor, at distance 0.
 

@@ -158,14 +158,17 @@ class Ivf(Savable):
             raise ValueError(f"update: id {missing} is not in the index")
         self.add(rows, wanted, on_duplicate="replace", context=context, progress=progress)
 
+    @operation
     def compact(self) -> None:
         """Gives the space of removed vectors back to the system."""
         self._index.compact()
 
+    @operation
     def ids(self) -> npt.NDArray[np.int64]:
         """The ids of all vectors, ascending."""
         return self._index.ids()
 
+    @operation
     def get(self, ids: Any) -> npt.NDArray[np.float32]:
         """The vectors with these ids, float32 [ids, dim].
 
@@ -185,6 +188,7 @@ class Ivf(Savable):
         with Call("merge", context) as call:
             self._index.merge(other=other._index, settings=call.settings_on(self._index.device), progress=call.report)
 
+    @operation
     def empty_copy(self) -> Self:
         """An index of the same training without vectors, with the same context."""
         return self._of(self._index.empty_copy(), self._context)
@@ -327,10 +331,12 @@ class Ivf(Savable):
         self._warn_if_missed(stacklevel=4)
         return found
 
+    @operation
     def save(self, path: Path) -> None:
         """Saves the index in a .nw file, atomically, with `provenance` and calibration; `nearwise.load` opens it."""
         self._index.save(path=os.fspath(path))
 
+    @operation
     def list_size(self, list: int) -> int:
         """The number of vectors in one list."""
         return self._index.list_size(list=_options.whole(list, "list"))
@@ -386,6 +392,7 @@ class Ivf(Savable):
         return self._index.probes
 
     @probes.setter
+    @operation
     def probes(self, probes: int) -> None:
         self._index.probes = _options.count(probes, "probes")
 
@@ -400,6 +407,7 @@ class Ivf(Savable):
         return self._index.provenance
 
     @provenance.setter
+    @operation
     def provenance(self, provenance: Mapping[str, str]) -> None:
         self._index.provenance = _options.texts(provenance, "provenance")
 

@@ -79,6 +79,7 @@ class KnnGraph(GraphUses, Savable):
         report = (self.method, tuple(self.recall), self.reached, rounds)
         return pair.ids, pair.distances, self.metric, report
 
+    @operation
     def validate(self) -> None:
         """Raises `Error` with code corrupt, naming the first row that is no valid list of neighbors."""
         _core.validate_knn_graph(graph=self._given())
@@ -139,6 +140,7 @@ class KnnGraph(GraphUses, Savable):
         changed = call.run(_core.remove_from_knn_graph, given, rows=rows, target_recall=target_recall)
         return KnnGraph(changed, call.context)
 
+    @operation
     def save(self, path: Path, *, provenance: Mapping[str, str] | None = None) -> None:
         """Saves the graph in a .nw file, atomically; `nearwise.load` reads it."""
         _core.save_knn_graph(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from nearwise import _core
+from nearwise._context import operation
 
 
+@operation
 def info() -> dict[str, Any]:
     """Version, instruction sets, devices and scans, as `nearwise info` prints them: put it into bug reports.
 

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nearwise._error import ArgumentError
+
 _LARGEST_SIZE = 2**63 - 1
 _LARGEST_SEED = 2**64 - 1
 
@@ -28,9 +30,9 @@ def integer(value: Any, name: str, lowest: int, highest: int) -> int:
     except TypeError:
         raise TypeError(f"{name}: expected an integer, got {value!r} ({type(value).__name__})") from None
     if number < lowest:
-        raise ValueError(f"{name}: expected at least {lowest}, got {number}")
+        raise ArgumentError(f"{name}: expected at least {lowest}, got {number}")
     if number > highest:
-        raise ValueError(f"{name}: expected at most {highest}, got {number}")
+        raise ArgumentError(f"{name}: expected at most {highest}, got {number}")
     return number
 
 
@@ -74,11 +76,11 @@ def ids(values: Any) -> npt.NDArray[np.int64]:
     if array.size == 0 and array.ndim == 1:
         return np.empty(0, np.int64)  # an empty list becomes floats in numpy
     if array.dtype.kind not in "iu":
-        raise ValueError(f"ids: expected integers, got dtype {array.dtype}")
+        raise ArgumentError(f"ids: expected integers, got dtype {array.dtype}")
     if array.ndim != 1:
-        raise ValueError(f"ids: expected a 1-D array, got shape {array.shape}")
+        raise ArgumentError(f"ids: expected a 1-D array, got shape {array.shape}")
     if array.dtype == np.uint64 and array.max() > np.uint64(_LARGEST_SIZE):
-        raise ValueError(f"ids: expected at most {_LARGEST_SIZE}, got {array.max()}")
+        raise ArgumentError(f"ids: expected at most {_LARGEST_SIZE}, got {array.max()}")
     # A copy: the caller's array may change after this check.
     return np.array(array, dtype=np.int64, order="C")
 
@@ -87,13 +89,13 @@ def id_matrix(values: Any, name: str) -> npt.NDArray[np.int64]:
     """Ids, int64 [rows, n]; -1: none."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu" or array.ndim != 2:
-        raise ValueError(f"{name}: expected a 2-D array of integers, got {array.ndim}-D of dtype {array.dtype}")
+        raise ArgumentError(f"{name}: expected a 2-D array of integers, got {array.ndim}-D of dtype {array.dtype}")
     return np.array(array, dtype=np.int64, order="C")
 
 
 def choice(value: Any, name: str, choices: Sequence[str]) -> str:
     if value not in choices:
-        raise ValueError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
+        raise ArgumentError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
     return str(value)
 
 
@@ -109,7 +111,7 @@ def number(value: Any, name: str) -> float:
         raise TypeError(f"{name}: expected a number, got {value!r} ({type(value).__name__})")
     given = float(value)
     if math.isnan(given):
-        raise ValueError(f"{name}: expected a number, got NaN")
+        raise ArgumentError(f"{name}: expected a number, got NaN")
     return given
 
 
@@ -117,14 +119,14 @@ def seconds(value: Any, name: str) -> float:
     """A number above 0."""
     given = number(value, name)
     if not given > 0:
-        raise ValueError(f"{name}: expected seconds above 0, got {given:g}")
+        raise ArgumentError(f"{name}: expected seconds above 0, got {given:g}")
     return given
 
 
 def target_recall(value: Any, name: str = "target_recall") -> float:
     given = number(value, name)
     if not 0 < given <= 1:
-        raise ValueError(f"{name}: expected above 0 and at most 1, got {given}")
+        raise ArgumentError(f"{name}: expected above 0 and at most 1, got {given}")
     return given
 
 
@@ -150,7 +152,7 @@ def byte_count(value: Any, name: str) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", value, re.ASCII)
     unit = _UNITS.get(match[2].lower()) if match else None
     if match is None or unit is None:
-        raise ValueError(f"{name}: expected bytes such as 2147483648, '2GiB' or '500MB', got {value!r}")
+        raise ArgumentError(f"{name}: expected bytes such as 2147483648, '2GiB' or '500MB', got {value!r}")
     return count(int(float(match[1]) * unit), name)
 
 
@@ -165,7 +167,7 @@ def _balance(value: Any, name: str) -> float:
         return 0
     given = number(value, name)
     if not given >= 1:
-        raise ValueError(f"{name}: expected at least 1, got {given:g}")
+        raise ArgumentError(f"{name}: expected at least 1, got {given:g}")
     return given
 
 

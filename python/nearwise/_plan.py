@@ -80,14 +80,17 @@ class Plan:
             f"{self.seconds:.0f} s>"
         )
 
+    @operation
     def with_threads(self, threads: int) -> Plan:
         """The same plan with another number of threads per task: the result does not depend on it."""
         return Plan(self._kind, self._arguments, self._context.merged(Context(threads=threads)))
 
+    @operation
     def check_disk(self) -> None:
         """Raises `Error` with code cannot_create if the disks have too little free space."""
         self._plan.check_disk()
 
+    @operation
     def is_done(self, task: str) -> bool:
         """Whether its output exists (or was deleted after its last reader had finished), or it is not needed."""
         return self._plan.is_done(task=_options.word(task, "task"))
@@ -107,6 +110,7 @@ class Plan:
         with Call("plan", context) as call:
             self._plan.run(settings=call.settings, progress=call.report)
 
+    @operation
     def remove_work(self) -> int:
         """Deletes the files of the work folder once the result is published, and returns their bytes.
 

@@ -276,6 +276,7 @@ class OptimizedProductQuantizer(ProductCoder):
         # Not by its bytes: a file holds only some of the rotations that it may have (`save`).
         return functools.partial(OptimizedProductQuantizer, context=self._context), (self.rotation, self.quantizer)
 
+    @operation
     def save(self, path: Path, *, provenance: Mapping[str, str] | None = None) -> None:
         """Saves the quantizer in a .nw file, atomically; `nearwise.load` reads it.
 

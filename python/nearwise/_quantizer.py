@@ -48,6 +48,7 @@ class Quantizer(Savable):
         rows: npt.NDArray[np.float32] = call.run(self._bound.decode, {"codes": as_codes(call, codes)})
         return rows
 
+    @operation
     def save(self, path: Path, *, provenance: Mapping[str, str] | None = None) -> None:
         """Saves the quantizer in a .nw file, atomically; `nearwise.load` reads it."""
         self._bound.save(path=os.fspath(path), provenance=_options.texts(provenance, "provenance"))

@@ -7,7 +7,7 @@ import os
 import tempfile
 from typing import Any
 
-from nearwise._context import Context
+from nearwise._context import Context, operation
 from nearwise._vector_file import Path
 
 
@@ -19,6 +19,7 @@ class Savable:
     def save(self, path: Path) -> None:
         raise NotImplementedError
 
+    @operation
     def to_bytes(self) -> bytes:
         """The bytes that `save` writes; `nearwise.from_bytes` makes an object of them. Pickling uses them."""
         with tempfile.TemporaryDirectory() as folder:

@@ -61,6 +61,7 @@ Saved = SavedNeighbors | Ivf | KnnGraph | ProductQuantizer | OptimizedProductQua
 _T = TypeVar("_T", bound=Saved)
 
 
+@operation
 def save(path: Path, neighbors: Any, *, metric: Metric, provenance: Mapping[str, str] | None = None) -> None:
     """Saves a search result with its metric and free text on its origin, in a .nw file.
 
@@ -217,11 +218,13 @@ def _a(noun: str) -> str:
     return f"an {noun}" if noun[0] in "AEIOU" else f"a {noun}"
 
 
+@operation
 def inspect(path: Path) -> ContainerInfo:
     """Header, metadata and section table of a .nw file; other sections are not read."""
     return ContainerInfo._of(_core.inspect(path=os.fspath(path)))
 
 
+@operation
 def verify(path: Path) -> ContainerInfo:
     """Reads and checks a whole .nw file; damage is an `Error` with code corrupt that says where."""
     return ContainerInfo._of(_core.verify(path=os.fspath(path)))

@@ -9,12 +9,14 @@ from typing import Any
 import numpy.typing as npt
 
 from nearwise import _core
+from nearwise._context import operation
 from nearwise._neighbors import Neighbors, adopt, as_neighbors
 from nearwise._rows import as_rows
 
 Path = str | os.PathLike[str]
 
 
+@operation
 def read_vectors(path: Path) -> npt.NDArray[Any]:
     """The vectors of a file as a read-only array [rows, dim] over the mapped file, without reading or copying it.
 
@@ -42,12 +44,13 @@ def read_vectors(path: Path) -> npt.NDArray[Any]:
     except ImportError:
         warnings.warn(
             f"{os.fspath(path)}: bfloat16 vectors are returned as their bits in uint16; install ml_dtypes to use them",
-            stacklevel=2,
+            stacklevel=3,
         )
         return array
     return array.view(bfloat16)
 
 
+@operation
 def write_vectors(path: Path, vectors: Any) -> None:
     """Writes an array [rows, dim] in the format of the suffix; types and layouts are those of `knn`.
 
@@ -56,6 +59,7 @@ def write_vectors(path: Path, vectors: Any) -> None:
     _core.write_vectors(path=os.fspath(path), vectors=as_rows(vectors, "vectors").bound("vectors"))
 
 
+@operation
 def read_neighbors(path: Path) -> Neighbors:
     """A ground truth or result: .ivecs, .ibin, .npy (ids), .bin (big-ann ground truth), .nw.
 
@@ -64,6 +68,7 @@ def read_neighbors(path: Path) -> Neighbors:
     return adopt(_core.read_neighbors(path=os.fspath(path)))
 
 
+@operation
 def write_neighbors(path: Path, neighbors: Any) -> None:
     """Writes ids as .ivecs, .ibin (32 bits) or .npy, ids and distances as .bin. For .nw see `save`."""
     pair = as_neighbors(neighbors)

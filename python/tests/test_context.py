@@ -73,6 +73,15 @@ def test_none_is_the_default():
         search(1, None, k=3)
 
 
+def test_every_public_callable_is_an_operation():
+    """Their errors are ours, None is a default, and unknown keywords are answered."""
+    raises_only = {name for name in CALLABLES if name.endswith(".__init__")} - {"Exact.__init__", "OptimizedProductQuantizer.__init__"}
+    # A context's own methods, and one of a sum of arrays.
+    others = {"Context.merged", "Context.remembered"}
+    plain = {name for name, function in CALLABLES.items() if not hasattr(function, "__wrapped__")}
+    assert plain == raises_only | others
+
+
 def test_operations_without_a_context():
     @operation
     def write(path, mutual=False):

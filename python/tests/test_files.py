@@ -122,8 +122,9 @@ def test_bfloat16_without_ml_dtypes(tmp_path, monkeypatch):
         return real_import(name, *rest, **named)
 
     monkeypatch.setattr(builtins, "__import__", without_ml_dtypes)
-    with pytest.warns(UserWarning, match="bits in uint16; install ml_dtypes"):
+    with pytest.warns(UserWarning, match="bits in uint16; install ml_dtypes") as caught:
         read = nearwise.read_vectors(path)
+    assert caught[0].filename == __file__
     assert read.dtype == np.uint16
     np.testing.assert_array_equal(read, rows.view(np.uint16))
 

@@ -51,7 +51,8 @@ def child(name, seed, folder):
         call(2 * needed if name.startswith("plan") else None)  # plans cannot do without a limit
         outcome = "answers"
     except (nearwise.Error, MemoryError) as error:
-        outcome = type(error).__name__ if str(error) or isinstance(error, MemoryError) else "no message"
+        own = "Error" if str(error) else "no message"
+        outcome = own if isinstance(error, nearwise.Error) else "MemoryError"
     resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     print(json.dumps({"outcome": outcome, "room": room}), flush=True)
 

@@ -21,7 +21,7 @@ class Nearwise(Adapter):
         return self.library.__version__  # builds are used without installing them
 
     def is_documented(self, error):
-        return isinstance(error, (ValueError, TypeError, self.library.Error))
+        return isinstance(error, (TypeError, self.library.Error))
 
 
 @dataclass
