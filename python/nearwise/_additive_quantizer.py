@@ -10,7 +10,7 @@ import numpy.typing as npt
 from nearwise import _core
 from nearwise._context import Call, CallSettings, Context, SeededCallSettings, SeededSettings, operation
 from nearwise._neighbors import Neighbors, adopt
-from nearwise._quantizer import Quantizer, TableMetric, as_codes
+from nearwise._quantizer import Quantizer, TableMetricArgument, as_codes
 
 
 class AdditiveQuantizer(Quantizer):
@@ -161,7 +161,7 @@ class AdditiveQuantizer(Quantizer):
         codes: Any,
         k: int,
         *,
-        metric: TableMetric | None = "sqeuclidean",
+        metric: TableMetricArgument | None = "sqeuclidean",
         **settings: Unpack[CallSettings],
     ) -> Neighbors:
         """The k best codes for every query, by comparing all.

@@ -9,7 +9,7 @@ from typing import Any, Unpack, cast
 from nearwise import _core, _options
 from nearwise._context import Call, CallSettings, Settings, operation
 from nearwise._device_array import DeviceArray
-from nearwise._neighbors import Metric, Neighbors, RangeNeighbors, adopt, adopt_range
+from nearwise._neighbors import Metric, MetricArgument, Neighbors, RangeNeighbors, adopt, adopt_range
 from nearwise._progress import ProgressArgument
 from nearwise._rows import portable
 
@@ -20,7 +20,7 @@ def knn(
     base: Any,
     k: int,
     *,
-    metric: Metric | None = "sqeuclidean",
+    metric: MetricArgument | None = "sqeuclidean",
     pad: bool | None = False,
     exclude_self: bool | None = False,
     **settings: Unpack[Settings],
@@ -52,6 +52,8 @@ def knn(
         At least 1, and at most the size of the base unless `pad`.
     metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
         inner_product is returned as it is, largest first. cosine is 1 - cos; a zero vector has distance 1 to all.
+        Names of other libraries are accepted: "l2" and "l2sq" for sqeuclidean, "ip" and "dot" for inner_product,
+        "cos" for cosine.
     pad : bool
         If k exceeds the size of the base, end each result row in id -1 at distance +inf (-inf for
         inner_product) instead of raising ValueError.
@@ -92,7 +94,12 @@ def knn(
 
 @operation
 def exact_knn_graph(
-    base: Any, k: int, *, metric: Metric | None = "sqeuclidean", pad: bool | None = False, **settings: Unpack[Settings]
+    base: Any,
+    k: int,
+    *,
+    metric: MetricArgument | None = "sqeuclidean",
+    pad: bool | None = False,
+    **settings: Unpack[Settings],
 ) -> Neighbors:
     """The k nearest other vectors of every vector of `base`, by exact search.
 
@@ -131,7 +138,12 @@ def exact_knn_graph(
 
 @operation
 def range_search(
-    queries: Any, base: Any, radius: float, *, metric: Metric | None = "sqeuclidean", **settings: Unpack[Settings]
+    queries: Any,
+    base: Any,
+    radius: float,
+    *,
+    metric: MetricArgument | None = "sqeuclidean",
+    **settings: Unpack[Settings],
 ) -> RangeNeighbors:
     """All vectors of `base` within `radius` of each vector of `queries`, by exact search.
 
@@ -212,7 +224,9 @@ class Exact:
     """
 
     @operation
-    def __init__(self, base: Any, *, metric: Metric | None = "sqeuclidean", **settings: Unpack[Settings]) -> None:
+    def __init__(
+        self, base: Any, *, metric: MetricArgument | None = "sqeuclidean", **settings: Unpack[Settings]
+    ) -> None:
         call = Call("Exact", settings)
         self._base = call.array(base, "base")
         self._prepared = call.run(_core.PreparedBase, {"base": self._base.bound("base")}, metric=metric)

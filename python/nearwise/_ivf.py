@@ -7,7 +7,7 @@ from typing import Any, Literal
 from nearwise import _options
 from nearwise._context import Context, operation
 from nearwise._ivf_base import Ivf, Vectors
-from nearwise._neighbors import Metric
+from nearwise._neighbors import MetricArgument
 from nearwise._progress import ProgressArgument
 
 
@@ -40,7 +40,7 @@ class IvfFlat(Ivf):
         rows: Any,
         *,
         target_recall: float | None = 0.9,
-        metric: Metric | None = "sqeuclidean",
+        metric: MetricArgument | None = "sqeuclidean",
         lists: int | None = None,
         iterations: int | None = 10,
         training_rows: int | None = None,
@@ -71,7 +71,7 @@ class IvfFlat(Ivf):
         cls,
         rows: Any,
         *,
-        metric: Metric | None = "sqeuclidean",
+        metric: MetricArgument | None = "sqeuclidean",
         lists: int | None = None,
         iterations: int | None = 10,
         training_rows: int | None = None,
@@ -129,7 +129,7 @@ class IvfPq(Ivf):
         rows: Any,
         *,
         target_recall: float | None = 0.9,
-        metric: Metric | None = "sqeuclidean",
+        metric: MetricArgument | None = "sqeuclidean",
         lists: int | None = None,
         iterations: int | None = 10,
         training_rows: int | None = None,
@@ -163,7 +163,7 @@ class IvfPq(Ivf):
         cls,
         rows: Any,
         *,
-        metric: Metric | None = "sqeuclidean",
+        metric: MetricArgument | None = "sqeuclidean",
         lists: int | None = None,
         iterations: int | None = 10,
         training_rows: int | None = None,
@@ -224,7 +224,7 @@ class IvfLsq(Ivf):
         rows: Any,
         *,
         target_recall: float | None = 0.9,
-        metric: Metric | None = "sqeuclidean",
+        metric: MetricArgument | None = "sqeuclidean",
         lists: int | None = None,
         iterations: int | None = 10,
         training_rows: int | None = None,
@@ -262,7 +262,7 @@ class IvfLsq(Ivf):
         cls,
         rows: Any,
         *,
-        metric: Metric | None = "sqeuclidean",
+        metric: MetricArgument | None = "sqeuclidean",
         lists: int | None = None,
         iterations: int | None = 10,
         training_rows: int | None = None,
@@ -303,7 +303,7 @@ class IvfLsq(Ivf):
 # The options of C++, checked.
 def _lists(metric: Any, lists: Any, iterations: Any, training_rows: Any, vectors: Any = "keep") -> dict[str, Any]:
     return {
-        "metric": _options.word(metric, "metric"),
+        "metric": _options.metric(metric),
         "lists": _options.optional_count(lists, "lists"),
         "iterations": _options.count(iterations, "iterations"),
         "training_rows": _options.optional_count(training_rows, "training_rows"),

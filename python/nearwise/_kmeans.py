@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from nearwise import _core
 from nearwise._context import Call, SeededSettings, Settings, operation
-from nearwise._neighbors import Metric, Neighbors, adopt
+from nearwise._neighbors import MetricArgument, Neighbors, adopt
 
 KMeansMetric = Literal["sqeuclidean", "inner_product", "cosine"]
+KMeansMetricArgument = KMeansMetric | Literal["l2", "l2sq", "ip", "dot", "cos"]
 Seeding = Literal["plus_plus", "random"]
 
 
@@ -38,7 +39,7 @@ def train_kmeans(
     rows: Any,
     clusters: int,
     *,
-    metric: KMeansMetric | None = "sqeuclidean",
+    metric: KMeansMetricArgument | None = "sqeuclidean",
     iterations: int | None = 20,
     tolerance: float | None = 1e-4,
     seeding: Seeding | None = "plus_plus",
@@ -135,7 +136,7 @@ def train_hierarchical_kmeans(
     rows: Any,
     clusters: int,
     *,
-    metric: KMeansMetric | None = "sqeuclidean",
+    metric: KMeansMetricArgument | None = "sqeuclidean",
     iterations: int | None = 20,
     tolerance: float | None = 1e-4,
     seeding: Seeding | None = "plus_plus",
@@ -188,7 +189,7 @@ def assign(
     rows: Any,
     centroids: Any,
     *,
-    metric: Metric | None = "sqeuclidean",
+    metric: MetricArgument | None = "sqeuclidean",
     balance: float | None = None,
     **settings: Unpack[Settings],
 ) -> Neighbors:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from nearwise import _core, _options
 from nearwise._context import Call, Context, SeededSettings, Settings, operation
-from nearwise._kmeans import KMeansMetric, Seeding, initial_centroids
+from nearwise._kmeans import KMeansMetric, KMeansMetricArgument, Seeding, initial_centroids
 
 
 class ClusterSums(NamedTuple):
@@ -49,7 +49,7 @@ def seed_kmeans(
     rows: Any,
     clusters: int,
     *,
-    metric: KMeansMetric | None = "sqeuclidean",
+    metric: KMeansMetricArgument | None = "sqeuclidean",
     seeding: Seeding | None = "plus_plus",
     initial: Any = None,
     **settings: Unpack[SeededSettings],
@@ -79,7 +79,7 @@ def sum_clusters(
     rows: Any,
     centroids: Any,
     *,
-    metric: KMeansMetric | None = "sqeuclidean",
+    metric: KMeansMetricArgument | None = "sqeuclidean",
     first_row: int | None = 0,
     **settings: Unpack[Settings],
 ) -> ClusterSums:
@@ -117,7 +117,7 @@ def sum_clusters(
 
 @operation
 def move_centroids(
-    sums: ClusterSums, centroids: Any, *, metric: KMeansMetric | None = "sqeuclidean"
+    sums: ClusterSums, centroids: Any, *, metric: KMeansMetricArgument | None = "sqeuclidean"
 ) -> npt.NDArray[np.float32]:
     """The new centroids from the sums of all blocks; those of empty clusters stay.
 
@@ -136,7 +136,7 @@ def move_centroids(
         sums=sums.sums,
         sizes=sums.sizes,
         centroids=_centroids(centroids, "centroids"),
-        metric=_options.word(metric, "metric"),
+        metric=_options.metric(metric),
     )
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from nearwise import _core, _options
 from nearwise._context import Call, Context, SeededCallSettings, SeededSettings, operation
 from nearwise._graph_uses import GraphUses
-from nearwise._neighbors import Metric, Neighbors, adopt, as_neighbors
+from nearwise._neighbors import MetricArgument, Neighbors, adopt, as_neighbors
 from nearwise._recall import RecallEstimate
 from nearwise._savable import Savable
 from nearwise._vector_file import Path
@@ -153,7 +153,7 @@ def build_knn_graph(
     rows: Any,
     degree: int | None = 10,
     *,
-    metric: Metric | None = "sqeuclidean",
+    metric: MetricArgument | None = "sqeuclidean",
     target_recall: float | None = 0.95,
     **settings: Unpack[SeededSettings],
 ) -> KnnGraph:
@@ -246,7 +246,7 @@ def measure_recall(
     rows: Any,
     neighbors: Any,
     *,
-    metric: Metric | None = "sqeuclidean",
+    metric: MetricArgument | None = "sqeuclidean",
     sample: int | Literal["all"] | None = 2000,
     **settings: Unpack[SeededSettings],
 ) -> RecallEstimate:

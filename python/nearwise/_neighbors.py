@@ -13,6 +13,7 @@ from nearwise._context import Call, Context, operation
 from nearwise._progress import ProgressArgument
 
 Metric = Literal["sqeuclidean", "euclidean", "inner_product", "cosine"]
+MetricArgument = Metric | Literal["l2", "l2sq", "ip", "dot", "cos"]  # _options.METRIC_ALIASES
 
 
 class Neighbors(NamedTuple):
@@ -90,7 +91,7 @@ def merge_neighbors(
     parts: Iterable[Any],
     k: int,
     *,
-    metric: Metric | None = "sqeuclidean",
+    metric: MetricArgument | None = "sqeuclidean",
     context: Context | None = None,
     threads: int | None = None,
     progress: ProgressArgument = None,

@@ -16,6 +16,15 @@ from nearwise._error import ArgumentError
 _LARGEST_SIZE = 2**63 - 1
 _LARGEST_SEED = 2**64 - 1
 
+# Names of metrics in Faiss, hnswlib and usearch, and ours. Their l2 is squared too.
+METRIC_ALIASES = {
+    "l2": "sqeuclidean",
+    "l2sq": "sqeuclidean",
+    "ip": "inner_product",
+    "dot": "inner_product",
+    "cos": "cosine",
+}
+
 _UNITS = {"": 1, "b": 1}
 _UNITS |= {prefix + "b": 1000**power for power, prefix in enumerate("kmgt", start=1)}
 _UNITS |= {prefix + "ib": 1024**power for power, prefix in enumerate("kmgt", start=1)}
@@ -59,6 +68,16 @@ def word(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name}: expected a string, got {value!r} ({type(value).__name__})")
     return value
+
+
+def metric(value: Any, name: str = "metric") -> str:
+    """Our name of a metric; other names than those of `METRIC_ALIASES` are left to C++."""
+    given = word(value, name)
+    if given == "angular":
+        raise ArgumentError(
+            f"{name}: 'angular' is a different distance in every library; 'cosine' is 1 - cos and has the same order"
+        )
+    return METRIC_ALIASES.get(given, given)
 
 
 def texts(value: Any, name: str) -> dict[str, str]:
@@ -184,5 +203,6 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(("batch_size", "parts", "training_rows"), optional_count),
     **dict.fromkeys(("first_row", "perturbed", "rounds"), whole),
     **dict.fromkeys(("exclude_self", "hierarchical", "largest", "mutual", "pad"), flag),
-    **dict.fromkeys(("method", "metric", "seeding"), word),
+    "metric": metric,
+    **dict.fromkeys(("method", "seeding"), word),
 }

@@ -10,7 +10,7 @@ from nearwise import _core, _options
 from nearwise._context import Call, Context, operation
 from nearwise._ivf_base import Ivf, Vectors
 from nearwise._knn_graph import KnnGraph
-from nearwise._neighbors import Metric
+from nearwise._neighbors import MetricArgument
 from nearwise._progress import ProgressArgument
 from nearwise._storage import load
 from nearwise._vector_file import Path
@@ -133,7 +133,7 @@ def plan_graph(
     output: Path,
     degree: int | None = 10,
     *,
-    metric: Metric | None = "sqeuclidean",
+    metric: MetricArgument | None = "sqeuclidean",
     target_recall: float | None = 0.95,
     method: Literal["partitions", "pairs"] | None = "partitions",
     provenance: Mapping[str, str] | None = None,
@@ -199,7 +199,7 @@ def plan_index(
     lists: int | None = None,
     code_bytes: int | None = None,
     bits: Literal[4, 8] | None = 8,
-    metric: Metric | None = "sqeuclidean",
+    metric: MetricArgument | None = "sqeuclidean",
     iterations: int | None = 10,
     training_rows: int | None = None,
     vector_storage: Vectors | None = "keep",
@@ -262,7 +262,7 @@ def _files(
         "vectors": os.fspath(vectors),
         "work": os.fspath(work),
         "output": os.fspath(output),
-        "metric": _options.word(metric, "metric"),
+        "metric": _options.metric(metric),
         "target_recall": _options.target_recall(target_recall),
         "provenance": _options.texts(provenance, "provenance"),
     }

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from nearwise import _core
 from nearwise._context import Call, CallSettings, Context, SeededSettings, operation
-from nearwise._quantizer import Quantizer, TableMetric
+from nearwise._quantizer import Quantizer, TableMetricArgument
 from nearwise._rotation import Rotation
 from nearwise._vector_file import Path
 
@@ -56,7 +56,7 @@ class ProductCoder(Quantizer):
 
     @operation
     def tables(
-        self, queries: Any, metric: TableMetric | None = "sqeuclidean", **settings: Unpack[CallSettings]
+        self, queries: Any, metric: TableMetricArgument | None = "sqeuclidean", **settings: Unpack[CallSettings]
     ) -> npt.NDArray[np.float32]:
         """Distances of queries to all codewords, float32 [queries, parts, centroids].
 

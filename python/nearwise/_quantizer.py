@@ -16,6 +16,7 @@ from nearwise._savable import Savable
 from nearwise._vector_file import Path
 
 TableMetric = Literal["sqeuclidean", "inner_product"]
+TableMetricArgument = TableMetric | Literal["l2", "l2sq", "ip", "dot"]
 
 
 class Quantizer(Savable):

@@ -13,7 +13,7 @@ from nearwise._context import Call, PlaceSettings, operation
 from nearwise._ivf import IvfFlat, IvfLsq, IvfPq
 from nearwise._ivf_base import Ivf
 from nearwise._knn_graph import KnnGraph
-from nearwise._neighbors import Metric, Neighbors, adopt, as_neighbors
+from nearwise._neighbors import MetricArgument, Neighbors, adopt, as_neighbors
 from nearwise._product_quantizer import OptimizedProductQuantizer, ProductQuantizer
 from nearwise._vector_file import Path
 
@@ -62,7 +62,7 @@ _T = TypeVar("_T", bound=Saved)
 
 
 @operation
-def save(path: Path, neighbors: Any, *, metric: Metric, provenance: Mapping[str, str] | None = None) -> None:
+def save(path: Path, neighbors: Any, *, metric: MetricArgument, provenance: Mapping[str, str] | None = None) -> None:
     """Saves a search result with its metric and free text on its origin, in a .nw file.
 
     The save is atomic and durable: after a crash there is the old file or the new one, complete. Indexes, graphs and
@@ -86,7 +86,7 @@ def save(path: Path, neighbors: Any, *, metric: Metric, provenance: Mapping[str,
         path=os.fspath(path),
         ids=pair.ids,
         distances=pair.distances,
-        metric=_options.word(metric, "metric"),
+        metric=_options.metric(metric),
         provenance=_options.texts(provenance, "provenance"),
     )
 

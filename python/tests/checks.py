@@ -1,5 +1,6 @@
 """What many tests check in the same way."""
 
+import inspect
 import os
 import re
 import signal
@@ -21,6 +22,25 @@ def refuses(kind, text, call, *arguments, **options):
     with pytest.raises(error, match=text or None) as caught:
         call(*arguments, **options)
     assert error is kind or caught.value.code == kind
+
+
+def public_callables():
+    """Every function of the package, and every constructor and method of its classes, by name."""
+    for name in nearwise.__all__:
+        value = getattr(nearwise, name)
+        if inspect.isclass(value):
+            if not issubclass(value, (tuple, Exception)) and value.__module__ == "nearwise":
+                for part, method in inspect.getmembers(value, callable):
+                    if (part == "__init__" or not part.startswith("_")) and inspect.isroutine(method):
+                        yield f"{name}.{part}", method
+        elif callable(value):
+            yield name, value
+
+
+def callables_with(argument):
+    """The names of those that have it."""
+    found = (name for name, function in public_callables() if argument in inspect.signature(function).parameters)
+    return {name.removesuffix(".__init__") for name in found}
 
 
 def reports_of(call, *arguments, **options):

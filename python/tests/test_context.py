@@ -7,26 +7,13 @@ import typing
 
 import numpy as np
 import pytest
-from checks import refuses, runs_in_a_child
+from checks import public_callables, refuses, runs_in_a_child
 
 import nearwise
 from nearwise._context import operation
 
 ROWS = np.random.default_rng(1).standard_normal((300, 8), dtype=np.float32)
 SETTINGS = ("threads", "memory_limit", "device", "seed", "isa", "progress")
-
-
-def public_callables():
-    """Every function of the package, and every constructor and method of its classes, by name."""
-    for name in nearwise.__all__:
-        value = getattr(nearwise, name)
-        if inspect.isclass(value):
-            if not issubclass(value, (tuple, Exception)) and value.__module__ == "nearwise":
-                for part, method in inspect.getmembers(value, callable):
-                    if (part == "__init__" or not part.startswith("_")) and inspect.isroutine(method):
-                        yield f"{name}.{part}", method
-        elif callable(value):
-            yield name, value
 
 
 CALLABLES = dict(public_callables())
@@ -76,10 +63,8 @@ def test_none_is_the_default():
 def test_every_public_callable_is_an_operation():
     """Their errors are ours, None is a default, and unknown keywords are answered."""
     raises_only = {name for name in CALLABLES if name.endswith(".__init__")} - {"Exact.__init__", "OptimizedProductQuantizer.__init__"}
-    # A context's own methods, and one of a sum of arrays.
-    others = {"Context.merged", "Context.remembered"}
     plain = {name for name, function in CALLABLES.items() if not hasattr(function, "__wrapped__")}
-    assert plain == raises_only | others
+    assert plain == raises_only | {"Context.merged", "Context.remembered"}
 
 
 def test_operations_without_a_context():

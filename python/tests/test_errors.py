@@ -92,7 +92,7 @@ def test_huge_but_finite_values(queries, base):
 @pytest.mark.parametrize(
     ("options", "kind", "text"),
     [
-        ({"metric": "l2"}, ValueError, "metric: expected one of sqeuclidean, euclidean, inner_product, cosine"),
+        ({"metric": "l3"}, ValueError, "metric: expected one of sqeuclidean, euclidean, inner_product, cosine"),
         ({"metric": 2}, TypeError, r"metric: expected a string, got 2 \(int\)"),
         ({"pad": "yes"}, TypeError, "pad: expected True or False, got 'yes'"),
         ({"device": "tpu"}, ValueError, "device must be cpu, cuda or cuda:N, got 'tpu'"),

@@ -240,7 +240,7 @@ def test_what_is_no_result_is_refused(tmp_path, value, kind):
 
 def test_metric_and_provenance_are_checked(tmp_path, found):
     refuses(TypeError, "metric", nearwise.save, tmp_path / "r.nw", found)  # it could not be trusted later
-    refuses(ValueError, "metric: expected one of", nearwise.save, tmp_path / "r.nw", found, metric="l2")
+    refuses(ValueError, "metric: expected one of", nearwise.save, tmp_path / "r.nw", found, metric="l3")
     with pytest.raises(TypeError, match="provenance: expected strings"):
         nearwise.save(tmp_path / "r.nw", found, metric="cosine", provenance={"rows": 3})
 

@@ -36,7 +36,7 @@ def test_the_limit_holds_what_was_loaded_and_changed(flat, rows, tmp_path):
 @pytest.mark.parametrize(
     ("options", "kind", "text"),
     [
-        ({"metric": "l2"}, ValueError, "metric: expected one of sqeuclidean, euclidean, inner_product, cosine"),
+        ({"metric": "l3"}, ValueError, "metric: expected one of sqeuclidean, euclidean, inner_product, cosine"),
         ({"lists": 0}, ValueError, "lists: expected at least 1, got 0"),
         ({"lists": 2001}, ValueError, "train: lists must be 1 to 2000, as there are 2000 vectors, got 2001"),
         ({"lists": 1.5}, TypeError, "lists: expected an integer"),

@@ -88,7 +88,7 @@ def test_errors(queries, base):
         nearwise.knn(queries, base, 3, exclude_self=True)
     refuses(TypeError, "exclude_self: expected True or False, got 1", nearwise.knn, base, base, 3, exclude_self=1)
     refuses(ValueError, r"base: expected a 2-D .*base\[None, :\]", nearwise.exact_knn_graph, base[0], 3)
-    refuses(ValueError, "metric: expected one of", nearwise.exact_knn_graph, base, 3, metric="l2")
+    refuses(ValueError, "metric: expected one of", nearwise.exact_knn_graph, base, 3, metric="l3")
     refuses(TypeError, "", nearwise.exact_knn_graph, base, 3, "cosine")
     refuses(ValueError, r"\b17\b", nearwise.exact_knn_graph, spoiled(base, 17), 3)
 

@@ -182,7 +182,7 @@ def test_memory_limit_counts_converted_copies(base):
 
 def test_errors(queries, base):
     refuses(ValueError, r"base: expected a 2-D .*base\[None, :\]", nearwise.Exact, base[0])
-    refuses(ValueError, "metric: expected one of", nearwise.Exact, base, metric="l2")
+    refuses(ValueError, "metric: expected one of", nearwise.Exact, base, metric="l3")
     refuses(ValueError, "device must be cpu, cuda or cuda:N, got 'tpu'", nearwise.Exact, base, device="tpu")
     refuses(TypeError, "threads: expected an integer", nearwise.Exact, base, threads=1.5)
     refuses(ValueError, "dimension", nearwise.Exact, np.zeros((3, 0), np.float32))

@@ -116,7 +116,7 @@ def test_errors(queries, base):
         nearwise.range_search(queries[:, :23], base, 1)
     with pytest.raises(ValueError, match="queries: dtype complex64 is not accepted"):
         nearwise.range_search(queries.astype(np.complex64), base, 1)
-    refuses(ValueError, "metric: expected one of", nearwise.range_search, queries, base, 1, metric="l2")
+    refuses(ValueError, "metric: expected one of", nearwise.range_search, queries, base, 1, metric="l3")
     with pytest.raises(TypeError, match="progress: expected None, True or a callable"):
         nearwise.range_search(queries, base, 1, progress=3)
     refuses(TypeError, "", nearwise.range_search, queries, base, 1, "cosine")

@@ -8,7 +8,7 @@ from typing import Any
 
 from nearwise import _options
 from nearwise._context import Context, operation
-from nearwise._neighbors import Metric, Neighbors
+from nearwise._neighbors import MetricArgument, Neighbors
 from nearwise._progress import ProgressArgument
 from nearwise._vector_file import Path, read_vectors
 from nearwise.cluster._replica import ExactReplica
@@ -38,7 +38,7 @@ class ShardedExact(Sharded):
         path: Path,
         shards: int,
         *,
-        metric: Metric | None = "sqeuclidean",
+        metric: MetricArgument | None = "sqeuclidean",
         replicas: int | None = 1,
         start_timeout: float | None = 300,
         timeout: float | None = 300,
@@ -48,7 +48,7 @@ class ShardedExact(Sharded):
         rows = len(read_vectors(path))
         count = _options.integer(shards, "shards", 1, max(1, rows))
         bounds = [rows * part // count for part in range(count + 1)]
-        name, word = os.path.abspath(path), _options.word(metric, "metric")
+        name, word = os.path.abspath(path), _options.metric(metric)
         number = (context.threads if context else None) or 1
         parts = [(name, first, last, word, number) for first, last in itertools.pairwise(bounds)]
         super().__init__(ExactReplica, parts, replicas, number, start_timeout, timeout)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from nearwise import _options
 from nearwise._context import Call, Context, operation
-from nearwise._kmeans import KMeans, KMeansMetric, Seeding
+from nearwise._kmeans import KMeans, KMeansMetric, KMeansMetricArgument, Seeding
 from nearwise._kmeans_parts import (
     ClusterSums,
     SplitRows,
@@ -216,7 +216,7 @@ def train_kmeans(
     path: Path,
     clusters: int,
     *,
-    metric: KMeansMetric | None = "sqeuclidean",
+    metric: KMeansMetricArgument | None = "sqeuclidean",
     iterations: int | None = 20,
     tolerance: float | None = 1e-4,
     seeding: Seeding | None = "plus_plus",
@@ -257,7 +257,7 @@ def train_kmeans(
     given = 0 if block_rows is None else _options.integer(block_rows, "block_rows", 1, _MOST_BLOCK_ROWS)
     default = min(_MOST_BLOCK_ROWS, max(_LEAST_BLOCK_ROWS, _BLOCK_ROWS_PER_CLUSTER * wanted))
     own = call.context
-    name = cast("KMeansMetric", metric)  # seed_kmeans checks it
+    name = cast("KMeansMetric", _options.metric(metric))
     file = _File(os.path.abspath(path), rows, dim, given or default, name, own.seed or 0, own.memory_bytes)
     most_iterations = _options.count(iterations, "iterations")
     share = _options.number(tolerance, "tolerance")

@@ -63,7 +63,8 @@ def test_exact_is_the_whole(cluster, tmp_path, metric):
     base = random_rows(3, 500, 6, np.uint8)  # ties everywhere
     asked = random_rows(4, 70, 6, np.uint8)
     nearwise.write_vectors(tmp_path / "base.u8bin", base)
-    with nearwise.cluster.ShardedExact(tmp_path / "base.u8bin", 3, replicas=2, metric=metric) as search:
+    alias = {"sqeuclidean": "l2"}.get(metric, metric)
+    with nearwise.cluster.ShardedExact(tmp_path / "base.u8bin", 3, replicas=2, metric=alias) as search:
         assert (len(search), search.dim, search.metric, search.shards) == (500, 6, metric, 3)
         for k in (1, 10, 200):  # more than a part has
             for block in (None, 1, 33, 1000):
