@@ -39,10 +39,10 @@ UNITS = {("kernels", "x86"), ("kernels", "block", "warp")}
 
 # A public header has the layer of its implementation.
 PUBLIC_HEADERS = {name: folder for folder, names in {
-    "core": "types error export matrix neighbors progress recall_estimate",
+    "core": "types error export filter matrix neighbors progress recall_estimate",
     "io": "vector_file storage",
     "backend": "context machine",
-    "ops": "exact merge_neighbors select_k device_memory",
+    "ops": "exact merge_neighbors searchable select_k device_memory",
     "cluster": "kmeans kmeans_parts",
     "quantize": "additive_quantizer encoding optimized_product_quantizer product_quantizer rotation",
     "index": "ivf",

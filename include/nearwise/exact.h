@@ -17,6 +17,7 @@
 
 #include "nearwise/context.h"
 #include "nearwise/export.h"
+#include "nearwise/filter.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/types.h"
@@ -28,6 +29,8 @@ struct KnnOptions {
   ShortRows short_rows = ShortRows::refuse;
   // Queries and base are the same vectors: query i does not return row i, but may return its duplicates.
   bool exclude_self = false;
+  // Rows of the base that may be returned. A result with fewer than k of them is padded, whatever short_rows.
+  Filter filter = {};
 };
 
 Neighbors knn(const Context& context, RowsView queries, RowsView base, std::size_t k,
@@ -40,6 +43,7 @@ Neighbors exact_knn_graph(const Context& context, RowsView base, std::size_t k,
 
 struct RangeOptions {
   Metric metric = Metric::sqeuclidean;
+  Filter filter = {};
 };
 
 // The answers to query q are the elements [offsets[q], offsets[q + 1]), best first.
@@ -57,6 +61,11 @@ struct ExactOptions {
   Metric metric = Metric::sqeuclidean;
 };
 
+struct ExactSearchOptions {
+  ShortRows short_rows = ShortRows::refuse;
+  Filter filter = {};  // as in KnnOptions
+};
+
 // A base packed once for many searches, with the same results as the functions above. The packed copy (about
 // the size of the base for u8 and i8, half of it for f32) is charged to the context's budget. Searches also
 // read the original vectors, which must outlive it, and may run concurrently.
@@ -65,7 +74,7 @@ struct ExactOptions {
 // types the base is packed again per search, as in knn.
 class Exact {
  public:
-  using SearchOptions = ShortRows;
+  using SearchOptions = ExactSearchOptions;
 
   // first_row: offset of row numbers in error messages, if the base is part of a larger one. Result ids start
   // at 0.
@@ -76,8 +85,9 @@ class Exact {
   ~Exact();
 
   Neighbors search(const Context& context, RowsView queries, std::size_t k,
-                   ShortRows short_rows = ShortRows::refuse) const;
-  RangeNeighbors range_search(const Context& context, RowsView queries, float radius) const;
+                   const ExactSearchOptions& options = {}) const;
+  RangeNeighbors range_search(const Context& context, RowsView queries, float radius,
+                              const Filter& filter = {}) const;
 
   // The same base prepared for another context, possibly on another device. Rows on the host serve every
   // device; rows on a device only that one: Error(invalid_argument) for others.

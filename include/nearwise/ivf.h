@@ -5,7 +5,7 @@
 // Results are deterministic: the probed lists are the ones exact search finds among the centroids, and among
 // their vectors the k best are returned by the distance to the decoded vector, best first, the lower id in a
 // tie. The bytes are the same on every instruction set, for every number of threads, and for every grouping
-// of queries into batches.
+// of queries into batches; under a filter, the number of queries may decide between two ways of searching.
 //
 // build() indexes all vectors and calibrates the number of probes. train() returns an empty index; add()
 // fills it, with the caller's ids or consecutive ones. Concurrent searches are safe. add, remove, merge and
@@ -26,7 +26,9 @@
 
 #include "nearwise/context.h"
 #include "nearwise/encoding.h"
+#include "nearwise/exact.h"
 #include "nearwise/export.h"
+#include "nearwise/filter.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/product_quantizer.h"
@@ -75,6 +77,30 @@ struct IvfSearchOptions {
   // Vectors by id, in memory or in a mapped file, to re-rank by instead.
   RowsView rerank = {};
   std::optional<std::size_t> candidates = {};  // to re-rank, at least k; default: Ivf::candidates(k)
+  // Ids that may be returned. Lists without them are not probed, and without `probes` each query probes as
+  // many lists as it takes to scan `scanned` allowed vectors; where that is faster, all allowed vectors are
+  // compared exactly (Ivf::explain). Lists of single queries that allow are compared one by one; those that
+  // deny change nothing else. Results are padded if fewer than k vectors are allowed.
+  Filter filter = {};
+  // Default: as many vectors as a search with Ivf::probes() scans on average.
+  std::optional<std::size_t> scanned = {};
+};
+
+struct IvfRangeOptions {
+  std::optional<std::size_t> probes = {};  // lists to scan; default: Ivf::probes()
+  Filter filter = {};                      // ids that may be returned
+};
+
+// How a search under a filter runs.
+struct IvfSearchPlan {
+  bool exact = false;       // all allowed vectors are compared by their distances, else by lists
+  std::size_t allowed = 0;  // vectors of the index
+  std::size_t lists = 0;    // that hold them
+  std::size_t probes = 0;   // of these lists, for a query with average lists; 0 if exact
+  std::size_t scanned = 0;  // allowed vectors to scan for each query
+  // Estimated time of a query on one thread, in ns; exact_cost is infinite if no vectors are kept.
+  double exact_cost = 0;
+  double lists_cost = 0;
 };
 
 struct CalibrationOptions {
@@ -144,6 +170,14 @@ class Ivf final {
   // [queries, k]; padded with no_id if the probed lists hold fewer than k vectors.
   Neighbors search(const Context& context, RowsView queries, std::size_t k,
                    const IvfSearchOptions& options = {}) const;
+
+  // All vectors of the probed lists within the radius, by the distance to the vectors that the index keeps,
+  // or else to the decoded ones. Error(unsupported) on a CUDA device.
+  RangeNeighbors range_search(const Context& context, RowsView queries, float radius,
+                              const IvfRangeOptions& options = {}) const;
+  // What search() would do for this many queries with these options, whose filter has no lists per query.
+  IvfSearchPlan explain(const Context& context, std::size_t queries, std::size_t k,
+                        const IvfSearchOptions& options) const;
 
   std::size_t size() const;  // vectors
   Id next_id() const;        // one above the largest id ever added

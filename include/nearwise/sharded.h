@@ -24,19 +24,10 @@
 #include "nearwise/ivf.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
+#include "nearwise/searchable.h"
 #include "nearwise/types.h"
 
 namespace NEARWISE_EXPORT nearwise {
-
-// SearchOptions is ShortRows for exact search and IvfSearchOptions for inverted files.
-template <typename Index>
-concept Searchable = std::movable<Index> &&
-    requires(const Index& index, const Context& context, RowsView queries,
-             const typename Index::SearchOptions& options) {
-  { index.search(context, queries, std::size_t{1}, options) } -> std::same_as<Neighbors>;
-  { index.size() } -> std::same_as<std::size_t>;
-  { index.metric() } -> std::same_as<Metric>;
-};
 
 // An index and the context it is searched in. For a nested index: the context in which results are merged.
 template <Searchable Index>
@@ -67,12 +58,12 @@ void check_parts(const Members& parts);
 void check_copies(const Members& copies);
 
 Neighbors search_parts(const Context& context, const Members& parts, RowsView queries, std::size_t k,
-                       ShortRows short_rows, const Search<ShortRows>& search);
+                       const ExactSearchOptions& options, const Search<ExactSearchOptions>& search);
 // Candidates of all parts are merged before re-ranking, which runs in `context`.
 Neighbors search_parts(const Context& context, const Members& parts, RowsView queries, std::size_t k,
                        const IvfSearchOptions& options, const Search<IvfSearchOptions>& search);
 Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,
-                        ShortRows short_rows, const Search<ShortRows>& search);
+                        const ExactSearchOptions& options, const Search<ExactSearchOptions>& search);
 Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,
                         const IvfSearchOptions& options, const Search<IvfSearchOptions>& search);
 

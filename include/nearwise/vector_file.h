@@ -15,8 +15,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "nearwise/export.h"
 #include "nearwise/matrix.h"
@@ -89,6 +91,9 @@ class VectorWriter {
 // Reads a ground truth or search result: ids, and distances if the format has them (otherwise 0 x 0).
 // Formats: .ivecs, .ibin, .npy (ids), .bin (big-ann ground truth) and .nw (checksums verified).
 Neighbors read_neighbors(const std::filesystem::path& path);
+
+// Reads a 1-D boolean .npy, one byte per element, not 0 for true.
+std::vector<std::uint8_t> read_mask(const std::filesystem::path& path);
 
 // Writes ids as .ivecs or .ibin (32-bit: an id that does not fit is an error) or .npy (i64), ids and
 // distances as .bin (32-bit ids). For .nw, which also keeps metric and provenance, see storage.h.

@@ -21,6 +21,7 @@
 
 #include "nearwise/context.h"
 #include "nearwise/exact.h"
+#include "nearwise/filter.h"
 #include "nearwise/kmeans.h"
 #include "nearwise/knn_graph.h"
 #include "nearwise/matrix.h"
@@ -36,6 +37,7 @@ void bind_context(nb::module_& module);
 void bind_device_memory(nb::module_& module);
 void bind_error(nb::module_& module);
 void bind_exact(nb::module_& module);
+void bind_filter(nb::module_& module);
 void bind_graph_export(nb::module_& module);
 void bind_graph_structure(nb::module_& module);
 void bind_ivf(nb::module_& module);
@@ -169,6 +171,9 @@ template <typename T>
 std::optional<T> optional_of(T value) {
   return value == T{} ? std::nullopt : std::optional<T>(value);
 }
+
+// Python passes None for no filter.
+inline Filter filter_of(const Filter* filter) { return filter == nullptr ? Filter() : *filter; }
 
 // queries * base * dim: the cost of comparing every pair.
 double multiplications(const RowsView& queries, const RowsView& base);

@@ -159,16 +159,9 @@ class InvertedFile {
   }
 
   NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, std::uint64_t probes, bool codes_only,
-                        const BorrowedRows* rerank, std::uint64_t candidates, const Settings& settings,
-                        nb::handle progress) const {
-    IvfSearchOptions options{
-        .probes = optional_of(probes), .codes_only = codes_only, .candidates = optional_of(candidates)};
-    if (rerank != nullptr) {
-      options.rerank = rerank->view();
-      // To C++, no vectors mean those of the index.
-      if (options.rerank.rows() == 0 && size() != 0)
-        throw Error(ErrorCode::invalid_argument, "search: rerank must hold a vector for every id, got none");
-    }
+                        const BorrowedRows* rerank, std::uint64_t candidates, const Filter* filter,
+                        std::uint64_t scanned, const Settings& settings, nb::handle progress) const {
+    const IvfSearchOptions options = search_options(probes, codes_only, rerank, candidates, filter, scanned);
     const Context context = context_for(beside_index(settings));
     std::optional<Neighbors> found;
     run_by_size(context, progress, search_steps(queries.view().rows(), k, options), [&](const Context& own) {
@@ -176,6 +169,33 @@ class InvertedFile {
       found = index_.search(own, queries.view(), k, options);
     });
     return to_numpy(std::move(*found));
+  }
+
+  NumpyRangeNeighbors range_search(const BorrowedRows& queries, float radius, std::uint64_t probes,
+                                   const Filter* filter, const Settings& settings,
+                                   nb::handle progress) const {
+    const IvfRangeOptions options = {.probes = optional_of(probes), .filter = filter_of(filter)};
+    std::optional<RangeNeighbors> found;
+    run(context_for(beside_index(settings)), progress, [&](const Context& own) {
+      const auto lock = wait_for<std::shared_lock<IndexLock>>(own);
+      found = index_.range_search(own, queries.view(), radius, options);
+    });
+    return to_numpy(std::move(*found));
+  }
+
+  // The fields of Python's SearchPlan in their order.
+  std::tuple<bool, std::size_t, std::size_t, std::size_t, std::size_t, double, double> explain(
+      const BorrowedRows& queries, std::uint64_t k, std::uint64_t probes, bool codes_only,
+      const BorrowedRows* rerank, std::uint64_t candidates, const Filter* filter, std::uint64_t scanned,
+      const Settings& settings) const {
+    const IvfSearchOptions options = search_options(probes, codes_only, rerank, candidates, filter, scanned);
+    IvfSearchPlan plan;
+    run(context_for(beside_index(settings)), nb::none(), [&](const Context& own) {
+      const auto lock = wait_for<std::shared_lock<IndexLock>>(own);
+      plan = index_.explain(own, queries.view().rows(), k, options);
+    });
+    return {plan.exact,   plan.allowed,    plan.lists,     plan.probes,
+            plan.scanned, plan.exact_cost, plan.lists_cost};
   }
 
   CalibrationFields calibrate(const BorrowedRows* rows, double target_recall, std::uint64_t queries,
@@ -241,6 +261,23 @@ class InvertedFile {
  private:
   static std::span<const Id> span_of(const NumpyIds& ids) { return {ids.data(), ids.size()}; }
 
+  IvfSearchOptions search_options(std::uint64_t probes, bool codes_only, const BorrowedRows* rerank,
+                                  std::uint64_t candidates, const Filter* filter,
+                                  std::uint64_t scanned) const {
+    IvfSearchOptions options{.probes = optional_of(probes),
+                             .codes_only = codes_only,
+                             .candidates = optional_of(candidates),
+                             .filter = filter_of(filter),
+                             .scanned = optional_of(scanned)};
+    if (rerank != nullptr) {
+      options.rerank = rerank->view();
+      // To C++, no vectors mean those of the index.
+      if (options.rerank.rows() == 0 && size() != 0)
+        throw Error(ErrorCode::invalid_argument, "search: rerank must hold a vector for every id, got none");
+    }
+    return options;
+  }
+
   static void check(const Context& own) {
     if (own.cancelled()) throw Error(ErrorCode::cancelled, "cancelled while another thread used the index");
   }
@@ -262,7 +299,9 @@ class InvertedFile {
         static_cast<double>(options.rerank.rows() != 0 || (index_.vector_bytes() != 0 && !options.codes_only)
                                 ? options.candidates.value_or(index_.candidates(k))
                                 : k);
-    const double rows = probes * static_cast<double>(index_.size()) / lists;
+    // A filter may take all allowed vectors.
+    const double rows = options.filter.is_trivial() ? probes * static_cast<double>(index_.size()) / lists
+                                                    : static_cast<double>(index_.size());
     return static_cast<double>(queries) * ((lists + candidates) * static_cast<double>(index_.dim()) +
                                            rows * static_cast<double>(index_.code_bytes()));
   }
@@ -378,8 +417,15 @@ void bind_ivf(nb::module_& module) {
       .def("merge", &InvertedFile::merge, nb::arg("other"), nb::arg("settings"), nb::arg("progress").none())
       .def("empty_copy", &InvertedFile::empty_copy)
       .def("search", &InvertedFile::search, nb::arg("queries"), nb::arg("k"), nb::arg("probes"),
-           nb::arg("codes_only"), nb::arg("rerank").none(), nb::arg("candidates"), nb::arg("settings"),
-           nb::arg("progress").none(), "ids and distances [queries, k]")
+           nb::arg("codes_only"), nb::arg("rerank").none(), nb::arg("candidates"), nb::arg("filter").none(),
+           nb::arg("scanned"), nb::arg("settings"), nb::arg("progress").none(),
+           "ids and distances [queries, k]")
+      .def("range_search", &InvertedFile::range_search, nb::arg("queries"), nb::arg("radius"),
+           nb::arg("probes"), nb::arg("filter").none(), nb::arg("settings"), nb::arg("progress").none(),
+           "offsets [queries + 1], ids and distances")
+      .def("explain", &InvertedFile::explain, nb::arg("queries"), nb::arg("k"), nb::arg("probes"),
+           nb::arg("codes_only"), nb::arg("rerank").none(), nb::arg("candidates"), nb::arg("filter").none(),
+           nb::arg("scanned"), nb::arg("settings"), "The fields of SearchPlan.")
       .def("calibrate", &InvertedFile::calibrate, nb::arg("rows").none(), nb::arg("target_recall"),
            nb::arg("queries"), nb::arg("rerank"), nb::arg("settings"), nb::arg("progress").none(),
            "The fields of Calibration.")

@@ -11,6 +11,7 @@ NB_MODULE(_core, module) {
   bind_context(module);
   bind_additive_quantizer(module);
   bind_device_memory(module);
+  bind_filter(module);
   bind_exact(module);
   bind_ivf(module);
   bind_kmeans(module);

@@ -33,18 +33,19 @@ class PreparedBase {
     return moved;
   }
 
-  NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, bool pad, const Settings& settings,
-                        nb::handle progress) const {
-    const ShortRows padding = pad ? ShortRows::pad : ShortRows::refuse;
+  NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, bool pad, const Filter* filter,
+                        const Settings& settings, nb::handle progress) const {
+    const ExactSearchOptions options = {.short_rows = pad ? ShortRows::pad : ShortRows::refuse,
+                                        .filter = filter_of(filter)};
     return to_numpy(result_of(searching(settings), progress, steps(queries), [&](const Context& own) {
-      return exact_->search(own, queries.view(), k, padding);
+      return exact_->search(own, queries.view(), k, options);
     }));
   }
 
-  NumpyRangeNeighbors range_search(const BorrowedRows& queries, float radius, const Settings& settings,
-                                   nb::handle progress) const {
+  NumpyRangeNeighbors range_search(const BorrowedRows& queries, float radius, const Filter* filter,
+                                   const Settings& settings, nb::handle progress) const {
     return to_numpy(result_of(searching(settings), progress, steps(queries), [&](const Context& own) {
-      return exact_->range_search(own, queries.view(), radius);
+      return exact_->range_search(own, queries.view(), radius, filter_of(filter));
     }));
   }
 
@@ -87,9 +88,11 @@ void bind_prepared_base(nb::module_& module) {
       .def(nb::init<nb::handle_t<BorrowedRows>, const std::string&, const Settings&, nb::handle>(),
            nb::arg("base"), nb::arg("metric"), nb::arg("settings"), nb::arg("progress").none())
       .def("search", &PreparedBase::search, nb::arg("queries"), nb::arg("k"), nb::arg("pad"),
-           nb::arg("settings"), nb::arg("progress").none(), "ids and distances [queries, k]")
+           nb::arg("filter").none(), nb::arg("settings"), nb::arg("progress").none(),
+           "ids and distances [queries, k]")
       .def("range_search", &PreparedBase::range_search, nb::arg("queries"), nb::arg("radius"),
-           nb::arg("settings"), nb::arg("progress").none(), "offsets [queries + 1], ids and distances")
+           nb::arg("filter").none(), nb::arg("settings"), nb::arg("progress").none(),
+           "offsets [queries + 1], ids and distances")
       .def("to", &PreparedBase::to, nb::arg("settings"), nb::arg("progress").none(),
            "The same base prepared on another device.")
       .def_prop_ro("shape", &PreparedBase::shape, "Vectors and dimension.")

@@ -13,9 +13,11 @@ from nearwise._context import Context
 from nearwise._core import version as _version
 from nearwise._error import AccessError, ArgumentError, Error, FileError, NotFoundError, OutOfMemoryError
 from nearwise._exact import Exact, exact_knn_graph, knn, range_search
+from nearwise._filter import Filter
 from nearwise._graph_uses import RowGroups, SmoothestPath
 from nearwise._ivf import IvfFlat, IvfLsq, IvfPq
-from nearwise._ivf_base import Calibration, Ivf, RecallWarning
+from nearwise._ivf_base import Ivf
+from nearwise._ivf_search import Calibration, RecallWarning, SearchPlan
 from nearwise._kmeans import KMeans, assign, train_hierarchical_kmeans, train_kmeans
 from nearwise._kmeans_parts import ClusterSums, move_centroids, seed_kmeans, sum_clusters
 from nearwise._knn_graph import GraphRound, KnnGraph, build_knn_graph, measure_recall, merge_knn_graphs
@@ -25,6 +27,7 @@ from nearwise._plan import Plan, PlannedTask, plan_graph, plan_index
 from nearwise._product_quantizer import OptimizedProductQuantizer, ProductQuantizer
 from nearwise._recall import RecallEstimate
 from nearwise._rotation import Rotation
+from nearwise._searchable import Searchable
 from nearwise._select_k import Selection, select_k
 from nearwise._storage import ContainerInfo, SavedNeighbors, SectionInfo, from_bytes, inspect, load, save, verify
 from nearwise._vector_file import read_neighbors, read_vectors, write_neighbors, write_vectors
@@ -33,10 +36,10 @@ __version__ = _version()
 
 __all__ = [
     "AccessError", "AdditiveQuantizer", "ArgumentError", "Calibration", "ClusterSums", "ContainerInfo", "Context",
-    "Error", "Exact", "FileError", "GraphRound", "Ivf", "IvfFlat", "IvfLsq", "IvfPq", "KMeans", "KnnGraph",
+    "Error", "Exact", "FileError", "Filter", "GraphRound", "Ivf", "IvfFlat", "IvfLsq", "IvfPq", "KMeans", "KnnGraph",
     "Neighbors", "NotFoundError", "OptimizedProductQuantizer", "OutOfMemoryError", "Plan", "PlannedTask",
-    "ProductQuantizer", "RangeNeighbors", "RecallEstimate", "RecallWarning", "Rotation", "RowGroups",
-    "SavedNeighbors", "SectionInfo", "Selection", "SmoothestPath", "__version__", "assign", "build_knn_graph",
+    "ProductQuantizer", "RangeNeighbors", "RecallEstimate", "RecallWarning", "Rotation", "RowGroups", "SavedNeighbors",
+    "SearchPlan", "Searchable", "SectionInfo", "Selection", "SmoothestPath", "__version__", "assign", "build_knn_graph",
     "exact_knn_graph", "from_bytes", "info", "inspect", "knn", "load", "measure_recall", "merge_knn_graphs",
     "merge_neighbors", "move_centroids", "plan_graph", "plan_index", "range_search", "read_neighbors",
     "read_vectors", "save", "seed_kmeans", "select_k", "sum_clusters", "train_hierarchical_kmeans", "train_kmeans",

@@ -9,6 +9,7 @@ from typing import Any, Unpack, cast
 from nearwise import _core, _options
 from nearwise._context import Call, CallSettings, Settings, operation
 from nearwise._device_array import DeviceArray
+from nearwise._filter import as_filter
 from nearwise._neighbors import Metric, MetricArgument, Neighbors, RangeNeighbors, adopt, adopt_range
 from nearwise._progress import ProgressArgument
 from nearwise._rows import portable
@@ -23,6 +24,8 @@ def knn(
     metric: MetricArgument | None = "sqeuclidean",
     pad: bool | None = False,
     exclude_self: bool | None = False,
+    filter: Any = None,
+    exclude: Any = None,
     **settings: Unpack[Settings],
 ) -> Neighbors:
     """The k nearest vectors of `base` for every vector of `queries`, by exact search.
@@ -60,6 +63,10 @@ def knn(
     exclude_self : bool
         The queries are the base, and no vector is its own neighbor (a duplicate is). `exact_knn_graph` gives the same
         result, often in half the time.
+    filter, exclude : optional
+        Vectors of the base that may be returned, and that may not: a boolean mask, row numbers, one sequence of row
+        numbers for each query, or a `nearwise.Filter`. The result is that of a search of the allowed vectors alone;
+        rows end as with `pad` where fewer than k are allowed.
     context, device, threads, memory_limit, isa, progress
         See `nearwise.Context`.
 
@@ -88,7 +95,16 @@ def knn(
     array([1, 2])
     """
     call = Call("knn", settings)
-    found = call.run(_core.knn, queries=queries, base=base, k=k, metric=metric, pad=pad, exclude_self=exclude_self)
+    found = call.run(
+        _core.knn,
+        {"filter": as_filter(filter, exclude)},
+        queries=queries,
+        base=base,
+        k=k,
+        metric=metric,
+        pad=pad,
+        exclude_self=exclude_self,
+    )
     return adopt(found, call)
 
 
@@ -143,6 +159,8 @@ def range_search(
     radius: float,
     *,
     metric: MetricArgument | None = "sqeuclidean",
+    filter: Any = None,
+    exclude: Any = None,
     **settings: Unpack[Settings],
 ) -> RangeNeighbors:
     """All vectors of `base` within `radius` of each vector of `queries`, by exact search.
@@ -157,7 +175,7 @@ def range_search(
     radius : float
         In the metric's own unit (sqeuclidean: a squared distance), rounded to float32 as distances are. Infinity is
         accepted, NaN is not.
-    metric, context, device, threads, memory_limit, isa, progress
+    metric, filter, exclude, context, device, threads, memory_limit, isa, progress
         As in `nearwise.knn`; CUDA devices do not support it (`Error` code unsupported). The size of the result
         is not known in advance: `memory_limit` is checked while it grows.
 
@@ -181,7 +199,8 @@ def range_search(
     array([0., 1.], dtype=float32)
     """
     call = Call("range_search", settings)
-    return adopt_range(call.run(_core.range_search, queries=queries, base=base, radius=radius, metric=metric))
+    ready = {"filter": as_filter(filter, exclude)}
+    return adopt_range(call.run(_core.range_search, ready, queries=queries, base=base, radius=radius, metric=metric))
 
 
 class Exact:
@@ -234,16 +253,36 @@ class Exact:
         self._context = call.remaining().remembered()
 
     @operation
-    def search(self, queries: Any, k: int, *, pad: bool | None = False, **settings: Unpack[CallSettings]) -> Neighbors:
+    def search(
+        self,
+        queries: Any,
+        k: int,
+        *,
+        pad: bool | None = False,
+        filter: Any = None,
+        exclude: Any = None,
+        **settings: Unpack[CallSettings],
+    ) -> Neighbors:
         """The k nearest vectors of the base for every vector of `queries`, as `nearwise.knn` finds them."""
         call = Call("Exact.search", settings)
-        return adopt(call.run(self._prepared.search, on=self.device, queries=queries, k=k, pad=pad), call)
+        ready = {"filter": as_filter(filter, exclude)}
+        return adopt(call.run(self._prepared.search, ready, on=self.device, queries=queries, k=k, pad=pad), call)
 
     @operation
-    def range_search(self, queries: Any, radius: float, **settings: Unpack[CallSettings]) -> RangeNeighbors:
+    def range_search(
+        self,
+        queries: Any,
+        radius: float,
+        *,
+        filter: Any = None,
+        exclude: Any = None,
+        **settings: Unpack[CallSettings],
+    ) -> RangeNeighbors:
         """All vectors of the base within `radius` of each query, as `nearwise.range_search` finds them."""
         call = Call("Exact.range_search", settings)
-        return adopt_range(call.run(self._prepared.range_search, on=self.device, queries=queries, radius=radius))
+        ready = {"filter": as_filter(filter, exclude)}
+        found = call.run(self._prepared.range_search, ready, on=self.device, queries=queries, radius=radius)
+        return adopt_range(found)
 
     @operation
     def to(self, device: str, *, isa: str | None = None, progress: ProgressArgument = None) -> Exact:

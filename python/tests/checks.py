@@ -25,8 +25,8 @@ def refuses(kind, text, call, *arguments, **options):
 
 
 def public_callables():
-    """Every function of the package, and every constructor and method of its classes, by name."""
-    for name in nearwise.__all__:
+    """Every function of the package, and every constructor and method of its classes, by name; none of protocols."""
+    for name in sorted({*nearwise.__all__} - {"Searchable"}):
         value = getattr(nearwise, name)
         if inspect.isclass(value):
             if not issubclass(value, (tuple, Exception)) and value.__module__ == "nearwise":

@@ -82,7 +82,8 @@ def index_cases(name):
         f"{name}.remove": (lambda **given: index.empty_copy().remove(**given), {"ids": [1, 2]}),
         f"{name}.merge": (lambda **given: index.empty_copy().merge(**given), {"other": index}),
         f"{name}.empty_copy": (index.empty_copy, {}),
-        f"{name}.search": (index.search, {"queries": QUERIES, "k": 3, "probes": 2, "codes_only": False, "rerank": ROWS, "candidates": 9}),
+        f"{name}.search": (index.search, {"queries": QUERIES, "k": 3, "probes": 2, "codes_only": False, "rerank": ROWS, "candidates": 9, "filter": [1, 2], "exclude": [5], "scanned": 20, "explain": None}),
+        f"{name}.range_search": (index.range_search, {"queries": QUERIES, "radius": 1.0, "probes": 2, "filter": None, "exclude": [1]}),
         f"{name}.calibrate": (index.calibrate, {"rows": ROWS, "target_recall": 0.5, "queries": 20, "rerank": True}),
         f"{name}.save": (index.save, {"path": "index.nw"}),
         f"{name}.list_size": (index.list_size, {"list": 1}),
@@ -112,14 +113,16 @@ def on_file(function):
 
 
 CASES = {
-    "knn": (nearwise.knn, {"queries": QUERIES, "base": ROWS, "k": 3, "metric": "cosine", "pad": False}),
+    "knn": (nearwise.knn, {"queries": QUERIES, "base": ROWS, "k": 3, "metric": "cosine", "pad": False, "filter": None, "exclude": [1]}),
     "exact_knn_graph": (nearwise.exact_knn_graph, {"base": ROWS, "k": 3, "metric": "euclidean", "pad": True}),
-    "range_search": (nearwise.range_search, {"queries": QUERIES, "base": ROWS, "radius": 1.0, "metric": "sqeuclidean"}),
+    "range_search": (nearwise.range_search, {"queries": QUERIES, "base": ROWS, "radius": 1.0, "metric": "sqeuclidean", "filter": [1, 2], "exclude": None}),
+    "Filter": (nearwise.Filter, {"allowed": [1, 2], "exclude": [[3], [4]]}),
+    "Filter.allows": (nearwise.Filter([1, 2]).allows, {"id": 1, "query": 0}),
     "select_k": (nearwise.select_k, {"values": ROWS, "k": 2, "largest": True, "ids": None, "pad": False}),
     "merge_neighbors": (nearwise.merge_neighbors, {"parts": [FOUND, FOUND], "k": 3, "metric": "sqeuclidean"}),
     "Exact": (nearwise.Exact, {"base": ROWS, "metric": "inner_product"}),
-    "Exact.search": (EXACT.search, {"queries": QUERIES, "k": 3, "pad": False}),
-    "Exact.range_search": (EXACT.range_search, {"queries": QUERIES, "radius": 1.0}),
+    "Exact.search": (EXACT.search, {"queries": QUERIES, "k": 3, "pad": False, "filter": [1, 2], "exclude": None}),
+    "Exact.range_search": (EXACT.range_search, {"queries": QUERIES, "radius": 1.0, "filter": None, "exclude": [1]}),
     "Exact.to": (EXACT.to, {"device": "cpu", "isa": None}),
     "Context": (nearwise.Context, {"threads": 2, "memory_limit": LIMIT, "device": "cpu", "seed": 1, "isa": None}),
     "train_kmeans": (nearwise.train_kmeans, {
@@ -194,7 +197,7 @@ CASES = {
 WITHOUT_CASES = {"Calibration", "ClusterSums", "ContainerInfo", "Error", "AccessError", "ArgumentError",
                  "FileError", "NotFoundError", "OutOfMemoryError", "GraphRound", "Ivf", "KMeans", "KnnGraph",
                  "Neighbors", "Plan", "PlannedTask", "RangeNeighbors", "RecallEstimate", "RecallWarning", "RowGroups",
-                 "SavedNeighbors",
+                 "SavedNeighbors", "SearchPlan",
                  "SectionInfo", "Selection", "SmoothestPath", "Plan.load", "Context.merged", "Context.remembered",
                  "AdditiveQuantizer", "ProductQuantizer", "Rotation", "IvfFlat", "IvfPq", "IvfLsq",
 }  # fmt: skip
@@ -270,7 +273,7 @@ def here(folder, monkeypatch):
 
 
 def public_callables():
-    for name in nearwise.__all__:
+    for name in sorted({*nearwise.__all__} - {"Searchable"}):  # a protocol
         value = getattr(nearwise, name)
         if callable(value):
             yield name

@@ -76,6 +76,8 @@ def test_inverted_files(options, rows):
     index = filled(nearwise.IvfPq, rows, lists=16, code_bytes=12)
     assert_one(index.search(rows[3], 5, **options), index.search(rows[3:4], 5, **options))
     assert_one(index.search(rows[3], 5, rerank=rows), index.search(rows[3:4], 5, rerank=rows))
+    for one, other in zip(index.range_search(rows[3], 40.0), index.range_search(rows[3:4], 40.0), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_rerank(rows):
@@ -128,6 +130,6 @@ def test_every_search_is_tested_here():
     """A new callable with queries belongs into this file."""
     tested = {"knn", "range_search", "Exact.search", "Exact.range_search", "AdditiveQuantizer.search"}
     tested |= {f"{kind}.tables" for kind in ("ProductQuantizer", "OptimizedProductQuantizer")}
-    tested |= {f"{kind}.{name}" for kind in ("Ivf", "IvfFlat", "IvfPq", "IvfLsq") for name in ("search", "rerank")}
+    tested |= {f"{kind}.{name}" for kind in ("Ivf", "IvfFlat", "IvfPq", "IvfLsq") for name in ("search", "rerank", "range_search")}
     counts = {f"{kind}.calibrate" for kind in ("Ivf", "IvfFlat", "IvfPq", "IvfLsq")}
     assert callables_with("queries") == tested | counts

@@ -203,7 +203,7 @@ def test_the_private_class_cannot_be_misused(base):
     refuses(TypeError, "", _core.PreparedBase)
     settings = nearwise._context.Call("test", None).settings
     vectors = _core.Rows(array=base, type="f32", name="queries")
-    given = {"k": 1, "pad": False, "settings": settings, "progress": None}
+    given = {"k": 1, "pad": False, "filter": None, "settings": settings, "progress": None}
     empty = _core.PreparedBase.__new__(_core.PreparedBase)
     with pytest.warns(RuntimeWarning, match="uninitialized"), pytest.raises(TypeError):
         empty.search(queries=vectors, **given)

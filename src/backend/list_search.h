@@ -8,6 +8,7 @@
 
 #include "codes/kept_vectors.h"
 #include "codes/list_codec.h"
+#include "core/denied_ids.h"
 #include "nearwise/matrix.h"
 #include "nearwise/types.h"
 
@@ -24,7 +25,7 @@ struct RerankVectors {
   // Of the entry `row` of a list, on the host: in place, or decoded to `scratch`.
   const std::byte* read(const ListView& list, std::size_t row, std::byte* scratch) const {
     return by_id() ? rows.row(static_cast<std::size_t>(list.ids[row]))
-                   : kept.read(list.vectors + row * kept.bytes, scratch);
+                   : kept.read(list.vectors + list.vector_row(row) * kept.bytes, scratch);
   }
 };
 
@@ -43,6 +44,7 @@ struct ListSearchArgs {
   std::size_t k = 0;
   std::size_t candidates = 0;  // at least k
   RerankVectors rerank = {};   // none: no re-ranking
+  DeniedIds denied = {};       // of ids; only where ListSearchCosts::denies_ids
   MatrixView<Id> ids;          // [queries, k] out, short rows padded
   MatrixView<float> distances;
 
@@ -53,6 +55,7 @@ struct ListSearchArgs {
 struct ListSearchCosts {
   std::uint64_t bytes_per_query = 0;
   std::uint64_t fixed_bytes = 0;
+  bool denies_ids = false;  // ListSearchArgs::denied
 };
 
 struct ListSearchShape {

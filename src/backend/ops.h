@@ -9,11 +9,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "backend/groups.h"
 #include "backend/list_search.h"
+#include "core/denied_ids.h"
+#include "core/filter.h"
 #include "nearwise/matrix.h"
 #include "nearwise/types.h"
 
@@ -59,6 +62,7 @@ struct TopKArgs {
   std::size_t base_rows = 0;  // of all blocks together
   std::size_t k = 0;
   Metric metric = Metric::sqeuclidean;
+  DeniedIds denied = {};  // of rows; only where KnnCosts::denies_ids
 };
 
 struct RangeArgs {
@@ -66,6 +70,7 @@ struct RangeArgs {
   RowsView query_rows;
   float radius = 0;
   Metric metric = Metric::sqeuclidean;
+  DeniedIds denied = {};  // as in TopKArgs
 };
 
 // Scans one block of the base for all queries. Blocks may come in any order, each vector once. The scan may
@@ -80,6 +85,7 @@ struct KnnBlockArgs {
   std::size_t block_rows = 0;
   std::size_t next_rows = 0;          // size of the block prepared concurrently with this scan
   std::span<const float> centre;      // as in PrepareArgs
+  RowBits allowed = {};               // rows of `base` that may be results; only where KnnCosts::masks_rows
   ProgressMeter* progress = nullptr;  // counts query-row pairs
 };
 
@@ -114,7 +120,9 @@ struct KnnDirectArgs {
   Id id_offset = 0;
   MatrixView<Id> ids;
   MatrixView<float> distances;
-  ProgressMeter* progress = nullptr;
+  std::optional<std::span<const std::uint32_t>> rows = {};  // of the base, ascending; none: all of them
+  DeniedIds denied = {};                                    // of rows
+  ProgressMeter* progress = nullptr;                        // counts pairs that are compared
 };
 
 // Memory of a search, for the planner. Bytes on the context's budget.
@@ -128,6 +136,9 @@ struct KnnCosts {
   std::size_t base_granule = 1;
   std::size_t blocks_at_once = 1;  // 2: one is scanned while the next is prepared
   std::uintptr_t form = 0;         // identifies the layout: queries and base need equal ones
+  bool masks_rows = false;         // a scan leaves out rows that KnnBlockArgs::allowed does not name
+  bool denies_ids = false;         // and rows that one query must not return
+  double pair_ns = 1;              // estimated time of one query and one row on one thread
   // One stream occupies the device: host threads do not split the base, and blocks are large even for few
   // queries.
   bool whole_device = false;

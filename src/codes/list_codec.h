@@ -23,6 +23,10 @@ struct ListView {
   const Id* ids = nullptr;           // [rows]
   std::size_t rows = 0;
   const std::byte* vectors = nullptr;  // [rows, KeptVectors::bytes]; null: none are kept
+  // Of entries that were copied together: entry i has vector vector_rows[i]. Null: vector i.
+  const std::uint32_t* vector_rows = nullptr;
+
+  std::size_t vector_row(std::size_t row) const { return vector_rows == nullptr ? row : vector_rows[row]; }
 };
 
 struct ListCodec {

@@ -16,6 +16,7 @@
 #include "core/fork.h"
 #include "core/proportion_interval.h"
 #include "core/random.h"
+#include "index/entry_vectors.h"
 #include "index/ivf_state.h"
 #include "nearwise/exact.h"
 #include "ops/check_rows.h"
@@ -78,7 +79,8 @@ Buffer<Id> ids_of(MemoryBudget& budget, const index::InvertedLists& lists, bool 
 // The vectors of the index: given rows by id, or what the index itself holds.
 class Vectors {
  public:
-  Vectors(const IvfInternals::State& state, const RowsView& rows) : state_(state), rows_(rows) {
+  Vectors(const IvfInternals::State& state, const RowsView& rows)
+      : state_(state), entries_(state), rows_(rows) {
     if (are_given()) return;
     firsts_.reserve(state.rows.lists() + 1);
     firsts_.push_back(0);
@@ -87,31 +89,23 @@ class Vectors {
   }
 
   bool are_given() const { return rows_.rows() != 0; }
-  std::size_t dim() const { return state_.centroids.cols(); }
-  ElementType type() const {
-    if (are_given()) return rows_.type();
-    return state_.is_flat() ? state_.codec->view().type : state_.vectors.type;
-  }
+  std::size_t dim() const { return entries_.dim(); }
+  ElementType type() const { return are_given() ? rows_.type() : entries_.type(); }
   // The vector of ids[place]; `ids` as of ids_of(), sorted if rows are given.
   void copy(std::span<const Id> ids, std::size_t place, std::byte* out) const {
-    const std::size_t bytes = dim() * element_size(type());
-    const std::byte* from = nullptr;
     if (are_given()) {
-      from = rows_.row(static_cast<std::size_t>(ids[place]));
-    } else {
-      const std::size_t list =
-          static_cast<std::size_t>(std::ranges::upper_bound(firsts_, place) - firsts_.begin()) - 1;
-      const ListView& view = state_.rows.view(list);
-      const std::size_t row = place - firsts_[list];
-      from = state_.is_flat() ? view.codes + row * bytes : kept_.read(view.vectors + row * kept_.bytes, out);
+      std::memcpy(out, rows_.row(static_cast<std::size_t>(ids[place])), dim() * element_size(type()));
+      return;
     }
-    if (from != out) std::memcpy(out, from, bytes);
+    const std::size_t list =
+        static_cast<std::size_t>(std::ranges::upper_bound(firsts_, place) - firsts_.begin()) - 1;
+    entries_.copy(state_.rows.view(list), place - firsts_[list], out);
   }
 
  private:
   const IvfInternals::State& state_;
+  const index::EntryVectors entries_;
   const RowsView& rows_;
-  const KeptVectors kept_ = state_.vectors.view();
   std::vector<std::size_t> firsts_;  // [lists + 1] place of the first vector of each list
 };
 

@@ -24,6 +24,8 @@ class InvertedLists {
   std::size_t rows() const { return rows_; }
   std::size_t code_bytes() const { return code_bytes_; }
   std::size_t vector_bytes() const { return vector_bytes_; }
+  // Differs from that of every other lists, and changes with the entries.
+  std::uint64_t version() const { return version_; }
   // Both throw Error(corrupt) if a mapped file of theirs has lost pages.
   std::span<const ListView> views() const;
   const ListView& view(std::size_t list) const;
@@ -58,6 +60,7 @@ class InvertedLists {
   std::size_t code_bytes_;
   std::size_t vector_bytes_;
   std::size_t rows_ = 0;
+  std::uint64_t version_;
   std::vector<ListView> views_;
   std::vector<List> lists_;
 };

@@ -3,21 +3,22 @@
 #include <cstring>
 #include <vector>
 
-#include "backend/dispatch.h"
-#include "core/checked.h"
+#include "backend/context_state.h"
+#include "core/check.h"
+#include "core/filter.h"
 #include "core/float_environment.h"
-#include "core/progress.h"
+#include "index/ivf_filter.h"
 #include "index/ivf_state.h"
+#include "index/list_search.h"
 #include "nearwise/exact.h"
 #include "ops/check_rows.h"
+#include "ops/filtered_search.h"
 #include "ops/knn_plan.h"
 
 namespace nearwise {
 namespace {
 
-constexpr const char* search_name = "Ivf.search";
-// Queries searched at a time: enough to share the scan of a list, few enough for regular progress reports.
-constexpr std::size_t max_queries = 16384;
+using index::search_name;
 
 void check_search(const Context& context, const Ivf& index, const RowsView& queries, std::size_t k,
                   const IvfSearchOptions& options) {
@@ -30,6 +31,7 @@ void check_search(const Context& context, const Ivf& index, const RowsView& quer
           index.lists(), probes);
   require(options.candidates.value_or(k) >= k, "{}: candidates must be at least k = {}, got {}", search_name,
           k, options.candidates.value_or(k));
+  check_filter(search_name, options.filter, queries.rows());
   if (options.rerank.rows() == 0) return;
   check_rows(search_name, context, options.rerank, queries, {"rerank", "queries"});
   require(static_cast<std::uint64_t>(index.next_id()) <= options.rerank.rows(),
@@ -87,72 +89,19 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
   caller.cancel.check();
   if (options.rerank.rows() != 0 && options.rerank.place().kind == DeviceKind::cpu)
     check_rerank_rows(context, *this, state, options.rerank);
-  const RerankVectors vectors = options.rerank.rows() != 0 ? RerankVectors{.rows = options.rerank}
-                                : options.codes_only       ? RerankVectors()
-                                                           : state.rerank_vectors();
-  const bool rerank = vectors.any();
+  // Ids that single queries must not return are left out by the scan.
+  if (FilterInternals::is_shared(options.filter) ||
+      FilterInternals::per_query(options.filter) == FilterInternals::PerQuery::allow)
+    return index::search_filtered(context, *this, queries, k, options);
   const std::size_t probes = options.probes.value_or(state.probes);
-  const std::size_t candidates =
-      rerank ? std::max(k, options.candidates.value_or(state.candidates_for(k))) : k;
-  const auto stream = open_stream(context);
-  const ListCodec codec = state.view();
-  const ListSearchCosts costs =
-      dispatch(&Ops::list_search_costs, "list_search_costs", *stream,
-               ListSearchShape{.dim = dim(),
-                               .metric = state.metric,
-                               .query_type = queries.type(),
-                               .row_type = codec.type,
-                               // There are no more candidates than vectors.
-                               .candidates = std::min(candidates, std::max<std::size_t>(size(), 1)),
-                               .probes = probes,
-                               .lists = lists(),
-                               .rows = size(),
-                               .codebooks = codec.encoding == ListEncoding::lsq ? codec.parts() : 0});
-  const bool caches_norms =
-      state.norms && caller.place.kind == DeviceKind::cpu && state.norms->reserve(size());
-  const std::uint64_t result_bytes =
-      checked_multiply(checked_multiply(queries.rows(), k, "Ivf.search: queries * k"),
-                       sizeof(Id) + sizeof(float), search_name);
-  // Includes the result of the search for centroids.
-  const std::uint64_t per_query = costs.bytes_per_query + probes * (sizeof(Id) + sizeof(float));
-  const std::uint64_t available = caller.budget->available();
-  const std::uint64_t least = result_bytes + costs.fixed_bytes + 64 * per_query;
-  if (least > available) refuse_limit(search_name, caller.budget->limit(), caller.budget->used() + least);
-  const std::size_t tile = static_cast<std::size_t>(
-      std::min<std::uint64_t>(max_queries, (available - result_bytes - costs.fixed_bytes) / per_query));
-
-  const Reservation reservation(*caller.budget, result_bytes);
-  Neighbors result{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
-  ProgressMeter progress(caller.options.progress, caller.clock, "search", queries.rows());
-  // The context is copied only if there is progress to suppress: searches for one query are short.
-  const Context quiet = caller.options.progress ? context.without_progress() : context;
-  const std::span<const ListView> views = state.rows.views();
-  for (std::size_t first = 0; first < queries.rows(); first += tile) {
-    const std::size_t count = std::min(tile, queries.rows() - first);
-    const RowsView part = queries.slice(first, count);
-    const Neighbors nearest = knn(quiet, part, state.centroids, probes, {.metric = state.metric});
-    const std::span<const Id> probed(nearest.ids.data(), count * probes);
-    if (caches_norms)
-      state.norms->make(*caller.threads, *caller.budget,
-                        {codec, *state.tables, state.metric, state.centre, views}, probed);
-    dispatch(&Ops::list_search, "list_search", *stream,
-             ListSearchArgs{.queries = part,
-                            .probes = probed,
-                            .lists = views,
-                            .codec = codec,
-                            .metric = state.metric,
-                            .centre = state.centre,
-                            .norms = caches_norms ? state.norms->pointers()
-                                                  : std::span<const std::atomic<const float*>>(),
-                            .k = k,
-                            .candidates = std::min(candidates, std::max<std::size_t>(size(), 1)),
-                            .rerank = vectors,
-                            .ids = result.ids.view().slice(first, count),
-                            .distances = result.distances.view().slice(first, count)});
-    progress.add(count);
-  }
-  progress.finish();
-  return result;
+  const index::ListSearch search(context, *this, queries, k, options);
+  return search.run(probes, [&](const Context& quiet, const RowsView& part, std::size_t) {
+    Neighbors nearest = knn(quiet, part, state.centroids, probes, {.metric = state.metric});
+    const std::span<const Id> probed(nearest.ids.data(), part.rows() * probes);
+    const auto norms = search.norms_of(probed);
+    return index::ListSearch::Tile{
+        .probes = std::move(nearest.ids), .lists = state.rows.views(), .norms = norms};
+  });
 }
 
 }  // namespace nearwise

@@ -7,6 +7,7 @@
 #include "core/float_environment.h"
 #include "ops/check_rows.h"
 #include "ops/exact_knn.h"
+#include "ops/filtered_search.h"
 #include "ops/merge_neighbors.h"
 
 namespace nearwise {
@@ -41,18 +42,24 @@ void search_shards(const ExactSearch& search, std::size_t k, std::size_t queries
 
 void search_direct(const ExactSearch& search, std::size_t k, MatrixView<Id> ids,
                    MatrixView<float> distances) {
+  const RowSelection& selection = search.selection;
   search_shards(search, k, search.queries.rows(), ids, distances,
                 [&](const Shard& shard, MatrixView<Id> shard_ids, MatrixView<float> shard_distances) {
+                  // The shard of a list of rows is a part of the list.
+                  const bool is_list = selection.rows.has_value();
+                  KnnDirectArgs args = {
+                      .queries = search.queries,
+                      .base = is_list ? search.base : shard.rows,
+                      .metric = search.metric,
+                      .k = k,
+                      .id_offset = is_list ? 0 : static_cast<Id>(shard.first_row),
+                      .ids = shard_ids,
+                      .distances = shard_distances,
+                      .denied = is_list ? selection.denied : selection.denied.from_row(shard.first_row),
+                      .progress = &search.progress};
+                  if (is_list) args.rows = selection.rows->subspan(shard.first_row, shard.rows.rows());
                   const auto stream = open_stream(search.context);
-                  dispatch(&Ops::knn_direct, "knn_direct", *stream,
-                           KnnDirectArgs{.queries = search.queries,
-                                         .base = shard.rows,
-                                         .metric = search.metric,
-                                         .k = k,
-                                         .id_offset = static_cast<Id>(shard.first_row),
-                                         .ids = shard_ids,
-                                         .distances = shard_distances,
-                                         .progress = &search.progress});
+                  dispatch(&Ops::knn_direct, "knn_direct", *stream, args);
                 });
 }
 
@@ -68,8 +75,10 @@ void search_blocked(const ExactSearch& search, std::size_t k, MatrixView<Id> ids
         [&](const Shard& shard, MatrixView<Id> shard_ids, MatrixView<float> shard_distances) {
           BlocksInFlight blocks;
           const auto own_stream = open_stream(search.context);
-          const auto found = dispatch(&Ops::start_top_k, "start_top_k", *own_stream,
-                                      TopKArgs{*prepared, tile, shard.rows.rows(), k, search.metric});
+          const auto found =
+              dispatch(&Ops::start_top_k, "start_top_k", *own_stream,
+                       TopKArgs{*prepared, tile, shard.rows.rows(), k, search.metric,
+                                search.selection.denied.from_query(first, count).from_row(shard.first_row)});
           search.scan(*own_stream, shard, *prepared, *found, blocks);
           dispatch(&Ops::finish_top_k, "finish_top_k", *own_stream,
                    FinishTopKArgs{*found, static_cast<Id>(shard.first_row), shard_ids, shard_distances});
@@ -102,9 +111,62 @@ std::size_t result_bytes(std::size_t queries, std::size_t k) {
 void check_k(const char* operation, std::size_t k, std::size_t base_rows, const KnnOptions& options) {
   require(k >= 1, "{}: k must be at least 1, got 0", operation);
   const std::size_t most = options.exclude_self && base_rows > 0 ? base_rows - 1 : base_rows;
-  require(k <= most || options.short_rows == ShortRows::pad,
+  require(k <= most || options.short_rows == ShortRows::pad || !options.filter.is_trivial(),
           "{}: k must be at most the number of {}base rows, {}, got {} (short_rows = pad fills up the rows)",
           operation, options.exclude_self ? "other " : "", most, k);
+}
+
+Neighbors search_rows(const Context& context, const RowsView& queries, const RowsView& base, std::size_t k,
+                      Metric metric, const PreparedBase* prepared, const RowSelection& selection,
+                      std::uint64_t more_bytes) {
+  Context::State& state = context.state();
+  state.cancel.check();
+  const std::size_t rows = selection.rows ? selection.rows->size() : base.rows();
+  const std::uint64_t bytes = result_bytes(queries.rows(), k) + more_bytes;
+  const auto stream = open_stream(context);
+  ScanTypes types = {queries.type(), base.type()};
+  if (prepared != nullptr)
+    types = prepared->types_with(queries);
+  else if (!selection.rows && queries.rows() > max_direct_queries)
+    types = scan_types(*stream, queries, base, metric);
+  const KnnCosts costs = dispatch(&Ops::knn_costs, "knn_costs", *stream,
+                                  KnnCostsArgs{base.dim(), k, metric, types.queries, types.base});
+  const KnnShape shape = {queries.rows(), rows, base.dim(), k, context.threads()};
+  const KnnMemory memory = {state.budget->limit(), state.budget->available(), bytes};
+  const bool may_be_direct = state.backend.ops.knn_direct != nullptr && !selection.allowed.any();
+  const KnnPlan plan =
+      may_be_direct ? plan_knn(shape, costs, memory) : plan_blocked_knn(shape, costs, memory);
+
+  const Reservation reservation(*state.budget, bytes);
+  Neighbors result{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
+  if (rows == 0) {
+    std::fill_n(result.ids.data(), queries.rows() * k, no_id);
+    std::fill_n(result.distances.data(), queries.rows() * k, padding_distance(metric));
+  } else if (queries.rows() != 0) {
+    ProgressMeter progress(state.options.progress, state.clock, "knn", std::uint64_t{queries.rows()} * rows);
+    const std::vector<float> own_centre =
+        prepared == nullptr && !plan.direct ? centre_of(*stream, base, metric) : std::vector<float>();
+    const ExactSearch search = {.context = context,
+                                .queries = queries,
+                                // The shards of a list of rows are parts of the list.
+                                .base = base,
+                                .metric = metric,
+                                .plan = plan,
+                                .types = types,
+                                .centre = prepared != nullptr ? prepared->centre : own_centre,
+                                .blocks = {},
+                                .progress = progress,
+                                .selection = selection};
+    if (plan.direct) {
+      search_direct(search, k, result.ids.view(), result.distances.view());
+    } else {
+      ExactSearch blocked = search;
+      if (prepared != nullptr) blocked.blocks = prepared->blocks;
+      search_blocked(blocked, k, result.ids.view(), result.distances.view());
+    }
+    progress.finish();
+  }
+  return result;
 }
 
 Neighbors search_knn(const Context& context, const RowsView& queries, const RowsView& base, std::size_t k,
@@ -113,57 +175,18 @@ Neighbors search_knn(const Context& context, const RowsView& queries, const Rows
   check_k("knn", k, base.rows(), options);
   require(!options.exclude_self || queries.rows() == base.rows(),
           "knn: exclude_self needs equal queries and base, got {} and {} rows", queries.rows(), base.rows());
+  check_filter("knn", options.filter, queries.rows());
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
-  Context::State& state = context.state();
-  state.cancel.check();
-  // With exclude_self, one more neighbour is searched.
+  // With exclude_self, one more neighbour is searched, and the result copied.
   const std::size_t wanted = k + (options.exclude_self ? 1 : 0);
-  const std::size_t bytes =
-      result_bytes(queries.rows(), wanted) + (options.exclude_self ? result_bytes(queries.rows(), k) : 0);
-  const auto stream = open_stream(context);
-  ScanTypes types = {queries.type(), base.type()};
-  if (prepared != nullptr)
-    types = prepared->types_with(queries);
-  else if (queries.rows() > max_direct_queries)
-    types = scan_types(*stream, queries, base, options.metric);
-  const KnnCosts costs =
-      dispatch(&Ops::knn_costs, "knn_costs", *stream,
-               KnnCostsArgs{base.dim(), wanted, options.metric, types.queries, types.base});
-  const KnnShape shape = {queries.rows(), base.rows(), base.dim(), wanted, context.threads()};
-  const KnnMemory memory = {state.budget->limit(), state.budget->available(), bytes};
-  const KnnPlan plan = state.backend.ops.knn_direct != nullptr ? plan_knn(shape, costs, memory)
-                                                               : plan_blocked_knn(shape, costs, memory);
-
-  const Reservation reservation(*state.budget, bytes);
-  Neighbors result{Matrix<Id>(queries.rows(), wanted), Matrix<float>(queries.rows(), wanted)};
-  if (base.rows() == 0) {
-    std::fill_n(result.ids.data(), queries.rows() * wanted, no_id);
-    std::fill_n(result.distances.data(), queries.rows() * wanted, padding_distance(options.metric));
-  } else if (queries.rows() != 0) {
-    ProgressMeter progress(state.options.progress, state.clock, "knn",
-                           std::uint64_t{queries.rows()} * base.rows());
-    const std::vector<float> own_centre =
-        prepared == nullptr && !plan.direct ? centre_of(*stream, base, options.metric) : std::vector<float>();
-    const ExactSearch search = {.context = context,
-                                .queries = queries,
-                                .base = base,
-                                .metric = options.metric,
-                                .plan = plan,
-                                .types = types,
-                                .centre = prepared != nullptr ? prepared->centre : own_centre,
-                                .blocks = {},
-                                .progress = progress};
-    if (plan.direct) {
-      search_direct(search, wanted, result.ids.view(), result.distances.view());
-    } else {
-      ExactSearch blocked = search;
-      if (prepared != nullptr) blocked.blocks = prepared->blocks;
-      search_blocked(blocked, wanted, result.ids.view(), result.distances.view());
-    }
-    progress.finish();
-  }
-  if (options.exclude_self) return without_self(*state.threads, result);
-  return result;
+  const std::uint64_t copy_bytes = options.exclude_self ? result_bytes(queries.rows(), k) : 0;
+  Neighbors found =
+      options.filter.is_trivial()
+          ? search_rows(context, queries, base, wanted, options.metric, prepared, {}, copy_bytes)
+          : search_allowed(context, queries, base, wanted, options.metric, prepared, options.filter);
+  if (!options.exclude_self) return found;
+  const Reservation reservation(*context.state().budget, result_bytes(queries.rows(), wanted) + copy_bytes);
+  return without_self(*context.state().threads, found);
 }
 
 Neighbors knn(const Context& context, RowsView queries, RowsView base, std::size_t k,

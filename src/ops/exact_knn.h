@@ -8,8 +8,14 @@ namespace nearwise {
 
 void check_k(const char* operation, std::size_t k, std::size_t base_rows, const KnnOptions& options);
 
-// prepared: the packed base for queries of this type, or null.
+// Checks the arguments. prepared: the packed base for queries of this type, or null.
 Neighbors search_knn(const Context& context, const RowsView& queries, const RowsView& base, std::size_t k,
                      const KnnOptions& options, const PreparedBase* prepared);
+
+// The k best of the selected rows, padded. A selection by bits needs a packed base. more_bytes: that the
+// caller needs beside the result.
+Neighbors search_rows(const Context& context, const RowsView& queries, const RowsView& base, std::size_t k,
+                      Metric metric, const PreparedBase* prepared, const RowSelection& selection,
+                      std::uint64_t more_bytes = 0);
 
 }  // namespace nearwise

@@ -33,7 +33,8 @@ Neighbors exact_knn_graph(const Context& context, RowsView base, std::size_t k, 
                        sizeof(Id) + sizeof(float), "exact_knn_graph: the result's bytes");
   const auto stream = open_stream(context);
   const ElementType type = scan_type(*stream, base, options.metric);
-  if (base.rows() > 0 && can_join(*stream, base, k, options.metric, type, bytes)) {
+  if (base.rows() > 0 && options.filter.is_trivial() &&
+      can_join(*stream, base, k, options.metric, type, bytes)) {
     const Reservation reservation(*state.budget, bytes);
     Neighbors result{Matrix<Id>(base.rows(), k), Matrix<float>(base.rows(), k)};
     ProgressMeter progress(state.options.progress, state.clock, "exact_knn_graph",

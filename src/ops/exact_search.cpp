@@ -75,10 +75,12 @@ ScanTypes scan_types(Stream& stream, const RowsView& queries, const RowsView& ba
 std::vector<Shard> ExactSearch::shards() const {
   std::vector<Shard> parts;
   if (blocks.empty()) {
+    // Of selected rows: parts of their list.
+    const std::size_t rows = selection.rows ? selection.rows->size() : base.rows();
     for (std::size_t i = 0; i < plan.shards; ++i) {
-      // base.rows() * i may exceed 64 bits only beyond 2^52 rows and 4096 shards.
-      const std::size_t begin = base.rows() * i / plan.shards;
-      const std::size_t end = base.rows() * (i + 1) / plan.shards;
+      // rows * i may exceed 64 bits only beyond 2^52 rows and 4096 shards.
+      const std::size_t begin = rows * i / plan.shards;
+      const std::size_t end = rows * (i + 1) / plan.shards;
       parts.push_back({begin, base.slice(begin, end - begin), {}});
     }
     return parts;
@@ -114,15 +116,17 @@ void ExactSearch::scan(Stream& stream, const Shard& shard, const PreparedRows& p
   const auto scan_block = [&](const PreparedRows& block, std::size_t first, std::size_t count,
                               std::size_t next_rows) {
     dispatch(&Ops::knn_block, "knn_block", stream,
-             KnnBlockArgs{.queries = prepared,
-                          .block = block,
-                          .found = found,
-                          .base = shard.rows,
-                          .first_row = first - shard.first_row,
-                          .block_rows = count,
-                          .next_rows = next_rows,
-                          .centre = centre,
-                          .progress = &progress});
+             KnnBlockArgs{
+                 .queries = prepared,
+                 .block = block,
+                 .found = found,
+                 .base = shard.rows,
+                 .first_row = first - shard.first_row,
+                 .block_rows = count,
+                 .next_rows = next_rows,
+                 .centre = centre,
+                 .allowed = selection.allowed.any() ? selection.allowed.from_row(shard.first_row) : RowBits(),
+                 .progress = &progress});
   };
   for (const Block& block : shard.blocks) scan_block(*block.prepared, block.first_row, block.rows, 0);
   if (!shard.blocks.empty()) return;

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "backend/dispatch.h"
+#include "core/filter.h"
 #include "core/progress.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
@@ -58,6 +60,13 @@ struct Shard {
 // queued work, so that the blocks outlive it.
 using BlocksInFlight = std::array<std::unique_ptr<PreparedRows>, 2>;
 
+// The rows of a base that a search compares; by default all of them.
+struct RowSelection {
+  std::optional<std::span<const std::uint32_t>> rows = {};  // ascending, for a search without packing
+  RowBits allowed = {};                                     // for a packed base
+  DeniedIds denied = {};                                    // of single queries, in addition
+};
+
 struct ExactSearch {
   const Context& context;
   RowsView queries;
@@ -68,6 +77,7 @@ struct ExactSearch {
   std::span<const float> centre;
   std::span<const Block> blocks;  // of the whole base; may be empty
   ProgressMeter& progress;
+  RowSelection selection = {};
 
   std::vector<Shard> shards() const;
   std::unique_ptr<PreparedRows> prepare_queries(Stream& stream, const RowsView& tile,

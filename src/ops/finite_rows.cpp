@@ -50,13 +50,15 @@ std::size_t lowest_failing(const Context& context, const RowsView& rows, const P
 
 }  // namespace
 
+std::size_t first_not_finite(const Context& context, const RowsView& rows) {
+  if (rows.type() == ElementType::u8 || rows.type() == ElementType::i8) return rows.rows();
+  return lowest_failing(context, rows, [&](std::size_t row) { return is_finite(rows, row); });
+}
+
 void check_finite(const char* operation, const Context& context, const RowsView& rows, std::size_t first_row,
                   const char* what) {
-  if (rows.type() == ElementType::u8 || rows.type() == ElementType::i8 ||
-      rows.place().kind != DeviceKind::cpu)
-    return;
-  const std::size_t bad =
-      lowest_failing(context, rows, [&](std::size_t row) { return is_finite(rows, row); });
+  if (rows.place().kind != DeviceKind::cpu) return;
+  const std::size_t bad = first_not_finite(context, rows);
   require(bad == rows.rows(), "{}: every element must be finite, {} {} holds NaN or infinity", operation,
           what, first_row + bad);
 }

@@ -8,6 +8,9 @@
 
 namespace nearwise {
 
+// The lowest row with NaN or infinity; the number of rows if there is none. On the host.
+std::size_t first_not_finite(const Context& context, const RowsView& rows);
+
 // first_row: row number of rows[0], what: word for a row, in the message. Rows on a device are checked by its
 // backend.
 void check_finite(const char* operation, const Context& context, const RowsView& rows,

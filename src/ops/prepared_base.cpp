@@ -106,16 +106,19 @@ std::size_t Exact::size() const { return state_->base.rows(); }
 Metric Exact::metric() const { return state_->metric; }
 Place Exact::place() const { return state_->context.place(); }
 
-Neighbors Exact::search(const Context& context, RowsView queries, std::size_t k, ShortRows short_rows) const {
+Neighbors Exact::search(const Context& context, RowsView queries, std::size_t k,
+                        const ExactSearchOptions& options) const {
   // Checked before any access: this context may not reach their device.
   check_rows("knn", context, queries, state_->base);
-  return search_knn(context, queries, state_->base, k, {.metric = state_->metric, .short_rows = short_rows},
+  return search_knn(context, queries, state_->base, k,
+                    {.metric = state_->metric, .short_rows = options.short_rows, .filter = options.filter},
                     state_->prepared_for(context, queries));
 }
 
-RangeNeighbors Exact::range_search(const Context& context, RowsView queries, float radius) const {
+RangeNeighbors Exact::range_search(const Context& context, RowsView queries, float radius,
+                                   const Filter& filter) const {
   check_rows("range_search", context, queries, state_->base);
-  return search_range(context, queries, state_->base, radius, {.metric = state_->metric},
+  return search_range(context, queries, state_->base, radius, {.metric = state_->metric, .filter = filter},
                       state_->prepared_for(context, queries));
 }
 

@@ -7,13 +7,12 @@
 #include "core/distance.h"
 #include "core/float_environment.h"
 #include "ops/check_rows.h"
+#include "ops/filtered_search.h"
 #include "ops/range_search.h"
 
 namespace nearwise {
-namespace {
 
-// Merges the sorted answers of several shards.
-void sort_row(Metric metric, RangeRow& row) {
+void sort_range_row(Metric metric, RangeRow& row) {
   std::vector<std::size_t> order(row.ids.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, [&](std::size_t left, std::size_t right) {
@@ -29,6 +28,8 @@ void sort_row(Metric metric, RangeRow& row) {
   row = std::move(sorted);
 }
 
+namespace {
+
 void search_tile(const ExactSearch& search, float radius, const RowsView& tile, const PreparedRows& prepared,
                  std::span<RangeRow> rows) {
   const std::vector<Shard> shards = search.shards();
@@ -38,7 +39,7 @@ void search_tile(const ExactSearch& search, float radius, const RowsView& tile, 
     BlocksInFlight blocks;
     const auto stream = open_stream(search.context);
     const auto found = dispatch(&Ops::start_range, "range_search", *stream,
-                                RangeArgs{prepared, tile, radius, search.metric});
+                                RangeArgs{prepared, tile, radius, search.metric, {}});
     search.scan(*stream, shards[i], prepared, *found, blocks);
     dispatch(&Ops::finish_range, "finish_range", *stream,
              FinishRangeArgs{*found, static_cast<Id>(shards[i].first_row), parts[i]});
@@ -50,7 +51,7 @@ void search_tile(const ExactSearch& search, float radius, const RowsView& tile, 
       rows[query].ids.insert(rows[query].ids.end(), part.ids.begin(), part.ids.end());
       rows[query].distances.insert(rows[query].distances.end(), part.distances.begin(), part.distances.end());
     }
-    if (parts.size() > 1) sort_row(search.metric, rows[query]);
+    if (parts.size() > 1) sort_range_row(search.metric, rows[query]);
   }
 }
 
@@ -74,11 +75,9 @@ void search_tile(const ExactSearch& search, float radius, const RowsView& tile, 
 
 }  // namespace
 
-RangeNeighbors search_range(const Context& context, const RowsView& queries, const RowsView& base,
-                            float radius, const RangeOptions& options, const PreparedBase* prepared) {
-  check_rows("range_search", context, queries, base);
-  require(!std::isnan(radius), "range_search: the radius must be a number, got NaN");
-  const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
+RangeNeighbors search_range_rows(const Context& context, const RowsView& queries, const RowsView& base,
+                                 float radius, Metric metric, const PreparedBase* prepared,
+                                 const RowSelection& selection) {
   Context::State& state = context.state();
   state.cancel.check();
   RangeNeighbors result;
@@ -86,29 +85,29 @@ RangeNeighbors search_range(const Context& context, const RowsView& queries, con
   if (queries.rows() == 0 || base.rows() == 0) return result;
 
   const auto stream = open_stream(context);
-  const ScanTypes types = prepared != nullptr ? prepared->types_with(queries)
-                                              : scan_types(*stream, queries, base, options.metric);
+  const ScanTypes types =
+      prepared != nullptr ? prepared->types_with(queries) : scan_types(*stream, queries, base, metric);
   // Candidate lists are sized as for a search of about this many neighbours.
   constexpr std::size_t like_k = 64;
-  const KnnCosts costs =
-      dispatch(&Ops::knn_costs, "knn_costs", *stream,
-               KnnCostsArgs{base.dim(), like_k, options.metric, types.queries, types.base});
+  const KnnCosts costs = dispatch(&Ops::knn_costs, "knn_costs", *stream,
+                                  KnnCostsArgs{base.dim(), like_k, metric, types.queries, types.base});
   const KnnShape shape = {queries.rows(), base.rows(), base.dim(), like_k, context.threads()};
   const KnnPlan plan = plan_blocked_knn(shape, costs, {state.budget->limit(), state.budget->available(), 0});
   ProgressMeter progress(state.options.progress, state.clock, "range_search",
                          std::uint64_t{queries.rows()} * base.rows());
   const std::vector<float> own_centre =
-      prepared == nullptr ? centre_of(*stream, base, options.metric) : std::vector<float>();
+      prepared == nullptr ? centre_of(*stream, base, metric) : std::vector<float>();
   const ExactSearch search = {
       .context = context,
       .queries = queries,
       .base = base,
-      .metric = options.metric,
+      .metric = metric,
       .plan = plan,
       .types = types,
       .centre = prepared != nullptr ? prepared->centre : own_centre,
       .blocks = prepared != nullptr ? std::span<const Block>(prepared->blocks) : std::span<const Block>(),
-      .progress = progress};
+      .progress = progress,
+      .selection = selection};
   std::vector<RangeRow> rows(queries.rows());
   std::vector<Reservation> reservations;
   std::uint64_t answer_bytes = 0;
@@ -139,6 +138,17 @@ RangeNeighbors search_range(const Context& context, const RowsView& queries, con
   }
   progress.finish();
   return result;
+}
+
+RangeNeighbors search_range(const Context& context, const RowsView& queries, const RowsView& base,
+                            float radius, const RangeOptions& options, const PreparedBase* prepared) {
+  check_rows("range_search", context, queries, base);
+  require(!std::isnan(radius), "range_search: the radius must be a number, got NaN");
+  check_filter("range_search", options.filter, queries.rows());
+  const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
+  if (options.filter.is_trivial())
+    return search_range_rows(context, queries, base, radius, options.metric, prepared, {});
+  return search_range_allowed(context, queries, base, radius, options.metric, prepared, options.filter);
 }
 
 RangeNeighbors range_search(const Context& context, RowsView queries, RowsView base, float radius,

@@ -6,8 +6,16 @@
 
 namespace nearwise {
 
-// prepared: the packed base for queries of this type, or null.
+// Checks the arguments. prepared: the packed base for queries of this type, or null.
 RangeNeighbors search_range(const Context& context, const RowsView& queries, const RowsView& base,
                             float radius, const RangeOptions& options, const PreparedBase* prepared);
+
+// All rows of the selection, which names no list of rows.
+RangeNeighbors search_range_rows(const Context& context, const RowsView& queries, const RowsView& base,
+                                 float radius, Metric metric, const PreparedBase* prepared,
+                                 const RowSelection& selection);
+
+// Best first, then by id.
+void sort_range_row(Metric metric, RangeRow& row);
 
 }  // namespace nearwise

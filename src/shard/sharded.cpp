@@ -6,6 +6,7 @@
 #include "backend/context_state.h"
 #include "core/checked.h"
 #include "ops/exact_knn.h"
+#include "ops/filtered_search.h"
 #include "ops/merge_neighbors.h"
 #include "shard/at_once.h"
 
@@ -63,15 +64,21 @@ void check_copies(const Members& copies) {
 }
 
 Neighbors search_parts(const Context& context, const Members& parts, RowsView queries, std::size_t k,
-                       ShortRows short_rows, const Search<ShortRows>& search) {
+                       const ExactSearchOptions& options, const Search<ExactSearchOptions>& search) {
   constexpr const char* operation = "knn";
-  check_k(operation, k, rows_of(parts), {.short_rows = short_rows});
+  check_k(operation, k, rows_of(parts), {.short_rows = options.short_rows, .filter = options.filter});
   // The results of the parts and the merged one.
   const Reservation reservation(*context.state().budget,
                                 answer_bytes(queries.rows(), k, parts.size() + 1, operation));
   std::vector<Neighbors> answers(parts.size());
+  std::vector<ExactSearchOptions> of_parts;
+  Id first_row = 0;
+  for (const Member& part : parts) {
+    of_parts.push_back({.short_rows = ShortRows::pad, .filter = options.filter.from_id(first_row)});
+    first_row += static_cast<Id>(part.size);
+  }
   Work work = {.operation = operation, .units = {}, .run = [&](std::size_t part, const Context& own) {
-                 answers[part] = search(part, own, queries, k, ShortRows::pad);
+                 answers[part] = search(part, own, queries, k, of_parts[part]);
                }};
   // Parts without vectors are searched too, since they check the arguments.
   for (const Member& part : parts) work.units.push_back(std::max<std::size_t>(1, part.size));
@@ -97,14 +104,21 @@ Neighbors search_slices(const char* operation, const Context& context, const Mem
                         RowsView queries, std::size_t k, const Options& options,
                         const Search<Options>& search) {
   // Errors that concern all queries are found before any query is searched.
-  static_cast<void>(search(0, copies.front().context, queries.slice(0, 0), k, options));
+  check_filter(operation, options.filter, queries.rows());
+  const auto options_of = [&](std::size_t first, std::size_t count) {
+    Options own = options;
+    if (options.filter.queries()) own.filter = options.filter.from_query(first, count);
+    return own;
+  };
+  static_cast<void>(search(0, copies.front().context, queries.slice(0, 0), k, options_of(0, 0)));
   const Reservation reservation(*context.state().budget, answer_bytes(queries.rows(), k, 2, operation));
   Neighbors joined{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   const auto first_query = [&](std::size_t copy) { return queries.rows() * copy / copies.size(); };
   const auto search_some = [&](std::size_t copy, const Context& own) {
     const std::size_t first = first_query(copy);
     const RowsView some = queries.slice(first, first_query(copy + 1) - first);
-    const Neighbors answer = search_from(first, [&] { return search(copy, own, some, k, options); });
+    const Neighbors answer =
+        search_from(first, [&] { return search(copy, own, some, k, options_of(first, some.rows())); });
     std::copy_n(answer.ids.data(), some.rows() * k, joined.ids.data() + first * k);
     std::copy_n(answer.distances.data(), some.rows() * k, joined.distances.data() + first * k);
   };
@@ -118,9 +132,10 @@ Neighbors search_slices(const char* operation, const Context& context, const Mem
 }  // namespace
 
 Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,
-                        ShortRows short_rows, const Search<ShortRows>& search) {
-  check_k("knn", k, copies.front().size, {.short_rows = short_rows});
-  return search_slices("knn", context, copies, queries, k, ShortRows::pad, search);
+                        const ExactSearchOptions& options, const Search<ExactSearchOptions>& search) {
+  check_k("knn", k, copies.front().size, {.short_rows = options.short_rows, .filter = options.filter});
+  return search_slices("knn", context, copies, queries, k,
+                       ExactSearchOptions{.short_rows = ShortRows::pad, .filter = options.filter}, search);
 }
 
 Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,

@@ -4,12 +4,43 @@
 #include "backend/context_state.h"
 #include "core/checked.h"
 #include "nearwise/sharded.h"
+#include "ops/filtered_search.h"
 #include "ops/merge_neighbors.h"
 #include "ops/rerank.h"
 #include "shard/prepare.h"
 
 namespace nearwise {
 namespace shard {
+namespace {
+
+// Every part plans and re-ranks by itself: the lists near a query are in few parts, so each scans as many
+// allowed vectors as the whole index would.
+Neighbors search_filtered_parts(const Context& context, const Members& parts, const RowsView& queries,
+                                std::size_t k, const IvfSearchOptions& options,
+                                const Search<IvfSearchOptions>& search) {
+  constexpr const char* operation = "Ivf.search";
+  const Ivf& one = *parts.front().ivf;
+  IvfSearchOptions of_parts = options;
+  if (!options.scanned) of_parts.scanned = std::max(k, divide_up(one.probes() * rows_of(parts), one.lists()));
+  const std::uint64_t entries = checked_multiply(
+      checked_multiply(queries.rows(), k, "Ivf.search: queries * k"), parts.size() + 1, operation);
+  const Reservation reservation(
+      *context.state().budget,
+      checked_multiply(entries, std::uint64_t{sizeof(Id) + sizeof(float)}, operation));
+  std::vector<Neighbors> answers(parts.size());
+  Work work = {.operation = "search", .units = {}, .run = [&](std::size_t part, const Context& own) {
+                 answers[part] = search(part, own, queries, k, of_parts);
+               }};
+  for (const Member& part : parts) work.units.push_back(std::max<std::size_t>(1, part.size));
+  run_at_once(context, parts, work);
+  std::vector<NeighborsView> views;
+  for (const Neighbors& answer : answers) views.push_back({answer.ids.view(), answer.distances.view()});
+  Neighbors joined{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
+  merge_neighbors(*context.state().threads, one.metric(), views, joined.ids.view(), joined.distances.view());
+  return joined;
+}
+
+}  // namespace
 
 Neighbors search_parts(const Context& context, const Members& parts, RowsView queries, std::size_t k,
                        const IvfSearchOptions& options, const Search<IvfSearchOptions>& search) {
@@ -18,7 +49,11 @@ Neighbors search_parts(const Context& context, const Members& parts, RowsView qu
   const bool reranks = has_rows || (!options.codes_only && parts.front().ivf->vector_bytes() != 0);
   // Wrong arguments are wrong for all parts alike; only ids differ.
   const Ivf& one = *parts.front().ivf;
-  static_cast<void>(one.search(context.without_progress(), queries.slice(0, 0), k, options));
+  check_filter(operation, options.filter, queries.rows());
+  IvfSearchOptions without_queries = options;
+  if (options.filter.queries()) without_queries.filter = options.filter.from_query(0, 0);
+  static_cast<void>(one.search(context.without_progress(), queries.slice(0, 0), k, without_queries));
+  if (!options.filter.is_trivial()) return search_filtered_parts(context, parts, queries, k, options, search);
   for (const Member& part : parts)
     require(!has_rows || static_cast<std::uint64_t>(part.ivf->next_id()) <= options.rerank.rows(),
             "{}: `rerank` must have a row for every id, got {} rows for ids up to {}", operation,

@@ -107,7 +107,7 @@ TEST(GoldenExact, Prepared) {
         expect_answer(name + ".one", exact.search(context, queries.view().slice(3, 1), 10));
       }
       const Exact few = Exact::prepare(context(), base.view().slice(2, 6), {.metric = metric}).to(context());
-      expect_answer(name + ".pad", few.search(context(), queries, 9, ShortRows::pad));
+      expect_answer(name + ".pad", few.search(context(), queries, 9, {.short_rows = ShortRows::pad}));
     }
 }
 

@@ -310,8 +310,8 @@ TEST(ExactPreparedEdges, FewRowsAndNone) {
           const Exact exact = Exact::prepare(context, base, {.metric = metric});
           for (const std::size_t count : {0UL, 1UL, 40UL}) {
             const RowsView part = queries.view().slice(0, count);
-            EXPECT_TRUE(
-                same(oracle::knn(part, base, 3, metric), exact.search(context, part, 3, ShortRows::pad)));
+            EXPECT_TRUE(same(oracle::knn(part, base, 3, metric),
+                             exact.search(context, part, 3, {.short_rows = ShortRows::pad})));
             EXPECT_TRUE(same(oracle::range(part, base, 1, metric), exact.range_search(context, part, 1)));
           }
         }

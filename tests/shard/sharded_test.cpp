@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/error_of.h"
+#include "support/filter_cases.h"
 #include "support/knn_cases.h"
 
 namespace nearwise {
@@ -47,13 +48,16 @@ TEST_P(ShardedExact, IsTheWhole) {
       for (const std::size_t devices : {1, 2, 3, 8}) {
         const std::vector<Context> contexts = some_contexts(devices);
         const ExactOptions exact = {.metric = GetParam()};
-        EXPECT_TRUE(support::same(expected, shard_exact(contexts, problem.base, exact)
-                                                .search(context, problem.queries, k, options.short_rows)));
-        EXPECT_TRUE(support::same(expected, replicate_exact(contexts, problem.base, exact)
-                                                .search(context, problem.queries, k, options.short_rows)));
+        EXPECT_TRUE(support::same(
+            expected, shard_exact(contexts, problem.base, exact)
+                          .search(context, problem.queries, k, {.short_rows = options.short_rows})));
+        EXPECT_TRUE(support::same(
+            expected, replicate_exact(contexts, problem.base, exact)
+                          .search(context, problem.queries, k, {.short_rows = options.short_rows})));
         if (devices % 2 == 0) {
-          EXPECT_TRUE(support::same(expected, shard_and_replicate_exact(contexts, 2, problem.base, exact)
-                                                  .search(context, problem.queries, k, options.short_rows)));
+          EXPECT_TRUE(support::same(
+              expected, shard_and_replicate_exact(contexts, 2, problem.base, exact)
+                            .search(context, problem.queries, k, {.short_rows = options.short_rows})));
         }
       }
     }
@@ -195,13 +199,41 @@ TEST_F(ShardedCalls, ReportsProgressOfAllParts) {
   EXPECT_EQ(reports.back().total, 40U);
 }
 
+TEST_F(ShardedCalls, AFilterSpeaksOfTheWholeBase) {
+  const support::Problem large = support::make_problem(
+      {.kind = support::Kind::integers, .rows = 300, .queries = 21, .dim = 4, .seed = 77});
+  for (const support::FilterKind kind : support::every_filter_kind)
+    for (const double density : {0.0, 0.02, 0.6}) {
+      const support::FilterCase filter = make_filter(kind, 300, 21, density, 78);
+      const oracle::Answer expected =
+          support::filtered_answer(large.queries, large.base, 6, Metric::sqeuclidean, filter.allows);
+      const ExactSearchOptions options = {.filter = filter.filter};
+      EXPECT_TRUE(support::same(
+          expected, shard_exact(some_contexts(3), large.base).search(context_, large.queries, 6, options)));
+      EXPECT_TRUE(support::same(
+          expected,
+          replicate_exact(some_contexts(3), large.base).search(context_, large.queries, 6, options)));
+      EXPECT_TRUE(support::same(expected, shard_and_replicate_exact(some_contexts(4), 2, large.base)
+                                              .search(context_, large.queries, 6, options)));
+      const Ivf index = Ivf::build(context_, large.base, {.lists = 7}, std::nullopt);
+      const IvfSearchOptions all = {.probes = 7, .filter = filter.filter};
+      EXPECT_TRUE(support::same(expected,
+                                shard_ivf(some_contexts(3), index).search(context_, large.queries, 6, all)));
+      EXPECT_TRUE(support::same(
+          expected, replicate_ivf(some_contexts(3), index).search(context_, large.queries, 6, all)));
+      EXPECT_TRUE(support::same(
+          expected,
+          shard_and_replicate_ivf(some_contexts(4), 2, index).search(context_, large.queries, 6, all)));
+    }
+}
+
 // An index that searches until it is cancelled, if there is anything to search.
 class Endless {
  public:
-  using SearchOptions = ShortRows;
+  using SearchOptions = ExactSearchOptions;
 
   explicit Endless(std::atomic<int>& started) : started_(&started) {}
-  Neighbors search(const Context& context, RowsView queries, std::size_t, ShortRows) const {
+  Neighbors search(const Context& context, RowsView queries, std::size_t, const ExactSearchOptions&) const {
     if (queries.rows() == 0) return {};
     ++*started_;
     while (!context.cancelled()) std::this_thread::yield();
@@ -231,11 +263,12 @@ TEST_F(ShardedCalls, CancellingTheCallStopsAllThreads) {
 // Fails, once the others are at work.
 class Failing {
  public:
-  using SearchOptions = ShortRows;
+  using SearchOptions = ExactSearchOptions;
 
   Failing(std::atomic<int>& started, bool fails) : endless_(started), started_(&started), fails_(fails) {}
-  Neighbors search(const Context& context, RowsView queries, std::size_t k, ShortRows short_rows) const {
-    if (!fails_) return endless_.search(context, queries, k, short_rows);
+  Neighbors search(const Context& context, RowsView queries, std::size_t k,
+                   const ExactSearchOptions& options) const {
+    if (!fails_) return endless_.search(context, queries, k, options);
     while (*started_ < 2) std::this_thread::yield();
     throw Error(ErrorCode::device, "exact search: it fell off the bus");
   }

@@ -8,6 +8,7 @@ from typing import Any
 
 from nearwise import _options
 from nearwise._context import Context, operation
+from nearwise._filter import made_of
 from nearwise._neighbors import MetricArgument, Neighbors
 from nearwise._progress import ProgressArgument
 from nearwise._vector_file import Path, read_vectors
@@ -60,6 +61,8 @@ class ShardedExact(Sharded):
         k: int,
         *,
         pad: bool | None = False,
+        filter: Any = None,
+        exclude: Any = None,
         block_queries: int | None = None,
         context: Context | None = None,
         progress: ProgressArgument = None,
@@ -69,11 +72,12 @@ class ShardedExact(Sharded):
         block_queries as in `ShardedIvf.search`, the rest as in `nearwise.knn`.
         """
         count = _options.count(k, "k")
-        if count > self.size and not _options.flag(pad, "pad"):
+        chosen = made_of(filter, exclude)
+        if count > self.size and not _options.flag(pad, "pad") and chosen is None:
             raise ValueError(
                 f"search: k must be at most the size of the base, {self.size}, got {count}; or set pad=True"
             )
-        return self._search("search", queries, count, (), block_queries, context)
+        return self._search("search", queries, count, (), chosen, block_queries, context)
 
 
 # Users see it as nearwise.cluster.ShardedExact.

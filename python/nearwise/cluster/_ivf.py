@@ -8,6 +8,7 @@ from typing import Any
 
 from nearwise import _options
 from nearwise._context import Context, operation
+from nearwise._filter import made_of
 from nearwise._neighbors import Neighbors
 from nearwise._progress import ProgressArgument
 from nearwise._vector_file import Path
@@ -18,8 +19,9 @@ from nearwise.cluster._sharded import Sharded
 class ShardedIvf(Sharded):
     """Inverted files of one training with different vectors, each searched by `replicas` processes.
 
-    Results are those of one index with all vectors, bit for bit. The files are copies of one training:
-    `part = index.empty_copy(); part.add(rows, ids); part.save(path)`.
+    Each part re-ranks its own candidates by the vectors that it keeps, so that at least as many neighbors are found as
+    by one index with all vectors; with `codes_only` the results are those of one index, bit for bit. The files are
+    copies of one training: `part = index.empty_copy(); part.add(rows, ids); part.save(path)`.
 
     If a process or machine dies during a search, another replica of the same part takes over its work. Without
     one the search fails with `nearwise.Error`. `restore` starts new replicas.
@@ -62,24 +64,39 @@ class ShardedIvf(Sharded):
         k: int,
         *,
         probes: int | None = None,
+        codes_only: bool | None = False,
+        candidates: int | None = None,
+        filter: Any = None,
+        exclude: Any = None,
         block_queries: int | None = None,
         context: Context | None = None,
         progress: ProgressArgument = None,
     ) -> Neighbors:
-        """The k best vectors in the lists nearest to each query: `nearwise.Ivf.search` without re-ranking.
+        """The k best vectors in the lists nearest to each query, as `nearwise.Ivf.search` finds them.
 
         Parameters
         ----------
         probes : int, optional
-            Lists to scan. Default: that of the first file's index.
+            Lists to scan. Default: that of the first file's index; under a filter, as many as it takes to scan as many
+            allowed vectors as a search without one.
+        codes_only, candidates, filter, exclude
+            As in `nearwise.Ivf.search`. A mask is sent to each machine once.
         block_queries : int, optional
             Queries per message; a process that dies loses a few such blocks at most. Default: one block for
             each replica, at most 8192 queries.
         queries, k, context, progress
             As in `nearwise.Ivf.search`; of the context only progress is used.
         """
-        lists = _options.optional_count(probes, "probes") or self._description.probes
-        return self._search("search", queries, _options.count(k, "k"), (lists,), block_queries, context)
+        chosen = made_of(filter, exclude)
+        count = _options.count(k, "k")
+        options = {"codes_only": _options.flag(codes_only, "codes_only"), "probes": probes, "candidates": candidates}
+        if _options.optional_count(probes, "probes") == 0 and chosen is None:
+            options["probes"] = self._description.probes
+        elif probes is None:
+            # The lists near a query may all be in one part.
+            usual = self._description.probes * self.size // self._description.lists
+            options["scanned"] = max(count, usual)
+        return self._search("search", queries, count, (options,), chosen, block_queries, context)
 
 
 # Users see it as nearwise.cluster.ShardedIvf.

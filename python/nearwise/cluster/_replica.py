@@ -24,6 +24,7 @@ class Description(NamedTuple):
     dim: int
     metric: Metric
     probes: int  # default; 0: not an inverted file
+    lists: int
     training: str  # digest of the lists
 
 
@@ -39,10 +40,13 @@ class ExactReplica(Replica):
         self._first = first
         self._prepared = nearwise.Exact(nearwise.read_vectors(path)[first:last], metric=metric, threads=threads)
         rows, dim = self._prepared.shape
-        return Description(rows, dim, metric, 0, "")
+        return Description(rows, dim, metric, 0, 0, "")
 
-    def search(self, queries: npt.NDArray[Any], first: int, last: int, k: int) -> nearwise.Neighbors:
-        found = _some(self._prepared.search, queries, first, last, k, pad=True)
+    def search(
+        self, queries: npt.NDArray[Any], first: int, last: int, k: int, filter: nearwise.Filter | None
+    ) -> nearwise.Neighbors:
+        own = None if filter is None else filter._part(self._first, first, last)
+        found = _some(self._prepared.search, queries, first, last, k, pad=True, filter=own)
         np.add(found.ids, self._first, out=found.ids, where=found.ids >= 0)  # row numbers in the whole file
         return _narrowed(found)
 
@@ -55,11 +59,25 @@ class IvfReplica(Replica):
         digest = hashlib.sha256(repr((type(self._index).__name__, self._index.code_bytes)).encode())
         digest.update(np.ascontiguousarray(self._index.centroids).tobytes())
         return Description(
-            self._index.size, self._index.dim, self._index.metric, self._index.probes, digest.hexdigest()
+            self._index.size,
+            self._index.dim,
+            self._index.metric,
+            self._index.probes,
+            self._index.lists,
+            digest.hexdigest(),
         )
 
-    def search(self, queries: npt.NDArray[Any], first: int, last: int, k: int, probes: int) -> nearwise.Neighbors:
-        return _narrowed(_some(self._index.search, queries, first, last, k, probes=probes, codes_only=True))
+    def search(
+        self,
+        queries: npt.NDArray[Any],
+        first: int,
+        last: int,
+        k: int,
+        options: dict[str, Any],
+        filter: nearwise.Filter | None,
+    ) -> nearwise.Neighbors:
+        own = None if filter is None else filter._part(0, first, last)
+        return _narrowed(_some(self._index.search, queries, first, last, k, filter=own, **options))
 
 
 def _narrowed(found: nearwise.Neighbors) -> nearwise.Neighbors:

@@ -10,6 +10,7 @@ from nearwise import _options
 from nearwise._context import Call, Context
 from nearwise._device_array import DeviceArray
 from nearwise._error import Error
+from nearwise._filter import Filter
 from nearwise._neighbors import Metric, Neighbors, adopt
 from nearwise._rows import portable
 from nearwise.cluster import _batch
@@ -198,6 +199,7 @@ class Sharded:
         queries: Any,
         k: int,
         arguments: tuple[Any, ...],
+        chosen: Filter | None,
         block_queries: int | None,
         context: Context | None,
     ) -> Neighbors:
@@ -210,7 +212,13 @@ class Sharded:
                 f"{operation}: queries and base must have the same dimension, got {given.array.shape[1]} "
                 f"and {self.dim}"
             )
+        count = len(given.array)
+        if chosen is not None and chosen.queries not in (None, count):
+            raise ValueError(f"filter: expected a list for each of the {count} queries, got {chosen.queries}")
         rows = portable(given.array, given.type)
         block = _options.optional_count(block_queries, "block_queries")
         with call:
-            return adopt(_batch.Batch(self, operation, rows, k, arguments, block, call.report).run(), call)
+            # A reference: sent once per machine, whatever the number of blocks.
+            sent = None if chosen is None else ray.put(chosen)
+            found = _batch.Batch(self, operation, rows, k, (*arguments, sent), block, call.report).run()
+            return adopt(found, call)

@@ -87,6 +87,21 @@ def test_inverted_files_are_the_whole(cluster, index, index_files, queries):
         assert reports[-1] == (3000, 3000) and [done for done, _ in reports] == sorted(done for done, _ in reports)
 
 
+def test_filters(cluster, vector_file, vectors, index, index_files, queries):
+    mask = np.random.default_rng(9).random(len(vectors)) < 0.3
+    excluded = [[i, i + 1] for i in range(len(queries))]
+    for options in (dict(filter=mask), dict(exclude=excluded), dict(filter=np.flatnonzero(mask), exclude=excluded)):
+        expected = nearwise.knn(queries, vectors, 5, **options)
+        with nearwise.cluster.ShardedExact(vector_file, 3) as search:
+            for block in (None, 700):
+                assert_same(search.search(queries, 5, block_queries=block, **options), expected)
+        with nearwise.cluster.ShardedIvf(index_files) as search:
+            assert_same(search.search(queries, 5, probes=64, block_queries=700, **options), expected)
+            found = search.search(queries, 5, **options).ids
+            assert mask[found].all() or "filter" not in options
+            refuses(ValueError, "list for each of the", search.search, queries[:3], 5, exclude=excluded)
+
+
 @pytest.mark.parametrize(
     "function",
     [

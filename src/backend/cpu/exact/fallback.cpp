@@ -1,6 +1,7 @@
 #include "backend/cpu/exact/fallback.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "backend/cpu/rows/choose_scan.h"
 #include "backend/cpu/rows/finite_rows.h"
@@ -15,6 +16,9 @@ struct Batch {
   std::size_t rows;
 };
 Batch batch_for(const CpuStream& cpu) { return cpu.budget().limit() == 0 ? Batch{192, 512} : Batch{24, 128}; }
+
+// No score with it passes a cutoff.
+constexpr float denied_bias = std::numeric_limits<float>::infinity();
 
 void pack_all(CpuStream& cpu, const PrepareArgs& args, PackedRows& out) {
   PanelPacker packer(cpu, args, out);
@@ -47,7 +51,7 @@ void fallback_scan(CpuStream& cpu, const KnnBlockArgs& args, Candidates& found, 
     PackedRows queries(cpu.budget(), kernel, RowsRole::queries, rows.rows(), dim);
     pack_all(cpu, {.rows = rows, .role = RowsRole::queries, .metric = found.metric(), .centre = args.centre},
              queries);
-    const auto part = found.start_subset(queries, rows);
+    const auto part = found.start_subset(queries, rows, first);
     for (std::size_t query = 0; query < rows.rows(); ++query)
       part->lower_limit(query, found.limit(first + query));
     for (std::size_t row = first_row; row < end_row; row += batch_rows) {
@@ -61,7 +65,10 @@ void fallback_scan(CpuStream& cpu, const KnnBlockArgs& args, Candidates& found, 
                 .centre = args.centre,
                 .first_row = row},
                block);
-      part->begin_block(args.base, block.longest);
+      if (args.allowed.any())
+        for (std::size_t i = 0; i < count; ++i)
+          if (!args.allowed.contains(row + i)) block.biases[i] = denied_bias;
+      part->begin_block(args.base, block.longest, args.allowed);
       kernel.scan({.query_panels = queries.panel(0),
                    .query_panel_count = queries.panel_count(),
                    .first_query = 0,

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backend/cpu/exact/fallback.h"
+#include "backend/cpu/exact/filtered_biases.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/rows/choose_scan.h"
 #include "backend/cpu/rows/prepared_rows.h"
@@ -46,7 +47,10 @@ KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args) {
               RowEstimator::bytes(args.dim) + RowEvaluator::bytes(args.dim) + args.k * sizeof(Answer),
           .query_granule = scan.query_width,
           .base_granule = scan.base_width,
-          .form = reinterpret_cast<std::uintptr_t>(scan.scan)};
+          .form = reinterpret_cast<std::uintptr_t>(scan.scan),
+          .masks_rows = FilteredBiases::can_mask(scan, args.dim),
+          .denies_ids = true,
+          .pair_ns = expected_pair_ns(scan, args.dim)};
 }
 
 void knn_block(Stream& stream, const KnnBlockArgs& args) {
@@ -54,7 +58,8 @@ void knn_block(Stream& stream, const KnnBlockArgs& args) {
   const auto& queries = static_cast<const PackedRows&>(args.queries);
   const auto& block = static_cast<const PackedRows&>(args.block);
   auto& found = static_cast<Candidates&>(args.found);
-  found.begin_block(args.base, block.longest);
+  found.begin_block(args.base, block.longest, args.allowed);
+  const FilteredBiases biases(cpu, args, block);
 
   const bool low_precision = block.kernel.base_encoding == Encoding::bf16;
 
@@ -68,22 +73,22 @@ void knn_block(Stream& stream, const KnnBlockArgs& args) {
     const std::uint64_t evaluated_before = evaluated_rows(found, first_query, query_count);
     for (std::size_t first = 0; first < block.panel_count(); first += step) {
       cpu.context.cancel.check();
-      const bool integers = is_integer(block.kernel.base_encoding);
-      block.kernel.scan(
-          {.query_panels = queries.panel(first_panel),
-           .query_panel_count = panel_count,
-           .first_query = first_query,
-           .base_panels = block.panel(first),
-           .biases = integers ? nullptr : block.biases.data() + first * block.width,
-           .integer_biases = integers ? block.integer_biases.data() + first * block.width : nullptr,
-           .half_biases = integers ? block.half_biases.data() + first * block.width : nullptr,
-           .base_panel_count = std::min(step, block.panel_count() - first),
-           .first_row = static_cast<std::uint32_t>(args.first_row + first * block.width),
-           .end_row = static_cast<std::uint32_t>(args.first_row + args.block_rows),
-           .row_bytes = block.row_bytes,
-           .lists = found.lists(),
-           .make_room = Candidates::make_room_of,
-           .owner = &found});
+      if (!biases.any_allowed(first, step)) continue;
+      block.kernel.scan({.query_panels = queries.panel(first_panel),
+                         .query_panel_count = panel_count,
+                         .first_query = first_query,
+                         .base_panels = block.panel(first),
+                         .biases = biases.floats(first),
+                         .integer_biases = biases.integers(first),
+                         .half_biases = biases.halves(first),
+                         .base_panel_count = std::min(step, block.panel_count() - first),
+                         .first_row = static_cast<std::uint32_t>(args.first_row + first * block.width),
+                         .end_row = static_cast<std::uint32_t>(args.first_row + args.block_rows),
+                         .row_bytes = block.row_bytes,
+                         .allowed = biases.allowed(first),
+                         .lists = found.lists(),
+                         .make_room = Candidates::make_room_of,
+                         .owner = &found});
       const std::size_t scanned = std::min((first + step) * block.width, args.block_rows);
       const std::uint64_t evaluated = evaluated_rows(found, first_query, query_count) - evaluated_before;
       if (low_precision && evaluated * scanned_per_evaluated > scanned * query_count) {

@@ -1,10 +1,12 @@
-// Exact search for few queries, without packing: reads every vector once, estimates its distance, and
-// evaluates it if the estimate does not exclude it.
+// Exact search for few queries, without packing: reads every vector once, or those that are allowed,
+// estimates its distance, and evaluates it if the estimate does not exclude it.
 #include <algorithm>
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <optional>
 
+#include "backend/cpu/kernels/prefetch.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/rows/answers.h"
 #include "backend/cpu/rows/finite_rows.h"
@@ -23,11 +25,44 @@ constexpr std::size_t step_rows = 16384;
 // limit falls. A multiple of RowEstimator::batch.
 constexpr std::size_t max_first_rows = 1024;
 
-// Search of one query over the whole base.
+// The rows that are searched, by their places.
+class DirectRows {
+ public:
+  explicit DirectRows(const KnnDirectArgs& args) : base_(args.base), rows_(args.rows) {}
+
+  std::size_t count() const { return rows_ ? rows_->size() : base_.rows(); }
+  std::size_t operator[](std::size_t place) const { return rows_ ? (*rows_)[place] : place; }
+  void estimate(const RowEstimator& estimator, std::size_t first, std::size_t count,
+                RowEstimator::Batch& out) const {
+    if (!rows_) {
+      estimator.estimate(first, count, out);
+      return;
+    }
+    const std::byte* addresses[RowEstimator::batch];
+    for (std::size_t i = 0; i < count; ++i) addresses[i] = base_.row((*rows_)[first + i]);
+    estimator.estimate(addresses, count, out);
+  }
+  // Listed rows are scattered: the hardware does not prefetch them.
+  void prefetch_batch(std::size_t first) const {
+    if (!rows_) return;
+    const std::size_t bytes = base_.dim() * element_size(base_.type());
+    for (std::size_t i = first; i < std::min(count(), first + RowEstimator::batch); ++i)
+      prefetch(reinterpret_cast<std::uintptr_t>(base_.row((*rows_)[i])), bytes);
+  }
+
+ private:
+  const RowsView& base_;
+  const std::optional<std::span<const std::uint32_t>> rows_;
+};
+
+// Search of one query over all places.
 class DirectSearch {
  public:
-  DirectSearch(CpuStream& cpu, const KnnDirectArgs& args, std::size_t query, Answer* heap, std::size_t k)
+  DirectSearch(CpuStream& cpu, const KnnDirectArgs& args, const DirectRows& rows, std::size_t query,
+               Answer* heap, std::size_t k)
       : args_(args),
+        rows_(rows),
+        query_(query),
         cancel_(cpu.context.cancel),
         estimator_(cpu, args.queries, query, args.base, args.metric),
         evaluator_(cpu, args.queries, query, args.base, args.metric),
@@ -36,37 +71,37 @@ class DirectSearch {
         heap_(heap),
         k_(k) {}
 
-  // Scans rows [0, count) first; count is at most max_first_rows.
+  // Scans places [0, count) first; count is at most max_first_rows.
   void begin(std::size_t count) {
     float lowest[max_first_rows];
     RowEstimator::Batch estimates;
     for (std::size_t first = 0; first < count; first += RowEstimator::batch) {
       cancel_.check();
       const std::size_t rows = std::min(RowEstimator::batch, count - first);
-      estimator_.estimate(first, rows, estimates);
+      rows_.estimate(estimator_, first, rows, estimates);
       for (std::size_t i = 0; i < rows; ++i)
         lowest[first + i] = std::nextafter(static_cast<float>(estimator_.lowest(estimates, i)),
                                            -std::numeric_limits<float>::infinity());
     }
     if (count <= k_) {
-      for (std::size_t row = 0; row < count; ++row) evaluate(row);
+      for (std::size_t place = 0; place < count; ++place) evaluate(rows_[place]);
       return;
     }
     const float kth = kernels_.kth_score(lowest, count, k_);
-    for (std::size_t row = 0; row < count; ++row)
-      if (lowest[row] <= kth) evaluate(row);
-    for (std::size_t row = 0; row < count; ++row)
-      if (lowest[row] > kth && lowest[row] <= limit_) evaluate(row);
+    for (std::size_t place = 0; place < count; ++place)
+      if (lowest[place] <= kth) evaluate(rows_[place]);
+    for (std::size_t place = 0; place < count; ++place)
+      if (lowest[place] > kth && lowest[place] <= limit_) evaluate(rows_[place]);
   }
 
-  // Scans rows [first, first + count), at most one batch.
+  // Scans places [first, first + count), at most one batch.
   void scan(std::size_t first, std::size_t count) {
     RowEstimator::Batch estimates;
-    estimator_.estimate(first, count, estimates);
+    rows_.estimate(estimator_, first, count, estimates);
     if (estimator_.all_exceed(estimates, limit_)) return;
     for (std::size_t i = 0; i < count; ++i) {
       if (estimator_.lowest(estimates, i) > limit_) continue;
-      evaluate(first + i);
+      evaluate(rows_[first + i]);
     }
   }
 
@@ -78,6 +113,7 @@ class DirectSearch {
  private:
   void evaluate(std::size_t row) {
     if (++evaluated_ % RowEvaluator::batch == 0) cancel_.check();
+    if (args_.denied.contains(query_, row)) return;
     float key;
     evaluator_.evaluate(nullptr, row, 1, &key);
     // Huge finite elements may also give an infinite distance: check the elements.
@@ -88,6 +124,8 @@ class DirectSearch {
   }
 
   const KnnDirectArgs& args_;
+  const DirectRows& rows_;
+  const std::size_t query_;
   const CancelFlag& cancel_;
   const RowEstimator estimator_;
   const RowEvaluator evaluator_;
@@ -104,7 +142,8 @@ class DirectSearch {
 
 void knn_direct(Stream& stream, const KnnDirectArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
-  const std::size_t rows = args.base.rows();
+  const DirectRows places(args);
+  const std::size_t rows = places.count();
   const std::size_t queries = args.queries.rows();
   const std::size_t k = std::min(args.k, rows);
   for (std::size_t query = 0; query < queries; ++query)
@@ -112,7 +151,7 @@ void knn_direct(Stream& stream, const KnnDirectArgs& args) {
   Buffer<Answer> heaps(cpu.budget(), queries * k);
   std::deque<DirectSearch> searches;
   for (std::size_t query = 0; query < queries; ++query)
-    searches.emplace_back(cpu, args, query, heaps.data() + query * k, k);
+    searches.emplace_back(cpu, args, places, query, heaps.data() + query * k, k);
 
   const std::size_t first_rows = std::min(rows, max_first_rows);
   for (DirectSearch& search : searches) search.begin(first_rows);
@@ -122,6 +161,7 @@ void knn_direct(Stream& stream, const KnnDirectArgs& args) {
     if (args.progress != nullptr && first != 0 && first % step_rows == 0)
       args.progress->add(step_rows * queries);
     const std::size_t count = std::min(RowEstimator::batch, rows - first);
+    places.prefetch_batch(first + RowEstimator::batch);
     for (DirectSearch& search : searches) search.scan(first, count);
   }
   if (args.progress != nullptr && rows != 0) args.progress->add(((rows - 1) % step_rows + 1) * queries);

@@ -18,8 +18,8 @@ std::size_t WithinRadius::bytes_per_query(std::size_t base_width) {
 }
 
 WithinRadius::WithinRadius(CpuStream& stream, const PackedRows& queries, const RowsView& query_rows,
-                           float radius, Metric metric)
-    : Candidates(stream, queries, query_rows, metric, spare),
+                           float radius, Metric metric, const DeniedIds& denied)
+    : Candidates(stream, queries, query_rows, metric, spare, denied),
       budget_(stream.budget()),
       radius_key_(sort_key(metric, radius)),
       answers_(query_rows.rows()) {
@@ -43,10 +43,10 @@ void WithinRadius::offer(std::size_t query, Answer answer) {
   answers.push_back(answer);
 }
 
-std::unique_ptr<Candidates> WithinRadius::start_subset(const PackedRows& queries,
-                                                       const RowsView& query_rows) const {
+std::unique_ptr<Candidates> WithinRadius::start_subset(const PackedRows& queries, const RowsView& query_rows,
+                                                       std::size_t first_query) const {
   return std::make_unique<WithinRadius>(stream(), queries, query_rows, distance_of_key(metric(), radius_key_),
-                                        metric());
+                                        metric(), denied().from_query(first_query, query_rows.rows()));
 }
 
 std::span<const Answer> WithinRadius::evaluate_rest(std::size_t query) {
@@ -63,7 +63,7 @@ std::span<const Answer> WithinRadius::finish(std::size_t query) {
 
 std::unique_ptr<Collector> start_range(Stream& stream, const RangeArgs& args) {
   return std::make_unique<WithinRadius>(cpu_stream(stream), static_cast<const PackedRows&>(args.queries),
-                                        args.query_rows, args.radius, args.metric);
+                                        args.query_rows, args.radius, args.metric, args.denied);
 }
 
 void finish_range(Stream& stream, const FinishRangeArgs& args) {

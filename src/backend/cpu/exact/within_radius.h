@@ -10,13 +10,13 @@ namespace nearwise::cpu {
 class WithinRadius : public Candidates {
  public:
   WithinRadius(CpuStream& stream, const PackedRows& queries, const RowsView& query_rows, float radius,
-               Metric metric);
+               Metric metric, const DeniedIds& denied);
   ~WithinRadius() override;
 
   static std::size_t bytes_per_query(std::size_t base_width);
 
-  std::unique_ptr<Candidates> start_subset(const PackedRows& queries,
-                                           const RowsView& query_rows) const override;
+  std::unique_ptr<Candidates> start_subset(const PackedRows& queries, const RowsView& query_rows,
+                                           std::size_t first_query) const override;
   std::span<const Answer> evaluate_rest(std::size_t query) override;
   // Results of a query in order. Ends the query.
   std::span<const Answer> finish(std::size_t query);

@@ -152,6 +152,9 @@ struct ScanArgs {
   std::uint32_t first_row = 0;  // row number of the first base row
   std::uint32_t end_row = 0;    // row numbers from here on are padding
   std::size_t row_bytes = 0;    // of an encoded row
+  // Integer products: one bit for each base row, set if it may be a candidate; null: all. Floating-point
+  // scans need none, since the bias of a row that may not is infinite.
+  const std::uint16_t* allowed = nullptr;
   CandidateLists lists;
   // Called when a list has no room for base_width more entries; makes room and lowers the cutoff.
   void (*make_room)(void* owner, std::size_t query) = nullptr;

@@ -79,6 +79,15 @@ void ListCollector::add(std::size_t query, const Lengths& longest, std::span<con
   State& state = states_[query];
   state.longest = longer(state.longest, longest);
   const List entries = list(query);
+  if (!args_.denied.of(query).empty()) {
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      if (is_denied(query, rows[i])) continue;
+      if (state.count == capacity_) make_room(query);
+      entries.scores[state.count] = scores[i];
+      entries.rows[state.count++] = rows[i];
+    }
+    return;
+  }
   for (std::size_t i = 0; i < scores.size();) {
     if (state.count == capacity_) make_room(query);
     const std::size_t count = std::min(scores.size() - i, capacity_ - state.count);
@@ -121,6 +130,7 @@ bool ListCollector::is_better(const Answer& left, const Answer& right) const {
 }
 
 void ListCollector::offer(std::size_t query, Answer answer) {
+  if (is_denied(query, answer.row)) return;
   offer_answer(answers_.data() + query * k_, states_[query].answers, k_, answer,
                [&](const Answer& left, const Answer& right) { return is_better(left, right); });
 }

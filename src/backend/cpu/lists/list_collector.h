@@ -52,7 +52,8 @@ class ListCollector {
   // Adds vectors no longer than `longest`.
   void add(std::size_t query, const Lengths& longest, std::span<const float> scores,
            std::span<const std::uint32_t> rows);
-  std::size_t wanted() const { return k_; }
+  // Vectors whose scores limit those of the results: one more for each that the query must not return.
+  std::size_t wanted(std::size_t query) const { return k_ + args_.denied.of(query).size(); }
   // Tells the collector that wanted() vectors, no longer than `longest`, have scores up to `score`.
   void limit_score(std::size_t query, const Lengths& longest, double score);
   // Searches a list of uncompressed vectors by estimates of their distances.
@@ -81,6 +82,10 @@ class ListCollector {
     return {answers_.data() + query * k_, states_[query].answers};
   }
   Id id_of(std::uint32_t row) const;
+  bool is_denied(std::size_t query, std::uint32_t row) const {
+    return !args_.denied.of(query).empty() &&
+           args_.denied.contains(query, static_cast<std::size_t>(id_of(row)));
+  }
   void lower_limit(std::size_t query, double limit);
   void make_room(std::size_t query);
   void drop_excluded(std::size_t query);

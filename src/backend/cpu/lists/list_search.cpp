@@ -303,7 +303,8 @@ ListSearchCosts list_search_costs(const Stream& stream, const ListSearchShape& s
           .fixed_bytes = 4096 + static_cast<std::uint64_t>(cpu.threads().count()) * per_thread +
                          ListNumbers::bytes(shape.lists, shape.rows) + Probes::bytes(shape.lists, 0) +
                          CodewordTables::bytes(shape.dim, shape.codebooks) +
-                         ProductPanels::bytes(scan, shape.dim)};
+                         ProductPanels::bytes(scan, shape.dim),
+          .denies_ids = true};
 }
 
 void list_search(Stream& stream, const ListSearchArgs& args) {

@@ -63,7 +63,7 @@ void Reranker::find(std::span<const std::uint32_t> rows, Buffer<Candidate>& out)
     for (std::size_t i = begin; i < end; ++i) {
       const ListNumbers::Place place = numbers_.find(rows[i]);
       const ListView& list = args_.lists[place.list];
-      out[i] = {list.vectors + place.row * vectors.kept.bytes, list.ids + place.row};
+      out[i] = {list.vectors + list.vector_row(place.row) * vectors.kept.bytes, list.ids + place.row};
       if (vectors.by_id()) prefetch(reinterpret_cast<std::uintptr_t>(out[i].id), sizeof(Id));
     }
     if (!vectors.by_id()) continue;

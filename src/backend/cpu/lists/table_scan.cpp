@@ -210,13 +210,13 @@ x86::CodeScanArgs TableScan::codes_of(const ListView& view, std::size_t first, c
 // the sum of their bytes by less than one unit each, so the k-th sum of bytes bounds the k-th score.
 void TableScan::find_limit(const ListView& view) {
   const std::size_t rows = std::min(view.rows, max_first_rows) / block_rows * block_rows;
-  if (!with_bytes_ || rows < found_.wanted() || range_.widest < min_width) return;
+  if (!with_bytes_ || rows < found_.wanted(index_) || range_.widest < min_width) return;
   if (scale_ == 0) fill_bytes(range_.widest);
   const bool cosine = args_.metric == Metric::cosine;
   for (std::size_t first = 0; first < rows; first += block_rows)
     x86::sum_codes(codes_of(view, first, cosine ? nullptr : norms_of(view, first)), sums_.data() + first);
   const double score =
-      cosine ? kth_quotient(view, rows) : max_score(x86::kth_sum(sums_.data(), rows, found_.wanted()));
+      cosine ? kth_quotient(view, rows) : max_score(x86::kth_sum(sums_.data(), rows, found_.wanted(index_)));
   summed_ = cosine ? 0 : rows;
   if (!(score < std::numeric_limits<float>::max())) return;
   found_.limit_score(index_, longest_codewords_, score);
@@ -243,7 +243,7 @@ double TableScan::kth_quotient(const ListView& view, std::size_t rows) {
                               : std::numeric_limits<float>::max();
     }
   }
-  return cpu_.candidate_list.kth_score(scores.data(), rows, found_.wanted());
+  return cpu_.candidate_list.kth_score(scores.data(), rows, found_.wanted(index_));
 }
 
 // If a score is within the cutoff, the sum of its entries and norm exceeds the minimum by at most `room`.

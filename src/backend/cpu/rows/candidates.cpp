@@ -20,7 +20,7 @@ std::size_t Candidates::bytes_per_query(std::size_t spare, std::size_t base_widt
 }
 
 Candidates::Candidates(CpuStream& stream, const PackedRows& packed, const RowsView& query_rows, Metric metric,
-                       std::size_t spare)
+                       std::size_t spare, const DeniedIds& denied)
     : stream_(stream),
       query_rows_(query_rows),
       queries_(packed),
@@ -29,6 +29,7 @@ Candidates::Candidates(CpuStream& stream, const PackedRows& packed, const RowsVi
       capacity_(spare + base_width_),
       stride_(capacity_ + store_slack),
       bound_(metric, products_of(packed.kernel.base_encoding), packed.dim),
+      denied_(denied),
       scores_(stream.budget(), queries() * stride_),
       rows_(stream.budget(), queries() * stride_),
       counts_(stream.budget(), queries()),
@@ -54,8 +55,9 @@ void Candidates::set_cutoff(std::size_t query) {
       scores_hold(query) ? bound_.cutoff(queries_.lengths[query], block_, limits_[query]) : no_cutoff;
 }
 
-void Candidates::begin_block(const RowsView& base, const Lengths& longest) {
+void Candidates::begin_block(const RowsView& base, const Lengths& longest, const RowBits& allowed) {
   base_ = base;
+  allowed_ = allowed;
   block_ = longest;
   // Blocks whose scores have no error bound add nothing to the lists.
   if (ScoreBound::holds_for({}, longest)) list_ = longer(list_, longest);
@@ -68,7 +70,21 @@ void Candidates::lower_limit(std::size_t query, double limit) {
   set_cutoff(query);
 }
 
+void Candidates::drop_denied(std::size_t query) {
+  if (denied_.of(query).empty()) return;
+  float* const scores = scores_.data() + query * stride_;
+  std::uint32_t* const rows = rows_.data() + query * stride_;
+  std::uint32_t kept = 0;
+  for (std::uint32_t i = 0; i < counts_[query]; ++i) {
+    if (denied_.contains(query, rows[i])) continue;
+    scores[kept] = scores[i];
+    rows[kept++] = rows[i];
+  }
+  counts_[query] = kept;
+}
+
 void Candidates::drop_excluded(std::size_t query) {
+  drop_denied(query);
   tighten_by_scores(query);
   const float cutoff = bound_.cutoff(queries_.lengths[query], list_, limits_[query]);
   counts_[query] = static_cast<std::uint32_t>(stream_.candidate_list.keep_at_most(
@@ -95,7 +111,11 @@ void Candidates::evaluate_range(std::size_t query, std::size_t first, std::size_
     stream_.context.cancel.check();
     const std::size_t part = std::min(RowEvaluator::batch, count - i);
     evaluator.evaluate(nullptr, first + i, part, keys);
-    for (std::size_t j = 0; j < part; ++j) offer(query, {keys[j], static_cast<std::uint32_t>(first + i + j)});
+    for (std::size_t j = 0; j < part; ++j) {
+      const std::size_t row = first + i + j;
+      if (allowed_.contains(row) && !denied_.contains(query, row))
+        offer(query, {keys[j], static_cast<std::uint32_t>(row)});
+    }
   }
   tighten_by_answers(query);
 }

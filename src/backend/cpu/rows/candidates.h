@@ -25,12 +25,13 @@ class Candidates : public Collector {
  public:
   // spare: entries of a list in addition to one panel of base vectors.
   Candidates(CpuStream& stream, const PackedRows& queries, const RowsView& query_rows, Metric metric,
-             std::size_t spare);
+             std::size_t spare, const DeniedIds& denied);
 
   static std::size_t bytes_per_query(std::size_t spare, std::size_t base_width);
 
-  // Starts a block of vectors no longer than `longest` and sets every query's cutoff for it.
-  void begin_block(const RowsView& base, const Lengths& longest);
+  // Starts a block of vectors no longer than `longest` and sets every query's cutoff for it. A scan leaves
+  // out what is not allowed.
+  void begin_block(const RowsView& base, const Lengths& longest, const RowBits& allowed = {});
   // Whether this query's scores have an error bound in the current block.
   bool scores_hold(std::size_t query) const;
   CandidateLists lists();
@@ -43,10 +44,10 @@ class Candidates : public Collector {
   }
   // Evaluates base rows [first, first + count) for a query that has no scores.
   void evaluate_range(std::size_t query, std::size_t first, std::size_t count);
-  // A collector of the same kind for a subset of queries in another encoding; take() adds its results to this
-  // one.
-  virtual std::unique_ptr<Candidates> start_subset(const PackedRows& queries,
-                                                   const RowsView& query_rows) const = 0;
+  // A collector of the same kind for some consecutive queries in another encoding; take() adds its results to
+  // this one.
+  virtual std::unique_ptr<Candidates> start_subset(const PackedRows& queries, const RowsView& query_rows,
+                                                   std::size_t first_query) const = 0;
   // Evaluates a query's remaining candidates and returns its results, unordered.
   virtual std::span<const Answer> evaluate_rest(std::size_t query) = 0;
   // Adds results of another collector.
@@ -75,6 +76,7 @@ class Candidates : public Collector {
   }
   const ScoreBound& bound() const { return bound_; }
   CpuStream& stream() const { return stream_; }
+  const DeniedIds& denied() const { return denied_; }
   std::size_t list_capacity() const { return capacity_; }
 
  private:
@@ -83,6 +85,7 @@ class Candidates : public Collector {
   virtual void tighten_by_scores(std::size_t query) = 0;
   virtual void tighten_by_answers(std::size_t query) = 0;
   void set_cutoff(std::size_t query);
+  void drop_denied(std::size_t query);
 
   CpuStream& stream_;
   const RowsView query_rows_;
@@ -92,6 +95,8 @@ class Candidates : public Collector {
   const std::size_t capacity_;
   const std::size_t stride_;
   const ScoreBound bound_;
+  const DeniedIds denied_;
+  RowBits allowed_;  // in the current block
   RowsView base_;
   Lengths block_;                    // upper bound over the current block
   Lengths list_;                     // upper bound over the candidate lists

@@ -13,6 +13,10 @@ inline constexpr std::size_t max_integer_dim = 16384;
 ScanKernel choose_scan(InstructionSet set, Metric metric, ElementType query_type, ElementType base_type,
                        std::size_t dim);
 
+// Expected time of one query and one base vector on one thread, to compare ways of searching. Not measured
+// here: the same search always takes the same way.
+double expected_pair_ns(const ScanKernel& scan, std::size_t dim);
+
 // The f32 scan: any element type and metric, with the tightest error bound.
 ScanKernel fallback_kernel(InstructionSet set);
 

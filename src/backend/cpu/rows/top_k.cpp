@@ -35,8 +35,8 @@ std::size_t TopK::bytes_per_query(std::size_t k, std::size_t base_width, std::si
 }
 
 TopK::TopK(CpuStream& stream, const PackedRows& queries, const RowsView& query_rows, std::size_t k,
-           Metric metric, std::size_t spare)
-    : Candidates(stream, queries, query_rows, metric, spare),
+           Metric metric, std::size_t spare, const DeniedIds& denied)
+    : Candidates(stream, queries, query_rows, metric, spare, denied),
       k_(k),
       answers_(stream.budget(), query_rows.rows() * k),
       answer_counts_(stream.budget(), query_rows.rows()) {
@@ -69,8 +69,10 @@ std::span<const Answer> TopK::finish(std::size_t query, AnswerSorter& sorter) {
   return {heap, answer_counts_[query]};
 }
 
-std::unique_ptr<Candidates> TopK::start_subset(const PackedRows& queries, const RowsView& query_rows) const {
-  return std::make_unique<TopK>(stream(), queries, query_rows, k_, metric(), default_spare(k_));
+std::unique_ptr<Candidates> TopK::start_subset(const PackedRows& queries, const RowsView& query_rows,
+                                               std::size_t first_query) const {
+  return std::make_unique<TopK>(stream(), queries, query_rows, k_, metric(), default_spare(k_),
+                                denied().from_query(first_query, query_rows.rows()));
 }
 
 std::span<const Answer> TopK::evaluate_rest(std::size_t query) {
@@ -81,7 +83,8 @@ std::span<const Answer> TopK::evaluate_rest(std::size_t query) {
 
 std::unique_ptr<Collector> start_top_k(Stream& stream, const TopKArgs& args) {
   return std::make_unique<TopK>(cpu_stream(stream), static_cast<const PackedRows&>(args.queries),
-                                args.query_rows, args.k, args.metric, TopK::default_spare(args.k));
+                                args.query_rows, args.k, args.metric, TopK::default_spare(args.k),
+                                args.denied);
 }
 
 }  // namespace nearwise::cpu

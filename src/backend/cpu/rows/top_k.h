@@ -32,7 +32,7 @@ class TopK : public Candidates {
  public:
   // spare: as in Candidates.
   TopK(CpuStream& stream, const PackedRows& queries, const RowsView& query_rows, std::size_t k, Metric metric,
-       std::size_t spare);
+       std::size_t spare, const DeniedIds& denied = {});
 
   static std::size_t bytes_per_query(std::size_t k, std::size_t base_width, std::size_t spare);
 
@@ -46,8 +46,8 @@ class TopK : public Candidates {
   // Capacity of a thread's sorter.
   std::size_t sorter_size() const { return list_capacity(); }
 
-  std::unique_ptr<Candidates> start_subset(const PackedRows& queries,
-                                           const RowsView& query_rows) const override;
+  std::unique_ptr<Candidates> start_subset(const PackedRows& queries, const RowsView& query_rows,
+                                           std::size_t first_query) const override;
   std::span<const Answer> evaluate_rest(std::size_t query) override;
 
  private:

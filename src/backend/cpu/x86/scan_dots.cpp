@@ -67,6 +67,7 @@ HWY_NOINLINE void keep(const ScanArgs& args, std::size_t query, TileScores score
     const __m512i rows = _mm512_add_epi32(iota, _mm512_set1_epi32(static_cast<int>(first_row + v * lanes)));
     __mmask16 pass = _mm512_cmp_ps_mask(scores.of[v], cutoff, _CMP_LE_OQ);
     pass = _mm512_mask_cmplt_epu32_mask(pass, rows, end_row);
+    if (args.allowed != nullptr) pass &= args.allowed[(first_row - args.first_row) / lanes + v];
     _mm512_storeu_ps(out_scores + count, _mm512_maskz_compress_ps(pass, scores.of[v]));
     _mm512_storeu_si512(out_rows + count, _mm512_maskz_compress_epi32(pass, rows));
     count += static_cast<std::size_t>(__builtin_popcount(pass));

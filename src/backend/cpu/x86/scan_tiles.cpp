@@ -196,7 +196,8 @@ HWY_NOINLINE void keep(const ScanArgs& args, const std::int32_t* products,
                        std::size_t first_query, unsigned columns, bool skip_self) {
   const CandidateLists& lists = args.lists;
   const __m512i rows = numbers(first_row, 1);
-  const __mmask16 there = rows_below(first_row, args.end_row);
+  __mmask16 there = rows_below(first_row, args.end_row);
+  if (args.allowed != nullptr) there &= args.allowed[(first_row - args.first_row) / side];
   for (; columns != 0; columns &= columns - 1) {
     const auto column = static_cast<std::size_t>(std::countr_zero(columns));
     const std::size_t query = first_query + column;

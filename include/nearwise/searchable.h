@@ -1,0 +1,31 @@
+// What every index has in common: search by queries and k, under a filter.
+//
+// search() returns the k nearest allowed vectors that it finds for every query, best first, the lower id in a
+// tie. Rows are padded with no_id where fewer than k vectors are allowed (or found, in an approximate index),
+// and nowhere else. A filter that allows everything changes nothing. Searches may run concurrently.
+// tests/shard/conformance_test.cpp holds every index to it.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+
+#include "nearwise/context.h"
+#include "nearwise/filter.h"
+#include "nearwise/matrix.h"
+#include "nearwise/neighbors.h"
+#include "nearwise/types.h"
+
+namespace nearwise {
+
+// SearchOptions is ExactSearchOptions for exact search and IvfSearchOptions for inverted files.
+template <typename Index>
+concept Searchable = std::movable<Index> &&
+    requires(const Index& index, const Context& context, RowsView queries,
+             const typename Index::SearchOptions& options) {
+  { index.search(context, queries, std::size_t{1}, options) } -> std::same_as<Neighbors>;
+  { options.filter } -> std::convertible_to<Filter>;
+  { index.size() } -> std::same_as<std::size_t>;
+  { index.metric() } -> std::same_as<Metric>;
+};
+
+}  // namespace nearwise

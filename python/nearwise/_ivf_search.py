@@ -1,0 +1,328 @@
+"""Searches of inverted files, and the calibration of their defaults."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, NamedTuple, overload
+
+import numpy as np
+
+from nearwise import _core, _options
+from nearwise._context import Call, Context, operation
+from nearwise._filter import as_filter
+from nearwise._neighbors import Neighbors, RangeNeighbors, adopt, adopt_range
+from nearwise._progress import ProgressArgument
+from nearwise._recall import RecallEstimate
+
+
+class RecallWarning(UserWarning):
+    """Searches of an index find fewer of the nearest vectors than was asked for when it was built."""
+
+
+class Calibration(NamedTuple):
+    """The default probes and candidates of an index, and the recall they reach (`Ivf.calibrate`)."""
+
+    probes: int
+    candidates: int | None  #: re-ranked; None: without re-ranking
+    recall: RecallEstimate
+    recall_without_rerank: RecallEstimate  #: with the same probes
+    target_recall: float
+    neighbors: int  #: 10, or all other vectors
+    rows: int  #: size of the index when it was calibrated
+
+    @property
+    def reached(self) -> bool:
+        """Whether the recall of the sample is at least the target."""
+        return self.recall.value >= self.target_recall
+
+
+class SearchPlan(NamedTuple):
+    """How a search under a filter runs (`Ivf.search` with `explain=True`)."""
+
+    exact: bool  #: all allowed vectors are compared by their distances; else by lists
+    allowed: int  #: vectors of the index that the filter allows
+    lists: int  #: that hold them
+    probes: int  #: of these lists, for a query with average lists; 0 if exact
+    scanned: int  #: allowed vectors to scan for each query
+    exact_cost: float  #: estimated ns of a query on one thread; infinite without vectors
+    lists_cost: float
+
+
+class Ivf:
+    """The searches of `nearwise.Ivf`, which adds the rest to it; the name is that of error messages."""
+
+    _index: _core.Ivf
+    _warned: bool
+
+    @overload
+    def search(
+        self,
+        queries: Any,
+        k: int,
+        *,
+        probes: int | None = None,
+        codes_only: bool | None = False,
+        rerank: Any = None,
+        candidates: int | None = None,
+        filter: Any = None,
+        exclude: Any = None,
+        scanned: int | None = None,
+        explain: Literal[False] | None = None,
+        context: Context | None = None,
+        progress: ProgressArgument = None,
+    ) -> Neighbors: ...
+
+    @overload
+    def search(
+        self,
+        queries: Any,
+        k: int,
+        *,
+        probes: int | None = None,
+        codes_only: bool | None = False,
+        rerank: Any = None,
+        candidates: int | None = None,
+        filter: Any = None,
+        exclude: Any = None,
+        scanned: int | None = None,
+        explain: Literal[True],
+        context: Context | None = None,
+        progress: ProgressArgument = None,
+    ) -> SearchPlan: ...
+
+    @operation
+    def search(
+        self,
+        queries: Any,
+        k: int,
+        *,
+        probes: int | None = None,
+        codes_only: bool | None = False,
+        rerank: Any = None,
+        candidates: int | None = None,
+        filter: Any = None,
+        exclude: Any = None,
+        scanned: int | None = None,
+        explain: bool | None = None,
+        context: Context | None = None,
+        progress: ProgressArgument = None,
+    ) -> Neighbors | SearchPlan:
+        """The k best vectors in the lists nearest to each query.
+
+        Parameters
+        ----------
+        queries : array [queries, dim], or one vector [dim]
+            As in `nearwise.knn`, in host memory.
+        k : int
+            At least 1. If the lists hold fewer vectors, rows end in id -1 at distance +inf (-inf for inner_product).
+        probes : int, optional
+            Lists to scan: more take longer and find more. Default: `Ivf.probes`, which `build` calibrates.
+        codes_only : bool
+            By default the best `candidates` by their codes are compared with the query again, by the vectors that the
+            index keeps, and the best k returned with the distances to those. True: codes decide.
+        rerank : array [rows, dim], optional
+            Vectors to re-rank by instead: row i has id i. An array, or a mapped file (`read_vectors`). A sample is
+            compared with the index.
+        candidates : int, optional
+            Vectors to re-rank, at least k. Default: `Ivf.candidates`, in proportion for k above 10.
+        filter, exclude : optional
+            Ids that may be returned, and that may not: a boolean mask by id, ids, one sequence of ids for each query,
+            or a `nearwise.Filter`, which remembers the vectors of this index that it allows. Lists without any are not
+            probed. Without `probes`, each query probes as many lists as it takes to scan `scanned` allowed vectors, or
+            all allowed vectors are compared exactly where that is faster. Rows are padded where fewer than k are
+            allowed.
+        scanned : int, optional
+            Under a filter: allowed vectors to scan for each query. Default: as many as a search without a filter scans.
+        explain : bool, optional
+            Return the plan of the search under a filter instead of searching.
+        context, progress
+            See `nearwise.Context`; progress counts queries.
+
+        Returns
+        -------
+        Neighbors
+            A named tuple of ids, int64 [queries, k], and distances, float32 [queries, k]; [k] for one vector. With
+            `explain`: a `nearwise.SearchPlan`.
+        """
+        with Call("search", context) as call:
+            rows = call.rows(queries, "queries")
+            options: dict[str, Any] = {
+                "k": _options.count(k, "k"),
+                "probes": _options.optional_count(probes, "probes"),
+                "codes_only": _options.flag(codes_only, "codes_only"),
+                "rerank": None if rerank is None else call.rows(rerank, "rerank"),
+                "candidates": _options.optional_count(candidates, "candidates"),
+                "filter": as_filter(filter, exclude),
+                "scanned": _options.optional_count(scanned, "scanned"),
+            }
+            settings = call.settings_on(self._index.device)
+            if explain is not None and _options.flag(explain, "explain"):
+                return SearchPlan(*self._index.explain(queries=rows, settings=settings, **options))
+            found = self._index.search(queries=rows, settings=settings, progress=call.report, **options)
+        if not self._warned and probes is None:
+            self._warn_of_recall(bool(codes_only) and rerank is None, stacklevel=4)
+        return adopt(found, call)
+
+    @operation
+    def range_search(
+        self,
+        queries: Any,
+        radius: float,
+        *,
+        probes: int | None = None,
+        filter: Any = None,
+        exclude: Any = None,
+        context: Context | None = None,
+        progress: ProgressArgument = None,
+    ) -> RangeNeighbors:
+        """All vectors within `radius` of each query, in the lists nearest to it.
+
+        By the distance to the vectors that the index keeps, or else to the decoded ones.
+
+        Parameters
+        ----------
+        queries : array [queries, dim]
+        radius : float
+            As in `nearwise.range_search`.
+        probes, filter, exclude, context, progress
+            As in `search`; progress counts lists.
+
+        Returns
+        -------
+        RangeNeighbors
+            A named tuple of offsets, int64 [queries + 1], ids, int64, and distances, float32.
+        """
+        with Call("range_search", context) as call:
+            found = self._index.range_search(
+                queries=call.rows(queries, "queries"),
+                radius=_options.rounded(radius, "radius"),
+                probes=_options.optional_count(probes, "probes"),
+                filter=as_filter(filter, exclude),
+                settings=call.settings_on(self._index.device),
+                progress=call.report,
+            )
+        return adopt_range(found)
+
+    def _warn_of_recall(self, codes_only: bool, stacklevel: int) -> None:
+        """Once per index, if searches with default probes find less than its calibration promised."""
+        found = self.calibration
+        if found is None:
+            return
+        recall = found.recall_without_rerank if codes_only else found.recall
+        if recall.value < found.target_recall:
+            self._warned = True
+            warnings.warn(
+                f"searches of this index find {recall.value:.3f} of the {found.neighbors} nearest vectors, less than "
+                f"its target recall {found.target_recall}",
+                RecallWarning,
+                stacklevel=stacklevel,
+            )
+
+    @operation
+    def rerank(
+        self, queries: Any, candidates: Any, k: int, *, context: Context | None = None
+    ) -> Neighbors:
+        """The best k of each query's candidates, by the distance to the vectors that the index keeps.
+
+        Parameters
+        ----------
+        candidates : array [queries, n] of ids, or [n] for one vector
+            From any source, such as a search by words. -1 and ids that the index does not hold are left out.
+        """
+        with Call("rerank", context) as call:
+            rows = call.rows(queries, "queries")
+            given = np.atleast_2d(candidates) if call.one_query else candidates
+            found = self._index.rerank(
+                queries=rows,
+                candidates=_options.id_matrix(given, "candidates"),
+                k=_options.count(k, "k"),
+                settings=call.settings_on(self._index.device),
+            )
+        return adopt(found, call)
+
+    @operation
+    def calibrate(
+        self,
+        rows: Any = None,
+        *,
+        target_recall: float | None = 0.9,
+        queries: int | None = 500,
+        rerank: bool | None = True,
+        context: Context | None = None,
+        seed: int | None = None,
+        progress: ProgressArgument = None,
+    ) -> Calibration:
+        """Sets the default probes and candidates to the cheapest that reach the target recall.
+
+        Measured against exact search on vectors of the index, none of which counts as its own neighbor. `build`
+        calls it; call it after `add`, and again when many vectors were added or removed. Warns if even all
+        lists do not reach the target; the probes are then those that find the same share of what all lists
+        find.
+
+        Parameters
+        ----------
+        rows : array [rows, dim], optional
+            The vectors by id, to compare with. Default: the vectors that the index keeps.
+        target_recall : float
+            Share of the 10 nearest vectors among the first 10 results. The lower end of its 95 % interval must reach it
+            where possible, so that it holds for vectors outside the sample.
+        queries : int
+            Size of the sample. The error of the recall is about 0.3 / sqrt(queries).
+        rerank : bool
+            Whether searches will re-rank; if so, `candidates` is calibrated as well. False: for `codes_only`.
+        context, seed, progress
+            See `nearwise.Context`. The default seed is that of the training.
+        """
+        with Call("calibrate", context) as call:
+            found = _calibration(
+                self._index.calibrate(
+                    rows=None if rows is None else call.rows(rows, "rows"),
+                    target_recall=_options.target_recall(target_recall),
+                    queries=_options.count(queries, "queries"),
+                    rerank=_options.flag(rerank, "rerank"),
+                    settings=call.settings_on(self._index.device),
+                    progress=call.report,
+                )
+            )
+        self._warn_if_missed(stacklevel=4)
+        return found
+
+    @property
+    def probes(self) -> int:
+        """The default number of lists to scan: calibrated, or assigned. It is saved."""
+        return self._index.probes
+
+    @probes.setter
+    @operation
+    def probes(self, probes: int) -> None:
+        self._index.probes = _options.count(probes, "probes")
+
+    @property
+    def candidates(self) -> int:
+        """The default number of vectors to re-rank, for k up to 10."""
+        return self._index.candidates
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The last calibration; None before the first one, or after `probes` was assigned.
+
+        It does not follow later changes of the index: compare its `rows` with `size`.
+        """
+        fields = self._index.calibration
+        return None if fields is None else _calibration(fields)
+
+    def _warn_if_missed(self, stacklevel: int) -> None:
+        found = self.calibration
+        if found is not None and not found.reached:
+            self._warned = True
+            warnings.warn(
+                f"target recall {found.target_recall} cannot be reached: {found.recall.value:.3f} of the "
+                f"{found.neighbors} nearest found in {found.probes} of {self._index.lists} lists",
+                RecallWarning,
+                stacklevel=stacklevel,
+            )
+
+
+def _calibration(fields: Any) -> Calibration:
+    probes, candidates, recall, without_rerank, *others = fields
+    return Calibration(probes, candidates, RecallEstimate(*recall), RecallEstimate(*without_rerank), *others)

@@ -1,0 +1,26 @@
+// Choice of how an inverted file is searched under a filter. Estimates, not measurements: the same search
+// always takes the same way.
+#pragma once
+
+#include <cstddef>
+
+#include "nearwise/ivf.h"
+
+namespace nearwise::index {
+
+struct FilteredShape {
+  std::size_t queries = 0;
+  std::size_t allowed = 0;        // vectors
+  std::size_t lists = 0;          // that hold them
+  std::size_t scanned = 0;        // allowed vectors wanted for each query
+  std::size_t candidates = 0;     // to re-rank; 0: none
+  std::size_t vector_bytes = 0;   // of a vector as it is compared; 0: none are kept
+  bool is_flat = false;           // lists hold the vectors themselves
+  double pair_ns = 1;             // KnnCosts, for these vectors
+  bool has_direct = false;        // few queries are compared without packing
+  bool has_fixed_probes = false;  // the caller's number: lists are probed
+};
+
+IvfSearchPlan plan_filtered(const FilteredShape& shape);
+
+}  // namespace nearwise::index

@@ -1,0 +1,23 @@
+// Exact search under a filter. Results are those of a search of the allowed rows alone, with the row numbers
+// of the whole base, bit for bit.
+#pragma once
+
+#include "nearwise/exact.h"
+#include "nearwise/filter.h"
+#include "ops/exact_search.h"
+
+namespace nearwise {
+
+// Throws Error(invalid_argument) if the filter has lists for another number of queries.
+void check_filter(const char* operation, const Filter& filter, std::size_t queries);
+
+// As search_rows() of exact_knn.h.
+Neighbors search_allowed(const Context& context, const RowsView& queries, const RowsView& base, std::size_t k,
+                         Metric metric, const PreparedBase* prepared, const Filter& filter);
+
+// As search_range_rows() of range_search.h.
+RangeNeighbors search_range_allowed(const Context& context, const RowsView& queries, const RowsView& base,
+                                    float radius, Metric metric, const PreparedBase* prepared,
+                                    const Filter& filter);
+
+}  // namespace nearwise

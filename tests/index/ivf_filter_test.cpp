@@ -1,0 +1,271 @@
+// Inverted files under a filter.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/filter.h"
+#include "index/filter_plan.h"
+#include "nearwise/exact.h"
+#include "nearwise/ivf.h"
+#include "support/error_of.h"
+#include "support/filter_cases.h"
+#include "support/ivf_cases.h"
+#include "support/knn_cases.h"
+
+namespace nearwise {
+namespace {
+
+using support::every_instruction_set;
+using support::FilterCase;
+using support::FilterKind;
+using support::Problem;
+using support::same;
+
+constexpr std::size_t base_rows = 900;
+constexpr std::size_t query_count = 30;
+constexpr std::size_t list_count = 12;
+
+const Problem& problem() {
+  static const Problem made = support::clustered(base_rows, query_count, 9, 31);
+  return made;
+}
+
+const Encoding& encoding_of(std::size_t kind) {
+  static const std::array<Encoding, 3> encodings = {Encoding(Flat{}), Encoding(Pq{.code_bytes = 3}),
+                                                    Encoding(Lsq{.code_bytes = 2, .rounds = 1})};
+  return encodings[kind];
+}
+
+class IvfFilter : public testing::TestWithParam<std::tuple<std::size_t, Metric>> {
+ protected:
+  Metric metric() const { return std::get<1>(GetParam()); }
+  Ivf built(VectorStorage vectors = VectorStorage::keep) const {
+    return Ivf::build(support::one_thread(), problem().base,
+                      {.metric = metric(),
+                       .lists = list_count,
+                       .encoding = encoding_of(std::get<0>(GetParam())),
+                       .vectors = vectors});
+  }
+};
+std::string kind_name(const testing::TestParamInfo<std::tuple<std::size_t, Metric>>& tested) {
+  constexpr std::array<const char*, 3> names = {"flat", "pq", "lsq"};
+  return names[std::get<0>(tested.param)] + std::string("_") + std::string(name(std::get<1>(tested.param)));
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, IvfFilter,
+                         testing::Combine(testing::Values(0, 1, 2),
+                                          testing::Values(Metric::sqeuclidean, Metric::inner_product,
+                                                          Metric::cosine)),
+                         kind_name);
+
+// The search of everything, without what the filter denies.
+oracle::Answer kept_of(const Neighbors& all, std::size_t k, Metric metric, const support::Allows& allows) {
+  oracle::Answer answer{all.ids.rows(), k, {}, {}};
+  for (std::size_t query = 0; query < all.ids.rows(); ++query) {
+    std::size_t rank = 0;
+    for (std::size_t i = 0; i < all.ids.cols() && rank < k; ++i) {
+      if (all.ids(query, i) == no_id || !allows(query, all.ids(query, i))) continue;
+      answer.ids.push_back(all.ids(query, i));
+      answer.distances.push_back(all.distances(query, i));
+      ++rank;
+    }
+    for (; rank < k; ++rank) {
+      answer.ids.push_back(no_id);
+      answer.distances.push_back(oracle::worst_value(metric));
+    }
+  }
+  return answer;
+}
+
+// With all lists, the codes decide as they do without a filter.
+TEST_P(IvfFilter, OfCodesLeavesOutWhatIsDenied) {
+  const Ivf index = built();
+  for (const std::size_t queries : {1UL, query_count}) {
+    const RowsView some = RowsView(problem().queries).slice(0, queries);
+    const IvfSearchOptions all = {.probes = list_count, .codes_only = true};
+    const Neighbors everything = index.search(support::one_thread(), some, base_rows, all);
+    for (const FilterKind kind : support::every_filter_kind) {
+      if (kind == FilterKind::allow_per_query) continue;  // compared by vectors
+      for (const double density : {0.0, 0.01, 0.3, 1.0}) {
+        const FilterCase filter = make_filter(kind, base_rows, queries, density, 12);
+        const oracle::Answer expected = kept_of(everything, 7, metric(), filter.allows);
+        for (const Context& context : every_instruction_set())
+          EXPECT_TRUE(same(expected,
+                           index.search(context, some, 7,
+                                        {.probes = list_count, .codes_only = true, .filter = filter.filter})))
+              << name(kind) << " " << density << " at " << context.isa();
+      }
+    }
+  }
+}
+
+// As many candidates as vectors: re-ranking finds the true neighbours among those allowed.
+TEST_P(IvfFilter, FindsTheAllowedNeighbours) {
+  const Ivf index = built();
+  for (const FilterKind kind : support::every_filter_kind)
+    for (const double density : {0.0, 0.004, 0.3, 0.9, 1.0}) {
+      const FilterCase filter = make_filter(kind, base_rows, query_count, density, 13);
+      const oracle::Answer expected =
+          support::filtered_answer(problem().queries, problem().base, 8, metric(), filter.allows);
+      std::vector<IvfSearchOptions> ways = {
+          {.probes = list_count, .candidates = base_rows, .filter = filter.filter}};
+      if (FilterInternals::is_shared(filter.filter))
+        ways.push_back({.candidates = base_rows, .filter = filter.filter, .scanned = base_rows});
+      for (const IvfSearchOptions& options : ways)
+        for (const Context& context : every_instruction_set())
+          EXPECT_TRUE(same(expected, index.search(context, problem().queries, 8, options)))
+              << name(kind) << " " << density << " at " << context.isa();
+    }
+}
+
+// The index without the denied vectors answers the same with the same lists.
+TEST_P(IvfFilter, EqualsAnIndexOfTheAllowedVectors) {
+  const FilterCase filter = make_filter(FilterKind::mask, base_rows, query_count, 0.5, 14);
+  const Ivf index = built();
+  Ivf less = built();
+  std::vector<Id> denied;
+  for (Id id = 0; id < static_cast<Id>(base_rows); ++id)
+    if (!filter.allows(0, id)) denied.push_back(id);
+  less.remove(support::one_thread(), denied);
+  for (std::size_t list = 0; list < list_count; ++list) ASSERT_NE(less.list_size(list), 0U);
+  for (const std::size_t queries : {1UL, query_count})
+    for (const Context& context : every_instruction_set()) {
+      const RowsView some = RowsView(problem().queries).slice(0, queries);
+      const oracle::Answer expected =
+          support::as_expected(less.search(context, some, 6, {.probes = 3, .candidates = 20}));
+      EXPECT_TRUE(same(expected, index.search(context, some, 6,
+                                              {.probes = 3, .candidates = 20, .filter = filter.filter})));
+    }
+}
+
+TEST_P(IvfFilter, FollowsChangesOfTheIndex) {
+  Ivf index = built();
+  const Context& context = support::one_thread();
+  std::vector<std::uint8_t> mask(base_rows + 5, 0);
+  for (const std::size_t id : {3UL, 4UL, base_rows, base_rows + 1}) mask[id] = 1;
+  const Filter filter = Filter::mask(mask);
+  const auto found = [&] {
+    std::vector<Id> ids;
+    const Neighbors answer =
+        index.search(context, RowsView(problem().queries).slice(0, 1), 5, {.filter = filter});
+    for (const Id id : answer.ids.row(0))
+      if (id != no_id) ids.push_back(id);
+    std::ranges::sort(ids);
+    return ids;
+  };
+  EXPECT_EQ(found(), (std::vector<Id>{3, 4}));
+  index.add(context, RowsView(problem().base).slice(0, 2));
+  EXPECT_EQ(found(), (std::vector<Id>{3, 4, base_rows, base_rows + 1}));
+  index.remove(context, std::vector<Id>{3, static_cast<Id>(base_rows)});
+  EXPECT_EQ(found(), (std::vector<Id>{4, base_rows + 1}));
+}
+
+TEST_P(IvfFilter, WithoutVectorsTheCodesDecide) {
+  if (std::get<0>(GetParam()) == 0) GTEST_SKIP() << "flat lists are the vectors";
+  const Ivf index = built(VectorStorage::none);
+  const FilterCase filter = make_filter(FilterKind::mask, base_rows, query_count, 0.05, 15);
+  const Context& context = support::one_thread();
+  const IvfSearchPlan plan = index.explain(context, query_count, 4, {.filter = filter.filter});
+  EXPECT_FALSE(plan.exact);
+  const Neighbors all = index.search(context, problem().queries, base_rows, {.probes = list_count});
+  EXPECT_TRUE(
+      same(kept_of(all, 4, metric(), filter.allows),
+           index.search(context, problem().queries, 4, {.filter = filter.filter, .scanned = base_rows})));
+}
+
+// A query whose own lists hold no allowed vector goes on to those that do.
+TEST(IvfFilterProbes, GoOnUntilEnoughIsScanned) {
+  const Context& context = support::one_thread();
+  const Ivf index = Ivf::build(context, problem().base, {.lists = list_count}, std::nullopt);
+  const Neighbors near = index.search(context, problem().queries, base_rows, {.probes = 2});
+  for (std::size_t query = 0; query < query_count; ++query) {
+    std::vector<Id> ids;
+    for (const Id id : near.ids.row(query))
+      if (id != no_id) ids.push_back(id);
+    const Filter far = Filter::deny(ids);
+    const Neighbors found = index.search(context, RowsView(problem().queries).slice(query, 1), 10,
+                                         {.filter = far, .scanned = 40});
+    for (const Id id : found.ids.row(0)) EXPECT_TRUE(id != no_id && far.allows(id));
+  }
+}
+
+TEST(IvfFilterIds, MayBeSparse) {
+  const Context& context = support::one_thread();
+  Ivf index = Ivf::train(context, problem().base, {.lists = list_count, .encoding = Pq{.code_bytes = 3}});
+  std::vector<Id> ids(base_rows);
+  for (std::size_t i = 0; i < base_rows; ++i) ids[i] = static_cast<Id>(i) << 40;
+  index.add(context, problem().base, ids);
+  const std::vector<Id> allowed = {ids[5], ids[17], ids[400], Id{77}};
+  const Filter filter = Filter::allow(allowed);
+  EXPECT_EQ(index.explain(context, 1, 5, {.filter = filter}).allowed, 3U);
+  const oracle::Answer expected =
+      support::filtered_answer(problem().queries, problem().base, 5, Metric::sqeuclidean,
+                               [](std::size_t, Id id) { return id == 5 || id == 17 || id == 400; });
+  oracle::Answer moved = expected;
+  for (Id& id : moved.ids)
+    if (id != no_id) id <<= 40;
+  EXPECT_TRUE(same(moved, index.search(context, problem().queries, 5, {.filter = filter})));
+}
+
+TEST(IvfFilterMemory, KeepsALimit) {
+  const Problem large = support::clustered(20'000, 50, 16, 41);
+  const Ivf index = Ivf::build(support::one_thread(), large.base,
+                               {.lists = 40, .encoding = Pq{.code_bytes = 4}}, std::nullopt);
+  const FilterCase filter = make_filter(FilterKind::mask, 20'000, 50, 0.5, 41);
+  const oracle::Answer exact =
+      support::filtered_answer(large.queries, large.base, 5, Metric::sqeuclidean, filter.allows);
+  const Context context = Context::cpu({.threads = 2, .memory_limit = 2 << 20});
+  EXPECT_TRUE(
+      same(exact, index.search(context, large.queries, 5, {.filter = filter.filter, .scanned = 20'000})));
+  EXPECT_EQ(index.search(context, large.queries, 5, {.filter = filter.filter, .scanned = 1000}).ids.rows(),
+            50U);
+  EXPECT_EQ(context.memory_used(), 0U);
+}
+
+TEST(IvfFilterErrors, NameTheNumberOfLists) {
+  const Context& context = support::one_thread();
+  const Ivf index = Ivf::build(context, problem().base, {.lists = list_count}, std::nullopt);
+  const Filter two = Filter::deny_per_query(std::vector<std::size_t>{0, 1, 2}, std::vector<Id>{1, 2});
+  EXPECT_EQ(support::error_of([&] { index.search(context, problem().queries, 5, {.filter = two}); }).code(),
+            ErrorCode::invalid_argument);
+}
+
+TEST(FilterPlan, ComparesTheCosts) {
+  const index::FilteredShape many = {.queries = 10'000,
+                                     .allowed = 500'000,
+                                     .lists = 1024,
+                                     .scanned = 22'000,
+                                     .candidates = 100,
+                                     .vector_bytes = 512,
+                                     .pair_ns = 0.3};
+  EXPECT_FALSE(index::plan_filtered(many).exact);
+  EXPECT_EQ(index::plan_filtered(many).probes, 46U);  // 22,000 of 488 in each list
+  const auto changed = [&](auto change) {
+    index::FilteredShape shape = many;
+    change(shape);
+    return index::plan_filtered(shape);
+  };
+  EXPECT_TRUE(changed([](auto& shape) { shape.allowed = 100'000; }).exact);
+  EXPECT_FALSE(changed([](auto& shape) {
+                 shape.allowed = 100'000, shape.queries = 1, shape.has_direct = true;
+               }).exact);
+  EXPECT_TRUE(
+      changed([](auto& shape) { shape.allowed = 1000, shape.queries = 1, shape.has_direct = true; }).exact);
+  EXPECT_FALSE(changed([](auto& shape) { shape.allowed = 1000, shape.vector_bytes = 0; }).exact);
+  EXPECT_FALSE(changed([](auto& shape) { shape.allowed = 1000, shape.has_fixed_probes = true; }).exact);
+  EXPECT_EQ(changed([](auto& shape) { shape.allowed = 0, shape.lists = 0; }).probes, 0U);
+  // Slower scans and fewer allowed vectors change the choice at most once.
+  bool was_exact = true;
+  for (std::size_t allowed = 100; allowed < 1'000'000; allowed *= 2) {
+    const bool exact = changed([&](auto& shape) { shape.allowed = allowed; }).exact;
+    EXPECT_TRUE(was_exact || !exact) << allowed;
+    was_exact = exact;
+  }
+}
+
+}  // namespace
+}  // namespace nearwise
