@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/shared/command.h"
 #include "cli/shared/files.h"
+#include "cli/shared/filter_file.h"
 #include "cli/shared/search_report.h"
 #include "cli/shared/work.h"
 #include "nearwise/exact.h"
@@ -22,6 +23,7 @@ struct KnnArguments {
   bool pad = false;
   bool exclude_self = false;
   std::optional<std::size_t> limit_queries;
+  FilterArguments filter;
   ContextArguments context;
 };
 
@@ -50,7 +52,7 @@ void check_shapes(const Session& session, const KnnArguments& arguments, RowsVie
     refuse(session, "queries and base must have the same dimension, '{}' has {} and '{}' has {}",
            arguments.queries.string(), queries.dim(), arguments.base.string(), base.dim());
   const std::size_t most = base.rows() - (arguments.exclude_self && base.rows() > 0 ? 1 : 0);
-  if (arguments.k > most && !arguments.pad)
+  if (arguments.k > most && !arguments.pad && !arguments.filter.any())
     refuse(session, "k must be at most the {} of '{}', got {} (--pad fills missing neighbours with id -1)",
            describe_base(arguments, base), arguments.base.string(), arguments.k);
 }
@@ -58,7 +60,9 @@ void check_shapes(const Session& session, const KnnArguments& arguments, RowsVie
 ExitCode run_knn(Session& session, const KnnArguments& given) {
   KnnArguments arguments = given;
   arguments.queries = choose_queries(session, given);
-  check_search_output(session, arguments.output, {arguments.base, arguments.queries});
+  check_search_output(session, arguments.output,
+                      {arguments.base, arguments.queries, arguments.filter.filter, arguments.filter.exclude,
+                       arguments.filter.exclude_per_query});
   const VectorFile base_file = open_vectors(arguments.base);
   const VectorFile query_file = open_vectors(arguments.queries);
   const RowsView base = base_file.rows();
@@ -69,7 +73,8 @@ ExitCode run_knn(Session& session, const KnnArguments& given) {
   check_shapes(session, arguments, queries, base);
 
   const KnnOptions options{.metric = arguments.metric,
-                           .short_rows = arguments.pad ? ShortRows::pad : ShortRows::refuse};
+                           .short_rows = arguments.pad ? ShortRows::pad : ShortRows::refuse,
+                           .filter = read_filter(session, arguments.filter, queries.rows())};
   const Context context = open_context(arguments.context);
   Work work(session, context, "queries", queries.rows());
   const Stopwatch watch;
@@ -107,6 +112,7 @@ void add_knn(CLI::App& parent, Session& session) {
   add_choice(parser, "--metric", arguments.metric, all_metrics, "Metric; inner_product: largest first");
   add_search_output(parser, arguments.output);
   parser.add_flag("--pad", arguments.pad, "If k exceeds the base, fill with id -1 instead of failing");
+  add_filter_options(parser, arguments.filter);
   add_limit_queries(parser, arguments.limit_queries)->excludes(exclude_self);
   add_context_options(parser, arguments.context);
 }

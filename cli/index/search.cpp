@@ -7,6 +7,7 @@
 #include "cli/index/index_file.h"
 #include "cli/shared/command.h"
 #include "cli/shared/files.h"
+#include "cli/shared/filter_file.h"
 #include "cli/shared/search_report.h"
 #include "cli/shared/text.h"
 #include "cli/shared/work.h"
@@ -24,6 +25,7 @@ struct SearchArguments {
   std::optional<std::size_t> probes;
   std::optional<std::size_t> candidates;
   std::optional<std::size_t> limit_queries;
+  FilterArguments filter;
   ContextArguments context;
 };
 
@@ -60,14 +62,15 @@ ContextArguments without_answers(const Session& session, const SearchArguments& 
 }
 
 Neighbors search(Work& work, const SearchArguments& arguments, const Ivf& index, RowsView queries,
-                 RowsView vectors) {
+                 RowsView vectors, const Filter& filter) {
   const std::size_t k = arguments.k;
-  const IvfSearchOptions options{.probes = arguments.probes,
-                                 .codes_only = arguments.codes_only,
-                                 .rerank = vectors,
-                                 .candidates = arguments.candidates};
+  IvfSearchOptions options{.probes = arguments.probes,
+                           .codes_only = arguments.codes_only,
+                           .rerank = vectors,
+                           .candidates = arguments.candidates};
   Neighbors all{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   work.run_batches(queries, batch_queries, [&](const Context& context, RowsView batch, std::size_t first) {
+    options.filter = filter.queries() ? filter.from_query(first, batch.rows()) : filter;
     const Neighbors found = blame_data([&] { return index.search(context, batch, k, options); });
     std::copy_n(found.ids.data(), batch.rows() * k, all.ids.data() + first * k);
     std::copy_n(found.distances.data(), batch.rows() * k, all.distances.data() + first * k);
@@ -76,7 +79,9 @@ Neighbors search(Work& work, const SearchArguments& arguments, const Ivf& index,
 }
 
 ExitCode run_search(Session& session, const SearchArguments& arguments) {
-  check_search_output(session, arguments.output, {arguments.index, arguments.queries, arguments.rerank});
+  check_search_output(session, arguments.output,
+                      {arguments.index, arguments.queries, arguments.rerank, arguments.filter.filter,
+                       arguments.filter.exclude, arguments.filter.exclude_per_query});
   const VectorFile query_file = open_vectors(arguments.queries);
   std::optional<VectorFile> vector_file;
   if (!arguments.rerank.empty()) vector_file.emplace(open_vectors(arguments.rerank));
@@ -92,9 +97,10 @@ ExitCode run_search(Session& session, const SearchArguments& arguments) {
   provenance["index"] = fmt::format("{}, {} bytes, {} vectors in {} lists", arguments.index.string(),
                                     std::filesystem::file_size(arguments.index), index.size(), index.lists());
 
+  const Filter filter = read_filter(session, arguments.filter, queries.rows());
   Work work(session, context, "queries", queries.rows());
   const Stopwatch watch;
-  Neighbors found = search(work, arguments, index, queries, vectors);
+  Neighbors found = search(work, arguments, index, queries, vectors, filter);
   const double seconds = watch.seconds();
   const std::size_t probes = arguments.probes.value_or(index.probes());
   Json more = {{"probes", probes},
@@ -135,6 +141,7 @@ void add_index_search(CLI::App& parent, Session& session) {
             "Candidates to re-rank, at least k (default: calibrated)")
       ->excludes(codes_only);
   add_search_output(parser, arguments.output);
+  add_filter_options(parser, arguments.filter);
   add_limit_queries(parser, arguments.limit_queries);
   add_context_options(parser, arguments.context);
 }

@@ -169,3 +169,51 @@ def test_file_names_that_are_not_utf8(nearwise, small, tmp_path):
                       "-o", "found.nw", "--json")
     assert json.loads(result.out)["rows"] == 20
     nearwise("verify", "found.nw")
+
+
+def test_filters(nearwise, small, tmp_path):
+    base, queries = small
+    mask = np.random.default_rng(8).random(len(base)) < 0.4
+    np.save(tmp_path / "mask.npy", mask)
+    (tmp_path / "ids.txt").write_text("".join(f"{i}\n" for i in np.flatnonzero(mask)))
+    excluded = np.array([[3, -1], *[[i, i + 1] for i in range(1, len(queries))]])
+    np.save(tmp_path / "excluded.npy", excluded)
+    _, order = oracle(queries, base, "sqeuclidean")
+
+    def expected(allowed):
+        return np.array([[i for i in row if allowed(query, i)][:5] for query, row in enumerate(order)])
+
+    def found(*options):
+        nearwise("knn", "base.fbin", "queries.fbin", "-k", 5, *options, "-o", "found.bin")
+        return formats.read_truth_bin(tmp_path / "found.bin")[0]
+
+    np.testing.assert_array_equal(found("--filter", "mask.npy"), expected(lambda query, i: mask[i]))
+    np.testing.assert_array_equal(found("--filter", "ids.txt"), expected(lambda query, i: mask[i]))
+    np.testing.assert_array_equal(found("--exclude", "ids.txt"), expected(lambda query, i: not mask[i]))
+    np.testing.assert_array_equal(
+        found("--filter", "mask.npy", "--exclude-per-query", "excluded.npy"),
+        expected(lambda query, i: mask[i] and i not in excluded[query]),
+    )
+    nearwise("index", "build", "base.fbin", "--lists", 4, "--codec", "flat", "-o", "index.nw")
+    nearwise("index", "search", "index.nw", "queries.fbin", "-k", 5, "--filter", "mask.npy", "--exclude-per-query",
+             "excluded.npy", "-o", "found.bin")
+    np.testing.assert_array_equal(
+        formats.read_truth_bin(tmp_path / "found.bin")[0],
+        expected(lambda query, i: mask[i] and i not in excluded[query]),
+    )
+
+
+def test_wrong_filters(nearwise, small, tmp_path):
+    np.save(tmp_path / "wide.npy", np.ones((2, 3), bool))
+    np.save(tmp_path / "short.npy", np.ones((2, 3), np.int32))
+    (tmp_path / "negative.txt").write_text("-4\n")
+    cut = (tmp_path / "cut.npy")
+    np.save(cut, np.ones(50, bool))
+    cut.write_bytes(cut.read_bytes()[:-3])
+    for options, code in (
+        (("--filter", "missing.npy"), 66),
+        (("--filter", "cut.npy"), 65),
+        (("--exclude", "negative.txt"), 65),
+        (("--exclude-per-query", "short.npy"), 2),
+    ):
+        assert nearwise("knn", "base.fbin", "queries.fbin", *options, expect=code).err

@@ -1,0 +1,55 @@
+#include "cli/shared/filter_file.h"
+
+#include "cli/shared/command.h"
+#include "cli/shared/files.h"
+#include "nearwise/vector_file.h"
+
+namespace nearwise::cli {
+namespace {
+
+// A boolean array, or ids.
+Filter read_allowed(const std::filesystem::path& path) {
+  if (path.extension() != ".npy") return Filter::allow(read_ids(path));
+  try {
+    return Filter::mask(read_mask(path));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument) throw;
+    return Filter::allow(read_ids(path));  // not a boolean array
+  }
+}
+
+Filter read_denied_per_query(const Session& session, const std::filesystem::path& path, std::size_t queries) {
+  const Matrix<Id> ids = read_neighbor_file(path).neighbors.ids;
+  if (ids.rows() < queries)
+    refuse(session, "'{}' must have a row for each of the {} queries, got {}", path.string(), queries,
+           ids.rows());
+  std::vector<std::size_t> offsets = {0};
+  std::vector<Id> listed;
+  for (std::size_t query = 0; query < queries; ++query) {
+    for (const Id id : ids.row(query))
+      if (id != no_id) listed.push_back(id);
+    offsets.push_back(listed.size());
+  }
+  return Filter::deny_per_query(offsets, listed);
+}
+
+}  // namespace
+
+void add_filter_options(CLI::App& parser, FilterArguments& arguments) {
+  add_path(parser, "--filter", arguments.filter,
+           "Ids that may be found: a boolean .npy by id, or ids as .npy .ivecs .ibin or .txt");
+  add_path(parser, "--exclude", arguments.exclude, "Ids that may not be found: .npy .ivecs .ibin or .txt");
+  add_path(parser, "--exclude-per-query", arguments.exclude_per_query,
+           "Ids that a query may not find, a row for each: .npy .ivecs .ibin, -1: none");
+}
+
+Filter read_filter(const Session& session, const FilterArguments& arguments, std::size_t queries) {
+  Filter filter;
+  if (!arguments.filter.empty()) filter = read_allowed(arguments.filter);
+  if (!arguments.exclude.empty()) filter = filter & Filter::deny(read_ids(arguments.exclude));
+  if (!arguments.exclude_per_query.empty())
+    filter = filter & read_denied_per_query(session, arguments.exclude_per_query, queries);
+  return filter;
+}
+
+}  // namespace nearwise::cli
