@@ -1,4 +1,5 @@
 """Indexes that hold what their recall needs: recall and speed of searches that name nothing."""
+import functools
 import os
 import statistics
 
@@ -8,15 +9,20 @@ from harness.session import CACHE, ROOT, THREADS, Result, json_lines
 TARGETS = (0.90, 0.95, 0.99)
 
 
+def python_reports(session, script, *arguments):
+    """The JSON lines of a script of bench/end_to_end with the package of the release build."""
+    environment = os.environ | {"PYTHONPATH": str(session.build("release", "nearwise_python") / "python")}
+    command = [CACHE / "env" / "bin" / "python", ROOT / "bench" / "end_to_end" / script, *arguments]
+    return json_lines(processes.run(command, env=environment).output)
+
+
 def default_recall(session):
     """Built with a target recall and searched with no other argument: recall of unseen queries, SIFT 1M and text"""
-    environment = os.environ | {"PYTHONPATH": str(session.build("release", "nearwise_python") / "python")}
     targets = TARGETS[:1] if session.quick else TARGETS
     reports = []
     for files, metric in ((session.sift, "sqeuclidean"), (session.text, "cosine")):
-        command = [CACHE / "env" / "bin" / "python", ROOT / "bench" / "end_to_end" / "default_recall.py", "--base", files(),
-                   "--queries", files("query"), "--metric", metric, "--targets", *targets]
-        reports += json_lines(processes.run(command, env=environment).output)
+        reports += python_reports(session, "default_recall.py", "--base", files(), "--queries", files("query"), "--metric",
+                                  metric, "--targets", *targets)
     short = [report for report in reports if not report["warned"] and report["recall"] < report["target"] - 0.005]
     worst = min((report["recall"] - report["target"] for report in reports if not report["warned"]), default=None)
     return Result(worst and round(worst, 4), ">= -0.005, or a warning", not short, {"reports": reports})
@@ -42,4 +48,63 @@ def kept_vectors(session):
     return session.test_result("index_tests", "*Storage*:*KeptVectors*:*IvfIds*:*Duplicates*:*IdTable*")
 
 
-FIGURES = (default_recall, default_search_speed, kept_vectors)
+def filtered_exact(session):
+    """Exact search under filters equals the search of the allowed rows: generated cases, every instruction set"""
+    return session.generated_cases("ops_tests", "KnnFilter*", 1000)
+
+
+def filtered_lists(session):
+    """Tests of inverted files under filters in C++"""
+    return session.test_result("index_tests", "*IvfFilter*:FilterPlan*")
+
+
+@functools.cache
+def filter_report(session):
+    return python_reports(session, "filters.py", "--base", session.sift(), "--queries", session.sift("query"), "--threads", THREADS,
+                          *(["--count", 100, "--repeat", 2, "--selectivities", 1, 0.1, 0.01] if session.quick else []))
+
+
+def filtered_recall(session):
+    """SIFT 1M, PQ built for 0.95: lowest recall of 10 under random, correlated and anti-correlated filters of 100 to 0.01 %"""
+    reports = filter_report(session)
+    return Result(min(report["recall"] for report in reports), ">= 0.945",
+                  all(report["recall"] >= 0.945 for report in reports), {"reports": reports})
+
+
+def filtered_speed(session):
+    """The same filters: time of a query relative to the exact search of the allowed vectors, and at 10 % and more to no filter"""
+    reports = filter_report(session)
+    to_exact, to_none = [], []
+    for report in reports:
+        rates = report["queries_per_second"]
+        to_exact.append(rates["exact"] / rates["filtered"])
+        if report["selectivity"] >= 0.1:
+            to_none.append(rates["unfiltered"] / rates["filtered"])
+    holds = max(to_exact) <= 1.1 and max(to_none) <= 2
+    return session.speed({"to_exact": round(max(to_exact), 3), "to_unfiltered": round(max(to_none), 3)},
+                         "<= 1.1 and <= 2", holds, {"reports": reports})
+
+
+def filter_costs(session):
+    """SIFT 1M, 10,000 queries: an all-true mask (exact search), and excludes of 100 ids per query (exact, PQ), relative to none"""
+    (report,) = python_reports(session, "filter_costs.py", "--base", session.sift(), "--queries", session.sift("query"),
+                               "--threads", THREADS, *(["--repeat", 2, "--count", 500] if session.quick else []))
+    holds = report["all_true"] <= 1.03 and max(report["excludes_exact"], report["excludes_pq"]) <= 1.1
+    return session.speed(report, "<= 1.03, <= 1.1", holds, {})
+
+
+def filtered_rivals(session):
+    """SIFT 1M, recall 0.95, 10 and 1 % allowed: queries/s relative to the best of Faiss and hnswlib"""
+    arguments = ["--base", session.sift(), "--queries", session.sift("query"),
+                 *(["--rows", 20000, "--count", 200] if session.quick else [])]
+    reports = session.rival("filters.py", *arguments)
+    ratios = {}
+    for selectivity in sorted({report["selectivity"] for report in reports}, reverse=True):
+        rates = {report["library"]: report["queries_per_second"] for report in reports if report["selectivity"] == selectivity}
+        ours = rates.pop("nearwise IvfPq")
+        ratios[f"{selectivity:g}"] = round(ours / max(rates.values()), 1)
+    return session.speed(ratios, ">= 3 at 0.1, >= 10 at 0.01", ratios["0.1"] >= 3 and ratios["0.01"] >= 10, {"reports": reports})
+
+
+FIGURES = (default_recall, default_search_speed, kept_vectors, filtered_exact, filtered_lists, filtered_recall, filtered_speed,
+           filter_costs, filtered_rivals)

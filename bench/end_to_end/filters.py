@@ -1,0 +1,97 @@
+"""Recall and speed of searches under filters of falling selectivity.
+
+    python filters.py --base base.u8bin --queries query.u8bin --threads 2
+
+Filters allow vectors at random, or those that lie furthest along a direction: the queries furthest along it are correlated with the
+filter, those at the other end anti-correlated. Prints one JSON line for each filter, in which `queries_per_second` of the index,
+of the exact search of the allowed vectors (packed beforehand) and of the index without a filter were measured in turn.
+"""
+
+import argparse
+import json
+import statistics
+import time
+
+import nearwise
+import numpy as np
+
+K = 10
+
+
+def timed(work, repeats):
+    """(result, median seconds)"""
+    seconds = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        result = work()
+        seconds.append(time.perf_counter() - began)
+    return result, statistics.median(seconds)
+
+
+def recall(found, truth):
+    real = truth >= 0
+    hits = sum(np.isin(row[right], one).sum() for one, row, right in zip(found, truth, real, strict=True))
+    return float(hits) / max(1, int(real.sum()))
+
+
+def masks(base, queries, selectivities, count, seed):
+    """(kind, selectivity, mask, queries) of every filter."""
+    rng = np.random.default_rng(seed)
+    direction = rng.standard_normal(base.shape[1]).astype(np.float32)
+    along = np.concatenate([part.astype(np.float32) @ direction for part in np.array_split(base, 20)])
+    query_along = np.argsort(queries.astype(np.float32) @ direction)
+    drawn = rng.random(len(base))
+    for selectivity in selectivities:
+        rows = max(1, round(selectivity * len(base)))
+        random = np.zeros(len(base), bool)
+        random[np.argpartition(drawn, rows - 1)[:rows]] = True
+        far = np.zeros(len(base), bool)
+        far[np.argpartition(-along, rows - 1)[:rows]] = True
+        yield "random", selectivity, random, queries[:count]
+        yield "correlated", selectivity, far, np.ascontiguousarray(queries[query_along[-count:]])
+        yield "anti-correlated", selectivity, far, np.ascontiguousarray(queries[query_along[:count]])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--base", required=True)
+    parser.add_argument("--queries", required=True)
+    parser.add_argument("--kind", default="IvfPq")
+    parser.add_argument("--target", type=float, default=0.95)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--count", type=int, default=1000, help="queries of a search")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--selectivities", type=float, nargs="+", default=[1, 0.5, 0.1, 0.01, 0.001, 0.0001])
+    options = parser.parse_args()
+    base, queries = np.asarray(nearwise.read_vectors(options.base)), np.asarray(nearwise.read_vectors(options.queries))
+    context = nearwise.Context(threads=options.threads)
+    index = getattr(nearwise, options.kind).build(base, target_recall=options.target, context=context)
+    for kind, selectivity, mask, some in masks(base, queries, options.selectivities, options.count, 1):
+        made, allowed = nearwise.Filter(mask), np.flatnonzero(mask)
+        truth = nearwise.knn(some, base, K, filter=made, context=context)
+        survivors = nearwise.Exact(np.ascontiguousarray(base[allowed]), context=context)
+        found = index.search(some, K, filter=made)  # the filter finds its vectors of the index
+        seconds = {"filtered": [], "exact": [], "unfiltered": []}
+        for _ in range(options.repeat):
+            seconds["filtered"].append(timed(lambda: index.search(some, K, filter=made), 1)[1])
+            seconds["exact"].append(timed(lambda: survivors.search(some, K, pad=True), 1)[1])
+            seconds["unfiltered"].append(timed(lambda: index.search(some, K), 1)[1])
+        median = {name: statistics.median(values) for name, values in seconds.items()}
+        plan = index.search(some, K, filter=made, explain=True)
+        print(
+            json.dumps(
+                {
+                    "filter": kind,
+                    "selectivity": selectivity,
+                    "recall": round(recall(found.ids, truth.ids), 4),
+                    "exact_plan": plan.exact,
+                    "probes": plan.probes,
+                    "queries_per_second": {name: round(len(some) / value) for name, value in median.items()},
+                }
+            ),
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
