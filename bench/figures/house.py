@@ -1,10 +1,11 @@
 """Repository: answers, layout, size, and speed relative to an older build.
 
-The speed figures need `--baseline BUILD`, the release build folder of an older checkout with its benchmarks built.
-With this checkout's own build folder they measure the noise of the machine. Programs of bench/end_to_end are the
-interface: both builds have them, with the same options.
+The speed figures need `--baseline BUILD`, the release build folder of an older checkout with its benchmarks built
+(`decompositions`: its Python package). With this checkout's own build folder they measure the noise of the machine.
+Programs of bench/end_to_end are the interface: both builds have them, with the same options.
 """
 import functools
+import os
 import random
 import re
 import statistics
@@ -14,8 +15,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from harness import processes
-from harness.session import ROOT, THREADS, Result, json_lines, output_of
+from harness import pairs, processes
+from harness.session import CACHE, ROOT, THREADS, Result, json_lines, output_of
 
 import repository
 
@@ -106,12 +107,22 @@ def data(session):
             clustered_rows(session.scratch / "queries.u8bin", queries))
 
 
+def run_in(build, program, arguments):
+    """The report of a program of bench/end_to_end. One in Python is this checkout's, with the package of the build."""
+    command, variables = [build / "bench" / "end_to_end" / program], {}
+    if program.endswith(".py"):
+        command = [CACHE / "env" / "bin" / "python", ROOT / "bench" / "end_to_end" / program]
+        variables = {"PYTHONPATH": str(build / "python"), "OPENBLAS_NUM_THREADS": str(THREADS)}
+    run = processes.run([*command, *arguments, "--threads", THREADS], env=os.environ | variables)
+    return json_lines(run.output)[-1]
+
+
 @functools.cache
 def rounds(session, count, program, *arguments):
     """[(report of the old build, report of the new one)]; the builds take turns in going first, the first round warms up."""
     if session.baseline is None:
         raise RuntimeError("--baseline BUILD is missing: the release build folder of an older checkout")
-    session.build("release", program)
+    session.build("release", "nearwise_python" if program.endswith(".py") else program)
     builds = {"old": Path(session.baseline), "new": ROOT / "build" / "release"}
     found = []
     for number in range(3 if session.quick else 1 + count):
@@ -119,8 +130,7 @@ def rounds(session, count, program, *arguments):
         for name in ("old", "new") if number % 2 else ("new", "old"):
             # Every build has its own index file: formats may differ.
             words = [f"{session.scratch}/{name}.nw" if word == "INDEX" else word for word in arguments]
-            executable = builds[name].resolve() / "bench" / "end_to_end" / program
-            reports[name] = json_lines(processes.run([executable, *words, "--threads", THREADS]).output)[-1]
+            reports[name] = run_in(builds[name].resolve(), program, words)
         found.append((reports["old"], reports["new"]))
     return found[1:]
 
@@ -128,17 +138,14 @@ def rounds(session, count, program, *arguments):
 def speed(session, most, seconds, program, *arguments, count=25):
     """seconds: of a report. The ratio of the medians, with an interval of 90 % by resampling the rounds."""
     times = [(seconds(old), seconds(new)) for old, new in rounds(session, count, program, *arguments)]
+    ratio = pairs.ratio(times)
+    return session.speed(round(ratio, 3), f"<= {most}", ratio <= most, comparison(times))
 
-    def ratio_of(chosen):
-        return statistics.median(new for _, new in chosen) / statistics.median(old for old, _ in chosen)
 
-    draw = random.Random(1)
-    resampled = sorted(ratio_of(draw.choices(times, k=len(times))) for _ in range(1_000))
-    ratio = ratio_of(times)
-    return session.speed(round(ratio, 3), f"<= {most}", ratio <= most, {
-        "interval": [round(resampled[50], 3), round(resampled[-51], 3)], "rounds": len(times),
-        "ratio_of_minima": round(min(new for _, new in times) / min(old for old, _ in times), 3),
-        "old_seconds": [round(old, 4) for old, _ in times], "new_seconds": [round(new, 4) for _, new in times]})
+def comparison(times):
+    return {"interval": pairs.interval(times, pairs.ratio), "rounds": len(times),
+            "ratio_of_minima": round(min(new for _, new in times) / min(old for old, _ in times), 3),
+            "old_seconds": [round(old, 4) for old, _ in times], "new_seconds": [round(new, 4) for _, new in times]}
 
 
 def exact_speed(session, kind):
@@ -210,6 +217,32 @@ def speed_lsq_training_32(session):
     return lsq_training_speed(session, 32, 2, 5)
 
 
+# Dimensions, training vectors of OPQ, rounds of the comparison.
+DECOMPOSED = ((128, 20_000, 9), (768, 10_000, 3), (1536, 10_000, 1))
+QUICK_DECOMPOSED = ((32, 1_000, 2), (64, 1_000, 2))
+
+
+def decompositions(session):
+    """Principal axes and OPQ at 128, 768 and 1,536 dimensions: time relative to the older build
+
+    That of commit 4607ad8 decomposes by LAPACK. `numpy` in the details is its time for the decompositions alone.
+    """
+    value, details = {}, {}
+    for dim, rows, count in QUICK_DECOMPOSED if session.quick else DECOMPOSED:
+        found = rounds(session, count, "decompositions.py", "--dim", dim, "--rows", rows)
+        ratios, details[f"d={dim}"] = {}, {"rows": rows}
+        for name in ("pca", "opq"):
+            times = [(old[f"{name}_seconds"], new[f"{name}_seconds"]) for old, new in found]
+            ratios[name], details[f"d={dim}"][name] = round(pairs.ratio(times), 3), comparison(times)
+        value[f"d={dim}"] = ratios
+        details[f"d={dim}"]["opq_error"] = {"old": found[0][0]["opq_error"], "new": found[0][1]["opq_error"]}
+        details[f"d={dim}"]["numpy"] = {
+            name: round(statistics.median(report[f"{name}_seconds"] for both in found for report in both), 4)
+            for name in ("eigh", "svd")}
+    judged = [value[f"d={dim}"]["opq"] for dim in (128, 768) if f"d={dim}" in value]
+    return session.speed(value, "OPQ <= 1.1 at 128 and 768 dimensions", max(judged, default=0) <= 1.1, details)
+
+
 FIGURES = (golden_answers, files_per_folder, longest_file, retired_terms, lines_removed, wheel_megabytes, speed_exact_u8,
            speed_exact_f32, speed_kmeans, speed_ivf_batch, speed_graph_build, speed_lsq_encode, speed_lsq_training,
-           speed_lsq_training_16, speed_lsq_training_32)
+           speed_lsq_training_16, speed_lsq_training_32, decompositions)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from figures import cuda, exact, house, subjects
-from harness import big_ann, charts, processes, reliability, results, session, sgemm
+from harness import big_ann, charts, pairs, processes, reliability, results, session, sgemm
 
 BASE = [(0, 0), (1, 0), (0, 1), (3, 3), (1, 0), (9, 9)]
 QUERY = (0, 0)
@@ -312,3 +312,38 @@ def test_a_slower_build_does_not_hold(tmp_path, monkeypatch, seconds, holds):
 def test_speed_needs_a_baseline(tmp_path):
     with pytest.raises(RuntimeError, match="--baseline"):
         house.speed_kmeans(session.Session(True, tmp_path))
+
+
+def test_pairs_are_compared_by_their_medians():
+    found = [(1.0, 1.1), (2.0, 2.0), (1.0, 9.0)]
+    assert pairs.medians(found) == (1, 2) and pairs.ratio(found) == 2
+    low, high = pairs.interval(found, pairs.ratio)
+    assert low <= 2 <= high and low < high
+
+
+@pytest.mark.parametrize(("opq", "holds"), [(1.1, True), (1.11, False)])
+def test_slower_training_of_opq_does_not_hold(tmp_path, monkeypatch, opq, holds):
+    def rounds(_, count, program, *arguments):
+        old = {"pca_seconds": 1, "opq_seconds": 1, "opq_error": 1, "eigh_seconds": 1, "svd_seconds": 1}
+        is_judged = arguments[1] != 1536
+        return [(old, old | {"pca_seconds": 3, "opq_seconds": opq if is_judged else 2})] * count
+
+    monkeypatch.setattr(house, "rounds", rounds)
+    result = house.decompositions(session.Session(False, tmp_path))
+    assert result.holds is holds
+    assert result.value["d=768"] == {"pca": 3, "opq": opq} and result.value["d=1536"]["opq"] == 2
+
+
+def test_a_program_in_python_gets_the_package_of_the_build(tmp_path, monkeypatch):
+    for name, value in (("old", 1), ("new", 2)):
+        (tmp_path / name / "python").mkdir(parents=True)
+        (tmp_path / name / "python" / "nearwise.py").write_text(f"value = {value}")
+    (tmp_path / "bench" / "end_to_end").mkdir(parents=True)
+    (tmp_path / "bench" / "end_to_end" / "program.py").write_text(
+        "import json, nearwise, sys\nprint(json.dumps([nearwise.value, sys.argv[1:]]))")
+    (tmp_path / "env" / "bin").mkdir(parents=True)
+    (tmp_path / "env" / "bin" / "python").symlink_to(sys.executable)
+    monkeypatch.setattr(house, "ROOT", tmp_path)
+    monkeypatch.setattr(house, "CACHE", tmp_path)
+    assert house.run_in(tmp_path / "old", "program.py", ["--dim", 8]) == [1, ["--dim", "8", "--threads", "2"]]
+    assert house.run_in(tmp_path / "new", "program.py", []) == [2, ["--threads", "2"]]
