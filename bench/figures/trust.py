@@ -5,7 +5,7 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from harness import processes, reliability
+from harness import checksums, processes, reliability
 from harness.session import CACHE, ROOT, Result, json_lines
 
 
@@ -163,7 +163,27 @@ def injected_faults(session):
     return session.test_result("faults_tests", "*")
 
 
+def checksum_cost(session):
+    """Checksums: their share of the time to load files of 500 MB, interleaved with loads without them, and of builds
+
+    A load is nearwise.load, until the object can be used. The page cache is the worst case: indexes are mapped, and
+    without checksums a load reads only what it checks otherwise. From disk is the first load after a restart. A build
+    is a run of the command line program on 300,000 x 128 f32.
+    """
+    kinds = {"flat": 1_000_000, "pq": 3_000_000, "graph": 500_000, "neighbors": 650_000}
+    if session.quick:
+        kinds = dict.fromkeys(kinds, 10_000)
+    loads = checksums.load_costs(session, kinds, 2 if session.quick else 11)
+    builds = checksums.build_costs(session, 10_000 if session.quick else 300_000, "96MiB", 1 if session.quick else 5)
+    value = {f"load from {name}": {kind: cost[source]["share"] for kind, cost in loads.items()}
+             for name, source in (("page cache", "cache"), ("disk", "disk"))}
+    holds = all(each <= 0.1 for of_kinds in value.values() for each in of_kinds.values())
+    value["build"] = {name: round(cost["share"], 3) for name, cost in builds.items()}
+    return session.speed(value, "load <= 0.1, build <= 0.03", holds and max(value["build"].values()) <= 0.03,
+                         {"loads": loads, "builds": builds})
+
+
 FIGURES = (
     battery, comparison, damage, resealed_mutations, truncated_files, injected_faults, kills_during_save, simulation, forks,
-    interrupts, progress, memory_limits, exhaustion, changed_inputs, repaired_work_files,
+    interrupts, progress, memory_limits, exhaustion, changed_inputs, repaired_work_files, checksum_cost,
 )

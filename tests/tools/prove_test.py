@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from figures import cuda, exact, house, subjects
-from harness import big_ann, charts, pairs, processes, reliability, results, session, sgemm
+from figures import cuda, exact, house, subjects, trust
+from harness import big_ann, charts, checksums, pairs, processes, reliability, results, session, sgemm
 
 BASE = [(0, 0), (1, 0), (0, 1), (3, 3), (1, 0), (9, 9)]
 QUERY = (0, 0)
@@ -317,6 +317,7 @@ def test_speed_needs_a_baseline(tmp_path):
 def test_pairs_are_compared_by_their_medians():
     found = [(1.0, 1.1), (2.0, 2.0), (1.0, 9.0)]
     assert pairs.medians(found) == (1, 2) and pairs.ratio(found) == 2
+    assert checksums.share([(4, 3), (4, 3)]) == 0.25
     low, high = pairs.interval(found, pairs.ratio)
     assert low <= 2 <= high and low < high
 
@@ -347,3 +348,37 @@ def test_a_program_in_python_gets_the_package_of_the_build(tmp_path, monkeypatch
     monkeypatch.setattr(house, "CACHE", tmp_path)
     assert house.run_in(tmp_path / "old", "program.py", ["--dim", 8]) == [1, ["--dim", "8", "--threads", "2"]]
     assert house.run_in(tmp_path / "new", "program.py", []) == [2, ["--threads", "2"]]
+
+
+def costs_with(cached, disk, build):
+    return {"flat": {"cache": {"share": cached}, "disk": {"share": disk}}}, {"index": {"share": build}}
+
+
+@pytest.mark.parametrize(("shares", "holds"), [
+    ((0.1, 0.05, 0.03), True), ((0.11, 0.05, 0.03), False), ((0.1, 0.11, 0.03), False), ((0.1, 0.05, 0.04), False)])
+def test_expensive_checksums_do_not_hold(tmp_path, monkeypatch, shares, holds):
+    loads, builds = costs_with(*shares)
+    monkeypatch.setattr(checksums, "load_costs", lambda *_: loads)
+    monkeypatch.setattr(checksums, "build_costs", lambda *_: builds)
+    result = trust.checksum_cost(session.Session(False, tmp_path))
+    assert result.holds is holds
+    assert result.value == {"load from page cache": {"flat": shares[0]}, "load from disk": {"flat": shares[1]},
+                            "build": {"index": shares[2]}}
+
+
+class AnsweringFiles:
+    def __init__(self, error):
+        self.error = error
+
+    def ask(self, **_):
+        if self.error:
+            raise RuntimeError(self.error)
+        return {"seconds": 1}
+
+
+def test_a_file_without_checksums_must_be_refused_for_that():
+    checksums.check_refused(AnsweringFiles("Error: header: checksum 01 expected, 02 found"), "a.nw")
+    with pytest.raises(RuntimeError, match="not in effect"):
+        checksums.check_refused(AnsweringFiles(None), "a.nw")
+    with pytest.raises(RuntimeError, match="no such file"):
+        checksums.check_refused(AnsweringFiles("Error: no such file"), "a.nw")
