@@ -173,7 +173,7 @@ def checksum_cost(session):
     kinds = {"flat": 1_000_000, "pq": 3_000_000, "graph": 500_000, "neighbors": 650_000}
     if session.quick:
         kinds = dict.fromkeys(kinds, 10_000)
-    loads = checksums.load_costs(session, kinds, 2 if session.quick else 11)
+    loads = checksums.load_costs(session, kinds, 2 if session.quick else 7)
     builds = checksums.build_costs(session, 10_000 if session.quick else 300_000, "96MiB", 1 if session.quick else 5)
     value = {f"load from {name}": {kind: cost[source]["share"] for kind, cost in loads.items()}
              for name, source in (("page cache", "cache"), ("disk", "disk"))}
