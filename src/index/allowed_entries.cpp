@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/context_state.h"
+#include "core/checked.h"
 #include "core/filter.h"
 #include "core/fork.h"
 
@@ -13,8 +14,23 @@ namespace {
 
 // Finding an id takes a hash lookup and a scan of its list; testing an entry, a few ns.
 constexpr std::size_t entries_per_lookup = 256;
+// Of vectors that are kept packed with a filter.
+constexpr std::uint64_t max_packed_bytes = std::uint64_t{256} << 20;
+constexpr std::size_t copied_task = 1024;
 
 }  // namespace
+
+Buffer<std::byte> copy_vectors(const Context& context, const IvfInternals::State& state,
+                               const EntryVectors& vectors, std::span<const AllowedEntries::Entry> entries) {
+  Buffer<std::byte> copies(*context.state().budget,
+                           checked_multiply(entries.size(), vectors.bytes(), "bytes of vectors"));
+  context.state().threads->for_each(divide_up(entries.size(), copied_task), [&](std::size_t task) {
+    context.state().cancel.check();
+    for (std::size_t i = task * copied_task; i < std::min(entries.size(), (task + 1) * copied_task); ++i)
+      vectors.copy(state.rows.view(entries[i].list), entries[i].row, copies.data() + i * vectors.bytes());
+  });
+  return copies;
+}
 
 std::shared_ptr<const AllowedEntries> AllowedEntries::of(const Context& context,
                                                          const IvfInternals::State& state,
@@ -74,6 +90,30 @@ void AllowedEntries::find_listed(const IvfInternals::State& state, std::span<con
     rows_[i] = found[i].second;
   }
   for (std::size_t list = 0; list + 1 < offsets_.size(); ++list) offsets_[list + 1] += offsets_[list];
+}
+
+bool AllowedEntries::keeps_packed(const Context& context, std::uint64_t vector_bytes) {
+  return context.place().kind == DeviceKind::cpu && context.memory_limit() == 0 &&
+         vector_bytes <= max_packed_bytes;
+}
+
+std::shared_ptr<const AllowedEntries::Packed> AllowedEntries::packed(const Context& context,
+                                                                     const IvfInternals::State& state) const {
+  {
+    const NoFork whole;
+    const std::lock_guard lock(mutex_);
+    if (packed_) return packed_;
+  }
+  auto made = std::make_shared<Packed>();
+  const EntryVectors vectors(state);
+  made->vectors = copy_vectors(context, state, vectors, by_id(state));
+  made->exact =
+      Exact::prepare(context, {made->vectors.data(), vectors.type(), count(), vectors.dim(), vectors.bytes()},
+                     {.metric = state.metric});
+  const NoFork whole;
+  const std::lock_guard lock(mutex_);
+  if (!packed_) packed_ = std::move(made);
+  return packed_;
 }
 
 std::span<const AllowedEntries::Entry> AllowedEntries::by_id(const IvfInternals::State& state) const {

@@ -9,8 +9,10 @@
 #include <span>
 
 #include "core/memory.h"
+#include "index/entry_vectors.h"
 #include "index/ivf_state.h"
 #include "nearwise/context.h"
+#include "nearwise/exact.h"
 #include "nearwise/filter.h"
 
 namespace nearwise::index {
@@ -40,6 +42,16 @@ class AllowedEntries {
   // All of them in the order of their ids. Any number of threads may call it.
   std::span<const Entry> by_id(const IvfInternals::State& state) const;
 
+  // Their vectors in the order of their ids, packed for exact search.
+  struct Packed {
+    Buffer<std::byte> vectors;
+    std::optional<Exact> exact;
+  };
+  // Whether searches in this context keep them: on the CPU, without a limit, if they take little memory.
+  static bool keeps_packed(const Context& context, std::uint64_t vector_bytes);
+  // Packed by the first search. Any number of threads may call it.
+  std::shared_ptr<const Packed> packed(const Context& context, const IvfInternals::State& state) const;
+
  private:
   void count_by_scan(const Context& context, const IvfInternals::State& state, const Filter& filter);
   void find_listed(const IvfInternals::State& state, std::span<const Id> ids);
@@ -51,6 +63,11 @@ class AllowedEntries {
   Filter list_filter_;
   mutable std::mutex mutex_;
   mutable Buffer<Entry> by_id_;
+  mutable std::shared_ptr<const Packed> packed_;
 };
+
+// Vectors of entries, one after the other, on the budget of the context.
+Buffer<std::byte> copy_vectors(const Context& context, const IvfInternals::State& state,
+                               const EntryVectors& vectors, std::span<const AllowedEntries::Entry> entries);
 
 }  // namespace nearwise::index

@@ -11,10 +11,12 @@ namespace nearwise::index {
 namespace {
 
 // On one thread: SIFT1M, 16-byte codes (Sapphire Rapids, 2026-11-18).
-constexpr double code_ns = 2;         // scanning one code
-constexpr double candidate_ns = 400;  // re-ranking one candidate: a cache miss
-constexpr double list_ns = 150;       // a query's tables for one list
+constexpr double code_ns = 3;         // scanning one code
+constexpr double candidate_ns = 500;  // re-ranking one candidate: a cache miss
+constexpr double list_ns = 300;       // a query's tables for one list
 constexpr double byte_ns = 0.1;       // reading a vector for one query
+// Copies that are kept are expected to serve this many queries.
+constexpr double queries_of_copies = 1000;
 
 }  // namespace
 
@@ -27,8 +29,9 @@ IvfSearchPlan plan_filtered(const FilteredShape& shape) {
   const double compare_ns =
       is_direct ? std::max(shape.pair_ns, byte_ns * static_cast<double>(shape.vector_bytes)) : shape.pair_ns;
   const double copy_ns = gather_ns(shape.vector_bytes);
+  const double shared_by = shape.keeps_copies ? std::max(queries, queries_of_copies) : queries;
   plan.exact_cost = shape.vector_bytes == 0 ? std::numeric_limits<double>::infinity()
-                                            : allowed * (compare_ns + copy_ns / queries);
+                                            : allowed * (compare_ns + copy_ns / shared_by);
 
   const std::size_t scanned = std::min(shape.scanned, shape.allowed);
   plan.probes = std::clamp<std::size_t>(divide_up(scanned * shape.lists, shape.allowed), 1, shape.lists);

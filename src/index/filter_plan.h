@@ -17,6 +17,7 @@ struct FilteredShape {
   std::size_t vector_bytes = 0;   // of a vector as it is compared; 0: none are kept
   bool is_flat = false;           // lists hold the vectors themselves
   double pair_ns = 1;             // KnnCosts, for these vectors
+  bool keeps_copies = false;      // copied vectors serve further searches
   bool has_direct = false;        // few queries are compared without packing
   bool has_fixed_probes = false;  // the caller's number: lists are probed
 };

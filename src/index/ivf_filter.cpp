@@ -21,7 +21,6 @@
 namespace nearwise::index {
 namespace {
 
-constexpr std::size_t task_entries = 1024;
 // Exact search copies at least this many vectors at a time.
 constexpr std::size_t min_copied = 4096;
 constexpr std::size_t max_candidates = std::size_t{1} << 22;  // ids of single queries, at a time
@@ -157,6 +156,12 @@ Filter rows_of_ids(const Filter& filter, std::size_t queries,
   return Filter::deny_per_query(offsets, rows);
 }
 
+// Replaces numbers of entries by their ids.
+void name_entries(Neighbors& found, std::span<const AllowedEntries::Entry> entries) {
+  for (Id& id : std::span(found.ids.data(), found.ids.rows() * found.ids.cols()))
+    if (id != no_id) id = entries[static_cast<std::size_t>(id)].id;
+}
+
 // Exact search among all allowed vectors.
 Neighbors search_exactly(const Context& context, const IvfInternals::State& state,
                          const AllowedEntries& allowed, const RowsView& queries, std::size_t k,
@@ -164,27 +169,29 @@ Neighbors search_exactly(const Context& context, const IvfInternals::State& stat
   const EntryVectors vectors(state);
   const std::span<const AllowedEntries::Entry> entries = allowed.by_id(state);
   MemoryBudget& budget = *context.state().budget;
+  if (AllowedEntries::keeps_packed(context, entries.size() * vectors.bytes())) {
+    const auto packed = allowed.packed(context.without_progress(), state);
+    Neighbors found = packed->exact->search(
+        context, queries, k,
+        {.short_rows = ShortRows::pad, .filter = rows_of_ids(per_query, queries.rows(), entries)});
+    name_entries(found, entries);
+    return found;
+  }
   const std::size_t part = budget.limit() == 0 ? entries.size()
                                                : static_cast<std::size_t>(std::clamp<std::uint64_t>(
                                                      budget.available() / 4 / vectors.bytes(),
                                                      std::min(entries.size(), min_copied), entries.size()));
   std::optional<Neighbors> best;
   for (std::size_t first = 0; first < entries.size(); first += part) {
-    const std::size_t count = std::min(part, entries.size() - first);
-    Buffer<std::byte> copies(budget, count * vectors.bytes());
-    context.state().threads->for_each(divide_up(count, task_entries), [&](std::size_t task) {
-      context.state().cancel.check();
-      for (std::size_t i = task * task_entries; i < std::min(count, (task + 1) * task_entries); ++i)
-        vectors.copy(state.rows.view(entries[first + i].list), entries[first + i].row,
-                     copies.data() + i * vectors.bytes());
-    });
-    const RowsView rows(copies.data(), vectors.type(), count, vectors.dim(), vectors.bytes());
+    const std::span<const AllowedEntries::Entry> some =
+        entries.subspan(first, std::min(part, entries.size() - first));
+    const Buffer<std::byte> copies = copy_vectors(context, state, vectors, some);
+    const RowsView rows(copies.data(), vectors.type(), some.size(), vectors.dim(), vectors.bytes());
     // The lists of single queries name ids, not copies.
-    const Filter own = rows_of_ids(per_query, queries.rows(), entries.subspan(first, count));
+    const Filter own = rows_of_ids(per_query, queries.rows(), some);
     Neighbors found =
         knn(context, queries, rows, k, {.metric = state.metric, .short_rows = ShortRows::pad, .filter = own});
-    for (Id& id : std::span(found.ids.data(), queries.rows() * k))
-      if (id != no_id) id = entries[first + static_cast<std::size_t>(id)].id;
+    name_entries(found, some);
     if (best) {
       Neighbors both{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
       const NeighborsView parts[] = {{best->ids.view(), best->distances.view()},
@@ -245,16 +252,18 @@ IvfSearchPlan plan_of(const Context& context, const Ivf& index, const AllowedEnt
   const KnnCosts costs = dispatch(&Ops::knn_costs, "knn_costs", *stream,
                                   KnnCostsArgs{index.dim(), k, state.metric, query_type, vectors.type()});
   const std::size_t usual = divide_up(state.probes * index.size(), index.lists());
-  return plan_filtered({.queries = queries,
-                        .allowed = entries.count(),
-                        .lists = entries.lists(),
-                        .scanned = options.scanned.value_or(std::max({usual, candidates, k})),
-                        .candidates = candidates,
-                        .vector_bytes = compares ? vectors.bytes() : 0,
-                        .is_flat = state.is_flat(),
-                        .pair_ns = costs.pair_ns,
-                        .has_direct = context.state().backend.ops.knn_direct != nullptr,
-                        .has_fixed_probes = options.probes.has_value()});
+  return plan_filtered(
+      {.queries = queries,
+       .allowed = entries.count(),
+       .lists = entries.lists(),
+       .scanned = options.scanned.value_or(std::max({usual, candidates, k})),
+       .candidates = candidates,
+       .vector_bytes = compares ? vectors.bytes() : 0,
+       .is_flat = state.is_flat(),
+       .pair_ns = costs.pair_ns,
+       .keeps_copies = AllowedEntries::keeps_packed(context, entries.count() * vectors.bytes()),
+       .has_direct = context.state().backend.ops.knn_direct != nullptr,
+       .has_fixed_probes = options.probes.has_value()});
 }
 
 }  // namespace
@@ -293,7 +302,8 @@ IvfSearchPlan Ivf::explain(const Context& context, std::size_t queries, std::siz
   const auto entries = options.filter.is_trivial()
                            ? std::make_shared<const index::AllowedEntries>(context, *state_, options.filter)
                            : index::AllowedEntries::of(context, *state_, options.filter);
-  return index::plan_of(context, *this, *entries, queries, ElementType::f32, k, options);
+  // Queries of the vectors' own type.
+  return index::plan_of(context, *this, *entries, queries, index::EntryVectors(*state_).type(), k, options);
 }
 
 }  // namespace nearwise

@@ -64,9 +64,8 @@ TEST_P(CudaSharded, FiftyShapes) {
     const oracle::Answer expected =
         support::as_expected(knn(host, problem.queries, problem.base, knn_case.k, options));
     const auto expect_same = [&](const auto& index) {
-      EXPECT_TRUE(
-          support::same(expected, index.search(host, problem.queries, knn_case.k,
-                                               {.short_rows = options.short_rows})));
+      EXPECT_TRUE(support::same(
+          expected, index.search(host, problem.queries, knn_case.k, {.short_rows = options.short_rows})));
     };
     if (number % 4 == 0)
       expect_same(replicate_exact(contexts, problem.base, exact));
