@@ -8,7 +8,6 @@
 
 #include "codes/kept_vectors.h"
 #include "codes/list_codec.h"
-#include "core/denied_ids.h"
 #include "nearwise/matrix.h"
 #include "nearwise/types.h"
 
@@ -29,6 +28,19 @@ struct RerankVectors {
   }
 };
 
+// Entries that single queries must not return, by their numbers: entries of all lists are numbered
+// consecutively, list 0 first.
+struct DeniedEntries {
+  std::span<const std::size_t> offsets = {};    // [queries + 1] into `numbers`; empty: nothing is denied
+  std::span<const std::uint32_t> numbers = {};  // ascending for each query
+
+  bool any() const { return !offsets.empty(); }
+  std::span<const std::uint32_t> of(std::size_t query) const {
+    return any() ? numbers.subspan(offsets[query], offsets[query + 1] - offsets[query])
+                 : std::span<const std::uint32_t>();
+  }
+};
+
 // The best k entries of the lists that each query probes, by reported distance to the decoded vector, then by
 // id. With vectors to re-rank by, the best `candidates` of them by the distance to those.
 struct ListSearchArgs {
@@ -44,7 +56,7 @@ struct ListSearchArgs {
   std::size_t k = 0;
   std::size_t candidates = 0;  // at least k
   RerankVectors rerank = {};   // none: no re-ranking
-  DeniedIds denied = {};       // of ids; only where ListSearchCosts::denies_ids
+  DeniedEntries denied = {};   // only where ListSearchCosts::denies_ids
   MatrixView<Id> ids;          // [queries, k] out, short rows padded
   MatrixView<float> distances;
 

@@ -49,6 +49,11 @@ ListCollector::ListCollector(CpuStream& stream, std::span<const Lengths> lengths
       states_(stream.budget(), lengths.size()),
       answers_(stream.budget(), lengths.size() * k_) {
   std::ranges::fill(states_.span(), State{{}, std::numeric_limits<double>::infinity(), 0, 0});
+  if (!args.denied.any()) return;
+  denied_words_.assign(lengths.size() * denied_bits / 64, 0);
+  for (std::size_t query = 0; query < lengths.size(); ++query)
+    for (const std::uint32_t row : args.denied.of(query))
+      denied_words_[(query * denied_bits + bit_of(row)) / 64] |= std::uint64_t{1} << (bit_of(row) % 64);
 }
 
 Id ListCollector::id_of(std::uint32_t row) const {

@@ -22,7 +22,8 @@ ScanKernel choose_scan(InstructionSet set, Metric metric, ElementType query_type
   return fallback_kernel(set);
 }
 
-// Operations per ns with selection, batches of 1,000 queries, Sapphire Rapids, 2026-11-18; f32 by the width of a panel, which tells the registers.
+// Operations per ns with selection, batches of 1,000 queries, Sapphire Rapids, 2026-11-18. f32 by the width
+// of a panel, which tells the registers.
 double expected_pair_ns(const ScanKernel& scan, std::size_t dim) {
   const bool has_tiles = scan.base_unit_bytes == 64;
   double rate = 0;
