@@ -26,7 +26,8 @@ std::vector<Id> sorted(std::span<const Id> ids) {
   std::vector<Id> list(ids.begin(), ids.end());
   std::ranges::sort(list);
   list.erase(std::unique(list.begin(), list.end()), list.end());
-  require(list.empty() || list.front() >= 0, "Filter: ids must not be negative, got {}", list.front());
+  const Id lowest = list.empty() ? 0 : list.front();
+  require(lowest >= 0, "Filter: ids must not be negative, got {}", lowest);
   return list;
 }
 

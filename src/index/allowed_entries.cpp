@@ -104,7 +104,7 @@ std::shared_ptr<const AllowedEntries::Packed> AllowedEntries::packed(const Conte
     const std::lock_guard lock(mutex_);
     if (packed_) return packed_;
   }
-  auto made = std::make_shared<Packed>();
+  auto made = std::make_shared<Packed>(Packed{context.with_progress({}), {}, {}});
   const EntryVectors vectors(state);
   made->vectors = copy_vectors(context, state, vectors, by_id(state));
   made->exact =

@@ -44,6 +44,7 @@ class AllowedEntries {
 
   // Their vectors in the order of their ids, packed for exact search.
   struct Packed {
+    Context context;  // of the first search: its budget must outlive the copies
     Buffer<std::byte> vectors;
     std::optional<Exact> exact;
   };
