@@ -174,7 +174,7 @@ def checksum_cost(session):
     if session.quick:
         kinds = dict.fromkeys(kinds, 10_000)
     loads = checksums.load_costs(session, kinds, 2 if session.quick else 7)
-    builds = checksums.build_costs(session, 10_000 if session.quick else 300_000, "96MiB", 1 if session.quick else 5)
+    builds = checksums.build_costs(session, 10_000 if session.quick else 300_000, "96MiB", 1 if session.quick else 3)
     value = {f"load from {name}": {kind: cost[source]["share"] for kind, cost in loads.items()}
              for name, source in (("page cache", "cache"), ("disk", "disk"))}
     holds = all(each <= 0.1 for of_kinds in value.values() for each in of_kinds.values())
