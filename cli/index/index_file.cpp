@@ -15,12 +15,19 @@ constexpr std::size_t batch_rows = 65536;
 Json describe_calibration(const Ivf& index) {
   if (!index.calibration()) return nullptr;
   const Calibration& measured = *index.calibration();
+  Json other_k = Json::array();
+  for (const RecallAtK& other : measured.other_k)
+    other_k.push_back({{"k", other.k},
+                       {"probes", other.probes},
+                       {"recall", to_json(other.recall)},
+                       {"recall_without_rerank", to_json(other.recall_without_rerank)}});
   return {{"recall", to_json(measured.recall)},
           {"recall_without_rerank", to_json(measured.recall_without_rerank)},
           {"target_recall", measured.target_recall},
           {"reached", measured.reached()},
           {"neighbors", measured.neighbors},
-          {"rows", measured.rows}};
+          {"rows", measured.rows},
+          {"other_k", std::move(other_k)}};
 }
 
 std::string summarize_calibration(const Ivf& index) {
@@ -39,6 +46,21 @@ std::string summarize_calibration(const Ivf& index) {
 }
 
 }  // namespace
+
+void remark_on_recall(const Session& session, const Ivf& index, std::size_t k, bool codes_only) {
+  if (!index.calibration()) return;
+  Calibration measured = *index.calibration();
+  if (codes_only) {
+    measured.recall = measured.recall_without_rerank;
+    for (RecallAtK& other : measured.other_k) other.recall = other.recall_without_rerank;
+  }
+  if (measured.reached(k)) return;
+  std::string known = fmt::format("{:.3f} for k = {}", measured.recall.value, measured.neighbors);
+  for (const RecallAtK& other : measured.other_k)
+    known += fmt::format(", {:.3f} for k = {}", other.recall.value, other.k);
+  remark(session, fmt::format("warning: the recall may be below the target {}: it is {}; see index calibrate",
+                              measured.target_recall, known));
+}
 
 Ivf open_index(const Context& context, const std::filesystem::path& path) {
   inspect_as(path, "an index", {"ivf"});

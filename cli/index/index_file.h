@@ -35,6 +35,9 @@ std::size_t add_vectors(Work& work, Ivf& index, RowsView vectors, std::span<cons
 void save_index(const Session& session, Ivf& index, const Provenance& run,
                 const std::filesystem::path& output);
 
+// A warning if the recall of searches for k with default probes is below the target, or unknown.
+void remark_on_recall(const Session& session, const Ivf& index, std::size_t k, bool codes_only);
+
 // The last word on an index that was written; `more` is added to the JSON, `what` to the sentence.
 ExitCode report_index(const Session& session, const Ivf& index, const std::filesystem::path& output,
                       const Json& more, const std::string& what);

@@ -102,7 +102,8 @@ ExitCode run_search(Session& session, const SearchArguments& arguments) {
   const Stopwatch watch;
   Neighbors found = search(work, arguments, index, queries, vectors, filter);
   const double seconds = watch.seconds();
-  const std::size_t probes = arguments.probes.value_or(index.probes());
+  const std::size_t probes = arguments.probes.value_or(index.probes(arguments.k));
+  if (!arguments.probes) remark_on_recall(session, index, arguments.k, arguments.codes_only);
   Json more = {{"probes", probes},
                {"lists", index.lists()},
                {"index_rows", index.size()},

@@ -21,8 +21,9 @@ struct UpdateArguments {
   std::optional<std::size_t> first_id;             // add
   OnDuplicate on_duplicate = OnDuplicate::refuse;  // add
   std::filesystem::path output;                    // may be an input
-  double target_recall = 0.9;                      // calibrate, with the next three
+  double target_recall = 0.9;                      // calibrate, with the next four
   std::size_t queries = 500;
+  std::size_t largest_k = 100;
   std::size_t seed = 0;
   bool no_rerank = false;
   ContextArguments context;
@@ -107,7 +108,8 @@ ExitCode run_calibrate(Session& session, const UpdateArguments& arguments) {
     index.calibrate(own, file ? file->rows() : RowsView(),
                     {.target_recall = arguments.target_recall,
                      .queries = arguments.queries,
-                     .rerank = !arguments.no_rerank});
+                     .rerank = !arguments.no_rerank,
+                     .largest_k = arguments.largest_k});
   });
   save_index(session, index, run, arguments.output);
   return report_index(session, index, arguments.output, Json::object(),
@@ -171,7 +173,8 @@ void add_index_calibrate(CLI::App& parent, Session& session) {
   add_path(parser, "vectors", arguments.vectors,
            "Vectors by id, for an index that keeps none: .npy .fbin ...");
   add_output(parser, arguments.output, "Index to write: .nw, may be the input");
-  add_target_recall(parser, arguments.target_recall, "Recall@10 to reach");
+  add_target_recall(parser, arguments.target_recall, "Recall to reach, for k of 1, 10 and --largest-k");
+  add_count(parser, "--largest-k", arguments.largest_k, 1, "Neighbours of a search for which it is reached");
   add_count(parser, "--queries", arguments.queries, 1,
             "Vectors of the index used as queries, drawn at random");
   parser.add_flag("--no-rerank", arguments.no_rerank, "Calibrate for searches with --codes-only");

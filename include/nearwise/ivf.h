@@ -70,7 +70,7 @@ struct IvfOptions {
 };
 
 struct IvfSearchOptions {
-  std::optional<std::size_t> probes = {};  // lists to scan; default: Ivf::probes()
+  std::optional<std::size_t> probes = {};  // lists to scan; default: Ivf::probes(k)
   // The best candidates are re-ranked by the distance to the vectors that the index keeps, which is the
   // distance reported. If it keeps none, or with codes_only, distances are those to the decoded vectors.
   bool codes_only = false;
@@ -82,7 +82,7 @@ struct IvfSearchOptions {
   // compared exactly (Ivf::explain). Lists of single queries that allow are compared one by one; those that
   // deny change nothing else. Results are padded if fewer than k vectors are allowed.
   Filter filter = {};
-  // Default: as many vectors as a search with Ivf::probes() scans on average.
+  // Default: as many vectors as a search with Ivf::probes(k) scans on average.
   std::optional<std::size_t> scanned = {};
 };
 
@@ -104,9 +104,20 @@ struct IvfSearchPlan {
 };
 
 struct CalibrationOptions {
-  double target_recall = 0.9;  // of the 10 nearest neighbours
-  std::size_t queries = 500;   // vectors of the index to search for, drawn by the context's seed
-  bool rerank = true;          // false: for searches with codes_only
+  double target_recall = 0.9;   // of the k nearest neighbours
+  std::size_t queries = 500;    // vectors of the index to search for, drawn by the context's seed
+  bool rerank = true;           // false: for searches with codes_only
+  std::size_t largest_k = 100;  // the recall is measured for k = 1, 10 and this one
+};
+
+// The recall of searches for k neighbours with this many probes, and Ivf::candidates(k).
+struct RecallAtK {
+  std::size_t k = 0;
+  std::size_t probes = 0;
+  RecallEstimate recall = {};
+  RecallEstimate recall_without_rerank = {};
+
+  friend bool operator==(const RecallAtK&, const RecallAtK&) = default;
 };
 
 // The recall of searches with the index's default probes and candidates. A query does not count as its own
@@ -119,8 +130,13 @@ struct Calibration {
   double target_recall = 0;
   std::size_t neighbors = 0;  // 10, or all other vectors if there are fewer
   std::size_t rows = 0;       // vectors in the index at the time
+  // k = 1 and CalibrationOptions::largest_k, as far as they differ from `neighbors`; ascending. Searches for
+  // other k take probes in between.
+  std::vector<RecallAtK> other_k = {};
 
-  bool reached() const { return recall.value >= target_recall; }
+  // Whether the recall reaches the target for k neighbours: for the next k below and above that were
+  // measured. False for k beyond the largest one, unless that is all vectors.
+  bool reached(std::size_t k = 10) const;
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
@@ -195,17 +211,19 @@ class Ivf final {
   // [code_bytes, 256, dim], empty unless the encoding is Lsq. A vector decodes to the sum of its centroid and
   // one codeword of each codebook, added in f64 and rounded once.
   std::span<const float> additive_codewords() const;
-  // Defaults of a search: estimates after train(), measured ones after calibrate().
-  std::size_t probes() const;
+  // Defaults of a search: estimates after train(), measured ones after calibrate(). For k beyond the largest
+  // that was measured, both are proportional to k.
+  std::size_t probes(std::size_t k = 10) const;
   std::size_t candidates(std::size_t k = 10) const;  // proportional to k above 10
-  void set_probes(std::size_t probes);               // forgets the calibration
+  void set_probes(std::size_t probes);               // for every k; forgets the calibration
 
   // Sets the default probes and candidates to the cheapest pair that reaches the target recall on a sample of
   // the index's own vectors: at least 2 probes (or all lists). The lower end of the 95 % interval must reach
   // the target; if no pair does that, the value itself. If even probing all lists falls short, reached() is
-  // false and the probes are the fewest that find target_recall of what all lists find. Compares with exact
-  // search among the vectors that the index keeps, or among `rows`, the vectors by id. Needs at least 2
-  // vectors.
+  // false and the probes are the fewest that find target_recall of what all lists find. The same for other k
+  // than 10, with candidates in proportion and at least as many probes; for k = 1 the value decides. Compares
+  // with exact search among the vectors that the index keeps, or among `rows`, the vectors by id. Needs at
+  // least 2 vectors.
   Calibration calibrate(const Context& context, const CalibrationOptions& options = {});
   Calibration calibrate(const Context& context, RowsView rows, const CalibrationOptions& options = {});
   // The last calibration. It does not follow later changes: compare its `rows` with size().

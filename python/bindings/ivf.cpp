@@ -8,6 +8,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include <shared_mutex>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "bindings.h"
 #include "index_lock.h"
@@ -33,22 +35,28 @@ using NumpyIds = nb::ndarray<nb::numpy, const Id, nb::ndim<1>, nb::c_contig>;
 
 // value, low, high, rows
 using Estimate = std::tuple<double, double, double, std::size_t>;
-// The fields of Python's Calibration in their order.
-using CalibrationFields =
-    std::tuple<std::size_t, std::optional<std::size_t>, Estimate, Estimate, double, std::size_t, std::size_t>;
+// The fields of Python's RecallAtK and Calibration in their order.
+using RecallAtKFields = std::tuple<std::size_t, std::size_t, Estimate, Estimate>;
+using CalibrationFields = std::tuple<std::size_t, std::optional<std::size_t>, Estimate, Estimate, double,
+                                     std::size_t, std::size_t, std::vector<RecallAtKFields>>;
 
 Estimate fields_of(const RecallEstimate& recall) {
   return {recall.value, recall.low, recall.high, recall.rows};
 }
 
 CalibrationFields fields_of(const Calibration& found) {
+  std::vector<RecallAtKFields> other_k;
+  for (const RecallAtK& other : found.other_k)
+    other_k.emplace_back(other.k, other.probes, fields_of(other.recall),
+                         fields_of(other.recall_without_rerank));
   return {found.probes,
           found.candidates,
           fields_of(found.recall),
           fields_of(found.recall_without_rerank),
           found.target_recall,
           found.neighbors,
-          found.rows};
+          found.rows,
+          std::move(other_k)};
 }
 
 // An index and the context it was made with, whose memory budget holds its vectors: changes use it as well.
@@ -199,15 +207,17 @@ class InvertedFile {
   }
 
   CalibrationFields calibrate(const BorrowedRows* rows, double target_recall, std::uint64_t queries,
-                              bool rerank, const Settings& settings, nb::handle progress) {
+                              bool rerank, std::uint64_t largest_k, const Settings& settings,
+                              nb::handle progress) {
     if (rows != nullptr && rows->view().rows() == 0)
       throw Error(ErrorCode::invalid_argument, "calibrate: rows must hold a vector for every id, got none");
     const Context context = context_for(beside_index(settings));
     Calibration found;
     run(context, progress, [&](const Context& own) {
       const auto lock = wait_for<std::unique_lock<IndexLock>>(own);
-      found = index_.calibrate(own, rows == nullptr ? RowsView() : rows->view(),
-                               {.target_recall = target_recall, .queries = queries, .rerank = rerank});
+      found = index_.calibrate(
+          own, rows == nullptr ? RowsView() : rows->view(),
+          {.target_recall = target_recall, .queries = queries, .rerank = rerank, .largest_k = largest_k});
     });
     return fields_of(found);
   }
@@ -233,8 +243,9 @@ class InvertedFile {
   std::size_t list_size(std::size_t list) const {
     return reading([&] { return index_.list_size(list); });
   }
-  std::size_t probes() const {
-    return reading([&] { return index_.probes(); });
+  std::size_t probes() const { return probes_for(10); }
+  std::size_t probes_for(std::size_t k) const {
+    return reading([&] { return index_.probes(k); });
   }
   std::size_t candidates() const {
     return reading([&] { return index_.candidates(); });
@@ -294,7 +305,7 @@ class InvertedFile {
     const std::shared_lock lock(mutex_, std::try_to_lock);
     if (!lock) return std::numeric_limits<double>::infinity();
     const auto lists = static_cast<double>(index_.lists());
-    const auto probes = static_cast<double>(options.probes.value_or(index_.probes()));
+    const auto probes = static_cast<double>(options.probes.value_or(index_.probes(k)));
     const auto candidates =
         static_cast<double>(options.rerank.rows() != 0 || (index_.vector_bytes() != 0 && !options.codes_only)
                                 ? options.candidates.value_or(index_.candidates(k))
@@ -427,10 +438,11 @@ void bind_ivf(nb::module_& module) {
            nb::arg("codes_only"), nb::arg("rerank").none(), nb::arg("candidates"), nb::arg("filter").none(),
            nb::arg("scanned"), nb::arg("settings"), "The fields of SearchPlan.")
       .def("calibrate", &InvertedFile::calibrate, nb::arg("rows").none(), nb::arg("target_recall"),
-           nb::arg("queries"), nb::arg("rerank"), nb::arg("settings"), nb::arg("progress").none(),
-           "The fields of Calibration.")
+           nb::arg("queries"), nb::arg("rerank"), nb::arg("largest_k"), nb::arg("settings"),
+           nb::arg("progress").none(), "The fields of Calibration.")
       .def("save", &InvertedFile::save_to, nb::arg("path"))
       .def("list_size", &InvertedFile::list_size, nb::arg("list"))
+      .def("probes_for", &InvertedFile::probes_for, nb::arg("k"), "Default probes of a search for k.")
       .def_prop_ro("size", &InvertedFile::size)
       .def_prop_ro("dim", [](const InvertedFile& file) { return file.index().dim(); })
       .def_prop_ro("lists", [](const InvertedFile& file) { return file.index().lists(); })

@@ -17,7 +17,7 @@ from nearwise._filter import Filter
 from nearwise._graph_uses import RowGroups, SmoothestPath
 from nearwise._ivf import IvfFlat, IvfLsq, IvfPq
 from nearwise._ivf_base import Ivf
-from nearwise._ivf_search import Calibration, RecallWarning, SearchPlan
+from nearwise._ivf_search import Calibration, RecallAtK, RecallWarning, SearchPlan
 from nearwise._kmeans import KMeans, assign, train_hierarchical_kmeans, train_kmeans
 from nearwise._kmeans_parts import ClusterSums, move_centroids, seed_kmeans, sum_clusters
 from nearwise._knn_graph import GraphRound, KnnGraph, build_knn_graph, measure_recall, merge_knn_graphs
@@ -38,12 +38,12 @@ __all__ = [
     "AccessError", "AdditiveQuantizer", "ArgumentError", "Calibration", "ClusterSums", "ContainerInfo", "Context",
     "Error", "Exact", "FileError", "Filter", "GraphRound", "Ivf", "IvfFlat", "IvfLsq", "IvfPq", "KMeans", "KnnGraph",
     "Neighbors", "NotFoundError", "OptimizedProductQuantizer", "OutOfMemoryError", "Plan", "PlannedTask",
-    "ProductQuantizer", "RangeNeighbors", "RecallEstimate", "RecallWarning", "Rotation", "RowGroups", "SavedNeighbors",
-    "SearchPlan", "Searchable", "SectionInfo", "Selection", "SmoothestPath", "__version__", "assign", "build_knn_graph",
-    "exact_knn_graph", "from_bytes", "info", "inspect", "knn", "load", "measure_recall", "merge_knn_graphs",
-    "merge_neighbors", "move_centroids", "plan_graph", "plan_index", "range_search", "read_neighbors",
-    "read_vectors", "save", "seed_kmeans", "select_k", "sum_clusters", "train_hierarchical_kmeans", "train_kmeans",
-    "verify", "write_neighbors", "write_vectors",
+    "ProductQuantizer", "RangeNeighbors", "RecallAtK", "RecallEstimate", "RecallWarning", "Rotation", "RowGroups",
+    "SavedNeighbors", "SearchPlan", "Searchable", "SectionInfo", "Selection", "SmoothestPath", "__version__", "assign",
+    "build_knn_graph", "exact_knn_graph", "from_bytes", "info", "inspect", "knn", "load", "measure_recall",
+    "merge_knn_graphs", "merge_neighbors", "move_centroids", "plan_graph", "plan_index", "range_search",
+    "read_neighbors", "read_vectors", "save", "seed_kmeans", "select_k", "sum_clusters", "train_hierarchical_kmeans",
+    "train_kmeans", "verify", "write_neighbors", "write_vectors",
 ]
 
 # Users see, catch and unpickle the classes as nearwise.Exact and so on.

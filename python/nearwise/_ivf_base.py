@@ -46,6 +46,7 @@ class Ivf(_ivf_search.Ivf, Savable):
         made._index = index
         made._context = dataclasses.replace(context, device=index.device, progress=None)
         made._warned = False
+        made._checked = set()
         return made
 
     @classmethod

@@ -19,6 +19,15 @@ class RecallWarning(UserWarning):
     """Searches of an index find fewer of the nearest vectors than was asked for when it was built."""
 
 
+class RecallAtK(NamedTuple):
+    """The recall of searches for k neighbors (`Calibration.other_k`)."""
+
+    k: int
+    probes: int
+    recall: RecallEstimate
+    recall_without_rerank: RecallEstimate  #: with the same probes
+
+
 class Calibration(NamedTuple):
     """The default probes and candidates of an index, and the recall they reach (`Ivf.calibrate`)."""
 
@@ -29,10 +38,11 @@ class Calibration(NamedTuple):
     target_recall: float
     neighbors: int  #: 10, or all other vectors
     rows: int  #: size of the index when it was calibrated
+    other_k: tuple[RecallAtK, ...]  #: k = 1 and the largest k; searches for other k take probes in between
 
     @property
     def reached(self) -> bool:
-        """Whether the recall of the sample is at least the target."""
+        """Whether the recall of the sample is at least the target, for k = `neighbors`."""
         return self.recall.value >= self.target_recall
 
 
@@ -52,7 +62,8 @@ class Ivf:
     """The searches of `nearwise.Ivf`, which adds the rest to it; the name is that of error messages."""
 
     _index: _core.Ivf
-    _warned: bool
+    _warned: bool  # of the recall, once
+    _checked: set[tuple[int, bool]]  # k and codes_only of searches that need no warning
 
     @overload
     def search(
@@ -116,7 +127,7 @@ class Ivf:
         k : int
             At least 1. If the lists hold fewer vectors, rows end in id -1 at distance +inf (-inf for inner_product).
         probes : int, optional
-            Lists to scan: more take longer and find more. Default: `Ivf.probes`, which `build` calibrates.
+            Lists to scan: more take longer and find more. Default: calibrated by `build`, for k up to 100.
         codes_only : bool
             By default the best `candidates` by their codes are compared with the query again, by the vectors that the
             index keeps, and the best k returned with the distances to those. True: codes decide.
@@ -160,7 +171,9 @@ class Ivf:
                 return SearchPlan(*self._index.explain(queries=rows, settings=settings, **options))
             found = self._index.search(queries=rows, settings=settings, progress=call.report, **options)
         if not self._warned and probes is None:
-            self._warn_of_recall(bool(codes_only) and rerank is None, stacklevel=4)
+            kind = (options["k"], bool(codes_only) and rerank is None)
+            if kind not in self._checked:
+                self._warn_of_recall(*kind, stacklevel=4)
         return adopt(found, call)
 
     @operation
@@ -203,20 +216,15 @@ class Ivf:
             )
         return adopt_range(found)
 
-    def _warn_of_recall(self, codes_only: bool, stacklevel: int) -> None:
-        """Once per index, if searches with default probes find less than its calibration promised."""
+    def _warn_of_recall(self, k: int, codes_only: bool, stacklevel: int) -> None:
+        """Once per index, if searches with default probes find less than its calibration promised, or nobody knows."""
         found = self.calibration
-        if found is None:
-            return
-        recall = found.recall_without_rerank if codes_only else found.recall
-        if recall.value < found.target_recall:
+        message = None if found is None else _doubts(found, k, codes_only)
+        if message is None:
+            self._checked.add((k, codes_only))
+        else:
             self._warned = True
-            warnings.warn(
-                f"searches of this index find {recall.value:.3f} of the {found.neighbors} nearest vectors, less than "
-                f"its target recall {found.target_recall}",
-                RecallWarning,
-                stacklevel=stacklevel,
-            )
+            warnings.warn(message, RecallWarning, stacklevel=stacklevel)
 
     @operation
     def rerank(
@@ -248,6 +256,7 @@ class Ivf:
         target_recall: float | None = 0.9,
         queries: int | None = 500,
         rerank: bool | None = True,
+        largest_k: int | None = 100,
         context: Context | None = None,
         seed: int | None = None,
         progress: ProgressArgument = None,
@@ -264,22 +273,26 @@ class Ivf:
         rows : array [rows, dim], optional
             The vectors by id, to compare with. Default: the vectors that the index keeps.
         target_recall : float
-            Share of the 10 nearest vectors among the first 10 results. The lower end of its 95 % interval must reach it
-            where possible, so that it holds for vectors outside the sample.
+            Share of the k nearest vectors among the first k results, for k = 10, k = 1 and `largest_k`. The lower end
+            of its 95 % interval must reach it where possible, so that it holds for vectors outside the sample.
         queries : int
             Size of the sample. The error of the recall is about 0.3 / sqrt(queries).
         rerank : bool
             Whether searches will re-rank; if so, `candidates` is calibrated as well. False: for `codes_only`.
+        largest_k : int
+            Searches for up to as many neighbors reach the target. Those for more probe lists in proportion, and warn.
         context, seed, progress
             See `nearwise.Context`. The default seed is that of the training.
         """
         with Call("calibrate", context) as call:
+            self._checked.clear()
             found = _calibration(
                 self._index.calibrate(
                     rows=None if rows is None else call.rows(rows, "rows"),
                     target_recall=_options.target_recall(target_recall),
                     queries=_options.count(queries, "queries"),
                     rerank=_options.flag(rerank, "rerank"),
+                    largest_k=_options.count(largest_k, "largest_k"),
                     settings=call.settings_on(self._index.device),
                     progress=call.report,
                 )
@@ -289,12 +302,16 @@ class Ivf:
 
     @property
     def probes(self) -> int:
-        """The default number of lists to scan: calibrated, or assigned. It is saved."""
+        """The default number of lists to scan: calibrated, or assigned. It is saved.
+
+        That of searches for 10 neighbors; calibrated ones for more probe more lists (`Calibration.other_k`).
+        """
         return self._index.probes
 
     @probes.setter
     @operation
     def probes(self, probes: int) -> None:
+        self._checked.clear()
         self._index.probes = _options.count(probes, "probes")
 
     @property
@@ -323,6 +340,40 @@ class Ivf:
             )
 
 
+def _doubts(found: Calibration, k: int, codes_only: bool) -> str | None:
+    """Why searches for k may find less than the target recall: the next k below and above decide their probes."""
+    own = RecallAtK(found.neighbors, found.probes, found.recall, found.recall_without_rerank)
+    every = sorted((own, *found.other_k))
+    measured = [one for one in every if one.k <= k][-1:] + [one for one in every if one.k >= k][:1]
+    for one in measured:
+        recall = one.recall_without_rerank if codes_only else one.recall
+        if recall.value < found.target_recall:
+            nearest = "nearest vectors" if one.k == 1 else f"{one.k} nearest vectors"
+            return (
+                f"searches of this index find {recall.value:.3f} of the {nearest}, less than its target recall "
+                f"{found.target_recall}"
+            )
+    largest = measured[-1].k
+    if largest < k and largest + 1 < found.rows:
+        return (
+            f"the recall of this index is calibrated for k up to {largest}, and not known for k = {k}: call "
+            f"calibrate(largest_k={k})"
+        )
+    return None
+
+
 def _calibration(fields: Any) -> Calibration:
-    probes, candidates, recall, without_rerank, *others = fields
-    return Calibration(probes, candidates, RecallEstimate(*recall), RecallEstimate(*without_rerank), *others)
+    probes, candidates, recall, without_rerank, target, neighbors, rows, others = fields
+    other_k = tuple(
+        RecallAtK(k, of_k, RecallEstimate(*one), RecallEstimate(*other)) for k, of_k, one, other in others
+    )
+    return Calibration(
+        probes,
+        candidates,
+        RecallEstimate(*recall),
+        RecallEstimate(*without_rerank),
+        target,
+        neighbors,
+        rows,
+        other_k,
+    )

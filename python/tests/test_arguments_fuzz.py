@@ -84,7 +84,7 @@ def index_cases(name):
         f"{name}.empty_copy": (index.empty_copy, {}),
         f"{name}.search": (index.search, {"queries": QUERIES, "k": 3, "probes": 2, "codes_only": False, "rerank": ROWS, "candidates": 9, "filter": [1, 2], "exclude": [5], "scanned": 20, "explain": None}),
         f"{name}.range_search": (index.range_search, {"queries": QUERIES, "radius": 1.0, "probes": 2, "filter": None, "exclude": [1]}),
-        f"{name}.calibrate": (index.calibrate, {"rows": ROWS, "target_recall": 0.5, "queries": 20, "rerank": True}),
+        f"{name}.calibrate": (index.calibrate, {"rows": ROWS, "target_recall": 0.5, "queries": 20, "rerank": True, "largest_k": 20}),
         f"{name}.save": (index.save, {"path": "index.nw"}),
         f"{name}.list_size": (index.list_size, {"list": 1}),
     }
@@ -196,8 +196,8 @@ CASES = {
 # Objects that callables return, without operations; and what a finished plan returns.
 WITHOUT_CASES = {"Calibration", "ClusterSums", "ContainerInfo", "Error", "AccessError", "ArgumentError",
                  "FileError", "NotFoundError", "OutOfMemoryError", "GraphRound", "Ivf", "KMeans", "KnnGraph",
-                 "Neighbors", "Plan", "PlannedTask", "RangeNeighbors", "RecallEstimate", "RecallWarning", "RowGroups",
-                 "SavedNeighbors", "SearchPlan",
+                 "Neighbors", "Plan", "PlannedTask", "RangeNeighbors", "RecallAtK", "RecallEstimate", "RecallWarning",
+                 "RowGroups", "SavedNeighbors", "SearchPlan",
                  "SectionInfo", "Selection", "SmoothestPath", "Plan.load", "Context.merged", "Context.remembered",
                  "AdditiveQuantizer", "ProductQuantizer", "Rotation", "IvfFlat", "IvfPq", "IvfLsq",
 }  # fmt: skip

@@ -222,6 +222,7 @@ def results():
         "KMeans": clusters,
         "Neighbors": nearwise.knn(ROWS[:3], ROWS, 4),
         "RangeNeighbors": nearwise.range_search(ROWS[:3], ROWS, 9),
+        "RecallAtK": index.calibration.other_k[0],
         "RecallEstimate": graph.recall,
         "RowGroups": graph.connected_components(),
         "Selection": nearwise.select_k(ROWS, 3),

@@ -1,5 +1,6 @@
 """Inverted files: the answers of their definition, from rows that come and go."""
 
+import copy
 import gc
 import inspect
 import warnings
@@ -271,6 +272,36 @@ def test_a_search_that_misses_the_target_warns_once(rows):
         warnings.simplefilter("error")
         index.search(rows[:3], 10, codes_only=True)
         nearwise.IvfPq.build(rows, lists=8, code_bytes=2, target_recall=0.9).search(rows[:3], 10)
+
+
+@pytest.mark.parametrize("kind", [nearwise.IvfFlat, nearwise.IvfPq, nearwise.IvfLsq])
+def test_the_recall_holds_for_other_k(kind):
+    every = np.random.default_rng(5).standard_normal((4400, 12), dtype=np.float32)
+    vectors, queries = every[:4000], every[4000:]
+    index = kind.build(vectors, lists=100, **({} if kind is nearwise.IvfFlat else {"code_bytes": 4}))
+    assert [one.k for one in index.calibration.other_k] == [1, 100]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for k in (1, 10, 40, 100):
+            truth, found = nearwise.knn(queries, vectors, k).ids, index.search(queries, k).ids
+            assert np.mean([len(set(a) & set(b)) / k for a, b in zip(truth, found)]) >= 0.895
+    message = r"calibrated for k up to 100, and not known for k = 1000: call calibrate\(largest_k=1000\)"
+    with pytest.warns(nearwise.RecallWarning, match=message) as caught:
+        index.search(queries[:3], 1000)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        index.search(queries[:3], 1000)  # once
+        wide = copy.copy(index)
+        wide.calibrate(largest_k=1000)
+        wide.search(queries[:3], 1000)
+
+
+def test_fewer_vectors_than_k_are_all_found(rows):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        index = nearwise.IvfFlat.build(rows[:70], lists=6)
+        assert (index.search(rows[:9], 200).ids >= 0).sum(axis=1).tolist() == [70] * 9
 
 
 def test_rows_of_another_order_are_refused(rows):

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "backend/context_state.h"
@@ -39,6 +41,8 @@ void index::check_options(const CalibrationOptions& options) {
   require(options.target_recall > 0 && options.target_recall <= 1,
           "{}: target_recall must be above 0 and at most 1, got {}", calibrate_name, options.target_recall);
   require(options.queries >= 1, "{}: queries must be at least 1, got 0", calibrate_name);
+  require(options.largest_k >= 1 && options.largest_k <= max_shard_rows,
+          "{}: largest_k must be 1 to {}, got {}", calibrate_name, max_shard_rows, options.largest_k);
 }
 
 namespace {
@@ -57,6 +61,9 @@ constexpr std::array<std::size_t, 8> candidates_to_try = {100, 200, 400, 800, 16
 // SIFT1M, 16-byte codes, batch of 4000 (Sapphire Rapids, 2026-11-15): 0.3 to 0.5 us against 1 to 2.3 ns of
 // CPU time.
 constexpr double rows_per_candidate = 128;
+// For the largest k, one query in 4 is searched for: the share of 100 neighbours that a query finds varies
+// about half as much as that of 10, and its search takes several times as long.
+constexpr std::size_t queries_per_wide_one = 4;
 
 std::size_t exact_block_rows(std::size_t dim, ElementType type) {
   return std::max<std::size_t>(1024, block_bytes / (dim * element_size(type)));
@@ -173,40 +180,81 @@ bool reaches(const RecallEstimate& recall, double target, Margin margin) {
   return (margin == Margin::interval ? recall.low : recall.value) >= target || recall.value == 1;
 }
 
-// Ground truth of the sample, and the recall of a search against it.
+// Vectors of the index that are searched for, and their exact neighbours, themselves included.
+struct Sample {
+  std::size_t all_rows = 0;  // of the index
+  RowsView queries;
+  std::span<const Id> ids;
+  const Neighbors& exact;
+};
+
+// The recall of searches for the k nearest neighbours of the sample, or of one in `every` of it.
 class Trial {
  public:
-  // queries: the sample, with these ids, of all_rows vectors.
-  Trial(Stages& stages, const Ivf& index, std::size_t all_rows, const RowsView& queries,
-        std::span<const Id> ids, std::size_t k, const Neighbors& exact)
+  Trial(Stages& stages, const Ivf& index, const Sample& sample, std::size_t k, std::size_t every = 1)
       : stages_(stages),
         index_(index),
-        all_rows_(all_rows),
-        queries_(queries),
-        ids_(ids),
-        k_(k),
-        truth_(without_self(exact, ids, k)) {}
+        all_rows_(sample.all_rows),
+        queries_(sample.queries.data(), sample.queries.type(), divide_up(sample.ids.size(), every),
+                 sample.queries.dim(), every * sample.queries.stride_bytes()),
+        k_(k) {
+    const std::vector<std::vector<Id>> truth = without_self(sample.exact, sample.ids, k);
+    for (std::size_t i = 0; i < sample.ids.size(); i += every) {
+      ids_.push_back(sample.ids[i]);
+      truth_.push_back(truth[i]);
+    }
+  }
+
+  std::size_t k() const { return k_; }
 
   // candidates 0: without re-ranking.
   RecallEstimate recall(std::size_t probes, std::size_t candidates) const {
+    return measured(probes, candidates).all;
+  }
+  // The same search for one neighbour: it would find the first of these.
+  RecallEstimate recall_of_first(std::size_t probes, std::size_t candidates) const {
+    return measured(probes, candidates).first;
+  }
+
+ private:
+  struct Recall {
+    RecallEstimate all;
+    RecallEstimate first;
+  };
+
+  const Recall& measured(std::size_t probes, std::size_t candidates) const {
+    const auto [entry, is_new] = known_.try_emplace({probes, candidates});
+    if (is_new) entry->second = measure(probes, candidates);
+    return entry->second;
+  }
+
+  Recall measure(std::size_t probes, std::size_t candidates) const {
     // One more than is compared, as the query itself is found too.
     // The number of trials is not known: each takes a part of what is left.
     constexpr double later_trials = 15;
     const Neighbors found = index_.search(
         stages_.next(1, later_trials), queries_, k_ + 1,
         {.probes = probes, .codes_only = candidates == 0, .candidates = std::max(candidates, k_ + 1)});
-    const std::vector<std::vector<Id>> others = without_self(found, ids_, k_);
+    std::vector<std::vector<Id>> others = without_self(found, ids_, k_);
     // Integers, so that the mean is rounded once.
     std::uint64_t hits = 0;
     std::uint64_t squares = 0;
+    std::uint64_t first_hits = 0;
     for (std::size_t query = 0; query < ids_.size(); ++query) {
-      const auto in_truth = static_cast<std::uint64_t>(std::ranges::count_if(
-          truth_[query], [&](Id id) { return std::ranges::count(others[query], id) != 0; }));
+      std::vector<Id>& own = others[query];
+      first_hits += !own.empty() && own.front() == truth_[query].front() ? 1 : 0;
+      std::ranges::sort(own);
+      const auto in_truth = static_cast<std::uint64_t>(
+          std::ranges::count_if(truth_[query], [&](Id id) { return std::ranges::binary_search(own, id); }));
       hits += in_truth;
       squares += in_truth * in_truth;
     }
+    return {estimate(hits, squares, k_), estimate(first_hits, first_hits, 1)};
+  }
+
+  RecallEstimate estimate(std::uint64_t hits, std::uint64_t squares, std::size_t neighbors) const {
     const auto queries = static_cast<double>(ids_.size());
-    const auto k = static_cast<double>(k_);
+    const auto k = static_cast<double>(neighbors);
     const double mean = static_cast<double>(hits) / (queries * k);
     if (ids_.size() == all_rows_) return {mean, mean, mean, ids_.size()};
     const double mean_square = static_cast<double>(squares) / (queries * k * k);
@@ -215,14 +263,14 @@ class Trial {
     return {mean, std::min(mean, interval.low), std::max(mean, interval.high), ids_.size()};
   }
 
- private:
   Stages& stages_;
   const Ivf& index_;
   const std::size_t all_rows_;
-  const RowsView& queries_;
-  std::span<const Id> ids_;
-  std::size_t k_;
+  const RowsView queries_;
+  const std::size_t k_;
+  std::vector<Id> ids_;
   std::vector<std::vector<Id>> truth_;
+  mutable std::map<std::pair<std::size_t, std::size_t>, Recall> known_;
 };
 
 struct Setting {
@@ -231,25 +279,29 @@ struct Setting {
   RecallEstimate recall = {};
 };
 
-// The fewest probes that reach the target, at least 2: a vector near the border of its list has neighbours in
-// the next one. All lists if none reaches it.
-Setting smallest_probes(const Trial& trial, std::size_t lists, std::size_t candidates, double target,
+// Numbers of probes to try.
+struct ProbeRange {
+  std::size_t lists = 0;   // the most
+  std::size_t fewest = 2;  // a vector near the border of its list has neighbours in the next one
+  std::size_t first = 0;   // tried first; 0: the fewest
+  std::size_t steps = 0;  // the result may exceed the smallest by a share of 1 / steps; 0: it is the smallest
+};
+
+// The fewest probes that reach the target. All lists if none reaches it.
+Setting smallest_probes(const Trial& trial, const ProbeRange& range, std::size_t candidates, double target,
                         Margin margin) {
-  std::map<std::size_t, RecallEstimate> known;
-  const auto recall = [&](std::size_t probes) {
-    const auto [entry, is_new] = known.try_emplace(probes);
-    if (is_new) entry->second = trial.recall(probes, candidates);
-    return entry->second;
-  };
+  const auto recall = [&](std::size_t probes) { return trial.recall(probes, candidates); };
   const auto is_enough = [&](std::size_t probes) { return reaches(recall(probes), target, margin); };
-  std::size_t enough = std::min<std::size_t>(2, lists);
-  std::size_t too_few = enough - 1;
+  const std::size_t lists = range.lists;
+  const std::size_t fewest = std::min(range.fewest, lists);
+  std::size_t enough = std::clamp(range.first, fewest, lists);
+  std::size_t too_few = fewest - 1;
   while (!is_enough(enough) && enough < lists) {
     too_few = enough;
     enough = std::min(2 * enough, lists);
   }
   if (!is_enough(enough)) return {lists, candidates, recall(lists)};
-  while (enough - too_few > 1) {
+  while (enough - too_few > std::max<std::size_t>(1, range.steps == 0 ? 0 : enough / range.steps)) {
     const std::size_t middle = too_few + (enough - too_few) / 2;
     (is_enough(middle) ? enough : too_few) = middle;
   }
@@ -259,7 +311,7 @@ Setting smallest_probes(const Trial& trial, std::size_t lists, std::size_t candi
 // More candidates need fewer probes. The cheapest pair that reaches the target, or the one with the highest
 // recall.
 Setting cheapest(const Trial& trial, const Ivf& index, double target, bool rerank) {
-  if (!rerank) return smallest_probes(trial, index.lists(), 0, target, Margin::interval);
+  if (!rerank) return smallest_probes(trial, {.lists = index.lists()}, 0, target, Margin::interval);
   const double list_rows = static_cast<double>(index.size()) / static_cast<double>(index.lists());
   const auto cost = [&](const Setting& setting) {
     return static_cast<double>(setting.probes) * list_rows +
@@ -274,7 +326,8 @@ Setting cheapest(const Trial& trial, const Ivf& index, double target, bool reran
       if (rest < 2 * list_rows) continue;
       most_probes = std::min(most_probes, static_cast<std::size_t>(rest / list_rows));
     }
-    const Setting found = smallest_probes(trial, most_probes, candidates, target, Margin::interval);
+    const Setting found =
+        smallest_probes(trial, {.lists = most_probes}, candidates, target, Margin::interval);
     if (reaches(found.recall, target, Margin::interval)
             ? !reaches(best.recall, target, Margin::interval) || cost(found) < cost(best)
             : found.recall.value > best.recall.value)
@@ -283,13 +336,51 @@ Setting cheapest(const Trial& trial, const Ivf& index, double target, bool reran
   return best;
 }
 
+// `found` if it reaches the target with the margin. If not even all lists do, the value without a margin, or
+// the target as a share of the recall of all lists.
+Setting settle(const Trial& trial, const ProbeRange& range, const Setting& found, double target) {
+  if (reaches(found.recall, target, Margin::interval)) return found;
+  const double value = found.recall.value;
+  return smallest_probes(trial, range, found.candidates, value >= target ? target : target * value,
+                         Margin::none);
+}
+
+// For one neighbour: the probes of the default, `usual`, or more. The value decides, as the recall of one
+// neighbour varies so much between queries that most samples have no margin.
+RecallAtK calibrate_first(const Trial& trial, const Trial& first, std::size_t lists, const Setting& usual,
+                          double target) {
+  const RecallEstimate recall = trial.recall_of_first(usual.probes, usual.candidates);
+  if (reaches(recall, target, Margin::none))
+    return {1, usual.probes, recall, trial.recall_of_first(usual.probes, 0)};
+  const ProbeRange range = {.lists = lists, .fewest = usual.probes};
+  const Setting more = smallest_probes(first, range, usual.candidates, target, Margin::none);
+  const Setting found =
+      reaches(more.recall, target, Margin::none) ? more : settle(first, range, more, target);
+  return {1, found.probes, found.recall, first.recall(found.probes, 0)};
+}
+
+// For more neighbours, with candidates in proportion: at least the probes of the default.
+RecallAtK calibrate_more(const Trial& trial, std::size_t lists, const Setting& usual, double target) {
+  const std::size_t candidates =
+      usual.candidates == 0 ? 0 : index::candidates_for(usual.candidates, trial.k());
+  // On SIFT1M, 100 neighbours take 1.4 (PQ) and 1.7 (flat) times the probes of 10.
+  const ProbeRange range = {
+      .lists = lists, .fewest = usual.probes, .first = usual.probes + usual.probes / 2, .steps = 8};
+  const Setting found =
+      settle(trial, range, smallest_probes(trial, range, candidates, target, Margin::interval), target);
+  return {trial.k(), found.probes, found.recall, trial.recall(found.probes, 0)};
+}
+
 }  // namespace
 
-std::uint64_t index::calibration_bytes(const RowsView& rows, std::size_t queries) {
+std::uint64_t index::calibration_bytes(const RowsView& rows, const CalibrationOptions& options) {
   const std::uint64_t row_bytes = rows.dim() * element_size(rows.type());
   const std::uint64_t block = std::min(rows.rows(), exact_block_rows(rows.dim(), rows.type())) * row_bytes;
+  // Exact neighbours: the best so far, those of a block, and both merged.
+  const std::uint64_t exact = 3 * (sizeof(Id) + sizeof(float)) * std::min(rows.rows(), options.largest_k + 1);
   // Ids, copied queries, a copied block in its own form and packed, answers of a few searches.
-  return rows.rows() * sizeof(Id) + queries * (2 * row_bytes + 4096) + 3 * block + search_bytes;
+  return rows.rows() * sizeof(Id) + std::min(rows.rows(), options.queries) * (2 * row_bytes + exact + 4096) +
+         3 * block + search_bytes;
 }
 
 Calibration Ivf::calibrate(const Context& context, const CalibrationOptions& options) {
@@ -325,22 +416,17 @@ Calibration Ivf::calibrate(const Context& context, RowsView rows, const Calibrat
   const GatheredRows queries(context, vectors, {ids.data(), count}, sample, drawn_place);
 
   const std::size_t k = std::min(index::calibration_neighbors, count - 1);
+  const std::size_t most = std::min(std::max(k, options.largest_k), count - 1);
   Stages stages(context, calibrate_name);
   const Neighbors exact = exact_neighbors(stages.next(1, trials_cost), queries.view(), vectors,
-                                          {ids.data(), count}, k + 1, state.metric);
+                                          {ids.data(), count}, most + 1, state.metric);
   Stages trials(stages.next(1, 0), calibrate_name);
-  const Trial trial(trials, *this, count, queries.view(), drawn.span(), k, exact);
+  const Sample searched = {count, queries.view(), drawn.span(), exact};
+  const Trial trial(trials, *this, searched, k);
   // Flat distances are exact already.
   const bool rerank = options.rerank && state.rows.vector_bytes() != 0;
-  Setting found = cheapest(trial, *this, options.target_recall, rerank);
-  // If not even all lists reach the target with its margin: the value without a margin, or the target as a
-  // share of the recall of all lists.
-  if (!reaches(found.recall, options.target_recall, Margin::interval))
-    found = smallest_probes(trial, lists(), found.candidates,
-                            found.recall.value >= options.target_recall
-                                ? options.target_recall
-                                : options.target_recall * found.recall.value,
-                            Margin::none);
+  const Setting found = settle(trial, {.lists = lists()},
+                               cheapest(trial, *this, options.target_recall, rerank), options.target_recall);
 
   Calibration calibration = {.probes = found.probes,
                              .recall = found.recall,
@@ -352,11 +438,20 @@ Calibration Ivf::calibrate(const Context& context, RowsView rows, const Calibrat
     calibration.candidates = found.candidates;
     calibration.recall_without_rerank = trial.recall(found.probes, 0);
   }
+  if (k > 1)
+    calibration.other_k.push_back(
+        calibrate_first(trial, Trial(trials, *this, searched, 1), lists(), found, options.target_recall));
+  // All vectors, if all were asked for: then nothing depends on their order.
+  const std::size_t every = sample == count ? 1 : queries_per_wide_one;
+  if (most > k)
+    calibration.other_k.push_back(
+        calibrate_more(Trial(trials, *this, searched, most, every), lists(), found, options.target_recall));
+  std::optional<Calibration> kept = calibration;
   {
     const NoFork whole;
     if (rerank) state.candidates = found.candidates;
     state.probes = found.probes;
-    state.calibration = calibration;
+    state.calibration = std::move(kept);
   }
   stages.finish();
   return calibration;

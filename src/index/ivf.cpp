@@ -68,7 +68,7 @@ std::span<const float> Ivf::additive_codewords() const {
   return view.encoding == ListEncoding::lsq ? view.codewords : std::span<const float>();
 }
 std::string_view Ivf::encoding() const { return state_->codec->name(); }
-std::size_t Ivf::probes() const { return state_->probes; }
+std::size_t Ivf::probes(std::size_t k) const { return state_->probes_for(k); }
 std::size_t Ivf::candidates(std::size_t k) const { return state_->candidates_for(k); }
 Id Ivf::next_id() const { return state_->next_id; }
 const std::map<std::string, std::string>& Ivf::provenance() const { return state_->provenance; }

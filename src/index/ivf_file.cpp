@@ -29,7 +29,28 @@ Json describe(const Calibration& calibration) {
                {"neighbors", calibration.neighbors},
                {"rows", calibration.rows}};
   if (calibration.candidates) json["candidates"] = *calibration.candidates;
+  for (const RecallAtK& other : calibration.other_k)
+    json["other_k"].push_back({{"k", other.k},
+                               {"probes", other.probes},
+                               {"recall", encode(other.recall)},
+                               {"recall_without_rerank", encode(other.recall_without_rerank)}});
   return json;
+}
+
+// Ascending; `neighbors` is not among them.
+std::vector<RecallAtK> read_other_k(const Json& json, std::size_t neighbors, const std::string& source) {
+  if (!json.is_array()) throw std::out_of_range("other_k: an array expected");
+  std::vector<RecallAtK> others;
+  for (const Json& one : json) {
+    others.push_back({.k = read_number(one, "k", source),
+                      .probes = read_number(one, "probes", source),
+                      .recall = decode_recall(one.at("recall")),
+                      .recall_without_rerank = decode_recall(one.at("recall_without_rerank"))});
+    const std::size_t k = others.back().k;
+    if (k == 0 || k == neighbors || (others.size() > 1 && k <= others[others.size() - 2].k))
+      throw std::out_of_range("other_k: ascending k expected, which differ from neighbors");
+  }
+  return others;
 }
 
 std::optional<Calibration> read_calibration(const Json& metadata, const std::string& source) {
@@ -46,6 +67,9 @@ std::optional<Calibration> read_calibration(const Json& metadata, const std::str
     calibration.target_recall = found->at("target_recall").get<double>();
     if (!(calibration.target_recall > 0 && calibration.target_recall <= 1))
       throw std::out_of_range("target_recall above 0 and at most 1 expected");
+    if (calibration.neighbors == 0) throw std::out_of_range("neighbors of at least 1 expected");
+    if (found->contains("other_k"))
+      calibration.other_k = read_other_k(found->at("other_k"), calibration.neighbors, source);
   } catch (const std::exception& error) {
     fail(ErrorCode::corrupt, "{}: metadata: calibration: {}", source, error.what());
   }
@@ -125,6 +149,17 @@ Header read_header(const Json& metadata, const std::string& source) {
   return header;
 }
 
+void check_probes(const Header& header, std::size_t lists, const std::string& source) {
+  const auto check = [&](std::size_t probes) {
+    if (probes < 1 || probes > lists)
+      fail(ErrorCode::corrupt, "{}: metadata: probes of 1 to {} expected, {} found", source, lists, probes);
+  };
+  check(header.probes);
+  if (!header.calibration) return;
+  check(header.calibration->probes);
+  for (const RecallAtK& other : header.calibration->other_k) check(other.probes);
+}
+
 void check_centroids(const MatrixView<const float>& centroids, bool flat, const std::string& source) {
   const std::span<const float> all(centroids.data(), centroids.rows() * centroids.cols());
   const float limit = flat ? std::numeric_limits<float>::max() : quantize::max_centroid_value;
@@ -154,7 +189,8 @@ void check_shape(bool right, const char* section, const std::string& source) {
 void save(const Ivf& index, const std::filesystem::path& path) {
   const Ivf::State& state = *index.state_;
   ContainerWriter writer(path, std::string(index::container_kind));
-  if (index.vector_bytes() != 0) writer.set_minor_version(1);
+  const bool has_other_k = state.calibration && !state.calibration->other_k.empty();
+  if (index.vector_bytes() != 0 || has_other_k) writer.set_minor_version(1);
   Json metadata = {{"metric", name(state.metric)},
                    {"dim", index.dim()},
                    {"probes", state.probes},
@@ -211,9 +247,7 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
       fail(ErrorCode::corrupt, "{}: ids, row {}: 0 to {} expected, {} found", source, row, header.next_id - 1,
            ids(row, 0));
   }
-  if (header.probes < 1 || header.probes > centroids.rows())
-    fail(ErrorCode::corrupt, "{}: metadata: probes of 1 to {} expected, {} found", source, centroids.rows(),
-         header.probes);
+  check_probes(header, centroids.rows(), source);
 
   auto codec = quantize::read_codec(*reader, metadata, header.dim);
   const ListCodec view = codec->view();

@@ -251,7 +251,7 @@ IvfSearchPlan plan_of(const Context& context, const Ivf& index, const AllowedEnt
   const auto stream = open_stream(context);
   const KnnCosts costs = dispatch(&Ops::knn_costs, "knn_costs", *stream,
                                   KnnCostsArgs{index.dim(), k, state.metric, query_type, vectors.type()});
-  const std::size_t usual = divide_up(state.probes * index.size(), index.lists());
+  const std::size_t usual = divide_up(state.probes_for(k) * index.size(), index.lists());
   return plan_filtered(
       {.queries = queries,
        .allowed = entries.count(),

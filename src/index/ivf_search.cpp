@@ -93,7 +93,7 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
   if (FilterInternals::is_shared(options.filter) ||
       FilterInternals::per_query(options.filter) == FilterInternals::PerQuery::allow)
     return index::search_filtered(context, *this, queries, k, options);
-  const std::size_t probes = options.probes.value_or(state.probes);
+  const std::size_t probes = options.probes.value_or(state.probes_for(k));
   const index::ListSearch search(context, *this, queries, k, options);
   return search.run(probes, [&](const Context& quiet, const RowsView& part, std::size_t) {
     Neighbors nearest = knn(quiet, part, state.centroids, probes, {.metric = state.metric});

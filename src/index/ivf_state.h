@@ -37,7 +37,17 @@ inline constexpr std::size_t added_batch_rows = 32768;
 
 void check_options(const CalibrationOptions& options);
 // Of the budget, beside the index.
-std::uint64_t calibration_bytes(const RowsView& rows, std::size_t queries);
+std::uint64_t calibration_bytes(const RowsView& rows, const CalibrationOptions& options);
+// Candidates of a search for k neighbours: proportional to k above calibration_neighbors.
+inline std::size_t candidates_for(std::size_t calibrated, std::size_t k) {
+  if (k <= calibration_neighbors) return calibrated;
+  // No index holds more vectors, and the product below might overflow.
+  if (k > max_shard_rows) return k;
+  return std::max(k, divide_up(calibrated * k, calibration_neighbors));
+}
+// Probes of a search for k neighbours, 1 to `lists`. Between two calibrated k they grow with log k, so that
+// they are rather too many; beyond the largest one they are proportional to k.
+std::size_t calibrated_probes(const Calibration& calibration, std::size_t k, std::size_t lists);
 // Expected duration for shares of progress, as cluster::training_cost().
 double calibration_cost(const RowsView& rows, const CalibrationOptions& options);
 
@@ -65,13 +75,11 @@ struct Ivf::State {
 
   bool is_flat() const { return codec->view().is_flat(); }
 
-  // Proportional to k above calibration_neighbors.
-  std::size_t candidates_for(std::size_t k) const {
-    if (k <= index::calibration_neighbors) return candidates;
-    // No index holds more vectors, and the product below might overflow.
-    if (k > max_shard_rows) return k;
-    return std::max(k, divide_up(candidates * k, index::calibration_neighbors));
+  std::size_t probes_for(std::size_t k) const {
+    return calibration ? index::calibrated_probes(*calibration, k, rows.lists()) : probes;
   }
+
+  std::size_t candidates_for(std::size_t k) const { return index::candidates_for(candidates, k); }
 
   // The lists of all ids. Any number of threads may call it.
   const index::IdTable& ids() const;

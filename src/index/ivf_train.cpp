@@ -165,9 +165,7 @@ Ivf Ivf::build(const Context& context, RowsView rows, const IvfOptions& options,
   check_rows("Ivf.build", context, rows, rows);
   require(rows.rows() >= 1, "Ivf.build: there must be at least 1 vector, got 0");
   const IvfOptions resolved = index::resolve("Ivf.build", options, rows);
-  check_memory("Ivf.build", context,
-               index::building_bytes(context, rows, resolved,
-                                     calibration ? std::min(calibration->queries, rows.rows()) : 0));
+  check_memory("Ivf.build", context, index::building_bytes(context, rows, resolved, calibration));
   const double training = centroids_cost(rows, resolved) +
                           quantize::codec_training_cost(rows, *resolved.lists, resolved.encoding);
   const double adding =

@@ -48,7 +48,7 @@ std::uint64_t adding_bytes(const Context& context, const RowsView& rows, const I
 }
 
 std::uint64_t building_bytes(const Context& context, const RowsView& rows, const IvfOptions& options,
-                             std::size_t calibration_queries) {
+                             const std::optional<CalibrationOptions>& calibration) {
   const std::size_t code_bytes = quantize::code_bytes(options.encoding, rows.dim(), rows.type());
   const bool is_flat = std::holds_alternative<Flat>(options.encoding);
   const std::uint64_t entry_bytes =
@@ -60,7 +60,7 @@ std::uint64_t building_bytes(const Context& context, const RowsView& rows, const
       rows.rows() * sizeof(std::uint32_t) +
       std::max(assignment_bytes(context, batch, *options.lists),
                is_flat ? 0 : batch.rows() * (rows.dim() * sizeof(float) + 3 * code_bytes + sizeof(Id)));
-  const std::uint64_t calibrating = calibration_bytes(rows, calibration_queries);
+  const std::uint64_t calibrating = calibration ? calibration_bytes(rows, *calibration) : 0;
   return std::max(training_bytes(context, rows, options),
                   tables_bytes(rows.dim(), options.encoding) + lists + std::max(filling, calibrating));
 }

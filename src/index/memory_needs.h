@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "nearwise/context.h"
 #include "nearwise/ivf.h"
@@ -26,6 +27,6 @@ std::uint64_t adding_bytes(const Context& context, const RowsView& rows, const I
 
 // Ivf::build: training, then filling the lists, then calibration.
 std::uint64_t building_bytes(const Context& context, const RowsView& rows, const IvfOptions& options,
-                             std::size_t calibration_queries);
+                             const std::optional<CalibrationOptions>& calibration);
 
 }  // namespace nearwise::index

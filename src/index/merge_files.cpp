@@ -170,8 +170,8 @@ void merge_ivf_files(const Context& context, std::span<const std::filesystem::pa
                                     row_bytes_of(parts.front().section("codes")) +
                                     (has_vectors ? row_bytes_of(parts.front().section("vectors")) : 0));
   ContainerWriter writer(output, std::string(index::container_kind));
-  if (has_vectors) writer.set_minor_version(1);
   Json metadata = parts.front().metadata();
+  if (has_vectors || metadata.value("calibration", Json()).contains("other_k")) writer.set_minor_version(1);
   metadata["next_id"] = next_id;
   for (const auto& [key, text] : provenance) metadata["provenance"][key] = text;
   writer.write_metadata(metadata);

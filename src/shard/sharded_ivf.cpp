@@ -21,7 +21,8 @@ Neighbors search_filtered_parts(const Context& context, const Members& parts, co
   constexpr const char* operation = "Ivf.search";
   const Ivf& one = *parts.front().ivf;
   IvfSearchOptions of_parts = options;
-  if (!options.scanned) of_parts.scanned = std::max(k, divide_up(one.probes() * rows_of(parts), one.lists()));
+  if (!options.scanned)
+    of_parts.scanned = std::max(k, divide_up(one.probes(k) * rows_of(parts), one.lists()));
   const std::uint64_t entries = checked_multiply(
       checked_multiply(queries.rows(), k, "Ivf.search: queries * k"), parts.size() + 1, operation);
   const Reservation reservation(
@@ -61,7 +62,7 @@ Neighbors search_parts(const Context& context, const Members& parts, RowsView qu
   // There are no more candidates than vectors.
   const std::size_t wanted = options.candidates.value_or(one.candidates(k));
   const std::size_t candidates = reranks ? std::max(k, std::min(wanted, rows_of(parts))) : k;
-  const IvfSearchOptions of_parts = {.probes = options.probes.value_or(one.probes()), .codes_only = true};
+  const IvfSearchOptions of_parts = {.probes = options.probes.value_or(one.probes(k)), .codes_only = true};
 
   const std::uint64_t entries =
       checked_multiply(checked_multiply(queries.rows(), candidates, "Ivf.search: queries * candidates"),

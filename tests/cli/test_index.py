@@ -137,6 +137,18 @@ def test_what_is_not_given_is_measured(nearwise, files, tmp_path):
     assert given["probes"] == 7 and given["calibration"] is None
 
 
+def test_a_search_beyond_what_is_calibrated_warns(nearwise, files):
+    nearwise("index", "build", "rows.fbin", "-o", "index.nw")
+    for k in (1, 10, 100):
+        assert "warning" not in nearwise("index", "search", "index.nw", "queries.fbin", "-k", k).err
+    spoken = nearwise("index", "search", "index.nw", "queries.fbin", "-k", 200).err
+    assert "warning: the recall may be below the target 0.9: it is 0.9" in spoken and spoken.count("warning") == 1
+    assert "warning" not in nearwise("index", "search", "index.nw", "queries.fbin", "-k", 200, "--probes", 9).err
+    wide = nearwise("index", "calibrate", "index.nw", "--largest-k", 200, "-o", "wide.nw", "--json").json["calibration"]
+    assert [one["k"] for one in wide["other_k"]] == [1, 200] and wide["other_k"][1]["recall"]["value"] >= 0.9
+    assert "warning" not in nearwise("index", "search", "wide.nw", "queries.fbin", "-k", 200).err
+
+
 def test_measuring_after_adding_is_building(nearwise, files):
     built = nearwise("index", "build", "rows.fbin", "--lists", 9, "-o", "whole.nw", "--json").json
     nearwise("index", "build", "rows.fbin", "--lists", 9, "--train-only", "-o", "index.nw")

@@ -77,6 +77,7 @@ std::vector<GoldenFile> golden_files() {
       former_ivf_file("ivf_lsq_1_0"),
       ivf_file("ivf_pq_keep_1_1", Pq{.code_bytes = 3, .bits = 4}, VectorStorage::keep),
       ivf_file("ivf_pq_f16_1_1", Pq{.code_bytes = 3, .bits = 4}, VectorStorage::f16),
+      ivf_file("ivf_flat_1_1", Flat{}, VectorStorage::keep),
       ivf_file("ivf_lsq_u8_1_1", Lsq{.code_bytes = 2, .rounds = 1}, VectorStorage::u8),
       {"graph_1_0", "graph",
        [](const fs::path& path) {

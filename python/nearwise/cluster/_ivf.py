@@ -77,8 +77,8 @@ class ShardedIvf(Sharded):
         Parameters
         ----------
         probes : int, optional
-            Lists to scan. Default: that of the first file's index; under a filter, as many as it takes to scan as many
-            allowed vectors as a search without one.
+            Lists to scan. Default: what each file's index is calibrated for; under a filter, as many as it takes to
+            scan as many allowed vectors as a search without one.
         codes_only, candidates, filter, exclude
             As in `nearwise.Ivf.search`. A mask is sent to each machine once.
         block_queries : int, optional
@@ -89,14 +89,12 @@ class ShardedIvf(Sharded):
         """
         chosen = made_of(filter, exclude)
         count = _options.count(k, "k")
-        options = {"codes_only": _options.flag(codes_only, "codes_only"), "probes": probes, "candidates": candidates}
-        if _options.optional_count(probes, "probes") == 0 and chosen is None:
-            options["probes"] = self._description.probes
-        elif probes is None:
-            # The lists near a query may all be in one part.
-            usual = self._description.probes * self.size // self._description.lists
-            options["scanned"] = max(count, usual)
-        return self._search("search", queries, count, (options,), chosen, block_queries, context)
+        options = {
+            "codes_only": _options.flag(codes_only, "codes_only"),
+            "probes": _options.optional_count(probes, "probes") or None,
+            "candidates": candidates,
+        }
+        return self._search("search", queries, count, (options, self.size), chosen, block_queries, context)
 
 
 # Users see it as nearwise.cluster.ShardedIvf.

@@ -23,9 +23,7 @@ class Description(NamedTuple):
     rows: int
     dim: int
     metric: Metric
-    probes: int  # default; 0: not an inverted file
-    lists: int
-    training: str  # digest of the lists
+    training: str  # digest of the lists; empty: not an inverted file
 
 
 class Replica:
@@ -40,13 +38,13 @@ class ExactReplica(Replica):
         self._first = first
         self._prepared = nearwise.Exact(nearwise.read_vectors(path)[first:last], metric=metric, threads=threads)
         rows, dim = self._prepared.shape
-        return Description(rows, dim, metric, 0, 0, "")
+        return Description(rows, dim, metric, "")
 
     def search(
         self, queries: npt.NDArray[Any], first: int, last: int, k: int, filter: nearwise.Filter | None
     ) -> nearwise.Neighbors:
         own = None if filter is None else filter._part(self._first, first, last)
-        found = _some(self._prepared.search, queries, first, last, k, pad=True, filter=own)
+        found: nearwise.Neighbors = _some(self._prepared.search, queries, first, last, k, pad=True, filter=own)
         np.add(found.ids, self._first, out=found.ids, where=found.ids >= 0)  # row numbers in the whole file
         return _narrowed(found)
 
@@ -58,14 +56,7 @@ class IvfReplica(Replica):
         self._index = nearwise.load(path, nearwise.Ivf, threads=threads)
         digest = hashlib.sha256(repr((type(self._index).__name__, self._index.code_bytes)).encode())
         digest.update(np.ascontiguousarray(self._index.centroids).tobytes())
-        return Description(
-            self._index.size,
-            self._index.dim,
-            self._index.metric,
-            self._index.probes,
-            self._index.lists,
-            digest.hexdigest(),
-        )
+        return Description(self._index.size, self._index.dim, self._index.metric, digest.hexdigest())
 
     def search(
         self,
@@ -74,10 +65,16 @@ class IvfReplica(Replica):
         last: int,
         k: int,
         options: dict[str, Any],
+        rows: int,
         filter: nearwise.Filter | None,
     ) -> nearwise.Neighbors:
+        """rows: of all parts. The lists near a query may all be in one of them."""
         own = None if filter is None else filter._part(0, first, last)
-        return _narrowed(_some(self._index.search, queries, first, last, k, filter=own, **options))
+        if filter is not None and options["probes"] is None:
+            usual = self._index._index.probes_for(k=k) * rows // self._index.lists
+            options = options | {"scanned": max(k, usual)}
+        found: nearwise.Neighbors = _some(self._index.search, queries, first, last, k, filter=own, **options)
+        return _narrowed(found)
 
 
 def _narrowed(found: nearwise.Neighbors) -> nearwise.Neighbors:

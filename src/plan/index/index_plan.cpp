@@ -96,6 +96,7 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
                      {"target_recall", options.calibration.target_recall},
                      {"queries", options.calibration.queries},
                      {"rerank", options.calibration.rerank},
+                     {"largest_k", options.calibration.largest_k},
                      {"memory_limit", context.memory_limit()},
                      {"seed", context.seed()}};
 
