@@ -66,6 +66,10 @@ struct ExactSearchOptions {
   Filter filter = {};  // as in KnnOptions
 };
 
+struct ExactRangeOptions {
+  Filter filter = {};
+};
+
 // A base packed once for many searches, with the same results as the functions above. The packed copy (about
 // the size of the base for u8 and i8, half of it for f32) is charged to the context's budget. Searches also
 // read the original vectors, which must outlive it, and may run concurrently.
@@ -75,6 +79,7 @@ struct ExactSearchOptions {
 class Exact {
  public:
   using SearchOptions = ExactSearchOptions;
+  using RangeSearchOptions = ExactRangeOptions;
 
   // first_row: offset of row numbers in error messages, if the base is part of a larger one. Result ids start
   // at 0.
@@ -87,7 +92,7 @@ class Exact {
   Neighbors search(const Context& context, RowsView queries, std::size_t k,
                    const ExactSearchOptions& options = {}) const;
   RangeNeighbors range_search(const Context& context, RowsView queries, float radius,
-                              const Filter& filter = {}) const;
+                              const ExactRangeOptions& options = {}) const;
 
   // The same base prepared for another context, possibly on another device. Rows on the host serve every
   // device; rows on a device only that one: Error(invalid_argument) for others.

@@ -143,6 +143,7 @@ struct Calibration {
 class Ivf final {
  public:
   using SearchOptions = IvfSearchOptions;
+  using RangeSearchOptions = IvfRangeOptions;
 
   // Throws Error(invalid_argument) if the options do not fit the vectors, and names the first vector with NaN
   // or infinity. `rows` is on the host.

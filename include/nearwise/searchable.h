@@ -1,8 +1,9 @@
-// What every index has in common: search by queries and k, under a filter.
+// What every index has in common: search by queries and k, or by queries and radius, under a filter.
 //
 // search() returns the k nearest allowed vectors that it finds for every query, best first, the lower id in a
 // tie. Rows are padded with no_id where fewer than k vectors are allowed (or found, in an approximate index),
-// and nowhere else. A filter that allows everything changes nothing. Searches may run concurrently.
+// and nowhere else. range_search() returns all allowed vectors within the radius that it finds, in the same
+// order. A filter that allows everything changes nothing. Searches may run concurrently.
 // tests/shard/conformance_test.cpp holds every index to it.
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <cstddef>
 
 #include "nearwise/context.h"
+#include "nearwise/exact.h"
 #include "nearwise/filter.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
@@ -17,13 +19,17 @@
 
 namespace nearwise {
 
-// SearchOptions is ExactSearchOptions for exact search and IvfSearchOptions for inverted files.
+// SearchOptions is ExactSearchOptions for exact search and IvfSearchOptions for inverted files,
+// RangeSearchOptions is ExactRangeOptions and IvfRangeOptions.
 template <typename Index>
 concept Searchable = std::movable<Index> &&
     requires(const Index& index, const Context& context, RowsView queries,
-             const typename Index::SearchOptions& options) {
+             const typename Index::SearchOptions& options,
+             const typename Index::RangeSearchOptions& range_options) {
   { index.search(context, queries, std::size_t{1}, options) } -> std::same_as<Neighbors>;
   { options.filter } -> std::convertible_to<Filter>;
+  { index.range_search(context, queries, 1.0F, range_options) } -> std::same_as<RangeNeighbors>;
+  { range_options.filter } -> std::convertible_to<Filter>;
   { index.size() } -> std::same_as<std::size_t>;
   { index.metric() } -> std::same_as<Metric>;
 };

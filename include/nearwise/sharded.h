@@ -4,11 +4,12 @@
 // Replicated  each copy holds all vectors and searches some of the queries
 //
 // Members are exact search (Exact), inverted files (Ivf) or nested: Sharded<Replicated<Exact>> is shards x
-// copies. The result is that of one index over all vectors, bit for bit. Parts of an inverted file come from
-// one training, and their vectors keep their ids. Members are searched concurrently, one thread each; if one
-// fails, the others are cancelled, and the error names its device. Progress and cancellation are those of the
-// context of the call, not of the members' contexts. Queries must be readable by every member: on the host,
-// unless all members are on one device.
+// copies. The result is that of one index over all vectors, bit for bit; under a filter, parts of an inverted
+// file may find more, as each probes lists with allowed vectors of its own. Parts of an inverted file come
+// from one training, and their vectors keep their ids. Members are searched concurrently, one thread each; if
+// one fails, the others are cancelled, and the error names its device. Progress and cancellation are those of
+// the context of the call, not of the members' contexts. Queries must be readable by every member: on the
+// host, unless all members are on one device.
 #pragma once
 
 #include <concepts>
@@ -53,6 +54,10 @@ template <typename Options>
 using Search = std::function<Neighbors(std::size_t member, const Context& context, RowsView queries,
                                        std::size_t k, const Options& options)>;
 
+template <typename Options>
+using RangeSearch = std::function<RangeNeighbors(std::size_t member, const Context& context, RowsView queries,
+                                                 float radius, const Options& options)>;
+
 std::size_t rows_of(const Members& parts);
 void check_parts(const Members& parts);
 void check_copies(const Members& copies);
@@ -66,6 +71,19 @@ Neighbors search_copies(const Context& context, const Members& copies, RowsView 
                         const ExactSearchOptions& options, const Search<ExactSearchOptions>& search);
 Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,
                         const IvfSearchOptions& options, const Search<IvfSearchOptions>& search);
+
+RangeNeighbors range_search_parts(const Context& context, const Members& parts, RowsView queries,
+                                  float radius, const ExactRangeOptions& options,
+                                  const RangeSearch<ExactRangeOptions>& search);
+RangeNeighbors range_search_parts(const Context& context, const Members& parts, RowsView queries,
+                                  float radius, const IvfRangeOptions& options,
+                                  const RangeSearch<IvfRangeOptions>& search);
+RangeNeighbors range_search_copies(const Context& context, const Members& copies, RowsView queries,
+                                   float radius, const ExactRangeOptions& options,
+                                   const RangeSearch<ExactRangeOptions>& search);
+RangeNeighbors range_search_copies(const Context& context, const Members& copies, RowsView queries,
+                                   float radius, const IvfRangeOptions& options,
+                                   const RangeSearch<IvfRangeOptions>& search);
 
 template <Searchable Index>
 const Ivf* ivf_of(const Index& index) {
@@ -94,12 +112,21 @@ Search<typename Index::SearchOptions> search_of(const std::vector<Placed<Index>>
   };
 }
 
+template <Searchable Index>
+RangeSearch<typename Index::RangeSearchOptions> range_search_of(const std::vector<Placed<Index>>& placed) {
+  return [&placed](std::size_t member, const Context& context, RowsView queries, float radius,
+                   const typename Index::RangeSearchOptions& options) {
+    return placed[member].index.range_search(context, queries, radius, options);
+  };
+}
+
 }  // namespace shard
 
 template <Searchable Index>
 class Sharded {
  public:
   using SearchOptions = typename Index::SearchOptions;
+  using RangeSearchOptions = typename Index::RangeSearchOptions;
 
   // Vectors of exact search are numbered consecutively over the parts; those of inverted files keep their
   // ids.
@@ -112,6 +139,12 @@ class Sharded {
   Neighbors search(const Context& context, RowsView queries, std::size_t k,
                    const SearchOptions& options = {}) const {
     return shard::search_parts(context, members_, queries, k, options, shard::search_of(parts_));
+  }
+
+  RangeNeighbors range_search(const Context& context, RowsView queries, float radius,
+                              const RangeSearchOptions& options = {}) const {
+    return shard::range_search_parts(context, members_, queries, radius, options,
+                                     shard::range_search_of(parts_));
   }
 
   std::size_t size() const { return shard::rows_of(members_); }
@@ -127,6 +160,7 @@ template <Searchable Index>
 class Replicated {
  public:
   using SearchOptions = typename Index::SearchOptions;
+  using RangeSearchOptions = typename Index::RangeSearchOptions;
 
   explicit Replicated(std::vector<Placed<Index>> copies)
       : copies_(std::move(copies)), members_(shard::members_of(copies_)) {
@@ -136,6 +170,12 @@ class Replicated {
   Neighbors search(const Context& context, RowsView queries, std::size_t k,
                    const SearchOptions& options = {}) const {
     return shard::search_copies(context, members_, queries, k, options, shard::search_of(copies_));
+  }
+
+  RangeNeighbors range_search(const Context& context, RowsView queries, float radius,
+                              const RangeSearchOptions& options = {}) const {
+    return shard::range_search_copies(context, members_, queries, radius, options,
+                                      shard::range_search_of(copies_));
   }
 
   std::size_t size() const { return members_.front().size; }

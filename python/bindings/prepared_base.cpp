@@ -45,7 +45,7 @@ class PreparedBase {
   NumpyRangeNeighbors range_search(const BorrowedRows& queries, float radius, const Filter* filter,
                                    const Settings& settings, nb::handle progress) const {
     return to_numpy(result_of(searching(settings), progress, steps(queries), [&](const Context& own) {
-      return exact_->range_search(own, queries.view(), radius, filter_of(filter));
+      return exact_->range_search(own, queries.view(), radius, {.filter = filter_of(filter)});
     }));
   }
 

@@ -116,9 +116,10 @@ Neighbors Exact::search(const Context& context, RowsView queries, std::size_t k,
 }
 
 RangeNeighbors Exact::range_search(const Context& context, RowsView queries, float radius,
-                                   const Filter& filter) const {
+                                   const ExactRangeOptions& options) const {
   check_rows("range_search", context, queries, state_->base);
-  return search_range(context, queries, state_->base, radius, {.metric = state_->metric, .filter = filter},
+  return search_range(context, queries, state_->base, radius,
+                      {.metric = state_->metric, .filter = options.filter},
                       state_->prepared_for(context, queries));
 }
 

@@ -8,6 +8,7 @@
 #include "ops/exact_knn.h"
 #include "ops/filtered_search.h"
 #include "ops/merge_neighbors.h"
+#include "ops/range_search.h"
 #include "shard/at_once.h"
 
 namespace nearwise::shard {
@@ -29,15 +30,40 @@ std::uint64_t answer_bytes(std::size_t queries, std::size_t k, std::size_t answe
   return checked_multiply(entries, std::uint64_t{sizeof(Id) + sizeof(float)}, operation);
 }
 
-// A copy numbers its own queries only, so an error message names the first of them.
+// Consecutive queries for each copy.
+struct Slices {
+  std::size_t queries = 0;
+  std::size_t copies = 0;
+
+  std::size_t first(std::size_t copy) const { return queries * copy / copies; }
+};
+
+// The options of a search of some of the queries.
+template <typename Options>
+Options options_of(const Options& options, std::size_t first, std::size_t count) {
+  Options own = options;
+  if (options.filter.queries()) own.filter = options.filter.from_query(first, count);
+  return own;
+}
+
+// Calls search_some(copy, context, first query, their number) for every copy. A copy numbers its own queries
+// only, so an error message names the first of them.
 template <typename SearchSome>
-Neighbors search_from(std::size_t first, const SearchSome& search) {
-  try {
-    return search();
-  } catch (const Error& error) {
-    if (first == 0 || error.code() != ErrorCode::invalid_argument) throw;
-    fail(ErrorCode::invalid_argument, "{} (counted from query {})", error.what(), first);
-  }
+void for_each_slice(const char* operation, const Context& context, const Members& copies,
+                    const Slices& slices, const SearchSome& search_some) {
+  const auto run = [&](std::size_t copy, const Context& own) {
+    const std::size_t first = slices.first(copy);
+    try {
+      search_some(copy, own, first, slices.first(copy + 1) - first);
+    } catch (const Error& error) {
+      if (first == 0 || error.code() != ErrorCode::invalid_argument) throw;
+      fail(ErrorCode::invalid_argument, "{} (counted from query {})", error.what(), first);
+    }
+  };
+  Work work = {.operation = operation, .units = {}, .run = run};
+  for (std::size_t copy = 0; copy < copies.size(); ++copy)
+    work.units.push_back(slices.first(copy + 1) - slices.first(copy));
+  run_at_once(context, copies, work);
 }
 
 void number_from(Neighbors& answer, Id first) {
@@ -105,27 +131,16 @@ Neighbors search_slices(const char* operation, const Context& context, const Mem
                         const Search<Options>& search) {
   // Errors that concern all queries are found before any query is searched.
   check_filter(operation, options.filter, queries.rows());
-  const auto options_of = [&](std::size_t first, std::size_t count) {
-    Options own = options;
-    if (options.filter.queries()) own.filter = options.filter.from_query(first, count);
-    return own;
-  };
-  static_cast<void>(search(0, copies.front().context, queries.slice(0, 0), k, options_of(0, 0)));
+  static_cast<void>(search(0, copies.front().context, queries.slice(0, 0), k, options_of(options, 0, 0)));
   const Reservation reservation(*context.state().budget, answer_bytes(queries.rows(), k, 2, operation));
   Neighbors joined{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
-  const auto first_query = [&](std::size_t copy) { return queries.rows() * copy / copies.size(); };
-  const auto search_some = [&](std::size_t copy, const Context& own) {
-    const std::size_t first = first_query(copy);
-    const RowsView some = queries.slice(first, first_query(copy + 1) - first);
-    const Neighbors answer =
-        search_from(first, [&] { return search(copy, own, some, k, options_of(first, some.rows())); });
-    std::copy_n(answer.ids.data(), some.rows() * k, joined.ids.data() + first * k);
-    std::copy_n(answer.distances.data(), some.rows() * k, joined.distances.data() + first * k);
-  };
-  Work work = {.operation = operation, .units = {}, .run = search_some};
-  for (std::size_t copy = 0; copy < copies.size(); ++copy)
-    work.units.push_back(first_query(copy + 1) - first_query(copy));
-  run_at_once(context, copies, work);
+  for_each_slice(operation, context, copies, {queries.rows(), copies.size()},
+                 [&](std::size_t copy, const Context& own, std::size_t first, std::size_t count) {
+                   const Neighbors answer =
+                       search(copy, own, queries.slice(first, count), k, options_of(options, first, count));
+                   std::copy_n(answer.ids.data(), count * k, joined.ids.data() + first * k);
+                   std::copy_n(answer.distances.data(), count * k, joined.distances.data() + first * k);
+                 });
   return joined;
 }
 
@@ -141,6 +156,122 @@ Neighbors search_copies(const Context& context, const Members& copies, RowsView 
 Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,
                         const IvfSearchOptions& options, const Search<IvfSearchOptions>& search) {
   return search_slices("search", context, copies, queries, k, options, search);
+}
+
+namespace {
+
+// The answers of the members and the joined ones.
+Reservation reserve_ranges(const Context& context, std::span<const RangeNeighbors> answers) {
+  std::uint64_t count = 0;
+  for (const RangeNeighbors& answer : answers) count += answer.ids.size();
+  return {*context.state().budget, 2 * count * (sizeof(Id) + sizeof(float))};
+}
+
+void append(RangeNeighbors& joined, std::span<const Id> ids, std::span<const float> distances) {
+  joined.ids.insert(joined.ids.end(), ids.begin(), ids.end());
+  joined.distances.insert(joined.distances.end(), distances.begin(), distances.end());
+  joined.offsets.push_back(joined.ids.size());
+}
+
+// Options of each part, and what is added to its ids.
+template <typename Options>
+struct PartRange {
+  Options options;
+  Id first_id = 0;
+};
+
+template <typename Options>
+RangeNeighbors search_ranges_of_parts(const char* operation, const Context& context, const Members& parts,
+                                      RowsView queries, float radius,
+                                      const std::vector<PartRange<Options>>& of_parts,
+                                      const RangeSearch<Options>& search) {
+  std::vector<RangeNeighbors> answers(parts.size());
+  Work work = {.operation = operation, .units = {}, .run = [&](std::size_t part, const Context& own) {
+                 answers[part] = search(part, own, queries, radius, of_parts[part].options);
+               }};
+  for (const Member& part : parts) work.units.push_back(std::max<std::size_t>(1, part.size));
+  run_at_once(context, parts, work);
+
+  const Reservation reservation = reserve_ranges(context, answers);
+  RangeNeighbors joined;
+  joined.offsets.push_back(0);
+  for (std::size_t query = 0; query < queries.rows(); ++query) {
+    RangeRow row;
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      const RangeNeighbors& answer = answers[part];
+      for (std::size_t i = answer.offsets[query]; i < answer.offsets[query + 1]; ++i) {
+        row.ids.push_back(answer.ids[i] + of_parts[part].first_id);
+        row.distances.push_back(answer.distances[i]);
+      }
+    }
+    sort_range_row(parts.front().metric, row);
+    append(joined, row.ids, row.distances);
+  }
+  return joined;
+}
+
+template <typename Options>
+RangeNeighbors search_ranges_of_copies(const char* operation, const Context& context, const Members& copies,
+                                       RowsView queries, float radius, const Options& options,
+                                       const RangeSearch<Options>& search) {
+  check_filter(operation, options.filter, queries.rows());
+  static_cast<void>(
+      search(0, copies.front().context, queries.slice(0, 0), radius, options_of(options, 0, 0)));
+  std::vector<RangeNeighbors> answers(copies.size());
+  for_each_slice(operation, context, copies, {queries.rows(), copies.size()},
+                 [&](std::size_t copy, const Context& own, std::size_t first, std::size_t count) {
+                   answers[copy] = search(copy, own, queries.slice(first, count), radius,
+                                          options_of(options, first, count));
+                 });
+  const Reservation reservation = reserve_ranges(context, answers);
+  RangeNeighbors joined;
+  joined.offsets.push_back(0);
+  for (const RangeNeighbors& answer : answers)
+    for (std::size_t query = 0; query + 1 < answer.offsets.size(); ++query) {
+      const std::size_t begin = answer.offsets[query];
+      const std::size_t count = answer.offsets[query + 1] - begin;
+      append(joined, std::span(answer.ids).subspan(begin, count),
+             std::span(answer.distances).subspan(begin, count));
+    }
+  return joined;
+}
+
+constexpr const char* exact_range = "range_search";
+constexpr const char* ivf_range = "Ivf.range_search";
+
+}  // namespace
+
+RangeNeighbors range_search_parts(const Context& context, const Members& parts, RowsView queries,
+                                  float radius, const ExactRangeOptions& options,
+                                  const RangeSearch<ExactRangeOptions>& search) {
+  std::vector<PartRange<ExactRangeOptions>> of_parts;
+  Id first_row = 0;
+  for (const Member& part : parts) {
+    of_parts.push_back({{.filter = options.filter.from_id(first_row)}, first_row});
+    first_row += static_cast<Id>(part.size);
+  }
+  return search_ranges_of_parts(exact_range, context, parts, queries, radius, of_parts, search);
+}
+
+RangeNeighbors range_search_parts(const Context& context, const Members& parts, RowsView queries,
+                                  float radius, const IvfRangeOptions& options,
+                                  const RangeSearch<IvfRangeOptions>& search) {
+  PartRange<IvfRangeOptions> of_part = {options};
+  if (!options.probes) of_part.options.probes = parts.front().ivf->probes();
+  const std::vector<PartRange<IvfRangeOptions>> of_parts(parts.size(), of_part);
+  return search_ranges_of_parts(ivf_range, context, parts, queries, radius, of_parts, search);
+}
+
+RangeNeighbors range_search_copies(const Context& context, const Members& copies, RowsView queries,
+                                   float radius, const ExactRangeOptions& options,
+                                   const RangeSearch<ExactRangeOptions>& search) {
+  return search_ranges_of_copies(exact_range, context, copies, queries, radius, options, search);
+}
+
+RangeNeighbors range_search_copies(const Context& context, const Members& copies, RowsView queries,
+                                   float radius, const IvfRangeOptions& options,
+                                   const RangeSearch<IvfRangeOptions>& search) {
+  return search_ranges_of_copies(ivf_range, context, copies, queries, radius, options, search);
 }
 
 }  // namespace nearwise::shard

@@ -99,7 +99,8 @@ TEST(KnnFilter, RangeSearchToo) {
                                               {.metric = given.metric, .filter = given.filter.filter})))
           << "at " << context.isa();
       const Exact exact = Exact::prepare(context, base, {.metric = given.metric});
-      ASSERT_TRUE(same(expected, exact.range_search(context, queries, radius, given.filter.filter)))
+      ASSERT_TRUE(
+          same(expected, exact.range_search(context, queries, radius, {.filter = given.filter.filter})))
           << "prepared, at " << context.isa();
     }
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -14,8 +15,10 @@
 #include "nearwise/ivf.h"
 #include "nearwise/searchable.h"
 #include "nearwise/sharded.h"
+#include "support/error_of.h"
 #include "support/filter_cases.h"
 #include "support/knn_cases.h"
+#include "support/range_cases.h"
 
 namespace nearwise {
 namespace {
@@ -45,17 +48,25 @@ struct Kind {
   std::string name;
   bool is_exact;
   std::function<Neighbors(RowsView queries, std::size_t k, const Filter& filter)> search;
+  std::function<RangeNeighbors(RowsView queries, float radius, const Filter& filter)> range_search;
   std::size_t size;
 };
 
 template <typename Index, typename Options>
 Kind kind(const std::string& name, Index index, const Options& base_options, bool is_exact) {
   const auto shared = std::make_shared<Index>(std::move(index));
+  typename Index::RangeSearchOptions base_range_options;
+  if constexpr (requires { base_range_options.probes; }) base_range_options.probes = base_options.probes;
   return {name, is_exact,
           [=](RowsView queries, std::size_t k, const Filter& filter) {
             Options options = base_options;
             options.filter = filter;
             return shared->search(Context::cpu({.threads = 2}), queries, k, options);
+          },
+          [=](RowsView queries, float radius, const Filter& filter) {
+            typename Index::RangeSearchOptions options = base_range_options;
+            options.filter = filter;
+            return shared->range_search(Context::cpu({.threads = 2}), queries, radius, options);
           },
           shared->size()};
 }
@@ -84,6 +95,10 @@ const std::vector<Kind>& kinds() {
       made.push_back(kind("Ivf " + name + ", calibrated", built(), IvfSearchOptions(), false));
       made.push_back(kind("Sharded<Ivf> " + name, shard_ivf(contexts(3), built()), all, true));
       made.push_back(kind("Replicated<Ivf> " + name, replicate_ivf(contexts(2), built()), all, true));
+      made.push_back(kind("Sharded<Replicated<Ivf>> " + name,
+                          shard_and_replicate_ivf(contexts(4), 2, built()), all, true));
+      made.push_back(kind("Sharded<Ivf> " + name + ", calibrated", shard_ivf(contexts(3), built()),
+                          IvfSearchOptions(), false));
     }
     return made;
   }();
@@ -169,6 +184,62 @@ TEST(Conformance, SharedFiltersArePaddedOnlyAtTheirEnd) {
                   static_cast<std::ptrdiff_t>(8 - std::min<std::size_t>(8, allowed)));
     }
   }
+}
+
+// Within these radii, the first query has no, some and all answers.
+std::vector<float> radii() {
+  const RowsView queries = problem().queries;
+  return {-1.0F, support::radius_at_rank(queries, problem().base, 20, Metric::sqeuclidean),
+          std::numeric_limits<float>::infinity()};
+}
+
+TEST(Conformance, RangeSearchFindsWhatIsWithinTheRadius) {
+  for (const float radius : radii()) {
+    const oracle::RangeAnswer expected =
+        oracle::range(problem().queries, problem().base, radius, Metric::sqeuclidean);
+    for (const Kind& kind : kinds()) {
+      SCOPED_TRACE(kind.name + ", radius " + std::to_string(radius));
+      const RangeNeighbors found = kind.range_search(problem().queries, radius, {});
+      ASSERT_EQ(found.offsets.size(), query_count + 1);
+      EXPECT_TRUE(!kind.is_exact || support::same(expected, found));
+      for (const float distance : found.distances) ASSERT_LE(distance, radius);
+    }
+  }
+  for (const Kind& kind : kinds()) {
+    SCOPED_TRACE(kind.name);
+    EXPECT_EQ(kind.range_search(RowsView(problem().queries).slice(0, 0), 1, {}).offsets,
+              std::vector<std::size_t>{0});
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_EQ(support::error_of([&] { kind.range_search(problem().queries, nan, {}); }).code(),
+              ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Conformance, RangeSearchUnderFilters) {
+  for (const support::FilterKind filter_kind : support::every_filter_kind)
+    for (const double density : {0.0, 0.01, 0.2, 0.9}) {
+      const support::FilterCase filter = make_filter(filter_kind, base_rows, query_count, density, 55);
+      for (const float radius : radii()) {
+        const oracle::RangeAnswer expected = support::filtered_range(
+            problem().queries, problem().base, radius, Metric::sqeuclidean, filter.allows);
+        for (const Kind& kind : kinds()) {
+          SCOPED_TRACE(kind.name + ", " + std::string(name(filter_kind)) + " " + std::to_string(density));
+          const RangeNeighbors found = kind.range_search(problem().queries, radius, filter.filter);
+          for (std::size_t query = 0; query < query_count; ++query)
+            for (std::size_t i = found.offsets[query]; i < found.offsets[query + 1]; ++i)
+              ASSERT_TRUE(filter.allows(query, found.ids[i]) && found.distances[i] <= radius);
+          EXPECT_TRUE(!kind.is_exact || support::same(expected, found));
+        }
+      }
+      // Lists of other numbers of queries are refused.
+      if (!filter.filter.queries()) continue;
+      for (const Kind& kind : kinds())
+        EXPECT_EQ(support::error_of([&] {
+                    kind.range_search(RowsView(problem().queries).slice(0, 7), 1, filter.filter);
+                  }).code(),
+                  ErrorCode::invalid_argument)
+            << kind.name;
+    }
 }
 
 TEST(Conformance, QueriesDoNotDependOnTheirBatch) {

@@ -10,6 +10,7 @@
 #include "nearwise/sharded.h"
 #include "support/error_of.h"
 #include "support/knn_cases.h"
+#include "support/range_cases.h"
 
 namespace nearwise {
 namespace {
@@ -76,6 +77,16 @@ void expect_the_whole(const Ivf& index, const Problem& problem) {
               shard_and_replicate_ivf(contexts, 2, index).search(joining, problem.queries, k, options)));
         }
       }
+    const Neighbors near = index.search(one_thread(), problem.queries, 30, {.probes = index.lists()});
+    for (const IvfRangeOptions& options : {IvfRangeOptions(), IvfRangeOptions{.probes = 2}}) {
+      const float radius = near.distances(0, 29);
+      const RangeNeighbors whole = index.range_search(one_thread(), problem.queries, radius, options);
+      EXPECT_FALSE(whole.ids.empty());
+      const oracle::RangeAnswer expected = {whole.offsets, whole.ids, whole.distances};
+      EXPECT_TRUE(support::same(expected, sharded.range_search(joining, problem.queries, radius, options)));
+      EXPECT_TRUE(
+          support::same(expected, replicated.range_search(joining, problem.queries, radius, options)));
+    }
   }
 }
 

@@ -188,6 +188,33 @@ TEST_F(ShardedCalls, TheLimitOfTheCallCountsAllAnswers) {
   EXPECT_EQ(enough.memory_used(), 0U);
 }
 
+TEST_F(ShardedCalls, TheLimitOfTheCallCountsAllAnswersOfRanges) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  // All 9 x 40 answers of 12 bytes, and their join.
+  const auto expect_limit = [&](const auto& index) {
+    const auto search = [&](std::uint64_t limit) {
+      const Context context = Context::cpu({.threads = 1, .memory_limit = limit});
+      EXPECT_EQ(index.range_search(context, problem_.queries, infinity).ids.size(), 360U);
+      EXPECT_EQ(context.memory_used(), 0U);
+    };
+    EXPECT_EQ(error_of([&] { search(8639); }).code(), ErrorCode::out_of_memory);
+    search(8640);
+  };
+  expect_limit(shard_exact(some_contexts(3), problem_.base));
+  expect_limit(replicate_exact(some_contexts(3), problem_.base));
+}
+
+TEST_F(ShardedCalls, ReportsProgressOfARangeSearch) {
+  std::vector<Progress> reports;
+  const Context context = Context::cpu(
+      {.threads = 1, .progress = [&](const Progress& progress) { reports.push_back(progress); }});
+  replicate_exact(some_contexts(3), problem_.base).range_search(context, problem_.queries, 2);
+  ASSERT_FALSE(reports.empty());
+  EXPECT_STREQ(reports.back().operation, "range_search");
+  EXPECT_EQ(reports.back().done, 9U);
+  EXPECT_EQ(reports.back().total, 9U);
+}
+
 TEST_F(ShardedCalls, ReportsProgressOfAllParts) {
   std::vector<Progress> reports;
   const Context context = Context::cpu(
@@ -231,6 +258,7 @@ TEST_F(ShardedCalls, AFilterSpeaksOfTheWholeBase) {
 class Endless {
  public:
   using SearchOptions = ExactSearchOptions;
+  using RangeSearchOptions = ExactRangeOptions;
 
   explicit Endless(std::atomic<int>& started) : started_(&started) {}
   Neighbors search(const Context& context, RowsView queries, std::size_t, const ExactSearchOptions&) const {
@@ -238,6 +266,11 @@ class Endless {
     ++*started_;
     while (!context.cancelled()) std::this_thread::yield();
     throw Error(ErrorCode::cancelled, "cancelled");
+  }
+  RangeNeighbors range_search(const Context& context, RowsView queries, float,
+                              const ExactRangeOptions&) const {
+    static_cast<void>(search(context, queries, 1, {}));
+    return {};
   }
   std::size_t size() const { return 10; }
   Metric metric() const { return Metric::sqeuclidean; }
@@ -260,10 +293,25 @@ TEST_F(ShardedCalls, CancellingTheCallStopsAllThreads) {
   EXPECT_EQ(error_of([&] { sharded.search(context, problem_.queries, 1); }).code(), ErrorCode::cancelled);
 }
 
+TEST_F(ShardedCalls, CancellingARangeSearchStopsAllThreads) {
+  std::atomic<int> started = 0;
+  std::vector<Placed<Endless>> copies;
+  for (const Context& context : some_contexts(3)) copies.push_back({context, Endless(started)});
+  const Replicated<Endless> replicated(std::move(copies));
+  const Context context = context_.with_progress({});
+  std::jthread canceller([&] {
+    while (started < 3) std::this_thread::yield();
+    context.cancel();
+  });
+  EXPECT_EQ(error_of([&] { replicated.range_search(context, problem_.queries, 1); }).code(),
+            ErrorCode::cancelled);
+}
+
 // Fails, once the others are at work.
 class Failing {
  public:
   using SearchOptions = ExactSearchOptions;
+  using RangeSearchOptions = ExactRangeOptions;
 
   Failing(std::atomic<int>& started, bool fails) : endless_(started), started_(&started), fails_(fails) {}
   Neighbors search(const Context& context, RowsView queries, std::size_t k,
@@ -271,6 +319,11 @@ class Failing {
     if (!fails_) return endless_.search(context, queries, k, options);
     while (*started_ < 2) std::this_thread::yield();
     throw Error(ErrorCode::device, "exact search: it fell off the bus");
+  }
+  RangeNeighbors range_search(const Context& context, RowsView queries, float,
+                              const ExactRangeOptions&) const {
+    static_cast<void>(search(context, queries, 1, {}));
+    return {};
   }
   std::size_t size() const { return 10; }
   Metric metric() const { return Metric::sqeuclidean; }

@@ -1,17 +1,17 @@
-"""One batch of queries: split into blocks, sent to replicas of all parts, sent again if one died, and merged."""
+"""One batch of queries: split into blocks, sent to replicas of all parts, sent again if one died, and joined."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from nearwise._error import Error
-from nearwise._neighbors import Neighbors, merge_neighbors
+from nearwise._neighbors import Metric, Neighbors, RangeNeighbors, merge_neighbors
 from nearwise.cluster._ray import ray
 
 if TYPE_CHECKING:
@@ -26,20 +26,78 @@ class _Call(NamedTuple):
     place: Place
 
 
+class Results(Protocol):
+    def begin(self, queries: int) -> None:
+        """Before the first block."""
+
+    def join(self, first: int, last: int, answers: list[Any]) -> None:
+        """Takes the answers of all parts to the queries [first, last)."""
+
+
+class NearestResults:
+    found: Neighbors
+
+    def __init__(self, k: int, metric: Metric) -> None:
+        self._k = k
+        self._metric = metric
+
+    def begin(self, queries: int) -> None:
+        shape = (queries, self._k)
+        self.found = Neighbors(np.empty(shape, np.int64), np.empty(shape, np.float32))
+
+    def join(self, first: int, last: int, answers: list[Any]) -> None:
+        joined = merge_neighbors(answers, self._k, metric=self._metric)
+        self.found.ids[first:last], self.found.distances[first:last] = joined
+
+
+class RangeResults:
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+        self._blocks: dict[int, tuple[npt.NDArray[Any], ...]] = {}  # numbers of answers, ids and distances
+
+    def begin(self, queries: int) -> None:
+        pass
+
+    def join(self, first: int, last: int, answers: list[Any]) -> None:
+        """Best first, the lower id in a tie.
+
+        >>> results = RangeResults("sqeuclidean")
+        >>> results.join(0, 2, [([0, 1, 2], [7, 9], [2.0, 0.5]), ([0, 1, 1], [4], [2.0])])
+        >>> results.found.offsets.tolist(), results.found.ids.tolist()
+        ([0, 2, 3], [4, 7, 9])
+        """
+        counts = [np.diff(np.asarray(offsets)) for offsets, _, _ in answers]
+        queries = np.concatenate([np.repeat(np.arange(last - first), count) for count in counts])
+        ids = np.concatenate([np.asarray(found, np.int64) for _, found, _ in answers])
+        distances = np.concatenate([np.asarray(found, np.float32) for _, _, found in answers])
+        order = np.lexsort((ids, -distances if self._metric == "inner_product" else distances, queries))
+        self._blocks[first] = np.stack(counts).sum(axis=0), ids[order], distances[order]
+
+    @property
+    def found(self) -> RangeNeighbors:
+        none = np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+        blocks = [none, *(block for _, block in sorted(self._blocks.items()))]
+        counts, ids, distances = (np.concatenate(arrays) for arrays in zip(*blocks))
+        return RangeNeighbors(np.cumsum(counts), ids, distances)
+
+
 class Batch:
+    """Calls `operation` of the replicas, with the queries, a block of them and `arguments`."""
+
     def __init__(
         self,
         sharded: Sharded,
         operation: str,
         queries: npt.NDArray[Any],
-        k: int,
+        results: Results,
         arguments: tuple[Any, ...],
         block_queries: int,
         report: Callable[[int, int], Any] | None,
     ) -> None:
         self._sharded = sharded
         self._operation = operation
-        self._k = k
+        self._results = results
+        results.begin(len(queries))
         self._arguments = arguments
         self._report = report
         self._count = len(queries)
@@ -50,12 +108,10 @@ class Batch:
         self._size = block_queries or max(1, min(_MOST_BLOCK_QUERIES, -(-self._count // replicas)))
         self._queries = ray.put(queries)  # transferred once per machine, whatever the number of blocks
         self._pending: dict[Any, _Call] = {}
-        self._answers: dict[int, dict[int, Neighbors]] = {}  # of incomplete blocks, by part
+        self._answers: dict[int, dict[int, Any]] = {}  # of incomplete blocks, by part
         self._heard: dict[Place, float] = {}  # when a busy replica was last known to be alive
-        self._ids = np.empty((self._count, k), np.int64)
-        self._distances = np.empty((self._count, k), np.float32)
 
-    def run(self) -> Neighbors:
+    def run(self) -> None:
         blocks = deque(range(-(-self._count // self._size)))
         done = 0
         try:
@@ -63,14 +119,16 @@ class Batch:
                 while blocks and len(self._answers) < self._ahead:
                     self._begin(blocks.popleft())
                 for block in self._receive():
-                    self._join(block)
+                    answers = self._answers.pop(block)
+                    self._results.join(
+                        self._first(block), self._last(block), [answers[shard] for shard in sorted(answers)]
+                    )
                     done += self._last(block) - self._first(block)
                     if self._report is not None:
                         self._report(done, self._count)
         finally:
             for reference in self._pending:
                 ray.cancel(reference)  # those that have not begun; Ctrl-C does not wait for them
-        return Neighbors(self._ids, self._distances)
 
     def _first(self, block: int) -> int:
         return block * self._size
@@ -88,7 +146,8 @@ class Batch:
         if not living:
             raise Error(f"{self._operation}: part {shard}: no replica is alive", "device")
         place, actor = living[block % len(living)]
-        reference = actor.search.remote(self._queries, self._first(block), self._last(block), self._k, *self._arguments)
+        method = getattr(actor, self._operation)
+        reference = method.remote(self._queries, self._first(block), self._last(block), *self._arguments)
         self._pending[reference] = _Call(block, place)
         self._heard.setdefault(place, time.monotonic())
 
@@ -125,10 +184,3 @@ class Batch:
             if call.place in silent:
                 del self._pending[reference]
                 self._send(call.block, call.place.shard)
-
-    def _join(self, block: int) -> None:
-        answers = self._answers.pop(block)
-        rows = slice(self._first(block), self._last(block))
-        self._ids[rows], self._distances[rows] = merge_neighbors(
-            [answers[shard] for shard in sorted(answers)], self._k, metric=self._sharded.metric
-        )

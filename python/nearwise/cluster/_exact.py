@@ -9,7 +9,7 @@ from typing import Any
 from nearwise import _options
 from nearwise._context import Context, operation
 from nearwise._filter import made_of
-from nearwise._neighbors import MetricArgument, Neighbors
+from nearwise._neighbors import MetricArgument, Neighbors, RangeNeighbors
 from nearwise._progress import ProgressArgument
 from nearwise._vector_file import Path, read_vectors
 from nearwise.cluster._replica import ExactReplica
@@ -77,7 +77,26 @@ class ShardedExact(Sharded):
             raise ValueError(
                 f"search: k must be at most the size of the base, {self.size}, got {count}; or set pad=True"
             )
-        return self._search("search", queries, count, (), chosen, block_queries, context)
+        return self._nearest(queries, count, (), chosen, block_queries, context)
+
+    @operation
+    def range_search(
+        self,
+        queries: Any,
+        radius: float,
+        *,
+        filter: Any = None,
+        exclude: Any = None,
+        block_queries: int | None = None,
+        context: Context | None = None,
+        progress: ProgressArgument = None,
+    ) -> RangeNeighbors:
+        """All vectors of the file within `radius` of each query, as `nearwise.range_search` finds them.
+
+        block_queries as in `ShardedIvf.search`, the rest as in `nearwise.range_search`; progress counts queries.
+        """
+        within = _options.rounded(radius, "radius")
+        return self._within(queries, within, (), made_of(filter, exclude), block_queries, context)
 
 
 # Users see it as nearwise.cluster.ShardedExact.

@@ -9,7 +9,7 @@ from typing import Any
 from nearwise import _options
 from nearwise._context import Context, operation
 from nearwise._filter import made_of
-from nearwise._neighbors import Neighbors
+from nearwise._neighbors import Neighbors, RangeNeighbors
 from nearwise._progress import ProgressArgument
 from nearwise._vector_file import Path
 from nearwise.cluster._replica import IvfReplica
@@ -94,7 +94,29 @@ class ShardedIvf(Sharded):
             "probes": _options.optional_count(probes, "probes") or None,
             "candidates": candidates,
         }
-        return self._search("search", queries, count, (options, self.size), chosen, block_queries, context)
+        return self._nearest(queries, count, (options, self.size), chosen, block_queries, context)
+
+    @operation
+    def range_search(
+        self,
+        queries: Any,
+        radius: float,
+        *,
+        probes: int | None = None,
+        filter: Any = None,
+        exclude: Any = None,
+        block_queries: int | None = None,
+        context: Context | None = None,
+        progress: ProgressArgument = None,
+    ) -> RangeNeighbors:
+        """All vectors within `radius` of each query that `nearwise.Ivf.range_search` finds.
+
+        Under a filter each part probes lists with allowed vectors of its own, so that more may be found than by one
+        index. block_queries as in `search`, the rest as in `nearwise.Ivf.range_search`; progress counts queries.
+        """
+        within = _options.rounded(radius, "radius")
+        probed = _options.optional_count(probes, "probes") or None
+        return self._within(queries, within, (probed,), made_of(filter, exclude), block_queries, context)
 
 
 # Users see it as nearwise.cluster.ShardedIvf.

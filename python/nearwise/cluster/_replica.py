@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 import nearwise
 from nearwise._neighbors import Metric
+
+Found = TypeVar("Found", nearwise.Neighbors, nearwise.RangeNeighbors)
 
 
 class Description(NamedTuple):
@@ -48,6 +50,13 @@ class ExactReplica(Replica):
         np.add(found.ids, self._first, out=found.ids, where=found.ids >= 0)  # row numbers in the whole file
         return _narrowed(found)
 
+    def range_search(
+        self, queries: npt.NDArray[Any], first: int, last: int, radius: float, filter: nearwise.Filter | None
+    ) -> nearwise.RangeNeighbors:
+        own = None if filter is None else filter._part(self._first, first, last)
+        found: nearwise.RangeNeighbors = _some(self._prepared.range_search, queries, first, last, radius, filter=own)
+        return _narrowed(found._replace(ids=found.ids + self._first))
+
 
 class IvfReplica(Replica):
     """An inverted file, mapped."""
@@ -76,17 +85,32 @@ class IvfReplica(Replica):
         found: nearwise.Neighbors = _some(self._index.search, queries, first, last, k, filter=own, **options)
         return _narrowed(found)
 
+    def range_search(
+        self,
+        queries: npt.NDArray[Any],
+        first: int,
+        last: int,
+        radius: float,
+        probes: int | None,
+        filter: nearwise.Filter | None,
+    ) -> nearwise.RangeNeighbors:
+        own = None if filter is None else filter._part(0, first, last)
+        search = self._index.range_search
+        found: nearwise.RangeNeighbors = _some(search, queries, first, last, radius, probes=probes, filter=own)
+        return _narrowed(found)
 
-def _narrowed(found: nearwise.Neighbors) -> nearwise.Neighbors:
-    """Ids in 32 bits if they fit: a third less to send. `merge_neighbors` returns 64 bits."""
+
+def _narrowed(found: Found) -> Found:
+    """Ids in 32 bits if they fit: a third less to send. What joins them returns 64 bits."""
     if found.ids.size and found.ids.max() > np.iinfo(np.int32).max:
         return found
     return found._replace(ids=found.ids.astype(np.int32))
 
 
-def _some(search: Any, queries: npt.NDArray[Any], first: int, last: int, k: int, **options: Any) -> nearwise.Neighbors:
+def _some(search: Any, queries: npt.NDArray[Any], first: int, last: int, number: float, **options: Any) -> Any:
+    """number: k or radius."""
     try:
-        return cast("nearwise.Neighbors", search(queries[first:last], k, **options))
+        return search(queries[first:last], number, **options)
     except ValueError as error:
         if first == 0:
             raise

@@ -11,7 +11,7 @@ from nearwise._context import Call, Context
 from nearwise._device_array import DeviceArray
 from nearwise._error import Error
 from nearwise._filter import Filter
-from nearwise._neighbors import Metric, Neighbors, adopt
+from nearwise._neighbors import Metric, Neighbors, RangeNeighbors, adopt
 from nearwise._rows import portable
 from nearwise.cluster import _batch
 from nearwise.cluster._ray import Node, nodes, on, ray
@@ -193,16 +193,29 @@ class Sharded:
                 f"cluster: expected parts of one training, with equal dimension and metric, got {other} and {found}"
             )
 
-    def _search(
+    def _nearest(self, queries: Any, k: int, arguments: tuple[Any, ...], *others: Any) -> Neighbors:
+        """The best k; `others` are those of `_run`."""
+        results = _batch.NearestResults(k, self.metric)
+        call = self._run("search", queries, results, (k, *arguments), *others)
+        return adopt(results.found, call)
+
+    def _within(self, queries: Any, radius: float, arguments: tuple[Any, ...], *others: Any) -> RangeNeighbors:
+        """All within the radius; `others` are those of `_run`."""
+        results = _batch.RangeResults(self.metric)
+        self._run("range_search", queries, results, (radius, *arguments), *others)
+        return results.found
+
+    def _run(
         self,
         operation: str,
         queries: Any,
-        k: int,
+        results: _batch.Results,
         arguments: tuple[Any, ...],
         chosen: Filter | None,
         block_queries: int | None,
         context: Context | None,
-    ) -> Neighbors:
+    ) -> Call:
+        """Calls `operation` of the replicas for all queries."""
         call = Call(operation, context)
         given = call.array(queries, "queries")
         if isinstance(given.array, DeviceArray):
@@ -220,5 +233,5 @@ class Sharded:
         with call:
             # A reference: sent once per machine, whatever the number of blocks.
             sent = None if chosen is None else ray.put(chosen)
-            found = _batch.Batch(self, operation, rows, k, (*arguments, sent), block, call.report).run()
-            return adopt(found, call)
+            _batch.Batch(self, operation, rows, results, (*arguments, sent), block, call.report).run()
+        return call

@@ -102,13 +102,48 @@ def test_filters(cluster, vector_file, vectors, index, index_files, queries):
             refuses(ValueError, "list for each of the", search.search, queries[:3], 5, exclude=excluded)
 
 
+def assert_same_ranges(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == other.dtype
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_range_search_is_the_whole(cluster, tmp_path, metric):
+    base = random_rows(3, 500, 6, np.uint8)  # ties everywhere
+    asked = random_rows(4, 70, 6, np.uint8)
+    nearwise.write_vectors(tmp_path / "base.u8bin", base)
+    mask = np.random.default_rng(5).random(500) < 0.3
+    radius = {"sqeuclidean": 9, "inner_product": 30}[metric]
+    with nearwise.cluster.ShardedExact(tmp_path / "base.u8bin", 3, replicas=2, metric=metric) as search:
+        for options in ({}, dict(filter=mask), dict(exclude=[[i, i + 1] for i in range(70)])):
+            expected = nearwise.range_search(asked, base, radius, metric=metric, **options)
+            assert 100 < len(expected.ids) < 34_000
+            for block in (None, 1, 33):
+                assert_same_ranges(search.range_search(asked, radius, block_queries=block, **options), expected)
+        assert_same_ranges(search.range_search(asked[:0], 1.0), nearwise.range_search(asked[:0], base, 1.0))
+        assert_same_ranges(search.range_search(asked[0], radius), search.range_search(asked[:1], radius))
+        refuses(ValueError, "radius: expected a number, got NaN", search.range_search, asked, float("nan"))
+
+
+def test_range_search_in_inverted_files(cluster, index, index_files, queries, vectors):
+    mask = np.random.default_rng(9).random(len(vectors)) < 0.3
+    with nearwise.cluster.ShardedIvf(index_files, replicas=2) as search:
+        for options in ({}, dict(probes=64), dict(probes=64, filter=mask)):
+            expected = index.range_search(queries[:500], 50.0, **options)
+            assert len(expected.ids) > 500
+            assert_same_ranges(search.range_search(queries[:500], 50.0, **options), expected)
+
+
 @pytest.mark.parametrize(
     "function",
     [
         nearwise.cluster.ShardedExact.__init__,
         nearwise.cluster.ShardedExact.search,
+        nearwise.cluster.ShardedExact.range_search,
         nearwise.cluster.ShardedIvf.__init__,
         nearwise.cluster.ShardedIvf.search,
+        nearwise.cluster.ShardedIvf.range_search,
         nearwise.cluster.run,
         nearwise.cluster.train_kmeans,
     ],
