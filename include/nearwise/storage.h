@@ -1,4 +1,4 @@
-// Saved search results, and inspection of any container file (docs/format.md).
+// Saved search results and names, and inspection of any container file (docs/format.md).
 //
 // Saving is atomic and durable: after a crash the file is the old or the new one, complete. Loading verifies
 // all checksums and the structure; damage throws Error(corrupt) naming section and offset.
@@ -27,6 +27,17 @@ struct SavedNeighbors {
 void save(const SavedNeighbors& result, const std::filesystem::path& path);
 // Throws Error(unsupported), "needs nearwise >= X", for a later format version.
 SavedNeighbors load_neighbors(const std::filesystem::path& path);
+
+// Names of vectors: id i has the text of the bytes [offsets[i], offsets[i + 1]). StringIds of the Python
+// package.
+struct SavedNames {
+  std::vector<std::uint64_t> offsets = {0};  // [names + 1]
+  std::string text;                          // UTF-8, no name twice
+};
+
+// Throws Error(invalid_argument) for offsets or names against these rules.
+void save(const SavedNames& names, const std::filesystem::path& path);
+SavedNames load_names(const std::filesystem::path& path);
 
 struct SectionInfo {
   std::string name;

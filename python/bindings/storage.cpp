@@ -32,6 +32,19 @@ std::tuple<NumpyNeighbors, std::string, Provenance> load_result(const std::files
   return {to_numpy(std::move(read.neighbors)), std::string(name(read.metric)), std::move(read.provenance)};
 }
 
+using Offsets = nb::ndarray<nb::numpy, const std::uint64_t, nb::ndim<1>, nb::c_contig>;
+
+void save_all_names(const std::filesystem::path& path, const Offsets& offsets, const nb::bytes& text) {
+  const SavedNames names = {.offsets = {offsets.data(), offsets.data() + offsets.size()},
+                            .text = {text.c_str(), text.size()}};
+  run([&] { save(names, path); });
+}
+
+std::pair<NumpyVector<std::uint64_t>, nb::bytes> load_all_names(const std::filesystem::path& path) {
+  SavedNames names = result_of([&] { return load_names(path); });
+  return {to_numpy<std::uint64_t>(std::move(names.offsets)), nb::bytes(names.text.data(), names.text.size())};
+}
+
 ContainerInfo verify_file(const std::filesystem::path& path) {
   return result_of({}, nb::none(), [&](const Context& context) {
     ContainerInfo info = inspect(path);
@@ -77,6 +90,8 @@ void bind_storage(nb::module_& module) {
   module.def("save_neighbors", save_result, nb::arg("path"), nb::arg("ids"), nb::arg("distances"),
              nb::arg("metric"), nb::arg("provenance"));
   module.def("load_neighbors", load_result, nb::arg("path"), "((ids, distances), metric, provenance)");
+  module.def("save_names", save_all_names, nb::arg("path"), nb::arg("offsets").noconvert(), nb::arg("text"));
+  module.def("load_names", load_all_names, nb::arg("path"), "(offsets [names + 1], text)");
   module.def("inspect", inspect, nb::arg("path"), nb::call_guard<nb::gil_scoped_release>());
   module.def("verify", verify_file, nb::arg("path"));
 }

@@ -30,6 +30,7 @@ from nearwise._rotation import Rotation
 from nearwise._searchable import Searchable
 from nearwise._select_k import Selection, select_k
 from nearwise._storage import ContainerInfo, SavedNeighbors, SectionInfo, from_bytes, inspect, load, save, verify
+from nearwise._string_ids import StringIds
 from nearwise._vector_file import read_neighbors, read_vectors, write_neighbors, write_vectors
 
 __version__ = _version()
@@ -39,11 +40,11 @@ __all__ = [
     "Error", "Exact", "FileError", "Filter", "GraphRound", "Ivf", "IvfFlat", "IvfLsq", "IvfPq", "KMeans", "KnnGraph",
     "Neighbors", "NotFoundError", "OptimizedProductQuantizer", "OutOfMemoryError", "Plan", "PlannedTask",
     "ProductQuantizer", "RangeNeighbors", "RecallAtK", "RecallEstimate", "RecallWarning", "Rotation", "RowGroups",
-    "SavedNeighbors", "SearchPlan", "Searchable", "SectionInfo", "Selection", "SmoothestPath", "__version__", "assign",
-    "build_knn_graph", "exact_knn_graph", "from_bytes", "info", "inspect", "knn", "load", "measure_recall",
-    "merge_knn_graphs", "merge_neighbors", "move_centroids", "plan_graph", "plan_index", "range_search",
-    "read_neighbors", "read_vectors", "save", "seed_kmeans", "select_k", "sum_clusters", "train_hierarchical_kmeans",
-    "train_kmeans", "verify", "write_neighbors", "write_vectors",
+    "SavedNeighbors", "SearchPlan", "Searchable", "SectionInfo", "Selection", "SmoothestPath", "StringIds",
+    "__version__", "assign", "build_knn_graph", "exact_knn_graph", "from_bytes", "info", "inspect", "knn", "load",
+    "measure_recall", "merge_knn_graphs", "merge_neighbors", "move_centroids", "plan_graph", "plan_index",
+    "range_search", "read_neighbors", "read_vectors", "save", "seed_kmeans", "select_k", "sum_clusters",
+    "train_hierarchical_kmeans", "train_kmeans", "verify", "write_neighbors", "write_vectors",
 ]
 
 # Users see, catch and unpickle the classes as nearwise.Exact and so on.

@@ -15,6 +15,7 @@ from nearwise._ivf_base import Ivf
 from nearwise._knn_graph import KnnGraph
 from nearwise._neighbors import MetricArgument, Neighbors, adopt, as_neighbors
 from nearwise._product_quantizer import OptimizedProductQuantizer, ProductQuantizer
+from nearwise._string_ids import StringIds
 from nearwise._vector_file import Path
 
 
@@ -57,7 +58,7 @@ class ContainerInfo(NamedTuple):
         )
 
 
-Saved = SavedNeighbors | Ivf | KnnGraph | ProductQuantizer | OptimizedProductQuantizer | AdditiveQuantizer
+Saved = SavedNeighbors | StringIds | Ivf | KnnGraph | ProductQuantizer | OptimizedProductQuantizer | AdditiveQuantizer
 _T = TypeVar("_T", bound=Saved)
 
 
@@ -101,7 +102,7 @@ def load(path: Path, expected: type[_T], **settings: Unpack[PlaceSettings]) -> _
 
 @operation
 def load(path: Path, expected: type[Any] | None = None, **settings: Unpack[PlaceSettings]) -> Any:
-    """Loads a .nw file: a search result, an index, a k-NN graph or a quantizer.
+    """Loads a .nw file: a search result, names, an index, a k-NN graph or a quantizer.
 
     Every checksum is verified: damage is an `Error` with code corrupt. An index is mapped: its vectors are read
     as searches need them, and copied list by list when they change. Replace its file by renaming while it is in
@@ -118,7 +119,8 @@ def load(path: Path, expected: type[Any] | None = None, **settings: Unpack[Place
 
     Returns
     -------
-    SavedNeighbors, IvfFlat, IvfPq, IvfLsq, KnnGraph, ProductQuantizer, OptimizedProductQuantizer or AdditiveQuantizer
+    SavedNeighbors, StringIds, IvfFlat, IvfPq, IvfLsq, KnnGraph, ProductQuantizer, OptimizedProductQuantizer or
+    AdditiveQuantizer
 
     Examples
     --------
@@ -180,6 +182,10 @@ def _load_neighbors(path: str, info: _core.ContainerInfo, call: Call) -> SavedNe
     return SavedNeighbors(adopt(pair), metric, provenance)
 
 
+def _load_names(path: str, info: _core.ContainerInfo, call: Call) -> StringIds:
+    return StringIds._load(path)
+
+
 def _load_index(path: str, info: _core.ContainerInfo, call: Call) -> Ivf:
     index = _core.load_ivf(path=path, settings=call.settings, progress=None)
     kinds: dict[str, type[Ivf]] = {"flat": IvfFlat, "pq": IvfPq, "lsq": IvfLsq}
@@ -202,6 +208,7 @@ def _load_additive(path: str, info: _core.ContainerInfo, call: Call) -> Additive
 
 _READERS: dict[str, Callable[[str, _core.ContainerInfo, Call], Saved]] = {
     "neighbors": _load_neighbors,
+    "names": _load_names,
     "ivf": _load_index,
     "graph": _load_graph,
     "product_quantizer": _load_product,

@@ -43,6 +43,7 @@ FOUND = nearwise.knn(QUERIES, ROWS, 3)
 SUMS = nearwise.sum_clusters(ROWS, ROWS[:4])
 EXACT = nearwise.Exact(ROWS, memory_limit=LIMIT)
 RANGE = nearwise.range_search(QUERIES, ROWS, 1.0)
+NAMES = nearwise.StringIds(["a", "b"])
 INDEXES = {
     "IvfFlat": made(nearwise.IvfFlat),
     "IvfPq": made(nearwise.IvfPq, code_bytes=2, bits=4),
@@ -188,6 +189,12 @@ CASES = {
     **quantizer_cases("ProductQuantizer", PQ),
     **quantizer_cases("OptimizedProductQuantizer", OPQ),
     **quantizer_cases("AdditiveQuantizer", LSQ),
+    "StringIds": (nearwise.StringIds, {"names": ["a", "b"]}),
+    "StringIds.add": (nearwise.StringIds(["a"]).add, {"names": ["b", "a"]}),
+    "StringIds.ids": (NAMES.ids, {"names": ["b", "a"]}),
+    "StringIds.names": (NAMES.names, {"ids": [[0, -1], [1, 1]]}),
+    "StringIds.save": (NAMES.save, {"path": "names.nw"}),
+    "StringIds.to_bytes": (NAMES.to_bytes, {}),
     **index_cases("IvfFlat"),
     **index_cases("IvfPq"),
     **index_cases("IvfLsq"),

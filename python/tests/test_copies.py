@@ -130,7 +130,7 @@ def test_bytes_are_those_of_the_file(name, tmp_path):
 
 def test_everything_that_is_saved_has_bytes():
     classes = [value for value in vars(nearwise).values() if inspect.isclass(value)]
-    assert {value.__name__ for value in classes if hasattr(value, "save")} == SAVED | {"Ivf"}
+    assert {value.__name__ for value in classes if hasattr(value, "save")} == SAVED | {"Ivf", "StringIds"}
     assert all(hasattr(value, "to_bytes") for value in classes if hasattr(value, "save"))
 
 
@@ -249,8 +249,8 @@ def test_results_are_copied(copied, tmp_path):
 
 
 def test_results_that_are_copied_are_all():
-    """Those made of files and plans, filters and errors are copied in other tests."""
-    elsewhere = {"ContainerInfo", "Filter", "Plan", "PlannedTask", "RecallWarning", "SavedNeighbors", "SearchPlan", "Searchable", "SectionInfo"}
+    """Those made of files and plans, filters, names and errors are copied in other tests."""
+    elsewhere = {"ContainerInfo", "Filter", "Plan", "PlannedTask", "RecallWarning", "SavedNeighbors", "SearchPlan", "Searchable", "SectionInfo", "StringIds"}
     classes = {name for name in nearwise.__all__ if inspect.isclass(getattr(nearwise, name)) and "Error" not in name}
     assert classes == {*OBJECTS, *results(), *elsewhere, "Ivf"} - {"shifted OptimizedProductQuantizer"}
 

@@ -115,6 +115,7 @@ def test_lengths_and_reprs(rows, tmp_path):
             300,
             "<nearwise.KnnGraph: 300 x 3, sqeuclidean, exact, recall 1.0000 [1.0000, 1.0000]>",
         ),
+        (nearwise.StringIds(["a", "b", "a"]), 2, "<nearwise.StringIds: 2 names>"),
         (plan, len(plan.tasks), f"<nearwise.Plan: {len(plan.tasks)} tasks in '{tmp_path / 'work'}', "),
     ]
     for value, length, text in expected:

@@ -2,9 +2,9 @@
 
     python tests/battery/damage.py --flips 10000 --truncations 2000 --splices 1000
 
-A damaged index, graph, quantizer or result must give an error, or exactly the answers of the undamaged file. After
-damage to a file of a plan's work folder the plan must run to its end, with the same bytes as before; only a manifest
-that has become that of another plan is refused. More than 5 s for one of them counts as hanging. Mutations are
+A damaged index, graph, quantizer, result or file of names must give an error, or exactly the answers of the undamaged
+file. After damage to a file of a plan's work folder the plan must run to its end, with the same bytes as before; only a
+manifest that has become that of another plan is refused. More than 5 s for one of them counts as hanging. Mutations are
 repeatable by their numbers. Prints one JSON line.
 """
 
@@ -18,15 +18,14 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from adapters import nearwise_kinds, nearwise_quantizers
+from adapters import nearwise_kinds, nearwise_names, nearwise_quantizers
 from file_damage import DamagedFiles, counts
 from plan_damage import PLANS, DamagedPlans
 from runner import prepare
 
 SECONDS = 5
-SAVED_KINDS = {
-    kind.name: kind for kind in (*nearwise_kinds.ADAPTERS, *nearwise_quantizers.ADAPTERS) if "save" not in kind.lacks
-}
+ADAPTERS = (*nearwise_kinds.ADAPTERS, *nearwise_quantizers.ADAPTERS, *nearwise_names.ADAPTERS)
+SAVED_KINDS = {kind.name: kind for kind in ADAPTERS if "save" not in kind.lacks}
 
 
 def file_campaigns(folder, name):

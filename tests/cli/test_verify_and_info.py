@@ -1,4 +1,6 @@
 """nearwise verify and nearwise info."""
+from pathlib import Path
+
 import formats
 import numpy as np
 import pytest
@@ -96,6 +98,18 @@ def test_info_on_neighbours(nearwise, saved, tmp_path):
     assert {"ids", "distances", "metadata"} <= {section["name"] for section in file["sections"]}
     text = nearwise("info", saved).out
     assert "sqeuclidean" in text and "section ids" in text
+
+
+def test_names(nearwise, tmp_path):
+    path = Path(__file__).parents[1] / "golden" / "names_1_1.nw"
+    file = nearwise("info", path, "--json").json["files"][0]
+    assert (file["content"], file["names"], file["format_version"]) == ("names", 3, "1.1")
+    assert "names" in nearwise("info", path).out
+    assert "ok (container of names, 3 sections)" in nearwise("verify", path).out
+    data = bytearray(path.read_bytes())
+    data[data.index(b"first")] ^= 1
+    (tmp_path / "damaged.nw").write_bytes(data)
+    assert "damaged.nw: damaged: " in nearwise("verify", "damaged.nw", expect=65).out
 
 
 def test_info_goes_on_after_a_bad_file(nearwise, saved, tmp_path):

@@ -64,6 +64,12 @@ std::vector<Kind> kinds() {
       },
       [](const fs::path& path) { return load_neighbors(path); }));
   all.push_back(kind(
+      "names",
+      [](const fs::path& path) {
+        save(SavedNames{.offsets = {0, 5000, 5001}, .text = std::string(5000, 'a') + "b"}, path);
+      },
+      [](const fs::path& path) { return load_names(path); }));
+  all.push_back(kind(
       "verified", [](const fs::path& path) { save(graph(), path); },
       [](const fs::path& path) { return verify(path); }));
   for (const char* const suffix : {".ivecs", ".ibin", ".bin"}) {

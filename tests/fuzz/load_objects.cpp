@@ -94,6 +94,11 @@ void use_neighbors(const fs::path& path) {
     if (saved.neighbors.ids.data()[i] < no_id) std::abort();
 }
 
+void use_names(const fs::path& path) {
+  const SavedNames saved = load_names(path);
+  if (saved.offsets.empty() || saved.offsets.back() != saved.text.size()) std::abort();
+}
+
 const std::map<std::string, std::function<void(const fs::path&)>> kinds = {
     {"fuzz_index_flat", use_index},
     {"fuzz_index_pq", use_index},
@@ -103,6 +108,7 @@ const std::map<std::string, std::function<void(const fs::path&)>> kinds = {
     {"fuzz_optimized_product_quantizer", use_optimized},
     {"fuzz_additive_quantizer", use_additive},
     {"fuzz_neighbors", use_neighbors},
+    {"fuzz_names", use_names},
 };
 const std::function<void(const fs::path&)>* use = nullptr;
 

@@ -125,6 +125,7 @@ void make_objects(const fs::path& folder) {
        at("additive_quantizer"));
   save(SavedNeighbors{knn(context, vectors.slice(0, 5), vectors, 3), Metric::sqeuclidean, {}},
        at("neighbors"));
+  save(SavedNames{.offsets = {0, 1, 1, 3, 6}, .text = "a\xC3\xA9\xE2\x82\xAC"}, at("names"));
 }
 
 // The number of a file, as plan_files.cpp has them, then the file; and a manifest.

@@ -99,6 +99,15 @@ std::vector<GoldenFile> golden_files() {
        [](Digest& digest, const fs::path& path) {
          add_codes(digest, load_optimized_product_quantizer(path));
        }},
+      {"names_1_1", "names",
+       [](const fs::path& path) {
+         save(SavedNames{.offsets = {0, 5, 5, 12}, .text = "first\xC3\xA9t\xC3\xA9 2"}, path);
+       },
+       [](Digest& digest, const fs::path& path) {
+         const SavedNames names = load_names(path);
+         digest.add(names.offsets);
+         digest.add(names.text);
+       }},
       {"additive_quantizer_1_0", "additive_quantizer",
        [](const fs::path& path) {
          save(AdditiveQuantizer::train(context(), base(), {.codebooks = 1, .rounds = 1}), path);
@@ -141,8 +150,8 @@ TEST(GoldenFiles, OfEveryVersion) {
   }
   if (output != nullptr) GTEST_SKIP() << "wrote golden files to " << output;
   // docs/format.md has these kinds.
-  EXPECT_EQ(kinds,
-            (std::set<std::string>{"additive_quantizer", "graph", "ivf", "neighbors", "product_quantizer"}));
+  EXPECT_EQ(kinds, (std::set<std::string>{"additive_quantizer", "graph", "ivf", "names", "neighbors",
+                                          "product_quantizer"}));
 }
 
 }  // namespace

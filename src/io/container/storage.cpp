@@ -9,6 +9,7 @@
 #include "io/container/container_reader.h"
 #include "io/container/container_writer.h"
 #include "io/container/metadata.h"
+#include "io/container/names_container.h"
 #include "io/container/neighbors_container.h"
 
 namespace nearwise {
@@ -122,6 +123,7 @@ ContainerInfo verify(const std::filesystem::path& path) {
   reader.verify();
   // The kinds this layer knows are also checked for what checksums cannot tell.
   if (reader.header().kind == neighbors_kind) check_neighbors(reader);
+  if (reader.header().kind == names_kind) check_names(reader);
   return describe(reader);
 }
 
