@@ -93,6 +93,14 @@ def filter_costs(session):
     return session.speed(report, "<= 1.03, <= 1.1", holds, {})
 
 
+def filter_billion(session):
+    """A mask of 10^9 bits on an index of 10^6 sparse ids: equal to the list of the ids that it allows"""
+    arguments = ["--bits", 10**7, "--rows", 10**5] if session.quick else []
+    (report,) = python_reports(session, "filter_billion.py", "--threads", THREADS, *arguments)
+    holds = all(each["equal"] and each["all_allowed"] for each in report["filters"])
+    return Result(holds, "equal", holds, report)
+
+
 def filtered_rivals(session):
     """SIFT 1M, recall 0.95, 10 and 1 % allowed: queries/s relative to the best of Faiss and hnswlib"""
     arguments = ["--base", session.sift(), "--queries", session.sift("query"),
@@ -106,5 +114,5 @@ def filtered_rivals(session):
     return session.speed(ratios, ">= 3 at 0.1, >= 10 at 0.01", ratios["0.1"] >= 3 and ratios["0.01"] >= 10, {"reports": reports})
 
 
-FIGURES = (default_recall, default_search_speed, kept_vectors, filtered_exact, filtered_lists, filtered_recall, filtered_speed,
-           filter_costs, filtered_rivals)
+FIGURES = (default_recall, default_search_speed, kept_vectors, filtered_exact, filtered_lists,
+           filtered_recall, filtered_speed, filter_costs, filter_billion, filtered_rivals)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -107,7 +107,16 @@ def as_filter(given: Any, exclude: Any) -> _core.Filter | None:
     return None if made is None else made._filter
 
 
+class _Mask(NamedTuple):
+    """A boolean mask, one bit per element."""
+
+    bits: npt.NDArray[np.uint8]
+    size: int
+
+
 def _make(allowed: Any, exclude: Any) -> Filter:
+    if isinstance(allowed, _Mask):
+        allowed = np.unpackbits(allowed.bits, count=allowed.size).view(bool)
     return Filter(allowed, exclude=exclude)
 
 
@@ -119,7 +128,10 @@ def _copied(values: Any) -> Any:
     """For pickling: the caller's array may change."""
     if values is None:
         return None
-    return np.array(values) if isinstance(values, np.ndarray) else [np.array(part) for part in values]
+    if _is_per_query(values) and not isinstance(values, np.ndarray):
+        return [np.array(part) for part in values]
+    array = np.asarray(values)
+    return _Mask(np.packbits(array), array.size) if array.dtype == bool and array.ndim == 1 else array.copy()
 
 
 def _allowing(values: Any) -> _core.Filter:

@@ -126,6 +126,11 @@ def test_objects():
     assert pickle.loads(pickle.dumps(made & made)).allows(3) is False
     assert made.queries is None and nearwise.Filter(PER_QUERY).queries == len(QUERIES)
     assert repr(nearwise.Filter(PER_QUERY)) == f"<nearwise.Filter of {len(QUERIES)} queries>"
+    for mask in (MASK, MASK[:13], list(MASK[:9]), MASK[:0]):
+        again = pickle.loads(pickle.dumps(nearwise.Filter(mask)))
+        assert [again.allows(i) for i in range(20)] == [i < len(mask) and bool(mask[i]) for i in range(20)]
+    assert len(pickle.dumps(nearwise.Filter(np.ones(800_000, bool)))) < 110_000  # a bit per id
+    assert pickle.loads(pickle.dumps(nearwise.Filter([5, 7]))).allows(7)
     matrix = np.array([[1, -1], [2, 3]])
     assert [nearwise.Filter(exclude=matrix).allows(i, 1) for i in range(4)] == [True, True, False, False]
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -20,6 +21,16 @@ constexpr std::size_t max_words_per_id = 2;
 
 void set_bit(std::vector<std::uint64_t>& words, std::size_t bit) {
   words[bit / word_bits] |= std::uint64_t{1} << (bit % word_bits);
+}
+
+// Bit i: byte i is not 0. Masks may have billions of them.
+std::uint8_t bits_of_bytes(const std::uint8_t* bytes) {
+  constexpr std::uint64_t low_seven = 0x7F7F7F7F7F7F7F7FU;
+  std::uint64_t eight;
+  std::memcpy(&eight, bytes, sizeof(eight));
+  const std::uint64_t high_bits = (((eight & low_seven) + low_seven) | eight) & ~low_seven;
+  // Collects bit 7 of every byte: byte i moves to bit i of the top byte, without carries.
+  return static_cast<std::uint8_t>((high_bits >> 7U) * 0x0102040810204080U >> 56U);
 }
 
 std::vector<Id> sorted(std::span<const Id> ids) {
@@ -58,6 +69,28 @@ void set_lists(State& state, PerQuery kind, std::span<const std::size_t> offsets
   }
 }
 
+// Clears the bits of ids that `rest` does not allow.
+void keep_allowed(std::vector<std::uint64_t>& bits, const State& rest) {
+  if (!rest.bits.empty()) {
+    for (std::size_t i = 0; i < bits.size(); ++i) {
+      const std::uint64_t listed = i < rest.bits.size() ? rest.bits[i] : 0;
+      bits[i] &= rest.denies ? ~listed : listed;
+    }
+    return;
+  }
+  const std::vector<std::uint64_t> before = rest.denies ? std::vector<std::uint64_t>() : bits;
+  if (!rest.denies) std::ranges::fill(bits, 0);
+  for (const Id id : rest.ids) {
+    const auto bit = static_cast<std::size_t>(id);
+    if (bit / word_bits >= bits.size()) break;  // ascending
+    const std::uint64_t mask = std::uint64_t{1} << (bit % word_bits);
+    if (rest.denies)
+      bits[bit / word_bits] &= ~mask;
+    else
+      bits[bit / word_bits] |= before[bit / word_bits] & mask;
+  }
+}
+
 // Bit i of the result is bit first + i of the words; 0 beyond their end.
 std::uint64_t word_at(std::span<const std::uint64_t> words, std::size_t first) {
   const auto word = [&](std::size_t i) { return i < words.size() ? words[i] : 0; };
@@ -78,7 +111,10 @@ Filter Filter::mask(std::span<const std::uint8_t> mask) {
   auto state = std::make_shared<State>();
   state->is_shared = true;
   state->bits.assign(mask.size() / word_bits + 1, 0);
-  for (std::size_t i = 0; i < mask.size(); ++i)
+  const std::size_t whole = mask.size() / 8 * 8;
+  for (std::size_t i = 0; i < whole; i += 8)
+    state->bits[i / word_bits] |= std::uint64_t{bits_of_bytes(mask.data() + i)} << (i % word_bits);
+  for (std::size_t i = whole; i < mask.size(); ++i)
     state->bits[i / word_bits] |= std::uint64_t{mask[i] != 0} << (i % word_bits);
   for (const std::uint64_t word : state->bits) state->listed += static_cast<std::size_t>(std::popcount(word));
   Filter filter;
@@ -184,9 +220,7 @@ Filter Filter::operator&(const Filter& other) const {
         set_listed(*state, std::move(both));
       } else {
         state->bits = bounded.bits;
-        for (std::size_t bit = 0; bit < state->bits.size() * word_bits; ++bit)
-          if (bounded.is_listed(static_cast<Id>(bit)) && !rest.allows_shared(static_cast<Id>(bit)))
-            state->bits[bit / word_bits] &= ~(std::uint64_t{1} << (bit % word_bits));
+        keep_allowed(state->bits, rest);
         for (const std::uint64_t word : state->bits)
           state->listed += static_cast<std::size_t>(std::popcount(word));
       }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -55,6 +56,29 @@ TEST(Filter, ListsOfFarIdsTakeNoBits) {
   const Filter denied = Filter::deny(far);
   EXPECT_FALSE(denied.allows(Id{1} << 40));
   EXPECT_TRUE(denied.allows(6));
+}
+
+TEST(Filter, ListsOfFarIdsCombineWithMasks) {
+  const std::vector<Id> far = {Id{1} << 60, 5, 64, 65, 130, 131, 299};
+  const FilterCase mask = make_filter(FilterKind::mask, ids, queries, 0.5, 11);
+  const auto is_far = [&](Id id) { return std::ranges::find(far, id) != far.end(); };
+  const auto both_allow = [&](std::size_t query, Id id) { return mask.allows(query, id) && is_far(id); };
+  const auto mask_only = [&](std::size_t query, Id id) { return mask.allows(query, id) && !is_far(id); };
+  expect_allows(mask.filter & Filter::allow(far), both_allow, "mask, allow");
+  expect_allows(Filter::allow(far) & mask.filter, both_allow, "allow, mask");
+  expect_allows(mask.filter & Filter::deny(far), mask_only, "mask, deny");
+  expect_allows(Filter::deny(far) & mask.filter, mask_only, "deny, mask");
+}
+
+TEST(Filter, MasksOfAnyLength) {
+  for (std::size_t length = 0; length < 140; ++length) {
+    std::vector<std::uint8_t> mask(length);
+    for (std::size_t i = 0; i < length; ++i)
+      mask[i] = static_cast<std::uint8_t>(i * i * 37 % 5 < 2 ? 0 : i % 3 == 0 ? 128 : i);
+    const Filter filter = Filter::mask(mask);
+    for (std::size_t i = 0; i < 200; ++i)
+      ASSERT_EQ(filter.allows(static_cast<Id>(i)), i < length && mask[i] != 0) << i << " of " << length;
+  }
 }
 
 TEST(Filter, PartsSpeakOfTheirOwnIdsAndQueries) {
