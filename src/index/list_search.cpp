@@ -6,9 +6,9 @@
 
 #include "backend/dispatch.h"
 #include "core/checked.h"
-#include "core/distance.h"
 #include "core/filter.h"
 #include "core/progress.h"
+#include "ops/filtered_search.h"
 #include "ops/knn_plan.h"
 
 namespace nearwise::index {
@@ -91,25 +91,6 @@ class DeniedNumbers {
   std::vector<std::uint32_t> numbers_;
 };
 
-// Without the entries that the queries' own lists deny: the first k of the others.
-Neighbors without_denied(const Neighbors& found, std::size_t k, const DeniedIds& denied, Metric metric) {
-  Neighbors rest{Matrix<Id>(found.ids.rows(), k), Matrix<float>(found.ids.rows(), k)};
-  for (std::size_t query = 0; query < found.ids.rows(); ++query) {
-    std::size_t out = 0;
-    for (std::size_t i = 0; i < found.ids.cols() && out < k; ++i) {
-      const Id id = found.ids(query, i);
-      if (id == no_id || denied.contains(query, static_cast<std::size_t>(id))) continue;
-      rest.ids(query, out) = id;
-      rest.distances(query, out++) = found.distances(query, i);
-    }
-    for (; out < k; ++out) {
-      rest.ids(query, out) = no_id;
-      rest.distances(query, out) = padding_distance(metric);
-    }
-  }
-  return rest;
-}
-
 }  // namespace
 
 ListSearch::ListSearch(const Context& context, const Ivf& index, const RowsView& queries, std::size_t k,
@@ -139,9 +120,8 @@ Neighbors ListSearch::run(std::size_t probes, const Probe& probe) const {
   const auto stream = open_stream(context_);
   if (!denied_.any() || costs_of(*stream, index_, state_, queries_.type(), k_, probes).denies_ids)
     return search(k_, candidates_, probes, probe, denied_);
-  // The device cannot leave them out: more neighbours are searched, and theirs dropped.
   const std::size_t more = denied_.longest();
-  return without_denied(search(k_ + more, candidates_ + more, probes, probe, {}), k_, denied_, state_.metric);
+  return drop_denied(search(k_ + more, candidates_ + more, probes, probe, {}), k_, denied_, state_.metric);
 }
 
 Neighbors ListSearch::search(std::size_t k, std::size_t wanted_candidates, std::size_t probes,

@@ -167,33 +167,14 @@ Neighbors merged(const Context& context, Metric metric, const Neighbors& left, c
   return best;
 }
 
-// Where a scan cannot leave out the ids of single queries: more neighbours are searched, and theirs dropped.
-Neighbors search_and_drop(const FilteredSearch& search, const RowsView& base, std::size_t k,
-                          const PreparedBase* prepared, const DeniedIds& denied) {
-  const std::size_t wanted = std::min(k + denied.longest(), std::max(k, base.rows()));
-  const Neighbors found =
-      search_rows(search.context, search.queries, base, wanted, search.metric, prepared, {});
-  Neighbors rest{Matrix<Id>(found.ids.rows(), k), Matrix<float>(found.ids.rows(), k)};
-  for (std::size_t query = 0; query < found.ids.rows(); ++query) {
-    std::size_t out = 0;
-    for (std::size_t i = 0; i < wanted && out < k; ++i) {
-      const Id id = found.ids(query, i);
-      if (id == no_id || denied.contains(query, static_cast<std::size_t>(id))) continue;
-      rest.ids(query, out) = id;
-      rest.distances(query, out++) = found.distances(query, i);
-    }
-    for (; out < k; ++out) {
-      rest.ids(query, out) = no_id;
-      rest.distances(query, out) = padding_distance(search.metric);
-    }
-  }
-  return rest;
-}
-
 Neighbors search_without(const FilteredSearch& search, const RowsView& base, std::size_t k,
                          const PreparedBase* prepared, const DeniedIds& denied) {
-  if (denied.any() && !costs_of(search.context, search.queries, base, k, search.metric, prepared).denies_ids)
-    return search_and_drop(search, base, k, prepared, denied);
+  if (denied.any() &&
+      !costs_of(search.context, search.queries, base, k, search.metric, prepared).denies_ids) {
+    const std::size_t wanted = std::min(k + denied.longest(), std::max(k, base.rows()));
+    return drop_denied(search_rows(search.context, search.queries, base, wanted, search.metric, prepared, {}),
+                       k, denied, search.metric);
+  }
   return search_rows(search.context, search.queries, base, k, search.metric, prepared, {.denied = denied});
 }
 
@@ -276,6 +257,24 @@ void check_filter(const char* operation, const Filter& filter, std::size_t queri
   require(filter.queries().value_or(queries) == queries,
           "{}: the filter must have a list for every query, {}, got {}", operation, queries,
           filter.queries().value_or(0));
+}
+
+Neighbors drop_denied(const Neighbors& found, std::size_t k, const DeniedIds& denied, Metric metric) {
+  Neighbors rest{Matrix<Id>(found.ids.rows(), k), Matrix<float>(found.ids.rows(), k)};
+  for (std::size_t query = 0; query < found.ids.rows(); ++query) {
+    std::size_t out = 0;
+    for (std::size_t i = 0; i < found.ids.cols() && out < k; ++i) {
+      const Id id = found.ids(query, i);
+      if (id == no_id || denied.contains(query, static_cast<std::size_t>(id))) continue;
+      rest.ids(query, out) = id;
+      rest.distances(query, out++) = found.distances(query, i);
+    }
+    for (; out < k; ++out) {
+      rest.ids(query, out) = no_id;
+      rest.distances(query, out) = padding_distance(metric);
+    }
+  }
+  return rest;
 }
 
 Neighbors search_allowed(const Context& context, const RowsView& queries, const RowsView& base, std::size_t k,
