@@ -48,6 +48,13 @@ def kept_vectors(session):
     return session.test_result("index_tests", "*Storage*:*KeptVectors*:*IvfIds*:*Duplicates*:*IdTable*")
 
 
+def concurrent_changes(session):
+    """Queries during add, update and remove in other threads, each answer compared with all states: answers of no state"""
+    reports = python_reports(session, "concurrent_changes.py", "--queries", 10_000 if session.quick else 1_000_000)
+    holds = all(report["torn"] == 0 and min(report["seen"]) > 0 for report in reports)
+    return Result(sum(report["torn"] for report in reports), "0", holds, {"reports": reports})
+
+
 def filtered_exact(session):
     """Exact search under filters equals the search of the allowed rows: generated cases, every instruction set"""
     return session.generated_cases("ops_tests", "KnnFilter*", 1000)
@@ -114,5 +121,5 @@ def filtered_rivals(session):
     return session.speed(ratios, ">= 3 at 0.1, >= 10 at 0.01", ratios["0.1"] >= 3 and ratios["0.01"] >= 10, {"reports": reports})
 
 
-FIGURES = (default_recall, default_search_speed, kept_vectors, filtered_exact, filtered_lists,
+FIGURES = (default_recall, default_search_speed, kept_vectors, concurrent_changes, filtered_exact, filtered_lists,
            filtered_recall, filtered_speed, filter_costs, filter_billion, filtered_rivals)

@@ -1,6 +1,7 @@
 #include "cli/index/index_file.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "cli/shared/files.h"
@@ -13,25 +14,25 @@ namespace {
 constexpr std::size_t batch_rows = 65536;
 
 Json describe_calibration(const Ivf& index) {
-  if (!index.calibration()) return nullptr;
-  const Calibration& measured = *index.calibration();
+  const std::optional<Calibration> measured = index.calibration();
+  if (!measured) return nullptr;
   Json other_k = Json::array();
-  for (const RecallAtK& other : measured.other_k)
+  for (const RecallAtK& other : measured->other_k)
     other_k.push_back({{"k", other.k},
                        {"probes", other.probes},
                        {"recall", to_json(other.recall)},
                        {"recall_without_rerank", to_json(other.recall_without_rerank)}});
-  return {{"recall", to_json(measured.recall)},
-          {"recall_without_rerank", to_json(measured.recall_without_rerank)},
-          {"target_recall", measured.target_recall},
-          {"reached", measured.reached()},
-          {"neighbors", measured.neighbors},
-          {"rows", measured.rows},
+  return {{"recall", to_json(measured->recall)},
+          {"recall_without_rerank", to_json(measured->recall_without_rerank)},
+          {"target_recall", measured->target_recall},
+          {"reached", measured->reached()},
+          {"neighbors", measured->neighbors},
+          {"rows", measured->rows},
           {"other_k", std::move(other_k)}};
 }
 
 std::string summarize_calibration(const Ivf& index) {
-  const Calibration& measured = *index.calibration();
+  const Calibration measured = index.calibration().value();
   const std::string rerank = measured.candidates
                                  ? fmt::format(" and {} candidates re-ranked ({:.3f} by codes alone)",
                                                *measured.candidates, measured.recall_without_rerank.value)

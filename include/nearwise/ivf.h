@@ -8,9 +8,14 @@
 // of queries into batches; under a filter, the number of queries may decide between two ways of searching.
 //
 // build() indexes all vectors and calibrates the number of probes. train() returns an empty index; add()
-// fills it, with the caller's ids or consecutive ones. Concurrent searches are safe. add, remove, merge and
-// calibrate need exclusive access; if they fail or are cancelled, the index is unchanged. Memory is charged
-// to the context of the training.
+// fills it, with the caller's ids or consecutive ones. Memory is charged to the context of the training.
+//
+// Any thread may call any method at any time. A method that reads (every const one, such as search) sees the
+// index as it was before or after each call that changes it, never a mixture. A change prepares its part
+// while searches go on, waits for those that run, and then puts it in place; searches that come meanwhile
+// wait. Changes wait for one another. One that fails or is cancelled leaves the index unchanged. Two rules:
+// the index is moved and destroyed while nobody uses it, and a progress callback of one of its methods calls
+// none of them but size() and next_id(), which never wait.
 #pragma once
 
 #include <cstddef>
@@ -160,6 +165,8 @@ class Ivf final {
   // vector with NaN or infinity. Returns how many vectors are new or replaced.
   std::size_t add(const Context& context, RowsView rows, std::span<const Id> ids = {},
                   OnDuplicate on_duplicate = OnDuplicate::refuse);
+  // Replaces the vectors with these ids, which the index holds.
+  void update(const Context& context, std::span<const Id> ids, RowsView rows);
   // Removes every vector with one of these ids. Returns how many were removed. Their space is used again.
   std::size_t remove(const Context& context, std::span<const Id> ids);
   // Gives the space of removed vectors back.
@@ -198,6 +205,7 @@ class Ivf final {
 
   std::size_t size() const;  // vectors
   Id next_id() const;        // one above the largest id ever added
+  bool is_changing() const;  // a change is under way, for which another one would wait
   std::size_t dim() const;
   std::size_t lists() const;
   std::size_t list_size(std::size_t list) const;
@@ -228,16 +236,20 @@ class Ivf final {
   Calibration calibrate(const Context& context, const CalibrationOptions& options = {});
   Calibration calibrate(const Context& context, RowsView rows, const CalibrationOptions& options = {});
   // The last calibration. It does not follow later changes: compare its `rows` with size().
-  const std::optional<Calibration>& calibration() const;
+  std::optional<Calibration> calibration() const;
 
   // Free text saved with the index. Training sets "version", "training" and "seed".
-  const std::map<std::string, std::string>& provenance() const;
+  std::map<std::string, std::string> provenance() const;
   void set_provenance(std::map<std::string, std::string> provenance);
 
  private:
   struct State;
+  // What add_all() does with given ids that the index does not hold.
+  enum class Missing : std::uint8_t { add, refuse };
   explicit Ivf(std::unique_ptr<State> state);
   Ivf empty_copy(const std::shared_ptr<MemoryBudget>& budget) const;
+  std::size_t add_all(const char* operation, const Context& context, RowsView rows, std::span<const Id> ids,
+                      OnDuplicate on_duplicate, Missing missing);
   void fill(const Context& context, const RowsView& rows);
   friend struct IvfInternals;  // for tests: src/index/ivf_state.h
   friend void save(const Ivf& index, const std::filesystem::path& path);

@@ -12,19 +12,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "bindings.h"
-#include "index_lock.h"
 #include "nearwise/error.h"
 
 namespace nearwise::python {
@@ -62,19 +58,17 @@ CalibrationFields fields_of(const Calibration& found) {
 // An index and the context it was made with, whose memory budget holds its vectors: changes use it as well.
 // Every search has a context of its own, for the reasons given in prepared_base.cpp.
 //
-// C++ requires that changes run alone. Python threads are not synchronized, so a lock orders them; waiting
-// for it does not hold the interpreter lock.
+// The index orders the calls of threads. Methods that may wait for another thread do not hold the interpreter
+// lock.
 class InvertedFile {
-  template <typename Read>
-  auto reading(const Read& read) const {
-    const nb::gil_scoped_release unlocked;
-    const std::shared_lock lock(mutex_);
-    return read();
+  template <typename Call>
+  static auto unlocked(const Call& call) {
+    const nb::gil_scoped_release released;
+    return call();
   }
 
  public:
-  InvertedFile(Ivf index, Context context)
-      : index_(std::move(index)), context_(std::move(context)), size_(index_.size()) {}
+  InvertedFile(Ivf index, Context context) : index_(std::move(index)), context_(std::move(context)) {}
 
   // settings.memory_limit is for the index and this call together, in all methods.
   std::size_t add(const BorrowedRows& rows, const std::optional<NumpyIds>& ids,
@@ -92,46 +86,42 @@ class InvertedFile {
     check_available(settings.memory_limit,
                     view.rows() * (index_.code_bytes() + index_.vector_bytes() + sizeof(Id)));
     std::size_t added = 0;
-    run_by_size(changing_context(settings), progress,
-                steps_of<std::unique_lock<IndexLock>>(multiplications(view, index_.centroids())),
-                [&](const Context& own) {
-                  const auto lock = wait_for<std::unique_lock<IndexLock>>(own);
-                  added = index_.add(own, view, given, duplicates);
-                  size_ = index_.size();
-                });
+    run_by_size(changing_context(settings), progress, change_steps(multiplications(view, index_.centroids())),
+                [&](const Context& own) { added = index_.add(own, view, given, duplicates); });
     return added;
+  }
+
+  void update(const NumpyIds& ids, const BorrowedRows& rows, const Settings& settings, nb::handle progress) {
+    const RowsView& view = rows.view();
+    check_available(settings.memory_limit,
+                    view.rows() * (index_.code_bytes() + index_.vector_bytes() + sizeof(Id)));
+    run_by_size(changing_context(settings), progress, change_steps(multiplications(view, index_.centroids())),
+                [&](const Context& own) { index_.update(own, span_of(ids), view); });
   }
 
   std::size_t remove(const NumpyIds& ids, const Settings& settings, nb::handle progress) {
     std::size_t removed = 0;
-    run_by_size(
-        changing_context(settings), progress,
-        steps_of<std::unique_lock<IndexLock>>(static_cast<double>(size()) + static_cast<double>(ids.size())),
-        [&](const Context& own) {
-          const auto lock = wait_for<std::unique_lock<IndexLock>>(own);
-          removed = index_.remove(own, span_of(ids));
-          size_ = index_.size();
-        });
+    run_by_size(changing_context(settings), progress,
+                change_steps(static_cast<double>(size()) + static_cast<double>(ids.size())),
+                [&](const Context& own) { removed = index_.remove(own, span_of(ids)); });
     return removed;
   }
 
   void compact() {
-    const nb::gil_scoped_release unlocked;
-    const std::unique_lock lock(mutex_);
-    index_.compact();
+    unlocked([&] { index_.compact(); });
   }
 
   bool contains(Id id) const {
-    return reading([&] { return index_.contains(id); });
+    return unlocked([&] { return index_.contains(id); });
   }
 
   NumpyVector<Id> ids() const {
-    return to_numpy<Id>(reading([&] { return index_.ids(); }));
+    return to_numpy<Id>(unlocked([&] { return index_.ids(); }));
   }
 
   NumpyMatrix<float> get(const NumpyIds& ids) const {
     Matrix<float> out(ids.size(), index_.dim());
-    reading([&] { index_.get(span_of(ids), out.view()); });
+    unlocked([&] { index_.get(span_of(ids), out.view()); });
     return to_numpy(std::move(out));
   }
 
@@ -140,7 +130,6 @@ class InvertedFile {
     const Context context = context_for(beside_index(settings));
     std::optional<Neighbors> found;
     run(context, nb::none(), [&](const Context& own) {
-      const auto lock = wait_for<std::shared_lock<IndexLock>>(own);
       found = index_.rerank(own, queries.view(),
                             {candidates.data(), candidates.shape(0), candidates.shape(1)}, k);
     });
@@ -148,22 +137,11 @@ class InvertedFile {
   }
 
   void merge(const InvertedFile& other, const Settings& settings, nb::handle progress) {
-    if (&other == this) return index_.merge(context_, index_);  // throws
-    run(changing_context(settings), progress, [&](const Context& own) {
-      std::unique_lock mine(mutex_, std::defer_lock);
-      std::shared_lock theirs(other.mutex_, std::defer_lock);
-      // Merging two indexes into each other must not deadlock.
-      while (std::try_lock(mine, theirs) != -1) {
-        check(own);
-        IndexLock::pause();
-      }
-      index_.merge(own, other.index_);
-      size_ = index_.size();
-    });
+    run(changing_context(settings), progress, [&](const Context& own) { index_.merge(own, other.index_); });
   }
 
   std::unique_ptr<InvertedFile> empty_copy() const {
-    return reading([&] { return std::make_unique<InvertedFile>(index_.empty_copy(), context_); });
+    return unlocked([&] { return std::make_unique<InvertedFile>(index_.empty_copy(), context_); });
   }
 
   NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, std::uint64_t probes, bool codes_only,
@@ -172,10 +150,8 @@ class InvertedFile {
     const IvfSearchOptions options = search_options(probes, codes_only, rerank, candidates, filter, scanned);
     const Context context = context_for(beside_index(settings));
     std::optional<Neighbors> found;
-    run_by_size(context, progress, search_steps(queries.view().rows(), k, options), [&](const Context& own) {
-      const auto lock = wait_for<std::shared_lock<IndexLock>>(own);
-      found = index_.search(own, queries.view(), k, options);
-    });
+    run_by_size(context, progress, search_steps(queries.view().rows(), k, options),
+                [&](const Context& own) { found = index_.search(own, queries.view(), k, options); });
     return to_numpy(std::move(*found));
   }
 
@@ -184,10 +160,8 @@ class InvertedFile {
                                    nb::handle progress) const {
     const IvfRangeOptions options = {.probes = optional_of(probes), .filter = filter_of(filter)};
     std::optional<RangeNeighbors> found;
-    run(context_for(beside_index(settings)), progress, [&](const Context& own) {
-      const auto lock = wait_for<std::shared_lock<IndexLock>>(own);
-      found = index_.range_search(own, queries.view(), radius, options);
-    });
+    run(context_for(beside_index(settings)), progress,
+        [&](const Context& own) { found = index_.range_search(own, queries.view(), radius, options); });
     return to_numpy(std::move(*found));
   }
 
@@ -198,10 +172,8 @@ class InvertedFile {
       const Settings& settings) const {
     const IvfSearchOptions options = search_options(probes, codes_only, rerank, candidates, filter, scanned);
     IvfSearchPlan plan;
-    run(context_for(beside_index(settings)), nb::none(), [&](const Context& own) {
-      const auto lock = wait_for<std::shared_lock<IndexLock>>(own);
-      plan = index_.explain(own, queries.view().rows(), k, options);
-    });
+    run(context_for(beside_index(settings)), nb::none(),
+        [&](const Context& own) { plan = index_.explain(own, queries.view().rows(), k, options); });
     return {plan.exact,   plan.allowed,    plan.lists,     plan.probes,
             plan.scanned, plan.exact_cost, plan.lists_cost};
   }
@@ -214,7 +186,6 @@ class InvertedFile {
     const Context context = context_for(beside_index(settings));
     Calibration found;
     run(context, progress, [&](const Context& own) {
-      const auto lock = wait_for<std::unique_lock<IndexLock>>(own);
       found = index_.calibrate(
           own, rows == nullptr ? RowsView() : rows->view(),
           {.target_recall = target_recall, .queries = queries, .rerank = rerank, .largest_k = largest_k});
@@ -223,45 +194,34 @@ class InvertedFile {
   }
 
   std::optional<CalibrationFields> calibration() const {
-    return reading([&]() -> std::optional<CalibrationFields> {
-      if (!index_.calibration()) return {};
-      return fields_of(*index_.calibration());
-    });
+    const std::optional<Calibration> found = unlocked([&] { return index_.calibration(); });
+    if (!found) return {};
+    return fields_of(*found);
   }
 
   void save_to(const std::filesystem::path& path) const {
-    run(context_for({}), nb::none(), [&](const Context& own) {
-      const auto lock = wait_for<std::shared_lock<IndexLock>>(own);
-      save(index_, path);
-    });
+    run(context_for({}), nb::none(), [&](const Context&) { save(index_, path); });
   }
 
-  std::size_t size() const {
-    const std::shared_lock lock(mutex_, std::try_to_lock);
-    return lock ? index_.size() : size_.load();
-  }
+  std::size_t size() const { return index_.size(); }
   std::size_t list_size(std::size_t list) const {
-    return reading([&] { return index_.list_size(list); });
+    return unlocked([&] { return index_.list_size(list); });
   }
   std::size_t probes() const { return probes_for(10); }
   std::size_t probes_for(std::size_t k) const {
-    return reading([&] { return index_.probes(k); });
+    return unlocked([&] { return index_.probes(k); });
   }
   std::size_t candidates() const {
-    return reading([&] { return index_.candidates(); });
+    return unlocked([&] { return index_.candidates(); });
   }
   void set_probes(std::size_t probes) {
-    const nb::gil_scoped_release unlocked;
-    const std::unique_lock lock(mutex_);
-    index_.set_probes(probes);
+    unlocked([&] { index_.set_probes(probes); });
   }
   std::map<std::string, std::string> provenance() const {
-    return reading([&] { return index_.provenance(); });
+    return unlocked([&] { return index_.provenance(); });
   }
   void set_provenance(const std::map<std::string, std::string>& provenance) {
-    const nb::gil_scoped_release unlocked;
-    const std::unique_lock lock(mutex_);
-    index_.set_provenance(provenance);
+    unlocked([&] { index_.set_provenance(provenance); });
   }
   // For properties that never change.
   const Ivf& index() const { return index_; }
@@ -289,21 +249,15 @@ class InvertedFile {
     return options;
   }
 
-  static void check(const Context& own) {
-    if (own.cancelled()) throw Error(ErrorCode::cancelled, "cancelled while another thread used the index");
-  }
-
   // For run_by_size: a call that waits for another thread is not brief.
-  template <typename Lock>
-  double steps_of(double steps) const {
-    const Lock lock(mutex_, std::try_to_lock);
-    return lock ? steps : std::numeric_limits<double>::infinity();
+  double change_steps(double steps) const {
+    return index_.is_changing() ? std::numeric_limits<double>::infinity() : steps;
   }
 
   // The same for a search: centroids, scanned codes and candidates, with lists of average length.
   double search_steps(std::size_t queries, std::size_t k, const IvfSearchOptions& options) const {
-    const std::shared_lock lock(mutex_, std::try_to_lock);
-    if (!lock) return std::numeric_limits<double>::infinity();
+    // Otherwise nothing below waits, but for a change that begins right now.
+    if (index_.is_changing()) return std::numeric_limits<double>::infinity();
     const auto lists = static_cast<double>(index_.lists());
     const auto probes = static_cast<double>(options.probes.value_or(index_.probes(k)));
     const auto candidates =
@@ -311,21 +265,10 @@ class InvertedFile {
                                 ? options.candidates.value_or(index_.candidates(k))
                                 : k);
     // A filter may take all allowed vectors.
-    const double rows = options.filter.is_trivial() ? probes * static_cast<double>(index_.size()) / lists
-                                                    : static_cast<double>(index_.size());
+    const double rows = options.filter.is_trivial() ? probes * static_cast<double>(size()) / lists
+                                                    : static_cast<double>(size());
     return static_cast<double>(queries) * ((lists + candidates) * static_cast<double>(index_.dim()) +
                                            rows * static_cast<double>(index_.code_bytes()));
-  }
-
-  // Reacts to Ctrl-C while another thread holds the lock.
-  template <typename Lock>
-  Lock wait_for(const Context& own) const {
-    Lock lock(mutex_, std::defer_lock);
-    while (!lock.try_lock()) {
-      check(own);
-      IndexLock::pause();
-    }
-    return lock;
   }
 
   // With a memory limit, the context whose budget holds the vectors; but threads do not survive a fork.
@@ -353,8 +296,6 @@ class InvertedFile {
   Ivf index_;
   Context context_;
   pid_t owner_ = getpid();
-  mutable IndexLock mutex_;        // guards the vectors and defaults of the index
-  std::atomic<std::size_t> size_;  // before a change that goes on
 };
 
 Encoding encoding_of(const std::string& codec, std::uint64_t code_bytes, unsigned bits, std::uint64_t rounds,
@@ -417,6 +358,8 @@ void bind_ivf(nb::module_& module) {
       .def("add", &InvertedFile::add, nb::arg("rows"), nb::arg("ids").none().noconvert(),
            nb::arg("on_duplicate"), nb::arg("settings"), nb::arg("progress").none(),
            "The number of vectors added or replaced.")
+      .def("update", &InvertedFile::update, nb::arg("ids").noconvert(), nb::arg("rows"), nb::arg("settings"),
+           nb::arg("progress").none())
       .def("remove", &InvertedFile::remove, nb::arg("ids").noconvert(), nb::arg("settings"),
            nb::arg("progress").none(), "The number of vectors removed.")
       .def("compact", &InvertedFile::compact)

@@ -31,8 +31,10 @@ class Ivf(_ivf_search.Ivf, Savable):
     neighbors are the best vectors in them, by the distance to what the index stores. It is the same, bit for
     bit, on every instruction set, with any number of threads and whatever other queries are in the call.
 
-    Copies (`copy.copy`, `copy.deepcopy`, pickling) are independent indexes. Several threads may search at the same
-    time. Methods that change the index wait for searches, and searches for them.
+    Copies (`copy.copy`, `copy.deepcopy`, pickling) are independent indexes. Any thread may call any method at any
+    time. A search sees the index as it was before or after each call that changes it, never a mixture. A change
+    prepares its part while searches go on, and waits for those that run before it puts it in place; changes wait for
+    one another.
     """
 
     _context: Context
@@ -117,11 +119,13 @@ class Ivf(_ivf_search.Ivf, Savable):
         self, ids: Any, rows: Any, *, context: Context | None = None, progress: ProgressArgument = None
     ) -> None:
         """Replaces the vectors with these ids, which the index must hold."""
-        wanted = _options.ids(ids)
-        missing = next((int(one) for one in wanted if int(one) not in self), None)
-        if missing is not None:
-            raise ValueError(f"update: id {missing} is not in the index")
-        self.add(rows, wanted, on_duplicate="replace", context=context, progress=progress)
+        with Call("update", context) as call:
+            self._index.update(
+                ids=_options.ids(ids),
+                rows=call.rows(rows, "rows"),
+                settings=call.settings_on(self._index.device),
+                progress=call.report,
+            )
 
     @operation
     def compact(self) -> None:

@@ -6,7 +6,7 @@ import threading
 import nearwise
 import numpy as np
 import pytest
-from checks import frees_what_it_takes, in_threads, reports_of, runs_in_a_child, stops_by_progress
+from checks import frees_what_it_takes, in_threads, refuses, reports_of, runs_in_a_child, stops_by_progress
 from samples import filled
 from test_process import is_interrupted
 
@@ -34,6 +34,58 @@ def test_threads_search_while_rows_come_and_go(rows):
     stop.set()
     join()
     assert len(index) == 2000
+
+
+@pytest.mark.parametrize("kind", [nearwise.IvfFlat, nearwise.IvfPq])
+def test_searches_see_each_change_as_a_whole_or_not_at_all(rows, kind):
+    index = filled(kind, rows, lists=8)
+    ids = np.arange(5000, 5300)
+    changes = [
+        lambda: index.add(rows[:300], ids),
+        lambda: index.update(ids, rows[300:600]),
+        lambda: index.remove(ids),
+    ]
+    filter = nearwise.Filter(np.concatenate([np.arange(1000), ids]))
+    queries = rows[:600:3]
+    asks = [
+        lambda: index.search(queries, 3, probes=8).ids,
+        lambda: index.search(queries, 3, probes=8, filter=filter).ids,
+        lambda: index.search(queries, 3, probes=8, exclude=np.tile(ids[:5], (len(queries), 1))).ids,
+        lambda: index.ids(),
+    ]
+    expected = [set() for _ in asks]
+    for change in changes:
+        change()
+        for number, ask in enumerate(asks):
+            expected[number].add(ask().tobytes())
+    assert [len(answers) for answers in expected] == [3, 3, 3, 2]
+    seen = [set() for _ in asks]
+    stop = threading.Event()
+
+    def search(first):
+        while not stop.is_set():
+            for number, ask in list(enumerate(asks))[first:]:
+                answer = ask().tobytes()
+                assert answer in expected[number]
+                seen[number].add(answer)
+
+    join = in_threads(search, (0,), (1,), (2,))
+    for _ in range(200):
+        for change in changes:
+            change()
+        if seen == expected:
+            break
+    stop.set()
+    join()
+    assert seen == expected
+
+
+def test_an_update_of_a_missing_id_changes_nothing(flat, rows):
+    index = flat.empty_copy()
+    index.add(rows[:3])
+    refuses(ValueError, "update: id 9 is not in the index", index.update, [1, 9], rows[5:7])
+    refuses(ValueError, "update: there must be one id per row, got 2 for 1", index.update, [1, 2], rows[5:6])
+    assert (index.get([0, 1, 2]) == rows[:3]).all() and 9 not in index
 
 
 def test_two_indexes_merged_into_each_other(flat, rows):

@@ -4,13 +4,14 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <shared_mutex>
 
 namespace nearwise {
 namespace {
 
-std::atomic<bool> forked_child = false;
+std::atomic<std::uint32_t> depth = 0;
 
 // Never destroyed: other threads may work while the process ends.
 alignas(std::shared_mutex) std::byte storage[sizeof(std::shared_mutex)];
@@ -21,14 +22,15 @@ void after_in_parent() { sections->unlock(); }
 void after_in_child() {
   // Made anew rather than unlocked: the thread that locked it had another number.
   new (storage) std::shared_mutex;
-  forked_child = true;
+  ++depth;
 }
 
 [[maybe_unused]] const int registered = pthread_atfork(before, after_in_parent, after_in_child);
 
 }  // namespace
 
-bool in_forked_child() { return forked_child.load(std::memory_order_relaxed); }
+std::uint32_t fork_depth() { return depth.load(std::memory_order_relaxed); }
+bool in_forked_child() { return fork_depth() != 0; }
 
 NoFork::NoFork() { sections->lock_shared(); }
 NoFork::~NoFork() { sections->unlock_shared(); }

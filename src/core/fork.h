@@ -7,10 +7,14 @@
 // - Sections that change what a child may use, or hold a lock that it may take, run under NoFork.
 #pragma once
 
+#include <cstdint>
+
 namespace nearwise {
 
 // Whether this process is a fork of one that had loaded the library.
 bool in_forked_child();
+// Forks between that process and this one: tells what this process has locked from what it inherited.
+std::uint32_t fork_depth();
 
 // While one exists, fork() on other threads waits. For short sections that neither nest nor call fork().
 class NoFork {

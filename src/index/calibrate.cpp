@@ -390,6 +390,8 @@ Calibration Ivf::calibrate(const Context& context, const CalibrationOptions& opt
 Calibration Ivf::calibrate(const Context& context, RowsView rows, const CalibrationOptions& options) {
   State& state = *state_;
   index::check_options(options);
+  // Searches go on, among them those of the trials.
+  index::IndexLock::Changing changing(state.lock, &context.state().cancel);
   if (rows.rows() != 0) {
     check_rows(calibrate_name, context, rows, state.centroids, {"vectors", "index"});
     require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}",
@@ -448,6 +450,7 @@ Calibration Ivf::calibrate(const Context& context, RowsView rows, const Calibrat
         calibrate_more(Trial(trials, *this, searched, most, every), lists(), found, options.target_recall));
   std::optional<Calibration> kept = calibration;
   {
+    const index::IndexLock::Writing writing(changing, &context.state().cancel);
     const NoFork whole;
     if (rerank) state.candidates = found.candidates;
     state.probes = found.probes;

@@ -28,7 +28,6 @@
 namespace nearwise {
 namespace {
 
-constexpr const char* add_name = "Ivf.add";
 // next_id, one above the largest id, must be an Id too.
 constexpr Id max_next_id = std::numeric_limits<Id>::max();
 
@@ -37,14 +36,14 @@ Id first_bad(std::span<const Id> ids) {
   return bad == ids.end() ? 0 : *bad;
 }
 
-void check_distinct(MemoryBudget& budget, std::span<const Id> ids) {
+void check_distinct(const char* operation, MemoryBudget& budget, std::span<const Id> ids) {
   // Ascending ids, the usual case, need no copy.
   if (std::ranges::adjacent_find(ids, std::greater_equal<>()) == ids.end()) return;
   Buffer<Id> sorted(budget, ids.size());
   std::ranges::copy(ids, sorted.data());
   std::ranges::sort(sorted.span());
   const auto twice = std::ranges::adjacent_find(sorted.span());
-  require(twice == sorted.span().end(), "{}: ids must differ, got {} twice", add_name,
+  require(twice == sorted.span().end(), "{}: ids must differ, got {} twice", operation,
           twice == sorted.span().end() ? 0 : *twice);
 }
 
@@ -158,25 +157,39 @@ bool Addition::append(std::size_t first, std::size_t count, std::span<const Id> 
 
 std::size_t Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids,
                      OnDuplicate on_duplicate) {
+  return add_all("Ivf.add", context, rows, ids, on_duplicate, Missing::add);
+}
+
+void Ivf::update(const Context& context, std::span<const Id> ids, RowsView rows) {
+  constexpr const char* operation = "Ivf.update";
+  // To add_all(), no ids mean consecutive numbers.
+  require(ids.size() == rows.rows(), "{}: there must be one id per row, got {} for {} rows", operation,
+          ids.size(), rows.rows());
+  add_all(operation, context, rows, ids, OnDuplicate::replace, Missing::refuse);
+}
+
+std::size_t Ivf::add_all(const char* operation, const Context& context, RowsView rows,
+                         std::span<const Id> ids, OnDuplicate on_duplicate, Missing missing) {
   State& state = *state_;
-  check_rows(add_name, context, rows, state.centroids, {"vectors", "index"});
-  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", add_name,
+  check_rows(operation, context, rows, state.centroids, {"vectors", "index"});
+  require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", operation,
           name(rows.place()));
   require(!state.is_flat() || rows.type() == state.codec->view().type,
-          "{}: rows must have the element type of the training, {}, got {}", add_name,
+          "{}: rows must have the element type of the training, {}, got {}", operation,
           name(state.codec->view().type), name(rows.type()));
   require(ids.empty() || ids.size() == rows.rows(), "{}: there must be one id per row, got {} for {} rows",
-          add_name, ids.size(), rows.rows());
+          operation, ids.size(), rows.rows());
   require(std::ranges::all_of(ids, [](Id id) { return id >= 0 && id < max_next_id; }),
-          "{}: ids must be 0 to {}, got {}", add_name, max_next_id - 1, first_bad(ids));
+          "{}: ids must be 0 to {}, got {}", operation, max_next_id - 1, first_bad(ids));
+  index::IndexLock::Changing changing(state.lock, &context.state().cancel);
   require(!ids.empty() || rows.rows() <= static_cast<std::uint64_t>(max_next_id - state.next_id),
-          "{}: ids must be at most {}, got {} rows with ids from {}", add_name, max_next_id - 1, rows.rows(),
+          "{}: ids must be at most {}, got {} rows with ids from {}", operation, max_next_id - 1, rows.rows(),
           state.next_id);
   require(rows.rows() <= max_shard_rows - size(),
-          "{}: an index holds at most {} vectors, got {} more than {}", add_name, max_shard_rows, rows.rows(),
-          size());
+          "{}: an index holds at most {} vectors, got {} more than {}", operation, max_shard_rows,
+          rows.rows(), size());
   if (rows.rows() == 0) return 0;
-  check_memory(add_name, context,
+  check_memory(operation, context,
                index::adding_bytes(context, rows,
                                    {.lists = lists(),
                                     .dim = dim(),
@@ -189,15 +202,16 @@ std::size_t Ivf::add(const Context& context, RowsView rows, std::span<const Id> 
   std::vector<Id> replaced;
   std::optional<SomeRows> some;
   if (!ids.empty()) {
-    check_distinct(budget, ids);
+    check_distinct(operation, budget, ids);
     std::vector<std::size_t> fresh;
     for (std::size_t row = 0; row < ids.size(); ++row) {
-      if (ids[row] >= state.next_id || !contains(ids[row])) {
+      if (ids[row] >= state.next_id || !state.ids().find(ids[row])) {
+        require(missing == Missing::add, "{}: id {} is not in the index", operation, ids[row]);
         if (on_duplicate == OnDuplicate::keep) fresh.push_back(row);
         continue;
       }
       require(on_duplicate != OnDuplicate::refuse,
-              "{}: id {} is in the index already; remove it, or replace it (on_duplicate)", add_name,
+              "{}: id {} is in the index already; remove it, or replace it (on_duplicate)", operation,
               ids[row]);
       replaced.push_back(ids[row]);
     }
@@ -210,10 +224,10 @@ std::size_t Ivf::add(const Context& context, RowsView rows, std::span<const Id> 
     }
   }
   if (state.is_flat())
-    check_finite(add_name, context, rows);
+    check_finite(operation, context, rows);
   else
-    check_coded_range(add_name, context, rows, max_indexed_value);
-  if (state.rows.vector_bytes() != 0) state.vectors.check(add_name, context, rows);
+    check_coded_range(operation, context, rows, max_indexed_value);
+  if (state.rows.vector_bytes() != 0) state.vectors.check(operation, context, rows);
   // Everything that can fail comes before the first vector is appended.
   index::Addition addition(state, context, rows);
   Stages stages(context, "add");
@@ -225,9 +239,11 @@ std::size_t Ivf::add(const Context& context, RowsView rows, std::span<const Id> 
   if (ids.empty()) ids = consecutive.span();
   const Id next_id = std::max(state.next_id, std::ranges::max(ids) + 1);
   index::Removal removal(state, context, replaced);
-  addition.reserve(next_id);
   bool is_whole = false;
   {
+    const index::IndexLock::Writing writing(changing, &context.state().cancel);
+    removal.own_lists();
+    addition.reserve(next_id);
     const NoFork whole;
     // First the new entries: if a mapped file turns out to be truncated, they are taken back.
     removal.hide();
@@ -235,6 +251,7 @@ std::size_t Ivf::add(const Context& context, RowsView rows, std::span<const Id> 
     if (is_whole) {
       removal.commit();
       state.next_id = next_id;
+      state.publish();
     } else {
       removal.show();
     }

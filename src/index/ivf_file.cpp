@@ -188,6 +188,7 @@ void check_shape(bool right, const char* section, const std::string& source) {
 
 void save(const Ivf& index, const std::filesystem::path& path) {
   const Ivf::State& state = *index.state_;
+  const index::IndexLock::Reading reading(state.lock);
   ContainerWriter writer(path, std::string(index::container_kind));
   const bool has_other_k = state.calibration && !state.calibration->other_k.empty();
   if (index.vector_bytes() != 0 || has_other_k) writer.set_minor_version(1);
@@ -276,14 +277,14 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
                      .centroids = copy_of(centroids),
                      .codec = std::move(codec),
                      .centre = centre_of(*stream, centroids, header.metric),
+                     .budget = budget,
+                     .file = reader,
+                     .vectors = std::move(vectors),
                      .probes = header.probes,
                      .candidates = header.candidates,
                      .calibration = header.calibration,
                      .provenance = header.provenance,
                      .next_id = header.next_id,
-                     .budget = budget,
-                     .file = reader,
-                     .vectors = std::move(vectors),
                      .rows = index::InvertedLists(budget, centroids.rows(), view.code_bytes, vector_bytes)});
   std::size_t first = 0;
   for (std::size_t list = 0; list < sizes.rows(); ++list) {

@@ -213,9 +213,9 @@ Neighbors nothing(std::size_t queries, std::size_t k, Metric metric) {
 }
 
 // Every query has a list of its own: its vectors are compared one by one.
-Neighbors search_query_lists(const Context& context, const Ivf& index, const RowsView& queries, std::size_t k,
-                             const Filter& filter) {
-  Neighbors result = nothing(queries.rows(), k, index.metric());
+Neighbors search_query_lists(const Context& context, const IvfInternals::State& state,
+                             const RowsView& queries, std::size_t k, const Filter& filter) {
+  Neighbors result = nothing(queries.rows(), k, state.metric);
   for (std::size_t first = 0; first < queries.rows();) {
     // As many queries as keep the matrix of candidates small.
     std::vector<std::vector<Id>> lists;
@@ -231,7 +231,8 @@ Neighbors search_query_lists(const Context& context, const Ivf& index, const Row
     Matrix<Id> candidates(lists.size(), longest);
     std::fill_n(candidates.data(), lists.size() * longest, no_id);
     for (std::size_t i = 0; i < lists.size(); ++i) std::ranges::copy(lists[i], candidates.row(i).begin());
-    const Neighbors found = index.rerank(context, queries.slice(first, lists.size()), candidates.view(), k);
+    const Neighbors found =
+        rerank_entries(context, state, queries.slice(first, lists.size()), candidates.view(), k);
     std::copy_n(found.ids.data(), lists.size() * k, result.ids.data() + first * k);
     std::copy_n(found.distances.data(), lists.size() * k, result.distances.data() + first * k);
     first += lists.size();
@@ -272,7 +273,7 @@ Neighbors search_filtered(const Context& context, const Ivf& index, const RowsVi
                           const IvfSearchOptions& options) {
   const IvfInternals::State& state = IvfInternals::state_of(index);
   if (FilterInternals::per_query(options.filter) == FilterInternals::PerQuery::allow)
-    return search_query_lists(context, index, queries, k, options.filter);
+    return search_query_lists(context, state, queries, k, options.filter);
   const auto entries = AllowedEntries::of(context, state, options.filter);
   if (entries->count() == 0) return nothing(queries.rows(), k, state.metric);
   const IvfSearchPlan plan = plan_of(context, index, *entries, queries.rows(), queries.type(), k, options);
@@ -299,6 +300,7 @@ namespace nearwise {
 IvfSearchPlan Ivf::explain(const Context& context, std::size_t queries, std::size_t k,
                            const IvfSearchOptions& options) const {
   require(k >= 1, "Ivf.explain: k must be at least 1, got 0");
+  const index::IndexLock::Reading reading(state_->lock, &context.state().cancel);
   const auto entries = options.filter.is_trivial()
                            ? std::make_shared<const index::AllowedEntries>(context, *state_, options.filter)
                            : index::AllowedEntries::of(context, *state_, options.filter);

@@ -11,4 +11,8 @@ namespace nearwise::index {
 Neighbors search_filtered(const Context& context, const Ivf& index, const RowsView& queries, std::size_t k,
                           const IvfSearchOptions& options);
 
+// Ivf::rerank, with checked arguments.
+Neighbors rerank_entries(const Context& context, const IvfInternals::State& state, const RowsView& queries,
+                         const MatrixView<const Id>& candidates, std::size_t k);
+
 }  // namespace nearwise::index

@@ -6,12 +6,15 @@
 #include "core/check.h"
 #include "core/convert.h"
 #include "core/lost_pages.h"
+#include "index/ivf_filter.h"
 #include "index/ivf_state.h"
 #include "ops/check_rows.h"
 #include "ops/rerank.h"
 
 namespace nearwise {
 namespace {
+
+using Reading = index::IndexLock::Reading;
 
 // Writes the vector of an entry, as the index keeps it or decoded.
 class EntryReader {
@@ -65,11 +68,13 @@ std::optional<Ivf::State::Place> Ivf::State::find(Id id) const {
 }
 
 bool Ivf::contains(Id id) const {
+  const Reading reading(state_->lock);
   const LostPagesScope lost_pages;
   return state_->ids().find(id).has_value();
 }
 
 std::vector<Id> Ivf::ids() const {
+  const Reading reading(state_->lock);
   const LostPagesScope lost_pages;
   std::vector<Id> all;
   all.reserve(size());
@@ -84,6 +89,7 @@ std::vector<Id> Ivf::ids() const {
 void Ivf::get(std::span<const Id> ids, MatrixView<float> out) const {
   require(out.rows() == ids.size() && out.cols() == dim(), "Ivf.get: out must be {} x {}, got {} x {}",
           ids.size(), dim(), out.rows(), out.cols());
+  const Reading reading(state_->lock);
   const LostPagesScope lost_pages;
   EntryReader reader(*state_);
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -100,14 +106,21 @@ Neighbors Ivf::rerank(const Context& context, RowsView queries, MatrixView<const
   require(candidates.rows() == queries.rows(),
           "Ivf.rerank: there must be candidates for each query, got {} for {}", candidates.rows(),
           queries.rows());
+  const Reading reading(state_->lock, &context.state().cancel);
+  return index::rerank_entries(context, *state_, queries, candidates, k);
+}
+
+Neighbors index::rerank_entries(const Context& context, const IvfInternals::State& state,
+                                const RowsView& queries, const MatrixView<const Id>& candidates,
+                                std::size_t k) {
   const LostPagesScope lost_pages;
-  static_cast<void>(state_->ids());  // made here, not by every thread
+  static_cast<void>(state.ids());  // made here, not by every thread
   Neighbors found{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   nearwise::rerank(
-      context, queries, state_->metric, candidates,
+      context, queries, state.metric, candidates,
       [&] {
-        return [this, reader = EntryReader(*state_)](Id id, double* out) mutable {
-          const std::optional<State::Place> place = state_->find(id);
+        return [&state, reader = EntryReader(state)](Id id, double* out) mutable {
+          const std::optional<IvfInternals::State::Place> place = state.find(id);
           if (place) reader.read(*place, out);
           return place.has_value();
         };

@@ -64,6 +64,7 @@ RangeNeighbors Ivf::range_search(const Context& context, RowsView queries, float
   check_rows(range_name, context, queries, centroids(), {"queries", "index"});
   require(queries.place().kind == DeviceKind::cpu, "{}: queries must be on the host, got queries on {}",
           range_name, name(queries.place()));
+  const index::IndexLock::Reading reading(state.lock, &context.state().cancel);
   const std::size_t probes = options.probes.value_or(state.probes);
   require(probes >= 1 && probes <= lists(), "{}: probes must be 1 to {}, got {}", range_name, lists(),
           probes);

@@ -83,6 +83,7 @@ void check_rerank_rows(const Context& context, const Ivf& index, const IvfIntern
 Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
                       const IvfSearchOptions& options) const {
   const State& state = *state_;
+  const index::IndexLock::Reading reading(state.lock, &context.state().cancel);
   check_search(context, *this, queries, k, options);
   const DefaultFloatEnvironment environment;
   const Context::State& caller = context.state();

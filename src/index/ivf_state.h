@@ -16,6 +16,7 @@
 #include "core/checked.h"
 #include "index/cached_norms.h"
 #include "index/id_table.h"
+#include "index/index_lock.h"
 #include "index/inverted_lists.h"
 #include "index/published.h"
 #include "index/vector_store.h"
@@ -53,25 +54,31 @@ double calibration_cost(const RowsView& rows, const CalibrationOptions& options)
 
 }  // namespace index
 
+// Calls that read the members below `lock` hold it. Those above never change.
 struct Ivf::State {
   Metric metric = Metric::sqeuclidean;
   Matrix<float> centroids;  // [lists, dim]
   std::shared_ptr<const quantize::Codec> codec;
   std::vector<float> centre;  // of the data, subtracted by scans for precision
+  std::shared_ptr<MemoryBudget> budget;
+  std::shared_ptr<const ContainerReader> file = {};  // mapped file that lists refer to
+  index::VectorStore vectors = {};
+  std::optional<CodewordTables> tables = {};  // none for flat
+
+  mutable index::IndexLock lock = {};
   std::size_t probes = 1;
   std::size_t candidates = index::default_candidates;
   std::optional<Calibration> calibration = {};
   std::map<std::string, std::string> provenance = {};
   Id next_id = 0;
-  std::shared_ptr<MemoryBudget> budget;
-  std::shared_ptr<const ContainerReader> file = {};  // mapped file that lists refer to
-  index::VectorStore vectors = {};
   index::InvertedLists rows;
-  std::optional<CodewordTables> tables = {};            // none for flat
   std::unique_ptr<index::CachedNorms> norms = {};       // none where scores need none
   mutable index::Published<index::IdTable> table = {};  // made when it is first needed
 
   mutable std::atomic<const void*> checked_rows = nullptr;  // last rows to re-rank by that passed the check
+  // For callers that must not wait for the lock: of the last change that is complete.
+  std::atomic<std::size_t> published_size = 0;
+  std::atomic<Id> published_next_id = 0;
 
   bool is_flat() const { return codec->view().is_flat(); }
 
@@ -93,6 +100,12 @@ struct Ivf::State {
   // Vectors of entries: kept, or those of flat lists.
   RerankVectors rerank_vectors() const {
     return {.kept = is_flat() ? KeptVectors() : vectors.view(), .rows = {}};
+  }
+
+  // Called after a change, within its Writing.
+  void publish() noexcept {
+    published_size = rows.rows();
+    published_next_id = next_id;
   }
 
   // Called before the vectors of a list change.

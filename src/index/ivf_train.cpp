@@ -125,10 +125,10 @@ Ivf Ivf::train(const Context& context, RowsView rows, const IvfOptions& given) {
                 .centroids = std::move(centroids),
                 .codec = std::move(codec),
                 .centre = std::move(centre),
-                .probes = index::default_probes(*options.lists),
-                .provenance = describe_training(context, rows, options),
                 .budget = budget,
                 .vectors = std::move(vectors),
+                .probes = index::default_probes(*options.lists),
+                .provenance = describe_training(context, rows, options),
                 .rows = index::InvertedLists(budget, *options.lists, view.code_bytes, vector_bytes)}));
 }
 
@@ -156,6 +156,7 @@ void Ivf::fill(const Context& context, const RowsView& rows) {
     if (!addition.append(first, count, {ids.data(), count}, codes.data())) check_lost_pages();
   }
   state.next_id = static_cast<Id>(rows.rows());
+  state.publish();
   stages.finish();
 }
 

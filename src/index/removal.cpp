@@ -39,10 +39,13 @@ Removal::Removal(IvfInternals::State& state, const Context& context, std::span<c
     std::transform(view.ids, view.ids + view.rows, drop.data(), [&](Id id) {
       return static_cast<std::uint8_t>(std::ranges::binary_search(gone, id, {}, &Found::id));
     });
-    state.rows.own(list);
     if (progress != nullptr) progress->add(end - begin);
     begin = end;
   }
+}
+
+void Removal::own_lists() {
+  for (const auto& [list, drop] : drop_) state_.rows.own(list);
 }
 
 void Removal::hide() noexcept {

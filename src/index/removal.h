@@ -16,14 +16,15 @@ class ProgressMeter;
 
 namespace index {
 
-// The constructor finds the vectors and copies lists that are mapped; nothing fails afterwards.
+// The constructor finds the vectors and own_lists() copies lists that are mapped; nothing fails afterwards.
 class Removal {
  public:
-  // Ids that the index does not hold are left out.
+  // Ids that the index does not hold are left out. Within Changing; all other methods, within Writing.
   Removal(IvfInternals::State& state, const Context& context, std::span<const Id> ids,
           ProgressMeter* progress = nullptr);
 
   std::size_t count() const { return found_.size(); }
+  void own_lists();
   // Takes the ids out of the table, and puts them back.
   void hide() noexcept;
   void show() noexcept;
