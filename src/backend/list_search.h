@@ -1,7 +1,9 @@
 // Arguments and memory of a search in inverted lists.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,15 +31,64 @@ struct RerankVectors {
 };
 
 // Entries that single queries must not return, by their numbers: entries of all lists are numbered
-// consecutively, list 0 first.
+// consecutively, list 0 first. A hash table with linear probing for each query, and bits that tell most other
+// entries without it: thousands of candidates of a query are looked up.
 struct DeniedEntries {
-  std::span<const std::size_t> offsets = {};    // [queries + 1] into `numbers`; empty: nothing is denied
-  std::span<const std::uint32_t> numbers = {};  // ascending for each query
+  static constexpr std::uint32_t empty = UINT32_MAX;
+  static constexpr std::size_t bits_per_slot = 8;
+  static constexpr unsigned stretch_shift = 8;  // a stretch is 256 consecutive numbers
+  static constexpr std::size_t stretch_words = 8;
 
-  bool any() const { return !offsets.empty(); }
-  std::span<const std::uint32_t> of(std::size_t query) const {
-    return any() ? numbers.subspan(offsets[query], offsets[query + 1] - offsets[query])
-                 : std::span<const std::uint32_t>();
+  std::span<const std::size_t> offsets = {};  // [queries + 1] into `slots`
+  std::span<const std::uint32_t> slots = {};  // of each query: a power of two, at least half of them empty
+  std::span<const std::uint64_t> bits = {};   // bits_per_slot for each slot
+  std::span<const std::uint64_t> stretches = {};  // [queries, stretch_words] bits of stretches with entries
+  std::span<const std::uint32_t> counts = {};     // [queries] entries; empty: nothing is denied
+
+  static std::size_t slots_for(std::size_t entries) {
+    return entries == 0 ? 0 : std::bit_ceil(std::max<std::size_t>(2 * entries, 64 / bits_per_slot));
+  }
+  static std::size_t hash(std::uint32_t number) {
+    return static_cast<std::size_t>(number * std::uint64_t{0x9E3779B97F4A7C15} >> 32U);
+  }
+
+  std::size_t count(std::size_t query) const { return counts.empty() ? 0 : counts[query]; }
+
+  // Of one query that has any.
+  class Table {
+   public:
+    Table(const DeniedEntries& all, std::size_t query)
+        : slots_(all.slots.data() + all.offsets[query]),
+          bits_(all.bits.data() + all.offsets[query] * bits_per_slot / 64),
+          mask_(all.offsets[query + 1] - all.offsets[query] - 1) {}
+    // False: it is not denied.
+    bool may_contain(std::uint32_t number) const {
+      const std::size_t bit = hash(number) & (mask_ * bits_per_slot + bits_per_slot - 1);
+      return (bits_[bit / 64] >> (bit % 64) & 1U) != 0;
+    }
+    bool contains(std::uint32_t number) const {
+      std::size_t slot = hash(number) & mask_;
+      while (slots_[slot] != number && slots_[slot] != empty) slot = (slot + 1) & mask_;
+      return slots_[slot] == number;
+    }
+
+   private:
+    const std::uint32_t* slots_;
+    const std::uint64_t* bits_;
+    std::size_t mask_;
+  };
+
+  bool contains(std::size_t query, std::uint32_t number) const {
+    return count(query) != 0 && Table(*this, query).contains(number);
+  }
+  // False: none of the entries [first, last] is denied.
+  bool may_contain(std::size_t query, std::uint32_t first, std::uint32_t last) const {
+    if (count(query) == 0) return false;
+    for (std::uint32_t stretch = first >> stretch_shift; stretch <= last >> stretch_shift; ++stretch) {
+      const std::size_t bit = hash(stretch) % (64 * stretch_words);
+      if ((stretches[query * stretch_words + bit / 64] >> (bit % 64) & 1U) != 0) return true;
+    }
+    return false;
   }
 };
 

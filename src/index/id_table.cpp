@@ -19,6 +19,11 @@ std::size_t capacity_for(std::size_t count) { return std::bit_ceil(std::max(min_
 
 }  // namespace
 
+std::uint64_t IdTable::bytes(std::size_t count, Id next_id) {
+  if (are_dense(count, next_id)) return static_cast<std::uint64_t>(next_id) * sizeof(std::uint32_t);
+  return capacity_for(count) * std::uint64_t{sizeof(Id) + sizeof(std::uint32_t)};
+}
+
 std::size_t IdTable::home(Id id) const noexcept {
   // Multiplication spreads consecutive ids; the upper bits are the good ones.
   const std::uint64_t mixed = static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15U;

@@ -1,4 +1,4 @@
-// Finds the list of an id: a hash table, or an array where ids are dense.
+// Finds the list, or the number, of the entry with an id: a hash table, or an array where ids are dense.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,9 @@ namespace nearwise::index {
 class IdTable {
  public:
   explicit IdTable(std::shared_ptr<MemoryBudget> budget) : budget_(std::move(budget)) {}
+
+  // That reserve(count, next_id) takes.
+  static std::uint64_t bytes(std::size_t count, Id next_id);
 
   std::size_t size() const { return size_; }
   std::optional<std::uint32_t> find(Id id) const noexcept;

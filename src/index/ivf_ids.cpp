@@ -58,6 +58,28 @@ const index::IdTable& Ivf::State::ids() const {
   return table.publish(std::move(fresh));
 }
 
+const index::IdTable* Ivf::State::entry_numbers(std::size_t lookups) const {
+  if (const index::IdTable* const made = numbers.load()) return made;
+  // A lookup without it reads a list, about as long as it takes to enter 16 ids.
+  constexpr std::size_t entries_per_lookup = 16;
+  if (number_lookups.fetch_add(lookups) + lookups < rows.rows() / entries_per_lookup) return nullptr;
+  const std::uint64_t bytes = index::IdTable::bytes(rows.rows(), next_id);
+  if (budget->limit() != 0 && budget->used() + bytes > budget->limit() / 2) return nullptr;
+  auto fresh = std::make_unique<index::IdTable>(budget);
+  try {
+    fresh->reserve(rows.rows(), next_id);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory) throw;
+    return nullptr;
+  }
+  std::uint32_t number = 0;
+  for (std::size_t list = 0; list < rows.lists(); ++list) {
+    const ListView& view = rows.view(list);
+    for (const Id id : std::span(view.ids, view.rows)) fresh->insert(id, number++);
+  }
+  return &numbers.publish(std::move(fresh));
+}
+
 std::optional<Ivf::State::Place> Ivf::State::find(Id id) const {
   const std::optional<std::uint32_t> list = ids().find(id);
   if (!list) return {};

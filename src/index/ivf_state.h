@@ -72,8 +72,10 @@ struct Ivf::State {
   std::map<std::string, std::string> provenance = {};
   Id next_id = 0;
   index::InvertedLists rows;
-  std::unique_ptr<index::CachedNorms> norms = {};       // none where scores need none
-  mutable index::Published<index::IdTable> table = {};  // made when it is first needed
+  std::unique_ptr<index::CachedNorms> norms = {};         // none where scores need none
+  mutable index::Published<index::IdTable> table = {};    // lists of ids; made when it is first needed
+  mutable index::Published<index::IdTable> numbers = {};  // entry_numbers(); dropped by changes
+  mutable std::atomic<std::size_t> number_lookups = 0;    // since the last change
 
   mutable std::atomic<const void*> checked_rows = nullptr;  // last rows to re-rank by that passed the check
   // For callers that must not wait for the lock: of the last change that is complete.
@@ -91,6 +93,11 @@ struct Ivf::State {
   // The lists of all ids. Any number of threads may call it.
   const index::IdTable& ids() const;
 
+  // The number of each entry, counted through all lists, by its id: 4 bytes per vector, more for sparse ids.
+  // Null if it does not pay off for this many lookups, or does not fit half of the memory limit. Any number
+  // of threads may call it.
+  const index::IdTable* entry_numbers(std::size_t lookups) const;
+
   struct Place {
     std::size_t list;
     std::size_t row;
@@ -106,6 +113,8 @@ struct Ivf::State {
   void publish() noexcept {
     published_size = rows.rows();
     published_next_id = next_id;
+    numbers.reset();
+    number_lookups = 0;
   }
 
   // Called before the vectors of a list change.

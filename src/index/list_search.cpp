@@ -8,6 +8,7 @@
 #include "core/checked.h"
 #include "core/filter.h"
 #include "core/progress.h"
+#include "index/denied_entries.h"
 #include "ops/filtered_search.h"
 #include "ops/knn_plan.h"
 
@@ -36,60 +37,6 @@ ListSearchCosts costs_of(Stream& stream, const Ivf& index, const IvfInternals::S
                                   .rows = index.size(),
                                   .codebooks = codec.encoding == ListEncoding::lsq ? codec.parts() : 0});
 }
-
-// The entries with denied ids in the lists that their query probes.
-class DeniedNumbers {
- public:
-  DeniedNumbers(const Context& context, const IvfInternals::State& state, const ListSearch::Tile& tile,
-                const DeniedIds& denied) {
-    if (!denied.any()) return;
-    const std::size_t queries = tile.probes.rows();
-    std::vector<std::size_t> firsts(tile.lists.size() + 1, 0);
-    for (std::size_t list = 0; list < tile.lists.size(); ++list)
-      firsts[list + 1] = firsts[list] + tile.lists[list].rows;
-    static_cast<void>(state.ids());  // made here, not by every thread
-    std::vector<std::vector<std::uint32_t>> found(queries);
-    context.state().threads->for_each(divide_up(queries, task_queries), [&](std::size_t task) {
-      context.state().cancel.check();
-      for (std::size_t query = task * task_queries; query < std::min(queries, (task + 1) * task_queries);
-           ++query)
-        found[query] = numbers_of(state, tile, firsts, query, denied.of(query));
-    });
-    offsets_.push_back(0);
-    for (const std::vector<std::uint32_t>& own : found) {
-      numbers_.insert(numbers_.end(), own.begin(), own.end());
-      offsets_.push_back(numbers_.size());
-    }
-  }
-
-  DeniedEntries view() const { return {offsets_, numbers_}; }
-
- private:
-  static constexpr std::size_t task_queries = 64;
-
-  static std::vector<std::uint32_t> numbers_of(const IvfInternals::State& state, const ListSearch::Tile& tile,
-                                               std::span<const std::size_t> firsts, std::size_t query,
-                                               std::span<const Id> ids) {
-    std::vector<std::uint32_t> numbers;
-    for (const Id id : ids) {
-      const std::optional<std::uint32_t> number = state.ids().find(id);
-      if (!number) continue;
-      const std::size_t list = *number;
-      if (std::ranges::find(tile.probes.row(query), static_cast<Id>(list)) == tile.probes.row(query).end())
-        continue;
-      const ListView& view = tile.lists[list];
-      const Id* const entry = std::find(view.ids, view.ids + view.rows, id);
-      if (entry != view.ids + view.rows)
-        numbers.push_back(
-            static_cast<std::uint32_t>(firsts[list] + static_cast<std::size_t>(entry - view.ids)));
-    }
-    std::ranges::sort(numbers);
-    return numbers;
-  }
-
-  std::vector<std::size_t> offsets_;
-  std::vector<std::uint32_t> numbers_;
-};
 
 }  // namespace
 
@@ -136,7 +83,8 @@ Neighbors ListSearch::search(std::size_t k, std::size_t wanted_candidates, std::
       checked_multiply(checked_multiply(queries_.rows(), k, "Ivf.search: queries * k"),
                        sizeof(Id) + sizeof(float), search_name);
   // Includes the result of the search for centroids.
-  const std::uint64_t per_query = costs.bytes_per_query + probes * (sizeof(Id) + sizeof(float));
+  const std::uint64_t per_query =
+      costs.bytes_per_query + probes * (sizeof(Id) + sizeof(float)) + DeniedNumbers::bytes_per_query(denied);
   const std::uint64_t available = caller.budget->available();
   const std::uint64_t least = result_bytes + costs.fixed_bytes + 64 * per_query;
   if (least > available) refuse_limit(search_name, caller.budget->limit(), caller.budget->used() + least);

@@ -24,6 +24,8 @@ class Published {
       return *made.release();
     return *published;
   }
+  // While no other thread uses it.
+  void reset() noexcept { delete object_.exchange(nullptr); }
 
  private:
   std::atomic<T*> object_ = nullptr;

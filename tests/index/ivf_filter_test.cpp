@@ -164,6 +164,48 @@ TEST_P(IvfFilter, FollowsChangesOfTheIndex) {
   EXPECT_EQ(found(), (std::vector<Id>{4, base_rows + 1}));
 }
 
+// Few excluded ids are looked up in their lists, many in a table that changes drop.
+TEST_P(IvfFilter, ExcludesFollowChangesOfTheIndex) {
+  const Context& context = support::one_thread();
+  Ivf index = built();
+  const IvfSearchOptions all = {.probes = list_count, .codes_only = true};
+  const auto expect_excluded = [&](std::size_t each, const char* when) {
+    const Neighbors everything = index.search(context, problem().queries, index.size(), all);
+    std::vector<std::size_t> offsets = {0};
+    std::vector<Id> nearest;
+    for (std::size_t query = 0; query < query_count; ++query) {
+      for (std::size_t i = 0; i < each; ++i) nearest.push_back(everything.ids(query, i));
+      nearest.push_back(Id{1} << 50);  // the index does not hold it
+      offsets.push_back(nearest.size());
+    }
+    IvfSearchOptions options = all;
+    options.filter = Filter::deny_per_query(offsets, nearest);
+    for (const std::size_t queries : {query_count, 1UL}) {
+      const oracle::Answer expected = kept_of(everything, 5, metric(), [&](std::size_t query, Id id) {
+        return options.filter.allows(id, query);
+      });
+      IvfSearchOptions some = options;
+      some.filter = options.filter.from_query(0, queries);
+      const Neighbors found = index.search(context, RowsView(problem().queries).slice(0, queries), 5, some);
+      for (std::size_t i = 0; i < queries * 5; ++i)
+        ASSERT_EQ(found.ids.data()[i], expected.ids[i]) << when << ", " << queries << " queries";
+    }
+  };
+  for (const std::size_t each : {1UL, 40UL}) {
+    expect_excluded(each, "at first");
+    index.remove(context, std::vector<Id>{3, 100, 400});
+    expect_excluded(each, "after a removal");
+    index.add(context, RowsView(problem().base).slice(0, 7),
+              std::vector<Id>{3, 100, 400, 901, 902, 903, 904});
+    expect_excluded(each, "after an addition");
+    index.update(context, std::vector<Id>{901, 902}, RowsView(problem().base).slice(20, 2));
+    expect_excluded(each, "after an update");
+    index.remove(context, std::vector<Id>{901, 902, 903, 904});
+    index.compact();
+    expect_excluded(each, "after compact");
+  }
+}
+
 TEST_P(IvfFilter, WithoutVectorsTheCodesDecide) {
   if (std::get<0>(GetParam()) == 0) GTEST_SKIP() << "flat lists are the vectors";
   const Ivf index = built(VectorStorage::none);
@@ -219,6 +261,10 @@ TEST(IvfFilterMemory, KeepsALimit) {
   const oracle::Answer exact =
       support::filtered_answer(large.queries, large.base, 5, Metric::sqeuclidean, filter.allows);
   const Context context = Context::cpu({.threads = 2, .memory_limit = 2 << 20});
+  const FilterCase excluded = make_filter(FilterKind::deny_per_query, 20'000, 50, 0.98, 41);
+  const IvfSearchOptions without = {.probes = 40, .filter = excluded.filter};
+  EXPECT_TRUE(same(support::as_expected(index.search(support::one_thread(), large.queries, 5, without)),
+                   index.search(context, large.queries, 5, without)));
   EXPECT_TRUE(
       same(exact, index.search(context, large.queries, 5, {.filter = filter.filter, .scanned = 20'000})));
   EXPECT_EQ(index.search(context, large.queries, 5, {.filter = filter.filter, .scanned = 1000}).ids.rows(),

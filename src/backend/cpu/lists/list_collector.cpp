@@ -49,11 +49,6 @@ ListCollector::ListCollector(CpuStream& stream, std::span<const Lengths> lengths
       states_(stream.budget(), lengths.size()),
       answers_(stream.budget(), lengths.size() * k_) {
   std::ranges::fill(states_.span(), State{{}, std::numeric_limits<double>::infinity(), 0, 0});
-  if (!args.denied.any()) return;
-  denied_words_.assign(lengths.size() * denied_bits / 64, 0);
-  for (std::size_t query = 0; query < lengths.size(); ++query)
-    for (const std::uint32_t row : args.denied.of(query))
-      denied_words_[(query * denied_bits + bit_of(row)) / 64] |= std::uint64_t{1} << (bit_of(row) % 64);
 }
 
 Id ListCollector::id_of(std::uint32_t row) const {
@@ -79,20 +74,12 @@ void ListCollector::limit_score(std::size_t query, const Lengths& longest, doubl
 }
 
 void ListCollector::add(std::size_t query, const Lengths& longest, std::span<const float> scores,
-                        std::span<const std::uint32_t> rows) {
+                        std::span<const std::uint32_t> rows, std::uint32_t first, std::uint32_t last) {
   const std::lock_guard lock(mutexes_[query % mutexes_.size()]);
   State& state = states_[query];
   state.longest = longer(state.longest, longest);
+  if (args_.denied.may_contain(query, first, last)) return add_allowed(query, scores, rows);
   const List entries = list(query);
-  if (!args_.denied.of(query).empty()) {
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-      if (is_denied(query, rows[i])) continue;
-      if (state.count == capacity_) make_room(query);
-      entries.scores[state.count] = scores[i];
-      entries.rows[state.count++] = rows[i];
-    }
-    return;
-  }
   for (std::size_t i = 0; i < scores.size();) {
     if (state.count == capacity_) make_room(query);
     const std::size_t count = std::min(scores.size() - i, capacity_ - state.count);
@@ -100,6 +87,27 @@ void ListCollector::add(std::size_t query, const Lengths& longest, std::span<con
     std::copy_n(rows.data() + i, count, entries.rows + state.count);
     state.count += static_cast<std::uint32_t>(count);
     i += count;
+  }
+}
+
+void ListCollector::add_allowed(std::size_t query, std::span<const float> scores,
+                                std::span<const std::uint32_t> rows) {
+  State& state = states_[query];
+  const List entries = list(query);
+  const DeniedEntries::Table denied(args_.denied, query);
+  for (std::size_t i = 0; i < scores.size();) {
+    if (state.count == capacity_) make_room(query);
+    const std::size_t end = std::min(scores.size(), i + capacity_ - state.count);
+    std::uint32_t count = state.count;
+    for (; i < end; ++i) {
+      entries.scores[count] = scores[i];
+      entries.rows[count] = rows[i];
+      // Most entries are told by their bit, without a branch.
+      const bool is_suspect = denied.may_contain(rows[i]);
+      count += is_suspect ? 0 : 1;
+      if (is_suspect && !denied.contains(rows[i])) ++count;
+    }
+    state.count = count;
   }
 }
 
@@ -135,7 +143,7 @@ bool ListCollector::is_better(const Answer& left, const Answer& right) const {
 }
 
 void ListCollector::offer(std::size_t query, Answer answer) {
-  if (is_denied(query, answer.row)) return;
+  if (args_.denied.contains(query, answer.row)) return;
   offer_answer(answers_.data() + query * k_, states_[query].answers, k_, answer,
                [&](const Answer& left, const Answer& right) { return is_better(left, right); });
 }

@@ -50,11 +50,11 @@ class ListCollector {
 
   // Maximum score of a candidate, for vectors no longer than `longest`; NaN: scores have no error bound.
   float cutoff(std::size_t query, const Lengths& longest);
-  // Adds vectors no longer than `longest`.
+  // Adds vectors no longer than `longest`, with numbers from `first` to `last`.
   void add(std::size_t query, const Lengths& longest, std::span<const float> scores,
-           std::span<const std::uint32_t> rows);
+           std::span<const std::uint32_t> rows, std::uint32_t first, std::uint32_t last);
   // Vectors whose scores limit those of the results: one more for each that the query must not return.
-  std::size_t wanted(std::size_t query) const { return k_ + args_.denied.of(query).size(); }
+  std::size_t wanted(std::size_t query) const { return k_ + args_.denied.count(query); }
   // Tells the collector that wanted() vectors, no longer than `longest`, have scores up to `score`.
   void limit_score(std::size_t query, const Lengths& longest, double score);
   // Searches a list of uncompressed vectors by estimates of their distances.
@@ -83,18 +83,9 @@ class ListCollector {
     return {answers_.data() + query * k_, states_[query].answers};
   }
   Id id_of(std::uint32_t row) const;
-  // Most rows are recognised by one bit that no denied row has.
-  static std::size_t bit_of(std::uint32_t row) {
-    return row * std::size_t{2654435761} >> 16 & (denied_bits - 1);
-  }
-  bool is_denied(std::size_t query, std::uint32_t row) const {
-    if (denied_words_.empty()) return false;
-    const std::size_t bit = bit_of(row);
-    return (denied_words_[(query * denied_bits + bit) / 64] >> (bit % 64) & 1U) != 0 &&
-           std::ranges::binary_search(args_.denied.of(query), row);
-  }
   void lower_limit(std::size_t query, double limit);
   void make_room(std::size_t query);
+  void add_allowed(std::size_t query, std::span<const float> scores, std::span<const std::uint32_t> rows);
   void drop_excluded(std::size_t query);
   void evaluate_list(std::size_t query, CodeEvaluator& evaluator);
   // Offers rows[0 .. count) to the query's results. evaluator: after begin(query).
@@ -133,8 +124,6 @@ class ListCollector {
   Buffer<State> states_;                 // [queries]
   Buffer<Answer> answers_;               // [queries, k] heaps, worst on top
   std::array<std::mutex, 256> mutexes_;  // query % 256
-  static constexpr std::size_t denied_bits = 1024;
-  std::vector<std::uint64_t> denied_words_;  // [queries, denied_bits / 64]; empty: nothing is denied
 };
 
 }  // namespace nearwise::cpu

@@ -163,6 +163,7 @@ class BlockScan {
   void scan(const Block& block, const Probes::OfList& probes) {
     cpu_.context.cancel.check();
     first_row_ = numbers_.first(block.list) + static_cast<std::uint32_t>(block.first);
+    last_row_ = first_row_ + static_cast<std::uint32_t>(block.rows - 1);
     const ListView& list = args_.lists[block.list];
     if (product_ != nullptr) {
       const float* const norms =
@@ -251,7 +252,8 @@ class BlockScan {
   void flush_candidates(std::size_t i) {
     float* const scores = scores_.data() + i * stride_;
     for (std::size_t entry = 0; entry < counts_[i]; ++entry) scores[entry] += group_.offsets[i];
-    found_.add(group_.queries[i], longest_, {scores, counts_[i]}, {rows_.data() + i * stride_, counts_[i]});
+    found_.add(group_.queries[i], longest_, {scores, counts_[i]}, {rows_.data() + i * stride_, counts_[i]},
+               first_row_, last_row_);
     counts_[i] = 0;
   }
   void flush(std::size_t i) {
@@ -281,6 +283,7 @@ class BlockScan {
   // Current block.
   Lengths longest_;
   std::uint32_t first_row_ = 0;
+  std::uint32_t last_row_ = 0;
   Probes::OfList group_;
 };
 

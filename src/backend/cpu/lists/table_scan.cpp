@@ -307,7 +307,8 @@ void TableScan::score_row(const std::byte* code, float norm, std::uint32_t numbe
 }
 
 void TableScan::flush_candidates() {
-  if (count_ != 0) found_.add(index_, longest_codewords_, {scores_, count_}, {rows_, count_});
+  if (count_ != 0)
+    found_.add(index_, longest_codewords_, {scores_, count_}, {rows_, count_}, rows_[0], rows_[count_ - 1]);
   count_ = 0;
 }
 
