@@ -1,5 +1,7 @@
 """What filters that exclude little cost: times relative to the same search without one, measured in turn.
 
+Prints one JSON line for each case: a mask that allows everything and 100 excluded ids per query, exact search and PQ.
+
     python filter_costs.py --base base.u8bin --queries query.u8bin --threads 2
 """
 
@@ -15,15 +17,27 @@ K = 10
 
 
 def ratio(plain, filtered, repeats):
-    """Median seconds of the second relative to the first."""
-    seconds = {plain: [], filtered: []}
+    """Seconds of the second relative to the first: median and range of rounds, and the median by CPU time.
+
+    A round runs them in the order plain, filtered, filtered, plain, so that a machine that becomes slower or faster
+    meanwhile does so for both.
+    """
+    walls, cpus = [], []
     for number in range(repeats + 1):
-        for work in (plain, filtered) if number % 2 else (filtered, plain):
-            began = time.perf_counter()
+        wall, cpu = {plain: 0.0, filtered: 0.0}, {plain: 0.0, filtered: 0.0}
+        for work in (plain, filtered, filtered, plain):
+            began, cpu_began = time.perf_counter(), time.process_time()
             work()
-            if number > 0:  # the first round warms up
-                seconds[work].append(time.perf_counter() - began)
-    return round(statistics.median(seconds[filtered]) / statistics.median(seconds[plain]), 3)
+            wall[work] += time.perf_counter() - began
+            cpu[work] += time.process_time() - cpu_began
+        if number > 0:  # the first round warms up
+            walls.append(wall[filtered] / wall[plain])
+            cpus.append(cpu[filtered] / cpu[plain])
+    return {
+        "ratio": round(statistics.median(walls), 3),
+        "range": [round(min(walls), 3), round(max(walls), 3)],
+        "cpu": round(statistics.median(cpus), 3),
+    }
 
 
 def main():
@@ -32,7 +46,8 @@ def main():
     parser.add_argument("--queries", required=True)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--count", type=int, default=10000)
-    parser.add_argument("--repeat", type=int, default=7)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--only", nargs="+", help="some of the cases")
     options = parser.parse_args()
     base = np.asarray(nearwise.read_vectors(options.base))
     queries = np.asarray(nearwise.read_vectors(options.queries))[: options.count]
@@ -42,21 +57,20 @@ def main():
     everything = nearwise.Filter(np.ones(len(base), bool))
     # The nearest ones: the hardest to leave out.
     excluded = nearwise.Filter(exclude=exact.search(queries, 100).ids)
-    print(
-        json.dumps(
-            {
-                "all_true": ratio(
-                    lambda: exact.search(queries, K), lambda: exact.search(queries, K, filter=everything), options.repeat
-                ),
-                "excludes_exact": ratio(
-                    lambda: exact.search(queries, K), lambda: exact.search(queries, K, filter=excluded), options.repeat
-                ),
-                "excludes_pq": ratio(
-                    lambda: index.search(queries, K), lambda: index.search(queries, K, filter=excluded), options.repeat
-                ),
-            }
+    cases = {
+        "all_true": (exact, everything),
+        "all_true_pq": (index, everything),
+        "excludes_exact": (exact, excluded),
+        "excludes_pq": (index, excluded),
+    }
+    for name in options.only or cases:
+        searched, made = cases[name]
+        measured = ratio(
+            lambda searched=searched: searched.search(queries, K),
+            lambda searched=searched, made=made: searched.search(queries, K, filter=made),
+            options.repeat,
         )
-    )
+        print(json.dumps({"case": name} | measured), flush=True)
 
 
 if __name__ == "__main__":

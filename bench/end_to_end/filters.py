@@ -3,8 +3,8 @@
     python filters.py --base base.u8bin --queries query.u8bin --threads 2
 
 Filters allow vectors at random, or those that lie furthest along a direction: the queries furthest along it are correlated with the
-filter, those at the other end anti-correlated. Prints one JSON line for each filter, in which `queries_per_second` of the index,
-of the exact search of the allowed vectors (packed beforehand) and of the index without a filter were measured in turn.
+filter, those at the other end anti-correlated. Prints one JSON line for each filter: the time of a search of the index relative to
+that of the exact search of the allowed vectors (packed beforehand) and of the index without a filter, each pair measured in turn.
 """
 
 import argparse
@@ -18,14 +18,32 @@ import numpy as np
 K = 10
 
 
-def timed(work, repeats):
-    """(result, median seconds)"""
-    seconds = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        result = work()
-        seconds.append(time.perf_counter() - began)
-    return result, statistics.median(seconds)
+def compared(works, repeats, least_seconds=0.5):
+    """({name: median seconds}, median and range of the ratio of the first to the second).
+
+    A round runs them forwards and backwards: both then find the caches as the other has left them, as often as their own.
+    """
+    first, second = works
+    seconds, ratios = {name: [] for name in works}, []
+    began = time.perf_counter()
+    while len(ratios) <= repeats or time.perf_counter() - began < least_seconds:
+        taken = dict.fromkeys(works, 0.0)
+        for name in (first, second, second, first):
+            start = time.perf_counter()
+            works[name]()
+            taken[name] += (time.perf_counter() - start) / 2
+        for name, one in taken.items():
+            seconds[name].append(one)
+        ratios.append(taken[first] / taken[second])
+    ratios = sorted(ratios[1:])  # the first round warms up
+    quarter = len(ratios) // 4
+    return (
+        {name: statistics.median(each[1:]) for name, each in seconds.items()},
+        {
+            "ratio": round(statistics.median(ratios), 3),
+            "quartiles": [round(ratios[quarter], 3), round(ratios[-1 - quarter], 3)],
+        },
+    )
 
 
 def recall(found, truth):
@@ -71,12 +89,16 @@ def main():
         truth = nearwise.knn(some, base, K, filter=made, context=context)
         survivors = nearwise.Exact(np.ascontiguousarray(base[allowed]), context=context)
         found = index.search(some, K, filter=made)  # the filter finds its vectors of the index
-        seconds = {"filtered": [], "exact": [], "unfiltered": []}
-        for _ in range(options.repeat):
-            seconds["filtered"].append(timed(lambda: index.search(some, K, filter=made), 1)[1])
-            seconds["exact"].append(timed(lambda: survivors.search(some, K, pad=True), 1)[1])
-            seconds["unfiltered"].append(timed(lambda: index.search(some, K), 1)[1])
-        median = {name: statistics.median(values) for name, values in seconds.items()}
+        works = {
+            "filtered": lambda some=some, made=made: index.search(some, K, filter=made),
+            "exact": lambda some=some, survivors=survivors: survivors.search(some, K, pad=True),
+            "unfiltered": lambda some=some: index.search(some, K),
+        }
+        seconds, ratios = {}, {}
+        for other in ("unfiltered", "exact"):
+            pair = {name: works[name] for name in ("filtered", other)}
+            found_seconds, ratios[f"to_{other}"] = compared(pair, options.repeat)
+            seconds |= found_seconds
         plan = index.search(some, K, filter=made, explain=True)
         print(
             json.dumps(
@@ -86,8 +108,9 @@ def main():
                     "recall": round(recall(found.ids, truth.ids), 4),
                     "exact_plan": plan.exact,
                     "probes": plan.probes,
-                    "queries_per_second": {name: round(len(some) / value) for name, value in median.items()},
+                    "queries_per_second": {name: round(len(some) / value) for name, value in seconds.items()},
                 }
+                | ratios
             ),
             flush=True,
         )

@@ -278,6 +278,8 @@ Neighbors search_filtered(const Context& context, const Ivf& index, const RowsVi
   if (entries->count() == 0) return nothing(queries.rows(), k, state.metric);
   const IvfSearchPlan plan = plan_of(context, index, *entries, queries.rows(), queries.type(), k, options);
   if (plan.exact) return search_exactly(context, state, *entries, queries, k, options.filter);
+  if (entries->count() == state.rows.rows() && !options.scanned)
+    return search_nearest_lists(context, index, queries, k, options);
 
   const ListSearch search(context, index, queries, k, options);
   const std::size_t probes =

@@ -94,14 +94,19 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
   if (FilterInternals::is_shared(options.filter) ||
       FilterInternals::per_query(options.filter) == FilterInternals::PerQuery::allow)
     return index::search_filtered(context, *this, queries, k, options);
+  return index::search_nearest_lists(context, *this, queries, k, options);
+}
+
+Neighbors index::search_nearest_lists(const Context& context, const Ivf& index, const RowsView& queries,
+                                      std::size_t k, const IvfSearchOptions& options) {
+  const IvfInternals::State& state = IvfInternals::state_of(index);
   const std::size_t probes = options.probes.value_or(state.probes_for(k));
-  const index::ListSearch search(context, *this, queries, k, options);
+  const ListSearch search(context, index, queries, k, options);
   return search.run(probes, [&](const Context& quiet, const RowsView& part, std::size_t) {
     Neighbors nearest = knn(quiet, part, state.centroids, probes, {.metric = state.metric});
     const std::span<const Id> probed(nearest.ids.data(), part.rows() * probes);
     const auto norms = search.norms_of(probed);
-    return index::ListSearch::Tile{
-        .probes = std::move(nearest.ids), .lists = state.rows.views(), .norms = norms};
+    return ListSearch::Tile{.probes = std::move(nearest.ids), .lists = state.rows.views(), .norms = norms};
   });
 }
 

@@ -57,4 +57,9 @@ class ListSearch {
   bool caches_norms_ = false;
 };
 
+// Searches whole lists, those nearest to each query. Of a filter, only ids that single queries deny count.
+// The options are checked.
+Neighbors search_nearest_lists(const Context& context, const Ivf& index, const RowsView& queries,
+                               std::size_t k, const IvfSearchOptions& options);
+
 }  // namespace nearwise::index
