@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/graph_search.h"
 #include "backend/groups.h"
 #include "backend/list_search.h"
 #include "core/denied_ids.h"

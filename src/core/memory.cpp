@@ -103,6 +103,13 @@ void free_buffer(const BufferMemory& memory) noexcept {
     free_aligned(memory.data);
 }
 
+void use_huge_pages(void* data, std::size_t bytes) noexcept {
+  constexpr std::uintptr_t page = std::uintptr_t{2} << 20;
+  const std::uintptr_t begin = round_up(reinterpret_cast<std::uintptr_t>(data), page);
+  const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / page * page;
+  if (begin < end) static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE));
+}
+
 void* allocate_matrix(std::size_t rows, std::size_t cols, std::size_t element_bytes) {
   return allocate_aligned(
       buffer_bytes(checked_multiply(rows, cols, "matrix", ErrorCode::out_of_memory), element_bytes));

@@ -84,6 +84,10 @@ struct BufferMemory {
 BufferMemory allocate_buffer(const MemoryBudget& budget, std::size_t bytes);
 void free_buffer(const BufferMemory& memory) noexcept;
 
+// Asks for huge pages, before the memory is first written: scattered reads of many megabytes otherwise miss
+// the TLB each time. A hint, without effect where the system does not offer them.
+void use_huge_pages(void* data, std::size_t bytes) noexcept;
+
 // Counted, aligned, uninitialised host memory for `size` elements.
 template <typename T>
 class Buffer {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/backend.h"
+#include "backend/cpu/kernels/code_distances.h"
 #include "backend/cpu/kernels/kernels.h"
 
 namespace nearwise::cpu {
@@ -15,7 +16,8 @@ class CpuStream : public Stream {
         row_estimate(row_estimate_kernels(set)),
         pack_rows(pack_rows_kernels(set)),
         candidate_list(candidate_list_kernels(set)),
-        select_k(select_k_kernels(set)) {}
+        select_k(select_k_kernels(set)),
+        code_distances(code_distance_kernels(set)) {}
 
   const Threads& threads() const { return *context.threads; }
   MemoryBudget& budget() const { return *context.budget; }
@@ -26,6 +28,7 @@ class CpuStream : public Stream {
   const PackRowsKernels& pack_rows;
   const CandidateListKernels& candidate_list;
   const SelectKKernels& select_k;
+  const CodeDistanceKernels& code_distances;
 };
 
 // The dispatcher passes only CPU streams to operations of this backend.

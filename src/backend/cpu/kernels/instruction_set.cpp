@@ -7,7 +7,7 @@
 
 namespace nearwise::cpu {
 
-std::vector<InstructionSet> available_instruction_sets() {
+const std::vector<InstructionSet>& available_instruction_sets() {
   // Cached: every operation needs it, and CPUID takes microseconds on a virtual machine.
   static const std::vector<InstructionSet> available = [] {
     std::vector<InstructionSet> sets;
@@ -44,7 +44,7 @@ std::string_view name(InstructionSet set) {
 }
 
 InstructionSet choose_instruction_set(const std::string& requested) {
-  const std::vector<InstructionSet> sets = available_instruction_sets();
+  const std::vector<InstructionSet>& sets = available_instruction_sets();
   if (requested.empty()) return sets.front();
   std::string choices;
   for (const InstructionSet set : sets) {

@@ -19,7 +19,7 @@ struct InstructionSet {
 };
 
 // Compiled in and runnable on this CPU, best first.
-std::vector<InstructionSet> available_instruction_sets();
+const std::vector<InstructionSet>& available_instruction_sets();
 std::string_view name(InstructionSet set);
 
 // The set of that name, or the best one if empty. Throws Error(invalid_argument) that lists the choices.
