@@ -130,8 +130,8 @@ def simulation(session):
     return Result(passed, f"{seeds} of {seeds}", passed == seeds, details)
 
 
-RESEALED_KINDS = ("index_flat", "index_pq", "index_lsq", "graph", "product_quantizer", "optimized_product_quantizer",
-                  "additive_quantizer", "neighbors", "work_files", "manifest")
+RESEALED_KINDS = ("index_flat", "index_pq", "index_lsq", "graph_index", "graph", "product_quantizer",
+                  "optimized_product_quantizer", "additive_quantizer", "neighbors", "work_files", "manifest")
 
 
 def resealed_mutations(session):

@@ -8,6 +8,8 @@
 #include "nearwise/exact.h"
 #include "nearwise/filter.h"
 #include "nearwise/graph_export.h"
+#include "nearwise/graph_index.h"
+#include "nearwise/graph_index_export.h"
 #include "nearwise/graph_structure.h"
 #include "nearwise/ivf.h"
 #include "nearwise/kmeans.h"

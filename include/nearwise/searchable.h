@@ -19,8 +19,9 @@
 
 namespace nearwise {
 
-// SearchOptions is ExactSearchOptions for exact search and IvfSearchOptions for inverted files,
-// RangeSearchOptions is ExactRangeOptions and IvfRangeOptions.
+// SearchOptions is ExactSearchOptions for exact search, IvfSearchOptions for inverted files, and
+// GraphSearchOptions for graph indexes; RangeSearchOptions is ExactRangeOptions, IvfRangeOptions and
+// GraphSearchOptions.
 template <typename Index>
 concept Searchable = std::movable<Index> &&
     requires(const Index& index, const Context& context, RowsView queries,

@@ -51,6 +51,18 @@ void use_index(const fs::path& path) {
   index.part(context(), 0, index.size() / 2);
 }
 
+void use_graph_index(const fs::path& path) {
+  const GraphIndex index = load_graph_index(context(), path);
+  if (index.dim() > max_dim) return;
+  const std::vector<float> values = some_vectors(5, index.dim());
+  const MatrixView<const float> queries(values.data(), 5, index.dim());
+  index.search(context(), queries, 3, {.beam = 10});
+  index.search(context(), queries, 3, {.beam = 10, .filter = Filter::deny(std::vector<Id>{1})});
+  index.range_search(context(), queries, 2.0F, {.beam = 10});
+  for (const Id id : index.ids())
+    if (!index.contains(id)) std::abort();
+}
+
 void use_graph(const fs::path& path) {
   const KnnGraph graph = load_knn_graph(path);
   graph.validate();
@@ -103,6 +115,7 @@ const std::map<std::string, std::function<void(const fs::path&)>> kinds = {
     {"fuzz_index_flat", use_index},
     {"fuzz_index_pq", use_index},
     {"fuzz_index_lsq", use_index},
+    {"fuzz_graph_index", use_graph_index},
     {"fuzz_graph", use_graph},
     {"fuzz_product_quantizer", use_product},
     {"fuzz_optimized_product_quantizer", use_optimized},

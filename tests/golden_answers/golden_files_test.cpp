@@ -12,6 +12,7 @@
 #include "io/temporary_folder.h"
 #include "nearwise/additive_quantizer.h"
 #include "nearwise/exact.h"
+#include "nearwise/graph_index.h"
 #include "nearwise/ivf.h"
 #include "nearwise/knn_graph.h"
 #include "nearwise/optimized_product_quantizer.h"
@@ -62,6 +63,24 @@ GoldenFile former_ivf_file(const std::string& name) {
           use_ivf};
 }
 
+GoldenFile graph_index_file(const std::string& name, ElementType type) {
+  return {name, "graph_index",
+          [type](const fs::path& path) {
+            const Rows rows = make_rows(300, 6, 81, type);
+            std::vector<Id> ids(300);
+            for (std::size_t row = 0; row < 300; ++row) ids[row] = static_cast<Id>(3 * row + 1);
+            save(GraphIndex::build(context(), rows, {.degree = 16, .ids = ids},
+                                   GraphCalibrationOptions{.target_recall = 0.9, .sample = 50}),
+                 path);
+          },
+          [type](Digest& digest, const fs::path& path) {
+            const Rows asked = make_rows(7, 6, 82, type);
+            const GraphIndex index = load_graph_index(context(), path);
+            digest.add(index.search(context(), asked, 4));
+            digest.add(index.search(context(), asked, 4, {.beam = 100}));
+          }};
+}
+
 template <typename Quantizer>
 void add_codes(Digest& digest, const Quantizer& quantizer) {
   const Matrix<std::uint8_t> codes = quantizer.encode(context(), base());
@@ -89,6 +108,8 @@ std::vector<GoldenFile> golden_files() {
          digest.add(graph.neighbors);
          digest.add(graph.report.recall.value);
        }},
+      graph_index_file("graph_index_1_2", ElementType::f32),
+      graph_index_file("graph_index_u8_1_2", ElementType::u8),
       {"product_quantizer_1_0", "product_quantizer",
        [=](const fs::path& path) { save(ProductQuantizer::train(context(), base(), product), path); },
        [](Digest& digest, const fs::path& path) { add_codes(digest, load_product_quantizer(path)); }},
@@ -150,7 +171,7 @@ TEST(GoldenFiles, OfEveryVersion) {
   }
   if (output != nullptr) GTEST_SKIP() << "wrote golden files to " << output;
   // docs/format.md has these kinds.
-  EXPECT_EQ(kinds, (std::set<std::string>{"additive_quantizer", "graph", "ivf", "names", "neighbors",
+  EXPECT_EQ(kinds, (std::set<std::string>{"additive_quantizer", "graph", "graph_index", "ivf", "names", "neighbors",
                                           "product_quantizer"}));
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nearwise/exact.h"
+#include "nearwise/graph_index.h"
 #include "nearwise/ivf.h"
 #include "nearwise/searchable.h"
 #include "nearwise/sharded.h"
@@ -25,7 +26,7 @@ namespace {
 
 using support::same;
 
-static_assert(Searchable<Exact> && Searchable<Ivf> && Searchable<Sharded<Exact>> &&
+static_assert(Searchable<Exact> && Searchable<Ivf> && Searchable<GraphIndex> && Searchable<Sharded<Exact>> &&
               Searchable<Replicated<Exact>> && Searchable<Sharded<Ivf>> && Searchable<Replicated<Ivf>> &&
               Searchable<Sharded<Replicated<Ivf>>>);
 
@@ -100,6 +101,11 @@ const std::vector<Kind>& kinds() {
       made.push_back(kind("Sharded<Ivf> " + name + ", calibrated", shard_ivf(contexts(3), built()),
                           IvfSearchOptions(), false));
     }
+    // The widest beam finds every vector.
+    made.push_back(kind("GraphIndex", GraphIndex::build(context, base, {.degree = 16}),
+                        GraphSearchOptions{.beam = base_rows + 10}, true));
+    made.push_back(kind("GraphIndex, calibrated", GraphIndex::build(context, base, {.degree = 16}),
+                        GraphSearchOptions(), false));
     return made;
   }();
   return every;

@@ -1,0 +1,145 @@
+// Graph index: search in a graph whose edges were pruned from a k-NN graph. The lowest latency of single
+// queries.
+//
+// A search follows edges towards the query and keeps a beam of the nearest vectors found so far; a wider beam
+// finds more of the neighbours and takes longer. build() chooses the beam for a target recall, measured on a
+// sample. docs/algorithms/graph-search.md describes the algorithm.
+//
+// Vectors are compared by 8-bit codes in integer arithmetic, and by additional 4-bit codes in large indexes;
+// the best are evaluated by the vectors, which the index keeps in their element type. Results and file bytes
+// are the same on every instruction set and for any number of threads. Reported distances are those of exact
+// search. Concurrent searches are safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nearwise/context.h"
+#include "nearwise/exact.h"
+#include "nearwise/export.h"
+#include "nearwise/filter.h"
+#include "nearwise/knn_graph.h"
+#include "nearwise/matrix.h"
+#include "nearwise/neighbors.h"
+#include "nearwise/recall_estimate.h"
+#include "nearwise/types.h"
+
+namespace NEARWISE_EXPORT nearwise {
+
+struct GraphIndexOptions {
+  Metric metric = Metric::sqeuclidean;
+  std::size_t degree = 48;  // edges per vector, at most: a multiple of 16 from 16 to 128
+  // Recall of the k-NN graph of `degree` neighbours that edges are chosen from.
+  double graph_recall = 0.95;
+  // One id per vector, different and not negative; empty: row numbers.
+  std::span<const Id> ids = {};
+};
+
+struct GraphCalibrationOptions {
+  double target_recall = 0.95;  // of the 10 nearest neighbours
+  // Vectors of the index, drawn by the context's seed, each searched for as if it were not there.
+  std::size_t sample = 1000;
+  // Queries to calibrate with instead: where queries differ from the vectors (a question and the passages
+  // that answer it), vectors of the index are too easy to find.
+  RowsView queries = {};
+};
+
+// The recall of searches with the calibrated beam.
+struct GraphCalibration {
+  double target_recall = 0;
+  std::size_t neighbors = 0;  // 10, or all other vectors if there are fewer
+  std::size_t beam = 0;       // for up to this many results
+  RecallEstimate recall = {};
+  // For up to 100 results; proportional to k above.
+  std::size_t beam_of_100 = 0;
+  RecallEstimate recall_of_100 = {};
+  // All of the beam are evaluated by their vectors, not only the best by codes: these are too coarse.
+  bool evaluates_beam = false;
+
+  bool reached() const { return recall.value >= target_recall && recall_of_100.value >= target_recall; }
+  friend bool operator==(const GraphCalibration&, const GraphCalibration&) = default;
+};
+
+struct GraphSearchOptions {
+  // At least k; default: GraphIndex::beam(k). As wide as there are vectors, the search is exact.
+  std::optional<std::size_t> beam = {};
+  // Ids that may be returned. If few are allowed, they are compared exactly; else the beam becomes wider, and
+  // queries that meet too few allowed vectors are answered by exact search among these. Results are padded if
+  // fewer than k are allowed.
+  Filter filter = {};
+};
+
+class GraphIndex final {
+ public:
+  using SearchOptions = GraphSearchOptions;
+  using RangeSearchOptions = GraphSearchOptions;
+
+  // Copies the vectors, which are on the host: at most 2^31 - 1, of up to 8191 dimensions. Throws
+  // Error(invalid_argument) naming the first one with NaN or infinity. Without calibration, the beam is 64.
+  static GraphIndex build(
+      const Context& context, RowsView rows, const GraphIndexOptions& options = {},
+      const std::optional<GraphCalibrationOptions>& calibration = GraphCalibrationOptions());
+  // From a k-NN graph of the same vectors and metric.
+  static GraphIndex from_knn_graph(
+      const Context& context, const KnnGraph& graph, RowsView rows, const GraphIndexOptions& options = {},
+      const std::optional<GraphCalibrationOptions>& calibration = GraphCalibrationOptions());
+
+  GraphIndex(GraphIndex&&) noexcept;
+  GraphIndex& operator=(GraphIndex&&) noexcept;
+  ~GraphIndex();
+
+  // [queries, k]; padded with no_id if there are fewer than k vectors.
+  Neighbors search(const Context& context, RowsView queries, std::size_t k,
+                   const GraphSearchOptions& options = {}) const;
+  // The vectors within the radius that searches with growing k find. A query with very many is answered by
+  // exact search.
+  RangeNeighbors range_search(const Context& context, RowsView queries, float radius,
+                              const GraphSearchOptions& options = {}) const;
+
+  // Chooses the smallest beam for which the lower end of the recall's 95 % interval reaches the target; if
+  // none does, reached() is false and the beam is the one with the highest recall.
+  GraphCalibration calibrate(const Context& context, const GraphCalibrationOptions& options = {});
+  const std::optional<GraphCalibration>& calibration() const;
+  std::size_t beam(std::size_t k = 10) const;  // default of a search
+  void set_beam(std::size_t beam);             // forgets the calibration
+
+  bool contains(Id id) const;
+  std::vector<Id> ids() const;  // of all vectors, ascending
+  // The vectors with these ids [ids, dim]. Throws Error(invalid_argument) for an id that it does not hold.
+  void get(std::span<const Id> ids, MatrixView<float> out) const;
+
+  std::size_t size() const;  // vectors
+  std::size_t dim() const;
+  Metric metric() const;
+  ElementType element_type() const;  // of the vectors
+  std::size_t degree() const;
+  std::size_t entries() const;                   // vectors that searches may begin with
+  std::size_t bytes_per_vector() const;          // beside the vector itself and its id
+  MatrixView<const std::int32_t> edges() const;  // [size, degree] places of vectors in ids(); -1 ends a list
+
+  // Free text saved with the index. Building sets "version" and "seed".
+  const std::map<std::string, std::string>& provenance() const;
+  void set_provenance(std::map<std::string, std::string> provenance);
+
+ private:
+  struct State;
+  explicit GraphIndex(std::unique_ptr<State> state);
+  friend struct GraphIndexInternals;  // src/search/graph_index_state.h
+
+  std::unique_ptr<State> state_;
+};
+
+// Writes a container of docs/format.md (kind "graph_index"), atomically; equal indexes give equal bytes.
+void save(const GraphIndex& index, const std::filesystem::path& path);
+// Maps the file after verifying its checksums and structure. The file must not change while the index exists;
+// if it is truncated, operations throw Error(corrupt). Throws Error(corrupt) for a damaged file.
+GraphIndex load_graph_index(const Context& context, const std::filesystem::path& path);
+
+}  // namespace nearwise

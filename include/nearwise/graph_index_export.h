@@ -1,0 +1,20 @@
+// Search graphs for other libraries: build here, serve there.
+//
+// Files are written atomically, and the same index gives the same bytes.
+#pragma once
+
+#include <filesystem>
+
+#include "nearwise/context.h"
+#include "nearwise/export.h"
+#include "nearwise/graph_index.h"
+
+namespace NEARWISE_EXPORT nearwise {
+
+// A file that hnswlib (0.8) loads: hnswlib.Index(space, dim).load_index(path), with space "l2" for
+// sqeuclidean and euclidean (whose distances it squares), "ip" or "cosine". Vectors are written as f32, of
+// length 1 for cosine. The lowest level are the edges of the index; the entries, with edges of their own, are
+// the level above. Labels are the ids.
+void export_hnswlib(const Context& context, const GraphIndex& index, const std::filesystem::path& path);
+
+}  // namespace nearwise

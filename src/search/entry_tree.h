@@ -1,0 +1,38 @@
+// Where searches of a graph begin: a two-level k-means tree whose leaves are rows.
+//
+// Data of separate clusters has no edges between them: a search finds a cluster only if it begins near it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backend/graph_search.h"
+#include "nearwise/context.h"
+#include "nearwise/matrix.h"
+
+namespace nearwise::search {
+
+class EntryTree {
+ public:
+  EntryTree() = default;
+  // About a leaf per 50 rows, a few thousand at most. codes: [rows, row_bytes]; the first `code_dim` bytes of
+  // a row are its code.
+  static EntryTree train(const Context& context, MatrixView<const std::uint8_t> codes, std::size_t code_dim);
+  // From the parts of a file, checked by the caller.
+  EntryTree(MatrixView<const std::uint8_t> codes, Matrix<std::uint8_t> top_codes,
+            std::vector<std::uint32_t> ends, std::vector<std::uint32_t> rows);
+
+  // More leaves, each in the group of the nearest top.
+  void add(MatrixView<const std::uint8_t> codes, const std::vector<std::uint32_t>& rows);
+
+  EntryTreeView view() const { return {top_codes_, ends_, leaf_codes_, rows_}; }
+
+ private:
+  Matrix<std::uint8_t> top_codes_;
+  std::vector<std::uint32_t> ends_;
+  std::vector<std::uint32_t> rows_;
+  Matrix<std::uint8_t> leaf_codes_;
+};
+
+}  // namespace nearwise::search

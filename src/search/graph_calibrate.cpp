@@ -1,0 +1,183 @@
+// Calibration of a graph index: the smallest beam that reaches a recall on a sample.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <compare>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "backend/context_state.h"
+#include "backend/stages.h"
+#include "cluster/draw_rows.h"
+#include "core/distance.h"
+#include "core/float_environment.h"
+#include "core/fork.h"
+#include "core/random.h"
+#include "nearwise/exact.h"
+#include "ops/check_rows.h"
+#include "ops/finite_rows.h"
+#include "ops/gather_rows.h"
+#include "ops/recall_estimate.h"
+#include "search/graph_index_state.h"
+#include "search/search_graph.h"
+
+namespace nearwise {
+namespace {
+
+using State = GraphIndexInternals::State;
+
+constexpr const char* calibrate_name = "GraphIndex.calibrate";
+// A random stream that the training of an index with the same seed does not use (cluster/random_streams.h).
+constexpr std::uint64_t sample_stream = 21;
+// The widest beam that is tried, relative to k; if that does not suffice, the graph or its codes do not.
+constexpr std::size_t max_beam = 4096;
+
+// How a trial searches.
+struct Way {
+  bool evaluates_beam = false;  // as in GraphCalibration
+  // The row that is searched for is not there; otherwise searches pass it, and it is not counted.
+  bool is_absent = true;
+  friend auto operator<=>(const Way&, const Way&) = default;
+};
+// The first one that reaches the target. Where hardly any edges are needed, in one dimension or among
+// duplicates, a row can be the only way between its neighbours: then it may be passed.
+constexpr std::array<Way, 3> ways = {Way{false, true}, Way{true, true}, Way{true, false}};
+
+// Queries and their exact neighbours.
+class Trial {
+ public:
+  // own: the rows that the queries are, or empty.
+  Trial(const Context& context, const State& state, const RowsView& queries,
+        std::span<const std::uint32_t> own, std::size_t k)
+      : context_(context),
+        state_(state),
+        queries_(queries),
+        own_(own),
+        k_(k),
+        population_(own.empty() ? queries.rows() + 1 : state.rows()) {
+    // One more, where the query itself is a row.
+    exact_ = knn(context, queries, state.vectors, k + (own.empty() ? 0 : 1), {.metric = state.codec.metric});
+  }
+
+  RecallEstimate recall(std::size_t beam, const Way& way) const {
+    const auto known = recalls_.find({beam, way});
+    if (known != recalls_.end()) return known->second;
+    const bool is_passed = !own_.empty() && !way.is_absent;
+    const Neighbors found = search::search_rows(context_.without_progress(), state_, queries_,
+                                                {.k = k_ + (is_passed ? 1 : 0),
+                                                 .beam = beam,
+                                                 .evaluates_beam = way.evaluates_beam,
+                                                 .absent = way.is_absent ? own_ : own_.first(0)});
+    std::vector<std::size_t> hits(queries_.rows(), 0);
+    for (std::size_t query = 0; query < queries_.rows(); ++query) {
+      // A neighbour counts as found if it is no farther than the k-th exact one.
+      const float farthest = sort_key(state_.codec.metric, kth_distance(query));
+      for (std::size_t i = 0; i < found.ids.cols(); ++i)
+        if (found.ids(query, i) != no_id && !is_own(query, found.ids(query, i)) &&
+            sort_key(state_.codec.metric, found.distances(query, i)) <= farthest)
+          ++hits[query];
+      hits[query] = std::min(hits[query], k_);
+    }
+    return recalls_[{beam, way}] = estimate_recall(hits, k_, population_);
+  }
+
+  // The smallest beam that reaches the target, or the best one.
+  std::size_t smallest_beam(double target, const Way& way) const {
+    const std::size_t most = std::min(state_.rows(), std::max(max_beam, 16 * k_));
+    std::size_t enough = std::min(k_, most);
+    std::size_t too_few = enough - 1;
+    while (!is_enough(enough, way, target)) {
+      if (enough == most) return most;
+      too_few = enough;
+      enough = std::min(most, 2 * enough);
+    }
+    while (enough - too_few > std::max<std::size_t>(1, enough / 16)) {
+      const std::size_t middle = too_few + (enough - too_few) / 2;
+      (is_enough(middle, way, target) ? enough : too_few) = middle;
+    }
+    return enough;
+  }
+
+ private:
+  bool is_enough(std::size_t beam, const Way& way, double target) const {
+    const RecallEstimate measured = recall(beam, way);
+    return measured.low >= target || measured.value == 1;
+  }
+
+  bool is_own(std::size_t query, Id row) const {
+    return !own_.empty() && row == static_cast<Id>(own_[query]);
+  }
+
+  // The k-th distance without the query itself.
+  float kth_distance(std::size_t query) const {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < exact_.ids.cols(); ++i)
+      if (!is_own(query, exact_.ids(query, i)) && ++count == k_) return exact_.distances(query, i);
+    return exact_.distances(query, exact_.ids.cols() - 1);
+  }
+
+  const Context context_;
+  const State& state_;
+  const RowsView& queries_;
+  const std::span<const std::uint32_t> own_;
+  const std::size_t k_;
+  const std::size_t population_;
+  Neighbors exact_;
+  mutable std::map<std::pair<std::size_t, Way>, RecallEstimate> recalls_;  // by beam and way
+};
+
+}  // namespace
+
+GraphCalibration GraphIndex::calibrate(const Context& context, const GraphCalibrationOptions& options) {
+  State& state = *state_;
+  require(options.target_recall > 0 && options.target_recall <= 1,
+          "{}: target_recall must be above 0 and at most 1, got {}", calibrate_name, options.target_recall);
+  require(options.sample >= 1, "{}: sample must be at least 1, got 0", calibrate_name);
+  require(size() >= 2, "{}: the index must hold at least 2 vectors, got {}", calibrate_name, size());
+  const DefaultFloatEnvironment environment;
+  const bool has_queries = options.queries.rows() != 0;
+  if (has_queries) {
+    check_rows(calibrate_name, context, options.queries, state.vectors, {"queries", "index"});
+    check_finite(calibrate_name, context, options.queries, 0, "query");
+  }
+  // A sample of the vectors, each searched for as if it were not in the index.
+  std::vector<std::uint32_t> own;
+  GatheredRows gathered;
+  if (!has_queries) {
+    const std::size_t sample = std::min(options.sample, size());
+    const Random random(context.seed(), sample_stream);
+    for (std::size_t i = 0; i < sample; ++i)
+      own.push_back(static_cast<std::uint32_t>(cluster::draw_from_part(random, size(), sample, i)));
+    gathered = GatheredRows(context, state.vectors, own);
+  }
+  const RowsView queries = has_queries ? options.queries : gathered.view();
+  const std::size_t others = size() - (has_queries ? 0 : 1);
+  const std::size_t few = std::min(search::calibration_neighbors, others);
+  const std::size_t many = std::min(search::many_neighbors, others);
+
+  Stages stages(context, calibrate_name);
+  const Trial few_trial(stages.next(1, 1), state, queries, own, few);
+  const Trial many_trial(stages.next(1, 0), state, queries, own, many);
+  GraphCalibration calibration = {.target_recall = options.target_recall, .neighbors = few};
+  for (const Way& way : ways) {
+    calibration.evaluates_beam = way.evaluates_beam;
+    calibration.beam = few_trial.smallest_beam(options.target_recall, way);
+    calibration.recall = few_trial.recall(calibration.beam, way);
+    calibration.beam_of_100 =
+        std::max(calibration.beam, many_trial.smallest_beam(options.target_recall, way));
+    calibration.recall_of_100 = many_trial.recall(calibration.beam_of_100, way);
+    if (calibration.reached()) break;
+  }
+  {
+    const NoFork whole;
+    state.beam = calibration.beam;
+    state.beam_of_100 = calibration.beam_of_100;
+    state.evaluates_beam = calibration.evaluates_beam;
+    state.calibration = calibration;
+  }
+  stages.finish();
+  return calibration;
+}
+
+}  // namespace nearwise

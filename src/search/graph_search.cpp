@@ -1,0 +1,246 @@
+// Searches of a graph index.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "backend/dispatch.h"
+#include "core/distance.h"
+#include "core/float_environment.h"
+#include "core/progress.h"
+#include "nearwise/exact.h"
+#include "ops/check_rows.h"
+#include "ops/filtered_search.h"
+#include "ops/finite_rows.h"
+#include "ops/gather_rows.h"
+#include "search/graph_filter.h"
+#include "search/graph_index_state.h"
+#include "search/search_graph.h"
+
+namespace nearwise {
+namespace search {
+namespace {
+
+using State = GraphIndexInternals::State;
+
+Neighbors padded(std::size_t queries, std::size_t k, Metric metric) {
+  Neighbors none{Matrix<Id>(queries, k), Matrix<float>(queries, k)};
+  std::fill_n(none.ids.data(), queries * k, no_id);
+  std::fill_n(none.distances.data(), queries * k, padding_distance(metric));
+  return none;
+}
+
+// Exact search of the rows that a filter of rows allows.
+Neighbors search_exactly(const Context& context, const State& state, const RowsView& queries, std::size_t k,
+                         const Filter& rows) {
+  return knn(context, queries, state.vectors, k,
+             {.metric = state.codec.metric, .short_rows = ShortRows::pad, .filter = rows});
+}
+
+// Traverses the graph; queries that meet too few allowed rows are answered exactly.
+Neighbors search_allowed_rows(const Context& context, const State& state, const RowsView& queries,
+                              std::size_t k, std::size_t beam, const AllowedRows& allowed) {
+  std::vector<std::uint8_t> is_starved(queries.rows());
+  Neighbors found = search_rows(context, state, queries,
+                                {.k = k,
+                                 .beam = beam,
+                                 .evaluates_beam = state.evaluates_beam,
+                                 .allowed = allowed.bits(),
+                                 .is_starved = is_starved});
+  std::vector<std::uint32_t> starved;
+  for (std::uint32_t query = 0; query < queries.rows(); ++query)
+    if (is_starved[query] != 0) starved.push_back(query);
+  if (starved.empty()) return found;
+  const GatheredRows some(context, queries, starved);
+  const Neighbors exact = search_exactly(context.without_progress(), state, some.view(), k, allowed.filter);
+  for (std::size_t i = 0; i < starved.size(); ++i) {
+    std::ranges::copy(exact.ids.row(i), found.ids.row(starved[i]).begin());
+    std::ranges::copy(exact.distances.row(i), found.distances.row(starved[i]).begin());
+  }
+  return found;
+}
+
+// The first k that are not denied to their query.
+Neighbors without_denied(const Neighbors& found, const DeniedIds& denied, std::size_t k, Metric metric) {
+  Neighbors kept = padded(found.ids.rows(), k, metric);
+  for (std::size_t query = 0; query < found.ids.rows(); ++query) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < found.ids.cols() && count < k; ++i) {
+      const Id row = found.ids(query, i);
+      if (row == no_id || denied.contains(query, static_cast<std::size_t>(row))) continue;
+      kept.ids(query, count) = row;
+      kept.distances(query, count++) = found.distances(query, i);
+    }
+  }
+  return kept;
+}
+
+// The rows that the filter allows to all queries; null: every row.
+std::shared_ptr<const AllowedRows> shared_rows(const State& state, const Filter& filter) {
+  if (!FilterInternals::is_shared(filter)) return nullptr;
+  auto allowed = allowed_rows(state, filter);
+  return allowed->count == state.rows() ? nullptr : allowed;
+}
+
+// Row numbers of the best k of these rows.
+Neighbors search_shared(const Context& context, const State& state, const RowsView& queries, std::size_t k,
+                        std::size_t beam, const AllowedRows* allowed) {
+  if (allowed == nullptr)
+    return search_rows(context, state, queries,
+                       {.k = k, .beam = beam, .evaluates_beam = state.evaluates_beam});
+  if (allowed->count == 0) return padded(queries.rows(), k, state.codec.metric);
+  const GraphFilterPlan plan = plan_graph_filter({.queries = queries.rows(),
+                                                  .rows = state.rows(),
+                                                  .allowed = allowed->count,
+                                                  .beam = beam,
+                                                  .row_bytes = row_bytes_of(state.vectors),
+                                                  .code_bytes = state.codes.cols(),
+                                                  .degree = state.edges.cols()});
+  if (plan.exact || allowed->count <= k) return search_exactly(context, state, queries, k, allowed->filter);
+  return search_allowed_rows(context, state, queries, k, plan.beam, *allowed);
+}
+
+// Row numbers of the results.
+Neighbors search_filtered(const Context& context, const State& state, const RowsView& queries, std::size_t k,
+                          std::size_t beam, const Filter& filter) {
+  const Filter own = query_rows(state, filter, queries.rows());
+  if (FilterInternals::per_query(own) == FilterInternals::PerQuery::allow)
+    return search_exactly(context, state, queries, k, own);
+  const auto allowed = shared_rows(state, filter);
+  const DeniedIds denied = FilterInternals::denied(own);
+  if (!denied.any()) return search_shared(context, state, queries, k, beam, allowed.get());
+  // Results that are denied to their query are left out afterwards.
+  const std::size_t all = std::min(k + denied.longest(), state.rows());
+  return without_denied(search_shared(context, state, queries, all, beam + denied.longest(), allowed.get()),
+                        denied, k, state.codec.metric);
+}
+
+}  // namespace
+
+Neighbors search_rows(const Context& context, const State& state, const RowsView& queries,
+                      const RowSearch& options) {
+  const std::size_t k = std::min(options.k, state.rows());
+  const std::size_t beam = std::max(k, options.beam);
+  // Exact codes are in the order of distances. A beam of all rows is an exhaustive search.
+  const bool evaluates_beam = options.evaluates_beam || beam >= state.rows();
+  const std::size_t evaluated = state.codec.is_exact() ? k
+                                : evaluates_beam       ? beam
+                                                       : std::min(beam, 2 * k + 8);
+  Neighbors found{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
+  const Reservation results(*context.state().budget, queries.rows() * k * (sizeof(Id) + sizeof(float)));
+  const auto stream = open_stream(context);
+  ProgressMeter progress(context.state().options.progress, context.state().clock, "search", queries.rows());
+  dispatch(&Ops::search_graph, "GraphIndex.search", *stream,
+           SearchGraphArgs{.graph = *state.prepared,
+                           .queries = queries,
+                           .k = k,
+                           .beam = beam,
+                           .evaluated = evaluated,
+                           .allowed = options.allowed,
+                           .absent = options.absent,
+                           .ids = found.ids.view(),
+                           .distances = found.distances.view(),
+                           .is_starved = options.is_starved,
+                           .progress = &progress});
+  progress.finish();
+  return found;
+}
+
+}  // namespace search
+
+Neighbors GraphIndex::search(const Context& context, RowsView queries, std::size_t k,
+                             const GraphSearchOptions& options) const {
+  constexpr const char* operation = "GraphIndex.search";
+  const State& state = *state_;
+  require(k >= 1, "{}: k must be at least 1, got 0", operation);
+  require(!options.beam || *options.beam >= k, "{}: beam must be at least k, {}, got {}", operation, k,
+          options.beam.value_or(0));
+  check_rows(operation, context, queries, state.vectors, {"queries", "index"});
+  require(queries.place().kind == DeviceKind::cpu, "{}: queries must be on the host, got queries on {}",
+          operation, name(queries.place()));
+  check_filter(operation, options.filter, queries.rows());
+  const DefaultFloatEnvironment environment;
+  check_finite(operation, context, queries, 0, "query");
+  const std::size_t wanted = std::min(k, size());
+  const std::size_t beam = std::min(options.beam.value_or(this->beam(k)), std::max(wanted, size()));
+  Neighbors found = options.filter.is_trivial()
+                        ? search::search_shared(context, state, queries, wanted, beam, nullptr)
+                        : search::search_filtered(context, state, queries, wanted, beam, options.filter);
+  if (!state.ids.empty())
+    for (Id& id : std::span(found.ids.data(), queries.rows() * wanted))
+      if (id != no_id) id = state.ids[static_cast<std::size_t>(id)];
+  check_lost_pages();
+  if (wanted == k) return found;
+  Neighbors all = search::padded(queries.rows(), k, metric());
+  for (std::size_t query = 0; query < queries.rows(); ++query) {
+    std::ranges::copy(found.ids.row(query), all.ids.row(query).begin());
+    std::ranges::copy(found.distances.row(query), all.distances.row(query).begin());
+  }
+  return all;
+}
+
+RangeNeighbors GraphIndex::range_search(const Context& context, RowsView queries, float radius,
+                                        const GraphSearchOptions& options) const {
+  constexpr const char* operation = "GraphIndex.range_search";
+  constexpr std::size_t first_k = 16;
+  // From this share of the vectors on, exact search is faster.
+  constexpr std::size_t max_share = 16;
+  const State& state = *state_;
+  require(!std::isnan(radius), "{}: radius must be a number, got NaN", operation);
+  check_rows(operation, context, queries, state.vectors, {"queries", "index"});
+  check_filter(operation, options.filter, queries.rows());
+  const DefaultFloatEnvironment environment;
+  check_finite(operation, context, queries, 0, "query");
+  const Context quiet = context.without_progress();
+  const float limit = sort_key(metric(), radius);
+  const auto allowed = search::shared_rows(state, options.filter);
+  std::vector<RangeRow> found(queries.rows());
+  const auto keep = [&](std::size_t query, Id row, float distance) {
+    if (row == no_id || sort_key(metric(), distance) > limit) return;
+    const Id id = state.id_of(static_cast<std::size_t>(row));
+    if (!options.filter.allows(id, query)) return;
+    found[query].ids.push_back(id);
+    found[query].distances.push_back(distance);
+  };
+  // Queries whose farthest result is within the radius are searched again with a larger k. Lists of their own
+  // are applied to what is found.
+  std::vector<std::uint32_t> left(queries.rows());
+  std::iota(left.begin(), left.end(), 0U);
+  for (std::size_t k = first_k; !left.empty(); k *= 4) {
+    const GatheredRows some(quiet, queries, left);
+    if (k * max_share >= size()) {
+      const RangeNeighbors exact =
+          nearwise::range_search(quiet, some.view(), state.vectors, radius,
+                                 {.metric = metric(), .filter = allowed ? allowed->filter : Filter()});
+      for (std::size_t i = 0; i < left.size(); ++i)
+        for (std::size_t entry = exact.offsets[i]; entry < exact.offsets[i + 1]; ++entry)
+          keep(left[i], exact.ids[entry], exact.distances[entry]);
+      break;
+    }
+    const std::size_t width = options.beam ? std::max(*options.beam, k) : beam(k);
+    const Neighbors nearest = search::search_shared(quiet, state, some.view(), k, width, allowed.get());
+    std::vector<std::uint32_t> next;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      if (nearest.ids(i, k - 1) != no_id && sort_key(metric(), nearest.distances(i, k - 1)) <= limit) {
+        next.push_back(left[i]);
+        continue;
+      }
+      for (std::size_t place = 0; place < k; ++place)
+        keep(left[i], nearest.ids(i, place), nearest.distances(i, place));
+    }
+    left = std::move(next);
+  }
+  check_lost_pages();
+  RangeNeighbors result;
+  result.offsets.push_back(0);
+  for (const RangeRow& row : found) {
+    result.ids.insert(result.ids.end(), row.ids.begin(), row.ids.end());
+    result.distances.insert(result.distances.end(), row.distances.begin(), row.distances.end());
+    result.offsets.push_back(result.ids.size());
+  }
+  return result;
+}
+
+}  // namespace nearwise

@@ -1,0 +1,28 @@
+// One traversal of the graph per query: what searches, calibration and updates have in common.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/filter.h"
+#include "nearwise/context.h"
+#include "nearwise/neighbors.h"
+#include "search/graph_index_state.h"
+
+namespace nearwise::search {
+
+struct RowSearch {
+  std::size_t k = 1;
+  std::size_t beam = 1;
+  bool evaluates_beam = false;                 // as in GraphCalibration
+  RowBits allowed = {};                        // as in SearchGraphArgs
+  std::span<const std::uint32_t> absent = {};  // as in SearchGraphArgs
+  std::span<std::uint8_t> is_starved = {};     // as in SearchGraphArgs
+};
+
+// Row numbers and distances [queries, min(k, rows)]. Queries are finite.
+Neighbors search_rows(const Context& context, const GraphIndexInternals::State& state,
+                      const RowsView& queries, const RowSearch& options);
+
+}  // namespace nearwise::search

@@ -1,0 +1,48 @@
+// Graph indexes: built, searched, under filters, saved.
+#include "nearwise/graph_index.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "golden_answers/data.h"
+#include "golden_answers/golden.h"
+#include "io/temporary_folder.h"
+
+namespace nearwise::golden {
+namespace {
+
+using support::Rows;
+using testing_io::TemporaryFolder;
+
+constexpr std::size_t rows_count = 600;
+constexpr std::size_t dim = 24;
+
+TEST(GoldenGraphIndex, EveryTypeAndMetric) {
+  if (on_device()) GTEST_SKIP() << "CUDA does not implement it";
+  const TemporaryFolder folder;
+  for (const ElementType type : every_type)
+    for (const Metric metric : every_metric) {
+      const Rows base = make_rows(rows_count, dim, 91, type);
+      const Rows queries = make_rows(20, dim, 92, type);
+      const std::string name = name_of("graph_index", type, metric);
+      std::vector<std::uint8_t> mask(rows_count);
+      for (std::size_t row = 0; row < rows_count; ++row) mask[row] = row % 3 == 0 ? 1 : 0;
+      for (const Context& context : every_context()) {
+        const GraphIndex index =
+            GraphIndex::build(context, base, {.metric = metric, .degree = 16},
+                              GraphCalibrationOptions{.target_recall = 0.9, .sample = 100});
+        expect_answer(name, index.search(context, queries, 10));
+        expect_answer(name + ".beam", index.search(context, queries, 5, {.beam = 9}));
+        expect_answer(name + ".filter", index.search(context, queries, 10, {.filter = Filter::mask(mask)}));
+        const std::filesystem::path path = folder / "index.nw";
+        save(index, path);
+        expect_container(name, path);
+      }
+    }
+}
+
+}  // namespace
+}  // namespace nearwise::golden
