@@ -39,6 +39,7 @@ void bind_error(nb::module_& module);
 void bind_exact(nb::module_& module);
 void bind_filter(nb::module_& module);
 void bind_graph_export(nb::module_& module);
+void bind_graph_index(nb::module_& module);
 void bind_graph_structure(nb::module_& module);
 void bind_ivf(nb::module_& module);
 void bind_kmeans(nb::module_& module);

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "bindings.h"
+#include "nearwise/graph_index.h"
 #include "nearwise/ivf.h"
 #include "nearwise/knn_graph.h"
 #include "results.h"
@@ -51,6 +52,8 @@ ContainerInfo verify_file(const std::filesystem::path& path) {
     // Loading an index or a graph verifies all checksums, and the structure that they do not cover.
     if (info.kind == "ivf")
       load_ivf(context, path);
+    else if (info.kind == "graph_index")
+      load_graph_index(context, path);
     else if (info.kind == "graph")
       load_knn_graph(path);
     else

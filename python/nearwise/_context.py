@@ -84,7 +84,8 @@ class Context:
 
     def merged(self, other: Context) -> Context:
         """This context with the settings of `other` where it has any."""
-        return dataclasses.replace(self, **_given(other))
+        given = _given(other)
+        return dataclasses.replace(self, **given) if given else self
 
     def remembered(self) -> Context:
         """What objects keep of the context they were made with: seed and progress belong to one call."""

@@ -9,7 +9,7 @@ from nearwise._neighbors import Neighbors, RangeNeighbors
 
 @runtime_checkable
 class Searchable(Protocol):
-    """An index: `Exact`, `IvfFlat`, `IvfPq`, `IvfLsq`, and those of `nearwise.cluster`; for annotations.
+    """An index: `Exact`, `IvfFlat`, `IvfPq`, `IvfLsq`, `GraphIndex`, and those of `nearwise.cluster`; for annotations.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self, TypeVar, Unpack, overload
 from nearwise import _core, _options
 from nearwise._additive_quantizer import AdditiveQuantizer
 from nearwise._context import Call, PlaceSettings, operation
+from nearwise._graph_index import GraphIndex
 from nearwise._ivf import IvfFlat, IvfLsq, IvfPq
 from nearwise._ivf_base import Ivf
 from nearwise._knn_graph import KnnGraph
@@ -58,7 +59,10 @@ class ContainerInfo(NamedTuple):
         )
 
 
-Saved = SavedNeighbors | StringIds | Ivf | KnnGraph | ProductQuantizer | OptimizedProductQuantizer | AdditiveQuantizer
+Saved = (
+    SavedNeighbors | StringIds | Ivf | GraphIndex | KnnGraph
+    | ProductQuantizer | OptimizedProductQuantizer | AdditiveQuantizer
+)  # fmt: skip
 _T = TypeVar("_T", bound=Saved)
 
 
@@ -119,7 +123,7 @@ def load(path: Path, expected: type[Any] | None = None, **settings: Unpack[Place
 
     Returns
     -------
-    SavedNeighbors, StringIds, IvfFlat, IvfPq, IvfLsq, KnnGraph, ProductQuantizer, OptimizedProductQuantizer or
+    SavedNeighbors, StringIds, IvfFlat, IvfPq, IvfLsq, GraphIndex, KnnGraph, ProductQuantizer, OptimizedProductQuantizer or
     AdditiveQuantizer
 
     Examples
@@ -192,6 +196,10 @@ def _load_index(path: str, info: _core.ContainerInfo, call: Call) -> Ivf:
     return kinds[index.codec]._of(index, call.context)
 
 
+def _load_graph_index(path: str, info: _core.ContainerInfo, call: Call) -> GraphIndex:
+    return GraphIndex._of(_core.load_graph_index(path=path, settings=call.settings, progress=None), call.context)
+
+
 def _load_graph(path: str, info: _core.ContainerInfo, call: Call) -> KnnGraph:
     return KnnGraph(_core.load_knn_graph(path=path), call.context)
 
@@ -211,6 +219,7 @@ _READERS: dict[str, Callable[[str, _core.ContainerInfo, Call], Saved]] = {
     "names": _load_names,
     "ivf": _load_index,
     "graph": _load_graph,
+    "graph_index": _load_graph_index,
     "product_quantizer": _load_product,
     "additive_quantizer": _load_additive,
 }

@@ -49,6 +49,7 @@ INDEXES = {
     "IvfPq": made(nearwise.IvfPq, code_bytes=2, bits=4),
     "IvfLsq": made(nearwise.IvfLsq, code_bytes=1, rounds=1, train_iterations=1, encode_iterations=1),
 }
+GRAPH_INDEX = nearwise.GraphIndex.build(ROWS, degree=16, memory_limit=LIMIT)
 LSQ_OPTIONS = {"code_bytes": 1, "rounds": 1, "train_iterations": 1, "encode_iterations": 1}
 
 
@@ -186,6 +187,21 @@ CASES = {
     "Plan.run": (on_plan("run"), {}),
     "Plan.remove_work": (on_plan("remove_work"), {}),
     "info": (nearwise.info, {}),
+    "GraphIndex.build": (nearwise.GraphIndex.build, {
+        "rows": ROWS, "target_recall": 0.5, "metric": "cosine", "ids": np.arange(300), "degree": 16, "graph_recall": 0.9,
+        "calibration_queries": QUERIES}),
+    "GraphIndex.from_knn_graph": (nearwise.GraphIndex.from_knn_graph, {
+        "graph": GRAPH, "rows": ROWS, "target_recall": 0.5, "ids": None, "degree": 16, "calibration_queries": None}),
+    "GraphIndex.search": (GRAPH_INDEX.search, {
+        "queries": QUERIES, "k": 3, "beam": 20, "filter": [1, 2], "exclude": [5]}),
+    "GraphIndex.range_search": (GRAPH_INDEX.range_search, {
+        "queries": QUERIES, "radius": 1.0, "beam": 20, "filter": None, "exclude": [1]}),
+    "GraphIndex.calibrate": (GRAPH_INDEX.calibrate, {"calibration_queries": None, "target_recall": 0.5, "sample": 20}),
+    "GraphIndex.ids": (GRAPH_INDEX.ids, {}),
+    "GraphIndex.get": (GRAPH_INDEX.get, {"ids": [1, 2]}),
+    "GraphIndex.save": (GRAPH_INDEX.save, {"path": "index.nw"}),
+    "GraphIndex.to_bytes": (GRAPH_INDEX.to_bytes, {}),
+    "GraphIndex.export_hnswlib": (GRAPH_INDEX.export_hnswlib, {"path": "index.hnsw"}),
     **quantizer_cases("ProductQuantizer", PQ),
     **quantizer_cases("OptimizedProductQuantizer", OPQ),
     **quantizer_cases("AdditiveQuantizer", LSQ),
@@ -202,7 +218,7 @@ CASES = {
 
 # Objects that callables return, without operations; and what a finished plan returns.
 WITHOUT_CASES = {"Calibration", "ClusterSums", "ContainerInfo", "Error", "AccessError", "ArgumentError",
-                 "FileError", "NotFoundError", "OutOfMemoryError", "GraphRound", "Ivf", "KMeans", "KnnGraph",
+                 "FileError", "NotFoundError", "OutOfMemoryError", "GraphCalibration", "GraphIndex", "GraphRound", "Ivf", "KMeans", "KnnGraph",
                  "Neighbors", "Plan", "PlannedTask", "RangeNeighbors", "RecallAtK", "RecallEstimate", "RecallWarning",
                  "RowGroups", "SavedNeighbors", "SearchPlan",
                  "SectionInfo", "Selection", "SmoothestPath", "Plan.load", "Context.merged", "Context.remembered",
@@ -214,7 +230,8 @@ FLOATS = [float("nan"), float("inf"), float("-inf"), -1.0, 0.0, 0.5, 1.0, 1e-320
 TEXTS = ["", "cosine", "inner_product", "nothing", "\0", "é", "\udcff", "cpu", "cuda:9", "9", "x" * 400]
 OTHERS = [None, True, False, b"bytes", (), [], {}, {"a": 1}, {1: "a"}, object(), print, nearwise.Error, 1j, np.float32(3),
           np.int64(-1), pathlib.Path("nowhere")]  # fmt: skip
-OBJECTS = [FOUND, GRAPH, HALF, PQ, OPQ, LSQ, PCA, SUMS, EXACT, RANGE, *INDEXES.values(), INDEXES["IvfFlat"].empty_copy()]
+OBJECTS = [FOUND, GRAPH, HALF, PQ, OPQ, LSQ, PCA, SUMS, EXACT, RANGE, GRAPH_INDEX, *INDEXES.values(),
+           INDEXES["IvfFlat"].empty_copy()]  # fmt: skip
 ARRAYS = [
     ROWS, QUERIES, ROWS[0], ROWS[:0], ROWS[:, :0], ROWS[:, :3], ROWS[::-1], ROWS[:, ::-1], ROWS.T, ROWS[None],
     np.asfortranarray(ROWS), ROWS.astype(np.float64), ROWS.astype(np.float16), ROWS.astype(np.int8),

@@ -13,6 +13,7 @@ KINDS = {
     "IvfFlat": (nearwise.IvfFlat.build(BASE, lists=8), dict(probes=8), dict(probes=8)),
     "IvfPq": (nearwise.IvfPq.build(BASE, lists=8), dict(probes=8, candidates=900), dict(probes=8)),
     "IvfLsq": (nearwise.IvfLsq.build(BASE, lists=8, rounds=1), dict(probes=8, candidates=900), dict(probes=8)),
+    "GraphIndex": (nearwise.GraphIndex.build(BASE), dict(beam=900), dict(beam=900)),
 }
 MASK = RNG.random(800) < 0.1
 

@@ -89,7 +89,7 @@ def test_functions_take_a_context_and_its_settings(name):
     "name",
     [
         *("Exact.__init__", "Exact.search", "Exact.range_search", "Ivf.add", "Ivf.remove", "Ivf.merge", "Ivf.search"),
-        *("Ivf.calibrate", "IvfFlat.build", "IvfPq.train", "IvfLsq.build", "KnnGraph.with_rows", "KnnGraph.without_rows"),
+        *("Ivf.calibrate", "IvfFlat.build", "IvfPq.train", "IvfLsq.build", "GraphIndex.build", "GraphIndex.search", "KnnGraph.with_rows", "KnnGraph.without_rows"),
         *("ProductQuantizer.train", "ProductQuantizer.encode", "OptimizedProductQuantizer.decode", "Rotation.pca"),
         *("AdditiveQuantizer.search", "AdditiveQuantizer.error", "Rotation.apply", "Plan.run", "Plan.run_task"),
     ],
@@ -197,13 +197,14 @@ def test_probes_and_candidates_are_suggested():
     refuses(TypeError, "'ef'; did you mean 'candidates'", index.search, ROWS, 3, ef=20)
 
 
-@pytest.mark.parametrize("kind", ["neighbors", "flat", "pq", "lsq", "graph", "product", "optimized", "additive"])
+@pytest.mark.parametrize("kind", ["neighbors", "flat", "pq", "lsq", "graph_index", "graph", "product", "optimized", "additive"])
 def test_load_reads_every_kind(kind, tmp_path):
     path = tmp_path / "saved.nw"
     makers = {
         "flat": lambda: nearwise.IvfFlat.build(ROWS, lists=4),
         "pq": lambda: nearwise.IvfPq.build(ROWS, lists=4, code_bytes=4, bits=4),
         "lsq": lambda: nearwise.IvfLsq.build(ROWS, lists=4, code_bytes=2, rounds=1),
+        "graph_index": lambda: nearwise.GraphIndex.build(ROWS, degree=16),
         "graph": lambda: nearwise.build_knn_graph(ROWS, 4),
         "product": lambda: nearwise.ProductQuantizer.train(ROWS, parts=2, bits=4),
         "optimized": lambda: nearwise.OptimizedProductQuantizer.train(ROWS, parts=2, bits=4, rounds=2),
@@ -219,7 +220,7 @@ def test_load_reads_every_kind(kind, tmp_path):
         made.save(path)
         loaded = nearwise.load(path, threads=1)
         assert type(loaded) is type(made) and loaded._context.threads == 1
-        if kind in ("flat", "pq", "lsq"):
+        if kind in ("flat", "pq", "lsq", "graph_index"):
             assert np.array_equal(loaded.search(ROWS, 3).ids, made.search(ROWS, 3).ids)
         elif kind == "graph":
             assert np.array_equal(loaded.ids, made.ids)

@@ -42,6 +42,10 @@ OBJECTS = {
         lambda: nearwise.IvfLsq.build(ROWS, lists=8, code_bytes=2, rounds=1, context=CONTEXT),
         lambda index: (*index.search(ROWS[:9], 5), index.ids()),
     ),
+    "GraphIndex": (
+        lambda: nearwise.GraphIndex.build(ROWS, degree=16, context=CONTEXT),
+        lambda index: (*index.search(ROWS[:9], 5), index.ids()),
+    ),
     "KnnGraph": (
         lambda: nearwise.build_knn_graph(ROWS, 4, metric="euclidean", context=CONTEXT),
         lambda graph: (*graph, *graph.mutual_neighbors(), *graph.recall, graph.reached),
@@ -218,6 +222,7 @@ def results():
         "Calibration": index.calibration,
         "ClusterSums": nearwise.sum_clusters(ROWS, clusters.centroids),
         "Context": CONTEXT,
+        "GraphCalibration": made("GraphIndex").calibration,
         "GraphRound": graph.rounds[0] if graph.rounds else nearwise.GraphRound(0, 3, graph.recall),
         "KMeans": clusters,
         "Neighbors": nearwise.knn(ROWS[:3], ROWS, 4),

@@ -80,6 +80,13 @@ def test_inverted_files(options, rows):
         np.testing.assert_array_equal(one, other)
 
 
+def test_graph_indexes(rows):
+    index = nearwise.GraphIndex.build(rows, degree=16)
+    assert_one(index.search(rows[3], 5), index.search(rows[3:4], 5))
+    for one, other in zip(index.range_search(rows[3], 40.0), index.range_search(rows[3:4], 40.0), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_rerank(rows):
     index = filled(nearwise.IvfFlat, rows, lists=16)
     candidates = np.array([9, 3, -1, 7])
@@ -131,5 +138,6 @@ def test_every_search_is_tested_here():
     tested = {"knn", "range_search", "Exact.search", "Exact.range_search", "AdditiveQuantizer.search"}
     tested |= {f"{kind}.tables" for kind in ("ProductQuantizer", "OptimizedProductQuantizer")}
     tested |= {f"{kind}.{name}" for kind in ("Ivf", "IvfFlat", "IvfPq", "IvfLsq") for name in ("search", "rerank", "range_search")}
+    tested |= {"GraphIndex.search", "GraphIndex.range_search"}
     counts = {f"{kind}.calibrate" for kind in ("Ivf", "IvfFlat", "IvfPq", "IvfLsq")}
     assert callables_with("queries") == tested | counts

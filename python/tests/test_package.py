@@ -111,6 +111,11 @@ def test_lengths_and_reprs(rows, tmp_path):
             "<nearwise.IvfFlat: 300 vectors of 24 elements in 4 lists, 96 bytes each, cosine>",
         ),
         (
+            nearwise.GraphIndex.build(rows, degree=16),
+            300,
+            "<nearwise.GraphIndex: 300 vectors of 24 elements, 16 edges each, sqeuclidean>",
+        ),
+        (
             nearwise.build_knn_graph(rows, 3),
             300,
             "<nearwise.KnnGraph: 300 x 3, sqeuclidean, exact, recall 1.0000 [1.0000, 1.0000]>",

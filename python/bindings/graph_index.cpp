@@ -1,0 +1,248 @@
+// Graph indexes for Python.
+#include "nearwise/graph_index.h"
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <tuple>
+#include <utility>
+
+#include "bindings.h"
+#include "index_lock.h"
+#include "nearwise/error.h"
+#include "nearwise/graph_index_export.h"
+#include "results.h"
+
+namespace nearwise::python {
+namespace {
+
+using NumpyIds = nb::ndarray<nb::numpy, const Id, nb::ndim<1>, nb::c_contig>;
+// value, low, high, rows
+using Estimate = std::tuple<double, double, double, std::size_t>;
+// The fields of Python's GraphCalibration in their order.
+using CalibrationFields = std::tuple<double, std::size_t, std::size_t, Estimate, std::size_t, Estimate>;
+
+std::span<const Id> span_of(const NumpyIds& ids) { return {ids.data(), ids.size()}; }
+
+Estimate fields_of(const RecallEstimate& recall) {
+  return {recall.value, recall.low, recall.high, recall.rows};
+}
+
+CalibrationFields fields_of(const GraphCalibration& found) {
+  return {found.target_recall,     found.neighbors,   found.beam,
+          fields_of(found.recall), found.beam_of_100, fields_of(found.recall_of_100)};
+}
+
+// An index and the context it was made with, whose memory budget holds it. Every search has a context of its
+// own, for the reasons given in prepared_base.cpp. Calibration changes the defaults of searches, so a lock
+// orders them.
+class SearchGraph {
+  template <typename Read>
+  auto reading(const Read& read) const {
+    const nb::gil_scoped_release unlocked;
+    const std::shared_lock lock(mutex_);
+    return read();
+  }
+
+ public:
+  SearchGraph(GraphIndex index, Context context) : index_(std::move(index)), context_(std::move(context)) {}
+
+  NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, std::uint64_t beam,
+                        const Filter* filter, const Settings& settings, nb::handle progress) const {
+    const GraphSearchOptions options = {.beam = optional_of(beam), .filter = filter_of(filter)};
+    return to_numpy(
+        result_of(beside_index(settings), progress, steps(queries, k, options), [&](const Context& own) {
+          const std::shared_lock lock(mutex_);
+          return index_.search(own, queries.view(), k, options);
+        }));
+  }
+
+  NumpyRangeNeighbors range_search(const BorrowedRows& queries, float radius, std::uint64_t beam,
+                                   const Filter* filter, const Settings& settings,
+                                   nb::handle progress) const {
+    const GraphSearchOptions options = {.beam = optional_of(beam), .filter = filter_of(filter)};
+    return to_numpy(result_of(beside_index(settings), progress, [&](const Context& own) {
+      const std::shared_lock lock(mutex_);
+      return index_.range_search(own, queries.view(), radius, options);
+    }));
+  }
+
+  CalibrationFields calibrate(const BorrowedRows* queries, double target_recall, std::uint64_t sample,
+                              const Settings& settings, nb::handle progress) {
+    const GraphCalibrationOptions options = {.target_recall = target_recall,
+                                             .sample = sample,
+                                             .queries = queries == nullptr ? RowsView() : queries->view()};
+    return fields_of(result_of(beside_index(settings), progress, [&](const Context& own) {
+      const std::unique_lock lock(mutex_);
+      return index_.calibrate(own, options);
+    }));
+  }
+
+  std::optional<CalibrationFields> calibration() const {
+    return reading([&]() -> std::optional<CalibrationFields> {
+      if (!index_.calibration()) return {};
+      return fields_of(*index_.calibration());
+    });
+  }
+
+  bool contains(Id id) const {
+    return reading([&] { return index_.contains(id); });
+  }
+  NumpyVector<Id> ids() const {
+    return to_numpy<Id>(reading([&] { return index_.ids(); }));
+  }
+  NumpyMatrix<float> get(const NumpyIds& ids) const {
+    Matrix<float> out(ids.size(), index_.dim());
+    reading([&] { index_.get(span_of(ids), out.view()); });
+    return to_numpy(std::move(out));
+  }
+  void save_to(const std::filesystem::path& path) const {
+    run(context_for({}), nb::none(), [&](const Context&) {
+      const std::shared_lock lock(mutex_);
+      save(index_, path);
+    });
+  }
+  void export_to(const std::filesystem::path& path) const {
+    run(context_for({}), nb::none(), [&](const Context& own) {
+      const std::shared_lock lock(mutex_);
+      export_hnswlib(own, index_, path);
+    });
+  }
+  std::size_t beam() const {
+    return reading([&] { return index_.beam(); });
+  }
+  void set_beam(std::size_t beam) {
+    changing([&] { index_.set_beam(beam); });
+  }
+  std::map<std::string, std::string> provenance() const {
+    return reading([&] { return index_.provenance(); });
+  }
+  void set_provenance(const std::map<std::string, std::string>& provenance) {
+    changing([&] { index_.set_provenance(provenance); });
+  }
+
+  // For properties that never change.
+  const GraphIndex& index() const { return index_; }
+  std::string device() const { return name(context_.place()); }
+  std::string metric() const { return std::string(name(index_.metric())); }
+
+ private:
+  template <typename Change>
+  void changing(const Change& change) {
+    const nb::gil_scoped_release unlocked;
+    const std::unique_lock lock(mutex_);
+    change();
+  }
+
+  // Codes that a search reads, about: half of the rows that the beam leads to.
+  double steps(const BorrowedRows& queries, std::uint64_t k, const GraphSearchOptions& options) const {
+    const auto rows = options.filter.is_trivial()
+                          ? static_cast<double>(options.beam.value_or(index_.beam(k)) * index_.degree()) / 2
+                          : static_cast<double>(index_.size());
+    return static_cast<double>(queries.view().rows()) * rows * static_cast<double>(index_.dim());
+  }
+
+  // For a call beside the index, which has its own budget.
+  Settings beside_index(const Settings& settings) const {
+    const std::uint64_t used = context_.memory_limit() == 0 ? 0 : context_.memory_used();
+    if (settings.memory_limit == 0 || used < settings.memory_limit) return settings.with_memory_in_use(used);
+    throw Error(ErrorCode::out_of_memory, "the index takes " + std::to_string(used) +
+                                              " bytes, the memory limit leaves " +
+                                              std::to_string(settings.memory_limit));
+  }
+
+  GraphIndex index_;
+  Context context_;
+  mutable IndexLock mutex_;
+};
+
+std::unique_ptr<SearchGraph> made(const Settings& settings, nb::handle progress,
+                                  const std::function<GraphIndex(const Context&)>& make) {
+  const Context context = context_for(settings);
+  std::optional<GraphIndex> index;
+  run(context, progress, [&](const Context& own) { index.emplace(make(own)); });
+  return std::make_unique<SearchGraph>(std::move(*index), context);
+}
+
+// Without a target recall the index is not calibrated.
+std::unique_ptr<SearchGraph> make_index(
+    const BorrowedRows& rows,
+    const std::optional<std::tuple<NumpyMatrix<const Id>, NumpyMatrix<const float>>>& graph,
+    const std::optional<NumpyIds>& ids, std::optional<double> target_recall, const BorrowedRows* queries,
+    const std::string& metric, std::uint64_t degree, double graph_recall, const Settings& settings,
+    nb::handle progress) {
+  const GraphIndexOptions options = {.metric = parse_metric(metric),
+                                     .degree = degree,
+                                     .graph_recall = graph_recall,
+                                     .ids = ids ? span_of(*ids) : std::span<const Id>()};
+  if (ids && options.ids.size() != rows.view().rows())
+    throw Error(ErrorCode::invalid_argument, "expected one id per vector, got " +
+                                                 std::to_string(options.ids.size()) + " for " +
+                                                 std::to_string(rows.view().rows()) + " vectors");
+  std::optional<GraphCalibrationOptions> calibration;
+  if (target_recall)
+    calibration = {.target_recall = *target_recall,
+                   .queries = queries == nullptr ? RowsView() : queries->view()};
+  if (!graph)
+    return made(settings, progress, [&](const Context& own) {
+      return GraphIndex::build(own, rows.view(), options, calibration);
+    });
+  const KnnGraph neighbors = to_knn_graph(std::get<0>(*graph), std::get<1>(*graph), metric);
+  return made(settings, progress, [&](const Context& own) {
+    return GraphIndex::from_knn_graph(own, neighbors, rows.view(), options, calibration);
+  });
+}
+
+std::unique_ptr<SearchGraph> load_index(const std::filesystem::path& path, const Settings& settings,
+                                        nb::handle progress) {
+  return made(settings, progress, [&](const Context& own) { return load_graph_index(own, path); });
+}
+
+}  // namespace
+
+void bind_graph_index(nb::module_& module) {
+  nb::class_<SearchGraph>(module, "GraphIndex", "A search graph.")
+      .def("search", &SearchGraph::search, nb::arg("queries"), nb::arg("k"), nb::arg("beam"),
+           nb::arg("filter").none(), nb::arg("settings"), nb::arg("progress").none(),
+           "ids and distances [queries, k]")
+      .def("range_search", &SearchGraph::range_search, nb::arg("queries"), nb::arg("radius"), nb::arg("beam"),
+           nb::arg("filter").none(), nb::arg("settings"), nb::arg("progress").none(),
+           "offsets [queries + 1], ids and distances")
+      .def("calibrate", &SearchGraph::calibrate, nb::arg("queries").none(), nb::arg("target_recall"),
+           nb::arg("sample"), nb::arg("settings"), nb::arg("progress").none(),
+           "The fields of GraphCalibration.")
+      .def("contains", &SearchGraph::contains, nb::arg("id"))
+      .def("ids", &SearchGraph::ids, "Ascending.")
+      .def("get", &SearchGraph::get, nb::arg("ids").noconvert(), "[ids, dim]")
+      .def("save", &SearchGraph::save_to, nb::arg("path"))
+      .def("export_hnswlib", &SearchGraph::export_to, nb::arg("path"))
+      .def_prop_ro("size", [](const SearchGraph& graph) { return graph.index().size(); })
+      .def_prop_ro("dim", [](const SearchGraph& graph) { return graph.index().dim(); })
+      .def_prop_ro("degree", [](const SearchGraph& graph) { return graph.index().degree(); })
+      .def_prop_ro("entries", [](const SearchGraph& graph) { return graph.index().entries(); })
+      .def_prop_ro("bytes_per_vector",
+                   [](const SearchGraph& graph) { return graph.index().bytes_per_vector(); })
+      .def_prop_ro("device", &SearchGraph::device)
+      .def_prop_ro("metric", &SearchGraph::metric)
+      .def_prop_ro("calibration", &SearchGraph::calibration, "The fields of GraphCalibration, or None.")
+      .def_prop_rw("beam", &SearchGraph::beam, &SearchGraph::set_beam)
+      .def_prop_rw("provenance", &SearchGraph::provenance, &SearchGraph::set_provenance);
+  module.def("make_graph_index", make_index, nb::arg("rows"), nb::arg("graph").none(),
+             nb::arg("ids").none().noconvert(), nb::arg("target_recall").none(), nb::arg("queries").none(),
+             nb::arg("metric"), nb::arg("degree"), nb::arg("graph_recall"), nb::arg("settings"),
+             nb::arg("progress").none());
+  module.def("load_graph_index", load_index, nb::arg("path"), nb::arg("settings"),
+             nb::arg("progress").none());
+}
+
+}  // namespace nearwise::python
