@@ -21,6 +21,7 @@ void add_index_remove(CLI::App& parent, Session& session);
 void add_index_merge(CLI::App& parent, Session& session);
 void add_index_calibrate(CLI::App& parent, Session& session);
 void add_index_search(CLI::App& parent, Session& session);
+void add_index_export(CLI::App& parent, Session& session);
 
 void add_graph_build(CLI::App& parent, Session& session);
 void add_graph_merge(CLI::App& parent, Session& session);

@@ -102,6 +102,8 @@ Json describe_container(const std::filesystem::path& path) {
       json.update({{"rows", section.rows}, {"code_bytes", section.columns}});
     if (info.kind == "names" && section.name == "offsets" && section.rows >= 1)
       json.update({{"names", section.rows - 1}});
+    if (info.kind == "graph_index" && section.name == "edges")
+      json.update({{"rows", section.rows}, {"degree", section.columns}});
     if (info.kind == "additive_quantizer" && section.name == "codewords")
       json.update({{"codebooks", section.rows / 256}, {"dim", section.columns}});
   }

@@ -12,6 +12,7 @@
 #include "cli/shared/quantizer_file.h"
 #include "cli/shared/work.h"
 #include "nearwise/context.h"
+#include "nearwise/graph_index.h"
 #include "nearwise/ivf.h"
 #include "nearwise/knn_graph.h"
 #include "nearwise/storage.h"
@@ -32,6 +33,8 @@ std::string verify_container(const std::filesystem::path& path) {
   // Loading an index, a graph or a quantizer checks all checksums, and the structure independently of them.
   if (info.kind == "ivf")
     load_ivf(Context::cpu(), path);
+  else if (info.kind == "graph_index")
+    load_graph_index(Context::cpu(), path);
   else if (info.kind == "graph")
     load_knn_graph(path);
   else if (info.kind == "additive_quantizer" || info.kind == "product_quantizer")

@@ -23,6 +23,8 @@ Ivf build(Session& session, const Context& context, const IndexBuildArguments& a
 }
 
 ExitCode run_build(Session& session, const IndexBuildArguments& arguments) {
+  if (arguments.kind == "graph") return run_graph_index_build(session, arguments);
+  if (arguments.degree) refuse(session, "--degree is for --kind graph");
   if (!arguments.work.folder.empty()) return run_planned_index_build(session, arguments);
   check_index_output(arguments.output);
   const VectorFile file = open_vectors(arguments.base);
@@ -120,9 +122,15 @@ void add_index_build(CLI::App& parent, Session& session) {
       parent, session, run_build, "build", "Build an index of the vectors of a file",
       "  nearwise index build base.fbin -o index.nw\n"
       "  nearwise index build base.fbin --lists 4096 --code-bytes 16 --target-recall 0.95 -o index.nw\n"
+      "  nearwise index build base.fbin --kind graph --target-recall 0.95 -o index.nw\n"
       "  nearwise index build sample.fbin --lists 4096 --train-only -o trained.nw\n\n"
       "Vectors get their row numbers as ids. The default number of probes is calibrated and printed.");
   add_index_build_options(parser, arguments);
+  add_choice<std::string>(
+      parser, "--kind", arguments.kind, {"ivf", "graph"},
+      "Inverted file (ivf), or search graph (graph: the lowest latency of single queries)");
+  add_count(parser, "--degree", arguments.degree, 16,
+            "Edges per vector of a graph: a multiple of 16 up to 128 (default: 48)");
   add_output(parser, arguments.output, "Index to write: .nw");
   CLI::Option* const train_only = parser.add_flag("--train-only", arguments.train_only,
                                                   "Train without adding the vectors: for nearwise index add");

@@ -19,6 +19,8 @@ struct IndexBuildArguments {
   std::filesystem::path base;
   std::filesystem::path output;
   WorkArguments work;
+  std::string kind = "ivf";
+  std::optional<std::size_t> degree;  // of a graph
   std::string codec = "pq";
   Metric metric = Metric::sqeuclidean;
   std::optional<std::size_t> lists;
@@ -42,6 +44,9 @@ void add_index_build_options(CLI::App& parser, IndexBuildArguments& arguments);
 void check_index_build(const Session& session, const IndexBuildArguments& arguments, RowsView base);
 
 IvfOptions index_options(const IndexBuildArguments& arguments);
+
+// index build --kind graph
+ExitCode run_graph_index_build(Session& session, const IndexBuildArguments& arguments);
 
 // index build --work
 ExitCode run_planned_index_build(Session& session, const IndexBuildArguments& arguments);

@@ -79,16 +79,15 @@ void check_index_output(const std::filesystem::path& output) {
   require_creatable(output);
 }
 
-void check_dim(const Session& session, const Ivf& index, const std::filesystem::path& path,
-               RowsView vectors) {
-  if (vectors.dim() != index.dim())
+void check_dim(const Session& session, std::size_t dim, const std::filesystem::path& path, RowsView vectors) {
+  if (vectors.dim() != dim)
     refuse(session, "vectors and index must have the same dimension, '{}' has {} and the index {}",
-           path.string(), vectors.dim(), index.dim());
+           path.string(), vectors.dim(), dim);
 }
 
 void check_vectors_by_id(const Session& session, const Ivf& index, const std::filesystem::path& path,
                          RowsView vectors) {
-  check_dim(session, index, path, vectors);
+  check_dim(session, index.dim(), path, vectors);
   const auto ids = static_cast<std::size_t>(index.next_id());
   if (vectors.rows() == 0 || vectors.rows() < ids)
     refuse(session, "expected a vector for every id, '{}' has {} and the index has ids up to {}",

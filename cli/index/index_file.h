@@ -22,7 +22,7 @@ std::uint64_t count_vectors(const std::filesystem::path& index);
 // Reports before the work what would fail after it. The output may be the input index, which is replaced at
 // the end.
 void check_index_output(const std::filesystem::path& output);
-void check_dim(const Session& session, const Ivf& index, const std::filesystem::path& path, RowsView vectors);
+void check_dim(const Session& session, std::size_t dim, const std::filesystem::path& path, RowsView vectors);
 // Vectors for re-ranking and calibration are found by id: the file needs one for every id of the index.
 void check_vectors_by_id(const Session& session, const Ivf& index, const std::filesystem::path& path,
                          RowsView vectors);

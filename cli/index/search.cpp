@@ -1,5 +1,7 @@
 // nearwise index search: approximate nearest neighbours of the vectors of a file.
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include "cli/shared/search_report.h"
 #include "cli/shared/text.h"
 #include "cli/shared/work.h"
+#include "nearwise/graph_index.h"
 
 namespace nearwise::cli {
 namespace {
@@ -24,6 +27,7 @@ struct SearchArguments {
   std::size_t k = 10;
   std::optional<std::size_t> probes;
   std::optional<std::size_t> candidates;
+  std::optional<std::size_t> beam;
   std::optional<std::size_t> limit_queries;
   FilterArguments filter;
   ContextArguments context;
@@ -34,7 +38,9 @@ constexpr std::size_t batch_queries = 16384;
 
 void check_arguments(const Session& session, const SearchArguments& arguments, const Ivf& index,
                      RowsView queries, RowsView vectors) {
-  check_dim(session, index, arguments.queries, queries);
+  check_dim(session, index.dim(), arguments.queries, queries);
+  if (arguments.beam)
+    refuse(session, "--beam is for graph indexes, '{}' is not one", arguments.index.string());
   if (arguments.probes && *arguments.probes > index.lists())
     refuse(session, "--probes must be at most the {} lists of '{}', got {}", index.lists(),
            arguments.index.string(), *arguments.probes);
@@ -44,6 +50,20 @@ void check_arguments(const Session& session, const SearchArguments& arguments, c
     refuse(session, "--candidates needs vectors to re-rank by: '{}' keeps none, and there is no --rerank",
            arguments.index.string());
   if (!arguments.rerank.empty()) check_vectors_by_id(session, index, arguments.rerank, vectors);
+}
+
+void check_arguments(const Session& session, const SearchArguments& arguments, const GraphIndex& index,
+                     RowsView queries) {
+  check_dim(session, index.dim(), arguments.queries, queries);
+  const std::pair<bool, const char*> others[] = {{arguments.probes.has_value(), "--probes"},
+                                                 {arguments.candidates.has_value(), "--candidates"},
+                                                 {arguments.codes_only, "--codes-only"},
+                                                 {!arguments.rerank.empty(), "--rerank"}};
+  for (const auto& [is_given, option] : others)
+    if (is_given)
+      refuse(session, "{} is for inverted files, '{}' is a graph index", option, arguments.index.string());
+  if (arguments.beam && *arguments.beam < arguments.k)
+    refuse(session, "--beam must be at least k = {}, got {}", arguments.k, *arguments.beam);
 }
 
 // The memory limit of the search: --memory-limit less the answers.
@@ -61,13 +81,10 @@ ContextArguments without_answers(const Session& session, const SearchArguments& 
   return context;
 }
 
-Neighbors search(Work& work, const SearchArguments& arguments, const Ivf& index, RowsView queries,
-                 RowsView vectors, const Filter& filter) {
-  const std::size_t k = arguments.k;
-  IvfSearchOptions options{.probes = arguments.probes,
-                           .codes_only = arguments.codes_only,
-                           .rerank = vectors,
-                           .candidates = arguments.candidates};
+// options: those of the index's kind.
+template <typename Index>
+Neighbors search(Work& work, const Index& index, RowsView queries, std::size_t k, const Filter& filter,
+                 typename Index::SearchOptions options) {
   Neighbors all{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   work.run_batches(queries, batch_queries, [&](const Context& context, RowsView batch, std::size_t first) {
     options.filter = filter.queries() ? filter.from_query(first, batch.rows()) : filter;
@@ -76,6 +93,60 @@ Neighbors search(Work& work, const SearchArguments& arguments, const Ivf& index,
     std::copy_n(found.distances.data(), batch.rows() * k, all.distances.data() + first * k);
   });
   return all;
+}
+
+// An opened index of either kind, and what is said of its search.
+struct Searched {
+  std::function<Neighbors(Work&, const Filter&)> search;
+  std::function<void()> remark;  // on its recall
+  Metric metric = Metric::sqeuclidean;
+  std::string content;  // for provenance
+  std::string sentence;
+  Json more;
+};
+
+Searched open_ivf(const Session& session, const SearchArguments& arguments, const Context& context,
+                  RowsView queries, RowsView vectors) {
+  const auto index = std::make_shared<const Ivf>(open_index(context, arguments.index));
+  check_arguments(session, arguments, *index, queries, vectors);
+  const std::size_t probes = arguments.probes.value_or(index->probes(arguments.k));
+  return {.search =
+              [&arguments, index, queries, vectors](Work& work, const Filter& filter) {
+                return search(work, *index, queries, arguments.k, filter,
+                              {.probes = arguments.probes,
+                               .codes_only = arguments.codes_only,
+                               .rerank = vectors,
+                               .candidates = arguments.candidates});
+              },
+          .remark =
+              [&session, &arguments, index] {
+                if (!arguments.probes) remark_on_recall(session, *index, arguments.k, arguments.codes_only);
+              },
+          .metric = index->metric(),
+          .content = fmt::format("{} vectors in {} lists", index->size(), index->lists()),
+          .sentence = fmt::format("{} vectors, {} of {} lists probed", index->size(), probes, index->lists()),
+          .more = {{"probes", probes},
+                   {"lists", index->lists()},
+                   {"index_rows", index->size()},
+                   {"dim", index->dim()},
+                   {"rerank", vectors.rows() != 0 || (index->vector_bytes() != 0 && !arguments.codes_only)}}};
+}
+
+Searched open_graph(const Session& session, const SearchArguments& arguments, const Context& context,
+                    RowsView queries) {
+  const auto index = std::make_shared<const GraphIndex>(load_graph_index(context, arguments.index));
+  check_arguments(session, arguments, *index, queries);
+  const std::size_t beam = arguments.beam.value_or(index->beam(arguments.k));
+  return {
+      .search =
+          [&arguments, index, queries](Work& work, const Filter& filter) {
+            return search(work, *index, queries, arguments.k, filter, {.beam = arguments.beam});
+          },
+      .metric = index->metric(),
+      .content = fmt::format("{} vectors with {} edges each", index->size(), index->degree()),
+      .sentence = fmt::format("{} vectors, a beam of {}", index->size(), beam),
+      .more = {
+          {"beam", beam}, {"degree", index->degree()}, {"index_rows", index->size()}, {"dim", index->dim()}}};
 }
 
 ExitCode run_search(Session& session, const SearchArguments& arguments) {
@@ -92,33 +163,27 @@ ExitCode run_search(Session& session, const SearchArguments& arguments) {
   const RowsView queries = first_rows_of(query_file.rows(), arguments.limit_queries);
 
   const Context context = open_context(without_answers(session, arguments, queries.rows()));
-  const Ivf index = open_index(context, arguments.index);
-  check_arguments(session, arguments, index, queries, vectors);
-  provenance["index"] = fmt::format("{}, {} bytes, {} vectors in {} lists", arguments.index.string(),
-                                    std::filesystem::file_size(arguments.index), index.size(), index.lists());
+  const bool is_graph = inspect_as(arguments.index, "an index", {"ivf", "graph_index"}).kind == "graph_index";
+  Searched index = is_graph ? open_graph(session, arguments, context, queries)
+                            : open_ivf(session, arguments, context, queries, vectors);
+  provenance["index"] = fmt::format("{}, {} bytes, {}", arguments.index.string(),
+                                    std::filesystem::file_size(arguments.index), index.content);
 
   const Filter filter = read_filter(session, arguments.filter, queries.rows());
   Work work(session, context, "queries", queries.rows());
   const Stopwatch watch;
-  Neighbors found = search(work, arguments, index, queries, vectors, filter);
+  Neighbors found = index.search(work, filter);
   const double seconds = watch.seconds();
-  const std::size_t probes = arguments.probes.value_or(index.probes(arguments.k));
-  if (!arguments.probes) remark_on_recall(session, index, arguments.k, arguments.codes_only);
-  Json more = {{"probes", probes},
-               {"lists", index.lists()},
-               {"index_rows", index.size()},
-               {"dim", index.dim()},
-               {"rerank", vector_file || (index.vector_bytes() != 0 && !arguments.codes_only)}};
-  more.update(describe_context(context));
+  index.remark();
+  index.more.update(describe_context(context));
   const Interrupt::Protection protection = session.interrupt->protect();
-  return report_search(
-      session,
-      {.output = arguments.output,
-       .metric = index.metric(),
-       .seconds = seconds,
-       .searched = fmt::format("{} vectors, {} of {} lists probed", index.size(), probes, index.lists()),
-       .more = std::move(more)},
-      std::move(provenance), std::move(found));
+  return report_search(session,
+                       {.output = arguments.output,
+                        .metric = index.metric,
+                        .seconds = seconds,
+                        .searched = index.sentence,
+                        .more = std::move(index.more)},
+                       std::move(provenance), std::move(found));
 }
 
 }  // namespace
@@ -141,6 +206,8 @@ void add_index_search(CLI::App& parent, Session& session) {
   add_count(parser, "--candidates", arguments.candidates, 1,
             "Candidates to re-rank, at least k (default: calibrated)")
       ->excludes(codes_only);
+  add_count(parser, "--beam", arguments.beam, 1,
+            "Width of the beam of a graph index, at least k (default: calibrated)");
   add_search_output(parser, arguments.output);
   add_filter_options(parser, arguments.filter);
   add_limit_queries(parser, arguments.limit_queries);

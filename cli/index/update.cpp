@@ -55,7 +55,7 @@ ExitCode run_add(Session& session, const UpdateArguments& arguments) {
   const RowsView vectors = file.rows();
   const Context context = open_context(arguments.context);
   Ivf index = open_index(context, arguments.index);
-  check_dim(session, index, arguments.vectors, vectors);
+  check_dim(session, index.dim(), arguments.vectors, vectors);
   const std::vector<Id> ids = choose_ids(session, arguments, vectors);
   Work work(session, context, "vectors", vectors.rows());
   const std::size_t added = add_vectors(work, index, vectors, ids, arguments.on_duplicate);

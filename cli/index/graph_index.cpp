@@ -1,0 +1,130 @@
+// nearwise index build --kind graph, and index export: search graphs.
+#include <optional>
+#include <utility>
+
+#include "cli/commands.h"
+#include "cli/index/build_options.h"
+#include "cli/index/index_file.h"
+#include "cli/shared/command.h"
+#include "cli/shared/files.h"
+#include "cli/shared/search_report.h"
+#include "nearwise/graph_index.h"
+#include "nearwise/graph_index_export.h"
+
+namespace nearwise::cli {
+namespace {
+
+Json describe_calibration(const GraphIndex& index) {
+  if (!index.calibration()) return nullptr;
+  const GraphCalibration& measured = *index.calibration();
+  return {{"recall", to_json(measured.recall)},
+          {"beam_of_100", measured.beam_of_100},
+          {"recall_of_100", to_json(measured.recall_of_100)},
+          {"target_recall", measured.target_recall},
+          {"reached", measured.reached()},
+          {"neighbors", measured.neighbors}};
+}
+
+std::string summarize_calibration(const GraphCalibration& measured) {
+  const std::string found = fmt::format(
+      "recall@{} {:.3f} ({:.3f} to {:.3f}) with a beam of {}, {} sample queries", measured.neighbors,
+      measured.recall.value, measured.recall.low, measured.recall.high, measured.beam, measured.recall.rows);
+  return measured.reached()
+             ? found
+             : fmt::format("warning: target recall {} is not reached: {}", measured.target_recall, found);
+}
+
+void check_graph_build(const Session& session, const IndexBuildArguments& arguments) {
+  const std::pair<bool, const char*> others[] = {{!arguments.work.folder.empty(), "--work"},
+                                                 {arguments.train_only, "--train-only"},
+                                                 {arguments.lists.has_value(), "--lists"},
+                                                 {arguments.probes.has_value(), "--probes"},
+                                                 {arguments.bits.has_value(), "--bits"},
+                                                 {arguments.code_bytes.has_value(), "--code-bytes"},
+                                                 {arguments.training_rows.has_value(), "--training-rows"}};
+  for (const auto& [is_given, option] : others)
+    if (is_given) refuse(session, "{} is for --kind ivf", option);
+  const std::size_t degree = arguments.degree.value_or(GraphIndexOptions().degree);
+  if (degree % 16 != 0 || degree > 128)
+    refuse(session, "--degree must be a multiple of 16 from 16 to 128, got {}", degree);
+}
+
+struct ExportArguments {
+  std::filesystem::path index;
+  std::filesystem::path output;
+  ContextArguments context;
+};
+
+ExitCode run_export(Session& session, const ExportArguments& arguments) {
+  check_output(session, arguments.output, {arguments.index});
+  inspect_as(arguments.index, "a graph index", {"graph_index"});
+  const Context context = open_context(arguments.context);
+  const GraphIndex index = load_graph_index(context, arguments.index);
+  Work work(session, context);
+  work.run([&](const Context& own) { export_hnswlib(own, index, arguments.output); });
+  conclude(session,
+           {{"rows", index.size()},
+            {"dim", index.dim()},
+            {"metric", name(index.metric())},
+            {"output", arguments.output.string()}},
+           fmt::format("wrote {} vectors of {} dimensions for hnswlib to {}", index.size(), index.dim(),
+                       arguments.output.string()));
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+ExitCode run_graph_index_build(Session& session, const IndexBuildArguments& arguments) {
+  check_graph_build(session, arguments);
+  check_index_output(arguments.output);
+  const VectorFile file = open_vectors(arguments.base);
+  const RowsView base = file.rows();
+  Provenance run = describe_run(session);
+  run["base"] = describe_input(arguments.base, base);
+  const Context context = open_context(arguments.context, arguments.seed);
+  const Stopwatch watch;
+  GraphIndexOptions options = {.metric = arguments.metric};
+  if (arguments.degree) options.degree = *arguments.degree;
+  Work work(session, context);
+  GraphIndex index = work.run_on_data([&](const Context& own) {
+    return GraphIndex::build(own, base, options,
+                             GraphCalibrationOptions{.target_recall = arguments.target_recall});
+  });
+  Provenance provenance = index.provenance();
+  for (const auto& [key, text] : run) provenance.insert_or_assign(key, text);
+  index.set_provenance(std::move(provenance));
+  {
+    const Interrupt::Protection protection = session.interrupt->protect();
+    save(index, arguments.output);
+  }
+  Json json = {{"rows", index.size()},
+               {"dim", index.dim()},
+               {"degree", index.degree()},
+               {"entries", index.entries()},
+               {"bytes_per_vector", index.bytes_per_vector()},
+               {"metric", name(index.metric())},
+               {"beam", index.beam()},
+               {"calibration", describe_calibration(index)},
+               {"output", arguments.output.string()},
+               {"seed", arguments.seed},
+               {"seconds", watch.seconds()}};
+  json.update(describe_context(context));
+  conclude(session, json,
+           fmt::format("wrote {} vectors with {} edges each to {}: {} bytes per vector beside it, {:.3g} s",
+                       index.size(), index.degree(), arguments.output.string(), index.bytes_per_vector(),
+                       watch.seconds()));
+  if (index.calibration()) remark(session, summarize_calibration(*index.calibration()));
+  return ExitCode::ok;
+}
+
+void add_index_export(CLI::App& parent, Session& session) {
+  const auto [parser, arguments] = add_command(
+      parent, session, run_export, "export", "Write a graph index as a file of hnswlib",
+      "  nearwise index export index.nw -o index.hnsw\n\n"
+      "hnswlib.Index(space, dim).load_index('index.hnsw') reads it, with space l2, ip or cosine.");
+  add_path(parser, "index", arguments.index, "Graph index: .nw")->required();
+  add_output(parser, arguments.output, "File to write");
+  add_context_options(parser, arguments.context);
+}
+
+}  // namespace nearwise::cli

@@ -1,0 +1,69 @@
+"""nearwise index build --kind graph, its searches, and files for hnswlib."""
+import formats
+import numpy as np
+import pytest
+from test_knn import METRICS, check
+
+ROWS, DIM = 900, 16
+
+
+@pytest.fixture
+def files(tmp_path):
+    random = np.random.default_rng(12)
+    rows = random.standard_normal((ROWS, DIM)).astype(np.float32)
+    queries = random.standard_normal((30, DIM)).astype(np.float32)
+    formats.write_vectors(tmp_path / "rows.fbin", rows)
+    formats.write_vectors(tmp_path / "queries.fbin", queries)
+    return rows, queries
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_widest_beam_finds_the_truth(nearwise, files, tmp_path, metric):
+    rows, queries = files
+    report = nearwise("index", "build", "rows.fbin", "--kind", "graph", "--metric", metric, "-o", "index.nw", "--json").json
+    assert report["rows"] == ROWS and report["degree"] == 48 and report["calibration"]["reached"]
+    nearwise("index", "search", "index.nw", "queries.fbin", "-k", 5, "--beam", ROWS, "-o", "found.bin")
+    check(*formats.read_truth_bin(tmp_path / "found.bin"), queries, rows, metric)
+
+
+def test_filters_and_provenance(nearwise, files, tmp_path):
+    nearwise("index", "build", "rows.fbin", "--kind", "graph", "--degree", 16, "--seed", 4, "-o", "index.nw")
+    np.save(tmp_path / "mask.npy", np.arange(ROWS) % 2 == 0)
+    nearwise("index", "search", "index.nw", "queries.fbin", "-k", 5, "--filter", "mask.npy", "-o", "found.bin")
+    ids, _ = formats.read_truth_bin(tmp_path / "found.bin")
+    assert (ids % 2 == 0).all()
+    file = nearwise("info", "index.nw", "--json").json["files"][0]
+    assert file["content"] == "graph_index" and file["rows"] == ROWS and file["degree"] == 16
+    assert "rows.fbin" in file["metadata"]["provenance.base"]
+    assert "graph_index" in nearwise("verify", "index.nw").out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--lists", "4"), "--lists is for --kind ivf"),
+        (("--degree", "20"), "--degree must be a multiple of 16"),
+        (("--work", "folder", "--memory-limit", "1GiB"), "--work is for --kind ivf"),
+    ],
+)
+def test_wrong_options_are_named(nearwise, files, options, message):
+    assert message in nearwise("index", "build", "rows.fbin", "--kind", "graph", *options, "-o", "i.nw", expect=2).err
+
+
+def test_options_of_the_other_kind_are_named(nearwise, files):
+    nearwise("index", "build", "rows.fbin", "--kind", "graph", "-o", "graph.nw")
+    nearwise("index", "build", "rows.fbin", "--codec", "flat", "-o", "lists.nw")
+    found = nearwise("index", "search", "graph.nw", "queries.fbin", "--probes", 3, expect=2)
+    assert "--probes is for inverted files" in found.err
+    found = nearwise("index", "search", "lists.nw", "queries.fbin", "--beam", 30, expect=2)
+    assert "--beam is for graph indexes" in found.err
+    found = nearwise("index", "export", "lists.nw", "-o", "index.hnsw", expect=2)
+    assert "graph_index" in found.err or "a graph index" in found.err
+
+
+def test_export(nearwise, files, tmp_path):
+    """python/tests/test_graph_index_export.py searches such files with hnswlib."""
+    nearwise("index", "build", "rows.fbin", "--kind", "graph", "-o", "index.nw")
+    nearwise("index", "export", "index.nw", "-o", "index.hnsw")
+    header = np.fromfile(tmp_path / "index.hnsw", "<u8", 6)
+    assert header[1] == header[2] == ROWS and header[3] == 48 * 4 + 4 + DIM * 4 + 8
