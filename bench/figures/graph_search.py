@@ -1,0 +1,84 @@
+"""Graph indexes: latency of single queries, recall, determinism, exported files."""
+import functools
+
+from harness.session import Result
+
+from . import index
+
+TARGETS = (0.95, 0.99)
+
+
+@functools.cache
+def rival_reports(session, name):
+    files, metric = {"sift": (session.sift, "sqeuclidean"), "text": (session.text, "cosine")}[name]
+    small = ["--rows", 5000, "--count", 100, "--repeat", 2] if session.quick else []
+    return session.rival("graph_search.py", "--base", files(), "--queries", files("query"), "--metric", metric, *small)
+
+
+def latency(session, name, bar):
+    """p50 of the best rival relative to ours, at each target; and our p99 relative to our p50."""
+    reports = rival_reports(session, name)
+    ratios, tails = {}, {}
+    for target in TARGETS:
+        rows = [report for report in reports if report["target"] == target]
+        (ours,) = [report for report in rows if report["library"].startswith("nearwise")]
+        rivals = [report["p50_us"] for report in rows if report is not ours and report["recall"] >= target]
+        ratios[target] = round(min(rivals) / ours["p50_us"], 2)
+        tails[target] = round(ours["p99_us"] / ours["p50_us"], 2)
+    holds = min(ratios.values()) >= bar and max(tails.values()) <= 2.5
+    return session.speed({"p50": ratios, "p99_to_p50": tails}, f">= {bar}, p99 <= 2.5 times p50", holds, {"reports": reports})
+
+
+def latency_sift(session):
+    """SIFT 1M, one query at a time on one thread, recall 0.95 and 0.99: p50 of the best rival relative to ours"""
+    return latency(session, "sift", 2.5)
+
+
+def latency_text(session):
+    """Text 100k x 384, cosine, one query at a time on one thread: p50 of the best rival relative to ours"""
+    return latency(session, "text", 2)
+
+
+def build_cpu(session, name, bar):
+    reports = {report["library"]: report for report in rival_reports(session, name)}
+    seconds = {library: report["build_cpu_seconds"] for library, report in reports.items()}
+    ratio = seconds["hnswlib, M 16"] / seconds["nearwise GraphIndex"]
+    return session.speed(round(ratio, 2), f">= {bar}", ratio >= bar, {"cpu_seconds": seconds})
+
+
+def build_sift(session):
+    """SIFT 1M: CPU time to build hnswlib with M 16 relative to ours"""
+    return build_cpu(session, "sift", 6)
+
+
+def build_text(session):
+    """Text 100k x 384: CPU time to build hnswlib with M 16 relative to ours"""
+    return build_cpu(session, "text", 5)
+
+
+def recall(session):
+    """Recall of unseen queries with the calibrated beam, less the target, on SIFT, text and ten generated sets"""
+    targets = TARGETS[:1] if session.quick else (0.90, *TARGETS)
+    reports = []
+    for files, metric in ((session.sift, "sqeuclidean"), (session.text, "cosine")):
+        reports += index.python_reports(session, "graph_recall.py", "--base", files(), "--queries", files("query"), "--metric",
+                                        metric, "--targets", *targets)
+    reports += index.python_reports(session, "graph_recall.py", "--targets", *targets, "--rows", 3000 if session.quick else 100000)
+    worst = min(report["recall"] - report["target"] for report in reports)
+    return Result(round(worst, 4), ">= -0.005", worst >= -0.005, {"reports": reports})
+
+
+def tests(session):
+    """Tests of graph indexes in C++: definitions, same bytes on 1, 2, 3 and 8 threads and every instruction set, filters"""
+    return session.test_result("search_tests", "*")
+
+
+def exported(session):
+    """SIFT 1M in hnswlib: recall of our exported graph less that of hnswlib's own, at equal ef"""
+    small = ["--rows", 5000, "--count", 200] if session.quick else []
+    reports = session.rival("graph_export.py", "--base", session.sift(), "--queries", session.sift("query"), *small)
+    worst = min(report["exported"] - report["own"] for report in reports)
+    return Result(round(worst, 4), ">= -0.005", worst >= -0.005, {"reports": reports})
+
+
+FIGURES = (tests, recall, latency_sift, latency_text, build_sift, build_text, exported)

@@ -1,0 +1,188 @@
+"""Graph indexes beside hnswlib, Faiss HNSW (also SQ8), usearch and SVS: latency of single queries at equal recall, one thread.
+
+    python graph_search.py --base base.u8bin --queries query.u8bin --metric sqeuclidean
+
+Every library builds on all threads with several settings of its own. At each target recall it gets the cheapest search setting that
+reaches it, and the queries are asked one by one, all libraries taking turns; a query's time is its minimum over the
+repetitions. Prints one JSON line for each library and target.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+import time
+
+import common
+import faiss
+import hnswlib
+import nearwise
+import numpy as np
+
+K = 10
+TARGETS = (0.95, 0.99)
+BREADTHS = (10, 12, 14, 17, 20, 24, 28, 34, 40, 48, 58, 70, 84, 100, 120, 144, 172, 206, 248, 300, 400, 600, 1000)
+
+
+class Ours:
+    settings = BREADTHS
+
+    def __init__(self, base, metric, threads):
+        self.index = nearwise.GraphIndex.build(base, metric=metric, threads=threads)
+        self.context = nearwise.Context(threads=1)
+
+    def search(self, queries, beam):
+        return self.index.search(queries, K, beam=beam, context=self.context).ids
+
+
+class Hnswlib:
+    settings = BREADTHS
+
+    def __init__(self, base, metric, threads, links):
+        self.index = hnswlib.Index("l2" if metric == "sqeuclidean" else "cosine", base.shape[1])
+        self.index.init_index(len(base), M=links, ef_construction=200)
+        self.index.set_num_threads(threads)
+        self.index.add_items(base)
+        self.index.set_num_threads(1)
+
+    def search(self, queries, breadth):
+        self.index.set_ef(breadth)
+        return self.index.knn_query(queries, K)[0]
+
+
+class FaissHnsw:
+    settings = BREADTHS
+
+    def __init__(self, base, metric, threads, links, bytes_codes=False):
+        faiss.omp_set_num_threads(threads)
+        self.unit = metric == "cosine"
+        rows = common.unit(base) if self.unit else base
+        self.index = (
+            faiss.IndexHNSWSQ(base.shape[1], faiss.ScalarQuantizer.QT_8bit, links)
+            if bytes_codes
+            else faiss.IndexHNSWFlat(base.shape[1], links)
+        )
+        self.index.hnsw.efConstruction = 200
+        if bytes_codes:
+            self.index.train(rows)
+        self.index.add(rows)
+        faiss.omp_set_num_threads(1)
+
+    def search(self, queries, breadth):
+        self.index.hnsw.efSearch = breadth
+        return self.index.search(common.unit(queries) if self.unit else queries, K)[1]
+
+
+class Usearch:
+    settings = BREADTHS
+
+    def __init__(self, base, metric, threads, dtype):
+        from usearch.index import Index
+
+        self.index = Index(ndim=base.shape[1], metric="l2sq" if metric == "sqeuclidean" else "cos", dtype=dtype,
+                           connectivity=16, expansion_add=200)
+        self.index.add(np.arange(len(base)), base, threads=threads)
+
+    def search(self, queries, breadth):
+        self.index.expansion_search = breadth
+        return self.index.search(queries, K, threads=1).keys
+
+
+class Svs:
+    """Its own graph of degree 64, LVQ with 4 + 8 bits."""
+
+    settings = BREADTHS
+
+    def __init__(self, base, metric, threads):
+        import svs
+
+        self.unit = metric == "cosine"
+        rows = common.unit(base) if self.unit else base
+        parameters = svs.VamanaBuildParameters(graph_max_degree=64, window_size=128, alpha=1.2)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "rows.fvecs")
+            svs.write_vecs(np.ascontiguousarray(rows, np.float32), path)
+            vectors = svs.VectorDataLoader(path, svs.DataType.float32, dims=rows.shape[1])
+            codes = svs.LVQLoader(vectors, primary=4, residual=8)
+            self.index = svs.Vamana.build(parameters, codes, svs.DistanceType.L2, num_threads=threads)
+        self.index.num_threads = 1
+
+    def search(self, queries, breadth):
+        self.index.search_window_size = breadth
+        return self.index.search(common.unit(queries) if self.unit else queries, K)[0]
+
+
+def recall(found, truth):
+    return float(np.mean([np.isin(right, one).mean() for one, right in zip(found, truth, strict=True)]))
+
+
+def cheapest_settings(index, queries, truth):
+    """{target: (setting, recall)}; the last setting where none reaches the target."""
+    found = {}
+    for setting in index.settings:
+        reached = recall(index.search(queries, setting), truth)
+        for target in TARGETS:
+            if target not in found and (reached >= target or setting == index.settings[-1]):
+                found[target] = (setting, reached)
+        if len(found) == len(TARGETS):
+            break
+    return found
+
+
+def libraries(options):
+    yield "nearwise GraphIndex", lambda base, floats: Ours(base, options.metric, options.threads)
+    for links in (16, 32):
+        yield f"hnswlib, M {links}", lambda base, floats, links=links: Hnswlib(floats, options.metric, options.threads, links)
+    yield "Faiss HNSW, M 32", lambda base, floats: FaissHnsw(floats, options.metric, options.threads, 32)
+    yield "Faiss HNSW SQ8, M 32", lambda base, floats: FaissHnsw(floats, options.metric, options.threads, 32, True)
+    yield "usearch", lambda base, floats: Usearch(floats, options.metric, options.threads, "f32")
+    yield "SVS, LVQ4x8", lambda base, floats: Svs(floats, options.metric, options.threads)
+    yield "usearch, i8", lambda base, floats: Usearch(floats, options.metric, options.threads, "i8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--base", required=True)
+    parser.add_argument("--queries", required=True)
+    parser.add_argument("--metric", default="sqeuclidean", choices=["sqeuclidean", "cosine"])
+    parser.add_argument("--threads", type=int, default=2, help="of builds; searches have one")
+    parser.add_argument("--rows", type=int, default=None)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--only", nargs="*", default=None, help="beginnings of names")
+    options = parser.parse_args()
+    base = np.ascontiguousarray(common.read_rows(options.base, options.rows))
+    floats = base.astype(np.float32)
+    asked = np.ascontiguousarray(common.read_rows(options.queries, options.count))
+    asked_floats = asked.astype(np.float32)
+    truth = nearwise.knn(asked, base, K, metric=options.metric, threads=options.threads).ids
+
+    made, reports = {}, {}
+    for name, make in libraries(options):
+        if options.only and not any(name.startswith(start) for start in options.only):
+            continue
+        index, seconds, cpu = common.timed(lambda make=make: make(base, floats))
+        given = asked if isinstance(index, Ours) else asked_floats
+        made[name] = (index, given, cheapest_settings(index, given, truth))
+        reports[name] = {"build_seconds": round(seconds, 2), "build_cpu_seconds": round(cpu, 2)}
+    times = {}
+    for _ in range(options.repeat):
+        for target in TARGETS:
+            for name, (index, given, settings) in made.items():
+                setting, _ = settings[target]
+                index.search(given[:1], setting)
+                best = times.setdefault((name, target), np.full(len(given), np.inf))
+                for query in range(len(given)):
+                    began = time.perf_counter_ns()
+                    index.search(given[query : query + 1], setting)
+                    best[query] = min(best[query], (time.perf_counter_ns() - began) / 1000)
+    for (name, target), best in times.items():
+        setting, reached = made[name][2][target]
+        print(json.dumps({"library": name, "target": target, "setting": setting, "recall": round(reached, 4),
+                          "p50_us": round(float(np.median(best)), 1), "p99_us": round(float(np.quantile(best, 0.99)), 1),
+                          **reports[name]}), flush=True)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()
