@@ -12,13 +12,15 @@ from nearwise._additive_quantizer import AdditiveQuantizer
 from nearwise._context import Context
 from nearwise._core import version as _version
 from nearwise._error import AccessError, ArgumentError, Error, FileError, NotFoundError, OutOfMemoryError
-from nearwise._exact import Exact, exact_knn_graph, knn, range_search
-from nearwise._filter import Filter
-from nearwise._graph_index import GraphCalibration, GraphIndex
 from nearwise._graph_uses import RowGroups, SmoothestPath
-from nearwise._ivf import IvfFlat, IvfLsq, IvfPq
-from nearwise._ivf_base import Ivf
-from nearwise._ivf_search import Calibration, RecallAtK, RecallWarning, SearchPlan
+from nearwise._index.exact import Exact, exact_knn_graph, knn, range_search
+from nearwise._index.filter import Filter
+from nearwise._index.graph_index import GraphCalibration, GraphIndex
+from nearwise._index.ivf import IvfFlat, IvfLsq, IvfPq
+from nearwise._index.ivf_base import Ivf
+from nearwise._index.ivf_search import Calibration, RecallAtK, RecallWarning, SearchPlan
+from nearwise._index.searchable import Searchable
+from nearwise._index.string_ids import StringIds
 from nearwise._kmeans import KMeans, assign, train_hierarchical_kmeans, train_kmeans
 from nearwise._kmeans_parts import ClusterSums, move_centroids, seed_kmeans, sum_clusters
 from nearwise._knn_graph import GraphRound, KnnGraph, build_knn_graph, measure_recall, merge_knn_graphs
@@ -28,10 +30,8 @@ from nearwise._plan import Plan, PlannedTask, plan_graph, plan_index
 from nearwise._product_quantizer import OptimizedProductQuantizer, ProductQuantizer
 from nearwise._recall import RecallEstimate
 from nearwise._rotation import Rotation
-from nearwise._searchable import Searchable
 from nearwise._select_k import Selection, select_k
 from nearwise._storage import ContainerInfo, SavedNeighbors, SectionInfo, from_bytes, inspect, load, save, verify
-from nearwise._string_ids import StringIds
 from nearwise._vector_file import read_neighbors, read_vectors, write_neighbors, write_vectors
 
 __version__ = _version()

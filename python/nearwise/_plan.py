@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from nearwise import _core, _options
 from nearwise._context import Call, Context, operation
-from nearwise._ivf_base import Ivf, Vectors
+from nearwise._index.ivf_base import Ivf, Vectors
 from nearwise._knn_graph import KnnGraph
 from nearwise._neighbors import MetricArgument
 from nearwise._progress import ProgressArgument

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, Self, TypeVar, Unpack, overload
 from nearwise import _core, _options
 from nearwise._additive_quantizer import AdditiveQuantizer
 from nearwise._context import Call, PlaceSettings, operation
-from nearwise._graph_index import GraphIndex
-from nearwise._ivf import IvfFlat, IvfLsq, IvfPq
-from nearwise._ivf_base import Ivf
+from nearwise._index.graph_index import GraphIndex
+from nearwise._index.ivf import IvfFlat, IvfLsq, IvfPq
+from nearwise._index.ivf_base import Ivf
+from nearwise._index.string_ids import StringIds
 from nearwise._knn_graph import KnnGraph
 from nearwise._neighbors import MetricArgument, Neighbors, adopt, as_neighbors
 from nearwise._product_quantizer import OptimizedProductQuantizer, ProductQuantizer
-from nearwise._string_ids import StringIds
 from nearwise._vector_file import Path
 
 

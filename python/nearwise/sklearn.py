@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearwise import _options
-from nearwise._exact import knn
+from nearwise._index.exact import knn
 from nearwise._knn_graph import KnnGraph, build_knn_graph
 from nearwise._neighbors import Metric, Neighbors
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from nearwise import _options
 from nearwise._context import Context, operation
-from nearwise._filter import made_of
+from nearwise._index.filter import made_of
 from nearwise._neighbors import MetricArgument, Neighbors, RangeNeighbors
 from nearwise._progress import ProgressArgument
 from nearwise._vector_file import Path, read_vectors

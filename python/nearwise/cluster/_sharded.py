@@ -10,7 +10,7 @@ from nearwise import _options
 from nearwise._context import Call, Context
 from nearwise._device_array import DeviceArray
 from nearwise._error import Error
-from nearwise._filter import Filter
+from nearwise._index.filter import Filter
 from nearwise._neighbors import Metric, Neighbors, RangeNeighbors, adopt
 from nearwise._rows import portable
 from nearwise.cluster import _batch

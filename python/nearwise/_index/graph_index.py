@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from nearwise import _core, _options
 from nearwise._context import Call, Context, operation
-from nearwise._filter import as_filter
-from nearwise._ivf_search import RecallWarning
+from nearwise._index.filter import as_filter
+from nearwise._index.ivf_search import RecallWarning
 from nearwise._knn_graph import KnnGraph
 from nearwise._neighbors import Metric, MetricArgument, Neighbors, RangeNeighbors, adopt, adopt_range
 from nearwise._progress import ProgressArgument

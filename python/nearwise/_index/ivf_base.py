@@ -10,8 +10,9 @@ from typing import Any, Literal, Self, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from nearwise import _core, _ivf_search, _options
+from nearwise import _core, _options
 from nearwise._context import Call, Context, operation
+from nearwise._index import ivf_search
 from nearwise._neighbors import Metric
 from nearwise._progress import ProgressArgument
 from nearwise._savable import Savable
@@ -20,7 +21,7 @@ from nearwise._vector_file import Path
 Vectors: TypeAlias = Literal["keep", "f16", "u8", "none"]
 
 
-class Ivf(_ivf_search.Ivf, Savable):
+class Ivf(ivf_search.Ivf, Savable):
     """Vectors in lists around k-means centroids; a search scans the lists nearest to the query.
 
     `IvfFlat` stores the vectors, `IvfPq` a PQ code of each vector's residual, `IvfLsq` an additive code, which

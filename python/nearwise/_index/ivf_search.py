@@ -9,7 +9,7 @@ import numpy as np
 
 from nearwise import _core, _options
 from nearwise._context import Call, Context, operation
-from nearwise._filter import as_filter
+from nearwise._index.filter import as_filter
 from nearwise._neighbors import Neighbors, RangeNeighbors, adopt, adopt_range
 from nearwise._progress import ProgressArgument
 from nearwise._recall import RecallEstimate

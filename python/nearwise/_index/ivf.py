@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from nearwise import _options
 from nearwise._context import Context, operation
-from nearwise._ivf_base import Ivf, Vectors
+from nearwise._index.ivf_base import Ivf, Vectors
 from nearwise._neighbors import MetricArgument
 from nearwise._progress import ProgressArgument
 

@@ -9,7 +9,7 @@ from typing import Any, Unpack, cast
 from nearwise import _core, _options
 from nearwise._context import Call, CallSettings, Settings, operation
 from nearwise._device_array import DeviceArray
-from nearwise._filter import as_filter
+from nearwise._index.filter import as_filter
 from nearwise._neighbors import Metric, MetricArgument, Neighbors, RangeNeighbors, adopt, adopt_range
 from nearwise._progress import ProgressArgument
 from nearwise._rows import portable
