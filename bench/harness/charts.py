@@ -62,6 +62,27 @@ def growth(records):
     return picture(500, 350 + 16 * len(names), parts)
 
 
+def selectivities(record):
+    """Queries/s under filters by the share of vectors that they allow, both axes logarithmic."""
+    lines, names, shares = [], [], set()
+    for kind in ("random", "correlated", "anti-correlated"):
+        reports = [report for report in record["details"]["reports"] if report["filter"] == kind]
+        shares |= {report["selectivity"] for report in reports}
+        lines.append([(math.log10(each["selectivity"]), math.log10(each["queries_per_second"]["filtered"]), "") for each in reports])
+        names.append(f"{kind} filter")
+    reports = [report for report in record["details"]["reports"] if report["filter"] == "random"]
+    lines.append([(math.log10(each["selectivity"]), math.log10(each["queries_per_second"]["exact"]), "") for each in reports])
+    names.append("exact search of the allowed vectors, packed beforehand")
+    rates = [y for points in lines for _, y, _ in points]
+    powers = range(math.floor(min(rates)), math.ceil(max(rates)) + 1)
+    parts = panel(70, 20, 420, 260, lines, [(math.log10(share), f"{100 * share:g} %") for share in sorted(shares)],
+                  [(power, f"{10 ** power:,}/s") for power in powers], margin=0.1)
+    parts.append(text(280, 310, "allowed vectors"))
+    parts += [text(70, 330 + 16 * i, f"&#9632; {name}", "start", color)
+              for i, (name, color) in enumerate(zip(names, COLORS))]
+    return picture(510, 330 + 16 * len(names), parts)
+
+
 def code_sizes(record):
     """Error and recall of codes by their size: a row of diagrams for each data set."""
     titles = {"error": "squared error / variance", "1": "recall@1", "10": "recall@10", "100": "recall@100"}

@@ -8,7 +8,7 @@ from .markdown import table
 RESULTS = session.ROOT / "bench" / "results"
 DOCS = session.ROOT / "docs"
 # In the order of the page. Other subjects (`house`) are not recorded.
-SUBJECTS = ("exact", "ivf", "graph", "lsq", "scale", "cluster", "foundation", "trust", "cuda")
+SUBJECTS = ("exact", "ivf", "index", "graph", "lsq", "scale", "cluster", "foundation", "trust", "cuda")
 HIGHLIGHTS = ("sift_u8", "text_cosine", "kmeans_vs_faiss", "ivf_pq_speed", "ivf_latency", "graph_vs_others", "lsq_vs_faiss",
               "scale_memory", "scale_kill", "ray_search")
 INTRODUCTION = """# Numbers
@@ -91,11 +91,14 @@ def highlights():
 
 def documents():
     """{path below docs/: content} of everything that is written from the results."""
+    filtered = load("index").get("filtered_speed")
+    pictures = {"pictures/selectivities.svg": charts.selectivities(filtered)} if filtered else {}
     sections = [section(subject) for subject in SUBJECTS if load(subject)]
-    return {"numbers.md": "\n".join([INTRODUCTION, highlights(), *sections]),
-            "reliability.md": reliability.page((DOCS / "reliability.md").read_text(), load("trust").get("comparison")),
-            "pictures/scale_growth.svg": charts.growth(load("scale")),
-            "pictures/code_sizes.svg": charts.code_sizes(load("lsq")["code_sizes"])}
+    return pictures | {
+        "numbers.md": "\n".join([INTRODUCTION, highlights(), *sections]),
+        "reliability.md": reliability.page((DOCS / "reliability.md").read_text(), load("trust").get("comparison")),
+        "pictures/scale_growth.svg": charts.growth(load("scale")),
+        "pictures/code_sizes.svg": charts.code_sizes(load("lsq")["code_sizes"])}
 
 
 def write_docs():
