@@ -15,8 +15,9 @@ namespace nearwise::cli {
 namespace {
 
 Json describe_calibration(const GraphIndex& index) {
-  if (!index.calibration()) return nullptr;
-  const GraphCalibration& measured = *index.calibration();
+  const std::optional<GraphCalibration> found = index.calibration();
+  if (!found) return nullptr;
+  const GraphCalibration& measured = *found;
   return {{"recall", to_json(measured.recall)},
           {"beam_of_100", measured.beam_of_100},
           {"recall_of_100", to_json(measured.recall_of_100)},
@@ -113,7 +114,7 @@ ExitCode run_graph_index_build(Session& session, const IndexBuildArguments& argu
            fmt::format("wrote {} vectors with {} edges each to {}: {} bytes per vector beside it, {:.3g} s",
                        index.size(), index.degree(), arguments.output.string(), index.bytes_per_vector(),
                        watch.seconds()));
-  if (index.calibration()) remark(session, summarize_calibration(*index.calibration()));
+  if (const auto measured = index.calibration()) remark(session, summarize_calibration(*measured));
   return ExitCode::ok;
 }
 

@@ -98,7 +98,7 @@ Neighbors search(Work& work, const Index& index, RowsView queries, std::size_t k
 // An opened index of either kind, and what is said of its search.
 struct Searched {
   std::function<Neighbors(Work&, const Filter&)> search;
-  std::function<void()> remark;  // on its recall
+  std::function<void()> remark = [] {};  // on its recall
   Metric metric = Metric::sqeuclidean;
   std::string content;  // for provenance
   std::string sentence;

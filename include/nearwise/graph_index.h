@@ -8,7 +8,7 @@
 // Vectors are compared by 8-bit codes in integer arithmetic, and by additional 4-bit codes in large indexes;
 // the best are evaluated by the vectors, which the index keeps in their element type. Results and file bytes
 // are the same on every instruction set and for any number of threads. Reported distances are those of exact
-// search. Concurrent searches are safe.
+// search. Any number of threads may search, also while another one calibrates.
 #pragma once
 
 #include <cstddef>
@@ -106,7 +106,7 @@ class GraphIndex final {
   // Chooses the smallest beam for which the lower end of the recall's 95 % interval reaches the target; if
   // none does, reached() is false and the beam is the one with the highest recall.
   GraphCalibration calibrate(const Context& context, const GraphCalibrationOptions& options = {});
-  const std::optional<GraphCalibration>& calibration() const;
+  std::optional<GraphCalibration> calibration() const;
   std::size_t beam(std::size_t k = 10) const;  // default of a search
   void set_beam(std::size_t beam);             // forgets the calibration
 
@@ -125,7 +125,7 @@ class GraphIndex final {
   MatrixView<const std::int32_t> edges() const;  // [size, degree] places of vectors in ids(); -1 ends a list
 
   // Free text saved with the index. Building sets "version" and "seed".
-  const std::map<std::string, std::string>& provenance() const;
+  std::map<std::string, std::string> provenance() const;
   void set_provenance(std::map<std::string, std::string> provenance);
 
  private:

@@ -11,14 +11,11 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <tuple>
 #include <utility>
 
 #include "bindings.h"
-#include "index_lock.h"
 #include "nearwise/error.h"
 #include "nearwise/graph_index_export.h"
 #include "results.h"
@@ -44,14 +41,13 @@ CalibrationFields fields_of(const GraphCalibration& found) {
 }
 
 // An index and the context it was made with, whose memory budget holds it. Every search has a context of its
-// own, for the reasons given in prepared_base.cpp. Calibration changes the defaults of searches, so a lock
-// orders them.
+// own, for the reasons given in prepared_base.cpp.
 class SearchGraph {
-  template <typename Read>
-  auto reading(const Read& read) const {
-    const nb::gil_scoped_release unlocked;
-    const std::shared_lock lock(mutex_);
-    return read();
+  // Without the interpreter lock.
+  template <typename Call>
+  static auto unlocked(const Call& call) {
+    const nb::gil_scoped_release released;
+    return call();
   }
 
  public:
@@ -61,10 +57,8 @@ class SearchGraph {
                         const Filter* filter, const Settings& settings, nb::handle progress) const {
     const GraphSearchOptions options = {.beam = optional_of(beam), .filter = filter_of(filter)};
     return to_numpy(
-        result_of(beside_index(settings), progress, steps(queries, k, options), [&](const Context& own) {
-          const std::shared_lock lock(mutex_);
-          return index_.search(own, queries.view(), k, options);
-        }));
+        result_of(beside_index(settings), progress, steps(queries, k, options),
+                  [&](const Context& own) { return index_.search(own, queries.view(), k, options); }));
   }
 
   NumpyRangeNeighbors range_search(const BorrowedRows& queries, float radius, std::uint64_t beam,
@@ -72,7 +66,6 @@ class SearchGraph {
                                    nb::handle progress) const {
     const GraphSearchOptions options = {.beam = optional_of(beam), .filter = filter_of(filter)};
     return to_numpy(result_of(beside_index(settings), progress, [&](const Context& own) {
-      const std::shared_lock lock(mutex_);
       return index_.range_search(own, queries.view(), radius, options);
     }));
   }
@@ -82,53 +75,46 @@ class SearchGraph {
     const GraphCalibrationOptions options = {.target_recall = target_recall,
                                              .sample = sample,
                                              .queries = queries == nullptr ? RowsView() : queries->view()};
-    return fields_of(result_of(beside_index(settings), progress, [&](const Context& own) {
-      const std::unique_lock lock(mutex_);
-      return index_.calibrate(own, options);
-    }));
+    return fields_of(result_of(beside_index(settings), progress,
+                               [&](const Context& own) { return index_.calibrate(own, options); }));
   }
 
   std::optional<CalibrationFields> calibration() const {
-    return reading([&]() -> std::optional<CalibrationFields> {
-      if (!index_.calibration()) return {};
-      return fields_of(*index_.calibration());
+    return unlocked([&]() -> std::optional<CalibrationFields> {
+      const std::optional<GraphCalibration> found = index_.calibration();
+      if (!found) return {};
+      return fields_of(*found);
     });
   }
 
   bool contains(Id id) const {
-    return reading([&] { return index_.contains(id); });
+    return unlocked([&] { return index_.contains(id); });
   }
   NumpyVector<Id> ids() const {
-    return to_numpy<Id>(reading([&] { return index_.ids(); }));
+    return to_numpy<Id>(unlocked([&] { return index_.ids(); }));
   }
   NumpyMatrix<float> get(const NumpyIds& ids) const {
     Matrix<float> out(ids.size(), index_.dim());
-    reading([&] { index_.get(span_of(ids), out.view()); });
+    unlocked([&] { index_.get(span_of(ids), out.view()); });
     return to_numpy(std::move(out));
   }
   void save_to(const std::filesystem::path& path) const {
-    run(context_for({}), nb::none(), [&](const Context&) {
-      const std::shared_lock lock(mutex_);
-      save(index_, path);
-    });
+    run(context_for({}), nb::none(), [&](const Context&) { save(index_, path); });
   }
   void export_to(const std::filesystem::path& path) const {
-    run(context_for({}), nb::none(), [&](const Context& own) {
-      const std::shared_lock lock(mutex_);
-      export_hnswlib(own, index_, path);
-    });
+    run(context_for({}), nb::none(), [&](const Context& own) { export_hnswlib(own, index_, path); });
   }
   std::size_t beam() const {
-    return reading([&] { return index_.beam(); });
+    return unlocked([&] { return index_.beam(); });
   }
   void set_beam(std::size_t beam) {
-    changing([&] { index_.set_beam(beam); });
+    unlocked([&] { index_.set_beam(beam); });
   }
   std::map<std::string, std::string> provenance() const {
-    return reading([&] { return index_.provenance(); });
+    return unlocked([&] { return index_.provenance(); });
   }
   void set_provenance(const std::map<std::string, std::string>& provenance) {
-    changing([&] { index_.set_provenance(provenance); });
+    unlocked([&] { index_.set_provenance(provenance); });
   }
 
   // For properties that never change.
@@ -137,13 +123,6 @@ class SearchGraph {
   std::string metric() const { return std::string(name(index_.metric())); }
 
  private:
-  template <typename Change>
-  void changing(const Change& change) {
-    const nb::gil_scoped_release unlocked;
-    const std::unique_lock lock(mutex_);
-    change();
-  }
-
   // Codes that a search reads, about: half of the rows that the beam leads to.
   double steps(const BorrowedRows& queries, std::uint64_t k, const GraphSearchOptions& options) const {
     const auto rows = options.filter.is_trivial()
@@ -163,7 +142,6 @@ class SearchGraph {
 
   GraphIndex index_;
   Context context_;
-  mutable IndexLock mutex_;
 };
 
 std::unique_ptr<SearchGraph> made(const Settings& settings, nb::handle progress,

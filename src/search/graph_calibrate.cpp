@@ -66,8 +66,7 @@ class Trial {
     const bool is_passed = !own_.empty() && !way.is_absent;
     const Neighbors found = search::search_rows(context_.without_progress(), state_, queries_,
                                                 {.k = k_ + (is_passed ? 1 : 0),
-                                                 .beam = beam,
-                                                 .evaluates_beam = way.evaluates_beam,
+                                                 .beam = {beam, way.evaluates_beam},
                                                  .absent = way.is_absent ? own_ : own_.first(0)});
     std::vector<std::size_t> hits(queries_.rows(), 0);
     for (std::size_t query = 0; query < queries_.rows(); ++query) {
@@ -170,10 +169,10 @@ GraphCalibration GraphIndex::calibrate(const Context& context, const GraphCalibr
     if (calibration.reached()) break;
   }
   {
+    index::IndexLock::Changing changing(state.lock, &context.state().cancel);
+    const index::IndexLock::Writing writing(changing, &context.state().cancel);
     const NoFork whole;
-    state.beam = calibration.beam;
-    state.beam_of_100 = calibration.beam_of_100;
-    state.evaluates_beam = calibration.evaluates_beam;
+    state.defaults = {calibration.beam, calibration.beam_of_100, calibration.evaluates_beam};
     state.calibration = calibration;
   }
   stages.finish();

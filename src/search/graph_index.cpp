@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "backend/dispatch.h"
-#include "core/check.h"
+#include "core/checked.h"
 #include "core/convert.h"
 #include "core/fork.h"
 #include "core/lost_pages.h"
@@ -55,26 +55,28 @@ std::size_t GraphIndex::bytes_per_vector() const {
 }
 MatrixView<const std::int32_t> GraphIndex::edges() const { return state_->edges; }
 
-const std::optional<GraphCalibration>& GraphIndex::calibration() const { return state_->calibration; }
-std::size_t GraphIndex::beam(std::size_t k) const {
-  const State& state = *state_;
-  if (k <= search::calibration_neighbors) return std::max(k, state.beam);
-  if (k <= search::many_neighbors) {
+std::size_t search::GraphDefaults::beam_for(std::size_t k, std::size_t rows) const {
+  if (k <= calibration_neighbors) return std::max(k, beam);
+  if (k <= many_neighbors) {
     // Between the two calibrated ones.
-    const std::size_t few = search::calibration_neighbors;
-    const std::size_t more = state.beam_of_100 - std::min(state.beam, state.beam_of_100);
-    return std::max(k, state.beam + (more * (k - few) + search::many_neighbors - few - 1) /
-                                        (search::many_neighbors - few));
+    const std::size_t more = beam_of_100 - std::min(beam, beam_of_100);
+    return std::max(
+        k, beam + divide_up(more * (k - calibration_neighbors), many_neighbors - calibration_neighbors));
   }
-  if (k > size()) return std::max(k, size());
-  return std::max(k, state.beam_of_100 * k / search::many_neighbors);
+  return k > rows ? k : std::max(k, beam_of_100 * k / many_neighbors);
 }
+
+std::optional<GraphCalibration> GraphIndex::calibration() const {
+  const index::IndexLock::Reading reading(state_->lock);
+  return state_->calibration;
+}
+std::size_t GraphIndex::beam(std::size_t k) const { return state_->current_defaults().beam_for(k, size()); }
 void GraphIndex::set_beam(std::size_t beam) {
   require(beam >= 1, "GraphIndex.set_beam: beam must be at least 1, got 0");
+  index::IndexLock::Changing changing(state_->lock);
+  const index::IndexLock::Writing writing(changing);
   const NoFork whole;
-  state_->beam = beam;
-  state_->beam_of_100 = beam + search::many_neighbors;
-  state_->evaluates_beam = false;
+  state_->defaults = {.beam = beam, .beam_of_100 = beam + search::many_neighbors};
   state_->calibration.reset();
 }
 
@@ -106,8 +108,13 @@ void GraphIndex::get(std::span<const Id> ids, MatrixView<float> out) const {
   check_lost_pages();
 }
 
-const std::map<std::string, std::string>& GraphIndex::provenance() const { return state_->provenance; }
+std::map<std::string, std::string> GraphIndex::provenance() const {
+  const index::IndexLock::Reading reading(state_->lock);
+  return state_->provenance;
+}
 void GraphIndex::set_provenance(std::map<std::string, std::string> provenance) {
+  index::IndexLock::Changing changing(state_->lock);
+  const index::IndexLock::Writing writing(changing);
   const NoFork whole;
   state_->provenance = std::move(provenance);
 }

@@ -173,6 +173,8 @@ void save(const GraphIndex& index, const std::filesystem::path& path) {
   const LostPagesScope lost_pages;
   ContainerWriter writer(path, std::string(search::container_kind));
   writer.set_minor_version(2);
+  const search::GraphDefaults defaults = state.current_defaults();
+  const std::optional<GraphCalibration> calibration = index.calibration();
   Json codes = {
       {"offsets", state.codec.offsets}, {"step", state.codec.step}, {"max_norm", state.codec.max_norm}};
   if (state.codec.has_nibbles()) {
@@ -182,12 +184,12 @@ void save(const GraphIndex& index, const std::filesystem::path& path) {
   Json metadata = {{"metric", name(index.metric())},
                    {"dim", index.dim()},
                    {"element_type", name(index.element_type())},
-                   {"beam", state.beam},
-                   {"beam_of_100", state.beam_of_100},
-                   {"evaluates_beam", state.evaluates_beam},
+                   {"beam", defaults.beam},
+                   {"beam_of_100", defaults.beam_of_100},
+                   {"evaluates_beam", defaults.evaluates_beam},
                    {"codes", codes},
-                   {"provenance", state.provenance}};
-  if (state.calibration) metadata["calibration"] = describe(*state.calibration);
+                   {"provenance", index.provenance()}};
+  if (calibration) metadata["calibration"] = describe(*calibration);
   writer.write_metadata(metadata);
   writer.write_section("codes", state.codes);
   if (state.nibbles.rows() != 0) writer.write_section("nibbles", state.nibbles);
@@ -222,23 +224,25 @@ GraphIndex load_graph_index(const Context& context, const std::filesystem::path&
   state->codec = read_codec(metadata, source);
   state->budget = context.state().budget;
   state->file = reader;
-  state->beam = read_number(metadata, "beam", source);
-  state->beam_of_100 = read_number(metadata, "beam_of_100", source);
+  state->defaults.beam = read_number(metadata, "beam", source);
+  state->defaults.beam_of_100 = read_number(metadata, "beam_of_100", source);
   const auto evaluates_beam = metadata.find("evaluates_beam");
   if (evaluates_beam == metadata.end() || !evaluates_beam->is_boolean())
     fail(ErrorCode::corrupt, "{}: metadata: a boolean 'evaluates_beam' expected", source);
-  state->evaluates_beam = *evaluates_beam;
+  state->defaults.evaluates_beam = *evaluates_beam;
   state->calibration = read_calibration(metadata, source);
-  if (state->calibration) state->calibration->evaluates_beam = state->evaluates_beam;
+  if (state->calibration) state->calibration->evaluates_beam = state->defaults.evaluates_beam;
   state->provenance = read_provenance(metadata, source);
 
   state->codes = reader->section("codes").rows<std::uint8_t>();
   const std::size_t rows = state->codes.rows();
   check_shape(rows >= 1 && rows <= INT32_MAX && state->codes.cols() == state->codec.row_bytes(), "codes",
               source);
-  if (state->beam < 1 || state->beam > INT32_MAX || state->beam_of_100 < 1 || state->beam_of_100 > INT32_MAX)
+  const search::GraphDefaults& defaults = state->defaults;
+  if (defaults.beam < 1 || defaults.beam > INT32_MAX || defaults.beam_of_100 < 1 ||
+      defaults.beam_of_100 > INT32_MAX)
     fail(ErrorCode::corrupt, "{}: metadata: beams of 1 to {} expected, {} and {} found", source, INT32_MAX,
-         state->beam, state->beam_of_100);
+         defaults.beam, defaults.beam_of_100);
   if (state->codec.has_nibbles()) {
     state->nibbles = reader->section("nibbles").rows<std::uint8_t>();
     check_shape(state->nibbles.rows() == rows && state->nibbles.cols() == state->codec.nibble_row_bytes(),

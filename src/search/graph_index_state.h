@@ -11,6 +11,7 @@
 #include "backend/graph_search.h"
 #include "codes/scalar_codec.h"
 #include "core/memory.h"
+#include "index/index_lock.h"
 #include "io/container/container_reader.h"
 #include "nearwise/graph_index.h"
 #include "search/entry_tree.h"
@@ -27,9 +28,26 @@ inline constexpr std::size_t many_neighbors = 100;
 inline constexpr std::size_t min_nibble_rows = 500'000;
 inline constexpr std::string_view container_kind = "graph_index";
 
+// How a search runs.
+struct GraphBeam {
+  std::size_t width = 1;
+  bool is_evaluated = false;  // GraphCalibration::evaluates_beam
+};
+
+// What searches take where nothing is given.
+struct GraphDefaults {
+  std::size_t beam = default_beam;
+  std::size_t beam_of_100 = many_neighbors + default_beam;
+  bool evaluates_beam = false;
+
+  // For k results of an index of this many rows.
+  std::size_t beam_for(std::size_t k, std::size_t rows) const;
+};
+
 }  // namespace search
 
-// Rows are in ascending order of their ids.
+// Rows are in ascending order of their ids. Calls that read the members below `lock` hold it; those above
+// never change.
 struct GraphIndex::State {
   ScalarCodec codec;
   std::shared_ptr<MemoryBudget> budget;
@@ -49,13 +67,18 @@ struct GraphIndex::State {
   std::span<const Id> ids = {};  // empty: row numbers
   search::EntryTree entries = {};
 
-  std::size_t beam = search::default_beam;
-  std::size_t beam_of_100 = search::many_neighbors + search::default_beam;
-  bool evaluates_beam = false;  // as in GraphCalibration
-  std::optional<GraphCalibration> calibration = {};
-  std::map<std::string, std::string> provenance = {};
   std::uint64_t filter_key = 0;  // of what is derived from filters for this index
   std::unique_ptr<PreparedGraph> prepared = {};
+
+  mutable index::IndexLock lock = {};
+  search::GraphDefaults defaults = {};
+  std::optional<GraphCalibration> calibration = {};
+  std::map<std::string, std::string> provenance = {};
+
+  search::GraphDefaults current_defaults() const {
+    const index::IndexLock::Reading reading(lock);
+    return defaults;
+  }
 
   std::size_t rows() const { return codes.rows(); }
   bool keeps_vectors_as_codes() const {

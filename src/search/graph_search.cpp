@@ -41,14 +41,10 @@ Neighbors search_exactly(const Context& context, const State& state, const RowsV
 
 // Traverses the graph; queries that meet too few allowed rows are answered exactly.
 Neighbors search_allowed_rows(const Context& context, const State& state, const RowsView& queries,
-                              std::size_t k, std::size_t beam, const AllowedRows& allowed) {
+                              std::size_t k, const GraphBeam& beam, const AllowedRows& allowed) {
   std::vector<std::uint8_t> is_starved(queries.rows());
   Neighbors found = search_rows(context, state, queries,
-                                {.k = k,
-                                 .beam = beam,
-                                 .evaluates_beam = state.evaluates_beam,
-                                 .allowed = allowed.bits(),
-                                 .is_starved = is_starved});
+                                {.k = k, .beam = beam, .allowed = allowed.bits(), .is_starved = is_starved});
   std::vector<std::uint32_t> starved;
   for (std::uint32_t query = 0; query < queries.rows(); ++query)
     if (is_starved[query] != 0) starved.push_back(query);
@@ -86,25 +82,23 @@ std::shared_ptr<const AllowedRows> shared_rows(const State& state, const Filter&
 
 // Row numbers of the best k of these rows.
 Neighbors search_shared(const Context& context, const State& state, const RowsView& queries, std::size_t k,
-                        std::size_t beam, const AllowedRows* allowed) {
-  if (allowed == nullptr)
-    return search_rows(context, state, queries,
-                       {.k = k, .beam = beam, .evaluates_beam = state.evaluates_beam});
+                        const GraphBeam& beam, const AllowedRows* allowed) {
+  if (allowed == nullptr) return search_rows(context, state, queries, {.k = k, .beam = beam});
   if (allowed->count == 0) return padded(queries.rows(), k, state.codec.metric);
   const GraphFilterPlan plan = plan_graph_filter({.queries = queries.rows(),
                                                   .rows = state.rows(),
                                                   .allowed = allowed->count,
-                                                  .beam = beam,
+                                                  .beam = beam.width,
                                                   .row_bytes = row_bytes_of(state.vectors),
                                                   .code_bytes = state.codes.cols(),
                                                   .degree = state.edges.cols()});
   if (plan.exact || allowed->count <= k) return search_exactly(context, state, queries, k, allowed->filter);
-  return search_allowed_rows(context, state, queries, k, plan.beam, *allowed);
+  return search_allowed_rows(context, state, queries, k, {plan.beam, beam.is_evaluated}, *allowed);
 }
 
 // Row numbers of the results.
 Neighbors search_filtered(const Context& context, const State& state, const RowsView& queries, std::size_t k,
-                          std::size_t beam, const Filter& filter) {
+                          const GraphBeam& beam, const Filter& filter) {
   const Filter own = query_rows(state, filter, queries.rows());
   if (FilterInternals::per_query(own) == FilterInternals::PerQuery::allow)
     return search_exactly(context, state, queries, k, own);
@@ -113,7 +107,8 @@ Neighbors search_filtered(const Context& context, const State& state, const Rows
   if (!denied.any()) return search_shared(context, state, queries, k, beam, allowed.get());
   // Results that are denied to their query are left out afterwards.
   const std::size_t all = std::min(k + denied.longest(), state.rows());
-  return without_denied(search_shared(context, state, queries, all, beam + denied.longest(), allowed.get()),
+  return without_denied(search_shared(context, state, queries, all,
+                                      {beam.width + denied.longest(), beam.is_evaluated}, allowed.get()),
                         denied, k, state.codec.metric);
 }
 
@@ -122,9 +117,9 @@ Neighbors search_filtered(const Context& context, const State& state, const Rows
 Neighbors search_rows(const Context& context, const State& state, const RowsView& queries,
                       const RowSearch& options) {
   const std::size_t k = std::min(options.k, state.rows());
-  const std::size_t beam = std::max(k, options.beam);
+  const std::size_t beam = std::max(k, options.beam.width);
   // Exact codes are in the order of distances. A beam of all rows is an exhaustive search.
-  const bool evaluates_beam = options.evaluates_beam || beam >= state.rows();
+  const bool evaluates_beam = options.beam.is_evaluated || beam >= state.rows();
   const std::size_t evaluated = state.codec.is_exact() ? k
                                 : evaluates_beam       ? beam
                                                        : std::min(beam, 2 * k + 8);
@@ -164,7 +159,10 @@ Neighbors GraphIndex::search(const Context& context, RowsView queries, std::size
   const DefaultFloatEnvironment environment;
   check_finite(operation, context, queries, 0, "query");
   const std::size_t wanted = std::min(k, size());
-  const std::size_t beam = std::min(options.beam.value_or(this->beam(k)), std::max(wanted, size()));
+  const search::GraphDefaults defaults = state.current_defaults();
+  const search::GraphBeam beam = {
+      std::min(options.beam.value_or(defaults.beam_for(k, size())), std::max(wanted, size())),
+      defaults.evaluates_beam};
   Neighbors found = options.filter.is_trivial()
                         ? search::search_shared(context, state, queries, wanted, beam, nullptr)
                         : search::search_filtered(context, state, queries, wanted, beam, options.filter);
@@ -195,6 +193,7 @@ RangeNeighbors GraphIndex::range_search(const Context& context, RowsView queries
   check_finite(operation, context, queries, 0, "query");
   const Context quiet = context.without_progress();
   const float limit = sort_key(metric(), radius);
+  const search::GraphDefaults defaults = state.current_defaults();
   const auto allowed = search::shared_rows(state, options.filter);
   std::vector<RangeRow> found(queries.rows());
   const auto keep = [&](std::size_t query, Id row, float distance) {
@@ -219,8 +218,9 @@ RangeNeighbors GraphIndex::range_search(const Context& context, RowsView queries
           keep(left[i], exact.ids[entry], exact.distances[entry]);
       break;
     }
-    const std::size_t width = options.beam ? std::max(*options.beam, k) : beam(k);
-    const Neighbors nearest = search::search_shared(quiet, state, some.view(), k, width, allowed.get());
+    const std::size_t width = options.beam ? std::max(*options.beam, k) : defaults.beam_for(k, size());
+    const Neighbors nearest =
+        search::search_shared(quiet, state, some.view(), k, {width, defaults.evaluates_beam}, allowed.get());
     std::vector<std::uint32_t> next;
     for (std::size_t i = 0; i < left.size(); ++i) {
       if (nearest.ids(i, k - 1) != no_id && sort_key(metric(), nearest.distances(i, k - 1)) <= limit) {

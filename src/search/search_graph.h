@@ -14,8 +14,7 @@ namespace nearwise::search {
 
 struct RowSearch {
   std::size_t k = 1;
-  std::size_t beam = 1;
-  bool evaluates_beam = false;                 // as in GraphCalibration
+  GraphBeam beam = {};
   RowBits allowed = {};                        // as in SearchGraphArgs
   std::span<const std::uint32_t> absent = {};  // as in SearchGraphArgs
   std::span<std::uint8_t> is_starved = {};     // as in SearchGraphArgs

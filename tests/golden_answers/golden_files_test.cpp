@@ -171,8 +171,8 @@ TEST(GoldenFiles, OfEveryVersion) {
   }
   if (output != nullptr) GTEST_SKIP() << "wrote golden files to " << output;
   // docs/format.md has these kinds.
-  EXPECT_EQ(kinds, (std::set<std::string>{"additive_quantizer", "graph", "graph_index", "ivf", "names", "neighbors",
-                                          "product_quantizer"}));
+  EXPECT_EQ(kinds, (std::set<std::string>{"additive_quantizer", "graph", "graph_index", "ivf", "names",
+                                          "neighbors", "product_quantizer"}));
 }
 
 }  // namespace
