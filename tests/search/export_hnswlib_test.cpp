@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
 
+#include "io/temporary_folder.h"
 #include "nearwise/graph_index_export.h"
 #include "support/ivf_cases.h"
 
@@ -20,7 +22,8 @@ TEST(ExportHnswlib, EveryElementHasItsEdgesVectorAndLabel) {
   for (std::size_t row = 0; row < 500; ++row) ids[row] = static_cast<Id>(2 * row);
   const GraphIndex index =
       GraphIndex::build(support::one_thread(), problem.base, {.degree = 16, .ids = ids}, std::nullopt);
-  const std::string path = testing::TempDir() + "export_test.hnsw";
+  const testing_io::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "index.hnsw";
   export_hnswlib(support::one_thread(), index, path);
   std::ifstream file(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
