@@ -20,6 +20,7 @@ CALLS = {
     "exact_knn_graph": lambda metric: nearwise.exact_knn_graph(ROWS, 3, metric=metric),
     "range_search": lambda metric: nearwise.range_search(ROWS[:5], ROWS, 0.9, metric=metric),
     "Exact": lambda metric: nearwise.Exact(ROWS, metric=metric).search(ROWS[:5], 3),
+    "GraphIndex.build": lambda metric: nearwise.GraphIndex.build(ROWS, degree=16, metric=metric).search(ROWS[:5], 3),
     "assign": lambda metric: nearwise.assign(ROWS, ROWS[:4], metric=metric),
     "train_kmeans": lambda metric: nearwise.train_kmeans(ROWS, 4, metric=metric),
     "train_hierarchical_kmeans": lambda metric: nearwise.train_hierarchical_kmeans(ROWS, 9, metric=metric),
