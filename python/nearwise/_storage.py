@@ -123,8 +123,8 @@ def load(path: Path, expected: type[Any] | None = None, **settings: Unpack[Place
 
     Returns
     -------
-    SavedNeighbors, StringIds, IvfFlat, IvfPq, IvfLsq, GraphIndex, KnnGraph, ProductQuantizer, OptimizedProductQuantizer or
-    AdditiveQuantizer
+    SavedNeighbors, StringIds, IvfFlat, IvfPq, IvfLsq, GraphIndex, KnnGraph, ProductQuantizer,
+    OptimizedProductQuantizer or AdditiveQuantizer
 
     Examples
     --------
