@@ -126,9 +126,8 @@ void add_index_build(CLI::App& parent, Session& session) {
       "  nearwise index build sample.fbin --lists 4096 --train-only -o trained.nw\n\n"
       "Vectors get their row numbers as ids. The default number of probes is calibrated and printed.");
   add_index_build_options(parser, arguments);
-  add_choice<std::string>(
-      parser, "--kind", arguments.kind, {"ivf", "graph"},
-      "Inverted file (ivf), or search graph (graph: the lowest latency of single queries)");
+  add_choice<std::string>(parser, "--kind", arguments.kind, {"ivf", "graph"},
+                          "Inverted file (ivf), or search graph (graph), for single queries at low latency");
   add_count(parser, "--degree", arguments.degree, 16,
             "Edges per vector of a graph: a multiple of 16 up to 128 (default: 48)");
   add_output(parser, arguments.output, "Index to write: .nw");

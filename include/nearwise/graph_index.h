@@ -1,5 +1,5 @@
-// Graph index: search in a graph whose edges were pruned from a k-NN graph. The lowest latency of single
-// queries.
+// Graph index: search in a graph whose edges were pruned from a k-NN graph, for single queries at low
+// latency.
 //
 // A search follows edges towards the query and keeps a beam of the nearest vectors found so far; a wider beam
 // finds more of the neighbours and takes longer. build() chooses the beam for a target recall, measured on a

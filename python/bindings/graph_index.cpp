@@ -43,13 +43,6 @@ CalibrationFields fields_of(const GraphCalibration& found) {
 // An index and the context it was made with, whose memory budget holds it. Every search has a context of its
 // own, for the reasons given in prepared_base.cpp.
 class SearchGraph {
-  // Without the interpreter lock.
-  template <typename Call>
-  static auto unlocked(const Call& call) {
-    const nb::gil_scoped_release released;
-    return call();
-  }
-
  public:
   SearchGraph(GraphIndex index, Context context) : index_(std::move(index)), context_(std::move(context)) {}
 
@@ -80,7 +73,7 @@ class SearchGraph {
   }
 
   std::optional<CalibrationFields> calibration() const {
-    return unlocked([&]() -> std::optional<CalibrationFields> {
+    return without_lock([&]() -> std::optional<CalibrationFields> {
       const std::optional<GraphCalibration> found = index_.calibration();
       if (!found) return {};
       return fields_of(*found);
@@ -88,14 +81,14 @@ class SearchGraph {
   }
 
   bool contains(Id id) const {
-    return unlocked([&] { return index_.contains(id); });
+    return without_lock([&] { return index_.contains(id); });
   }
   NumpyVector<Id> ids() const {
-    return to_numpy<Id>(unlocked([&] { return index_.ids(); }));
+    return to_numpy<Id>(without_lock([&] { return index_.ids(); }));
   }
   NumpyMatrix<float> get(const NumpyIds& ids) const {
     Matrix<float> out(ids.size(), index_.dim());
-    unlocked([&] { index_.get(span_of(ids), out.view()); });
+    without_lock([&] { index_.get(span_of(ids), out.view()); });
     return to_numpy(std::move(out));
   }
   void save_to(const std::filesystem::path& path) const {
@@ -105,16 +98,16 @@ class SearchGraph {
     run(context_for({}), nb::none(), [&](const Context& own) { export_hnswlib(own, index_, path); });
   }
   std::size_t beam() const {
-    return unlocked([&] { return index_.beam(); });
+    return without_lock([&] { return index_.beam(); });
   }
   void set_beam(std::size_t beam) {
-    unlocked([&] { index_.set_beam(beam); });
+    without_lock([&] { index_.set_beam(beam); });
   }
   std::map<std::string, std::string> provenance() const {
-    return unlocked([&] { return index_.provenance(); });
+    return without_lock([&] { return index_.provenance(); });
   }
   void set_provenance(const std::map<std::string, std::string>& provenance) {
-    unlocked([&] { index_.set_provenance(provenance); });
+    without_lock([&] { index_.set_provenance(provenance); });
   }
 
   // For properties that never change.

@@ -1,6 +1,7 @@
 #include "core/filter.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <iterator>
@@ -325,6 +326,11 @@ void FilterInternals::write_bits(const Filter& filter, std::size_t count, std::u
     for (std::size_t i = 0; i < word_count; ++i) words[i] = ~words[i];
   words[word_count - 1] &= (std::uint64_t{1} << (count % word_bits)) - 1;
   words[word_count] = 0;
+}
+
+std::uint64_t FilterInternals::new_key() noexcept {
+  static std::atomic<std::uint64_t> last = 0;
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 std::shared_ptr<const void> FilterInternals::derived(const Filter& filter, std::uint64_t key) {

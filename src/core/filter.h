@@ -78,6 +78,8 @@ struct FilterInternals {
   // Sets the bits of allowed ids [0, count); words: [count / 64 + 2] out.
   static void write_bits(const Filter& filter, std::size_t count, std::uint64_t* words);
 
+  // A key of derive() that no other object has.
+  static std::uint64_t new_key() noexcept;
   // What make() returned for this key, which is not 0, the last time, or else now. Any thread may call it.
   template <typename T, typename Make>
   static std::shared_ptr<const T> derive(const Filter& filter, std::uint64_t key, const Make& make) {

@@ -1,30 +1,21 @@
 #include "index/inverted_lists.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "core/check.h"
 #include "core/checked.h"
+#include "core/filter.h"
 #include "core/fork.h"
 #include "core/lost_pages.h"
 
 namespace nearwise::index {
-namespace {
-
-std::uint64_t next_version() noexcept {
-  static std::atomic<std::uint64_t> last{0};
-  return ++last;
-}
-
-}  // namespace
-
 InvertedLists::InvertedLists(std::shared_ptr<MemoryBudget> budget, std::size_t lists, std::size_t code_bytes,
                              std::size_t vector_bytes)
     : budget_(std::move(budget)),
       code_bytes_(code_bytes),
       vector_bytes_(vector_bytes),
-      version_(next_version()),
+      version_(FilterInternals::new_key()),
       views_(lists),
       lists_(lists) {}
 
@@ -46,7 +37,7 @@ void InvertedLists::borrow(std::size_t list, const ListView& rows) {
   NEARWISE_ASSERT(views_[list].rows == 0);
   views_[list] = rows;
   rows_ += rows.rows;
-  version_ = next_version();
+  version_ = FilterInternals::new_key();
 }
 
 void InvertedLists::grow(std::size_t list, std::size_t capacity) {
@@ -89,13 +80,13 @@ void InvertedLists::append(std::size_t list, const ListView& rows) noexcept {
     std::memcpy(to.vectors.data() + view.rows * vector_bytes_, rows.vectors, rows.rows * vector_bytes_);
   view.rows += rows.rows;
   rows_ += rows.rows;
-  version_ = next_version();
+  version_ = FilterInternals::new_key();
 }
 
 void InvertedLists::shrink(std::size_t list, std::size_t less) noexcept {
   views_[list].rows -= less;
   rows_ -= less;
-  version_ = next_version();
+  version_ = FilterInternals::new_key();
 }
 
 void InvertedLists::own(std::size_t list) {
@@ -129,7 +120,7 @@ std::size_t InvertedLists::remove(std::size_t list, std::span<const std::uint8_t
   const std::size_t dropped = view.rows - kept;
   view.rows = kept;
   rows_ -= dropped;
-  version_ = next_version();
+  version_ = FilterInternals::new_key();
   return dropped;
 }
 

@@ -16,6 +16,7 @@
 #include "index/filter_plan.h"
 #include "index/ivf_filter.h"
 #include "nearwise/exact.h"
+#include "ops/filtered_search.h"
 #include "ops/merge_neighbors.h"
 
 namespace nearwise::index {
@@ -205,17 +206,10 @@ Neighbors search_exactly(const Context& context, const IvfInternals::State& stat
   return std::move(*best);
 }
 
-Neighbors nothing(std::size_t queries, std::size_t k, Metric metric) {
-  Neighbors none{Matrix<Id>(queries, k), Matrix<float>(queries, k)};
-  std::fill_n(none.ids.data(), queries * k, no_id);
-  std::fill_n(none.distances.data(), queries * k, padding_distance(metric));
-  return none;
-}
-
 // Every query has a list of its own: its vectors are compared one by one.
 Neighbors search_query_lists(const Context& context, const IvfInternals::State& state,
                              const RowsView& queries, std::size_t k, const Filter& filter) {
-  Neighbors result = nothing(queries.rows(), k, state.metric);
+  Neighbors result = padding(queries.rows(), k, state.metric);
   for (std::size_t first = 0; first < queries.rows();) {
     // As many queries as keep the matrix of candidates small.
     std::vector<std::vector<Id>> lists;
@@ -275,7 +269,7 @@ Neighbors search_filtered(const Context& context, const Ivf& index, const RowsVi
   if (FilterInternals::per_query(options.filter) == FilterInternals::PerQuery::allow)
     return search_query_lists(context, state, queries, k, options.filter);
   const auto entries = AllowedEntries::of(context, state, options.filter);
-  if (entries->count() == 0) return nothing(queries.rows(), k, state.metric);
+  if (entries->count() == 0) return padding(queries.rows(), k, state.metric);
   const IvfSearchPlan plan = plan_of(context, index, *entries, queries.rows(), queries.type(), k, options);
   if (plan.exact) return search_exactly(context, state, *entries, queries, k, options.filter);
   if (entries->count() == state.rows.rows() && !options.scanned)

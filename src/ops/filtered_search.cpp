@@ -259,6 +259,13 @@ void check_filter(const char* operation, const Filter& filter, std::size_t queri
           filter.queries().value_or(0));
 }
 
+Neighbors padding(std::size_t queries, std::size_t k, Metric metric) {
+  Neighbors none{Matrix<Id>(queries, k), Matrix<float>(queries, k)};
+  std::fill_n(none.ids.data(), queries * k, no_id);
+  std::fill_n(none.distances.data(), queries * k, padding_distance(metric));
+  return none;
+}
+
 Neighbors drop_denied(const Neighbors& found, std::size_t k, const DeniedIds& denied, Metric metric) {
   Neighbors rest{Matrix<Id>(found.ids.rows(), k), Matrix<float>(found.ids.rows(), k)};
   for (std::size_t query = 0; query < found.ids.rows(); ++query) {

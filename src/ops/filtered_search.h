@@ -11,6 +11,9 @@ namespace nearwise {
 // Throws Error(invalid_argument) if the filter has lists for another number of queries.
 void check_filter(const char* operation, const Filter& filter, std::size_t queries);
 
+// Results of queries that find nothing.
+Neighbors padding(std::size_t queries, std::size_t k, Metric metric);
+
 // For scans that cannot leave out ids of single queries, after a search for more neighbours: the first k of
 // each query that it does not deny. Short rows are padded.
 Neighbors drop_denied(const Neighbors& found, std::size_t k, const DeniedIds& denied, Metric metric);

@@ -3,17 +3,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/filter_strategy.h"
+
 namespace nearwise::search {
 namespace {
 
-// Estimated times on one thread (Sapphire Rapids, SIFT 1M, 2026-11-18). A list of edges that is expanded:
-// about half of its rows have not been seen.
+// Estimates of times on one thread, not fitted to measurements. A list of edges that is expanded: about half
+// of its rows have not been seen.
 double expansion_ns(const GraphFilterShape& shape) {
   return static_cast<double>(shape.degree) * (4 + 0.06 * static_cast<double>(shape.code_bytes));
 }
-// An allowed row, read where it is: few queries. A batch copies all of them together once.
+// An allowed row, read where it is by a single query, or copied once and scanned by a batch.
 double direct_ns(std::size_t row_bytes) { return 3 + 0.03 * static_cast<double>(row_bytes); }
-double copy_ns(std::size_t row_bytes) { return 20 + 0.3 * static_cast<double>(row_bytes); }
 double batch_ns(std::size_t row_bytes) { return 0.5 + 0.002 * static_cast<double>(row_bytes); }
 
 }  // namespace
@@ -26,7 +27,7 @@ GraphFilterPlan plan_graph_filter(const GraphFilterShape& shape) {
   plan.graph_cost = static_cast<double>(plan.beam) * expansion_ns(shape);
   const double per_row =
       std::min(direct_ns(shape.row_bytes),
-               copy_ns(shape.row_bytes) / static_cast<double>(std::max<std::size_t>(shape.queries, 1)) +
+               gather_ns(shape.row_bytes) / static_cast<double>(std::max<std::size_t>(shape.queries, 1)) +
                    batch_ns(shape.row_bytes));
   plan.exact_cost = static_cast<double>(shape.allowed) * per_row;
   plan.exact = plan.exact_cost <= plan.graph_cost;

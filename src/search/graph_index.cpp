@@ -1,34 +1,24 @@
 #include "nearwise/graph_index.h"
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "backend/dispatch.h"
 #include "core/checked.h"
 #include "core/convert.h"
+#include "core/filter.h"
 #include "core/fork.h"
 #include "core/lost_pages.h"
 #include "search/graph_index_state.h"
 
 namespace nearwise {
-namespace {
-
-// Inverted files count from 1: graph indexes have the highest bit.
-std::uint64_t next_filter_key() {
-  static std::atomic<std::uint64_t> next = std::uint64_t{1} << 63;
-  return next.fetch_add(1, std::memory_order_relaxed);
-}
-
-}  // namespace
-
 GraphIndex::GraphIndex(std::unique_ptr<State> state) : state_(std::move(state)) {}
 GraphIndex::GraphIndex(GraphIndex&&) noexcept = default;
 GraphIndex& GraphIndex::operator=(GraphIndex&&) noexcept = default;
 GraphIndex::~GraphIndex() = default;
 
 void GraphIndex::State::prepare(const Context& context) {
-  filter_key = next_filter_key();
+  filter_key = FilterInternals::new_key();
   const auto stream = open_stream(context);
   prepared = dispatch(&Ops::prepare_graph, "prepare_graph", *stream, PrepareGraphArgs{view(), budget});
 }

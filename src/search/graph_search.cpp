@@ -25,13 +25,6 @@ namespace {
 
 using State = GraphIndexInternals::State;
 
-Neighbors padded(std::size_t queries, std::size_t k, Metric metric) {
-  Neighbors none{Matrix<Id>(queries, k), Matrix<float>(queries, k)};
-  std::fill_n(none.ids.data(), queries * k, no_id);
-  std::fill_n(none.distances.data(), queries * k, padding_distance(metric));
-  return none;
-}
-
 // Exact search of the rows that a filter of rows allows.
 Neighbors search_exactly(const Context& context, const State& state, const RowsView& queries, std::size_t k,
                          const Filter& rows) {
@@ -58,21 +51,6 @@ Neighbors search_allowed_rows(const Context& context, const State& state, const 
   return found;
 }
 
-// The first k that are not denied to their query.
-Neighbors without_denied(const Neighbors& found, const DeniedIds& denied, std::size_t k, Metric metric) {
-  Neighbors kept = padded(found.ids.rows(), k, metric);
-  for (std::size_t query = 0; query < found.ids.rows(); ++query) {
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < found.ids.cols() && count < k; ++i) {
-      const Id row = found.ids(query, i);
-      if (row == no_id || denied.contains(query, static_cast<std::size_t>(row))) continue;
-      kept.ids(query, count) = row;
-      kept.distances(query, count++) = found.distances(query, i);
-    }
-  }
-  return kept;
-}
-
 // The rows that the filter allows to all queries; null: every row.
 std::shared_ptr<const AllowedRows> shared_rows(const State& state, const Filter& filter) {
   if (!FilterInternals::is_shared(filter)) return nullptr;
@@ -84,7 +62,7 @@ std::shared_ptr<const AllowedRows> shared_rows(const State& state, const Filter&
 Neighbors search_shared(const Context& context, const State& state, const RowsView& queries, std::size_t k,
                         const GraphBeam& beam, const AllowedRows* allowed) {
   if (allowed == nullptr) return search_rows(context, state, queries, {.k = k, .beam = beam});
-  if (allowed->count == 0) return padded(queries.rows(), k, state.codec.metric);
+  if (allowed->count == 0) return padding(queries.rows(), k, state.codec.metric);
   const GraphFilterPlan plan = plan_graph_filter({.queries = queries.rows(),
                                                   .rows = state.rows(),
                                                   .allowed = allowed->count,
@@ -107,9 +85,9 @@ Neighbors search_filtered(const Context& context, const State& state, const Rows
   if (!denied.any()) return search_shared(context, state, queries, k, beam, allowed.get());
   // Results that are denied to their query are left out afterwards.
   const std::size_t all = std::min(k + denied.longest(), state.rows());
-  return without_denied(search_shared(context, state, queries, all,
-                                      {beam.width + denied.longest(), beam.is_evaluated}, allowed.get()),
-                        denied, k, state.codec.metric);
+  const Neighbors found = search_shared(context, state, queries, all,
+                                        {beam.width + denied.longest(), beam.is_evaluated}, allowed.get());
+  return drop_denied(found, k, denied, state.codec.metric);
 }
 
 }  // namespace
@@ -171,7 +149,7 @@ Neighbors GraphIndex::search(const Context& context, RowsView queries, std::size
       if (id != no_id) id = state.ids[static_cast<std::size_t>(id)];
   check_lost_pages();
   if (wanted == k) return found;
-  Neighbors all = search::padded(queries.rows(), k, metric());
+  Neighbors all = padding(queries.rows(), k, metric());
   for (std::size_t query = 0; query < queries.rows(); ++query) {
     std::ranges::copy(found.ids.row(query), all.ids.row(query).begin());
     std::ranges::copy(found.distances.row(query), all.distances.row(query).begin());

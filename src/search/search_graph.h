@@ -1,4 +1,4 @@
-// One traversal of the graph per query: what searches, calibration and updates have in common.
+// One traversal of the graph per query, for searches and calibration.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ constexpr std::size_t sample_rows = 8192;
 // Shares of a dimension's values, at either end, that may be beyond the range of codes.
 constexpr std::array<double, 4> clipped_shares = {0, 0.0002, 0.002, 0.02};
 constexpr double max_byte = 255;
-// Of 4-bit codes, in standard deviations: 16 steps hold 2.7 of them to either side. Measured on SIFT 1M.
+// Of 4-bit codes, in standard deviations: 16 steps hold 2.7 of them to either side.
 constexpr double nibble_step_deviations = 0.335;
 constexpr std::size_t task_rows = 4096;
 

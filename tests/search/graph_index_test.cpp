@@ -319,7 +319,10 @@ TEST(GraphFilterPlan, FewAllowedVectorsAreComparedExactly) {
   EXPECT_TRUE(plan(1000, 1).exact);
   EXPECT_FALSE(plan(500'000, 1).exact);
   EXPECT_EQ(plan(500'000, 1).beam, 100U);
-  // The crossover moves with the number of queries, and there is one.
+  // A batch shares the cost of copying allowed vectors together.
+  EXPECT_FALSE(plan(100'000, 1).exact);
+  EXPECT_TRUE(plan(100'000, 1000).exact);
+  // One crossover.
   bool was_exact = true;
   for (std::size_t allowed = 100; allowed <= 1'000'000; allowed += 900) {
     const bool is_exact = plan(allowed, 1).exact;

@@ -1,4 +1,4 @@
-"""Graph indexes: the lowest latency of single queries."""
+"""Graph indexes, for single queries at low latency."""
 
 from __future__ import annotations
 
