@@ -30,6 +30,7 @@ SUBLAYERS = {
                          ("exact", "lists", "graph", "cluster", "codes", "select")),
     "src/io": (("files",), ("container", "vectors")),
     "src/quantize": (("linear_algebra",), ("rotation",), ("product", "additive")),
+    "src/index": (("storage",), ("filter",)),
     "src/graph": (("partition",), ("build",), ("change", "use")),
     "src/plan": (("engine",), ("tasks",), ("partition",), ("pairs",), ("graph", "index")),
     "cli": (("shared",), ("index", "graph", "quantizer", "files")),

@@ -33,7 +33,7 @@ def read_log(text):
 
 
 def source_name(output):
-    """src/CMakeFiles/nearwise.dir/core/random.cpp.o -> src/core/random.cpp"""
+    """src/CMakeFiles/nearwise.dir/core/math/random.cpp.o -> src/core/math/random.cpp"""
     return re.sub(r"(^|/)CMakeFiles/[^/]+\.dir/", r"\1", OBJECT.match(output)["source"])
 
 

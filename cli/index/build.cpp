@@ -6,7 +6,7 @@
 #include "cli/index/index_file.h"
 #include "cli/shared/command.h"
 #include "cli/shared/files.h"
-#include "nearwise/additive_quantizer.h"
+#include "nearwise/quantize/additive_quantizer.h"
 
 namespace nearwise::cli {
 namespace {

@@ -9,11 +9,11 @@
 #include <variant>
 
 #include "cli/shared/files.h"
-#include "nearwise/additive_quantizer.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
-#include "nearwise/optimized_product_quantizer.h"
-#include "nearwise/product_quantizer.h"
+#include "nearwise/quantize/additive_quantizer.h"
+#include "nearwise/quantize/optimized_product_quantizer.h"
+#include "nearwise/quantize/product_quantizer.h"
 
 namespace nearwise::cli {
 

@@ -1,7 +1,9 @@
 // Inverted file index (IVF): vectors are assigned to the lists of a k-means clustering, and a search scans
 // the lists whose centroids are nearest to the query.
 //
-// The vectors are stored as they are (Flat) or as codes of their residuals (Pq, Lsq: nearwise/encoding.h).
+// The vectors are stored as they are (Flat) or as codes of their residuals (Pq, Lsq; see
+// nearwise/quantize/encoding.h).
+//
 // Results are deterministic: the probed lists are the ones exact search finds among the centroids, and among
 // their vectors the k best are returned by the distance to the decoded vector, best first, the lower id in a
 // tie. The bytes are the same on every instruction set, for every number of threads, and for every grouping
@@ -30,13 +32,13 @@
 #include <vector>
 
 #include "nearwise/context.h"
-#include "nearwise/encoding.h"
 #include "nearwise/exact.h"
 #include "nearwise/export.h"
 #include "nearwise/filter.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
-#include "nearwise/product_quantizer.h"
+#include "nearwise/quantize/encoding.h"
+#include "nearwise/quantize/product_quantizer.h"
 #include "nearwise/recall_estimate.h"
 #include "nearwise/types.h"
 

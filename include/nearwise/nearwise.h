@@ -1,7 +1,6 @@
 // All of nearwise.
 #pragma once
 
-#include "nearwise/additive_quantizer.h"
 #include "nearwise/context.h"
 #include "nearwise/device_memory.h"
 #include "nearwise/error.h"
@@ -19,12 +18,13 @@
 #include "nearwise/matrix.h"
 #include "nearwise/merge_neighbors.h"
 #include "nearwise/neighbors.h"
-#include "nearwise/optimized_product_quantizer.h"
 #include "nearwise/plan.h"
-#include "nearwise/product_quantizer.h"
 #include "nearwise/progress.h"
+#include "nearwise/quantize/additive_quantizer.h"
+#include "nearwise/quantize/optimized_product_quantizer.h"
+#include "nearwise/quantize/product_quantizer.h"
+#include "nearwise/quantize/rotation.h"
 #include "nearwise/recall_estimate.h"
-#include "nearwise/rotation.h"
 #include "nearwise/searchable.h"
 #include "nearwise/select_k.h"
 #include "nearwise/sharded.h"

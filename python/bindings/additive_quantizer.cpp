@@ -1,5 +1,5 @@
 // nearwise::AdditiveQuantizer for Python.
-#include "nearwise/additive_quantizer.h"
+#include "nearwise/quantize/additive_quantizer.h"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

@@ -22,6 +22,7 @@
 
 #include "bindings.h"
 #include "nearwise/error.h"
+#include "results.h"
 
 namespace nearwise::python {
 namespace {
@@ -61,12 +62,6 @@ CalibrationFields fields_of(const Calibration& found) {
 // The index orders the calls of threads. Methods that may wait for another thread do not hold the interpreter
 // lock.
 class InvertedFile {
-  template <typename Call>
-  static auto unlocked(const Call& call) {
-    const nb::gil_scoped_release released;
-    return call();
-  }
-
  public:
   InvertedFile(Ivf index, Context context) : index_(std::move(index)), context_(std::move(context)) {}
 
@@ -108,20 +103,20 @@ class InvertedFile {
   }
 
   void compact() {
-    unlocked([&] { index_.compact(); });
+    without_lock([&] { index_.compact(); });
   }
 
   bool contains(Id id) const {
-    return unlocked([&] { return index_.contains(id); });
+    return without_lock([&] { return index_.contains(id); });
   }
 
   NumpyVector<Id> ids() const {
-    return to_numpy<Id>(unlocked([&] { return index_.ids(); }));
+    return to_numpy<Id>(without_lock([&] { return index_.ids(); }));
   }
 
   NumpyMatrix<float> get(const NumpyIds& ids) const {
     Matrix<float> out(ids.size(), index_.dim());
-    unlocked([&] { index_.get(span_of(ids), out.view()); });
+    without_lock([&] { index_.get(span_of(ids), out.view()); });
     return to_numpy(std::move(out));
   }
 
@@ -141,7 +136,7 @@ class InvertedFile {
   }
 
   std::unique_ptr<InvertedFile> empty_copy() const {
-    return unlocked([&] { return std::make_unique<InvertedFile>(index_.empty_copy(), context_); });
+    return without_lock([&] { return std::make_unique<InvertedFile>(index_.empty_copy(), context_); });
   }
 
   NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, std::uint64_t probes, bool codes_only,
@@ -194,7 +189,7 @@ class InvertedFile {
   }
 
   std::optional<CalibrationFields> calibration() const {
-    const std::optional<Calibration> found = unlocked([&] { return index_.calibration(); });
+    const std::optional<Calibration> found = without_lock([&] { return index_.calibration(); });
     if (!found) return {};
     return fields_of(*found);
   }
@@ -205,23 +200,23 @@ class InvertedFile {
 
   std::size_t size() const { return index_.size(); }
   std::size_t list_size(std::size_t list) const {
-    return unlocked([&] { return index_.list_size(list); });
+    return without_lock([&] { return index_.list_size(list); });
   }
   std::size_t probes() const { return probes_for(10); }
   std::size_t probes_for(std::size_t k) const {
-    return unlocked([&] { return index_.probes(k); });
+    return without_lock([&] { return index_.probes(k); });
   }
   std::size_t candidates() const {
-    return unlocked([&] { return index_.candidates(); });
+    return without_lock([&] { return index_.candidates(); });
   }
   void set_probes(std::size_t probes) {
-    unlocked([&] { index_.set_probes(probes); });
+    without_lock([&] { index_.set_probes(probes); });
   }
   std::map<std::string, std::string> provenance() const {
-    return unlocked([&] { return index_.provenance(); });
+    return without_lock([&] { return index_.provenance(); });
   }
   void set_provenance(const std::map<std::string, std::string>& provenance) {
-    unlocked([&] { index_.set_provenance(provenance); });
+    without_lock([&] { index_.set_provenance(provenance); });
   }
   // For properties that never change.
   const Ivf& index() const { return index_; }

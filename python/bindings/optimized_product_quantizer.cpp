@@ -1,5 +1,5 @@
 // nearwise::OptimizedProductQuantizer for Python.
-#include "nearwise/optimized_product_quantizer.h"
+#include "nearwise/quantize/optimized_product_quantizer.h"
 
 #include <nanobind/stl/string.h>
 

@@ -1,5 +1,5 @@
 // nearwise::ProductQuantizer for Python.
-#include "nearwise/product_quantizer.h"
+#include "nearwise/quantize/product_quantizer.h"
 
 #include <nanobind/stl/string.h>
 

@@ -1,5 +1,5 @@
 // nearwise::Rotation for Python.
-#include "nearwise/rotation.h"
+#include "nearwise/quantize/rotation.h"
 
 #include <nanobind/stl/string.h>
 

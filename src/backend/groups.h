@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <span>
 
+#include "core/math/random.h"
 #include "core/neighbor_entry.h"
-#include "core/random.h"
 #include "nearwise/matrix.h"
 #include "nearwise/types.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "core/random.h"
+#include "core/math/random.h"
 
 namespace nearwise::cluster {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/elementary.h"
-#include "core/random.h"
+#include "core/math/elementary.h"
+#include "core/math/random.h"
 
 namespace nearwise::cluster {
 

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/random.h"
+#include "core/math/random.h"
 
 namespace nearwise {
 

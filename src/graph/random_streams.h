@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/random.h"
+#include "core/math/random.h"
 
 namespace nearwise::graph {
 

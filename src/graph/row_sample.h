@@ -6,8 +6,8 @@
 
 #include "backend/context_state.h"
 #include "cluster/draw_rows.h"
+#include "core/math/random.h"
 #include "core/memory.h"
-#include "core/random.h"
 #include "nearwise/matrix.h"
 #include "ops/gather_rows.h"
 

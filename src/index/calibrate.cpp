@@ -16,8 +16,8 @@
 #include "core/distance.h"
 #include "core/float_environment.h"
 #include "core/fork.h"
-#include "core/proportion_interval.h"
-#include "core/random.h"
+#include "core/math/proportion_interval.h"
+#include "core/math/random.h"
 #include "index/entry_vectors.h"
 #include "index/ivf_state.h"
 #include "nearwise/exact.h"
@@ -117,11 +117,11 @@ class Vectors {
 };
 
 // Contiguous copies of the vectors at some places of `ids`.
-class GatheredRows {
+class CopiedVectors {
  public:
   template <typename PlaceOf>
-  GatheredRows(const Context& context, const Vectors& vectors, std::span<const Id> ids, std::size_t count,
-               const PlaceOf& place_of)
+  CopiedVectors(const Context& context, const Vectors& vectors, std::span<const Id> ids, std::size_t count,
+                const PlaceOf& place_of)
       : row_bytes_(vectors.dim() * element_size(vectors.type())),
         copies_(*context.state().budget, checked_multiply(count, row_bytes_, "bytes of rows")),
         view_(copies_.data(), vectors.type(), count, vectors.dim(), row_bytes_) {
@@ -157,7 +157,7 @@ Neighbors exact_neighbors(const Context& context, const RowsView& queries, const
   Stages stages(context, "calibrate");
   for (std::size_t first = 0; first < ids.size(); first += block_rows) {
     const std::span<const Id> some = ids.subspan(first, std::min(block_rows, ids.size() - first));
-    const GatheredRows block(context, vectors, ids, some.size(), [&](std::size_t i) { return first + i; });
+    const CopiedVectors block(context, vectors, ids, some.size(), [&](std::size_t i) { return first + i; });
     Neighbors found = knn(
         stages.next(static_cast<double>(some.size()), static_cast<double>(ids.size() - first - some.size())),
         queries, block.view(), k, {.metric = metric, .short_rows = ShortRows::pad});
@@ -415,7 +415,7 @@ Calibration Ivf::calibrate(const Context& context, RowsView rows, const Calibrat
   const Random random(context.seed(), stream);
   const auto drawn_place = [&](std::size_t i) { return cluster::draw_from_part(random, count, sample, i); };
   for (std::size_t i = 0; i < sample; ++i) drawn[i] = ids[drawn_place(i)];
-  const GatheredRows queries(context, vectors, {ids.data(), count}, sample, drawn_place);
+  const CopiedVectors queries(context, vectors, {ids.data(), count}, sample, drawn_place);
 
   const std::size_t k = std::min(index::calibration_neighbors, count - 1);
   const std::size_t most = std::min(std::max(k, options.largest_k), count - 1);

@@ -6,7 +6,7 @@
 #include "core/check.h"
 #include "core/convert.h"
 #include "core/lost_pages.h"
-#include "index/ivf_filter.h"
+#include "index/filter/ivf_filter.h"
 #include "index/ivf_state.h"
 #include "ops/check_rows.h"
 #include "ops/rerank.h"

@@ -7,7 +7,7 @@
 #include "core/check.h"
 #include "core/filter.h"
 #include "core/float_environment.h"
-#include "index/ivf_filter.h"
+#include "index/filter/ivf_filter.h"
 #include "index/ivf_state.h"
 #include "index/list_search.h"
 #include "nearwise/exact.h"

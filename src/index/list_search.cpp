@@ -8,7 +8,7 @@
 #include "core/checked.h"
 #include "core/filter.h"
 #include "core/progress.h"
-#include "index/denied_entries.h"
+#include "index/filter/denied_entries.h"
 #include "ops/filtered_search.h"
 #include "ops/knn_plan.h"
 

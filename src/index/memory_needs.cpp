@@ -8,7 +8,7 @@
 #include "codes/codeword_tables.h"
 #include "core/memory.h"
 #include "index/ivf_state.h"
-#include "index/vector_store.h"
+#include "index/storage/vector_store.h"
 #include "quantize/codec.h"
 #include "quantize/training_rows.h"
 

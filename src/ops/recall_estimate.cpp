@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/proportion_interval.h"
+#include "core/math/proportion_interval.h"
 
 namespace nearwise {
 

@@ -12,7 +12,7 @@
 #include "core/checked.h"
 #include "core/overloaded.h"
 #include "io/container/metadata.h"
-#include "nearwise/additive_quantizer.h"
+#include "nearwise/quantize/additive_quantizer.h"
 #include "quantize/additive/additive_coding.h"
 #include "quantize/additive/additive_training.h"
 #include "quantize/product/train_codebooks.h"

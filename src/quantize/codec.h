@@ -11,9 +11,9 @@
 #include "codes/list_codec.h"
 #include "io/container/container_reader.h"
 #include "nearwise/context.h"
-#include "nearwise/encoding.h"
 #include "nearwise/matrix.h"
-#include "nearwise/product_quantizer.h"
+#include "nearwise/quantize/encoding.h"
+#include "nearwise/quantize/product_quantizer.h"
 #include "nearwise/types.h"
 
 namespace nearwise::quantize {

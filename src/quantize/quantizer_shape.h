@@ -6,7 +6,7 @@
 
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
-#include "nearwise/product_quantizer.h"
+#include "nearwise/quantize/product_quantizer.h"
 #include "quantize/product/train_codebooks.h"
 
 namespace nearwise::quantize {

@@ -6,7 +6,7 @@
 #include "backend/context_state.h"
 #include "cluster/draw_rows.h"
 #include "core/checked.h"
-#include "core/random.h"
+#include "core/math/random.h"
 
 namespace nearwise::quantize {
 namespace {

@@ -13,7 +13,7 @@
 #include "core/distance.h"
 #include "core/float_environment.h"
 #include "core/fork.h"
-#include "core/random.h"
+#include "core/math/random.h"
 #include "nearwise/exact.h"
 #include "ops/check_rows.h"
 #include "ops/finite_rows.h"

@@ -11,7 +11,7 @@
 #include "backend/graph_search.h"
 #include "codes/scalar_codec.h"
 #include "core/memory.h"
-#include "index/index_lock.h"
+#include "index/storage/index_lock.h"
 #include "io/container/container_reader.h"
 #include "nearwise/graph_index.h"
 #include "search/entry_tree.h"

@@ -9,7 +9,7 @@
 #include "codes/code_norms.h"
 #include "codes/codeword_tables.h"
 #include "codes/list_codec.h"
-#include "core/random.h"
+#include "core/math/random.h"
 #include "oracle/lists.h"
 
 namespace nearwise {

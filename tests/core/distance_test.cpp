@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/random.h"
+#include "core/math/random.h"
 #include "oracle/knn.h"
 
 namespace nearwise {

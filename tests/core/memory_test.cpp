@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/random.h"
+#include "core/math/random.h"
 #include "nearwise/error.h"
 
 namespace nearwise {

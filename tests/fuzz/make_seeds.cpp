@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/random.h"
+#include "core/math/random.h"
 #include "io/container/container_writer.h"
 #include "nearwise/nearwise.h"
 #include "small_plan.h"

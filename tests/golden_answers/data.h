@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/random.h"
+#include "core/math/random.h"
 #include "nearwise/types.h"
 #include "support/rows.h"
 

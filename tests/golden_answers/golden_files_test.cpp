@@ -10,13 +10,13 @@
 #include "golden_answers/data.h"
 #include "golden_answers/golden.h"
 #include "io/temporary_folder.h"
-#include "nearwise/additive_quantizer.h"
 #include "nearwise/exact.h"
 #include "nearwise/graph_index.h"
 #include "nearwise/ivf.h"
 #include "nearwise/knn_graph.h"
-#include "nearwise/optimized_product_quantizer.h"
-#include "nearwise/product_quantizer.h"
+#include "nearwise/quantize/additive_quantizer.h"
+#include "nearwise/quantize/optimized_product_quantizer.h"
+#include "nearwise/quantize/product_quantizer.h"
 #include "nearwise/storage.h"
 
 namespace nearwise::golden {

@@ -8,10 +8,10 @@
 #include "golden_answers/data.h"
 #include "golden_answers/golden.h"
 #include "io/temporary_folder.h"
-#include "nearwise/additive_quantizer.h"
-#include "nearwise/optimized_product_quantizer.h"
-#include "nearwise/product_quantizer.h"
-#include "nearwise/rotation.h"
+#include "nearwise/quantize/additive_quantizer.h"
+#include "nearwise/quantize/optimized_product_quantizer.h"
+#include "nearwise/quantize/product_quantizer.h"
+#include "nearwise/quantize/rotation.h"
 
 namespace nearwise::golden {
 namespace {

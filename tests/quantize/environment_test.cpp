@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "nearwise/optimized_product_quantizer.h"
+#include "nearwise/quantize/optimized_product_quantizer.h"
 #include "support/float_modes.h"
 #include "support/quantizer_cases.h"
 

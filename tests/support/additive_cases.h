@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "core/random.h"
-#include "nearwise/additive_quantizer.h"
+#include "core/math/random.h"
+#include "nearwise/quantize/additive_quantizer.h"
 #include "oracle/additive_quantizer.h"
 #include "support/quantizer_cases.h"
 

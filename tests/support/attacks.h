@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "core/random.h"
+#include "core/math/random.h"
 #include "support/rows.h"
 
 namespace nearwise::support {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/random.h"
+#include "core/math/random.h"
 #include "nearwise/context.h"
 #include "support/knn_cases.h"
 

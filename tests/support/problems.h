@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/random.h"
+#include "core/math/random.h"
 #include "support/rows.h"
 
 namespace nearwise::support {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "nearwise/product_quantizer.h"
+#include "nearwise/quantize/product_quantizer.h"
 #include "oracle/product_quantizer.h"
 #include "support/knn_cases.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/distance.h"
-#include "core/random.h"
+#include "core/math/random.h"
 #include "nearwise/knn_graph.h"
 
 namespace nearwise::support {

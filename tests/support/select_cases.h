@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/random.h"
+#include "core/math/random.h"
 #include "nearwise/select_k.h"
 #include "oracle/select_k.h"
 #include "support/knn_cases.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "backend/cpu/kernels/code_distances.h"
+#include "backend/cpu/kernels/codes/code_distances.h"
 #include "backend/cpu/kernels/kernels.h"
 
 namespace nearwise::cpu {

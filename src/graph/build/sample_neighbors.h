@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "backend/ops.h"
+#include "core/math/random.h"
 #include "core/memory.h"
-#include "core/random.h"
 #include "nearwise/context.h"
 
 namespace nearwise::graph {

@@ -6,7 +6,7 @@
 #include "index/defaults.h"
 #include "index/ivf_state.h"
 #include "index/memory_needs.h"
-#include "index/vector_store.h"
+#include "index/storage/vector_store.h"
 #include "ops/memory_limit.h"
 #include "quantize/codec.h"
 

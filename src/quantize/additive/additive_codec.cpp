@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "backend/context_state.h"
-#include "nearwise/additive_quantizer.h"
+#include "nearwise/quantize/additive_quantizer.h"
 #include "quantize/additive/additive_coding.h"
 #include "quantize/codec.h"
 

@@ -7,9 +7,9 @@
 
 #include "backend/ops.h"
 #include "core/progress.h"
-#include "nearwise/additive_quantizer.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
+#include "nearwise/quantize/additive_quantizer.h"
 #include "quantize/decoding.h"
 
 namespace nearwise::quantize {

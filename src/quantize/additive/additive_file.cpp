@@ -5,7 +5,7 @@
 #include "io/container/container_reader.h"
 #include "io/container/container_writer.h"
 #include "io/container/metadata.h"
-#include "nearwise/additive_quantizer.h"
+#include "nearwise/quantize/additive_quantizer.h"
 
 namespace nearwise {
 namespace {

@@ -1,5 +1,5 @@
 // AdditiveQuantizer: argument and memory checks; passes rows to the device.
-#include "nearwise/additive_quantizer.h"
+#include "nearwise/quantize/additive_quantizer.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "nearwise/additive_quantizer.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
+#include "nearwise/quantize/additive_quantizer.h"
 
 namespace nearwise::quantize {
 

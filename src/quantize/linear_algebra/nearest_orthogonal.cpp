@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "core/random.h"
+#include "core/math/random.h"
 #include "quantize/linear_algebra/solve_positive.h"
 #include "quantize/linear_algebra/strip_matrix.h"
 

@@ -1,5 +1,5 @@
 // OptimizedProductQuantizer: argument and memory checks; rotates and encodes rows in tiles.
-#include "nearwise/optimized_product_quantizer.h"
+#include "nearwise/quantize/optimized_product_quantizer.h"
 
 #include <algorithm>
 #include <functional>

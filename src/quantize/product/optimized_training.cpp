@@ -9,7 +9,7 @@
 #include "backend/dispatch.h"
 #include "backend/stages.h"
 #include "core/checked.h"
-#include "core/elementary.h"
+#include "core/math/elementary.h"
 #include "core/memory.h"
 #include "ops/finite_rows.h"
 #include "quantize/linear_algebra/nearest_orthogonal.h"

@@ -6,8 +6,8 @@
 #include "io/container/container_reader.h"
 #include "io/container/container_writer.h"
 #include "io/container/metadata.h"
-#include "nearwise/optimized_product_quantizer.h"
-#include "nearwise/product_quantizer.h"
+#include "nearwise/quantize/optimized_product_quantizer.h"
+#include "nearwise/quantize/product_quantizer.h"
 
 namespace nearwise {
 namespace {

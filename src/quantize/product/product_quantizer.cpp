@@ -1,5 +1,5 @@
 // ProductQuantizer: argument and memory checks; passes tiles of rows to the device.
-#include "nearwise/product_quantizer.h"
+#include "nearwise/quantize/product_quantizer.h"
 
 #include <algorithm>
 #include <cmath>

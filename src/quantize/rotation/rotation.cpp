@@ -1,5 +1,5 @@
 // Rotation: argument and memory checks.
-#include "nearwise/rotation.h"
+#include "nearwise/quantize/rotation.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/proportion_interval.h"
+#include "core/math/proportion_interval.h"
 #include "nearwise/exact.h"
 #include "support/graph_cases.h"
 

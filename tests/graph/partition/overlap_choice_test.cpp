@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/random.h"
+#include "core/math/random.h"
 #include "support/problems.h"
 #include "support/rows.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "core/random.h"
+#include "core/math/random.h"
 #include "io/container/container_reader.h"
 #include "io/container/container_writer.h"
 #include "io/container/neighbors_container.h"

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <thread>
 
-#include "core/random.h"
+#include "core/math/random.h"
 #include "io/files/file_calls.h"
 #include "io/temporary_folder.h"
 #include "nearwise/storage.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "core/random.h"
+#include "core/math/random.h"
 #include "io/expect_error.h"
 #include "plan/tasks/graph_work.h"
 

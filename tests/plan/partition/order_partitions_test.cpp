@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "core/random.h"
+#include "core/math/random.h"
 #include "io/expect_error.h"
 
 namespace nearwise::plan {

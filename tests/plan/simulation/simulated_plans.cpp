@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "core/random.h"
+#include "core/math/random.h"
 #include "io/container/container_reader.h"
 #include "io/container/container_writer.h"
 #include "io/files/file_calls.h"

@@ -1,5 +1,5 @@
 // Codes, decoded rows and searches of additive quantizers against their definitions in double precision.
-#include "nearwise/additive_quantizer.h"
+#include "nearwise/quantize/additive_quantizer.h"
 
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "backend/stages.h"
-#include "nearwise/product_quantizer.h"
+#include "nearwise/quantize/product_quantizer.h"
 #include "quantize/additive/additive_least_squares.h"
 #include "support/additive_cases.h"
 #include "support/cancelling.h"

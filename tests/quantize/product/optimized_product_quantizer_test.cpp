@@ -1,7 +1,7 @@
 // Optimized product quantizers: what rotation and codewords must achieve together, and under which limits.
 //
 // The suites named *Threads* are those that ThreadSanitizer runs.
-#include "nearwise/optimized_product_quantizer.h"
+#include "nearwise/quantize/optimized_product_quantizer.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 
 #include "io/changed_bytes.h"
 #include "io/temporary_folder.h"
-#include "nearwise/optimized_product_quantizer.h"
+#include "nearwise/quantize/optimized_product_quantizer.h"
 #include "nearwise/storage.h"
 #include "support/error_of.h"
 #include "support/quantizer_cases.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "backend/stages.h"
-#include "nearwise/product_quantizer.h"
+#include "nearwise/quantize/product_quantizer.h"
 #include "support/cancelling.h"
 #include "support/memory_limits.h"
 #include "support/quantizer_cases.h"

@@ -1,5 +1,5 @@
 // Codes, decoded rows, tables and errors of product quantizers against their definitions in double precision.
-#include "nearwise/product_quantizer.h"
+#include "nearwise/quantize/product_quantizer.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "nearwise/kmeans.h"
-#include "nearwise/product_quantizer.h"
+#include "nearwise/quantize/product_quantizer.h"
 #include "support/quantizer_cases.h"
 
 namespace nearwise {

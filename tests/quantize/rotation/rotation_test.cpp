@@ -1,7 +1,7 @@
 // Rotations against their definition in double precision, and principal axes of data whose axes are known.
 //
 // The suites named *Threads* are those that ThreadSanitizer runs.
-#include "nearwise/rotation.h"
+#include "nearwise/quantize/rotation.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backend/cpu/kernels/codeword_columns.h"
+#include "backend/cpu/kernels/codes/codeword_columns.h"
 #include "backend/cpu/rows/rows_to_floats.h"
 #include "core/checked.h"
 #include "core/progress.h"

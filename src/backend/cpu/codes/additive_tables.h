@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/kernels/additive_codes.h"
+#include "backend/cpu/kernels/codes/additive_codes.h"
 #include "backend/cpu/stream.h"
 #include "backend/ops.h"
 #include "codes/additive_codewords.h"

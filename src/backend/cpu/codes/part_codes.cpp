@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
-#include "backend/cpu/kernels/codeword_columns.h"
-#include "backend/cpu/kernels/codewords.h"
+#include "backend/cpu/kernels/codes/codeword_columns.h"
+#include "backend/cpu/kernels/codes/codewords.h"
 #include "backend/cpu/operations.h"
 #include "backend/cpu/rows/rows_to_floats.h"
 #include "backend/cpu/stream.h"

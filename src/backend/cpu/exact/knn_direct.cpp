@@ -13,8 +13,8 @@
 #include "backend/cpu/rows/row_estimator.h"
 #include "backend/cpu/rows/row_evaluator.h"
 #include "backend/cpu/stream.h"
+#include "core/math/score_bound.h"
 #include "core/progress.h"
-#include "core/score_bound.h"
 
 namespace nearwise::cpu {
 namespace {

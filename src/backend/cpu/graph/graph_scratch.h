@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "backend/cpu/graph/beam.h"
-#include "backend/cpu/kernels/code_distances.h"
+#include "backend/cpu/kernels/codes/code_distances.h"
 #include "backend/cpu/rows/answers.h"
 #include "backend/ops.h"
 #include "core/memory.h"

@@ -22,7 +22,7 @@
 #include <span>
 
 #include "backend/ops.h"
-#include "core/score_bound.h"
+#include "core/math/score_bound.h"
 #include "nearwise/matrix.h"
 
 namespace nearwise::cpu {

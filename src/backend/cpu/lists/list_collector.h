@@ -23,8 +23,8 @@
 #include "backend/cpu/rows/prepared_rows.h"
 #include "backend/cpu/stream.h"
 #include "backend/ops.h"
+#include "core/math/score_bound.h"
 #include "core/memory.h"
-#include "core/score_bound.h"
 
 namespace nearwise::cpu {
 

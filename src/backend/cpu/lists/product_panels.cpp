@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "backend/cpu/kernels/part_sums.h"
+#include "backend/cpu/kernels/codes/part_sums.h"
 #include "backend/cpu/lists/list_rows.h"
 #include "codes/codeword_tables.h"
 #include "core/distance.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "backend/cpu/kernels/part_sums.h"
+#include "backend/cpu/kernels/codes/part_sums.h"
 #include "backend/cpu/lists/list_bound.h"
 #include "backend/cpu/lists/list_collector.h"
 #include "backend/cpu/x86/scan_codes.h"

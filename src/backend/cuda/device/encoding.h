@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/score_bound.h"
+#include "core/math/score_bound.h"
 
 namespace nearwise::gpu {
 

@@ -9,7 +9,7 @@
 #include "backend/cuda/kernels/graph/join_tiles.h"
 #include "backend/cuda/kernels/rows/pack_rows.h"
 #include "backend/ops.h"
-#include "core/score_bound.h"
+#include "core/math/score_bound.h"
 
 namespace nearwise::gpu {
 

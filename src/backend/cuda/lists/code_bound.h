@@ -15,7 +15,7 @@
 #include <span>
 
 #include "backend/ops.h"
-#include "core/score_bound.h"
+#include "core/math/score_bound.h"
 
 namespace nearwise::gpu {
 

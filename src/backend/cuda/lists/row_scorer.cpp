@@ -5,7 +5,7 @@
 #include "backend/cuda/lists/list_scorer.h"
 #include "backend/cuda/rows/packed_rows.h"
 #include "core/distance.h"
-#include "core/score_bound.h"
+#include "core/math/score_bound.h"
 
 namespace nearwise::gpu {
 namespace {

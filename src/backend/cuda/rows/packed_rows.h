@@ -10,8 +10,8 @@
 #include "backend/cuda/kernels/rows/pack_rows.h"
 #include "backend/ops.h"
 #include "core/distance.h"
+#include "core/math/score_bound.h"
 #include "core/memory.h"
-#include "core/score_bound.h"
 
 namespace nearwise::gpu {
 

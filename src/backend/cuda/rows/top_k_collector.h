@@ -11,7 +11,7 @@
 #include "backend/cuda/tuning/exact_search.h"
 #include "backend/cuda/tuning/selection.h"
 #include "backend/ops.h"
-#include "core/score_bound.h"
+#include "core/math/score_bound.h"
 
 namespace nearwise::gpu {
 

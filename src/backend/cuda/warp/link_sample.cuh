@@ -6,7 +6,7 @@
 
 #include "backend/cuda/device/gpu.h"
 #include "backend/cuda/warp/lane_network.cuh"
-#include "core/random.h"
+#include "core/math/random.h"
 
 namespace nearwise::gpu {
 

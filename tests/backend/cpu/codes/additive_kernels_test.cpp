@@ -1,5 +1,5 @@
 // Kernels of additive encoding on every instruction set against plain loops.
-#include "backend/cpu/kernels/additive_codes.h"
+#include "backend/cpu/kernels/codes/additive_codes.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/random.h"
+#include "core/math/random.h"
 
 namespace nearwise::cpu {
 namespace {

@@ -11,7 +11,7 @@
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/rows/choose_scan.h"
 #include "core/distance.h"
-#include "core/random.h"
+#include "core/math/random.h"
 #include "support/scan_panels.h"
 
 namespace nearwise::cpu {

@@ -8,7 +8,7 @@
 
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/selection_key.h"
-#include "core/random.h"
+#include "core/math/random.h"
 
 namespace nearwise::cpu {
 namespace {

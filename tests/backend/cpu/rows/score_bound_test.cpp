@@ -1,7 +1,7 @@
 // The inequalities of docs/algorithms/certified-search.md for vectors packed in f32 and bf16, multiplied with
 // the worst orders of summation, against exact distances. A bound that lacks a term fails here long before a
 // search misses a neighbor.
-#include "core/score_bound.h"
+#include "core/math/score_bound.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/distance.h"
-#include "core/random.h"
+#include "core/math/random.h"
 
 namespace nearwise {
 namespace {

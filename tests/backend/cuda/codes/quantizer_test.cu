@@ -10,8 +10,8 @@
 #include "backend/cuda/cuda_test.h"
 #include "backend/dispatch.h"
 #include "nearwise/ivf.h"
-#include "nearwise/optimized_product_quantizer.h"
-#include "nearwise/rotation.h"
+#include "nearwise/quantize/optimized_product_quantizer.h"
+#include "nearwise/quantize/rotation.h"
 #include "support/memory_limits.h"
 #include "support/quantizer_cases.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backend/cuda/cuda_test.h"
-#include "core/random.h"
+#include "core/math/random.h"
 #include "support/device_array.h"
 
 namespace nearwise {

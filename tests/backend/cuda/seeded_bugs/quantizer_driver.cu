@@ -6,7 +6,7 @@
 
 #include "backend/cuda/seeded_bugs/is_right.h"
 #include "backend/dispatch.h"
-#include "nearwise/rotation.h"
+#include "nearwise/quantize/rotation.h"
 #include "support/quantizer_cases.h"
 
 namespace nearwise {

@@ -9,7 +9,7 @@
 
 #include "backend/cuda/cuda_test.h"
 #include "backend/cuda/warp/selection_key.cuh"
-#include "core/random.h"
+#include "core/math/random.h"
 #include "support/device_array.h"
 
 namespace nearwise {

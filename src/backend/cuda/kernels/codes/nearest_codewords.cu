@@ -37,8 +37,8 @@ __device__ __forceinline__ float evaluate(const float* row, const float* codewor
 }
 
 // A codeword whose estimate exceeds the minimum by more than both errors and the rounding of the reported
-// distance cannot be the nearest (same bound as src/backend/cpu/kernels/codewords.cpp). Usually one codeword
-// remains, and only that is evaluated.
+// distance cannot be the nearest (same bound as in src/backend/cpu/kernels/codes/codewords.cpp). Usually one
+// codeword remains, and only that is evaluated.
 __device__ __forceinline__ std::uint32_t nearest(const float* row, const float* codewords,
                                                  std::uint32_t length, std::uint32_t count) {
   float min_estimate = std::numeric_limits<float>::infinity();

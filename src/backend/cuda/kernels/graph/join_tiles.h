@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/score_bound.h"
+#include "core/math/score_bound.h"
 #include "nearwise/types.h"
 
 namespace nearwise::gpu {

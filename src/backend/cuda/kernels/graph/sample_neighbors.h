@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "backend/cuda/kernels/graph/join_tiles.h"
-#include "core/random.h"
+#include "core/math/random.h"
 
 namespace nearwise::gpu {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "backend/cuda/device/encoding.h"
-#include "core/score_bound.h"
+#include "core/math/score_bound.h"
 #include "nearwise/types.h"
 
 namespace nearwise::gpu {

@@ -1,4 +1,4 @@
-#include "index/cached_norms.h"
+#include "index/storage/cached_norms.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Integer distances between codes on every instruction set.
-#include "backend/cpu/kernels/code_distances.h"
+#include "backend/cpu/kernels/codes/code_distances.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/math/random.h"
 #include "core/memory.h"
-#include "core/random.h"
 
 namespace nearwise::cpu {
 namespace {
@@ -31,7 +31,7 @@ struct Codes {
     for (std::size_t i = 0; i < query.size(); ++i)
       query[i] = static_cast<std::int16_t>(
           lowest + static_cast<int>(other.below(i, static_cast<std::uint64_t>(highest - lowest + 1))));
-    for (std::uint32_t i = 0; i < rows; ++i) order.push_back(i * 7 % rows);
+    for (std::size_t i = 0; i < rows; ++i) order.push_back(static_cast<std::uint32_t>(i * 7 % rows));
   }
 };
 

@@ -1,10 +1,10 @@
-// Layout of codewords for kernels/codewords.h: transposed, with a bit mask of distinct codewords.
+// Layout of codewords for kernels/codes/codewords.h: transposed, with a bit mask of distinct codewords.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/kernels/codewords.h"
+#include "backend/cpu/kernels/codes/codewords.h"
 #include "core/checked.h"
 
 namespace nearwise::cpu {

@@ -1,4 +1,4 @@
-#include "index/inverted_lists.h"
+#include "index/storage/inverted_lists.h"
 
 #include <algorithm>
 #include <cstring>

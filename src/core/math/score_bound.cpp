@@ -1,4 +1,4 @@
-#include "core/score_bound.h"
+#include "core/math/score_bound.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "core/elementary.h"
+#include "core/math/elementary.h"
 
 #include <cmath>
 

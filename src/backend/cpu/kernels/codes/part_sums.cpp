@@ -1,9 +1,9 @@
-#include "backend/cpu/kernels/part_sums.h"
+#include "backend/cpu/kernels/codes/part_sums.h"
 
 #include "backend/cpu/kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backend/cpu/kernels/part_sums.cpp"
+#define HWY_TARGET_INCLUDE "backend/cpu/kernels/codes/part_sums.cpp"
 #include "hwy/foreach_target.h"
 // After foreach_target.h: included once per target.
 #include "hwy/highway.h"

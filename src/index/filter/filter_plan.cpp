@@ -1,4 +1,4 @@
-#include "index/filter_plan.h"
+#include "index/filter/filter_plan.h"
 
 #include <algorithm>
 #include <limits>

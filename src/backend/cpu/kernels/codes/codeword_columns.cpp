@@ -1,4 +1,4 @@
-#include "backend/cpu/kernels/codeword_columns.h"
+#include "backend/cpu/kernels/codes/codeword_columns.h"
 
 #include <algorithm>
 #include <cstring>

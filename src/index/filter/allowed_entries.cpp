@@ -1,4 +1,4 @@
-#include "index/allowed_entries.h"
+#include "index/filter/allowed_entries.h"
 
 #include <algorithm>
 #include <utility>

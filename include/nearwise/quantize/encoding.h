@@ -15,7 +15,7 @@ struct Flat {
   friend bool operator==(const Flat&, const Flat&) = default;
 };
 
-// Product codes (include/nearwise/product_quantizer.h).
+// Product codes (include/nearwise/quantize/product_quantizer.h).
 struct Pq {
   std::optional<std::size_t> code_bytes = {};  // at most dim; default: dim / 8, at least 8 and at most 64
   unsigned bits = 8;                           // per sub-quantizer: 4 or 8
@@ -23,9 +23,9 @@ struct Pq {
   friend bool operator==(const Pq&, const Pq&) = default;
 };
 
-// Additive codes by LSQ (include/nearwise/additive_quantizer.h). Lower error than Pq at the same size, slower
-// to train and to encode. One byte per codebook: no byte is needed for the norm, which the index computes
-// from the code.
+// Additive codes by LSQ (nearwise/quantize/additive_quantizer.h). Lower error than Pq at the same size, but
+// slower to train and to encode. One byte per codebook: no byte is needed for the norm, which the index
+// computes from the code.
 struct Lsq {
   std::size_t code_bytes = 8;          // codebooks: 1 to 32
   std::size_t rounds = 25;             // of training, as in AdditiveQuantizerOptions

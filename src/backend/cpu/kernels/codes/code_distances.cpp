@@ -1,10 +1,10 @@
 // Four rows at a time share the loads of the query; their sums are transposed in registers.
-#include "backend/cpu/kernels/code_distances.h"
+#include "backend/cpu/kernels/codes/code_distances.h"
 
 #include "backend/cpu/kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backend/cpu/kernels/code_distances.cpp"
+#define HWY_TARGET_INCLUDE "backend/cpu/kernels/codes/code_distances.cpp"
 #include "hwy/foreach_target.h"
 // After foreach_target.h: included once per target.
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/filter.h"
-#include "index/filter_plan.h"
+#include "index/filter/filter_plan.h"
 #include "nearwise/exact.h"
 #include "nearwise/ivf.h"
 #include "support/error_of.h"

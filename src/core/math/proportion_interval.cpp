@@ -1,4 +1,4 @@
-#include "core/proportion_interval.h"
+#include "core/math/proportion_interval.h"
 
 #include <algorithm>
 #include <cmath>

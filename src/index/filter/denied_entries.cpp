@@ -1,4 +1,4 @@
-#include "index/denied_entries.h"
+#include "index/filter/denied_entries.h"
 
 #include <algorithm>
 #include <optional>

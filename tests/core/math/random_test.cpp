@@ -1,5 +1,5 @@
 // Known answers, and statistics with fixed seeds: these tests give the same verdict every time.
-#include "core/random.h"
+#include "core/math/random.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "index/vector_store.h"
+#include "index/storage/vector_store.h"
 
 #include <algorithm>
 #include <cmath>

@@ -14,8 +14,8 @@
 #include "nearwise/context.h"
 #include "nearwise/export.h"
 #include "nearwise/matrix.h"
-#include "nearwise/product_quantizer.h"
-#include "nearwise/rotation.h"
+#include "nearwise/quantize/product_quantizer.h"
+#include "nearwise/quantize/rotation.h"
 #include "nearwise/types.h"
 
 namespace NEARWISE_EXPORT nearwise {

@@ -1,9 +1,9 @@
-#include "backend/cpu/kernels/additive_codes.h"
+#include "backend/cpu/kernels/codes/additive_codes.h"
 
 #include "backend/cpu/kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backend/cpu/kernels/additive_codes.cpp"
+#define HWY_TARGET_INCLUDE "backend/cpu/kernels/codes/additive_codes.cpp"
 #include "hwy/foreach_target.h"
 // After foreach_target.h: included once per target.
 #include <algorithm>

@@ -1,8 +1,8 @@
-#include "core/random.h"
+#include "core/math/random.h"
 
 #include <cmath>
 
-#include "core/elementary.h"
+#include "core/math/elementary.h"
 
 namespace nearwise {
 namespace {

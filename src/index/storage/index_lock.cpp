@@ -1,4 +1,4 @@
-#include "index/index_lock.h"
+#include "index/storage/index_lock.h"
 
 #include <chrono>
 #include <thread>

@@ -1,5 +1,5 @@
 // Elementary functions against long double, whose 11 more bits tell the error in units in the last place.
-#include "core/elementary.h"
+#include "core/math/elementary.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <limits>
 #include <numbers>
 
-#include "core/random.h"
+#include "core/math/random.h"
 
 namespace nearwise {
 namespace {

@@ -1,4 +1,4 @@
-#include "index/id_table.h"
+#include "index/storage/id_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The lock of an index: who waits for whom.
-#include "index/index_lock.h"
+#include "index/storage/index_lock.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

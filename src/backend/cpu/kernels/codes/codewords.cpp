@@ -2,13 +2,13 @@
 // terms are positive, so the relative error of a sum is bounded: codewords whose sum exceeds the minimum by
 // more than the bound are not the nearest. Usually one codeword is left; otherwise the reported distances of
 // the remaining ones decide. The result does not depend on the instruction set, although the sums do.
-#include "backend/cpu/kernels/codewords.h"
+#include "backend/cpu/kernels/codes/codewords.h"
 
 #include "backend/cpu/kernels/targets.h"
 #include "core/distance.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backend/cpu/kernels/codewords.cpp"
+#define HWY_TARGET_INCLUDE "backend/cpu/kernels/codes/codewords.cpp"
 #include "hwy/foreach_target.h"
 // After foreach_target.h: included once per target.
 #include <algorithm>
