@@ -6,9 +6,11 @@ target_compile_options(nearwise_options INTERFACE
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
   # The reported distance is defined without fused multiply-add. Compilers fuse a * b + c on their own unless told
   # not to; kernels that want FMA call it by name.
-  -ffp-contract=off
-  # Instrumented code hides ranges and initialisation from the compiler, which then warns in vain.
-  $<$<AND:$<BOOL:${NEARWISE_WERROR}>,$<NOT:$<BOOL:${NEARWISE_SANITIZE}>>>:-Werror>)
+  -ffp-contract=off)
+# Instrumented code hides ranges and initialisation from the compiler, which then warns in vain.
+if(NEARWISE_WERROR AND NOT NEARWISE_SANITIZE)
+  target_compile_options(nearwise_options INTERFACE -Werror)
+endif()
 if(NEARWISE_SANITIZE)
   target_compile_options(nearwise_options INTERFACE -fsanitize=${NEARWISE_SANITIZE} -fno-omit-frame-pointer
                                                     -fno-sanitize-recover=all)
