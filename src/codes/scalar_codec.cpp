@@ -25,8 +25,27 @@ void scale(double* vector, std::size_t dim, double factor) {
   for (std::size_t i = 0; i < dim; ++i) vector[i] *= factor;
 }
 
-std::int16_t query_code(double value, double range) {
-  return static_cast<std::int16_t>(std::clamp(std::nearbyint(value), -range, 2 * range));
+// To units of the step.
+void quantize(double* values, const float* offsets, float step, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = (values[i] - static_cast<double>(offsets[i])) / static_cast<double>(step);
+}
+
+// Nearest integers, ties to even, within [low, high]. A loop that compilers vectorize: std::nearbyint is a
+// call for every element on baseline x86-64.
+template <typename Integer>
+void round_all(const double* values, std::size_t count, double low, double high, Integer* out) {
+  constexpr double shift = 0x1.8p52;  // doubles of this size are integers
+  for (std::size_t i = 0; i < count; ++i) {
+    const double above = values[i] < low ? low : values[i];
+    const double clamped = above < high ? above : high;
+    out[i] = static_cast<Integer>(static_cast<std::int32_t>(clamped + shift - shift));
+  }
+}
+
+// One range below the lowest code, and one above the highest.
+void round_query(const double* values, std::size_t count, double range, std::int16_t* query) {
+  round_all(values, count, -range, 2 * range, query);
 }
 
 }  // namespace
@@ -49,10 +68,8 @@ void ScalarCodec::transform(const RowsView& rows, std::size_t row, double* out) 
 
 void ScalarCodec::encode(const RowsView& rows, std::size_t row, double* scratch, std::uint8_t* code) const {
   transform(rows, row, scratch);
-  for (std::size_t i = 0; i < code_dim(); ++i)
-    code[i] = static_cast<std::uint8_t>(
-        std::clamp(std::nearbyint((scratch[i] - static_cast<double>(offsets[i])) / static_cast<double>(step)),
-                   0.0, max_byte));
+  quantize(scratch, offsets.data(), step, code_dim());
+  round_all(scratch, code_dim(), 0, max_byte, code);
   std::memset(code + code_dim(), 0, row_bytes() - code_dim());
 }
 
@@ -67,18 +84,15 @@ void ScalarCodec::encode_query(const RowsView& queries, std::size_t query, doubl
   } else {
     transform(queries, query, scratch);
   }
-  for (std::size_t i = 0; i < code_dim(); ++i) {
-    const double value = (scratch[i] - static_cast<double>(offsets[i])) / static_cast<double>(step);
-    byte_query[i] = query_code(value, max_byte);
-    if (has_nibbles()) {
-      const double nibble =
-          (value - static_cast<double>(nibble_offsets[i])) / static_cast<double>(nibble_step);
-      nibble_query[i] = query_code(nibble * nibble_scale, max_nibble * nibble_scale);
-    }
-  }
-  std::fill(byte_query + code_dim(), byte_query + row_bytes(), std::int16_t{0});
-  if (has_nibbles())
-    std::fill(nibble_query + code_dim(), nibble_query + nibble_query_size(), std::int16_t{0});
+  const std::size_t count = code_dim();
+  quantize(scratch, offsets.data(), step, count);
+  round_query(scratch, count, max_byte, byte_query);
+  std::fill(byte_query + count, byte_query + row_bytes(), std::int16_t{0});
+  if (!has_nibbles()) return;
+  quantize(scratch, nibble_offsets.data(), nibble_step, count);
+  scale(scratch, count, nibble_scale);
+  round_query(scratch, count, max_nibble * nibble_scale, nibble_query);
+  std::fill(nibble_query + count, nibble_query + nibble_query_size(), std::int16_t{0});
 }
 
 void ScalarCodec::encode_nibbles(const std::uint8_t* code, std::uint8_t* nibbles) const {

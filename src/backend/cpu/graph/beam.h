@@ -35,8 +35,8 @@ class Beam {
       if (entry >= begin[size_ - 1]) return;
       --size_;
     }
-    std::uint64_t* const place = std::lower_bound(begin, begin + size_, entry);
-    const auto index = static_cast<std::size_t>(place - begin);
+    const std::size_t index = first_not_below(entry);
+    std::uint64_t* const place = begin + index;
     std::memmove(place + 1, place, (size_ - index) * sizeof(entry));
     *place = entry;
     ++size_;
@@ -54,6 +54,18 @@ class Beam {
   }
 
  private:
+  // std::lower_bound without branches that depend on the entries, which nothing could predict.
+  std::size_t first_not_below(std::uint64_t entry) const {
+    const std::uint64_t* begin = entries_.data();
+    std::size_t count = size_;
+    while (count > 1) {
+      const std::size_t half = count / 2;
+      begin += begin[half - 1] < entry ? half : 0;
+      count -= half;
+    }
+    return static_cast<std::size_t>(begin - entries_.data()) + (count == 1 && *begin < entry ? 1 : 0);
+  }
+
   Buffer<std::uint64_t> entries_;
   std::size_t capacity_ = 0;
   std::size_t size_ = 0;

@@ -205,7 +205,7 @@ class GraphSearcher {
     return count;
   }
 
-  // Sorts the beam by all 8 bits.
+  // The best of the beam by all 8 bits.
   void rank_by_bytes(Beam& found) {
     const std::size_t count = found.size();
     if (scratch_->rows.size() < count + code_overrun) {
@@ -218,7 +218,7 @@ class GraphSearcher {
                std::min<std::size_t>(graph_.codes.cols(), 512));
     }
     compare_bytes(graph_.codes, count);
-    found.reset(*scratch_->budget, std::max(count, std::size_t{1}));
+    found.reset(*scratch_->budget, std::max(std::min(count, args_.evaluated), std::size_t{1}));
     for (std::size_t i = 0; i < count; ++i) found.insert(scratch_->distances[i], scratch_->rows[i]);
   }
 
