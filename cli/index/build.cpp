@@ -56,6 +56,7 @@ IvfOptions index_options(const IndexBuildArguments& arguments) {
                         .iterations = arguments.iterations,
                         .training_rows = arguments.training_rows,
                         .vectors = arguments.vectors};
+  if (arguments.vectors == VectorStorage::file) options.vector_file = arguments.base;
   if (arguments.codec == "pq")
     options.encoding = Pq{.code_bytes = arguments.code_bytes, .bits = arguments.bits.value_or(8)};
   else if (arguments.codec == "lsq")
@@ -101,9 +102,11 @@ void add_index_build_options(CLI::App& parser, IndexBuildArguments& arguments) {
   add_count(parser, "--code-bytes", arguments.code_bytes, 1,
             "Bytes per code (default: pq 1 per 8 dimensions, 8 to 64; lsq 8)");
   add_choice<unsigned>(parser, "--bits", arguments.bits, {4, 8}, "Bits per sub-quantizer of pq (default: 8)");
-  add_choice(parser, "--vectors", arguments.vectors,
-             {VectorStorage::keep, VectorStorage::f16, VectorStorage::u8, VectorStorage::none},
-             "What to keep of the vectors for re-ranking: all, rounded to f16 or to 8 bits, or none");
+  add_choice(
+      parser, "--vectors", arguments.vectors,
+      {VectorStorage::keep, VectorStorage::f16, VectorStorage::u8, VectorStorage::none, VectorStorage::file},
+      "What to keep of the vectors for re-ranking: all, rounded to f16 or to 8 bits, none, or the place "
+      "of each in the file it comes from, which must not change");
   add_choice(parser, "--metric", arguments.metric, all_metrics, "Metric; inner_product: largest first");
   add_count(parser, "--iterations", arguments.iterations, 1, "Maximum k-means iterations");
   add_count(parser, "--training-rows", arguments.training_rows, 1,

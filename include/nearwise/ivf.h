@@ -52,6 +52,7 @@ enum class VectorStorage : std::uint8_t {
   f16,   // rounded to half precision; magnitudes of up to 65504
   u8,    // rounded to 255 steps: an offset per dimension and one step, by the range of the training vectors
   none,  // nothing: searches return the distances to decoded vectors
+  file,  // the numbers of their rows in IvfOptions::vector_file, which is mapped
 };
 std::string_view name(VectorStorage storage);
 VectorStorage parse_vector_storage(std::string_view text);
@@ -74,6 +75,9 @@ struct IvfOptions {
   std::optional<std::size_t> training_rows = {};
   Encoding encoding = Flat{};
   VectorStorage vectors = VectorStorage::keep;
+  // For VectorStorage::file: a file of vectors (vector_file.h) that does not change. Vectors that are added
+  // must be its rows: those that follow the ones added before, or rows with the numbers of their ids.
+  std::filesystem::path vector_file = {};
 };
 
 struct IvfSearchOptions {
@@ -214,7 +218,8 @@ class Ivf final {
   std::size_t code_bytes() const;    // stored per vector, in addition to its id and the vector itself
   std::size_t vector_bytes() const;  // kept per vector for re-ranking
   VectorStorage vectors() const;     // `keep` for Flat
-  bool keeps_vectors() const;        // exactly as they were added
+  std::filesystem::path vector_file() const;  // absolute; empty unless vectors() is `file`
+  bool keeps_vectors() const;                 // exactly as they were added
   Metric metric() const;
   MatrixView<const float> centroids() const;  // [lists, dim]
   std::string_view encoding() const;          // "flat", "pq" or "lsq"
@@ -270,7 +275,9 @@ void merge_ivf_files(const Context& context, std::span<const std::filesystem::pa
                      const std::map<std::string, std::string>& provenance = {});
 // Maps the file after verifying its checksums and structure; a list is copied to memory when it changes. The
 // file must not change while the index exists; if it is truncated, operations throw Error(corrupt). Throws
-// Error(corrupt) for a damaged file.
+// Error(corrupt) for a damaged file. The file of VectorStorage::file is found where it was, or else by its
+// name in the folder of the index; Error(not_found) if it is in neither place, Error(corrupt) if its length
+// or checksum differ.
 Ivf load_ivf(const Context& context, const std::filesystem::path& path);
 
 }  // namespace nearwise

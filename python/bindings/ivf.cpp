@@ -28,28 +28,20 @@ namespace nearwise::python {
 namespace {
 
 using NumpyIdMatrix = nb::ndarray<nb::numpy, const Id, nb::ndim<2>, nb::c_contig>;
-using NumpyIds = nb::ndarray<nb::numpy, const Id, nb::ndim<1>, nb::c_contig>;
-
-// value, low, high, rows
-using Estimate = std::tuple<double, double, double, std::size_t>;
 // The fields of Python's RecallAtK and Calibration in their order.
 using RecallAtKFields = std::tuple<std::size_t, std::size_t, Estimate, Estimate>;
 using CalibrationFields = std::tuple<std::size_t, std::optional<std::size_t>, Estimate, Estimate, double,
                                      std::size_t, std::size_t, std::vector<RecallAtKFields>>;
 
-Estimate fields_of(const RecallEstimate& recall) {
-  return {recall.value, recall.low, recall.high, recall.rows};
-}
-
 CalibrationFields fields_of(const Calibration& found) {
   std::vector<RecallAtKFields> other_k;
   for (const RecallAtK& other : found.other_k)
-    other_k.emplace_back(other.k, other.probes, fields_of(other.recall),
-                         fields_of(other.recall_without_rerank));
+    other_k.emplace_back(other.k, other.probes, recall_fields(other.recall),
+                         recall_fields(other.recall_without_rerank));
   return {found.probes,
           found.candidates,
-          fields_of(found.recall),
-          fields_of(found.recall_without_rerank),
+          recall_fields(found.recall),
+          recall_fields(found.recall_without_rerank),
           found.target_recall,
           found.neighbors,
           found.rows,
@@ -225,8 +217,6 @@ class InvertedFile {
   std::string codec() const { return std::string(index_.encoding()); }
 
  private:
-  static std::span<const Id> span_of(const NumpyIds& ids) { return {ids.data(), ids.size()}; }
-
   IvfSearchOptions search_options(std::uint64_t probes, bool codes_only, const BorrowedRows* rerank,
                                   std::uint64_t candidates, const Filter* filter,
                                   std::uint64_t scanned) const {
@@ -310,16 +300,18 @@ std::unique_ptr<InvertedFile> make_index(const BorrowedRows& rows, const std::st
                                          std::optional<double> target_recall, const std::string& metric,
                                          std::uint64_t lists, std::uint64_t iterations,
                                          std::uint64_t training_rows, const std::string& vectors,
-                                         const Settings& settings, nb::handle progress,
-                                         std::uint64_t code_bytes, unsigned bits, std::uint64_t rounds,
-                                         std::uint64_t train_iterations, std::uint64_t encode_iterations) {
+                                         const std::filesystem::path& vector_file, const Settings& settings,
+                                         nb::handle progress, std::uint64_t code_bytes, unsigned bits,
+                                         std::uint64_t rounds, std::uint64_t train_iterations,
+                                         std::uint64_t encode_iterations) {
   const IvfOptions options = {
       .metric = parse_metric(metric),
       .lists = optional_of(lists),
       .iterations = iterations,
       .training_rows = optional_of(training_rows),
       .encoding = encoding_of(codec, code_bytes, bits, rounds, train_iterations, encode_iterations),
-      .vectors = parse_vector_storage(vectors)};
+      .vectors = parse_vector_storage(vectors),
+      .vector_file = vector_file};
   const Context context = context_for(settings);
   std::optional<Ivf> made;
   run(context, progress, [&](const Context& own) {
@@ -388,6 +380,7 @@ void bind_ivf(nb::module_& module) {
       .def_prop_ro("vector_bytes", [](const InvertedFile& file) { return file.index().vector_bytes(); })
       .def_prop_ro("vectors",
                    [](const InvertedFile& file) { return std::string(name(file.index().vectors())); })
+      .def_prop_ro("vector_file", [](const InvertedFile& file) { return file.index().vector_file(); })
       .def_prop_ro("keeps_vectors", [](const InvertedFile& file) { return file.index().keeps_vectors(); })
       .def_prop_ro("device", &InvertedFile::device)
       .def_prop_ro("metric", &InvertedFile::metric)
@@ -399,9 +392,9 @@ void bind_ivf(nb::module_& module) {
       .def_prop_rw("probes", &InvertedFile::probes, &InvertedFile::set_probes);
   module.def("make_ivf", make_index, nb::arg("rows"), nb::arg("codec"), nb::arg("target_recall").none(),
              nb::arg("metric"), nb::arg("lists"), nb::arg("iterations"), nb::arg("training_rows"),
-             nb::arg("vectors"), nb::arg("settings"), nb::arg("progress").none(), nb::arg("code_bytes") = 0,
-             nb::arg("bits") = 8, nb::arg("rounds") = 0, nb::arg("train_iterations") = 0,
-             nb::arg("encode_iterations") = 0);
+             nb::arg("vectors"), nb::arg("vector_file"), nb::arg("settings"), nb::arg("progress").none(),
+             nb::arg("code_bytes") = 0, nb::arg("bits") = 8, nb::arg("rounds") = 0,
+             nb::arg("train_iterations") = 0, nb::arg("encode_iterations") = 0);
   module.def("load_ivf", load_index, nb::arg("path"), nb::arg("settings"), nb::arg("progress").none());
 }
 

@@ -18,8 +18,6 @@ namespace nearwise::python {
 namespace {
 
 using Provenance = std::map<std::string, std::string>;
-// value, low, high, rows
-using Estimate = std::tuple<double, double, double, std::uint64_t>;
 // round, updates, recall
 using Round = std::tuple<std::uint64_t, std::uint64_t, Estimate>;
 // method, recall, whether the target was reached, rounds
@@ -28,10 +26,6 @@ using Report = std::tuple<std::string, Estimate, bool, std::vector<Round>>;
 using Graph = std::tuple<NumpyNeighbors, std::string, Report>;
 // As Python passes it back: ids, distances, metric, report
 using GivenGraph = std::tuple<NumpyMatrix<const Id>, NumpyMatrix<const float>, std::string, Report>;
-
-Estimate to_python(const RecallEstimate& recall) {
-  return {recall.value, recall.low, recall.high, recall.rows};
-}
 
 RecallEstimate from_python(const Estimate& recall) {
   return {.value = std::get<0>(recall),
@@ -43,10 +37,10 @@ RecallEstimate from_python(const Estimate& recall) {
 Graph to_python(KnnGraph&& graph) {
   std::vector<Round> rounds;
   for (const GraphRound& round : graph.report.rounds)
-    rounds.emplace_back(round.round, round.updates, to_python(round.recall));
+    rounds.emplace_back(round.round, round.updates, recall_fields(round.recall));
   return {to_numpy(std::move(graph.neighbors)),
           std::string(name(graph.metric)),
-          {std::string(name(graph.report.method)), to_python(graph.report.recall), graph.report.reached,
+          {std::string(name(graph.report.method)), recall_fields(graph.report.recall), graph.report.reached,
            std::move(rounds)}};
 }
 
@@ -123,7 +117,7 @@ Estimate measure(const BorrowedRows& rows, const NumpyMatrix<const Id>& ids,
   const Neighbors neighbors = to_neighbors(ids, distances);
   const Metric parsed = parse_metric(metric);
   const auto limit = sample == 0 ? std::nullopt : std::optional<std::size_t>(sample);
-  return to_python(result_of(
+  return recall_fields(result_of(
       settings, progress, multiplications(rows.view(), rows.view()),
       [&](const Context& own) { return measure_recall(own, rows.view(), neighbors, parsed, limit); }));
 }

@@ -1,13 +1,26 @@
 // Results of operations that run by the settings of a call from Python.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "bindings.h"
+#include "nearwise/recall_estimate.h"
 
 namespace nearwise::python {
+
+using NumpyIds = nb::ndarray<nb::numpy, const Id, nb::ndim<1>, nb::c_contig>;
+inline std::span<const Id> span_of(const NumpyIds& ids) { return {ids.data(), ids.size()}; }
+
+// The fields of Python's RecallEstimate: value, low, high, rows.
+using Estimate = std::tuple<double, double, double, std::size_t>;
+inline Estimate recall_fields(const RecallEstimate& recall) {
+  return {recall.value, recall.low, recall.high, recall.rows};
+}
 
 // Returns work(context), run as `run` runs it.
 template <typename Work>

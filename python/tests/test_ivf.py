@@ -3,6 +3,7 @@
 import copy
 import gc
 import inspect
+import pickle
 import warnings
 from pathlib import Path
 
@@ -260,7 +261,7 @@ def test_what_is_kept_of_the_vectors(rows, vectors, tmp_path):
         truth = nearwise.knn(rows[:100], rows, 10).ids
         found = index.search(rows[:100], 10).ids
         assert np.mean([len(set(a) & set(b)) for a, b in zip(truth, found)]) > 8.9
-    refuses(ValueError, "vectors: must be keep, f16, u8 or none", nearwise.IvfPq.build, rows, vectors="all")
+    refuses(ValueError, "vectors: must be keep, f16, u8, none or file", nearwise.IvfPq.build, rows, vectors="all")
 
 
 def test_a_search_that_misses_the_target_warns_once(rows):
@@ -302,6 +303,30 @@ def test_fewer_vectors_than_k_are_all_found(rows):
         warnings.simplefilter("error")
         index = nearwise.IvfFlat.build(rows[:70], lists=6)
         assert (index.search(rows[:9], 200).ids >= 0).sum(axis=1).tolist() == [70] * 9
+
+
+@pytest.mark.parametrize("kind", [nearwise.IvfPq, nearwise.IvfLsq])
+def test_vectors_in_a_file(rows, tmp_path, kind):
+    path = tmp_path / "base.fbin"
+    nearwise.write_vectors(path, rows)
+    options = {"lists": 8, "code_bytes": 4} | ({"rounds": 1} if kind is nearwise.IvfLsq else {})
+    kept = kind.build(rows, **options)
+    linked = kind.build(nearwise.read_vectors(path), vectors=f"file:{path}", **options)
+    assert linked.vectors == f"file:{path}" and linked.vector_bytes == 4 and linked.keeps_vectors
+    assert linked.calibration == kept.calibration
+    linked.save(tmp_path / "index.nw")
+    for index in (linked, copy.copy(linked), pickle.loads(pickle.dumps(linked)), nearwise.load(tmp_path / "index.nw")):
+        assert index.vectors == linked.vectors
+        assert_same(index.search(rows[:30], 7), kept.search(rows[:30], 7))
+        np.testing.assert_array_equal(index.get([5, 3]), rows[[5, 3]])
+    refuses(ValueError, "vectors must be those from row 2000 on", linked.add, rows[:3])
+    assert len(linked) == 2000
+    linked.remove([7])
+    linked.add(rows[7:8], [7])  # the row of its id
+    refuses(ValueError, "vector 0 is not row 0", kind.build, rows[::-1], vectors=f"file:{path}", **options)
+    refuses("not_found", "missing", kind.build, rows, vectors=f"file:{tmp_path / 'missing.fbin'}", **options)
+    path.rename(tmp_path / "elsewhere.fbin")
+    refuses(FileNotFoundError, "base.fbin', which does not exist", nearwise.load, tmp_path / "index.nw")
 
 
 def test_rows_of_another_order_are_refused(rows):

@@ -6,6 +6,7 @@
 namespace nearwise {
 
 const std::byte* KeptVectors::read(const std::byte* kept, std::byte* scratch) const {
+  if (is_in_file()) return row_of(kept);
   if (!is_scaled()) return kept;
   for (std::size_t i = 0; i < dim; ++i) {
     // In f64, where neither the product nor the sum of such numbers overflows; rounded once.

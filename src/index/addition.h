@@ -17,8 +17,10 @@ namespace nearwise::index {
 // a mapped file has been truncated.
 class Addition {
  public:
-  // Keeps references to all three. `rows` can be kept and encoded.
-  Addition(IvfInternals::State& state, const Context& context, const RowsView& rows);
+  // Keeps references to the first three. `rows` can be kept and encoded. file_rows: their numbers in the
+  // linked file, if there is one.
+  Addition(IvfInternals::State& state, const Context& context, const RowsView& rows,
+           Buffer<std::uint32_t> file_rows = {});
 
   // Expected durations, as cluster::training_cost().
   double assign_cost() const;
@@ -30,6 +32,8 @@ class Addition {
   void encode(const Context& context, std::size_t first, std::size_t count, std::uint8_t* codes);
   // Space in the lists and in the table of ids, which will all be below next_id.
   void reserve(Id next_id);
+  // One above the largest row of the linked file; at least `least`.
+  std::uint64_t next_file_row(std::uint64_t least) const;
   // Appends the rows [first, first + count) with these ids and codes, or none of them: returns false. Under
   // NoFork.
   bool append(std::size_t first, std::size_t count, std::span<const Id> ids, const std::uint8_t* codes);
@@ -38,9 +42,10 @@ class Addition {
   IvfInternals::State& state_;
   const Context& context_;
   const RowsView& rows_;
-  Buffer<std::uint32_t> nearest_;   // [rows] lists
-  std::vector<std::size_t> more_;   // [lists] rows to append
-  std::vector<std::byte> scratch_;  // of a vector as it is kept
+  Buffer<std::uint32_t> nearest_;    // [rows] lists
+  std::vector<std::size_t> more_;    // [lists] rows to append
+  std::vector<std::byte> scratch_;   // of a vector as it is kept
+  Buffer<std::uint32_t> file_rows_;  // [rows] or empty
 };
 
 }  // namespace nearwise::index

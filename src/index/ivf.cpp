@@ -82,8 +82,9 @@ std::size_t Ivf::vector_bytes() const { return state_->rows.vector_bytes(); }
 VectorStorage Ivf::vectors() const {
   return state_->is_flat() ? VectorStorage::keep : state_->vectors.storage;
 }
+std::filesystem::path Ivf::vector_file() const { return state_->vectors.file.path; }
 bool Ivf::keeps_vectors() const {
-  return vectors() == VectorStorage::keep ||
+  return vectors() == VectorStorage::keep || vectors() == VectorStorage::file ||
          (vectors() == VectorStorage::u8 && state_->vectors.offsets.empty());
 }
 Metric Ivf::metric() const { return state_->metric; }
@@ -196,6 +197,7 @@ void Ivf::merge(const Context& context, const Ivf& other) {
         for (const Id id : std::span(added[list].ids, added[list].rows))
           table->insert(id, static_cast<std::uint32_t>(list));
       state.next_id = std::max(state.next_id, more.next_id);
+      state.next_file_row = std::max(state.next_file_row, more.next_file_row);
       state.publish();
     }
   }
@@ -230,6 +232,7 @@ Ivf Ivf::part(const Context& context, std::size_t first, std::size_t count) cons
     begin += view.rows;
   }
   copy.state_->next_id = next_id();
+  copy.state_->next_file_row = state_->next_file_row;
   copy.state_->publish();
   check_lost_pages();
   progress.finish();

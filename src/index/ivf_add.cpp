@@ -75,12 +75,19 @@ class SomeRows {
 
 namespace index {
 
-Addition::Addition(IvfInternals::State& state, const Context& context, const RowsView& rows)
+Addition::Addition(IvfInternals::State& state, const Context& context, const RowsView& rows,
+                   Buffer<std::uint32_t> file_rows)
     : state_(state),
       context_(context),
       rows_(rows),
       nearest_(*context.state().budget, rows.rows()),
-      scratch_(state.rows.vector_bytes()) {}
+      scratch_(state.rows.vector_bytes()),
+      file_rows_(std::move(file_rows)) {}
+
+std::uint64_t Addition::next_file_row(std::uint64_t least) const {
+  for (const std::uint32_t row : file_rows_.span()) least = std::max<std::uint64_t>(least, row + 1ULL);
+  return least;
+}
 
 double Addition::assign_cost() const { return cluster::assignment_cost(rows_, state_.rows.lists()); }
 
@@ -138,8 +145,10 @@ bool Addition::append(std::size_t first, std::size_t count, std::span<const Id> 
     const std::uint32_t list = nearest_[row];
     const std::byte* const code =
         flat ? rows_.row(row) : reinterpret_cast<const std::byte*>(codes) + (row - first) * code_bytes;
-    const std::byte* const vector =
-        state_.rows.vector_bytes() == 0 ? nullptr : state_.vectors.encode(rows_, row, scratch);
+    const std::byte* const vector = state_.rows.vector_bytes() == 0 ? nullptr
+                                    : file_rows_.size() != 0
+                                        ? reinterpret_cast<const std::byte*>(&file_rows_[row])
+                                        : state_.vectors.encode(rows_, row, scratch);
     state_.list_changes(list);
     state_.rows.append(list, {code, &ids[row - first], 1, vector});
     if (table != nullptr) table->insert(ids[row - first], list);
@@ -228,8 +237,11 @@ std::size_t Ivf::add_all(const char* operation, const Context& context, RowsView
   else
     check_coded_range(operation, context, rows, max_indexed_value);
   if (state.rows.vector_bytes() != 0) state.vectors.check(operation, context, rows);
+  Buffer<std::uint32_t> file_rows;
+  if (vectors() == VectorStorage::file)
+    file_rows = state.vectors.rows_in_file(operation, budget, rows, ids, state.next_file_row);
   // Everything that can fail comes before the first vector is appended.
-  index::Addition addition(state, context, rows);
+  index::Addition addition(state, context, rows, std::move(file_rows));
   Stages stages(context, "add");
   addition.assign(stages.next(addition.assign_cost(), addition.encode_cost()));
   Buffer<std::uint8_t> codes(budget, state.is_flat() ? 0 : rows.rows() * state.rows.code_bytes());
@@ -238,6 +250,7 @@ std::size_t Ivf::add_all(const char* operation, const Context& context, RowsView
   std::iota(consecutive.data(), consecutive.data() + consecutive.size(), state.next_id);
   if (ids.empty()) ids = consecutive.span();
   const Id next_id = std::max(state.next_id, std::ranges::max(ids) + 1);
+  const std::uint64_t next_file_row = addition.next_file_row(state.next_file_row);
   index::Removal removal(state, context, replaced);
   bool is_whole = false;
   {
@@ -251,6 +264,7 @@ std::size_t Ivf::add_all(const char* operation, const Context& context, RowsView
     if (is_whole) {
       removal.commit();
       state.next_id = next_id;
+      state.next_file_row = next_file_row;
       state.publish();
     } else {
       removal.show();

@@ -1,6 +1,7 @@
 // Files of inverted files (docs/format.md, kind "ivf").
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -76,8 +77,14 @@ std::optional<Calibration> read_calibration(const Json& metadata, const std::str
   return calibration;
 }
 
-Json describe(const index::VectorStore& store) {
+Json describe(const index::VectorStore& store, std::uint64_t next_file_row,
+              const std::filesystem::path& index_path) {
   Json json = {{"storage", name(store.storage)}, {"element_type", name(store.type)}};
+  if (store.storage == VectorStorage::file)
+    json.update({{"path", index::recorded_path(store.file.path, index_path)},
+                 {"bytes", store.file.bytes},
+                 {"checksum", store.file.checksum},
+                 {"next_row", next_file_row}});
   if (!store.offsets.empty()) {
     json["offsets"] = store.offsets;
     json["step"] = store.step;
@@ -86,7 +93,8 @@ Json describe(const index::VectorStore& store) {
 }
 
 // Without this key, as in format 1.0, the index keeps no vectors.
-index::VectorStore read_vector_store(const Json& metadata, std::size_t dim, const std::string& source) {
+index::VectorStore read_vector_store(const Json& metadata, std::size_t dim,
+                                     const std::filesystem::path& index_path, const std::string& source) {
   const auto found = metadata.find("vectors");
   if (found == metadata.end()) return {.dim = dim};
   index::VectorStore store = {.dim = dim};
@@ -97,6 +105,10 @@ index::VectorStore read_vector_store(const Json& metadata, std::size_t dim, cons
     const bool is_scaled = store.storage == VectorStorage::u8 && store.type == ElementType::f32;
     if (store.type != index::VectorStore::read_type(store.storage, store.type))
       throw std::out_of_range("element_type does not fit the storage");
+    if (store.storage == VectorStorage::file)
+      store.file = {.path = index::linked_path(read_text(*found, "path", source), index_path),
+                    .bytes = read_number(*found, "bytes", source),
+                    .checksum = read_number(*found, "checksum", source)};
     if (is_scaled) {
       store.offsets = found->at("offsets").get<std::vector<float>>();
       store.step = found->at("step").get<float>();
@@ -191,14 +203,17 @@ void save(const Ivf& index, const std::filesystem::path& path) {
   const index::IndexLock::Reading reading(state.lock);
   ContainerWriter writer(path, std::string(index::container_kind));
   const bool has_other_k = state.calibration && !state.calibration->other_k.empty();
-  if (index.vector_bytes() != 0 || has_other_k) writer.set_minor_version(1);
+  if (index.vectors() == VectorStorage::file)
+    writer.set_minor_version(3);
+  else if (index.vector_bytes() != 0 || has_other_k)
+    writer.set_minor_version(1);
   Json metadata = {{"metric", name(state.metric)},
                    {"dim", index.dim()},
                    {"probes", state.probes},
                    {"candidates", state.candidates},
                    {"next_id", static_cast<std::uint64_t>(state.next_id)},
                    {"provenance", state.provenance}};
-  if (index.vector_bytes() != 0) metadata["vectors"] = describe(state.vectors);
+  if (index.vector_bytes() != 0) metadata["vectors"] = describe(state.vectors, state.next_file_row, path);
   metadata.update(state.codec->settings());
   if (state.calibration) metadata["calibration"] = describe(*state.calibration);
   writer.write_metadata(metadata);
@@ -253,14 +268,19 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
   auto codec = quantize::read_codec(*reader, metadata, header.dim);
   const ListCodec view = codec->view();
   index::VectorStore vectors = view.is_flat() ? index::VectorStore{.dim = header.dim}
-                                              : read_vector_store(metadata, header.dim, source);
+                                              : read_vector_store(metadata, header.dim, path, source);
   const std::size_t vector_bytes = vectors.bytes();
   const std::byte* kept = nullptr;
+  std::uint64_t next_file_row = 0;
   if (vector_bytes != 0) {
     const MatrixView<const std::uint8_t> all = reader->section("vectors").rows<std::uint8_t>();
     check_shape(all.rows() == ids.rows() && all.cols() == vector_bytes, "vectors", source);
     kept = reinterpret_cast<const std::byte*>(all.data());
-    if (vectors.offsets.empty())
+    if (vectors.storage == VectorStorage::file) {
+      vectors.file = index::open_linked_file(vectors.file, vectors.type, header.dim, path, source);
+      index::check_file_rows(kept, all.rows(), vectors.file.mapped->rows().rows(), source);
+      next_file_row = read_number(metadata.at("vectors"), "next_row", source);
+    } else if (vectors.offsets.empty())
       check_stored_rows("vectors", context, {kept, vectors.type, all.rows(), header.dim, vector_bytes},
                         source);
   }
@@ -285,6 +305,7 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
                      .calibration = header.calibration,
                      .provenance = header.provenance,
                      .next_id = header.next_id,
+                     .next_file_row = next_file_row,
                      .rows = index::InvertedLists(budget, centroids.rows(), view.code_bytes, vector_bytes)});
   std::size_t first = 0;
   for (std::size_t list = 0; list < sizes.rows(); ++list) {

@@ -71,6 +71,7 @@ struct Ivf::State {
   std::optional<Calibration> calibration = {};
   std::map<std::string, std::string> provenance = {};
   Id next_id = 0;
+  std::uint64_t next_file_row = 0;  // of vectors in a file: one above the largest row ever added
   index::InvertedLists rows;
   std::unique_ptr<index::CachedNorms> norms = {};         // none where scores need none
   mutable index::Published<index::IdTable> table = {};    // lists of ids; made when it is first needed

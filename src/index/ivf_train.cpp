@@ -87,6 +87,8 @@ IvfOptions index::resolve(const char* caller, const IvfOptions& options, const R
   require(options.vectors == VectorStorage::keep || !std::holds_alternative<Flat>(options.encoding),
           "{}: the lists of a flat index are the vectors: vectors must be keep, got {}", caller,
           name(options.vectors));
+  require(options.vectors == VectorStorage::file || options.vector_file.empty(),
+          "{}: vector_file is for vectors in a file, got vectors {}", caller, name(options.vectors));
   return resolved;
 }
 
@@ -116,8 +118,8 @@ Ivf Ivf::train(const Context& context, RowsView rows, const IvfOptions& given) {
                                      options.encoding);
   stages.finish();
   const ListCodec view = codec->view();
-  index::VectorStore vectors =
-      index::make_vector_store(context, rows, view.is_flat() ? VectorStorage::none : options.vectors);
+  index::VectorStore vectors = index::make_vector_store(
+      context, rows, view.is_flat() ? VectorStorage::none : options.vectors, options.vector_file);
   const std::size_t vector_bytes = vectors.bytes();
   const std::shared_ptr<MemoryBudget> budget = context.state().budget;
   return Ivf(std::unique_ptr<State>(
@@ -138,7 +140,10 @@ void Ivf::fill(const Context& context, const RowsView& rows) {
   const DefaultFloatEnvironment environment;
   State& state = *state_;
   if (state.rows.vector_bytes() != 0) state.vectors.check("Ivf.build", context, rows);
-  index::Addition addition(state, context, rows);
+  Buffer<std::uint32_t> file_rows;
+  if (vectors() == VectorStorage::file)
+    file_rows = state.vectors.rows_in_file("Ivf.build", *context.state().budget, rows, {}, 0);
+  index::Addition addition(state, context, rows, std::move(file_rows));
   Stages stages(context, "add");
   addition.assign(stages.next(addition.assign_cost(), addition.encode_cost()));
   addition.reserve(static_cast<Id>(rows.rows()));
@@ -156,6 +161,7 @@ void Ivf::fill(const Context& context, const RowsView& rows) {
     if (!addition.append(first, count, {ids.data(), count}, codes.data())) check_lost_pages();
   }
   state.next_id = static_cast<Id>(rows.rows());
+  state.next_file_row = addition.next_file_row(0);
   state.publish();
   stages.finish();
 }

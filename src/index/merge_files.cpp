@@ -14,6 +14,7 @@
 #include "core/memory.h"
 #include "core/progress.h"
 #include "index/ivf_container.h"
+#include "index/storage/linked_file.h"
 #include "io/container/container_writer.h"
 #include "io/container/metadata.h"
 #include "nearwise/ivf.h"
@@ -60,10 +61,26 @@ class Part {
   SectionView section(std::string_view name) const { return reader_.section(name); }
   bool has(std::string_view name) const { return reader_.find(name) != nullptr; }
 
+  // How vectors are kept, without what differs between parts: where a linked file lies, and its next row.
+  Json kept_vectors() const {
+    Json kept = metadata_.value("vectors", Json::object());
+    if (!kept.is_object()) fail(ErrorCode::corrupt, "{}: metadata: an object 'vectors' expected", source());
+    kept.erase("path");
+    kept.erase("next_row");
+    return kept;
+  }
+  bool has_linked_file() const {
+    return kept_vectors().value("storage", Json()) == name(VectorStorage::file);
+  }
+  std::uint64_t next_file_row() const {
+    return has_linked_file() ? read_number(metadata_.at("vectors"), "next_row", source()) : 0;
+  }
+
   bool has_same_quantizers(const Part& other) const {
     for (const char* const key :
-         {"metric", "dim", "encoding", "element_type", "parts", "bits", "encode_iterations", "vectors"})
+         {"metric", "dim", "encoding", "element_type", "parts", "bits", "encode_iterations"})
       if (metadata_.value(key, Json()) != other.metadata_.value(key, Json())) return false;
+    if (kept_vectors() != other.kept_vectors()) return false;
     const auto same = [&](const char* name) {
       return has(name) == other.has(name) &&
              (!has(name) || std::ranges::equal(section(name).bytes(), other.section(name).bytes()));
@@ -147,6 +164,7 @@ void merge_ivf_files(const Context& context, std::span<const std::filesystem::pa
   std::vector<Part> parts;
   std::uint64_t rows = 0;
   std::uint64_t next_id = 0;
+  std::uint64_t next_file_row = 0;
   for (const std::filesystem::path& file : files) {
     parts.emplace_back(file);
     require(parts.back().has_same_quantizers(parts.front()),
@@ -154,6 +172,7 @@ void merge_ivf_files(const Context& context, std::span<const std::filesystem::pa
             parts.back().source(), parts.front().source());
     rows += parts.back().rows();
     next_id = std::max(next_id, parts.back().next_id());
+    next_file_row = std::max(next_file_row, parts.back().next_file_row());
   }
   require(rows <= max_shard_rows, "merge_ivf_files: an index holds at most {} vectors, got {}",
           max_shard_rows, rows);
@@ -173,6 +192,14 @@ void merge_ivf_files(const Context& context, std::span<const std::filesystem::pa
   Json metadata = parts.front().metadata();
   if (has_vectors || metadata.value("calibration", Json()).contains("other_k")) writer.set_minor_version(1);
   metadata["next_id"] = next_id;
+  if (parts.front().has_linked_file()) {
+    Json& kept = metadata["vectors"];
+    writer.set_minor_version(3);
+    const std::filesystem::path linked =
+        index::linked_path(read_text(kept, "path", parts.front().source()), files.front());
+    kept["path"] = index::recorded_path(linked, output);
+    kept["next_row"] = next_file_row;
+  }
   for (const auto& [key, text] : provenance) metadata["provenance"][key] = text;
   writer.write_metadata(metadata);
   for (const char* const name : shared_sections)

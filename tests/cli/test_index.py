@@ -149,6 +149,17 @@ def test_a_search_beyond_what_is_calibrated_warns(nearwise, files):
     assert "warning" not in nearwise("index", "search", "wide.nw", "queries.fbin", "-k", 200).err
 
 
+def test_vectors_in_the_file_they_come_from(nearwise, files, tmp_path):
+    nearwise("index", "build", "rows.fbin", "--lists", 9, "-o", "kept.nw")
+    nearwise("index", "build", "rows.fbin", "--lists", 9, "--vectors", "file", "-o", "linked.nw")
+    assert (tmp_path / "linked.nw").stat().st_size < (tmp_path / "kept.nw").stat().st_size - ROWS * DIM * 3
+    for one, other in zip(found_by(nearwise, tmp_path, "kept.nw"), found_by(nearwise, tmp_path, "linked.nw")):
+        np.testing.assert_array_equal(one, other)
+    assert nearwise("info", "linked.nw", "--json").json["files"][0]["metadata"]["vectors.path"] == "rows.fbin"
+    (tmp_path / "rows.fbin").rename(tmp_path / "other.fbin")
+    assert "rows.fbin', which does not exist" in nearwise("index", "search", "linked.nw", "queries.fbin", expect=66).err
+
+
 def test_measuring_after_adding_is_building(nearwise, files):
     built = nearwise("index", "build", "rows.fbin", "--lists", 9, "-o", "whole.nw", "--json").json
     nearwise("index", "build", "rows.fbin", "--lists", 9, "--train-only", "-o", "index.nw")

@@ -18,6 +18,7 @@
 #include "nearwise/quantize/optimized_product_quantizer.h"
 #include "nearwise/quantize/product_quantizer.h"
 #include "nearwise/storage.h"
+#include "nearwise/vector_file.h"
 
 namespace nearwise::golden {
 namespace {
@@ -47,6 +48,26 @@ GoldenFile ivf_file(const std::string& name, const Encoding& encoding, VectorSto
             const Rows rows = base();
             const IvfOptions options = {
                 .metric = Metric::euclidean, .lists = 5, .encoding = encoding, .vectors = vectors};
+            save(
+                Ivf::build(context(), rows, options, CalibrationOptions{.target_recall = 0.9, .queries = 20}),
+                path);
+          },
+          use_ivf};
+}
+
+// Its vectors are in a file beside it.
+GoldenFile linked_ivf_file(const std::string& name) {
+  return {name, "ivf",
+          [](const fs::path& path) {
+            const Rows rows = base();
+            const fs::path vectors = path.parent_path() / "vectors.fbin";
+            VectorWriter writer(vectors, ElementType::f32, 6);
+            writer.append(rows);
+            writer.commit();
+            const IvfOptions options = {.lists = 5,
+                                        .encoding = Pq{.code_bytes = 3, .bits = 4},
+                                        .vectors = VectorStorage::file,
+                                        .vector_file = vectors};
             save(
                 Ivf::build(context(), rows, options, CalibrationOptions{.target_recall = 0.9, .queries = 20}),
                 path);
@@ -98,6 +119,7 @@ std::vector<GoldenFile> golden_files() {
       ivf_file("ivf_pq_f16_1_1", Pq{.code_bytes = 3, .bits = 4}, VectorStorage::f16),
       ivf_file("ivf_flat_1_1", Flat{}, VectorStorage::keep),
       ivf_file("ivf_lsq_u8_1_1", Lsq{.code_bytes = 2, .rounds = 1}, VectorStorage::u8),
+      linked_ivf_file("ivf_pq_linked_1_3"),
       {"graph_1_0", "graph",
        [](const fs::path& path) {
          save(build_knn_graph(context(), base(), {.degree = 5}), path,

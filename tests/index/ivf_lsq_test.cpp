@@ -27,7 +27,7 @@ using support::one_thread;
 using support::Problem;
 using support::same;
 
-constexpr IvfOptions quick = {
+const IvfOptions quick = {
     .lists = 6, .encoding = Lsq{.code_bytes = 3, .rounds = 2, .train_iterations = 2, .encode_iterations = 3}};
 
 IvfOptions quick_with(Metric metric) {

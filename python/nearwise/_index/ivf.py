@@ -188,10 +188,12 @@ class IvfPq(Ivf):
             Per vector, at most one per element. Default: one for every 8 elements, 8 to 64.
         bits : {4, 8}
             Of the code of one part of a vector: with 4 there are twice as many parts.
-        vectors : {"keep", "f16", "u8", "none"}
+        vectors : {"keep", "f16", "u8", "none", "file:PATH"}
             What the index keeps of the vectors themselves, in memory and in its file, for re-ranking and `get`: all of
             them in their element type, rounded to half precision (magnitudes up to 65504), rounded to one byte per
-            element (one step for all dimensions, by the range of `rows`), or nothing.
+            element (one step for all dimensions, by the range of `rows`), or nothing. "file:base.fbin": the number of
+            each vector's row in this file, which is mapped and must not change. Vectors that are added must be rows of
+            the file, of its element type: those that follow the last ones, or those with the numbers of their ids.
         metric, lists, iterations, training_rows, context, seed, device, threads, memory_limit, isa, progress
             As in `IvfFlat.train`.
         """
@@ -291,7 +293,7 @@ class IvfLsq(Ivf):
             Of the training of codewords: `rounds` and `iterations` of `AdditiveQuantizer.train`.
         encode_iterations : int
             Of the search for the code of a vector that is added.
-        vectors : {"keep", "f16", "u8", "none"}
+        vectors : {"keep", "f16", "u8", "none", "file:PATH"}
             As in `IvfPq.train`.
         metric, lists, iterations, training_rows, context, seed, device, threads, memory_limit, isa, progress
             As in `IvfFlat.train`.
@@ -302,12 +304,15 @@ class IvfLsq(Ivf):
 
 # The options of C++, checked.
 def _lists(metric: Any, lists: Any, iterations: Any, training_rows: Any, vectors: Any = "keep") -> dict[str, Any]:
+    word = _options.word(vectors, "vectors")
+    path = word.removeprefix("file:") if word.startswith("file:") else ""
     return {
         "metric": _options.metric(metric),
         "lists": _options.optional_count(lists, "lists"),
         "iterations": _options.count(iterations, "iterations"),
         "training_rows": _options.optional_count(training_rows, "training_rows"),
-        "vectors": _options.word(vectors, "vectors"),
+        "vectors": "file" if path else word,
+        "vector_file": path,
     }
 
 

@@ -18,7 +18,7 @@ from nearwise._progress import ProgressArgument
 from nearwise._savable import Savable
 from nearwise._vector_file import Path
 
-Vectors: TypeAlias = Literal["keep", "f16", "u8", "none"]
+Vectors: TypeAlias = str  # "keep", "f16", "u8", "none" or "file:PATH"
 
 
 class Ivf(ivf_search.Ivf, Savable):
@@ -200,8 +200,9 @@ class Ivf(ivf_search.Ivf, Savable):
 
     @property
     def vectors(self) -> Vectors:
-        """What the index keeps of the vectors: "keep", "f16", "u8" or "none"."""
-        return cast("Vectors", self._index.vectors)
+        """What the index keeps of the vectors: "keep", "f16", "u8", "none" or "file:PATH"."""
+        storage = self._index.vectors
+        return f"file:{self._index.vector_file}" if storage == "file" else storage
 
     @property
     def keeps_vectors(self) -> bool:

@@ -8,7 +8,10 @@
 #include "backend/context_state.h"
 #include "core/check.h"
 #include "core/convert.h"
+#include "core/lost_pages.h"
+#include "core/progress.h"
 #include "ops/finite_rows.h"
+#include "ops/knn_plan.h"
 
 namespace nearwise {
 
@@ -17,6 +20,7 @@ std::string_view name(VectorStorage storage) {
     case VectorStorage::f16: return "f16";
     case VectorStorage::u8: return "u8";
     case VectorStorage::none: return "none";
+    case VectorStorage::file: return "file";
     case VectorStorage::keep: break;
   }
   return "keep";
@@ -33,9 +37,9 @@ std::string_view name(OnDuplicate choice) {
 
 VectorStorage parse_vector_storage(std::string_view text) {
   for (const VectorStorage storage :
-       {VectorStorage::keep, VectorStorage::f16, VectorStorage::u8, VectorStorage::none})
+       {VectorStorage::keep, VectorStorage::f16, VectorStorage::u8, VectorStorage::none, VectorStorage::file})
     if (name(storage) == text) return storage;
-  fail(ErrorCode::invalid_argument, "vectors: must be keep, f16, u8 or none, got {}", text);
+  fail(ErrorCode::invalid_argument, "vectors: must be keep, f16, u8, none or file, got {}", text);
 }
 
 namespace index {
@@ -60,12 +64,50 @@ ElementType VectorStore::read_type(VectorStorage storage, ElementType type) {
 
 std::size_t VectorStore::bytes(VectorStorage storage, ElementType type, std::size_t dim) {
   if (storage == VectorStorage::none) return 0;
+  if (storage == VectorStorage::file) return sizeof(std::uint32_t);
   const bool scaled = storage == VectorStorage::u8;
   return dim * (scaled ? 1 : element_size(read_type(storage, type)));
 }
 
 KeptVectors VectorStore::view() const {
-  return {.bytes = bytes(), .type = type, .dim = dim, .offsets = offsets, .step = step};
+  if (file.mapped) check_mapped(file.mapped->rows());
+  return {.bytes = bytes(),
+          .type = type,
+          .dim = dim,
+          .offsets = offsets,
+          .step = step,
+          .file = file.mapped ? file.mapped->rows() : RowsView()};
+}
+
+Buffer<std::uint32_t> VectorStore::rows_in_file(const char* operation, MemoryBudget& budget,
+                                                const RowsView& rows, std::span<const Id> ids,
+                                                std::uint64_t next_row) const {
+  const RowsView there = file.mapped->rows();
+  check_mapped(there);
+  const std::string where = file.path.string();
+  require(rows.type() == type, "{}: the vectors of '{}' are of {}, got {}", operation, where, name(type),
+          name(rows.type()));
+  const std::size_t row_bytes = dim * element_size(type);
+  Buffer<std::uint32_t> numbers(budget, rows.rows());
+  const auto find = [&](const auto& number_of) {
+    for (std::size_t row = 0; row < rows.rows(); ++row) {
+      if (row % checked_rows == 0) check_cancelled();
+      const std::uint64_t number = number_of(row);
+      if (number >= there.rows() || std::memcmp(rows.row(row), there.row(number), row_bytes) != 0) return row;
+      numbers[row] = static_cast<std::uint32_t>(number);
+    }
+    return rows.rows();
+  };
+  const std::size_t other = find([&](std::size_t row) { return next_row + row; });
+  if (other == rows.rows()) return numbers;
+  if (!ids.empty() &&
+      find([&](std::size_t row) { return static_cast<std::uint64_t>(ids[row]); }) == rows.rows())
+    return numbers;
+  fail(
+      ErrorCode::invalid_argument,
+      "{}: the vectors of the index are rows of '{}', which has {}: vectors must be those from row {} on, or "
+      "have their row numbers as ids; vector {} is not row {}",
+      operation, where, there.rows(), next_row, other, next_row + other);
 }
 
 void VectorStore::check(const char* operation, const Context& context, const RowsView& rows) const {
@@ -97,9 +139,20 @@ const std::byte* VectorStore::encode(const RowsView& rows, std::size_t row, std:
   return scratch;
 }
 
-VectorStore make_vector_store(const Context& context, const RowsView& rows, VectorStorage storage) {
+VectorStore make_vector_store(const Context& context, const RowsView& rows, VectorStorage storage,
+                              const std::filesystem::path& path) {
   VectorStore store = {
       .storage = storage, .type = VectorStore::read_type(storage, rows.type()), .dim = rows.dim()};
+  if (storage == VectorStorage::file) {
+    require(!path.empty(), "Ivf.train: vectors in a file need its path (vector_file), got none");
+    store.file = link_file(path);
+    const RowsView there = store.file.mapped->rows();
+    require(there.dim() == rows.dim() && there.rows() <= max_shard_rows,
+            "Ivf.train: vectors of {} elements, at most {}, expected in '{}', got {} of {}", rows.dim(),
+            max_shard_rows, path.string(), there.rows(), there.dim());
+    store.type = there.type();
+    return store;
+  }
   const bool is_scaled = storage == VectorStorage::u8 && store.type == ElementType::f32;
   if (!is_scaled) return store;
   std::vector<float> highest(rows.dim(), -std::numeric_limits<float>::infinity());

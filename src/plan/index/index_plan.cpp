@@ -65,6 +65,9 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
   const VectorFile file = VectorFile::open(files.vectors);
   const RowsView rows = file.rows();
   plan::check(context, files, rows);
+  // Every task would read the whole file to check it.
+  require(options.index.vectors != VectorStorage::file,
+          "plan_index: vectors must be keep, f16, u8 or none, got file");
   auto work = std::make_shared<plan::IndexWork>();
   work->files = files;
   work->options = options;

@@ -1,6 +1,7 @@
 #include "backend/cpu/lists/rerank.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -33,8 +34,9 @@ Reranker::Reranker(const CpuStream& stream, const ListSearchArgs& args, const Li
     : args_(args),
       numbers_(numbers),
       bound_(bound),
-      vector_bytes_(args.rerank.by_id() ? args.codec.dim * element_size(args.rerank.rows.type())
-                                        : args.rerank.kept.bytes),
+      vector_bytes_(args.rerank.by_id()             ? args.codec.dim * element_size(args.rerank.rows.type())
+                    : args.rerank.kept.is_in_file() ? args.rerank.kept.read_bytes()
+                                                    : args.rerank.kept.bytes),
       ahead_(std::max<std::size_t>(prefetched_bytes / vector_bytes_ / group, 1) * group),
       shape_(nullptr, args.rerank.type(), 0, args.codec.dim,
              args.codec.dim * element_size(args.rerank.type())),
@@ -55,7 +57,7 @@ std::uint64_t Reranker::bytes(std::size_t dim, std::size_t candidates) {
 }
 
 void Reranker::find(std::span<const std::uint32_t> rows, Buffer<Candidate>& out) const {
-  // Ids are scattered in memory: a batch is prefetched before the first is read.
+  // Ids and row numbers are scattered in memory: a batch is prefetched before the first is read.
   constexpr std::size_t batch = 64;
   const RerankVectors& vectors = args_.rerank;
   for (std::size_t begin = 0; begin < rows.size(); begin += batch) {
@@ -64,11 +66,15 @@ void Reranker::find(std::span<const std::uint32_t> rows, Buffer<Candidate>& out)
       const ListNumbers::Place place = numbers_.find(rows[i]);
       const ListView& list = args_.lists[place.list];
       out[i] = {list.vectors + list.vector_row(place.row) * vectors.kept.bytes, list.ids + place.row};
-      if (vectors.by_id()) prefetch(reinterpret_cast<std::uintptr_t>(out[i].id), sizeof(Id));
+      if (vectors.by_id())
+        prefetch(reinterpret_cast<std::uintptr_t>(out[i].id), sizeof(Id));
+      else if (vectors.kept.is_in_file())
+        prefetch(reinterpret_cast<std::uintptr_t>(out[i].vector), sizeof(std::uint32_t));
     }
-    if (!vectors.by_id()) continue;
+    if (!vectors.by_id() && !vectors.kept.is_in_file()) continue;
     for (std::size_t i = begin; i < end; ++i)
-      out[i].vector = vectors.rows.row(static_cast<std::size_t>(*out[i].id));
+      out[i].vector = vectors.by_id() ? vectors.rows.row(static_cast<std::size_t>(*out[i].id))
+                                      : vectors.kept.row_of(out[i].vector);
   }
 }
 
