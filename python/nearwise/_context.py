@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import inspect
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any, ParamSpec, Self, TypedDict, TypeVar, cast, get_args, get_type_hints
 
@@ -84,8 +85,12 @@ class Context:
 
     def merged(self, other: Context) -> Context:
         """This context with the settings of `other` where it has any."""
-        given = _given(other)
-        return dataclasses.replace(self, **given) if given else self
+        if other is DEFAULT:
+            return self
+        # Contexts are made once and used for many calls; progress is of one call, and may have no hash.
+        if self.progress is None and other.progress is None:
+            return _merged(self, other)
+        return dataclasses.replace(self, **_given(other))
 
     def remembered(self) -> Context:
         """What objects keep of the context they were made with: seed and progress belong to one call."""
@@ -93,11 +98,17 @@ class Context:
 
 
 DEFAULT = Context()
+_is_none = functools.partial(operator.is_, None)
 _FIELDS = tuple(field.name for field in dataclasses.fields(Context))
 
 
 def _given(context: Context) -> dict[str, Any]:
     return {name: value for name in _FIELDS if (value := getattr(context, name)) is not None}
+
+
+@functools.lru_cache(maxsize=256)
+def _merged(context: Context, other: Context) -> Context:
+    return dataclasses.replace(context, **_given(other))
 
 
 def resolve(operation: str, context: Any, keywords: dict[str, Any]) -> Context:
@@ -178,20 +189,25 @@ def operation(function: Callable[_P, _R]) -> Callable[_P, _R]:
     names = list(parameters)
     fields = [name for name in _FIELDS if name in parameters]
     is_method = names[:1] == ["self"]
+    takes_context = "context" in parameters
     name = function.__qualname__.removesuffix(".__init__")
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         given = cast("dict[str, Any]", kwargs)
-        for key in given:
-            if key not in parameters:
-                raise unknown_argument(name, key, parameters, _FIELDS)
-        for key in [key for key, value in given.items() if value is None and key in defaults]:
-            del given[key]
-        if "context" in parameters:
-            context = resolve(name, given.get("context"), {key: given.pop(key) for key in fields if key in given})
+        settings = {}
+        if given:
+            for key in given:
+                if key not in parameters:
+                    raise unknown_argument(name, key, parameters, _FIELDS)
+            for key in [key for key, value in given.items() if value is None and key in defaults]:
+                del given[key]
+            if takes_context:
+                settings = {key: given.pop(key) for key in fields if key in given}
+        if takes_context:
+            context = resolve(name, given.get("context"), settings) if given or settings else DEFAULT
             given["context"] = getattr(args[0], "_context", DEFAULT).merged(context) if is_method else context
-        if any(value is None for value in args):
+        if any(map(_is_none, args)):
             named = itertools.zip_longest(args, names[: len(args)])  # too many are Python's to refuse
             args = cast("Any", [defaults.get(key) if value is None else value for value, key in named])
         try:

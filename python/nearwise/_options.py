@@ -32,6 +32,8 @@ _UNITS |= {prefix + "ib": 1024**power for power, prefix in enumerate("kmgt", sta
 
 def integer(value: Any, name: str, lowest: int, highest: int) -> int:
     """An int or numpy integer; neither bool nor float."""
+    if type(value) is int and lowest <= value <= highest:
+        return value  # the common case
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name}: expected an integer, got {value!r}")
     try:

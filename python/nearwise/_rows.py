@@ -51,8 +51,9 @@ def rows_of(array: Array | DeviceArray, name: str, memory_limit: int = 0) -> Row
     """As `as_rows`, of an array from `as_array`."""
     if isinstance(array, DeviceArray):
         return _device_rows(array, name)
-    if array.dtype in _TYPES and array.ndim == 2 and usable_in_place(array):
-        return Rows(array, _TYPES[array.dtype], 0)  # the common case
+    usual = _TYPES.get(array.dtype)
+    if usual is not None and array.ndim == 2 and usable_in_place(array):
+        return Rows(array, usual, 0)  # the common case
     dtype = array.dtype.newbyteorder("=") if array.dtype.kind in "fiu" else array.dtype
     target: np.dtype[Any]
     if _is_bfloat16(dtype):
@@ -89,6 +90,8 @@ def portable(array: Array, type: str) -> Array:
 
 
 def as_array(values: Any, name: str) -> Array | DeviceArray:
+    if type(values) is np.ndarray:
+        return values  # the common case
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.is_masked(values):
             raise ValueError(f"{name}: a masked array with masked elements is not accepted; fill or drop them")
@@ -161,6 +164,8 @@ def _require_two_dimensional(array: Array | DeviceArray, name: str) -> None:
 
 
 def usable_in_place(array: Array | DeviceArray) -> bool:
+    if isinstance(array, np.ndarray) and (flags := array.flags).c_contiguous and flags.aligned:
+        return True  # the common case
     # A 1-D array is one row.
     rows, dim = (1, *array.shape)[-2:]
     if isinstance(array, DeviceArray):
