@@ -1,4 +1,4 @@
-"""A graph index exported to hnswlib beside hnswlib's own index: recall at equal ef.
+"""A graph index exported to hnswlib and to SVS beside hnswlib's own index: recall at equal ef (search window of SVS).
 
     python graph_export.py --base base.u8bin --queries query.u8bin
 
@@ -14,8 +14,20 @@ import common
 import hnswlib
 import nearwise
 import numpy as np
+import svs
 
 K = 10
+
+
+def recall(ids, truth):
+    return round(float(np.mean([np.isin(right, one).mean() for one, right in zip(ids, truth, strict=True)])), 4)
+
+
+def in_svs(index, folder):
+    index.export_svs(folder)
+    vectors = svs.VectorDataLoader(f"{folder}/vectors.fvecs", svs.DataType.float32)
+    graph = svs.GraphLoader(f"{folder}/graph")
+    return svs.Vamana(f"{folder}/config", graph, vectors, svs.DistanceType.L2, num_threads=1)
 
 
 def main():
@@ -37,14 +49,17 @@ def main():
     exported = hnswlib.Index("l2", base.shape[1])
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "index.hnsw")
-        nearwise.GraphIndex.build(base, threads=options.threads).export_hnswlib(path)
+        index = nearwise.GraphIndex.build(base, threads=options.threads)
+        index.export_hnswlib(path)
         exported.load_index(path)
+        svs_index = in_svs(index, os.path.join(folder, "svs"))
     for ef in (10, 20, 40, 80, 160, 320):
         found = {}
-        for name, index in (("own", own), ("exported", exported)):
-            index.set_ef(ef)
-            ids = index.knn_query(queries, K)[0]
-            found[name] = round(float(np.mean([np.isin(right, one).mean() for one, right in zip(ids, truth, strict=True)])), 4)
+        for name, other in (("own", own), ("exported", exported)):
+            other.set_ef(ef)
+            found[name] = recall(other.knn_query(queries, K)[0], truth)
+        svs_index.search_window_size = ef
+        found["svs"] = recall(svs_index.search(queries, K)[0], truth)
         print(json.dumps({"ef": ef, **found}), flush=True)
 
 

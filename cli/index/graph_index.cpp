@@ -53,6 +53,7 @@ void check_graph_build(const Session& session, const IndexBuildArguments& argume
 struct ExportArguments {
   std::filesystem::path index;
   std::filesystem::path output;
+  std::string library = "hnswlib";
   ContextArguments context;
 };
 
@@ -62,14 +63,17 @@ ExitCode run_export(Session& session, const ExportArguments& arguments) {
   const Context context = open_context(arguments.context);
   const GraphIndex index = load_graph_index(context, arguments.index);
   Work work(session, context);
-  work.run([&](const Context& own) { export_hnswlib(own, index, arguments.output); });
+  work.run([&](const Context& own) {
+    (arguments.library == "svs" ? export_svs : export_hnswlib)(own, index, arguments.output);
+  });
   conclude(session,
            {{"rows", index.size()},
             {"dim", index.dim()},
             {"metric", name(index.metric())},
+            {"library", arguments.library},
             {"output", arguments.output.string()}},
-           fmt::format("wrote {} vectors of {} dimensions for hnswlib to {}", index.size(), index.dim(),
-                       arguments.output.string()));
+           fmt::format("wrote {} vectors of {} dimensions for {} to {}", index.size(), index.dim(),
+                       arguments.library, arguments.output.string()));
   return ExitCode::ok;
 }
 
@@ -120,11 +124,16 @@ ExitCode run_graph_index_build(Session& session, const IndexBuildArguments& argu
 
 void add_index_export(CLI::App& parent, Session& session) {
   const auto [parser, arguments] = add_command(
-      parent, session, run_export, "export", "Write a graph index as a file of hnswlib",
-      "  nearwise index export index.nw -o index.hnsw\n\n"
-      "hnswlib.Index(space, dim).load_index('index.hnsw') reads it, with space l2, ip or cosine.");
+      parent, session, run_export, "export", "Write a graph index for hnswlib or SVS",
+      "  nearwise index export index.nw -o index.hnsw\n"
+      "  nearwise index export index.nw --library svs -o index-svs\n\n"
+      "hnswlib.Index(space, dim).load_index('index.hnsw') reads it, with space l2, ip or cosine. SVS reads "
+      "a\n"
+      "folder: svs.Vamana('index-svs/config', svs.GraphLoader('index-svs/graph'), vectors, distance), with\n"
+      "'index-svs/vectors.fvecs' as vectors.");
   add_path(parser, "index", arguments.index, "Graph index: .nw")->required();
-  add_output(parser, arguments.output, "File to write");
+  add_choice<std::string>(parser, "--library", arguments.library, {"hnswlib", "svs"}, "That will load it");
+  add_output(parser, arguments.output, "File to write; a folder for svs");
   add_context_options(parser, arguments.context);
 }
 

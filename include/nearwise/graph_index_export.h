@@ -17,4 +17,12 @@ namespace NEARWISE_EXPORT nearwise {
 // the level above. Labels are the ids.
 void export_hnswlib(const Context& context, const GraphIndex& index, const std::filesystem::path& path);
 
+// A folder that SVS (0.5, package scalable-vs) loads:
+//   svs.Vamana(folder + "/config", svs.GraphLoader(folder + "/graph"),
+//              svs.VectorDataLoader(folder + "/vectors.fvecs", svs.DataType.float32), distance)
+// with distance L2 for sqeuclidean, euclidean and cosine, MIP for inner_product; a loader of compressed
+// vectors does as well. Vectors are written as f32, of length 1 for cosine. SVS returns row numbers, which
+// are places in GraphIndex::ids().
+void export_svs(const Context& context, const GraphIndex& index, const std::filesystem::path& folder);
+
 }  // namespace nearwise

@@ -23,21 +23,12 @@
 namespace nearwise::python {
 namespace {
 
-using NumpyIds = nb::ndarray<nb::numpy, const Id, nb::ndim<1>, nb::c_contig>;
-// value, low, high, rows
-using Estimate = std::tuple<double, double, double, std::size_t>;
 // The fields of Python's GraphCalibration in their order.
-using CalibrationFields = std::tuple<double, std::size_t, std::size_t, Estimate, std::size_t, Estimate>;
+using GraphCalibrationFields = std::tuple<double, std::size_t, std::size_t, Estimate, std::size_t, Estimate>;
 
-std::span<const Id> span_of(const NumpyIds& ids) { return {ids.data(), ids.size()}; }
-
-Estimate fields_of(const RecallEstimate& recall) {
-  return {recall.value, recall.low, recall.high, recall.rows};
-}
-
-CalibrationFields fields_of(const GraphCalibration& found) {
-  return {found.target_recall,     found.neighbors,   found.beam,
-          fields_of(found.recall), found.beam_of_100, fields_of(found.recall_of_100)};
+GraphCalibrationFields fields_of(const GraphCalibration& found) {
+  return {found.target_recall,         found.neighbors,   found.beam,
+          recall_fields(found.recall), found.beam_of_100, recall_fields(found.recall_of_100)};
 }
 
 // An index and the context it was made with, whose memory budget holds it. Every search has a context of its
@@ -63,8 +54,8 @@ class SearchGraph {
     }));
   }
 
-  CalibrationFields calibrate(const BorrowedRows* queries, double target_recall, std::uint64_t sample,
-                              const Settings& settings, nb::handle progress) {
+  GraphCalibrationFields calibrate(const BorrowedRows* queries, double target_recall, std::uint64_t sample,
+                                   const Settings& settings, nb::handle progress) {
     const GraphCalibrationOptions options = {.target_recall = target_recall,
                                              .sample = sample,
                                              .queries = queries == nullptr ? RowsView() : queries->view()};
@@ -72,8 +63,8 @@ class SearchGraph {
                                [&](const Context& own) { return index_.calibrate(own, options); }));
   }
 
-  std::optional<CalibrationFields> calibration() const {
-    return without_lock([&]() -> std::optional<CalibrationFields> {
+  std::optional<GraphCalibrationFields> calibration() const {
+    return without_lock([&]() -> std::optional<GraphCalibrationFields> {
       const std::optional<GraphCalibration> found = index_.calibration();
       if (!found) return {};
       return fields_of(*found);
@@ -94,8 +85,11 @@ class SearchGraph {
   void save_to(const std::filesystem::path& path) const {
     run(context_for({}), nb::none(), [&](const Context&) { save(index_, path); });
   }
-  void export_to(const std::filesystem::path& path) const {
+  void export_to_hnswlib(const std::filesystem::path& path) const {
     run(context_for({}), nb::none(), [&](const Context& own) { export_hnswlib(own, index_, path); });
+  }
+  void export_to_svs(const std::filesystem::path& folder) const {
+    run(context_for({}), nb::none(), [&](const Context& own) { export_svs(own, index_, folder); });
   }
   std::size_t beam() const {
     return without_lock([&] { return index_.beam(); });
@@ -146,7 +140,7 @@ std::unique_ptr<SearchGraph> made(const Settings& settings, nb::handle progress,
 }
 
 // Without a target recall the index is not calibrated.
-std::unique_ptr<SearchGraph> make_index(
+std::unique_ptr<SearchGraph> make_search_graph(
     const BorrowedRows& rows,
     const std::optional<std::tuple<NumpyMatrix<const Id>, NumpyMatrix<const float>>>& graph,
     const std::optional<NumpyIds>& ids, std::optional<double> target_recall, const BorrowedRows* queries,
@@ -174,8 +168,8 @@ std::unique_ptr<SearchGraph> make_index(
   });
 }
 
-std::unique_ptr<SearchGraph> load_index(const std::filesystem::path& path, const Settings& settings,
-                                        nb::handle progress) {
+std::unique_ptr<SearchGraph> load_search_graph(const std::filesystem::path& path, const Settings& settings,
+                                               nb::handle progress) {
   return made(settings, progress, [&](const Context& own) { return load_graph_index(own, path); });
 }
 
@@ -196,7 +190,8 @@ void bind_graph_index(nb::module_& module) {
       .def("ids", &SearchGraph::ids, "Ascending.")
       .def("get", &SearchGraph::get, nb::arg("ids").noconvert(), "[ids, dim]")
       .def("save", &SearchGraph::save_to, nb::arg("path"))
-      .def("export_hnswlib", &SearchGraph::export_to, nb::arg("path"))
+      .def("export_hnswlib", &SearchGraph::export_to_hnswlib, nb::arg("path"))
+      .def("export_svs", &SearchGraph::export_to_svs, nb::arg("folder"))
       .def_prop_ro("size", [](const SearchGraph& graph) { return graph.index().size(); })
       .def_prop_ro("dim", [](const SearchGraph& graph) { return graph.index().dim(); })
       .def_prop_ro("degree", [](const SearchGraph& graph) { return graph.index().degree(); })
@@ -208,11 +203,11 @@ void bind_graph_index(nb::module_& module) {
       .def_prop_ro("calibration", &SearchGraph::calibration, "The fields of GraphCalibration, or None.")
       .def_prop_rw("beam", &SearchGraph::beam, &SearchGraph::set_beam)
       .def_prop_rw("provenance", &SearchGraph::provenance, &SearchGraph::set_provenance);
-  module.def("make_graph_index", make_index, nb::arg("rows"), nb::arg("graph").none(),
+  module.def("make_graph_index", make_search_graph, nb::arg("rows"), nb::arg("graph").none(),
              nb::arg("ids").none().noconvert(), nb::arg("target_recall").none(), nb::arg("queries").none(),
              nb::arg("metric"), nb::arg("degree"), nb::arg("graph_recall"), nb::arg("settings"),
              nb::arg("progress").none());
-  module.def("load_graph_index", load_index, nb::arg("path"), nb::arg("settings"),
+  module.def("load_graph_index", load_search_graph, nb::arg("path"), nb::arg("settings"),
              nb::arg("progress").none());
 }
 

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "backend/context_state.h"
-#include "core/convert.h"
 #include "core/float_environment.h"
 #include "io/files/atomic_file.h"
 #include "nearwise/exact.h"
 #include "nearwise/graph_index_export.h"
 #include "search/build_edges.h"
+#include "search/exported_vector.h"
 #include "search/graph_index_state.h"
 
 namespace nearwise {
@@ -74,18 +74,6 @@ UpperLevel upper_level(const Context& context, const State& state) {
   return level;
 }
 
-// hnswlib compares vectors of length 1 for cosine.
-void add_vector(Bytes& out, const State& state, std::size_t row, std::vector<double>& scratch) {
-  row_to_double(state.vectors, row, scratch.data());
-  if (state.codec.metric == Metric::cosine) {
-    double squares = 0;
-    for (const double element : scratch) squares += element * element;
-    const double length = squares > 0 ? std::sqrt(squares) : 1;
-    for (double& element : scratch) element /= length;
-  }
-  for (const double element : scratch) out.add(static_cast<float>(element));
-}
-
 void add_list(Bytes& out, std::span<const std::int32_t> edges, std::size_t most,
               const std::vector<std::uint32_t>* rows) {
   const auto count = std::min<std::size_t>(
@@ -125,11 +113,13 @@ void export_hnswlib(const Context& context, const GraphIndex& index, const std::
   bytes.add(links);
   bytes.add(1 / std::log(static_cast<double>(links)));
   bytes.add(construction_breadth);
-  std::vector<double> scratch(index.dim());
+  std::vector<double> scratch;
+  std::vector<float> vector(index.dim());
   for (std::size_t row = 0; row < index.size(); ++row) {
     if (row % batch_rows == 0) context.state().cancel.check();
     add_list(bytes, state.edges.row(row), index.degree(), nullptr);
-    add_vector(bytes, state, row, scratch);
+    search::export_vector(state, row, scratch, vector);
+    for (const float element : vector) bytes.add(element);
     bytes.add(static_cast<std::uint64_t>(state.id_of(row)));
     bytes.write_to(file);
   }

@@ -67,3 +67,6 @@ def test_export(nearwise, files, tmp_path):
     nearwise("index", "export", "index.nw", "-o", "index.hnsw")
     header = np.fromfile(tmp_path / "index.hnsw", "<u8", 6)
     assert header[1] == header[2] == ROWS and header[3] == 48 * 4 + 4 + DIM * 4 + 8
+    nearwise("index", "export", "index.nw", "--library", "svs", "-o", "folder")
+    assert (tmp_path / "folder" / "graph" / "graph_0.svs").stat().st_size == 1024 + ROWS * 49 * 4
+    assert "entry_point = " in (tmp_path / "folder" / "config" / "svs_config.toml").read_text()

@@ -340,6 +340,16 @@ class GraphIndex(Savable):
         """
         self._index.export_hnswlib(path=os.fspath(path))
 
+    @operation
+    def export_svs(self, folder: Path) -> None:
+        """Writes a folder that SVS loads (package scalable-vs, 0.5): build here, serve there.
+
+        `svs.Vamana(f"{folder}/config", svs.GraphLoader(f"{folder}/graph"), vectors, distance)`, with `vectors` a loader
+        of "vectors.fvecs", compressed or not, and distance L2, or MIP for inner_product. Vectors become float32,
+        of length 1 for cosine. SVS returns row numbers: places in `ids()`.
+        """
+        self._index.export_svs(folder=os.fspath(folder))
+
     @property
     def size(self) -> int:
         """The number of vectors."""
