@@ -48,7 +48,7 @@ PUBLIC_HEADERS = {name: folder for folder, names in {
     "quantize": "additive_quantizer encoding optimized_product_quantizer product_quantizer rotation",
     "index": "ivf",
     "graph": "knn_graph graph_export graph_structure smoothest_path",
-    "search": "graph_index graph_index_export",
+    "search": "choose_index graph_index graph_index_export",
     "shard": "sharded",
     "plan": "plan",
 }.items() for name in names.split()}

@@ -1,6 +1,7 @@
 // All of nearwise.
 #pragma once
 
+#include "nearwise/choose_index.h"
 #include "nearwise/context.h"
 #include "nearwise/device_memory.h"
 #include "nearwise/error.h"

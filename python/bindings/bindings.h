@@ -33,6 +33,7 @@ namespace nb = nanobind;
 
 // One per file.
 void bind_additive_quantizer(nb::module_& module);
+void bind_choose_index(nb::module_& module);
 void bind_context(nb::module_& module);
 void bind_device_memory(nb::module_& module);
 void bind_error(nb::module_& module);

@@ -8,6 +8,7 @@ NB_MODULE(_core, module) {
   module.doc() = "The C++ side of nearwise. Private: use the package.";
   bind_error(module);
   bind_matrix(module);
+  bind_choose_index(module);
   bind_context(module);
   bind_additive_quantizer(module);
   bind_device_memory(module);

@@ -187,6 +187,10 @@ CASES = {
     "Plan.run": (on_plan("run"), {}),
     "Plan.remove_work": (on_plan("remove_work"), {}),
     "info": (nearwise.info, {}),
+    "build": (nearwise.build, {
+        "rows": ROWS, "target_recall": 0.5, "metric": "cosine", "queries": "batch", "expected_queries": 10}),
+    "choose_index": (nearwise.choose_index, {
+        "rows": ROWS, "target_recall": 0.5, "metric": "cosine", "queries": "single", "expected_queries": 10}),
     "GraphIndex.build": (nearwise.GraphIndex.build, {
         "rows": ROWS, "target_recall": 0.5, "metric": "cosine", "ids": np.arange(300), "degree": 16, "graph_recall": 0.9,
         "calibration_queries": QUERIES}),
@@ -201,6 +205,7 @@ CASES = {
     "GraphIndex.get": (GRAPH_INDEX.get, {"ids": [1, 2]}),
     "GraphIndex.save": (GRAPH_INDEX.save, {"path": "index.nw"}),
     "GraphIndex.to_bytes": (GRAPH_INDEX.to_bytes, {}),
+    "GraphIndex.export_svs": (GRAPH_INDEX.export_svs, {"folder": "index_svs"}),
     "GraphIndex.export_hnswlib": (GRAPH_INDEX.export_hnswlib, {"path": "index.hnsw"}),
     **quantizer_cases("ProductQuantizer", PQ),
     **quantizer_cases("OptimizedProductQuantizer", OPQ),
@@ -218,7 +223,7 @@ CASES = {
 
 # Objects that callables return, without operations; and what a finished plan returns.
 WITHOUT_CASES = {"Calibration", "ClusterSums", "ContainerInfo", "Error", "AccessError", "ArgumentError",
-                 "FileError", "NotFoundError", "OutOfMemoryError", "GraphCalibration", "GraphIndex", "GraphRound", "Ivf", "KMeans", "KnnGraph",
+                 "FileError", "NotFoundError", "OutOfMemoryError", "GraphCalibration", "GraphIndex", "GraphRound", "IndexChoice", "IndexEstimate", "Ivf", "KMeans", "KnnGraph",
                  "Neighbors", "Plan", "PlannedTask", "RangeNeighbors", "RecallAtK", "RecallEstimate", "RecallWarning",
                  "RowGroups", "SavedNeighbors", "SearchPlan",
                  "SectionInfo", "Selection", "SmoothestPath", "Plan.load", "Context.merged", "Context.remembered",

@@ -224,6 +224,8 @@ def results():
         "Context": CONTEXT,
         "GraphCalibration": made("GraphIndex").calibration,
         "GraphRound": graph.rounds[0] if graph.rounds else nearwise.GraphRound(0, 3, graph.recall),
+        "IndexChoice": nearwise.choose_index(ROWS),
+        "IndexEstimate": nearwise.choose_index(ROWS).estimates[0],
         "KMeans": clusters,
         "Neighbors": nearwise.knn(ROWS[:3], ROWS, 4),
         "RangeNeighbors": nearwise.range_search(ROWS[:3], ROWS, 9),

@@ -20,6 +20,8 @@ CALLS = {
     "exact_knn_graph": lambda metric: nearwise.exact_knn_graph(ROWS, 3, metric=metric),
     "range_search": lambda metric: nearwise.range_search(ROWS[:5], ROWS, 0.9, metric=metric),
     "Exact": lambda metric: nearwise.Exact(ROWS, metric=metric).search(ROWS[:5], 3),
+    "build": lambda metric: nearwise.build(ROWS, metric=metric).search(ROWS[:5], 3),
+    "choose_index": lambda metric: [nearwise.choose_index(ROWS, metric=metric).kind],
     "GraphIndex.build": lambda metric: nearwise.GraphIndex.build(ROWS, degree=16, metric=metric).search(ROWS[:5], 3),
     "assign": lambda metric: nearwise.assign(ROWS, ROWS[:4], metric=metric),
     "train_kmeans": lambda metric: nearwise.train_kmeans(ROWS, 4, metric=metric),

@@ -140,4 +140,5 @@ def test_every_search_is_tested_here():
     tested |= {f"{kind}.{name}" for kind in ("Ivf", "IvfFlat", "IvfPq", "IvfLsq") for name in ("search", "rerank", "range_search")}
     tested |= {"GraphIndex.search", "GraphIndex.range_search"}
     counts = {f"{kind}.calibrate" for kind in ("Ivf", "IvfFlat", "IvfPq", "IvfLsq")}
-    assert callables_with("queries") == tested | counts
+    patterns = {"build", "choose_index"}  # "single" or "batch"
+    assert callables_with("queries") == tested | counts | patterns

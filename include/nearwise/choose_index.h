@@ -1,0 +1,69 @@
+// Which index suits some vectors: estimates of the time to build each kind and to search it, and its size.
+//
+// The choice, among the kinds that keep the memory limit: exact search if a query takes at most 50 us, else
+// the kind with the least time in all, to build it and to answer all expected queries. Estimates come from
+// formulas whose constants were measured on one machine (docs/choosing-an-index.md): right to a factor of two
+// or three, which is enough to choose.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nearwise/context.h"
+#include "nearwise/export.h"
+#include "nearwise/ivf.h"
+#include "nearwise/types.h"
+
+namespace NEARWISE_EXPORT nearwise {
+
+enum class IndexKind : std::uint8_t {
+  exact,     // Exact
+  ivf_flat,  // Ivf with Flat
+  ivf_pq,    // Ivf with Pq
+  graph,     // GraphIndex
+};
+std::string_view name(IndexKind kind);
+
+enum class QueryPattern : std::uint8_t {
+  single,  // one query at a time: latency counts
+  batch,   // thousands at a time: throughput counts
+};
+std::string_view name(QueryPattern pattern);
+QueryPattern parse_query_pattern(std::string_view text);
+
+struct IndexRequest {
+  std::size_t rows = 0;
+  std::size_t dim = 0;
+  ElementType element_type = ElementType::f32;
+  Metric metric = Metric::sqeuclidean;
+  double target_recall = 0.95;  // 1: Exact
+  QueryPattern queries = QueryPattern::single;
+  // Over the life of the index.
+  std::uint64_t expected_queries = 1'000'000;
+};
+
+struct IndexEstimate {
+  IndexKind kind = IndexKind::exact;
+  VectorStorage vectors = VectorStorage::keep;  // of ivf_pq
+  std::uint64_t bytes = 0;                      // of the index and its vectors, in memory
+  std::uint64_t build_bytes = 0;                // peak while it is built
+  double build_seconds = 0;
+  double query_seconds = 0;  // time per query
+  bool fits = true;          // build_bytes are within the memory limit
+  double total_seconds = 0;  // to build, and for all expected queries
+};
+
+struct IndexChoice {
+  IndexEstimate chosen = {};
+  std::vector<IndexEstimate> estimates = {};  // of all kinds that reach the target; the chosen one first
+  std::string reason = {};                    // a sentence
+};
+
+// The context says how many threads, which memory limit and which instruction set. Throws
+// Error(invalid_argument) for a request without vectors or with a target outside of (0, 1].
+IndexChoice choose_index(const Context& context, const IndexRequest& request);
+
+}  // namespace nearwise
