@@ -189,6 +189,7 @@ CASES = {
     "info": (nearwise.info, {}),
     "build": (nearwise.build, {
         "rows": ROWS, "target_recall": 0.5, "metric": "cosine", "queries": "batch", "expected_queries": 10}),
+    "IndexChoice.explain": (nearwise.choose_index(ROWS).explain, {}),
     "choose_index": (nearwise.choose_index, {
         "rows": ROWS, "target_recall": 0.5, "metric": "cosine", "queries": "single", "expected_queries": 10}),
     "GraphIndex.build": (nearwise.GraphIndex.build, {
