@@ -2,8 +2,8 @@
 //
 // The choice, among the kinds that keep the memory limit: exact search if a query takes at most 50 us, else
 // the kind with the least time in all, to build it and to answer all expected queries. Estimates come from
-// formulas whose constants were measured on one machine (docs/choosing-an-index.md): right to a factor of two
-// or three, which is enough to choose.
+// formulas with few constants, set by measurements of SIFT 1M on one machine (docs/choosing-an-index.md).
+// They are there to compare kinds, not to predict times.
 #pragma once
 
 #include <cstddef>
@@ -57,9 +57,10 @@ struct IndexEstimate {
 };
 
 struct IndexChoice {
-  IndexEstimate chosen = {};
   std::vector<IndexEstimate> estimates = {};  // of all kinds that reach the target; the chosen one first
   std::string reason = {};                    // a sentence
+
+  const IndexEstimate& chosen() const { return estimates.front(); }
 };
 
 // The context says how many threads, which memory limit and which instruction set. Throws

@@ -47,8 +47,8 @@ def test_the_choice_is_what_is_built(rows):
 
 
 def test_few_queries_do_not_pay_for_an_index():
-    assert nearwise.choose_index(MILLION).kind == "graph"
-    assert nearwise.choose_index(MILLION, expected_queries=100).kind == "exact"
+    assert nearwise.choose_index(MILLION, threads=2).kind == "graph"
+    assert nearwise.choose_index(MILLION, threads=2, expected_queries=100).kind == "exact"
     assert nearwise.choose_index(MILLION, target_recall=1.0).kind == "exact"
 
 

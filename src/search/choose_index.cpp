@@ -1,5 +1,5 @@
-// Estimates for the choice of an index. Constants: Xeon with AMX, two cores, SIFT 1M and text 100k x 384,
-// November 2026; times on one thread unless said otherwise.
+// Estimates for the choice of an index. Constants are set by few measurements, mostly of SIFT 1M (Xeon with
+// AMX, two cores, November 2026), not fitted; times on one thread unless said otherwise.
 #include "nearwise/choose_index.h"
 
 #include <fmt/format.h>
@@ -12,6 +12,7 @@
 #include "codes/scalar_codec.h"
 #include "core/check.h"
 #include "core/memory.h"
+#include "index/defaults.h"
 #include "search/graph_index_state.h"
 
 namespace nearwise {
@@ -19,7 +20,6 @@ namespace {
 
 constexpr double ns = 1e-9;
 constexpr double reference_rows = 1e6;
-constexpr std::size_t graph_degree = 48;
 // An exact search that takes no longer is preferred to any approximation.
 constexpr double short_query_seconds = 50e-6;
 
@@ -54,10 +54,11 @@ IndexEstimate exact_estimate(const Problem& problem) {
   return estimate;
 }
 
-// Lists of about 4 sqrt(rows); the share of vectors that must be scanned falls with their number.
+// The share of vectors that must be scanned falls with their number.
 IndexEstimate ivf_estimate(const Problem& problem, IndexKind kind, VectorStorage vectors) {
   const auto dim = static_cast<double>(problem.request.dim);
-  const double lists = std::min(4 * std::sqrt(problem.rows), problem.rows / 39 + 1);
+  const auto lists = static_cast<double>(index::default_lists(problem.request.rows));
+  constexpr double training_rows = index::training_rows_per_list;
   const double scanned = std::min(
       problem.rows, 0.012 * std::sqrt(problem.rows * reference_rows) * problem.work_for_recall(0.65));
   const double code_bytes = std::clamp(dim / 8, 8.0, 64.0);
@@ -71,10 +72,10 @@ IndexEstimate ivf_estimate(const Problem& problem, IndexKind kind, VectorStorage
                       : vectors == VectorStorage::f16 ? 2 * dim
                                                       : problem.row_bytes;
   estimate.bytes = bytes_of(problem.rows * (kept + (is_flat ? 0 : code_bytes) + sizeof(Id)));
-  estimate.build_bytes = estimate.bytes + bytes_of(256 * lists * dim * 4);
-  // k-means on 256 vectors for each list, ten times, then all vectors; codes.
+  estimate.build_bytes = estimate.bytes + bytes_of(training_rows * lists * dim * sizeof(float));
+  // k-means, ten iterations; the nearest list of every vector; codes.
   estimate.build_seconds =
-      (lists * lists * 256 * 10 + problem.rows * lists) * problem.pair_ns * ns / problem.threads +
+      (lists * lists * training_rows * 10 + problem.rows * lists) * problem.pair_ns * ns / problem.threads +
       (is_flat ? 0 : problem.rows * dim * 60 * ns / problem.threads);
   return estimate;
 }
@@ -86,13 +87,14 @@ IndexEstimate graph_estimate(const Problem& problem) {
   const bool are_codes =
       problem.request.element_type == ElementType::u8 &&
       (problem.request.metric == Metric::sqeuclidean || problem.request.metric == Metric::euclidean);
+  const auto degree = static_cast<double>(GraphIndexOptions().degree);
   const double own =
-      graph_degree * sizeof(std::int32_t) + (are_codes ? 0 : code_bytes) + (has_nibbles ? code_bytes / 2 : 0);
+      degree * sizeof(std::int32_t) + (are_codes ? 0 : code_bytes) + (has_nibbles ? code_bytes / 2 : 0);
   const double width = 0.3 + 0.7 * code_bytes / 128;  // relative to that of SIFT
   IndexEstimate estimate = {.kind = IndexKind::graph};
   estimate.bytes = bytes_of(problem.rows * (problem.row_bytes + own));
   // Neighbour lists with distances, reverse edges.
-  estimate.build_bytes = estimate.bytes + bytes_of(problem.rows * graph_degree * 28);
+  estimate.build_bytes = estimate.bytes + bytes_of(problem.rows * degree * 28);
   estimate.build_seconds = problem.rows * 130'000 * width * ns / problem.threads;
   const double one =
       40'000 * std::pow(problem.rows / reference_rows, 0.35) * problem.work_for_recall(0.55) * width;
@@ -105,7 +107,7 @@ bool is_short_and_exact(const IndexEstimate& estimate) {
 }
 
 std::string reason_for(const IndexRequest& request, const IndexChoice& choice, std::uint64_t limit) {
-  const IndexEstimate& chosen = choice.chosen;
+  const IndexEstimate& chosen = choice.chosen();
   if (!chosen.fits)
     return fmt::format("no kind fits into {}: {} needs least, about {}", format_bytes(limit),
                        name(chosen.kind), format_bytes(chosen.build_bytes));
@@ -178,7 +180,6 @@ IndexChoice choose_index(const Context& context, const IndexRequest& request) {
     if (is_short_and_exact(left) != is_short_and_exact(right)) return is_short_and_exact(left);
     return left.fits ? left.total_seconds < right.total_seconds : left.build_bytes < right.build_bytes;
   });
-  choice.chosen = choice.estimates.front();
   choice.reason = reason_for(request, choice, limit);
   return choice;
 }

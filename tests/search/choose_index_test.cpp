@@ -21,28 +21,27 @@ constexpr IndexRequest sift = {.rows = 1'000'000, .dim = 128, .element_type = El
 
 TEST(ChooseIndex, SingleQueriesOfManyVectorsNeedAGraph) {
   const IndexChoice choice = choose_index(with_limit(0), sift);
-  EXPECT_EQ(choice.chosen.kind, IndexKind::graph);
-  EXPECT_EQ(choice.chosen.kind, choice.estimates.front().kind);
+  EXPECT_EQ(choice.chosen().kind, IndexKind::graph);
   EXPECT_NE(choice.reason.find("1000000 queries (single)"), std::string::npos) << choice.reason;
-  // Within a factor of three of what was measured: 60 us, 65 s on two threads, 190 + 64 + 128 bytes.
-  EXPECT_GT(choice.chosen.query_seconds, 20e-6);
-  EXPECT_LT(choice.chosen.query_seconds, 180e-6);
-  EXPECT_GT(choice.chosen.build_seconds, 22);
-  EXPECT_LT(choice.chosen.build_seconds, 195);
-  EXPECT_EQ(choice.chosen.bytes, 1'000'000U * (128 + 192 + 64));
+  // Within a factor of three of what was measured: 69 us, and 74 s on two threads.
+  EXPECT_GT(choice.chosen().query_seconds, 20e-6);
+  EXPECT_LT(choice.chosen().query_seconds, 180e-6);
+  EXPECT_GT(choice.chosen().build_seconds, 22);
+  EXPECT_LT(choice.chosen().build_seconds, 195);
+  EXPECT_EQ(choice.chosen().bytes, 1'000'000U * (128 + 192 + 64));
 }
 
 TEST(ChooseIndex, FewQueriesDoNotPayForAnIndex) {
   IndexRequest request = sift;
   request.expected_queries = 100;
-  EXPECT_EQ(choose_index(with_limit(0), request).chosen.kind, IndexKind::exact);
+  EXPECT_EQ(choose_index(with_limit(0), request).chosen().kind, IndexKind::exact);
 }
 
 TEST(ChooseIndex, FewVectorsAreSearchedExactly) {
   for (const QueryPattern queries : {QueryPattern::single, QueryPattern::batch}) {
     const IndexRequest request = {.rows = 500, .dim = 64, .queries = queries};
     const IndexChoice choice = choose_index(with_limit(0), request);
-    EXPECT_EQ(choice.chosen.kind, IndexKind::exact);
+    EXPECT_EQ(choice.chosen().kind, IndexKind::exact);
     EXPECT_NE(choice.reason.find("no need to approximate"), std::string::npos) << choice.reason;
   }
 }
@@ -51,7 +50,7 @@ TEST(ChooseIndex, ARecallOfOneIsExact) {
   IndexRequest request = sift;
   request.target_recall = 1;
   const IndexChoice choice = choose_index(with_limit(0), request);
-  EXPECT_EQ(choice.chosen.kind, IndexKind::exact);
+  EXPECT_EQ(choice.chosen().kind, IndexKind::exact);
   EXPECT_EQ(choice.estimates.size(), 1U);
   EXPECT_EQ(choice.reason, "only exact search has a recall of 1");
 }
@@ -62,13 +61,13 @@ TEST(ChooseIndex, TheMemoryLimitIsKept) {
   for (const std::uint64_t limit :
        {20'000'000'000ULL, 6'000'000'000ULL, 3'000'000'000ULL, 2'500'000'000ULL}) {
     const IndexChoice choice = choose_index(with_limit(limit), request);
-    EXPECT_TRUE(choice.chosen.fits) << limit;
-    EXPECT_LE(choice.chosen.build_bytes, limit);
-    EXPECT_LE(choice.chosen.build_bytes, last);
-    last = choice.chosen.build_bytes;
+    EXPECT_TRUE(choice.chosen().fits) << limit;
+    EXPECT_LE(choice.chosen().build_bytes, limit);
+    EXPECT_LE(choice.chosen().build_bytes, last);
+    last = choice.chosen().build_bytes;
   }
   const IndexChoice none = choose_index(with_limit(100'000'000), request);
-  EXPECT_FALSE(none.chosen.fits);
+  EXPECT_FALSE(none.chosen().fits);
   EXPECT_NE(none.reason.find("no kind fits"), std::string::npos) << none.reason;
 }
 

@@ -18,7 +18,7 @@ BuiltIndex: TypeAlias = Exact | IvfFlat | IvfPq | GraphIndex
 
 
 class IndexEstimate(NamedTuple):
-    """What one kind of index would take: estimates, right to a factor of two or three."""
+    """What one kind of index would take: rough estimates, to compare kinds with."""
 
     kind: IndexKind  #: `Exact`, `IvfFlat`, `IvfPq` or `GraphIndex`
     vectors: Vectors  #: what an `IvfPq` keeps of the vectors
