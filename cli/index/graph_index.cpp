@@ -64,7 +64,9 @@ ExitCode run_export(Session& session, const ExportArguments& arguments) {
   const GraphIndex index = load_graph_index(context, arguments.index);
   Work work(session, context);
   work.run([&](const Context& own) {
-    (arguments.library == "svs" ? export_svs : export_hnswlib)(own, index, arguments.output);
+    (arguments.library == "svs"       ? export_svs
+     : arguments.library == "diskann" ? export_diskann
+                                      : export_hnswlib)(own, index, arguments.output);
   });
   conclude(session,
            {{"rows", index.size()},
@@ -124,16 +126,18 @@ ExitCode run_graph_index_build(Session& session, const IndexBuildArguments& argu
 
 void add_index_export(CLI::App& parent, Session& session) {
   const auto [parser, arguments] = add_command(
-      parent, session, run_export, "export", "Write a graph index for hnswlib or SVS",
+      parent, session, run_export, "export", "Write a graph index for hnswlib, SVS or DiskANN",
       "  nearwise index export index.nw -o index.hnsw\n"
       "  nearwise index export index.nw --library svs -o index-svs\n\n"
       "hnswlib.Index(space, dim).load_index('index.hnsw') reads it, with space l2, ip or cosine. SVS reads "
       "a\n"
       "folder: svs.Vamana('index-svs/config', svs.GraphLoader('index-svs/graph'), vectors, distance), with\n"
-      "'index-svs/vectors.fvecs' as vectors.");
+      "'index-svs/vectors.fvecs' as vectors. So does DiskANN: diskannpy.StaticMemoryIndex(folder, threads, "
+      "64).");
   add_path(parser, "index", arguments.index, "Graph index: .nw")->required();
-  add_choice<std::string>(parser, "--library", arguments.library, {"hnswlib", "svs"}, "That will load it");
-  add_output(parser, arguments.output, "File to write; a folder for svs");
+  add_choice<std::string>(parser, "--library", arguments.library, {"hnswlib", "svs", "diskann"},
+                          "That will load it");
+  add_output(parser, arguments.output, "File to write; a folder for svs and diskann");
   add_context_options(parser, arguments.context);
 }
 

@@ -8,7 +8,18 @@
 // Vectors are compared by 8-bit codes in integer arithmetic, and by additional 4-bit codes in large indexes;
 // the best are evaluated by the vectors, which the index keeps in their element type. Results and file bytes
 // are the same on every instruction set and for any number of threads. Reported distances are those of exact
-// search. Any number of threads may search, also while another one calibrates.
+// search, the lower id in a tie.
+//
+// add(), update() and remove() change the graph in place of building it anew; docs/algorithms/graph-search.md
+// says how, and when a call compacts or builds the whole graph. Memory is charged to the context that the
+// index was made with.
+//
+// Any thread may call any method at any time. A method that reads (every const one, such as search) sees the
+// index as it was before or after each call that changes it, never a mixture. A change prepares its part
+// while searches go on, waits for those that run, and then puts it in place; searches that come meanwhile
+// wait. Changes wait for one another, and so does calibrate(). One that fails or is cancelled leaves the
+// index unchanged. Two rules: the index is moved and destroyed while nobody uses it, and a progress callback
+// of one of its methods calls none of them but size() and next_id(), which never wait.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +36,7 @@
 #include "nearwise/exact.h"
 #include "nearwise/export.h"
 #include "nearwise/filter.h"
+#include "nearwise/ivf.h"
 #include "nearwise/knn_graph.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
@@ -95,6 +107,20 @@ class GraphIndex final {
   GraphIndex& operator=(GraphIndex&&) noexcept;
   ~GraphIndex();
 
+  // The semantics of Ivf::add. Vectors have the element type of the index. They are compared by the codes of
+  // the vectors before: elements beyond the range of these are clamped. Batches that are large for the index
+  // are added in parts. The whole graph is built anew if there are more new vectors than others, if vectors
+  // of integers from 0 to 255 get others, or, for inner_product, vectors that are longer by more than 5 %.
+  std::size_t add(const Context& context, RowsView rows, std::span<const Id> ids = {},
+                  OnDuplicate on_duplicate = OnDuplicate::refuse);
+  // Replaces the vectors with these ids, which the index holds.
+  void update(const Context& context, std::span<const Id> ids, RowsView rows);
+  // Removes every vector with one of these ids. Returns how many were removed. Searches pass removed vectors
+  // without returning them, until a quarter of the vectors is removed, which a change then leaves out.
+  std::size_t remove(const Context& context, std::span<const Id> ids);
+  // Leaves removed vectors out of the graph, and gives their space back.
+  void compact(const Context& context);
+
   // [queries, k]; padded with no_id if there are fewer than k vectors.
   Neighbors search(const Context& context, RowsView queries, std::size_t k,
                    const GraphSearchOptions& options = {}) const;
@@ -116,13 +142,17 @@ class GraphIndex final {
   void get(std::span<const Id> ids, MatrixView<float> out) const;
 
   std::size_t size() const;  // vectors
+  Id next_id() const;        // one above the largest id ever added
+  bool is_changing() const;  // a change is under way, for which another one would wait
   std::size_t dim() const;
   Metric metric() const;
   ElementType element_type() const;  // of the vectors
   std::size_t degree() const;
-  std::size_t entries() const;                   // vectors that searches may begin with
-  std::size_t bytes_per_vector() const;          // beside the vector itself and its id
-  MatrixView<const std::int32_t> edges() const;  // [size, degree] places of vectors in ids(); -1 ends a list
+  std::size_t entries() const;           // vectors that searches may begin with
+  std::size_t bytes_per_vector() const;  // beside the vector itself and its id
+  // [rows, degree]; -1 ends a list. Rows are places in ids() after build() and compact(), else in the order
+  // of additions, with removed ones. Valid until the next change.
+  MatrixView<const std::int32_t> edges() const;
 
   // Free text saved with the index. Building sets "version" and "seed".
   std::map<std::string, std::string> provenance() const;
@@ -131,12 +161,15 @@ class GraphIndex final {
  private:
   struct State;
   explicit GraphIndex(std::unique_ptr<State> state);
+  std::size_t add_all(const char* operation, const Context& context, const RowsView& rows,
+                      std::span<const Id> ids, OnDuplicate on_duplicate, bool must_exist);
   friend struct GraphIndexInternals;  // src/search/graph_index_state.h
 
   std::unique_ptr<State> state_;
 };
 
 // Writes a container of docs/format.md (kind "graph_index"), atomically; equal indexes give equal bytes.
+// Removed vectors are written as they are: compact() before makes the file smaller.
 void save(const GraphIndex& index, const std::filesystem::path& path);
 // Maps the file after verifying its checksums and structure. The file must not change while the index exists;
 // if it is truncated, operations throw Error(corrupt). Throws Error(corrupt) for a damaged file.

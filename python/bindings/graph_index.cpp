@@ -8,7 +8,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <unistd.h>
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,11 +33,54 @@ GraphCalibrationFields fields_of(const GraphCalibration& found) {
           recall_fields(found.recall), found.beam_of_100, recall_fields(found.recall_of_100)};
 }
 
-// An index and the context it was made with, whose memory budget holds it. Every search has a context of its
-// own, for the reasons given in prepared_base.cpp.
+OnDuplicate to_on_duplicate(const std::string& name) {
+  return name == "replace" ? OnDuplicate::replace : name == "keep" ? OnDuplicate::keep : OnDuplicate::refuse;
+}
+
+// To C++, no ids mean consecutive numbers.
+void check_id_count(const std::optional<NumpyIds>& ids, const BorrowedRows& rows) {
+  if (ids && ids->size() != rows.view().rows())
+    throw Error(ErrorCode::invalid_argument, "expected one id per vector, got " +
+                                                 std::to_string(ids->size()) + " for " +
+                                                 std::to_string(rows.view().rows()) + " vectors");
+}
+
+// An index and the context it was made with, whose memory budget holds it: changes use it as well. Every
+// search has a context of its own, for the reasons given in prepared_base.cpp.
+//
+// The index orders the calls of threads. Methods that may wait for another thread do not hold the interpreter
+// lock.
 class SearchGraph {
  public:
   SearchGraph(GraphIndex index, Context context) : index_(std::move(index)), context_(std::move(context)) {}
+
+  // settings.memory_limit is for the index and this call together, in all methods.
+  std::size_t add(const BorrowedRows& rows, const std::optional<NumpyIds>& ids,
+                  const std::string& on_duplicate, const Settings& settings, nb::handle progress) {
+    const std::span<const Id> given = ids ? span_of(*ids) : std::span<const Id>();
+    check_id_count(ids, rows);
+    const OnDuplicate duplicates = to_on_duplicate(on_duplicate);
+    std::size_t added = 0;
+    run(changing_context(settings), progress,
+        [&](const Context& own) { added = index_.add(own, rows.view(), given, duplicates); });
+    return added;
+  }
+
+  void update(const NumpyIds& ids, const BorrowedRows& rows, const Settings& settings, nb::handle progress) {
+    run(changing_context(settings), progress,
+        [&](const Context& own) { index_.update(own, span_of(ids), rows.view()); });
+  }
+
+  std::size_t remove(const NumpyIds& ids, const Settings& settings, nb::handle progress) {
+    std::size_t removed = 0;
+    run(changing_context(settings), progress,
+        [&](const Context& own) { removed = index_.remove(own, span_of(ids)); });
+    return removed;
+  }
+
+  void compact(const Settings& settings, nb::handle progress) {
+    run(changing_context(settings), progress, [&](const Context& own) { index_.compact(own); });
+  }
 
   NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, std::uint64_t beam,
                         const Filter* filter, const Settings& settings, nb::handle progress) const {
@@ -91,6 +136,9 @@ class SearchGraph {
   void export_to_svs(const std::filesystem::path& folder) const {
     run(context_for({}), nb::none(), [&](const Context& own) { export_svs(own, index_, folder); });
   }
+  void export_to_diskann(const std::filesystem::path& folder) const {
+    run(context_for({}), nb::none(), [&](const Context& own) { export_diskann(own, index_, folder); });
+  }
   std::size_t beam() const {
     return without_lock([&] { return index_.beam(); });
   }
@@ -104,31 +152,53 @@ class SearchGraph {
     without_lock([&] { index_.set_provenance(provenance); });
   }
 
-  // For properties that never change.
+  std::size_t entries() const {
+    return without_lock([&] { return index_.entries(); });
+  }
+  std::size_t bytes_per_vector() const {
+    return without_lock([&] { return index_.bytes_per_vector(); });
+  }
+  // For properties that do not wait.
   const GraphIndex& index() const { return index_; }
   std::string device() const { return name(context_.place()); }
   std::string metric() const { return std::string(name(index_.metric())); }
 
  private:
-  // Codes that a search reads, about: half of the rows that the beam leads to.
+  // Codes that a search reads, about: half of the rows that the beam leads to. A call that waits for a change
+  // is not brief.
   double steps(const BorrowedRows& queries, std::uint64_t k, const GraphSearchOptions& options) const {
+    if (index_.is_changing()) return std::numeric_limits<double>::infinity();
     const auto rows = options.filter.is_trivial()
                           ? static_cast<double>(options.beam.value_or(index_.beam(k)) * index_.degree()) / 2
                           : static_cast<double>(index_.size());
     return static_cast<double>(queries.view().rows()) * rows * static_cast<double>(index_.dim());
   }
 
+  // With a memory limit, the context whose budget holds the index; but threads do not survive a fork.
+  Context changing_context(const Settings& settings) const {
+    check_available(settings);
+    if (context_.memory_limit() != 0 && owner_ == getpid()) return context_;
+    return context_for(settings.with_memory_limit(context_.memory_limit()));
+  }
+
   // For a call beside the index, which has its own budget.
   Settings beside_index(const Settings& settings) const {
-    const std::uint64_t used = context_.memory_limit() == 0 ? 0 : context_.memory_used();
-    if (settings.memory_limit == 0 || used < settings.memory_limit) return settings.with_memory_in_use(used);
-    throw Error(ErrorCode::out_of_memory, "the index takes " + std::to_string(used) +
+    check_available(settings);
+    return settings.with_memory_in_use(used());
+  }
+
+  std::uint64_t used() const { return context_.memory_limit() == 0 ? 0 : context_.memory_used(); }
+
+  void check_available(const Settings& settings) const {
+    if (settings.memory_limit == 0 || used() < settings.memory_limit) return;
+    throw Error(ErrorCode::out_of_memory, "the index takes " + std::to_string(used()) +
                                               " bytes, the memory limit leaves " +
                                               std::to_string(settings.memory_limit));
   }
 
   GraphIndex index_;
   Context context_;
+  pid_t owner_ = getpid();
 };
 
 std::unique_ptr<SearchGraph> made(const Settings& settings, nb::handle progress,
@@ -150,10 +220,7 @@ std::unique_ptr<SearchGraph> make_search_graph(
                                      .degree = degree,
                                      .graph_recall = graph_recall,
                                      .ids = ids ? span_of(*ids) : std::span<const Id>()};
-  if (ids && options.ids.size() != rows.view().rows())
-    throw Error(ErrorCode::invalid_argument, "expected one id per vector, got " +
-                                                 std::to_string(options.ids.size()) + " for " +
-                                                 std::to_string(rows.view().rows()) + " vectors");
+  check_id_count(ids, rows);
   std::optional<GraphCalibrationOptions> calibration;
   if (target_recall)
     calibration = {.target_recall = *target_recall,
@@ -186,18 +253,27 @@ void bind_graph_index(nb::module_& module) {
       .def("calibrate", &SearchGraph::calibrate, nb::arg("queries").none(), nb::arg("target_recall"),
            nb::arg("sample"), nb::arg("settings"), nb::arg("progress").none(),
            "The fields of GraphCalibration.")
+      .def("add", &SearchGraph::add, nb::arg("rows"), nb::arg("ids").none().noconvert(),
+           nb::arg("on_duplicate"), nb::arg("settings"), nb::arg("progress").none(),
+           "The number of vectors added or replaced.")
+      .def("update", &SearchGraph::update, nb::arg("ids").noconvert(), nb::arg("rows"), nb::arg("settings"),
+           nb::arg("progress").none())
+      .def("remove", &SearchGraph::remove, nb::arg("ids").noconvert(), nb::arg("settings"),
+           nb::arg("progress").none(), "The number of vectors removed.")
+      .def("compact", &SearchGraph::compact, nb::arg("settings"), nb::arg("progress").none())
       .def("contains", &SearchGraph::contains, nb::arg("id"))
       .def("ids", &SearchGraph::ids, "Ascending.")
       .def("get", &SearchGraph::get, nb::arg("ids").noconvert(), "[ids, dim]")
       .def("save", &SearchGraph::save_to, nb::arg("path"))
       .def("export_hnswlib", &SearchGraph::export_to_hnswlib, nb::arg("path"))
       .def("export_svs", &SearchGraph::export_to_svs, nb::arg("folder"))
+      .def("export_diskann", &SearchGraph::export_to_diskann, nb::arg("folder"))
       .def_prop_ro("size", [](const SearchGraph& graph) { return graph.index().size(); })
       .def_prop_ro("dim", [](const SearchGraph& graph) { return graph.index().dim(); })
       .def_prop_ro("degree", [](const SearchGraph& graph) { return graph.index().degree(); })
-      .def_prop_ro("entries", [](const SearchGraph& graph) { return graph.index().entries(); })
-      .def_prop_ro("bytes_per_vector",
-                   [](const SearchGraph& graph) { return graph.index().bytes_per_vector(); })
+      .def_prop_ro("next_id", [](const SearchGraph& graph) { return graph.index().next_id(); })
+      .def_prop_ro("entries", &SearchGraph::entries)
+      .def_prop_ro("bytes_per_vector", &SearchGraph::bytes_per_vector)
       .def_prop_ro("device", &SearchGraph::device)
       .def_prop_ro("metric", &SearchGraph::metric)
       .def_prop_ro("calibration", &SearchGraph::calibration, "The fields of GraphCalibration, or None.")

@@ -3,6 +3,7 @@
 Each case is a call that works. Examples replace some of its arguments, so that wrong ones meet right ones.
 """
 
+import copy
 import inspect
 import pathlib
 import signal
@@ -202,11 +203,17 @@ CASES = {
     "GraphIndex.range_search": (GRAPH_INDEX.range_search, {
         "queries": QUERIES, "radius": 1.0, "beam": 20, "filter": None, "exclude": [1]}),
     "GraphIndex.calibrate": (GRAPH_INDEX.calibrate, {"calibration_queries": None, "target_recall": 0.5, "sample": 20}),
+    # Into copies: an index that grows by every example would end the test slowly.
+    "GraphIndex.add": (lambda **given: copy.copy(GRAPH_INDEX).add(**given), {"rows": QUERIES, "ids": np.arange(7), "on_duplicate": "keep"}),
+    "GraphIndex.update": (lambda **given: copy.copy(GRAPH_INDEX).update(**given), {"ids": [3, 4], "rows": ROWS[3:5]}),
+    "GraphIndex.remove": (lambda **given: copy.copy(GRAPH_INDEX).remove(**given), {"ids": [1, 2]}),
+    "GraphIndex.compact": (GRAPH_INDEX.compact, {}),
     "GraphIndex.ids": (GRAPH_INDEX.ids, {}),
     "GraphIndex.get": (GRAPH_INDEX.get, {"ids": [1, 2]}),
     "GraphIndex.save": (GRAPH_INDEX.save, {"path": "index.nw"}),
     "GraphIndex.to_bytes": (GRAPH_INDEX.to_bytes, {}),
     "GraphIndex.export_svs": (GRAPH_INDEX.export_svs, {"folder": "index_svs"}),
+    "GraphIndex.export_diskann": (GRAPH_INDEX.export_diskann, {"folder": "index_diskann"}),
     "GraphIndex.export_hnswlib": (GRAPH_INDEX.export_hnswlib, {"path": "index.hnsw"}),
     **quantizer_cases("ProductQuantizer", PQ),
     **quantizer_cases("OptimizedProductQuantizer", OPQ),

@@ -89,7 +89,7 @@ def test_functions_take_a_context_and_its_settings(name):
     "name",
     [
         *("Exact.__init__", "Exact.search", "Exact.range_search", "Ivf.add", "Ivf.remove", "Ivf.merge", "Ivf.search"),
-        *("Ivf.calibrate", "IvfFlat.build", "IvfPq.train", "IvfLsq.build", "GraphIndex.build", "GraphIndex.search", "KnnGraph.with_rows", "KnnGraph.without_rows"),
+        *("Ivf.calibrate", "IvfFlat.build", "IvfPq.train", "IvfLsq.build", "GraphIndex.build", "GraphIndex.search", "GraphIndex.add", "GraphIndex.remove", "GraphIndex.compact", "KnnGraph.with_rows", "KnnGraph.without_rows"),
         *("ProductQuantizer.train", "ProductQuantizer.encode", "OptimizedProductQuantizer.decode", "Rotation.pca"),
         *("AdditiveQuantizer.search", "AdditiveQuantizer.error", "Rotation.apply", "Plan.run", "Plan.run_task"),
     ],

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "codes/scalar_codec.h"
@@ -28,14 +29,17 @@ inline constexpr std::size_t degree_granule = 16;
 // Keeps at most `degree` candidates of every row by robust pruning (Vamana): nearest first, a candidate is
 // left out if a kept one is nearer to it than the row is, by a factor alpha. Rounds with alpha 1, 1.1 and 1.2
 // fill the list with what the stricter one left out.
+//
+// `lists`, `offsets` and `edges` have a row for each of `rows`, or for every row of the codes.
 struct PruneEdgesArgs {
-  MatrixView<const std::uint8_t> codes;         // [rows, row_bytes] of 8-bit codes
-  MatrixView<const std::int32_t> lists;         // [rows, any] candidates; no_edge ends a list
-  std::span<const std::uint64_t> offsets = {};  // [rows + 1] of further candidates; empty: none
-  std::span<const std::uint32_t> others = {};   // those of row i: [offsets[i], offsets[i + 1])
+  MatrixView<const std::uint8_t> codes;                     // [rows, row_bytes] of 8-bit codes
+  std::optional<std::span<const std::uint32_t>> rows = {};  // to prune; none: all of them
+  MatrixView<const std::int32_t> lists;                     // [rows, any] candidates; no_edge ends a list
+  std::span<const std::uint64_t> offsets = {};              // [rows + 1] of further candidates; empty: none
+  std::span<const std::uint32_t> others = {};               // those of row i: [offsets[i], offsets[i + 1])
   // Rows with at most `degree` candidates keep all of them.
   bool keep_short_lists = false;
-  MatrixView<std::int32_t> edges;     // [rows, degree] out, by distance, then row
+  MatrixView<std::int32_t> edges;     // [rows, degree] out, by distance, then row; may be `lists`
   ProgressMeter* progress = nullptr;  // counts rows
 };
 

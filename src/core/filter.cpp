@@ -265,6 +265,17 @@ Filter Filter::operator&(const Filter& other) const {
   return both;
 }
 
+Filter FilterInternals::of_bits(std::span<const std::uint64_t> words) {
+  auto state = std::make_shared<State>();
+  state->is_shared = true;
+  state->bits.assign(words.begin(), words.end());
+  if (words.empty()) state->bits.push_back(0);  // else they would be a list
+  for (const std::uint64_t word : words) state->listed += static_cast<std::size_t>(std::popcount(word));
+  Filter filter;
+  filter.state_ = std::move(state);
+  return filter;
+}
+
 DeniedIds FilterInternals::denied(const Filter& filter) {
   if (per_query(filter) != PerQuery::deny) return {};
   return {.offsets = std::span(filter.state_->offsets).subspan(filter.first_query_, filter.query_count_ + 1),

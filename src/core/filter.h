@@ -73,6 +73,8 @@ struct FilterInternals {
   // Of an allowing list that is not held as bits: its ids. Empty otherwise.
   static std::span<const Id> listed(const Filter& filter);
 
+  // Allows the ids whose bits are set.
+  static Filter of_bits(std::span<const std::uint64_t> words);
   // Of all queries, ids in [0, count).
   static std::size_t count(const Filter& filter, std::size_t count);
   // Sets the bits of allowed ids [0, count); words: [count / 64 + 2] out.

@@ -1,20 +1,17 @@
 // Inverted files: adding vectors. Lists and codes are found first; nothing is appended until all can be.
 #include <algorithm>
-#include <cstring>
-#include <functional>
-#include <limits>
-#include <numeric>
-#include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "backend/context_state.h"
 #include "backend/stages.h"
 #include "cluster/centroid_search.h"
-#include "core/checked.h"
 #include "core/float_environment.h"
 #include "core/fork.h"
 #include "core/lost_pages.h"
 #include "index/addition.h"
+#include "index/given_rows.h"
 #include "index/ivf_state.h"
 #include "index/memory_needs.h"
 #include "index/removal.h"
@@ -26,52 +23,6 @@
 #include "quantize/residuals.h"
 
 namespace nearwise {
-namespace {
-
-// next_id, one above the largest id, must be an Id too.
-constexpr Id max_next_id = std::numeric_limits<Id>::max();
-
-Id first_bad(std::span<const Id> ids) {
-  const auto bad = std::ranges::find_if(ids, [](Id id) { return id < 0 || id == max_next_id; });
-  return bad == ids.end() ? 0 : *bad;
-}
-
-void check_distinct(const char* operation, MemoryBudget& budget, std::span<const Id> ids) {
-  // Ascending ids, the usual case, need no copy.
-  if (std::ranges::adjacent_find(ids, std::greater_equal<>()) == ids.end()) return;
-  Buffer<Id> sorted(budget, ids.size());
-  std::ranges::copy(ids, sorted.data());
-  std::ranges::sort(sorted.span());
-  const auto twice = std::ranges::adjacent_find(sorted.span());
-  require(twice == sorted.span().end(), "{}: ids must differ, got {} twice", operation,
-          twice == sorted.span().end() ? 0 : *twice);
-}
-
-// Copies of some rows.
-class SomeRows {
- public:
-  SomeRows(MemoryBudget& budget, const RowsView& rows, std::span<const Id> ids,
-           std::span<const std::size_t> chosen)
-      : row_bytes_(rows.dim() * element_size(rows.type())),
-        bytes_(budget, checked_multiply(chosen.size(), row_bytes_, "bytes of rows")),
-        ids_(budget, chosen.size()),
-        view_(bytes_.data(), rows.type(), chosen.size(), rows.dim(), row_bytes_) {
-    for (std::size_t i = 0; i < chosen.size(); ++i) {
-      std::memcpy(bytes_.data() + i * row_bytes_, rows.row(chosen[i]), row_bytes_);
-      ids_[i] = ids[chosen[i]];
-    }
-  }
-  const RowsView& rows() const { return view_; }
-  std::span<const Id> ids() const { return ids_.span(); }
-
- private:
-  std::size_t row_bytes_;
-  Buffer<std::byte> bytes_;
-  Buffer<Id> ids_;
-  RowsView view_;
-};
-
-}  // namespace
 
 namespace index {
 
@@ -186,14 +137,8 @@ std::size_t Ivf::add_all(const char* operation, const Context& context, RowsView
   require(!state.is_flat() || rows.type() == state.codec->view().type,
           "{}: rows must have the element type of the training, {}, got {}", operation,
           name(state.codec->view().type), name(rows.type()));
-  require(ids.empty() || ids.size() == rows.rows(), "{}: there must be one id per row, got {} for {} rows",
-          operation, ids.size(), rows.rows());
-  require(std::ranges::all_of(ids, [](Id id) { return id >= 0 && id < max_next_id; }),
-          "{}: ids must be 0 to {}, got {}", operation, max_next_id - 1, first_bad(ids));
+  index::check_ids(operation, rows.rows(), ids);
   index::IndexLock::Changing changing(state.lock, &context.state().cancel);
-  require(!ids.empty() || rows.rows() <= static_cast<std::uint64_t>(max_next_id - state.next_id),
-          "{}: ids must be at most {}, got {} rows with ids from {}", operation, max_next_id - 1, rows.rows(),
-          state.next_id);
   require(rows.rows() <= max_shard_rows - size(),
           "{}: an index holds at most {} vectors, got {} more than {}", operation, max_shard_rows,
           rows.rows(), size());
@@ -207,31 +152,13 @@ std::size_t Ivf::add_all(const char* operation, const Context& context, RowsView
                                     .is_flat = state.is_flat()}));
   const DefaultFloatEnvironment environment;
   MemoryBudget& budget = *context.state().budget;
-  // Ids that are there already. Consecutive ones are all new.
-  std::vector<Id> replaced;
-  std::optional<SomeRows> some;
-  if (!ids.empty()) {
-    check_distinct(operation, budget, ids);
-    std::vector<std::size_t> fresh;
-    for (std::size_t row = 0; row < ids.size(); ++row) {
-      if (ids[row] >= state.next_id || !state.ids().find(ids[row])) {
-        require(missing == Missing::add, "{}: id {} is not in the index", operation, ids[row]);
-        if (on_duplicate == OnDuplicate::keep) fresh.push_back(row);
-        continue;
-      }
-      require(on_duplicate != OnDuplicate::refuse,
-              "{}: id {} is in the index already; remove it, or replace it (on_duplicate)", operation,
-              ids[row]);
-      replaced.push_back(ids[row]);
-    }
-    if (on_duplicate == OnDuplicate::keep && fresh.size() != rows.rows()) {
-      replaced.clear();
-      if (fresh.empty()) return 0;
-      some.emplace(budget, rows, ids, fresh);
-      rows = some->rows();
-      ids = some->ids();
-    }
-  }
+  const bool are_consecutive = ids.empty();
+  const index::GivenRows given(operation, budget, rows, ids, state.next_id,
+                               {.on_duplicate = on_duplicate, .must_exist = missing == Missing::refuse},
+                               [&](Id id) { return state.ids().find(id).has_value(); });
+  if (given.rows().rows() == 0) return 0;
+  rows = given.rows();
+  ids = given.ids();
   if (state.is_flat())
     check_finite(operation, context, rows);
   else
@@ -239,31 +166,28 @@ std::size_t Ivf::add_all(const char* operation, const Context& context, RowsView
   if (state.rows.vector_bytes() != 0) state.vectors.check(operation, context, rows);
   Buffer<std::uint32_t> file_rows;
   if (vectors() == VectorStorage::file)
-    file_rows = state.vectors.rows_in_file(operation, budget, rows, ids, state.next_file_row);
+    file_rows = state.vectors.rows_in_file(
+        operation, budget, rows, are_consecutive ? std::span<const Id>() : ids, state.next_file_row);
   // Everything that can fail comes before the first vector is appended.
   index::Addition addition(state, context, rows, std::move(file_rows));
   Stages stages(context, "add");
   addition.assign(stages.next(addition.assign_cost(), addition.encode_cost()));
   Buffer<std::uint8_t> codes(budget, state.is_flat() ? 0 : rows.rows() * state.rows.code_bytes());
   addition.encode(stages.next(1, 0), 0, rows.rows(), codes.data());
-  Buffer<Id> consecutive(budget, ids.empty() ? rows.rows() : 0);
-  std::iota(consecutive.data(), consecutive.data() + consecutive.size(), state.next_id);
-  if (ids.empty()) ids = consecutive.span();
-  const Id next_id = std::max(state.next_id, std::ranges::max(ids) + 1);
   const std::uint64_t next_file_row = addition.next_file_row(state.next_file_row);
-  index::Removal removal(state, context, replaced);
+  index::Removal removal(state, context, given.replaced());
   bool is_whole = false;
   {
     const index::IndexLock::Writing writing(changing, &context.state().cancel);
     removal.own_lists();
-    addition.reserve(next_id);
+    addition.reserve(given.next_id());
     const NoFork whole;
     // First the new entries: if a mapped file turns out to be truncated, they are taken back.
     removal.hide();
     is_whole = addition.append(0, rows.rows(), ids, codes.data());
     if (is_whole) {
       removal.commit();
-      state.next_id = next_id;
+      state.next_id = given.next_id();
       state.next_file_row = next_file_row;
       state.publish();
     } else {

@@ -32,8 +32,9 @@ ReverseEdges reverse_edges(const Context& context, MatrixView<const std::int32_t
   return reverse;
 }
 
-Buffer<std::int32_t> build_edges(const Context& context, MatrixView<const std::uint8_t> codes,
-                                 MatrixView<const std::int32_t> lists, std::size_t degree) {
+Buffer<std::int32_t> build_edges(const Context& context, MemoryBudget& budget,
+                                 MatrixView<const std::uint8_t> codes, MatrixView<const std::int32_t> lists,
+                                 std::size_t degree) {
   const Context::State& caller = context.state();
   const std::size_t rows = codes.rows();
   const auto stream = open_stream(context);
@@ -43,7 +44,7 @@ Buffer<std::int32_t> build_edges(const Context& context, MatrixView<const std::u
   dispatch(&Ops::prune_edges, "prune_edges", *stream,
            PruneEdgesArgs{.codes = codes, .lists = lists, .edges = once, .progress = &progress});
   const ReverseEdges reverse = reverse_edges(context, once);
-  Buffer<std::int32_t> edges(*caller.budget, rows * degree);
+  Buffer<std::int32_t> edges(budget, rows * degree);
   use_huge_pages(edges.data(), edges.size() * sizeof(std::int32_t));
   dispatch(&Ops::prune_edges, "prune_edges", *stream,
            PruneEdgesArgs{.codes = codes,

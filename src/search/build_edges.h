@@ -23,9 +23,10 @@ struct ReverseEdges {
 };
 ReverseEdges reverse_edges(const Context& context, MatrixView<const std::int32_t> edges);
 
-// Prunes the lists [rows, any], adds the reverse of every edge, and prunes again: [rows, degree].
-Buffer<std::int32_t> build_edges(const Context& context, MatrixView<const std::uint8_t> codes,
-                                 MatrixView<const std::int32_t> lists, std::size_t degree);
+// Prunes the lists [rows, any], adds the reverse of every edge, and prunes again: [rows, degree] on a budget.
+Buffer<std::int32_t> build_edges(const Context& context, MemoryBudget& budget,
+                                 MatrixView<const std::uint8_t> codes, MatrixView<const std::int32_t> lists,
+                                 std::size_t degree);
 
 // Adds edges until every row can be reached from every other: in a ring among rows with the same code,
 // between separate components, and where edges lead in one direction only.

@@ -16,8 +16,6 @@
 namespace nearwise::search {
 namespace {
 
-constexpr std::size_t rows_per_leaf = 50;
-constexpr std::size_t max_leaves = 4096;
 constexpr std::size_t training_rows_per_leaf = 40;
 constexpr std::size_t iterations = 8;
 // Two levels of k-means are faster from here on.
@@ -111,6 +109,17 @@ void EntryTree::add(MatrixView<const std::uint8_t> codes, const std::vector<std:
     ends_[top] = static_cast<std::uint32_t>(rows_.size());
   }
   leaf_codes_ = gather(codes, rows_);
+}
+
+EntryTree EntryTree::with_leaves(MatrixView<const std::uint8_t> codes,
+                                 const std::vector<std::uint32_t>& rows) const {
+  EntryTree tree;
+  tree.top_codes_ = Matrix<std::uint8_t>(top_codes_.rows(), top_codes_.cols());
+  std::copy_n(top_codes_.data(), top_codes_.rows() * top_codes_.cols(), tree.top_codes_.data());
+  tree.ends_ = ends_;
+  tree.rows_ = rows_;
+  tree.add(codes, rows);
+  return tree;
 }
 
 }  // namespace nearwise::search

@@ -13,11 +13,14 @@
 
 namespace nearwise::search {
 
+// A leaf for this many rows, up to a number of leaves.
+inline constexpr std::size_t rows_per_leaf = 50;
+inline constexpr std::size_t max_leaves = 4096;
+
 class EntryTree {
  public:
   EntryTree() = default;
-  // About a leaf per 50 rows, a few thousand at most. codes: [rows, row_bytes]; the first `code_dim` bytes of
-  // a row are its code.
+  // codes: [rows, row_bytes]; the first `code_dim` bytes of a row are its code.
   static EntryTree train(const Context& context, MatrixView<const std::uint8_t> codes, std::size_t code_dim);
   // From the parts of a file, checked by the caller.
   EntryTree(MatrixView<const std::uint8_t> codes, Matrix<std::uint8_t> top_codes,
@@ -25,6 +28,8 @@ class EntryTree {
 
   // More leaves, each in the group of the nearest top.
   void add(MatrixView<const std::uint8_t> codes, const std::vector<std::uint32_t>& rows);
+  // A copy with these leaves as well.
+  EntryTree with_leaves(MatrixView<const std::uint8_t> codes, const std::vector<std::uint32_t>& rows) const;
 
   EntryTreeView view() const { return {top_codes_, ends_, leaf_codes_, rows_}; }
 

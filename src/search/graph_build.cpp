@@ -1,6 +1,6 @@
 // Building a graph index: codes, edges, entries, calibration.
 #include <algorithm>
-#include <cstring>
+#include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -16,15 +16,14 @@
 #include "ops/finite_rows.h"
 #include "ops/gather_rows.h"
 #include "search/build_edges.h"
+#include "search/graph_build.h"
 #include "search/graph_index_state.h"
 #include "search/train_codec.h"
 
 namespace nearwise {
 namespace {
 
-constexpr std::size_t max_rows = 0x7FFF'FFFF;
 constexpr std::size_t max_degree = 128;
-constexpr std::size_t task_rows = 1024;
 // Shares of the time of a build, for progress.
 constexpr double codes_cost = 2;
 constexpr double lists_cost = 70;
@@ -37,8 +36,8 @@ void check_arguments(const char* operation, const Context& context, const RowsVi
   check_rows(operation, context, rows, rows, {"rows", "rows"});
   require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", operation,
           name(rows.place()));
-  require(rows.rows() >= 1 && rows.rows() <= max_rows, "{}: rows must be 1 to {}, got {}", operation,
-          max_rows, rows.rows());
+  require(rows.rows() >= 1 && rows.rows() <= search::max_graph_rows, "{}: rows must be 1 to {}, got {}",
+          operation, search::max_graph_rows, rows.rows());
   require(rows.dim() < ScalarCodec::max_dim, "{}: the dimension must be at most {}, got {}", operation,
           ScalarCodec::max_dim - 1, rows.dim());
   require(options.degree >= degree_granule && options.degree <= max_degree &&
@@ -66,61 +65,49 @@ Buffer<std::uint32_t> order_of(const char* operation, const Context& context, st
   return order;
 }
 
-// Codes, vectors and ids of an index without edges.
-std::unique_ptr<GraphIndexInternals::State> encode(const char* operation, const Context& context,
-                                                   const RowsView& rows, const GraphIndexOptions& options) {
-  const Context::State& caller = context.state();
-  const std::shared_ptr<MemoryBudget> budget = caller.budget;
-  auto state = std::make_unique<GraphIndexInternals::State>();
-  state->budget = budget;
-  state->codec = search::train_codec(context, rows, options.metric);
+// Codes, vectors and ids, without edges.
+search::GraphRows encode(const char* operation, const Context& context,
+                         const std::shared_ptr<MemoryBudget>& budget, const RowsView& source,
+                         const GraphIndexOptions& options) {
+  search::GraphRows rows;
+  ScalarCodec codec = search::train_codec(context, source, options.metric);
   const Buffer<std::uint32_t> order =
       options.ids.empty() ? Buffer<std::uint32_t>() : order_of(operation, context, options.ids);
   const auto source_row = [&](std::size_t row) { return order.size() == 0 ? row : order[row]; };
-  const std::size_t count = rows.rows();
-  const std::size_t row_bytes = state->codec.row_bytes();
-  state->own_codes = Buffer<std::uint8_t>(*budget, checked_multiply(count, row_bytes, "bytes of codes"));
-  use_huge_pages(state->own_codes.data(), state->own_codes.size());
-  caller.threads->for_each(divide_up(count, task_rows), [&](std::size_t task) {
-    caller.cancel.check();
-    std::vector<double> scratch(state->codec.code_dim());
-    for (std::size_t row = task * task_rows; row < std::min(count, (task + 1) * task_rows); ++row)
-      state->codec.encode(rows, source_row(row), scratch.data(), state->own_codes.data() + row * row_bytes);
-  });
-  state->codes = {state->own_codes.data(), count, row_bytes};
+  const std::size_t count = source.rows();
+  const std::size_t row_bytes = codec.row_bytes();
+  rows.own_codes = Buffer<std::uint8_t>(*budget, checked_multiply(count, row_bytes, "bytes of codes"));
+  use_huge_pages(rows.own_codes.data(), rows.own_codes.size());
+  search::encode_rows(context, codec, source, count, source_row, rows.own_codes.data());
+  rows.codes = {rows.own_codes.data(), count, row_bytes};
 
-  if (rows.type() == ElementType::u8 && state->codec.is_exact()) {
-    state->vectors = {state->own_codes.data(), ElementType::u8, count, rows.dim(), row_bytes};
+  if (search::are_vectors_codes(codec, source.type())) {
+    rows.vectors = {rows.own_codes.data(), ElementType::u8, count, source.dim(), row_bytes};
   } else {
-    const std::size_t bytes = row_bytes_of(rows);
-    state->own_vectors = Buffer<std::byte>(*budget, checked_multiply(count, bytes, "bytes of vectors"));
+    const std::size_t bytes = row_bytes_of(source);
+    rows.own_vectors = Buffer<std::byte>(*budget, checked_multiply(count, bytes, "bytes of vectors"));
     gather_rows(
-        context, rows, count,
+        context, source, count,
         [&](std::size_t row) {
           return PlacedRow{source_row(row), row};
         },
-        state->own_vectors.data());
-    state->vectors = {state->own_vectors.data(), rows.type(), count, rows.dim(), bytes};
+        rows.own_vectors.data());
+    rows.vectors = {rows.own_vectors.data(), source.type(), count, source.dim(), bytes};
   }
   if (!options.ids.empty()) {
-    state->own_ids = Buffer<Id>(*budget, count);
-    for (std::size_t row = 0; row < count; ++row) state->own_ids[row] = options.ids[source_row(row)];
-    state->ids = state->own_ids.span();
+    rows.own_ids = Buffer<Id>(*budget, count);
+    for (std::size_t row = 0; row < count; ++row) rows.own_ids[row] = options.ids[source_row(row)];
+    rows.ids = rows.own_ids.span();
   }
   if (count >= search::min_nibble_rows) {
-    search::train_nibbles(state->codec, state->codes);
-    const std::size_t nibble_bytes = state->codec.nibble_row_bytes();
-    state->own_nibbles = Buffer<std::uint8_t>(*budget, count * nibble_bytes);
-    use_huge_pages(state->own_nibbles.data(), state->own_nibbles.size());
-    caller.threads->for_each(divide_up(count, task_rows), [&](std::size_t task) {
-      caller.cancel.check();
-      for (std::size_t row = task * task_rows; row < std::min(count, (task + 1) * task_rows); ++row)
-        state->codec.encode_nibbles(state->own_codes.data() + row * row_bytes,
-                                    state->own_nibbles.data() + row * nibble_bytes);
-    });
-    state->nibbles = {state->own_nibbles.data(), count, nibble_bytes};
+    search::train_nibbles(codec, rows.codes);
+    rows.own_nibbles = Buffer<std::uint8_t>(*budget, count * codec.nibble_row_bytes());
+    use_huge_pages(rows.own_nibbles.data(), rows.own_nibbles.size());
+    search::encode_nibbles(context, codec, rows.own_codes.data(), count, rows.own_nibbles.data());
+    rows.nibbles = {rows.own_nibbles.data(), count, codec.nibble_row_bytes()};
   }
-  return state;
+  rows.codec = std::make_shared<const ScalarCodec>(std::move(codec));
+  return rows;
 }
 
 // Neighbour lists as candidates for edges.
@@ -131,33 +118,43 @@ Buffer<std::int32_t> lists_of(MemoryBudget& budget, const Matrix<Id>& ids) {
 }
 
 // The edges between rows that are compared by their codes alone, whatever the metric.
-Buffer<std::int32_t> neighbor_lists(const Context& context, const GraphIndexInternals::State& state,
+Buffer<std::int32_t> neighbor_lists(const Context& context, const search::GraphRows& rows,
                                     const GraphIndexOptions& options, std::size_t& length) {
-  length = std::min(options.degree, state.rows() - 1);
+  length = std::min(options.degree, rows.count() - 1);
   if (length == 0) return {};
-  const RowsView codes(state.codes.data(), ElementType::u8, state.rows(), state.codec.code_dim(),
-                       state.codes.cols());
-  const Reservation results(*context.state().budget, state.rows() * length * (sizeof(Id) + sizeof(float)));
+  const RowsView codes(rows.codes.data(), ElementType::u8, rows.count(), rows.codec->code_dim(),
+                       rows.codes.cols());
+  const Reservation results(*context.state().budget, rows.count() * length * (sizeof(Id) + sizeof(float)));
   const KnnGraph graph =
       build_knn_graph(context, codes, {.degree = length, .target_recall = options.graph_recall});
   return lists_of(*context.state().budget, graph.neighbors.ids);
 }
 
-// Everything after the neighbour lists.
-GraphIndex finish(Stages& stages, const Context& context, std::unique_ptr<GraphIndexInternals::State> state,
-                  Buffer<std::int32_t> lists, std::size_t length, const GraphIndexOptions& options,
-                  const std::optional<GraphCalibrationOptions>& calibration) {
-  const std::size_t rows = state->rows();
-  state->own_edges = search::build_edges(stages.next(edges_cost, entries_cost + calibration_cost),
-                                         state->codes, {lists.data(), rows, length}, options.degree);
+// Edges from neighbour lists, and entries.
+search::SearchedGraph with_edges(Stages& stages, const std::shared_ptr<MemoryBudget>& budget,
+                                 search::GraphRows rows, Buffer<std::int32_t> lists, std::size_t length,
+                                 std::size_t degree) {
+  const std::size_t count = rows.count();
+  const std::size_t code_dim = rows.codec->code_dim();
+  rows.own_edges = search::build_edges(stages.next(edges_cost, entries_cost), *budget, rows.codes,
+                                       {lists.data(), count, length}, degree);
   lists = {};
-  const Context quiet = stages.next(entries_cost, calibration_cost);
-  state->entries = search::EntryTree::train(quiet, state->codes, state->codec.code_dim());
-  search::connect_rows(quiet, state->codes, state->codec.code_dim(),
-                       {state->own_edges.data(), rows, options.degree});
-  state->edges = {state->own_edges.data(), rows, options.degree};
+  const Context context = stages.next(entries_cost, 0);
+  search::SearchedGraph graph;
+  graph.entries = search::EntryTree::train(context, rows.codes, code_dim);
+  search::connect_rows(context, rows.codes, code_dim, {rows.own_edges.data(), count, degree});
+  rows.edges = {rows.own_edges.data(), count, degree};
+  graph.rows = std::move(rows);
+  graph.prepare(context, budget);
+  return graph;
+}
+
+// Everything after the graph.
+GraphIndex finish(Stages& stages, const Context& context, search::SearchedGraph graph,
+                  const std::optional<GraphCalibrationOptions>& calibration) {
+  const std::size_t rows = graph.rows.count();
+  auto state = std::make_unique<GraphIndexInternals::State>(context.state().budget, std::move(graph));
   state->provenance = {{"version", "nearwise " + version()}, {"seed", std::to_string(context.seed())}};
-  state->prepare(context);
   GraphIndex index = GraphIndexInternals::make(std::move(state));
   if (calibration && rows >= 2) index.calibrate(stages.next(calibration_cost, 0), *calibration);
   stages.finish();
@@ -166,17 +163,29 @@ GraphIndex finish(Stages& stages, const Context& context, std::unique_ptr<GraphI
 
 }  // namespace
 
+search::SearchedGraph search::build_graph(const char* operation, const Context& context,
+                                          const std::shared_ptr<MemoryBudget>& budget, const RowsView& source,
+                                          const GraphIndexOptions& options) {
+  Stages stages(context, operation);
+  constexpr double later = edges_cost + entries_cost;
+  GraphRows rows = encode(operation, stages.next(codes_cost, lists_cost + later), budget, source, options);
+  std::size_t length = 0;
+  Buffer<std::int32_t> lists = neighbor_lists(stages.next(lists_cost, later), rows, options, length);
+  SearchedGraph graph = with_edges(stages, budget, std::move(rows), std::move(lists), length, options.degree);
+  stages.finish();
+  return graph;
+}
+
 GraphIndex GraphIndex::build(const Context& context, RowsView rows, const GraphIndexOptions& options,
                              const std::optional<GraphCalibrationOptions>& calibration) {
   constexpr const char* operation = "GraphIndex.build";
   const DefaultFloatEnvironment environment;
   check_arguments(operation, context, rows, options);
   Stages stages(context, operation);
-  const double later = edges_cost + entries_cost + calibration_cost;
-  auto state = encode(operation, stages.next(codes_cost, lists_cost + later), rows, options);
-  std::size_t length = 0;
-  Buffer<std::int32_t> lists = neighbor_lists(stages.next(lists_cost, later), *state, options, length);
-  return finish(stages, context, std::move(state), std::move(lists), length, options, calibration);
+  search::SearchedGraph graph = search::build_graph(
+      operation, stages.next(codes_cost + lists_cost + edges_cost + entries_cost, calibration_cost),
+      context.state().budget, rows, options);
+  return finish(stages, context, std::move(graph), calibration);
 }
 
 GraphIndex GraphIndex::from_knn_graph(const Context& context, const KnnGraph& graph, RowsView rows,
@@ -190,11 +199,16 @@ GraphIndex GraphIndex::from_knn_graph(const Context& context, const KnnGraph& gr
   require(options.ids.empty() || std::ranges::is_sorted(options.ids),
           "{}: ids must be in ascending order, as the rows of the graph are", operation);
   graph::check_graph(operation, "graph", context, rows, graph);
+  const std::shared_ptr<MemoryBudget> budget = context.state().budget;
   Stages stages(context, operation);
-  auto state =
-      encode(operation, stages.next(codes_cost, edges_cost + entries_cost + calibration_cost), rows, options);
-  return finish(stages, context, std::move(state), lists_of(*context.state().budget, graph.neighbors.ids),
-                graph.degree(), options, calibration);
+  Stages building(stages.next(codes_cost + edges_cost + entries_cost, calibration_cost), operation);
+  search::GraphRows encoded =
+      encode(operation, building.next(codes_cost, edges_cost + entries_cost), budget, rows, options);
+  search::SearchedGraph made =
+      with_edges(building, budget, std::move(encoded), lists_of(*budget, graph.neighbors.ids), graph.degree(),
+                 options.degree);
+  building.finish();
+  return finish(stages, context, std::move(made), calibration);
 }
 
 }  // namespace nearwise

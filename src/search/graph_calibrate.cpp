@@ -10,6 +10,7 @@
 #include "backend/context_state.h"
 #include "backend/stages.h"
 #include "cluster/draw_rows.h"
+#include "core/checked.h"
 #include "core/distance.h"
 #include "core/float_environment.h"
 #include "core/fork.h"
@@ -26,6 +27,7 @@ namespace nearwise {
 namespace {
 
 using State = GraphIndexInternals::State;
+using search::SearchedGraph;
 
 constexpr const char* calibrate_name = "GraphIndex.calibrate";
 // A random stream that the training of an index with the same seed does not use (cluster/random_streams.h).
@@ -48,33 +50,38 @@ constexpr std::array<Way, 3> ways = {Way{false, true}, Way{true, true}, Way{true
 class Trial {
  public:
   // own: the rows that the queries are, or empty.
-  Trial(const Context& context, const State& state, const RowsView& queries,
+  Trial(const Context& context, const SearchedGraph& graph, const RowsView& queries,
         std::span<const std::uint32_t> own, std::size_t k)
       : context_(context),
-        state_(state),
+        graph_(graph),
+        metric_(graph.rows.codec->metric),
         queries_(queries),
         own_(own),
         k_(k),
-        population_(own.empty() ? queries.rows() + 1 : state.rows()) {
+        population_(own.empty() ? queries.rows() + 1 : graph.live_count()) {
     // One more, where the query itself is a row.
-    exact_ = knn(context, queries, state.vectors, k + (own.empty() ? 0 : 1), {.metric = state.codec.metric});
+    exact_ = knn(context, queries, graph.rows.vectors, k + (own.empty() ? 0 : 1),
+                 {.metric = metric_, .filter = graph.live ? graph.live->filter : Filter()});
   }
 
   RecallEstimate recall(std::size_t beam, const Way& way) const {
     const auto known = recalls_.find({beam, way});
     if (known != recalls_.end()) return known->second;
     const bool is_passed = !own_.empty() && !way.is_absent;
-    const Neighbors found = search::search_rows(context_.without_progress(), state_, queries_,
+    // As searches among removed rows do, the beam becomes wider by their share.
+    const std::size_t width = divide_up(beam * graph_.rows.count(), graph_.live_count());
+    const Neighbors found = search::search_rows(context_.without_progress(), graph_, queries_,
                                                 {.k = k_ + (is_passed ? 1 : 0),
-                                                 .beam = {beam, way.evaluates_beam},
+                                                 .beam = {width, way.evaluates_beam},
+                                                 .allowed = graph_.live_bits(),
                                                  .absent = way.is_absent ? own_ : own_.first(0)});
     std::vector<std::size_t> hits(queries_.rows(), 0);
     for (std::size_t query = 0; query < queries_.rows(); ++query) {
       // A neighbour counts as found if it is no farther than the k-th exact one.
-      const float farthest = sort_key(state_.codec.metric, kth_distance(query));
+      const float farthest = sort_key(metric_, kth_distance(query));
       for (std::size_t i = 0; i < found.ids.cols(); ++i)
         if (found.ids(query, i) != no_id && !is_own(query, found.ids(query, i)) &&
-            sort_key(state_.codec.metric, found.distances(query, i)) <= farthest)
+            sort_key(metric_, found.distances(query, i)) <= farthest)
           ++hits[query];
       hits[query] = std::min(hits[query], k_);
     }
@@ -83,7 +90,7 @@ class Trial {
 
   // The smallest beam that reaches the target, or the best one.
   std::size_t smallest_beam(double target, const Way& way) const {
-    const std::size_t most = std::min(state_.rows(), std::max(max_beam, 16 * k_));
+    const std::size_t most = std::min(graph_.live_count(), std::max(max_beam, 16 * k_));
     std::size_t enough = std::min(k_, most);
     std::size_t too_few = enough - 1;
     while (!is_enough(enough, way, target)) {
@@ -117,7 +124,8 @@ class Trial {
   }
 
   const Context context_;
-  const State& state_;
+  const SearchedGraph& graph_;
+  const Metric metric_;
   const RowsView& queries_;
   const std::span<const std::uint32_t> own_;
   const std::size_t k_;
@@ -133,31 +141,40 @@ GraphCalibration GraphIndex::calibrate(const Context& context, const GraphCalibr
   require(options.target_recall > 0 && options.target_recall <= 1,
           "{}: target_recall must be above 0 and at most 1, got {}", calibrate_name, options.target_recall);
   require(options.sample >= 1, "{}: sample must be at least 1, got 0", calibrate_name);
-  require(size() >= 2, "{}: the index must hold at least 2 vectors, got {}", calibrate_name, size());
+  // Searches go on meanwhile; they and the trials read the same rows.
+  index::IndexLock::Changing changing(state.lock, &context.state().cancel);
+  const SearchedGraph& graph = state.graph;
+  const std::size_t size = graph.live_count();
+  require(size >= 2, "{}: the index must hold at least 2 vectors, got {}", calibrate_name, size);
   const DefaultFloatEnvironment environment;
   const bool has_queries = options.queries.rows() != 0;
   if (has_queries) {
-    check_rows(calibrate_name, context, options.queries, state.vectors, {"queries", "index"});
+    check_rows(calibrate_name, context, options.queries, graph.rows.vectors, {"queries", "index"});
     check_finite(calibrate_name, context, options.queries, 0, "query");
   }
   // A sample of the vectors, each searched for as if it were not in the index.
   std::vector<std::uint32_t> own;
   GatheredRows gathered;
   if (!has_queries) {
-    const std::size_t sample = std::min(options.sample, size());
+    const std::size_t sample = std::min(options.sample, size);
     const Random random(context.seed(), sample_stream);
-    for (std::size_t i = 0; i < sample; ++i)
-      own.push_back(static_cast<std::uint32_t>(cluster::draw_from_part(random, size(), sample, i)));
-    gathered = GatheredRows(context, state.vectors, own);
+    std::uint32_t row = 0;
+    std::size_t passed = 0;  // live rows before `row`
+    for (std::size_t i = 0; i < sample; ++i) {
+      const std::size_t drawn = cluster::draw_from_part(random, size, sample, i);  // ascending
+      for (; passed < drawn || !graph.is_live(row); ++row) passed += graph.is_live(row) ? 1 : 0;
+      own.push_back(row);
+    }
+    gathered = GatheredRows(context, graph.rows.vectors, own);
   }
   const RowsView queries = has_queries ? options.queries : gathered.view();
-  const std::size_t others = size() - (has_queries ? 0 : 1);
+  const std::size_t others = size - (has_queries ? 0 : 1);
   const std::size_t few = std::min(search::calibration_neighbors, others);
   const std::size_t many = std::min(search::many_neighbors, others);
 
   Stages stages(context, calibrate_name);
-  const Trial few_trial(stages.next(1, 1), state, queries, own, few);
-  const Trial many_trial(stages.next(1, 0), state, queries, own, many);
+  const Trial few_trial(stages.next(1, 1), graph, queries, own, few);
+  const Trial many_trial(stages.next(1, 0), graph, queries, own, many);
   GraphCalibration calibration = {.target_recall = options.target_recall, .neighbors = few};
   for (const Way& way : ways) {
     calibration.evaluates_beam = way.evaluates_beam;
@@ -169,7 +186,6 @@ GraphCalibration GraphIndex::calibrate(const Context& context, const GraphCalibr
     if (calibration.reached()) break;
   }
   {
-    index::IndexLock::Changing changing(state.lock, &context.state().cancel);
     const index::IndexLock::Writing writing(changing, &context.state().cancel);
     const NoFork whole;
     state.defaults = {calibration.beam, calibration.beam_of_100, calibration.evaluates_beam};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "ops/filter_strategy.h"
 
@@ -34,27 +36,23 @@ GraphFilterPlan plan_graph_filter(const GraphFilterShape& shape) {
   return plan;
 }
 
-std::shared_ptr<const AllowedRows> allowed_rows(const GraphIndexInternals::State& state,
-                                                const Filter& filter) {
-  return FilterInternals::derive<AllowedRows>(filter, state.filter_key, [&] {
-    auto allowed = std::make_shared<AllowedRows>();
-    const std::size_t rows = state.rows();
-    allowed->words.assign(rows / 64 + 2, 0);
-    if (state.ids.empty()) {
-      FilterInternals::write_bits(filter, rows, allowed->words.data());
+std::shared_ptr<const AllowedRows> allowed_rows(const SearchedGraph& graph, const Filter& filter) {
+  if (!FilterInternals::is_shared(filter)) return graph.live;
+  const std::size_t rows = graph.rows.count();
+  auto allowed = FilterInternals::derive<AllowedRows>(filter, graph.filter_key, [&] {
+    std::vector<std::uint64_t> words(bit_words(rows), 0);
+    if (graph.rows.ids.empty()) {
+      FilterInternals::write_bits(filter, rows, words.data());
     } else {
       for (std::size_t row = 0; row < rows; ++row)
-        if (FilterInternals::allows_shared(filter, state.ids[row]))
-          allowed->words[row / 64] |= std::uint64_t{1} << (row % 64);
+        if (FilterInternals::allows_shared(filter, graph.rows.ids[row]))
+          words[row / 64] |= std::uint64_t{1} << (row % 64);
     }
-    std::vector<std::uint8_t> mask(rows);
-    for (std::size_t row = 0; row < rows; ++row) {
-      mask[row] = allowed->bits().contains(row) ? 1 : 0;
-      allowed->count += mask[row];
-    }
-    allowed->filter = Filter::mask(mask);
-    return std::shared_ptr<const AllowedRows>(std::move(allowed));
+    if (graph.live)
+      for (std::size_t i = 0; i < words.size(); ++i) words[i] &= graph.live->words[i];
+    return allowed_of(std::move(words));
   });
+  return allowed->count == rows ? nullptr : allowed;
 }
 
 Filter query_rows(const GraphIndexInternals::State& state, const Filter& filter, std::size_t queries) {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "core/filter.h"
 #include "nearwise/context.h"
@@ -13,18 +12,9 @@
 
 namespace nearwise::search {
 
-// The rows that a filter allows to all queries.
-struct AllowedRows {
-  Filter filter;                     // of rows
-  std::vector<std::uint64_t> words;  // a bit per row, as RowBits
-  std::size_t count = 0;
-
-  RowBits bits() const { return {words.data(), 0}; }
-};
-
-// Made once for a filter and an index.
-std::shared_ptr<const AllowedRows> allowed_rows(const GraphIndexInternals::State& state,
-                                                const Filter& filter);
+// The rows that a filter allows to all queries, without removed ones; null: every row. Made once for a filter
+// and a state of the index.
+std::shared_ptr<const AllowedRows> allowed_rows(const SearchedGraph& graph, const Filter& filter);
 
 // The lists that a filter has for single queries, as rows.
 Filter query_rows(const GraphIndexInternals::State& state, const Filter& filter, std::size_t queries);

@@ -1,49 +1,95 @@
 #include "nearwise/graph_index.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
-#include "backend/dispatch.h"
+#include "core/check.h"
 #include "core/checked.h"
 #include "core/convert.h"
-#include "core/filter.h"
 #include "core/fork.h"
 #include "core/lost_pages.h"
 #include "search/graph_index_state.h"
 
 namespace nearwise {
-GraphIndex::GraphIndex(std::unique_ptr<State> state) : state_(std::move(state)) {}
+namespace {
+
+using Reading = index::IndexLock::Reading;
+using Changing = index::IndexLock::Changing;
+using Writing = index::IndexLock::Writing;
+
+}  // namespace
+
+Id GraphIndex::State::next_id_of(const search::GraphRows& rows) {
+  constexpr Id most = std::numeric_limits<Id>::max();
+  if (rows.ids.empty()) return static_cast<Id>(rows.count());
+  const Id largest = std::ranges::max(rows.ids);
+  return largest == most ? most : largest + 1;
+}
+
+GraphIndex::State::State(std::shared_ptr<MemoryBudget> used_budget, search::SearchedGraph made)
+    : metric(made.rows.codec->metric),
+      dim(made.rows.codec->dim),
+      type(made.rows.vectors.type()),
+      degree(made.rows.edges.cols()),
+      budget(std::move(used_budget)),
+      graph(std::move(made)),
+      next_id(next_id_of(graph.rows)) {}
+
+std::optional<std::size_t> GraphIndex::State::find(Id id) const {
+  if (table) return table->find(id);
+  const std::span<const Id> ids = graph.rows.ids;
+  auto row = static_cast<std::size_t>(id);
+  if (ids.empty()) {
+    if (id < 0 || row >= graph.rows.count()) return {};
+  } else {
+    const auto found = std::ranges::lower_bound(ids, id);
+    if (found == ids.end() || *found != id) return {};
+    row = static_cast<std::size_t>(found - ids.begin());
+  }
+  if (!graph.is_live(row)) return {};
+  return row;
+}
+
+index::IdTable GraphIndex::State::make_table(std::size_t more, Id following_id,
+                                             const std::string& source) const {
+  index::IdTable made(budget);
+  made.reserve(graph.live_count() + more, following_id);
+  for (std::size_t row = 0; row < graph.rows.count(); ++row) {
+    if (!graph.is_live(row)) continue;
+    if (!made.insert(graph.rows.id_of(row), static_cast<std::uint32_t>(row)))
+      fail(ErrorCode::corrupt, "{}: ids, row {}: different ids expected, {} found twice", source, row,
+           graph.rows.id_of(row));
+  }
+  return made;
+}
+
+GraphIndex::GraphIndex(std::unique_ptr<State> state) : state_(std::move(state)) { state_->publish(); }
 GraphIndex::GraphIndex(GraphIndex&&) noexcept = default;
 GraphIndex& GraphIndex::operator=(GraphIndex&&) noexcept = default;
 GraphIndex::~GraphIndex() = default;
 
-void GraphIndex::State::prepare(const Context& context) {
-  filter_key = FilterInternals::new_key();
-  const auto stream = open_stream(context);
-  prepared = dispatch(&Ops::prepare_graph, "prepare_graph", *stream, PrepareGraphArgs{view(), budget});
+std::size_t GraphIndex::size() const { return state_->published_size; }
+Id GraphIndex::next_id() const { return state_->published_next_id; }
+bool GraphIndex::is_changing() const { return state_->lock.is_changing(); }
+std::size_t GraphIndex::dim() const { return state_->dim; }
+Metric GraphIndex::metric() const { return state_->metric; }
+ElementType GraphIndex::element_type() const { return state_->type; }
+std::size_t GraphIndex::degree() const { return state_->degree; }
+std::size_t GraphIndex::entries() const {
+  const Reading reading(state_->lock);
+  return state_->graph.entries.view().rows.size();
 }
-
-std::optional<std::size_t> GraphIndex::State::find(Id id) const {
-  if (ids.empty()) {
-    if (id < 0 || static_cast<std::uint64_t>(id) >= rows()) return {};
-    return static_cast<std::size_t>(id);
-  }
-  const auto found = std::ranges::lower_bound(ids, id);
-  if (found == ids.end() || *found != id) return {};
-  return static_cast<std::size_t>(found - ids.begin());
-}
-
-std::size_t GraphIndex::size() const { return state_->rows(); }
-std::size_t GraphIndex::dim() const { return state_->codec.dim; }
-Metric GraphIndex::metric() const { return state_->codec.metric; }
-ElementType GraphIndex::element_type() const { return state_->vectors.type(); }
-std::size_t GraphIndex::degree() const { return state_->edges.cols(); }
-std::size_t GraphIndex::entries() const { return state_->entries.view().rows.size(); }
 std::size_t GraphIndex::bytes_per_vector() const {
-  return degree() * sizeof(std::int32_t) + (state_->keeps_vectors_as_codes() ? 0 : state_->codes.cols()) +
-         state_->nibbles.cols();
+  const Reading reading(state_->lock);
+  const search::GraphRows& rows = state_->graph.rows;
+  return degree() * sizeof(std::int32_t) + (rows.are_codes_vectors() ? 0 : rows.codes.cols()) +
+         rows.nibbles.cols();
 }
-MatrixView<const std::int32_t> GraphIndex::edges() const { return state_->edges; }
+MatrixView<const std::int32_t> GraphIndex::edges() const {
+  const Reading reading(state_->lock);
+  return state_->graph.rows.edges;
+}
 
 std::size_t search::GraphDefaults::beam_for(std::size_t k, std::size_t rows) const {
   if (k <= calibration_neighbors) return std::max(k, beam);
@@ -57,28 +103,37 @@ std::size_t search::GraphDefaults::beam_for(std::size_t k, std::size_t rows) con
 }
 
 std::optional<GraphCalibration> GraphIndex::calibration() const {
-  const index::IndexLock::Reading reading(state_->lock);
+  const Reading reading(state_->lock);
   return state_->calibration;
 }
-std::size_t GraphIndex::beam(std::size_t k) const { return state_->current_defaults().beam_for(k, size()); }
+std::size_t GraphIndex::beam(std::size_t k) const {
+  const Reading reading(state_->lock);
+  return state_->defaults.beam_for(k, size());
+}
 void GraphIndex::set_beam(std::size_t beam) {
   require(beam >= 1, "GraphIndex.set_beam: beam must be at least 1, got 0");
-  index::IndexLock::Changing changing(state_->lock);
-  const index::IndexLock::Writing writing(changing);
+  Changing changing(state_->lock);
+  const Writing writing(changing);
   const NoFork whole;
   state_->defaults = {.beam = beam, .beam_of_100 = beam + search::many_neighbors};
   state_->calibration.reset();
 }
 
 bool GraphIndex::contains(Id id) const {
+  const Reading reading(state_->lock);
   const LostPagesScope lost_pages;
   return state_->find(id).has_value();
 }
 
 std::vector<Id> GraphIndex::ids() const {
+  const Reading reading(state_->lock);
   const LostPagesScope lost_pages;
-  std::vector<Id> all(size());
-  for (std::size_t row = 0; row < all.size(); ++row) all[row] = state_->id_of(row);
+  const search::SearchedGraph& graph = state_->graph;
+  std::vector<Id> all;
+  all.reserve(graph.live_count());
+  for (std::size_t row = 0; row < graph.rows.count(); ++row)
+    if (graph.is_live(row)) all.push_back(graph.rows.id_of(row));
+  if (state_->table) std::ranges::sort(all);
   check_lost_pages();
   return all;
 }
@@ -86,25 +141,26 @@ std::vector<Id> GraphIndex::ids() const {
 void GraphIndex::get(std::span<const Id> ids, MatrixView<float> out) const {
   require(out.rows() == ids.size() && out.cols() == dim(), "GraphIndex.get: out must be {} x {}, got {} x {}",
           ids.size(), dim(), out.rows(), out.cols());
+  const Reading reading(state_->lock);
   const LostPagesScope lost_pages;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::optional<std::size_t> row = state_->find(ids[i]);
     require(row.has_value(), "GraphIndex.get: id {} is not in the index", ids[i]);
     visit_element_type(element_type(), [&](auto tag) {
       for (std::size_t d = 0; d < dim(); ++d)
-        out(i, d) = element<decltype(tag)>(state_->vectors.row(*row), d);
+        out(i, d) = element<decltype(tag)>(state_->graph.rows.vectors.row(*row), d);
     });
   }
   check_lost_pages();
 }
 
 std::map<std::string, std::string> GraphIndex::provenance() const {
-  const index::IndexLock::Reading reading(state_->lock);
+  const Reading reading(state_->lock);
   return state_->provenance;
 }
 void GraphIndex::set_provenance(std::map<std::string, std::string> provenance) {
-  index::IndexLock::Changing changing(state_->lock);
-  const index::IndexLock::Writing writing(changing);
+  Changing changing(state_->lock);
+  const Writing writing(changing);
   const NoFork whole;
   state_->provenance = std::move(provenance);
 }

@@ -1,6 +1,7 @@
 // Files of graph indexes (docs/format.md, kind "graph_index").
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -113,12 +114,13 @@ search::EntryTree read_entries(const ContainerReader& reader, MatrixView<const s
   const auto top_codes = reader.section("entry_tops").rows<std::uint8_t>();
   const auto ends = reader.section("entry_ends").rows<std::uint32_t>();
   const auto rows = reader.section("entry_rows").rows<std::uint32_t>();
-  check_shape(top_codes.rows() >= 1 && top_codes.cols() == codes.cols(), "entry_tops", source);
+  const std::size_t least = std::min<std::size_t>(codes.rows(), 1);
+  check_shape(top_codes.rows() >= least && top_codes.cols() == codes.cols(), "entry_tops", source);
   check_shape(ends.rows() == top_codes.rows() && ends.cols() == 1, "entry_ends", source);
-  check_shape(rows.rows() >= 1 && rows.cols() == 1 && rows.rows() <= codes.rows(), "entry_rows", source);
+  check_shape(rows.rows() >= least && rows.cols() == 1 && rows.rows() <= codes.rows(), "entry_rows", source);
   std::vector<std::uint32_t> all_ends(ends.data(), ends.data() + ends.rows());
   std::vector<std::uint32_t> all_rows(rows.data(), rows.data() + rows.rows());
-  if (!std::ranges::is_sorted(all_ends) || all_ends.back() != all_rows.size())
+  if (!std::ranges::is_sorted(all_ends) || (all_ends.empty() ? 0 : all_ends.back()) != all_rows.size())
     fail(ErrorCode::corrupt, "{}: entry_ends: ascending numbers up to {} expected", source, all_rows.size());
   for (const std::uint32_t row : all_rows)
     if (row >= codes.rows())
@@ -126,13 +128,31 @@ search::EntryTree read_entries(const ContainerReader& reader, MatrixView<const s
   return {codes, copy_of(top_codes), std::move(all_ends), std::move(all_rows)};
 }
 
-// Not negative, ascending, each once.
-void check_ids(std::span<const Id> ids, const std::string& source) {
+// Not negative. Returns whether they are ascending, each once.
+bool check_ids(std::span<const Id> ids, const std::string& source) {
+  bool is_ascending = true;
   for (std::size_t row = 0; row < ids.size(); ++row) {
     if (row % checked_rows == 0) check_cancelled();
-    if (ids[row] < 0 || (row != 0 && ids[row] <= ids[row - 1]))
-      fail(ErrorCode::corrupt, "{}: ids, row {}: ascending ids expected, {} found", source, row, ids[row]);
+    if (ids[row] < 0)
+      fail(ErrorCode::corrupt, "{}: ids, row {}: 0 or more expected, {} found", source, row, ids[row]);
+    is_ascending = is_ascending && (row == 0 || ids[row] > ids[row - 1]);
   }
+  return is_ascending;
+}
+
+// Rows that are not removed; null: all of them.
+std::shared_ptr<const search::AllowedRows> read_live(const ContainerReader& reader,
+                                                     const search::SearchedGraph& graph) {
+  if (reader.find("removed") == nullptr) return nullptr;
+  const std::string& source = reader.source();
+  const MatrixView<const std::uint32_t> removed = reader.section("removed").rows<std::uint32_t>();
+  check_shape(removed.rows() <= graph.rows.count() && removed.cols() == 1, "removed", source);
+  for (std::size_t i = 0; i < removed.rows(); ++i)
+    if (removed(i, 0) >= graph.rows.count() || (i != 0 && removed(i, 0) <= removed(i - 1, 0)))
+      fail(ErrorCode::corrupt, "{}: removed: ascending row numbers below {} expected, {} found", source,
+           graph.rows.count(), removed(i, 0));
+  if (removed.rows() == 0) return nullptr;
+  return search::allowed_of(graph.live_words({removed.data(), removed.rows()}));
 }
 
 void check_vectors(const Context& context, const RowsView& vectors, const std::string& source) {
@@ -145,7 +165,7 @@ void check_vectors(const Context& context, const RowsView& vectors, const std::s
 }
 
 RowsView read_vectors(const Context& context, const ContainerReader& reader, const Json& metadata,
-                      const State& state) {
+                      const search::GraphRows& rows) {
   const std::string& source = reader.source();
   ElementType type = ElementType::f32;
   try {
@@ -153,14 +173,14 @@ RowsView read_vectors(const Context& context, const ContainerReader& reader, con
   } catch (const Error& error) {
     fail(ErrorCode::corrupt, "{}: metadata: {}", source, error.what());
   }
-  const std::size_t dim = state.codec.dim;
+  const std::size_t dim = rows.codec->dim;
   if (reader.find("vectors") == nullptr) {
-    if (type != ElementType::u8 || !state.codec.is_exact())
+    if (rows.count() != 0 && !search::are_vectors_codes(*rows.codec, type))
       fail(ErrorCode::corrupt, "{}: it has no section 'vectors', and its codes are not the vectors", source);
-    return {state.codes.data(), type, state.rows(), dim, state.codes.cols()};
+    return {rows.codes.data(), type, rows.count(), dim, rows.codes.cols()};
   }
   const auto all = reader.section("vectors").rows<std::uint8_t>();
-  check_shape(all.rows() == state.rows() && all.cols() == dim * element_size(type), "vectors", source);
+  check_shape(all.rows() == rows.count() && all.cols() == dim * element_size(type), "vectors", source);
   const RowsView vectors(all.data(), type, all.rows(), dim, all.cols());
   check_vectors(context, vectors, source);
   return vectors;
@@ -170,43 +190,58 @@ RowsView read_vectors(const Context& context, const ContainerReader& reader, con
 
 void save(const GraphIndex& index, const std::filesystem::path& path) {
   const State& state = GraphIndexInternals::state_of(index);
+  const index::IndexLock::Reading reading(state.lock);
   const LostPagesScope lost_pages;
+  const search::SearchedGraph& graph = state.graph;
+  const search::GraphRows& rows = graph.rows;
+  const ScalarCodec& codec = *rows.codec;
+  // Other files are those of version 1.2, byte for byte.
+  const bool is_ascending =
+      !state.table || std::ranges::adjacent_find(rows.ids, std::greater_equal<>()) == rows.ids.end();
+  const bool is_changed =
+      !is_ascending || graph.live || rows.count() == 0 || state.next_id != State::next_id_of(rows);
   ContainerWriter writer(path, std::string(search::container_kind));
-  writer.set_minor_version(2);
-  const search::GraphDefaults defaults = state.current_defaults();
-  const std::optional<GraphCalibration> calibration = index.calibration();
-  Json codes = {
-      {"offsets", state.codec.offsets}, {"step", state.codec.step}, {"max_norm", state.codec.max_norm}};
-  if (state.codec.has_nibbles()) {
-    codes["nibble_offsets"] = state.codec.nibble_offsets;
-    codes["nibble_step"] = state.codec.nibble_step;
+  writer.set_minor_version(is_changed ? 4 : 2);
+  Json codes = {{"offsets", codec.offsets}, {"step", codec.step}, {"max_norm", codec.max_norm}};
+  if (codec.has_nibbles()) {
+    codes["nibble_offsets"] = codec.nibble_offsets;
+    codes["nibble_step"] = codec.nibble_step;
   }
-  Json metadata = {{"metric", name(index.metric())},
-                   {"dim", index.dim()},
-                   {"element_type", name(index.element_type())},
-                   {"beam", defaults.beam},
-                   {"beam_of_100", defaults.beam_of_100},
-                   {"evaluates_beam", defaults.evaluates_beam},
+  Json metadata = {{"metric", name(state.metric)},
+                   {"dim", state.dim},
+                   {"element_type", name(state.type)},
+                   {"beam", state.defaults.beam},
+                   {"beam_of_100", state.defaults.beam_of_100},
+                   {"evaluates_beam", state.defaults.evaluates_beam},
                    {"codes", codes},
-                   {"provenance", index.provenance()}};
-  if (calibration) metadata["calibration"] = describe(*calibration);
+                   {"provenance", state.provenance}};
+  if (state.calibration) metadata["calibration"] = describe(*state.calibration);
+  if (is_changed) metadata["next_id"] = state.next_id;
   writer.write_metadata(metadata);
-  writer.write_section("codes", state.codes);
-  if (state.nibbles.rows() != 0) writer.write_section("nibbles", state.nibbles);
-  writer.write_section("edges", state.edges);
-  const EntryTreeView entries = state.entries.view();
-  writer.write_section("entry_tops", entries.top_codes);
+  writer.write_section("codes", rows.codes);
+  if (codec.has_nibbles()) writer.write_section("nibbles", rows.nibbles);
+  writer.write_section("edges", rows.edges);
+  const EntryTreeView entries = graph.entries.view();
+  writer.write_section(
+      "entry_tops",
+      MatrixView<const std::uint8_t>(entries.top_codes.data(), entries.top_codes.rows(), codec.row_bytes()));
   writer.write_section("entry_ends",
                        MatrixView<const std::uint32_t>(entries.ends.data(), entries.ends.size(), 1));
   writer.write_section("entry_rows",
                        MatrixView<const std::uint32_t>(entries.rows.data(), entries.rows.size(), 1));
-  if (!state.keeps_vectors_as_codes())
-    writer.write_section("vectors",
-                         MatrixView<const std::uint8_t>(
-                             reinterpret_cast<const std::uint8_t*>(state.vectors.data()), state.rows(),
-                             index.dim() * element_size(index.element_type()), state.vectors.stride_bytes()));
-  if (!state.ids.empty())
-    writer.write_section("ids", MatrixView<const Id>(state.ids.data(), state.ids.size(), 1));
+  if (!rows.are_codes_vectors())
+    writer.write_section(
+        "vectors", MatrixView<const std::uint8_t>(reinterpret_cast<const std::uint8_t*>(rows.vectors.data()),
+                                                  rows.count(), state.dim * element_size(state.type),
+                                                  rows.vectors.stride_bytes()));
+  if (!rows.ids.empty())
+    writer.write_section("ids", MatrixView<const Id>(rows.ids.data(), rows.ids.size(), 1));
+  if (graph.live) {
+    std::vector<std::uint32_t> removed;
+    for (std::uint32_t row = 0; row < rows.count(); ++row)
+      if (!graph.is_live(row)) removed.push_back(row);
+    writer.write_section("removed", MatrixView<const std::uint32_t>(removed.data(), removed.size(), 1));
+  }
   check_lost_pages();
   writer.commit();
 }
@@ -217,52 +252,65 @@ GraphIndex load_graph_index(const Context& context, const std::filesystem::path&
   const auto reader = std::make_shared<const ContainerReader>(ContainerReader::open(path));
   const std::string& source = reader->source();
   reader->expect(search::container_kind, {"metadata", "codes", "nibbles", "edges", "entry_tops", "entry_ends",
-                                          "entry_rows", "vectors", "ids"});
+                                          "entry_rows", "vectors", "ids", "removed"});
   reader->verify();
   const Json metadata = reader->metadata();
-  auto state = std::make_unique<State>();
-  state->codec = read_codec(metadata, source);
-  state->budget = context.state().budget;
-  state->file = reader;
-  state->defaults.beam = read_number(metadata, "beam", source);
-  state->defaults.beam_of_100 = read_number(metadata, "beam_of_100", source);
-  const auto evaluates_beam = metadata.find("evaluates_beam");
-  if (evaluates_beam == metadata.end() || !evaluates_beam->is_boolean())
-    fail(ErrorCode::corrupt, "{}: metadata: a boolean 'evaluates_beam' expected", source);
-  state->defaults.evaluates_beam = *evaluates_beam;
-  state->calibration = read_calibration(metadata, source);
-  if (state->calibration) state->calibration->evaluates_beam = state->defaults.evaluates_beam;
-  state->provenance = read_provenance(metadata, source);
-
-  state->codes = reader->section("codes").rows<std::uint8_t>();
-  const std::size_t rows = state->codes.rows();
-  check_shape(rows >= 1 && rows <= INT32_MAX && state->codes.cols() == state->codec.row_bytes(), "codes",
-              source);
-  const search::GraphDefaults& defaults = state->defaults;
+  search::GraphDefaults defaults;
+  defaults.beam = read_number(metadata, "beam", source);
+  defaults.beam_of_100 = read_number(metadata, "beam_of_100", source);
   if (defaults.beam < 1 || defaults.beam > INT32_MAX || defaults.beam_of_100 < 1 ||
       defaults.beam_of_100 > INT32_MAX)
     fail(ErrorCode::corrupt, "{}: metadata: beams of 1 to {} expected, {} and {} found", source, INT32_MAX,
          defaults.beam, defaults.beam_of_100);
-  if (state->codec.has_nibbles()) {
-    state->nibbles = reader->section("nibbles").rows<std::uint8_t>();
-    check_shape(state->nibbles.rows() == rows && state->nibbles.cols() == state->codec.nibble_row_bytes(),
+  const auto evaluates_beam = metadata.find("evaluates_beam");
+  if (evaluates_beam == metadata.end() || !evaluates_beam->is_boolean())
+    fail(ErrorCode::corrupt, "{}: metadata: a boolean 'evaluates_beam' expected", source);
+  defaults.evaluates_beam = *evaluates_beam;
+
+  search::SearchedGraph graph;
+  search::GraphRows& rows = graph.rows;
+  rows.codec = std::make_shared<const ScalarCodec>(read_codec(metadata, source));
+  rows.file = reader;
+  const ScalarCodec& codec = *rows.codec;
+  rows.codes = reader->section("codes").rows<std::uint8_t>();
+  check_shape(rows.count() <= search::max_graph_rows && rows.codes.cols() == codec.row_bytes(), "codes",
+              source);
+  if (codec.has_nibbles()) {
+    rows.nibbles = reader->section("nibbles").rows<std::uint8_t>();
+    check_shape(rows.nibbles.rows() == rows.count() && rows.nibbles.cols() == codec.nibble_row_bytes(),
                 "nibbles", source);
   }
-  state->edges = reader->section("edges").rows<std::int32_t>();
-  check_shape(state->edges.rows() == rows && state->edges.cols() >= degree_granule &&
-                  state->edges.cols() % degree_granule == 0,
+  rows.edges = reader->section("edges").rows<std::int32_t>();
+  check_shape(rows.edges.rows() == rows.count() && rows.edges.cols() >= degree_granule &&
+                  rows.edges.cols() % degree_granule == 0,
               "edges", source);
-  check_edges(state->edges, source);
-  state->entries = read_entries(*reader, state->codes);
-  state->vectors = read_vectors(context, *reader, metadata, *state);
+  check_edges(rows.edges, source);
+  graph.entries = read_entries(*reader, rows.codes);
+  rows.vectors = read_vectors(context, *reader, metadata, rows);
+  bool is_ascending = true;
   if (reader->find("ids") != nullptr) {
     const MatrixView<const Id> ids = reader->section("ids").rows<Id>();
-    check_shape(ids.rows() == rows && ids.cols() == 1, "ids", source);
-    state->ids = {ids.data(), ids.rows()};
-    check_ids(state->ids, source);
+    check_shape(ids.rows() == rows.count() && ids.cols() == 1, "ids", source);
+    rows.ids = {ids.data(), ids.rows()};
+    is_ascending = check_ids(rows.ids, source);
   }
+  graph.live = read_live(*reader, graph);
+  graph.prepare(context, context.state().budget);
+
+  auto state = std::make_unique<State>(context.state().budget, std::move(graph));
+  if (metadata.contains("next_id")) {
+    const auto next_id = static_cast<Id>(read_number(metadata, "next_id", source));
+    if (next_id < state->next_id)
+      fail(ErrorCode::corrupt, "{}: metadata: next_id of at least {} expected, {} found", source,
+           state->next_id, next_id);
+    state->next_id = next_id;
+  }
+  if (!is_ascending) state->table.emplace(state->make_table(0, state->next_id, source));
+  state->defaults = defaults;
+  state->calibration = read_calibration(metadata, source);
+  if (state->calibration) state->calibration->evaluates_beam = defaults.evaluates_beam;
+  state->provenance = read_provenance(metadata, source);
   check_lost_pages();
-  state->prepare(context);
   return GraphIndexInternals::make(std::move(state));
 }
 

@@ -1,20 +1,20 @@
 // The members of a graph index.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
-#include "backend/graph_search.h"
-#include "codes/scalar_codec.h"
 #include "core/memory.h"
+#include "index/storage/id_table.h"
 #include "index/storage/index_lock.h"
-#include "io/container/container_reader.h"
 #include "nearwise/graph_index.h"
-#include "search/entry_tree.h"
+#include "search/searched_graph.h"
 
 namespace nearwise {
 
@@ -24,7 +24,8 @@ inline constexpr std::size_t default_beam = 64;
 // Calibration measures the recall of this many neighbours, and of many.
 inline constexpr std::size_t calibration_neighbors = 10;
 inline constexpr std::size_t many_neighbors = 100;
-// Indexes of at least this many vectors are traversed by 4-bit codes.
+inline constexpr std::size_t max_graph_rows = 0x7FFF'FFFF;
+// Indexes that are built of at least this many vectors are traversed by 4-bit codes.
 inline constexpr std::size_t min_nibble_rows = 500'000;
 inline constexpr std::string_view container_kind = "graph_index";
 
@@ -46,50 +47,44 @@ struct GraphDefaults {
 
 }  // namespace search
 
-// Rows are in ascending order of their ids. Calls that read the members below `lock` hold it; those above
-// never change.
+// Calls that read the members between `lock` and the published ones hold it. Those above it never change.
 struct GraphIndex::State {
-  ScalarCodec codec;
-  std::shared_ptr<MemoryBudget> budget;
-  std::shared_ptr<const ContainerReader> file = {};  // mapped file that views refer to
+  State(std::shared_ptr<MemoryBudget> used_budget, search::SearchedGraph made);
 
-  // What the views below refer to, unless it is the file.
-  Buffer<std::uint8_t> own_codes = {};
-  Buffer<std::uint8_t> own_nibbles = {};
-  Buffer<std::int32_t> own_edges = {};
-  Buffer<std::byte> own_vectors = {};
-  Buffer<Id> own_ids = {};
-
-  MatrixView<const std::uint8_t> codes = {};
-  MatrixView<const std::uint8_t> nibbles = {};
-  MatrixView<const std::int32_t> edges = {};
-  RowsView vectors = {};         // the codes themselves, if vectors are u8 and Euclidean
-  std::span<const Id> ids = {};  // empty: row numbers
-  search::EntryTree entries = {};
-
-  std::uint64_t filter_key = 0;  // of what is derived from filters for this index
-  std::unique_ptr<PreparedGraph> prepared = {};
+  const Metric metric;
+  const std::size_t dim;
+  const ElementType type;  // of the vectors
+  const std::size_t degree;
+  const std::shared_ptr<MemoryBudget> budget;
 
   mutable index::IndexLock lock = {};
+  search::SearchedGraph graph;
+  std::optional<index::IdTable> table = {};  // rows of ids; none: rows are in ascending order of their ids
+  Id next_id = 0;
+  std::size_t unconnected = 0;  // rows added since connect_rows() was called
   search::GraphDefaults defaults = {};
   std::optional<GraphCalibration> calibration = {};
   std::map<std::string, std::string> provenance = {};
 
-  search::GraphDefaults current_defaults() const {
-    const index::IndexLock::Reading reading(lock);
-    return defaults;
-  }
+  // For callers that must not wait for the lock: of the last change that is complete.
+  std::atomic<std::size_t> published_size = 0;
+  std::atomic<Id> published_next_id = 0;
 
-  std::size_t rows() const { return codes.rows(); }
-  bool keeps_vectors_as_codes() const {
-    return reinterpret_cast<const std::byte*>(codes.data()) == vectors.data();
-  }
-  Id id_of(std::size_t row) const { return ids.empty() ? static_cast<Id>(row) : ids[row]; }
-  // The row of an id, if there is one.
+  // One above the largest id of these rows, as far as there is one.
+  static Id next_id_of(const search::GraphRows& rows);
+  // The row of an id, unless it is removed.
   std::optional<std::size_t> find(Id id) const;
-  SearchGraphView view() const { return {&codec, codes, nibbles, edges, entries.view(), vectors}; }
-  // After all views are set.
-  void prepare(const Context& context);
+  // A table of all rows that are not removed, with room for more ids below next_id. Throws Error(corrupt),
+  // which begins with `source`, if two of them have one id.
+  index::IdTable make_table(std::size_t more, Id next_id, const std::string& source = {}) const;
+  // No vectors, of the same kind: for checks of arguments.
+  RowsView shape() const { return {nullptr, type, 0, dim, dim * element_size(type)}; }
+
+  // Called after a change, within its Writing.
+  void publish() noexcept {
+    published_size = graph.live_count();
+    published_next_id = next_id;
+  }
 };
 
 struct GraphIndexInternals {

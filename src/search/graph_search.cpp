@@ -26,24 +26,24 @@ namespace {
 using State = GraphIndexInternals::State;
 
 // Exact search of the rows that a filter of rows allows.
-Neighbors search_exactly(const Context& context, const State& state, const RowsView& queries, std::size_t k,
-                         const Filter& rows) {
-  return knn(context, queries, state.vectors, k,
-             {.metric = state.codec.metric, .short_rows = ShortRows::pad, .filter = rows});
+Neighbors search_exactly(const Context& context, const SearchedGraph& graph, const RowsView& queries,
+                         std::size_t k, const Filter& rows) {
+  return knn(context, queries, graph.rows.vectors, k,
+             {.metric = graph.rows.codec->metric, .short_rows = ShortRows::pad, .filter = rows});
 }
 
 // Traverses the graph; queries that meet too few allowed rows are answered exactly.
-Neighbors search_allowed_rows(const Context& context, const State& state, const RowsView& queries,
+Neighbors search_allowed_rows(const Context& context, const SearchedGraph& graph, const RowsView& queries,
                               std::size_t k, const GraphBeam& beam, const AllowedRows& allowed) {
   std::vector<std::uint8_t> is_starved(queries.rows());
-  Neighbors found = search_rows(context, state, queries,
+  Neighbors found = search_rows(context, graph, queries,
                                 {.k = k, .beam = beam, .allowed = allowed.bits(), .is_starved = is_starved});
   std::vector<std::uint32_t> starved;
   for (std::uint32_t query = 0; query < queries.rows(); ++query)
     if (is_starved[query] != 0) starved.push_back(query);
   if (starved.empty()) return found;
   const GatheredRows some(context, queries, starved);
-  const Neighbors exact = search_exactly(context.without_progress(), state, some.view(), k, allowed.filter);
+  const Neighbors exact = search_exactly(context.without_progress(), graph, some.view(), k, allowed.filter);
   for (std::size_t i = 0; i < starved.size(); ++i) {
     std::ranges::copy(exact.ids.row(i), found.ids.row(starved[i]).begin());
     std::ranges::copy(exact.distances.row(i), found.distances.row(starved[i]).begin());
@@ -51,62 +51,73 @@ Neighbors search_allowed_rows(const Context& context, const State& state, const 
   return found;
 }
 
-// The rows that the filter allows to all queries; null: every row.
-std::shared_ptr<const AllowedRows> shared_rows(const State& state, const Filter& filter) {
-  if (!FilterInternals::is_shared(filter)) return nullptr;
-  auto allowed = allowed_rows(state, filter);
-  return allowed->count == state.rows() ? nullptr : allowed;
-}
-
-// Row numbers of the best k of these rows.
-Neighbors search_shared(const Context& context, const State& state, const RowsView& queries, std::size_t k,
-                        const GraphBeam& beam, const AllowedRows* allowed) {
-  if (allowed == nullptr) return search_rows(context, state, queries, {.k = k, .beam = beam});
-  if (allowed->count == 0) return padding(queries.rows(), k, state.codec.metric);
+// Row numbers of the best k of these rows; null: of all.
+Neighbors search_shared(const Context& context, const SearchedGraph& graph, const RowsView& queries,
+                        std::size_t k, const GraphBeam& beam, const AllowedRows* allowed) {
+  if (allowed == nullptr) {
+    // As wide as this, the beam would hold all rows, but for those that changes may have cut off.
+    if (beam.width >= graph.rows.count()) return search_exactly(context, graph, queries, k, {});
+    return search_rows(context, graph, queries, {.k = k, .beam = beam});
+  }
+  if (allowed->count == 0) return padding(queries.rows(), k, graph.rows.codec->metric);
   const GraphFilterPlan plan = plan_graph_filter({.queries = queries.rows(),
-                                                  .rows = state.rows(),
+                                                  .rows = graph.rows.count(),
                                                   .allowed = allowed->count,
                                                   .beam = beam.width,
-                                                  .row_bytes = row_bytes_of(state.vectors),
-                                                  .code_bytes = state.codes.cols(),
-                                                  .degree = state.edges.cols()});
-  if (plan.exact || allowed->count <= k) return search_exactly(context, state, queries, k, allowed->filter);
-  return search_allowed_rows(context, state, queries, k, {plan.beam, beam.is_evaluated}, *allowed);
+                                                  .row_bytes = row_bytes_of(graph.rows.vectors),
+                                                  .code_bytes = graph.rows.codes.cols(),
+                                                  .degree = graph.rows.edges.cols()});
+  if (plan.exact || allowed->count <= k || plan.beam >= graph.rows.count())
+    return search_exactly(context, graph, queries, k, allowed->filter);
+  return search_allowed_rows(context, graph, queries, k, {plan.beam, beam.is_evaluated}, *allowed);
 }
 
 // Row numbers of the results.
 Neighbors search_filtered(const Context& context, const State& state, const RowsView& queries, std::size_t k,
                           const GraphBeam& beam, const Filter& filter) {
+  const SearchedGraph& graph = state.graph;
   const Filter own = query_rows(state, filter, queries.rows());
   if (FilterInternals::per_query(own) == FilterInternals::PerQuery::allow)
-    return search_exactly(context, state, queries, k, own);
-  const auto allowed = shared_rows(state, filter);
+    return search_exactly(context, graph, queries, k, own);
+  const auto allowed = allowed_rows(graph, filter);
   const DeniedIds denied = FilterInternals::denied(own);
-  if (!denied.any()) return search_shared(context, state, queries, k, beam, allowed.get());
+  if (!denied.any()) return search_shared(context, graph, queries, k, beam, allowed.get());
   // Results that are denied to their query are left out afterwards.
-  const std::size_t all = std::min(k + denied.longest(), state.rows());
-  const Neighbors found = search_shared(context, state, queries, all,
+  const std::size_t all = std::min(k + denied.longest(), graph.rows.count());
+  const Neighbors found = search_shared(context, graph, queries, all,
                                         {beam.width + denied.longest(), beam.is_evaluated}, allowed.get());
-  return drop_denied(found, k, denied, state.codec.metric);
+  return drop_denied(found, k, denied, graph.rows.codec->metric);
+}
+
+// Orders results of equal distance by id: rows that were added are not in the order of ids.
+void order_ties(std::span<Id> ids, std::span<const float> distances) {
+  for (std::size_t first = 0; first < ids.size();) {
+    std::size_t end = first + 1;
+    while (end < ids.size() && distances[end] == distances[first]) ++end;
+    // Padding stays at the end.
+    std::ranges::sort(ids.subspan(first, end - first), {},
+                      [](Id id) { return static_cast<std::uint64_t>(id); });
+    first = end;
+  }
 }
 
 }  // namespace
 
-Neighbors search_rows(const Context& context, const State& state, const RowsView& queries,
+Neighbors search_rows(const Context& context, const SearchedGraph& graph, const RowsView& queries,
                       const RowSearch& options) {
-  const std::size_t k = std::min(options.k, state.rows());
+  const std::size_t k = std::min(options.k, graph.rows.count());
   const std::size_t beam = std::max(k, options.beam.width);
   // Exact codes are in the order of distances. A beam of all rows is an exhaustive search.
-  const bool evaluates_beam = options.beam.is_evaluated || beam >= state.rows();
-  const std::size_t evaluated = state.codec.is_exact() ? k
-                                : evaluates_beam       ? beam
-                                                       : std::min(beam, 2 * k + 8);
+  const bool evaluates_beam = options.beam.is_evaluated || beam >= graph.rows.count();
+  const std::size_t evaluated = graph.rows.codec->is_exact() ? k
+                                : evaluates_beam             ? beam
+                                                             : std::min(beam, 2 * k + 8);
   Neighbors found{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   const Reservation results(*context.state().budget, queries.rows() * k * (sizeof(Id) + sizeof(float)));
   const auto stream = open_stream(context);
   ProgressMeter progress(context.state().options.progress, context.state().clock, "search", queries.rows());
   dispatch(&Ops::search_graph, "GraphIndex.search", *stream,
-           SearchGraphArgs{.graph = *state.prepared,
+           SearchGraphArgs{.graph = *graph.prepared,
                            .queries = queries,
                            .k = k,
                            .beam = beam,
@@ -130,23 +141,29 @@ Neighbors GraphIndex::search(const Context& context, RowsView queries, std::size
   require(k >= 1, "{}: k must be at least 1, got 0", operation);
   require(!options.beam || *options.beam >= k, "{}: beam must be at least k, {}, got {}", operation, k,
           options.beam.value_or(0));
-  check_rows(operation, context, queries, state.vectors, {"queries", "index"});
+  const index::IndexLock::Reading reading(state.lock, &context.state().cancel);
+  const search::SearchedGraph& graph = state.graph;
+  check_rows(operation, context, queries, graph.rows.vectors, {"queries", "index"});
   require(queries.place().kind == DeviceKind::cpu, "{}: queries must be on the host, got queries on {}",
           operation, name(queries.place()));
   check_filter(operation, options.filter, queries.rows());
   const DefaultFloatEnvironment environment;
   check_finite(operation, context, queries, 0, "query");
-  const std::size_t wanted = std::min(k, size());
-  const search::GraphDefaults defaults = state.current_defaults();
+  const std::size_t size = graph.live_count();
+  if (size == 0) return padding(queries.rows(), k, metric());
+  const std::size_t wanted = std::min(k, size);
   const search::GraphBeam beam = {
-      std::min(options.beam.value_or(defaults.beam_for(k, size())), std::max(wanted, size())),
-      defaults.evaluates_beam};
+      std::min(options.beam.value_or(state.defaults.beam_for(k, size)), std::max(wanted, size)),
+      state.defaults.evaluates_beam};
   Neighbors found = options.filter.is_trivial()
-                        ? search::search_shared(context, state, queries, wanted, beam, nullptr)
+                        ? search::search_shared(context, graph, queries, wanted, beam, graph.live.get())
                         : search::search_filtered(context, state, queries, wanted, beam, options.filter);
-  if (!state.ids.empty())
+  if (!graph.rows.ids.empty())
     for (Id& id : std::span(found.ids.data(), queries.rows() * wanted))
-      if (id != no_id) id = state.ids[static_cast<std::size_t>(id)];
+      if (id != no_id) id = graph.rows.ids[static_cast<std::size_t>(id)];
+  if (state.table)
+    for (std::size_t query = 0; query < queries.rows(); ++query)
+      search::order_ties(found.ids.row(query), found.distances.row(query));
   check_lost_pages();
   if (wanted == k) return found;
   Neighbors all = padding(queries.rows(), k, metric());
@@ -165,40 +182,42 @@ RangeNeighbors GraphIndex::range_search(const Context& context, RowsView queries
   constexpr std::size_t max_share = 16;
   const State& state = *state_;
   require(!std::isnan(radius), "{}: radius must be a number, got NaN", operation);
-  check_rows(operation, context, queries, state.vectors, {"queries", "index"});
+  const index::IndexLock::Reading reading(state.lock, &context.state().cancel);
+  const search::SearchedGraph& graph = state.graph;
+  check_rows(operation, context, queries, graph.rows.vectors, {"queries", "index"});
   check_filter(operation, options.filter, queries.rows());
   const DefaultFloatEnvironment environment;
   check_finite(operation, context, queries, 0, "query");
+  const std::size_t size = graph.live_count();
   const Context quiet = context.without_progress();
   const float limit = sort_key(metric(), radius);
-  const search::GraphDefaults defaults = state.current_defaults();
-  const auto allowed = search::shared_rows(state, options.filter);
+  const auto allowed = search::allowed_rows(graph, options.filter);
   std::vector<RangeRow> found(queries.rows());
   const auto keep = [&](std::size_t query, Id row, float distance) {
     if (row == no_id || sort_key(metric(), distance) > limit) return;
-    const Id id = state.id_of(static_cast<std::size_t>(row));
+    const Id id = graph.rows.id_of(static_cast<std::size_t>(row));
     if (!options.filter.allows(id, query)) return;
     found[query].ids.push_back(id);
     found[query].distances.push_back(distance);
   };
   // Queries whose farthest result is within the radius are searched again with a larger k. Lists of their own
   // are applied to what is found.
-  std::vector<std::uint32_t> left(queries.rows());
+  std::vector<std::uint32_t> left(size == 0 ? 0 : queries.rows());
   std::iota(left.begin(), left.end(), 0U);
   for (std::size_t k = first_k; !left.empty(); k *= 4) {
     const GatheredRows some(quiet, queries, left);
-    if (k * max_share >= size()) {
+    if (k * max_share >= size) {
       const RangeNeighbors exact =
-          nearwise::range_search(quiet, some.view(), state.vectors, radius,
+          nearwise::range_search(quiet, some.view(), graph.rows.vectors, radius,
                                  {.metric = metric(), .filter = allowed ? allowed->filter : Filter()});
       for (std::size_t i = 0; i < left.size(); ++i)
         for (std::size_t entry = exact.offsets[i]; entry < exact.offsets[i + 1]; ++entry)
           keep(left[i], exact.ids[entry], exact.distances[entry]);
       break;
     }
-    const std::size_t width = options.beam ? std::max(*options.beam, k) : defaults.beam_for(k, size());
-    const Neighbors nearest =
-        search::search_shared(quiet, state, some.view(), k, {width, defaults.evaluates_beam}, allowed.get());
+    const std::size_t width = options.beam ? std::max(*options.beam, k) : state.defaults.beam_for(k, size);
+    const Neighbors nearest = search::search_shared(quiet, graph, some.view(), k,
+                                                    {width, state.defaults.evaluates_beam}, allowed.get());
     std::vector<std::uint32_t> next;
     for (std::size_t i = 0; i < left.size(); ++i) {
       if (nearest.ids(i, k - 1) != no_id && sort_key(metric(), nearest.distances(i, k - 1)) <= limit) {
@@ -213,7 +232,8 @@ RangeNeighbors GraphIndex::range_search(const Context& context, RowsView queries
   check_lost_pages();
   RangeNeighbors result;
   result.offsets.push_back(0);
-  for (const RangeRow& row : found) {
+  for (RangeRow& row : found) {
+    if (state.table) search::order_ties(row.ids, row.distances);
     result.ids.insert(result.ids.end(), row.ids.begin(), row.ids.end());
     result.distances.insert(result.distances.end(), row.distances.begin(), row.distances.end());
     result.offsets.push_back(result.ids.size());

@@ -21,7 +21,7 @@ struct RowSearch {
 };
 
 // Row numbers and distances [queries, min(k, rows)]. Queries are finite.
-Neighbors search_rows(const Context& context, const GraphIndexInternals::State& state,
-                      const RowsView& queries, const RowSearch& options);
+Neighbors search_rows(const Context& context, const SearchedGraph& graph, const RowsView& queries,
+                      const RowSearch& options);
 
 }  // namespace nearwise::search

@@ -70,3 +70,5 @@ def test_export(nearwise, files, tmp_path):
     nearwise("index", "export", "index.nw", "--library", "svs", "-o", "folder")
     assert (tmp_path / "folder" / "graph" / "graph_0.svs").stat().st_size == 1024 + ROWS * 49 * 4
     assert "entry_point = " in (tmp_path / "folder" / "config" / "svs_config.toml").read_text()
+    nearwise("index", "export", "index.nw", "--library", "diskann", "-o", "diskann")
+    assert np.fromfile(tmp_path / "diskann" / "ann", "<u8", 1)[0] == (tmp_path / "diskann" / "ann").stat().st_size

@@ -52,7 +52,7 @@ void use_index(const fs::path& path) {
 }
 
 void use_graph_index(const fs::path& path) {
-  const GraphIndex index = load_graph_index(context(), path);
+  GraphIndex index = load_graph_index(context(), path);
   if (index.dim() > max_dim) return;
   const std::vector<float> values = some_vectors(5, index.dim());
   const MatrixView<const float> queries(values.data(), 5, index.dim());
@@ -61,6 +61,16 @@ void use_graph_index(const fs::path& path) {
   index.range_search(context(), queries, 2.0F, {.beam = 10});
   for (const Id id : index.ids())
     if (!index.contains(id)) std::abort();
+  index.remove(context(), std::vector<Id>{0, 1, 2});
+  if (index.element_type() == ElementType::f32) {
+    // Ids up to the largest have no successor.
+    const std::size_t before = index.size();
+    index.add(context(), queries);
+    if (index.size() != before + 5) std::abort();
+  }
+  index.search(context(), queries, 3);
+  index.compact(context());
+  index.search(context(), queries, 3, {.beam = 10});
 }
 
 void use_graph(const fs::path& path) {

@@ -84,15 +84,19 @@ GoldenFile former_ivf_file(const std::string& name) {
           use_ivf};
 }
 
-GoldenFile graph_index_file(const std::string& name, ElementType type) {
+GoldenFile graph_index_file(const std::string& name, ElementType type, bool is_changed = false) {
   return {name, "graph_index",
-          [type](const fs::path& path) {
+          [type, is_changed](const fs::path& path) {
             const Rows rows = make_rows(300, 6, 81, type);
             std::vector<Id> ids(300);
             for (std::size_t row = 0; row < 300; ++row) ids[row] = static_cast<Id>(3 * row + 1);
-            save(GraphIndex::build(context(), rows, {.degree = 16, .ids = ids},
-                                   GraphCalibrationOptions{.target_recall = 0.9, .sample = 50}),
-                 path);
+            GraphIndex index = GraphIndex::build(context(), rows, {.degree = 16, .ids = ids},
+                                                 GraphCalibrationOptions{.target_recall = 0.9, .sample = 50});
+            if (is_changed) {
+              index.remove(context(), std::vector<Id>{1, 40, 898});
+              index.add(context(), make_rows(3, 6, 83, type), std::vector<Id>{2, 40, 1000});
+            }
+            save(index, path);
           },
           [type](Digest& digest, const fs::path& path) {
             const Rows asked = make_rows(7, 6, 82, type);
@@ -132,6 +136,7 @@ std::vector<GoldenFile> golden_files() {
        }},
       graph_index_file("graph_index_1_2", ElementType::f32),
       graph_index_file("graph_index_u8_1_2", ElementType::u8),
+      graph_index_file("graph_index_changed_1_4", ElementType::f32, true),
       {"product_quantizer_1_0", "product_quantizer",
        [=](const fs::path& path) { save(ProductQuantizer::train(context(), base(), product), path); },
        [](Digest& digest, const fs::path& path) { add_codes(digest, load_product_quantizer(path)); }},

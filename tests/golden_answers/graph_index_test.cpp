@@ -1,4 +1,4 @@
-// Graph indexes: built, searched, under filters, saved.
+// Graph indexes: built, searched, under filters, saved, changed.
 #include "nearwise/graph_index.h"
 
 #include <gtest/gtest.h>
@@ -31,15 +31,23 @@ TEST(GoldenGraphIndex, EveryTypeAndMetric) {
       std::vector<std::uint8_t> mask(rows_count);
       for (std::size_t row = 0; row < rows_count; ++row) mask[row] = row % 3 == 0 ? 1 : 0;
       for (const Context& context : every_context()) {
-        const GraphIndex index =
-            GraphIndex::build(context, base, {.metric = metric, .degree = 16},
-                              GraphCalibrationOptions{.target_recall = 0.9, .sample = 100});
+        GraphIndex index = GraphIndex::build(context, base, {.metric = metric, .degree = 16},
+                                             GraphCalibrationOptions{.target_recall = 0.9, .sample = 100});
         expect_answer(name, index.search(context, queries, 10));
         expect_answer(name + ".beam", index.search(context, queries, 5, {.beam = 9}));
         expect_answer(name + ".filter", index.search(context, queries, 10, {.filter = Filter::mask(mask)}));
         const std::filesystem::path path = folder / "index.nw";
         save(index, path);
         expect_container(name, path);
+        index.remove(context, std::vector<Id>{3, 500, 100});
+        index.add(context, make_rows(80, dim, 93, type));
+        index.update(context, std::vector<Id>{7, 610}, make_rows(2, dim, 94, type));
+        expect_answer(name + ".changed", index.search(context, queries, 10));
+        save(index, path);
+        expect_container(name + ".changed", path);
+        index.compact(context);
+        save(index, path);
+        expect_container(name + ".compact", path);
       }
     }
 }

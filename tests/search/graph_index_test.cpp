@@ -19,6 +19,7 @@
 #include "nearwise/machine.h"
 #include "nearwise/searchable.h"
 #include "search/graph_filter.h"
+#include "search/search_graph.h"
 #include "support/error_of.h"
 #include "support/ivf_cases.h"
 #include "support/knn_cases.h"
@@ -160,7 +161,8 @@ TEST_P(GraphIndexData, EveryRowCanBeReached) {
   const Problem problem = problem_of(tested(), 1000, 1);
   const GraphIndex index =
       GraphIndex::build(one_thread(), problem.base, {.metric = tested().metric, .degree = 16}, std::nullopt);
-  const Neighbors all = index.search(one_thread(), problem.queries, 1000, {.beam = 1000});
+  const Neighbors all = search::search_rows(one_thread(), GraphIndexInternals::state_of(index).graph,
+                                            problem.queries, {.k = 1000, .beam = 1000});
   std::vector<Id> ids(all.ids.data(), all.ids.data() + 1000);
   std::ranges::sort(ids);
   for (std::size_t row = 0; row < 1000; ++row) ASSERT_EQ(ids[row], static_cast<Id>(row));

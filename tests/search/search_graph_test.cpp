@@ -89,25 +89,85 @@ TEST(PruneEdges, KeepsWhatTheDefinitionKeeps) {
     }
 }
 
+TEST(PruneEdges, SomeRowsGetWhatTheyGetAmongAll) {
+  const Matrix<std::uint8_t> codes = make_codes(row_count, 256, 4);
+  const Matrix<std::int32_t> lists = make_lists(row_count, 40, 5);
+  const std::vector<std::uint32_t> some = {399, 7, 8, 0, 250};  // in any order
+  Matrix<std::int32_t> given(some.size(), 40);
+  std::vector<std::uint64_t> offsets = {0};
+  std::vector<std::uint32_t> others;
+  for (std::size_t place = 0; place < some.size(); ++place) {
+    std::ranges::copy(lists.row(some[place]), given.row(place).begin());
+    for (std::size_t i = 0; i < 20 * place; ++i)
+      others.push_back(static_cast<std::uint32_t>((some[place] + 3 * i) % row_count));
+    offsets.push_back(others.size());
+  }
+  for (const Context& context : every_instruction_set()) {
+    SCOPED_TRACE(context.isa());
+    Matrix<std::int32_t> edges(some.size(), degree);
+    const auto stream = open_stream(context);
+    dispatch(&Ops::prune_edges, "prune_edges", *stream,
+             PruneEdgesArgs{.codes = codes.view(),
+                            .rows = some,
+                            .lists = given.view(),
+                            .offsets = offsets,
+                            .others = others,
+                            .keep_short_lists = true,
+                            .edges = edges.view()});
+    for (std::size_t place = 0; place < some.size(); ++place) {
+      std::set<std::uint32_t> candidates(others.begin() + static_cast<std::ptrdiff_t>(offsets[place]),
+                                         others.begin() + static_cast<std::ptrdiff_t>(offsets[place + 1]));
+      for (const std::int32_t other : lists.row(some[place]))
+        if (other != no_edge) candidates.insert(static_cast<std::uint32_t>(other));
+      std::vector<std::int32_t> expected = oracle::prune(codes.view(), some[place], candidates, degree, true);
+      expected.resize(degree, no_edge);
+      ASSERT_EQ(std::vector<std::int32_t>(edges.row(place).begin(), edges.row(place).end()), expected)
+          << "row " << some[place];
+    }
+    // In the memory of the lists, whose free places are not candidates.
+    Matrix<std::int32_t> both(some.size(), degree);
+    for (std::size_t place = 0; place < some.size(); ++place)
+      std::copy_n(edges.row(place).begin(), degree, both.row(place).begin());
+    dispatch(&Ops::prune_edges, "prune_edges", *stream,
+             PruneEdgesArgs{.codes = codes.view(),
+                            .rows = some,
+                            .lists = both.view(),
+                            .offsets = offsets,
+                            .others = others,
+                            .keep_short_lists = true,
+                            .edges = both.view()});
+    Matrix<std::int32_t> apart(some.size(), degree);
+    dispatch(&Ops::prune_edges, "prune_edges", *stream,
+             PruneEdgesArgs{.codes = codes.view(),
+                            .rows = some,
+                            .lists = edges.view(),
+                            .offsets = offsets,
+                            .others = others,
+                            .keep_short_lists = true,
+                            .edges = apart.view()});
+    EXPECT_TRUE(std::equal(both.data(), both.data() + some.size() * degree, apart.data()));
+  }
+}
+
 // u8 vectors are their own codes: the traversal can be followed by reported distances.
 struct Bytes {
   support::Problem problem = support::clustered(row_count, 20, 9, 41, ElementType::u8);
   GraphIndex index = GraphIndex::build(support::one_thread(), problem.base, {.degree = degree}, std::nullopt);
 
-  const GraphIndexInternals::State& state() const { return GraphIndexInternals::state_of(index); }
+  const search::SearchedGraph& graph() const { return GraphIndexInternals::state_of(index).graph; }
   std::uint64_t distance(std::size_t query, std::size_t row) const {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < 9; ++i) {
       const int difference =
           int{static_cast<std::uint8_t>(static_cast<RowsView>(problem.queries).row(query)[i])} -
-          int{state().codes(row, i)};
+          int{graph().rows.codes(row, i)};
       sum += static_cast<std::uint64_t>(difference * difference);
     }
     return sum;
   }
   // Leaves of the four nearest groups, the four nearest of these.
   std::vector<std::uint32_t> seeds(std::size_t query) const {
-    const EntryTreeView entries = state().entries.view();
+    const EntryTreeView entries = graph().entries.view();
     const auto nearest = [](std::vector<std::pair<std::uint64_t, std::uint32_t>> all) {
       std::sort(all.begin(), all.end());
       all.resize(std::min<std::size_t>(4, all.size()));
@@ -139,7 +199,7 @@ TEST(SearchGraph, TheBeamIsThatOfTheDefinition) {
   for (const Context& context : every_instruction_set())
     for (const std::size_t beam : {1UL, 5UL, 30UL}) {
       const Neighbors found =
-          search::search_rows(context, bytes.state(), bytes.problem.queries, {.k = beam, .beam = beam});
+          search::search_rows(context, bytes.graph(), bytes.problem.queries, {.k = beam, .beam = beam});
       for (std::size_t query = 0; query < 20; ++query) {
         std::vector<std::uint32_t> expected =
             oracle::beam_search(bytes.index.edges(), bytes.seeds(query), beam, [&](std::uint32_t row) {
@@ -156,7 +216,7 @@ TEST(SearchGraph, AnAbsentRowIsNotFound) {
   const Bytes bytes;
   std::vector<std::uint32_t> absent;
   for (std::uint32_t query = 0; query < 20; ++query) absent.push_back(query);
-  const Neighbors found = search::search_rows(support::one_thread(), bytes.state(),
+  const Neighbors found = search::search_rows(support::one_thread(), bytes.graph(),
                                               static_cast<RowsView>(bytes.problem.base).slice(0, 20),
                                               {.k = 10, .beam = 20, .absent = absent});
   for (std::size_t query = 0; query < 20; ++query)

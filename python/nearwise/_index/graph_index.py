@@ -5,21 +5,17 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Self, cast
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, Literal, NamedTuple, Self
 
 from nearwise import _core, _options
 from nearwise._context import Call, Context, operation
 from nearwise._index.filter import as_filter
+from nearwise._index.index_base import Index
 from nearwise._index.ivf_search import RecallWarning
 from nearwise._knn_graph import KnnGraph
-from nearwise._neighbors import Metric, MetricArgument, Neighbors, RangeNeighbors, adopt, adopt_range
+from nearwise._neighbors import MetricArgument, Neighbors, RangeNeighbors, adopt, adopt_range
 from nearwise._progress import ProgressArgument
 from nearwise._recall import RecallEstimate
-from nearwise._savable import Savable
 from nearwise._vector_file import Path
 
 
@@ -39,7 +35,7 @@ class GraphCalibration(NamedTuple):
         return min(self.recall.value, self.recall_of_100.value) >= self.target_recall
 
 
-class GraphIndex(Savable):
+class GraphIndex(Index):
     """A graph of the vectors that searches follow towards the query.
 
     A search keeps a beam of the nearest vectors found so far: a wider beam finds more of the neighbors and takes
@@ -47,8 +43,12 @@ class GraphIndex(Savable):
     best of the beam by the vectors themselves, which the index keeps. So results are the same, bit for bit, on every
     instruction set, and with any number of threads.
 
-    Copies (`copy.copy`, `copy.deepcopy`, pickling) are independent indexes. Several threads may search at the same
-    time.
+    `add`, `update` and `remove` change the graph without building it anew.
+
+    Copies (`copy.copy`, `copy.deepcopy`, pickling) are independent indexes. Any thread may call any method at any
+    time. A search sees the index as it was before or after each call that changes it, never a mixture. A change
+    prepares its part while searches go on, and waits for those that run before it puts it in place; changes wait for
+    one another.
 
     Examples
     --------
@@ -59,6 +59,8 @@ class GraphIndex(Savable):
     <nearwise.GraphIndex: 2000 vectors of 16 elements, 48 edges each, sqeuclidean>
     >>> index.search(rows[7], k=3).ids[0], index.calibration.reached
     (np.int64(7), True)
+    >>> index.add(rows[:3] + 0.5), index.remove([7]), len(index)
+    (3, 1, 2002)
     """
 
     _context: Context
@@ -170,9 +172,52 @@ class GraphIndex(Savable):
             raise TypeError(f"graph: expected a KnnGraph, got {type(graph).__name__}")
         given_ids, distances, metric, _ = graph._given()
         options = _build_options(target_recall, metric, ids, degree, 0.95)
-        return cls._make(
-            "from_knn_graph", rows, context, calibration_queries, graph=(given_ids, distances), **options
-        )
+        return cls._make("from_knn_graph", rows, context, calibration_queries, graph=(given_ids, distances), **options)
+
+    @operation
+    def add(
+        self,
+        rows: Any,
+        ids: Any = None,
+        *,
+        on_duplicate: Literal["refuse", "replace", "keep"] | None = "refuse",
+        context: Context | None = None,
+        progress: ProgressArgument = None,
+    ) -> int:
+        """Adds vectors to the graph. If anything is wrong, none is added.
+
+        Returns the number of vectors that are new or replaced. Vectors are compared by the codes of those before:
+        elements beyond the range of these are clamped. The whole graph is built anew if there are more new vectors than
+        others, if vectors of integers from 0 to 255 get others, or, for inner_product, longer ones by more than 5 %.
+        The beam stays: call `calibrate` after large changes.
+
+        Parameters
+        ----------
+        rows : array [rows, dim]
+            As in `nearwise.knn`, in host memory, of the element type of the index.
+        ids : array [rows] of integers, optional
+            What searches return for these vectors: 0 or larger, all different. Default: consecutive numbers from
+            `next_id`.
+        on_duplicate : {"refuse", "replace", "keep"}
+            What to do with ids that the index holds already: an error, or the new vector replaces the old one, or
+            the old one stays.
+        context, progress
+            See `nearwise.Context`.
+        """
+        with Call("add", context) as call:
+            return self._index.add(
+                rows=call.rows(rows, "rows"),
+                ids=None if ids is None else _options.ids(ids),
+                on_duplicate=_options.choice(on_duplicate, "on_duplicate", ("refuse", "replace", "keep")),
+                settings=call.settings_on(self._index.device),
+                progress=call.report,
+            )
+
+    @operation
+    def compact(self, *, context: Context | None = None, progress: ProgressArgument = None) -> None:
+        """Leaves removed vectors out of the graph, and gives their space back to the system."""
+        with Call("compact", context) as call:
+            self._index.compact(settings=call.settings_on(self._index.device), progress=call.report)
 
     @operation
     def search(
@@ -314,24 +359,6 @@ class GraphIndex(Savable):
             )
 
     @operation
-    def ids(self) -> npt.NDArray[np.int64]:
-        """The ids of all vectors, ascending."""
-        return self._index.ids()
-
-    @operation
-    def get(self, ids: Any) -> npt.NDArray[np.float32]:
-        """The vectors with these ids, float32 [ids, dim]. An id that the index does not hold is an error."""
-        return self._index.get(ids=_options.ids(ids))
-
-    def __contains__(self, id: object) -> bool:
-        return isinstance(id, (int, np.integer)) and 0 <= int(id) < 2**63 and self._index.contains(id=int(id))
-
-    @operation
-    def save(self, path: Path) -> None:
-        """Saves the index in a .nw file, atomically, with `provenance` and calibration; `nearwise.load` opens it."""
-        self._index.save(path=os.fspath(path))
-
-    @operation
     def export_hnswlib(self, path: Path) -> None:
         """Writes a file that hnswlib loads: build here, serve there.
 
@@ -346,19 +373,23 @@ class GraphIndex(Savable):
 
         `svs.Vamana(f"{folder}/config", svs.GraphLoader(f"{folder}/graph"), vectors, distance)`, with `vectors` a loader
         of "vectors.fvecs", compressed or not, and distance L2, or MIP for inner_product. Vectors become float32,
-        of length 1 for cosine. SVS returns row numbers: places in `ids()`.
+        of length 1 for cosine. SVS returns row numbers: places in `ids()`. After changes, `compact()` comes first.
         """
         self._index.export_svs(folder=os.fspath(folder))
 
-    @property
-    def size(self) -> int:
-        """The number of vectors."""
-        return self._index.size
+    @operation
+    def export_diskann(self, folder: Path) -> None:
+        """Writes a folder that DiskANN loads in memory (package diskannpy, 0.7): build here, serve there.
+
+        `diskannpy.StaticMemoryIndex(folder, num_threads=1, initial_search_complexity=64)`. Vectors become float32, of
+        length 1 for cosine; queries of cosine must have length 1 too. DiskANN returns row numbers: places in `ids()`.
+        """
+        self._index.export_diskann(folder=os.fspath(folder))
 
     @property
-    def dim(self) -> int:
-        """Elements of a vector."""
-        return self._index.dim
+    def next_id(self) -> int:
+        """One above the largest id ever added: the first that `add` gives to vectors without ids."""
+        return self._index.next_id
 
     @property
     def degree(self) -> int:
@@ -376,11 +407,6 @@ class GraphIndex(Savable):
         return self._index.bytes_per_vector
 
     @property
-    def metric(self) -> Metric:
-        """The metric of all searches."""
-        return cast("Metric", self._index.metric)
-
-    @property
     def beam(self) -> int:
         """The default beam for k up to 10: calibrated, or assigned. It is saved."""
         return self._index.beam
@@ -395,19 +421,6 @@ class GraphIndex(Savable):
         """The last calibration; None before the first one, or after `beam` was assigned."""
         fields = self._index.calibration
         return None if fields is None else _calibration(fields)
-
-    @property
-    def provenance(self) -> dict[str, str]:
-        """Free text, saved with the index; "version" and "seed" are set by `build`. Assignable."""
-        return self._index.provenance
-
-    @provenance.setter
-    @operation
-    def provenance(self, provenance: Mapping[str, str]) -> None:
-        self._index.provenance = _options.texts(provenance, "provenance")
-
-    def __len__(self) -> int:
-        return self.size
 
     def __repr__(self) -> str:
         return (

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Mapping
-from typing import Any, Literal, Self, TypeAlias, cast
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +11,13 @@ import numpy.typing as npt
 from nearwise import _core, _options
 from nearwise._context import Call, Context, operation
 from nearwise._index import ivf_search
-from nearwise._neighbors import Metric
+from nearwise._index.index_base import Index
 from nearwise._progress import ProgressArgument
-from nearwise._savable import Savable
-from nearwise._vector_file import Path
 
 Vectors: TypeAlias = str  # "keep", "f16", "u8", "none" or "file:PATH"
 
 
-class Ivf(ivf_search.Ivf, Savable):
+class Ivf(ivf_search.Ivf, Index):
     """Vectors in lists around k-means centroids; a search scans the lists nearest to the query.
 
     `IvfFlat` stores the vectors, `IvfPq` a PQ code of each vector's residual, `IvfLsq` an additive code, which
@@ -39,6 +35,7 @@ class Ivf(ivf_search.Ivf, Savable):
     """
 
     _context: Context
+    _index: _core.Ivf
 
     def __init__(self) -> None:
         raise TypeError("an index is made by build or train of IvfFlat, IvfPq or IvfLsq, or by nearwise.load")
@@ -108,47 +105,9 @@ class Ivf(ivf_search.Ivf, Savable):
             )
 
     @operation
-    def remove(self, ids: Any, *, context: Context | None = None, progress: ProgressArgument = None) -> int:
-        """Removes all vectors with one of these ids, and returns their number. Their space is used again."""
-        with Call("remove", context) as call:
-            return self._index.remove(
-                ids=_options.ids(ids), settings=call.settings_on(self._index.device), progress=call.report
-            )
-
-    @operation
-    def update(
-        self, ids: Any, rows: Any, *, context: Context | None = None, progress: ProgressArgument = None
-    ) -> None:
-        """Replaces the vectors with these ids, which the index must hold."""
-        with Call("update", context) as call:
-            self._index.update(
-                ids=_options.ids(ids),
-                rows=call.rows(rows, "rows"),
-                settings=call.settings_on(self._index.device),
-                progress=call.report,
-            )
-
-    @operation
     def compact(self) -> None:
         """Gives the space of removed vectors back to the system."""
         self._index.compact()
-
-    @operation
-    def ids(self) -> npt.NDArray[np.int64]:
-        """The ids of all vectors, ascending."""
-        return self._index.ids()
-
-    @operation
-    def get(self, ids: Any) -> npt.NDArray[np.float32]:
-        """The vectors with these ids, float32 [ids, dim].
-
-        They are the ones that were added if `keeps_vectors`, else what the index kept of them: rounded vectors, or
-        reconstructions from their codes. An id that the index does not hold is an error.
-        """
-        return self._index.get(ids=_options.ids(ids))
-
-    def __contains__(self, id: object) -> bool:
-        return isinstance(id, (int, np.integer)) and 0 <= int(id) < 2**63 and self._index.contains(id=int(id))
 
     @operation
     def merge(self, other: Ivf, *, context: Context | None = None, progress: ProgressArgument = None) -> None:
@@ -164,24 +123,9 @@ class Ivf(ivf_search.Ivf, Savable):
         return self._of(self._index.empty_copy(), self._context)
 
     @operation
-    def save(self, path: Path) -> None:
-        """Saves the index in a .nw file, atomically, with `provenance` and calibration; `nearwise.load` opens it."""
-        self._index.save(path=os.fspath(path))
-
-    @operation
     def list_size(self, list: int) -> int:
         """The number of vectors in one list."""
         return self._index.list_size(list=_options.whole(list, "list"))
-
-    @property
-    def size(self) -> int:
-        """The number of vectors."""
-        return self._index.size
-
-    @property
-    def dim(self) -> int:
-        """Elements of a vector."""
-        return self._index.dim
 
     @property
     def lists(self) -> int:
@@ -210,27 +154,9 @@ class Ivf(ivf_search.Ivf, Savable):
         return self._index.keeps_vectors
 
     @property
-    def metric(self) -> Metric:
-        """The metric of all searches."""
-        return cast("Metric", self._index.metric)
-
-    @property
     def centroids(self) -> npt.NDArray[np.float32]:
         """The centroids of the lists, [lists, dim], read-only."""
         return self._index.centroids
-
-    @property
-    def provenance(self) -> dict[str, str]:
-        """Free text, saved with the index; "version", "training" and "seed" are set by the training. Assignable."""
-        return self._index.provenance
-
-    @provenance.setter
-    @operation
-    def provenance(self, provenance: Mapping[str, str]) -> None:
-        self._index.provenance = _options.texts(provenance, "provenance")
-
-    def __len__(self) -> int:
-        return self.size
 
     def __repr__(self) -> str:
         place = "" if self._index.device == "cpu" else f", {self._index.device}"

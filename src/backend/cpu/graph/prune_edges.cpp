@@ -54,9 +54,9 @@ class Pruner {
     for (std::size_t i = 0; i < kept_rows_.size(); ++i) kept_rows_[i] = static_cast<std::uint32_t>(i);
   }
 
-  void prune(std::size_t row) {
-    const std::span<std::int32_t> edges = args_.edges.row(row);
-    const std::size_t count = collect(row);
+  void prune(std::size_t place) {
+    const std::span<std::int32_t> edges = args_.edges.row(place);
+    const std::size_t count = collect(place, args_.rows ? (*args_.rows)[place] : place);
     const std::size_t kept = args_.keep_short_lists && count <= degree_ ? keep_all(count) : choose(count);
     std::size_t written = 0;
     for (std::size_t i = 0; written < kept; ++i)
@@ -75,14 +75,14 @@ class Pruner {
   const std::uint8_t* code_of(std::size_t row) const { return args_.codes.row(row).data(); }
 
   // The nearest candidates in order, without repetitions and the row itself; returns their number.
-  std::size_t collect(std::size_t row) {
+  std::size_t collect(std::size_t place, std::size_t row) {
     std::size_t count = 0;
-    for (const std::int32_t other : args_.lists.row(row)) {
+    for (const std::int32_t other : args_.lists.row(place)) {
       if (other == no_edge) break;
       rows_[count++] = static_cast<std::uint32_t>(other);
     }
     if (!args_.offsets.empty())
-      for (std::uint64_t i = args_.offsets[row]; i < args_.offsets[row + 1]; ++i)
+      for (std::uint64_t i = args_.offsets[place]; i < args_.offsets[place + 1]; ++i)
         rows_[count++] = args_.others[i];
     std::uint32_t* const begin = rows_.data();
     std::sort(begin, begin + count);
@@ -176,7 +176,7 @@ class Pruner {
 
 void prune_edges(Stream& stream, const PruneEdgesArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
-  const std::size_t rows = args.codes.rows();
+  const std::size_t rows = args.rows ? args.rows->size() : args.codes.rows();
   const std::size_t tasks = divide_up(rows, task_rows);
   const std::size_t workers = std::min<std::size_t>(tasks, static_cast<std::size_t>(cpu.threads().count()));
   std::atomic<std::size_t> next = 0;
@@ -185,7 +185,7 @@ void prune_edges(Stream& stream, const PruneEdgesArgs& args) {
     for (std::size_t task = next++; task < tasks; task = next++) {
       cpu.context.cancel.check();
       const std::size_t end = std::min(rows, (task + 1) * task_rows);
-      for (std::size_t row = task * task_rows; row < end; ++row) pruner.prune(row);
+      for (std::size_t place = task * task_rows; place < end; ++place) pruner.prune(place);
       if (args.progress != nullptr) args.progress->add(end - task * task_rows);
     }
   });

@@ -7,22 +7,22 @@
 #include <vector>
 
 #include "backend/context_state.h"
+#include "core/check.h"
 #include "core/float_environment.h"
 #include "io/files/atomic_file.h"
 #include "nearwise/exact.h"
 #include "nearwise/graph_index_export.h"
 #include "search/build_edges.h"
-#include "search/exported_vector.h"
+#include "search/export/exported_graph.h"
 #include "search/graph_index_state.h"
 
 namespace nearwise {
 namespace {
 
-using State = GraphIndexInternals::State;
+using search::SearchedGraph;
 
 static_assert(std::endian::native == std::endian::little, "files are little-endian");
 
-constexpr std::size_t batch_rows = 4096;             // between two checks for cancellation
 constexpr std::uint64_t construction_breadth = 200;  // hnswlib uses it if elements are added
 
 class Bytes {
@@ -49,37 +49,39 @@ struct UpperLevel {
   std::size_t degree = degree_granule;
 };
 
-UpperLevel upper_level(const Context& context, const State& state) {
+UpperLevel upper_level(const Context& context, const SearchedGraph& graph) {
   UpperLevel level;
-  const EntryTreeView entries = state.entries.view();
+  const search::GraphRows& rows = graph.rows;
+  const EntryTreeView entries = graph.entries.view();
   level.rows.assign(entries.rows.begin(), entries.rows.end());
   std::ranges::sort(level.rows);
   const std::size_t count = level.rows.size();
-  Matrix<std::uint8_t> codes(count, state.codes.cols());
+  Matrix<std::uint8_t> codes(count, rows.codes.cols());
   for (std::size_t i = 0; i < count; ++i)
-    std::memcpy(codes.row(i).data(), state.codes.row(level.rows[i]).data(), codes.cols());
+    std::memcpy(codes.row(i).data(), rows.codes.row(level.rows[i]).data(), codes.cols());
   const std::size_t length = std::min<std::size_t>(2 * level.degree, count - 1);
   Matrix<std::int32_t> lists(count, std::max<std::size_t>(length, 1));
   std::fill_n(lists.data(), count * lists.cols(), no_edge);
   if (length != 0) {
     const Neighbors nearest = exact_knn_graph(
-        context, RowsView(codes.data(), ElementType::u8, count, state.codec.code_dim(), codes.cols()),
+        context, RowsView(codes.data(), ElementType::u8, count, rows.codec->code_dim(), codes.cols()),
         length);
     for (std::size_t i = 0; i < count * length; ++i)
       lists.data()[i] = static_cast<std::int32_t>(nearest.ids.data()[i]);
   }
-  level.edges = search::build_edges(context, codes.view(), lists.view(), level.degree);
-  search::connect_rows(context, codes.view(), state.codec.code_dim(),
+  level.edges =
+      search::build_edges(context, *context.state().budget, codes.view(), lists.view(), level.degree);
+  search::connect_rows(context, codes.view(), rows.codec->code_dim(),
                        {level.edges.data(), count, level.degree});
   return level;
 }
 
 void add_list(Bytes& out, std::span<const std::int32_t> edges, std::size_t most,
-              const std::vector<std::uint32_t>* rows) {
+              const std::vector<std::uint32_t>* rows, bool is_removed = false) {
   const auto count = std::min<std::size_t>(
       most, static_cast<std::size_t>(std::ranges::find(edges, no_edge) - edges.begin()));
   out.add(static_cast<std::uint16_t>(count));
-  out.add(std::uint16_t{0});
+  out.add(static_cast<std::uint16_t>(is_removed ? 1 : 0));  // markDelete() of hnswlib
   for (std::size_t i = 0; i < most; ++i) {
     const auto target = i < count ? static_cast<std::uint32_t>(edges[i]) : 0U;
     out.add(rows != nullptr && i < count ? (*rows)[target] : target);
@@ -91,9 +93,13 @@ void add_list(Bytes& out, std::span<const std::int32_t> edges, std::size_t most,
 void export_hnswlib(const Context& context, const GraphIndex& index, const std::filesystem::path& path) {
   const CancellationScope cancellation(context);
   const DefaultFloatEnvironment environment;
-  const State& state = GraphIndexInternals::state_of(index);
+  const GraphIndexInternals::State& state = GraphIndexInternals::state_of(index);
+  const index::IndexLock::Reading reading(state.lock, &context.state().cancel);
+  const SearchedGraph& graph = state.graph;
+  const std::size_t rows = graph.rows.count();
+  require(graph.live_count() >= 1, "export_hnswlib: the index must hold a vector, got none");
   const Context quiet = context.without_progress();
-  const UpperLevel upper = upper_level(quiet, state);
+  const UpperLevel upper = upper_level(quiet, graph);
   const std::uint64_t links = index.degree() / 2;  // hnswlib: twice as many on level 0
   const std::uint64_t list_bytes = index.degree() * sizeof(std::uint32_t) + sizeof(std::uint32_t);
   const std::uint64_t vector_bytes = index.dim() * sizeof(float);
@@ -101,8 +107,8 @@ void export_hnswlib(const Context& context, const GraphIndex& index, const std::
   AtomicFile file(path);
   Bytes bytes;
   bytes.add(std::uint64_t{0});                                   // offset of level 0 in an element
-  bytes.add(std::uint64_t{index.size()});                        // room
-  bytes.add(std::uint64_t{index.size()});                        // elements
+  bytes.add(std::uint64_t{rows});                                // room
+  bytes.add(std::uint64_t{rows});                                // elements
   bytes.add(list_bytes + vector_bytes + sizeof(std::uint64_t));  // bytes of an element
   bytes.add(list_bytes + vector_bytes);                          // offset of its label
   bytes.add(list_bytes);                                         // offset of its vector
@@ -115,16 +121,16 @@ void export_hnswlib(const Context& context, const GraphIndex& index, const std::
   bytes.add(construction_breadth);
   std::vector<double> scratch;
   std::vector<float> vector(index.dim());
-  for (std::size_t row = 0; row < index.size(); ++row) {
-    if (row % batch_rows == 0) context.state().cancel.check();
-    add_list(bytes, state.edges.row(row), index.degree(), nullptr);
-    search::export_vector(state, row, scratch, vector);
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (row % search::exported_rows_at_once == 0) context.state().cancel.check();
+    add_list(bytes, graph.rows.edges.row(row), index.degree(), nullptr, !graph.is_live(row));
+    search::export_vector(graph.rows, row, scratch, vector);
     for (const float element : vector) bytes.add(element);
-    bytes.add(static_cast<std::uint64_t>(state.id_of(row)));
+    bytes.add(static_cast<std::uint64_t>(graph.rows.id_of(row)));
     bytes.write_to(file);
   }
   std::size_t place = 0;
-  for (std::size_t row = 0; row < index.size(); ++row) {
+  for (std::size_t row = 0; row < rows; ++row) {
     if (place == upper.rows.size() || upper.rows[place] != row) {
       bytes.add(std::uint32_t{0});
     } else {

@@ -11,25 +11,22 @@
 #include <vector>
 
 #include "backend/context_state.h"
-#include "core/check.h"
 #include "core/float_environment.h"
 #include "core/lost_pages.h"
 #include "io/files/atomic_file.h"
 #include "nearwise/graph_index_export.h"
 #include "nearwise/vector_file.h"
-#include "search/code_distance.h"
-#include "search/exported_vector.h"
+#include "search/export/exported_graph.h"
 #include "search/graph_index_state.h"
 
 namespace nearwise {
 namespace {
 
 namespace fs = std::filesystem;
-using State = GraphIndexInternals::State;
+using search::SearchedGraph;
 
 static_assert(std::endian::native == std::endian::little, "files are little-endian");
 
-constexpr std::size_t rows_at_once = 4096;  // between two checks for cancellation
 constexpr std::size_t header_bytes = 1024;
 constexpr std::array<unsigned char, 8> magic = {0xFE, 0x80, 0x99, 0x57, 0xB2, 0xA6, 0xD4, 0xCA};
 
@@ -60,35 +57,22 @@ void write_text(const fs::path& path, const std::string& text) {
   file.commit();
 }
 
-// SVS begins every search at one row: the entry nearest to the mean of all.
-std::uint32_t central_entry(const State& state) {
-  const std::span<const std::uint32_t> entries = state.entries.view().rows;
-  std::vector<std::uint64_t> sums(state.codes.cols(), 0);
-  for (const std::uint32_t row : entries)
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += state.codes(row, i);
-  std::vector<std::uint8_t> mean(sums.size());
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    mean[i] = static_cast<std::uint8_t>((sums[i] + entries.size() / 2) / entries.size());
-  return *std::ranges::min_element(
-      entries, {}, [&](std::uint32_t row) { return search::code_distance(state.codes.row(row), mean); });
-}
-
 // Rows of [count, neighbours], padded with zeros.
-void write_graph(const Context& context, const State& state, const fs::path& folder) {
-  const std::size_t degree = state.edges.cols();
-  const Uuid uuid = uuid_of(state.edges);
+void write_graph(const Context& context, MatrixView<const std::int32_t> edges, const fs::path& folder) {
+  const std::size_t degree = edges.cols();
+  const Uuid uuid = uuid_of(edges);
   std::vector<std::byte> header(header_bytes);
-  const std::array<std::uint64_t, 2> shape = {state.rows(), degree + 1};
+  const std::array<std::uint64_t, 2> shape = {edges.rows(), degree + 1};
   std::memcpy(header.data(), magic.data(), magic.size());
   std::reverse_copy(uuid.begin(), uuid.end(), reinterpret_cast<unsigned char*>(header.data()) + 8);
   std::memcpy(header.data() + 24, shape.data(), sizeof(shape));
   AtomicFile file(folder / "graph_0.svs");
   file.write(header);
   std::vector<std::uint32_t> list(degree + 1);
-  for (std::size_t row = 0; row < state.rows(); ++row) {
-    if (row % rows_at_once == 0) context.state().cancel.check();
+  for (std::size_t row = 0; row < edges.rows(); ++row) {
+    if (row % search::exported_rows_at_once == 0) context.state().cancel.check();
     std::ranges::fill(list, 0);
-    for (const std::int32_t target : state.edges.row(row)) {
+    for (const std::int32_t target : edges.row(row)) {
       if (target == no_edge) break;
       list[++list[0]] = static_cast<std::uint32_t>(target);
     }
@@ -107,10 +91,10 @@ name = 'graph'
 num_vertices = {}
 uuid = '{}'
 )",
-                                                     degree, state.rows(), text_of(uuid)));
+                                                     degree, edges.rows(), text_of(uuid)));
 }
 
-void write_parameters(const State& state, const fs::path& folder) {
+void write_parameters(const SearchedGraph& graph, std::size_t beam, const fs::path& folder) {
   write_text(folder / "svs_config.toml", fmt::format(R"(__version__ = 'v0.0.2'
 
 [object]
@@ -139,19 +123,19 @@ name = 'vamana index parameters'
     search_buffer_visited_set = true
     search_window_size = {3}
 )",
-                                                     central_entry(state), state.edges.cols(),
-                                                     2 * state.edges.cols(), state.current_defaults().beam));
+                                                     search::central_entry(graph), graph.rows.edges.cols(),
+                                                     2 * graph.rows.edges.cols(), beam));
 }
 
-void write_vectors(const Context& context, const State& state, const fs::path& path) {
-  const std::size_t dim = state.codec.dim;
+void write_vectors(const Context& context, const search::GraphRows& rows, const fs::path& path) {
+  const std::size_t dim = rows.codec->dim;
   VectorWriter writer(path, ElementType::f32, dim);
   std::vector<double> scratch;
-  Matrix<float> batch(std::min(rows_at_once, state.rows()), dim);
-  for (std::size_t first = 0; first < state.rows(); first += rows_at_once) {
+  Matrix<float> batch(std::min(search::exported_rows_at_once, rows.count()), dim);
+  for (std::size_t first = 0; first < rows.count(); first += search::exported_rows_at_once) {
     context.state().cancel.check();
-    const std::size_t count = std::min(rows_at_once, state.rows() - first);
-    for (std::size_t i = 0; i < count; ++i) search::export_vector(state, first + i, scratch, batch.row(i));
+    const std::size_t count = std::min(search::exported_rows_at_once, rows.count() - first);
+    for (std::size_t i = 0; i < count; ++i) search::export_vector(rows, first + i, scratch, batch.row(i));
     writer.append(RowsView(batch).slice(0, count));
   }
   writer.commit();
@@ -163,18 +147,15 @@ void export_svs(const Context& context, const GraphIndex& index, const fs::path&
   const CancellationScope cancellation(context);
   const DefaultFloatEnvironment environment;
   const LostPagesScope lost_pages;
-  const State& state = GraphIndexInternals::state_of(index);
-  std::error_code error;
-  for (const char* const part : {"config", "graph"}) {
-    fs::create_directories(folder / part, error);
-    if (error)
-      fail(ErrorCode::cannot_create, "{}: cannot make the folder: {}", (folder / part).string(),
-           error.message());
-  }
-  write_vectors(context, state, folder / "vectors.fvecs");
-  write_graph(context, state, folder / "graph");
+  const GraphIndexInternals::State& state = GraphIndexInternals::state_of(index);
+  const index::IndexLock::Reading reading(state.lock, &context.state().cancel);
+  const SearchedGraph& graph = state.graph;
+  search::require_compact("export_svs", graph);
+  for (const char* const part : {"config", "graph"}) search::make_folder(folder / part);
+  write_vectors(context, graph.rows, folder / "vectors.fvecs");
+  write_graph(context, graph.rows.edges, folder / "graph");
   // Last: without it nothing loads.
-  write_parameters(state, folder / "config");
+  write_parameters(graph, state.defaults.beam, folder / "config");
   check_lost_pages();
 }
 

@@ -1,0 +1,18 @@
+// The graph of given vectors, for new indexes and for those that are built anew.
+#pragma once
+
+#include <memory>
+
+#include "nearwise/context.h"
+#include "nearwise/graph_index.h"
+#include "nearwise/matrix.h"
+#include "search/searched_graph.h"
+
+namespace nearwise::search {
+
+// Rows are in ascending order of their ids. budget: of the memory that the graph keeps.
+SearchedGraph build_graph(const char* operation, const Context& context,
+                          const std::shared_ptr<MemoryBudget>& budget, const RowsView& source,
+                          const GraphIndexOptions& options);
+
+}  // namespace nearwise::search

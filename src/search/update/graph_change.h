@@ -1,0 +1,37 @@
+// How a change of a graph index is put in place, while no other thread reads the index.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "core/progress.h"
+#include "index/storage/id_table.h"
+#include "index/storage/index_lock.h"
+#include "search/graph_index_state.h"
+
+namespace nearwise::search {
+
+// A graph whose rows are in ascending order of their ids. `graph` becomes the one before.
+void replace_graph(GraphIndexInternals::State& state, index::IndexLock::Changing& changing,
+                   const CancelFlag& cancel, SearchedGraph& graph, Id next_id);
+
+// Ids that leave the table of an index, and those of rows that follow the last one.
+class IdChange {
+ public:
+  // Makes a table if there is none. Within Changing; all other methods, within Writing.
+  IdChange(GraphIndexInternals::State& state, std::span<const Id> removed, std::span<const Id> added,
+           Id next_id);
+  // After this nothing fails.
+  void reserve();
+  void commit() noexcept;
+
+ private:
+  GraphIndexInternals::State& state_;
+  const std::span<const Id> removed_;
+  const std::span<const Id> added_;
+  const Id next_id_;
+  const std::size_t first_row_;
+  std::optional<index::IdTable> table_;
+};
+
+}  // namespace nearwise::search
