@@ -68,6 +68,14 @@ def recall(session):
     return Result(round(worst, 4), ">= -0.005", worst >= -0.005, {"reports": reports})
 
 
+def updates(session):
+    """SIFT 200k, half of the vectors replaced in 20 steps: recall less that of a new index, same beams, the worst"""
+    small = ["--rows", 2000, "--steps", 5] if session.quick else []
+    reports = index.python_reports(session, "graph_updates.py", "--base", session.sift(), "--queries", session.sift("query"), *small)
+    worst = min(report["recall"]["changed"] - report["recall"]["new"] for report in reports)
+    return Result(round(worst, 4), ">= -0.01", worst >= -0.01, {"reports": reports})
+
+
 def tests(session):
     """Tests of graph indexes in C++: definitions, same bytes on 1, 2, 3 and 8 threads and every instruction set, filters"""
     return session.test_result("search_tests", "*")
@@ -81,4 +89,4 @@ def exported(session):
     return Result(round(worst, 4), ">= -0.005", worst >= -0.005, {"reports": reports})
 
 
-FIGURES = (tests, recall, latency_sift, latency_text, build_sift, build_text, exported)
+FIGURES = (tests, recall, updates, latency_sift, latency_text, build_sift, build_text, exported)
