@@ -104,6 +104,8 @@ Json describe_container(const std::filesystem::path& path) {
       json.update({{"names", section.rows - 1}});
     if (info.kind == "graph_index" && section.name == "edges")
       json.update({{"rows", section.rows}, {"degree", section.columns}});
+    if (info.kind == "graph_index" && section.name == "removed")  // follows the edges
+      json.update({{"rows", json["rows"].get<std::uint64_t>() - section.rows}, {"removed", section.rows}});
     if (info.kind == "additive_quantizer" && section.name == "codewords")
       json.update({{"codebooks", section.rows / 256}, {"dim", section.columns}});
   }

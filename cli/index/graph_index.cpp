@@ -61,9 +61,10 @@ ExitCode run_export(Session& session, const ExportArguments& arguments) {
   check_output(session, arguments.output, {arguments.index});
   inspect_as(arguments.index, "a graph index", {"graph_index"});
   const Context context = open_context(arguments.context);
-  const GraphIndex index = load_graph_index(context, arguments.index);
+  GraphIndex index = load_graph_index(context, arguments.index);
   Work work(session, context);
   work.run([&](const Context& own) {
+    if (arguments.library != "hnswlib") index.compact(own);  // they have no mark for removed vectors
     (arguments.library == "svs"       ? export_svs
      : arguments.library == "diskann" ? export_diskann
                                       : export_hnswlib)(own, index, arguments.output);

@@ -8,9 +8,10 @@
 // Vectors are compared by 8-bit codes in integer arithmetic, and by additional 4-bit codes in large indexes;
 // the best are evaluated by the vectors, which the index keeps in their element type. Results and file bytes
 // are the same on every instruction set and for any number of threads. Reported distances are those of exact
-// search, the lower id in a tie.
+// search, the lower id in a tie; of several vectors at the k-th distance, after add() until compact(), the
+// one that was added first is returned.
 //
-// add(), update() and remove() change the graph in place of building it anew; docs/algorithms/graph-search.md
+// add(), update() and remove() change the graph instead of building it anew; docs/algorithms/graph-search.md
 // says how, and when a call compacts or builds the whole graph. Memory is charged to the context that the
 // index was made with.
 //
@@ -109,14 +110,17 @@ class GraphIndex final {
 
   // The semantics of Ivf::add. Vectors have the element type of the index. They are compared by the codes of
   // the vectors before: elements beyond the range of these are clamped. Batches that are large for the index
-  // are added in parts. The whole graph is built anew if there are more new vectors than others, if vectors
-  // of integers from 0 to 255 get others, or, for inner_product, vectors that are longer by more than 5 %.
+  // are added in parts. The whole graph is built anew, from a k-NN graph of recall 0.95, if there are more
+  // new vectors than others, if an index of fewer than 8,192 vectors doubles, if all vectors had integer
+  // elements of one byte and a new one does not, or, for inner_product, if one is more than 5 % longer than
+  // all before.
   std::size_t add(const Context& context, RowsView rows, std::span<const Id> ids = {},
                   OnDuplicate on_duplicate = OnDuplicate::refuse);
   // Replaces the vectors with these ids, which the index holds.
   void update(const Context& context, std::span<const Id> ids, RowsView rows);
   // Removes every vector with one of these ids. Returns how many were removed. Searches pass removed vectors
-  // without returning them, until a quarter of the vectors is removed, which a change then leaves out.
+  // without returning them, until a quarter of the vectors is removed, which a change then leaves out if the
+  // memory limit allows.
   std::size_t remove(const Context& context, std::span<const Id> ids);
   // Leaves removed vectors out of the graph, and gives their space back.
   void compact(const Context& context);

@@ -178,6 +178,7 @@ class SearchGraph {
   Context changing_context(const Settings& settings) const {
     check_available(settings);
     if (context_.memory_limit() != 0 && owner_ == getpid()) return context_;
+    if (context_.memory_limit() == 0) return context_for(settings);
     return context_for(settings.with_memory_limit(context_.memory_limit()));
   }
 

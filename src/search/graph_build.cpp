@@ -1,5 +1,6 @@
 // Building a graph index: codes, edges, entries, calibration.
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -60,6 +61,7 @@ Buffer<std::uint32_t> order_of(const char* operation, const Context& context, st
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const Id id = ids[order[i]];
     require(id >= 0, "{}: ids must not be negative, got {}", operation, id);
+    require(id < std::numeric_limits<Id>::max(), "{}: ids must be below 2^63 - 1, got {}", operation, id);
     require(i == 0 || ids[order[i - 1]] != id, "{}: ids must be different, got {} twice", operation, id);
   }
   return order;

@@ -122,7 +122,9 @@ void GraphIndex::set_beam(std::size_t beam) {
 bool GraphIndex::contains(Id id) const {
   const Reading reading(state_->lock);
   const LostPagesScope lost_pages;
-  return state_->find(id).has_value();
+  const bool found = state_->find(id).has_value();
+  check_lost_pages();
+  return found;
 }
 
 std::vector<Id> GraphIndex::ids() const {

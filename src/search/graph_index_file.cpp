@@ -198,8 +198,8 @@ void save(const GraphIndex& index, const std::filesystem::path& path) {
   // Other files are those of version 1.2, byte for byte.
   const bool is_ascending =
       !state.table || std::ranges::adjacent_find(rows.ids, std::greater_equal<>()) == rows.ids.end();
-  const bool is_changed =
-      !is_ascending || graph.live || rows.count() == 0 || state.next_id != State::next_id_of(rows);
+  const bool is_changed = !is_ascending || graph.live || rows.count() == 0 ||
+                          state.next_id != State::next_id_of(rows) || state.unconnected != 0;
   ContainerWriter writer(path, std::string(search::container_kind));
   writer.set_minor_version(is_changed ? 4 : 2);
   Json codes = {{"offsets", codec.offsets}, {"step", codec.step}, {"max_norm", codec.max_norm}};
@@ -217,6 +217,7 @@ void save(const GraphIndex& index, const std::filesystem::path& path) {
                    {"provenance", state.provenance}};
   if (state.calibration) metadata["calibration"] = describe(*state.calibration);
   if (is_changed) metadata["next_id"] = state.next_id;
+  if (state.unconnected != 0) metadata["unconnected"] = state.unconnected;
   writer.write_metadata(metadata);
   writer.write_section("codes", rows.codes);
   if (codec.has_nibbles()) writer.write_section("nibbles", rows.nibbles);
@@ -304,6 +305,12 @@ GraphIndex load_graph_index(const Context& context, const std::filesystem::path&
       fail(ErrorCode::corrupt, "{}: metadata: next_id of at least {} expected, {} found", source,
            state->next_id, next_id);
     state->next_id = next_id;
+  }
+  if (metadata.contains("unconnected")) {
+    state->unconnected = read_number(metadata, "unconnected", source);
+    if (state->unconnected > search::max_graph_rows)
+      fail(ErrorCode::corrupt, "{}: metadata: unconnected of at most {} expected, {} found", source,
+           search::max_graph_rows, state->unconnected);
   }
   if (!is_ascending) state->table.emplace(state->make_table(0, state->next_id, source));
   state->defaults = defaults;

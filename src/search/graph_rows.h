@@ -73,7 +73,7 @@ inline bool are_vectors_codes(const ScalarCodec& codec, ElementType type) {
   return type == ElementType::u8 && codec.is_exact();
 }
 
-// Codes of rows: row first + i of `codes` is that of row source_row(i).
+// Codes of rows: row i of `codes` is that of row source_row(i).
 void encode_rows(const Context& context, const ScalarCodec& codec, const RowsView& source, std::size_t count,
                  const std::function<std::size_t(std::size_t)>& source_row, std::uint8_t* codes);
 // 4-bit codes of 8-bit ones.

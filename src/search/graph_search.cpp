@@ -67,7 +67,9 @@ Neighbors search_shared(const Context& context, const SearchedGraph& graph, cons
                                                   .row_bytes = row_bytes_of(graph.rows.vectors),
                                                   .code_bytes = graph.rows.codes.cols(),
                                                   .degree = graph.rows.edges.cols()});
-  if (plan.exact || allowed->count <= k || plan.beam >= graph.rows.count())
+  // Few removed vectors are no reason to compare all others: the estimates are for filters.
+  const bool is_exact = plan.exact && allowed != graph.live.get();
+  if (is_exact || allowed->count <= k || plan.beam >= graph.rows.count())
     return search_exactly(context, graph, queries, k, allowed->filter);
   return search_allowed_rows(context, graph, queries, k, {plan.beam, beam.is_evaluated}, *allowed);
 }

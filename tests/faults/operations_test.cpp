@@ -6,6 +6,7 @@
 
 #include "faults/fault_kit.h"
 #include "faults/samples.h"
+#include "nearwise/graph_index.h"
 #include "support/graph_cases.h"
 
 namespace nearwise::faults {
@@ -210,6 +211,61 @@ TEST_F(FaultsOfOperations, ChangesOfAnIndex) {
       try_changing(
           "merge", [&] { index->merge(context, *other); }, 320);
     }
+}
+
+TEST_F(FaultsOfOperations, ChangesOfAGraphIndex) {
+  const fs::path path = folder / "index.nw";
+  save(GraphIndex::build(maker(), vectors().view().slice(0, 300), {.degree = 16}, std::nullopt), path);
+  const Context context = Context::cpu({.threads = 2, .seed = 3});
+  std::optional<GraphIndex> index;
+  const auto answers = [&] { return index->search(maker(), some(), 4, {.beam = 300}); };
+  // The second change of each kind finds spare memory.
+  for (const bool has_room : {false, true}) {
+    const std::size_t size = has_room ? 302 : 300;
+    const auto prepare = [&] {
+      index.emplace(load_graph_index(context, path));
+      if (has_room) index->add(context, vectors().view().slice(300, 2));
+    };
+    const auto try_changing = [&](const std::string& name, const std::function<void()>& change,
+                                  std::size_t size_after) {
+      SCOPED_TRACE(name + (has_room ? ", with room" : ""));
+      prepare();
+      const Neighbors before = answers();
+      change();
+      const Neighbors after = answers();
+      const Attempt attempt = {.name = name,
+                               .prepare = prepare,
+                               .run = change,
+                               .expect_before =
+                                   [&] {
+                                     EXPECT_EQ(index->size(), size);
+                                     EXPECT_EQ(index->next_id(), static_cast<Id>(size));
+                                     EXPECT_TRUE(equal(before, answers()));
+                                   },
+                               .expect_result =
+                                   [&] {
+                                     EXPECT_EQ(index->size(), size_after);
+                                     EXPECT_TRUE(equal(after, answers()));
+                                   }};
+      FaultKit(folder.path()).apart(1.3).run_all(attempt);
+    };
+    try_changing(
+        "add", [&] { index->add(context, some()); }, size + 20);
+    try_changing(
+        "update",
+        [&] {
+          index->update(context, std::vector<Id>{1, 5}, some().slice(0, 2));
+        },
+        size);
+    try_changing(
+        "remove",
+        [&] {
+          index->remove(context, std::vector<Id>{1, 5, 100});
+        },
+        size - 3);
+    try_changing(
+        "compact", [&] { index->compact(context); }, size);
+  }
 }
 
 TEST_F(FaultsOfOperations, MergesOfFiles) {

@@ -117,9 +117,12 @@ void make_objects(const fs::path& folder) {
   save_index("index_lsq", Lsq{.code_bytes = 1, .rounds = 1, .train_iterations = 1, .encode_iterations = 1});
   GraphIndex graph_index = GraphIndex::build(context, vectors.slice(0, 60), {.degree = 16},
                                              GraphCalibrationOptions{.target_recall = 0.9, .sample = 20});
+  save(graph_index, at("graph_index"));
   graph_index.remove(context, std::vector<Id>{50, 51, 52});
   graph_index.add(context, vectors.slice(60, 5), std::vector<Id>{50, 70, 52, 51, 80});
-  save(graph_index, at("graph_index"));
+  save(graph_index, at("graph_index").replace_filename("changed.nw"));
+  graph_index.remove(context, graph_index.ids());
+  save(graph_index, at("graph_index").replace_filename("empty.nw"));
   save(build_knn_graph(context, vectors.slice(0, 50), {.degree = 3}), at("graph"),
        {{"command", "make_seeds"}});
   const ProductQuantizerOptions options = {.parts = 2, .bits = 4, .iterations = 1};

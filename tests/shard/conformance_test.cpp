@@ -104,6 +104,19 @@ const std::vector<Kind>& kinds() {
     // The widest beam finds every vector.
     made.push_back(kind("GraphIndex", GraphIndex::build(context, base, {.degree = 16}),
                         GraphSearchOptions{.beam = base_rows + 10}, true));
+    const auto changed = [&] {
+      GraphIndex index = GraphIndex::build(context, base.slice(0, 400), {.degree = 16});
+      index.remove(context, std::vector<Id>{3, 200, 399});
+      index.add(context, base.slice(400, base_rows - 400));
+      for (const Id id : {200, 3, 399})
+        index.add(context, base.slice(static_cast<std::size_t>(id), 1), std::vector<Id>{id});
+      return index;
+    };
+    made.push_back(kind("GraphIndex, changed", changed(), GraphSearchOptions(), false));
+    GraphIndex compact = changed();
+    compact.compact(context);  // which decides ties by ids again
+    made.push_back(
+        kind("GraphIndex, compact", std::move(compact), GraphSearchOptions{.beam = base_rows + 10}, true));
     made.push_back(kind("GraphIndex, calibrated", GraphIndex::build(context, base, {.degree = 16}),
                         GraphSearchOptions(), false));
     return made;

@@ -18,7 +18,7 @@ from nearwise._vector_file import Path
 
 
 class Index(Savable):
-    """Vectors by id; `Ivf` and `GraphIndex` add searches and `add`."""
+    """Vectors by id. `Ivf` and `GraphIndex` have the searches."""
 
     _index: _core.Ivf | _core.GraphIndex
 
@@ -84,7 +84,7 @@ class Index(Savable):
 
     @property
     def provenance(self) -> dict[str, str]:
-        """Free text, saved with the index; "version" and "seed" are set by what makes it. Assignable."""
+        """Free text, saved with the index; "version", "seed" and others are set by what makes it. Assignable."""
         return self._index.provenance
 
     @provenance.setter

@@ -91,9 +91,9 @@ void export_diskann(const Context& context, const GraphIndex& index, const fs::p
   const index::IndexLock::Reading reading(state.lock, &context.state().cancel);
   search::require_compact("export_diskann", state.graph);
   search::make_folder(folder);
+  search::remove_first(folder / "ann");
   write_vectors_of(context, state.graph.rows, folder / "ann.data");
   write_properties(state.graph.rows, folder / "ann_metadata.bin");
-  // Last: without it nothing loads.
   write_lists(context, state.graph, folder / "ann");
   check_lost_pages();
 }

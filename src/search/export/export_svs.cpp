@@ -152,9 +152,9 @@ void export_svs(const Context& context, const GraphIndex& index, const fs::path&
   const SearchedGraph& graph = state.graph;
   search::require_compact("export_svs", graph);
   for (const char* const part : {"config", "graph"}) search::make_folder(folder / part);
+  search::remove_first(folder / "config/svs_config.toml");
   write_vectors(context, graph.rows, folder / "vectors.fvecs");
   write_graph(context, graph.rows.edges, folder / "graph");
-  // Last: without it nothing loads.
   write_parameters(graph, state.defaults.beam, folder / "config");
   check_lost_pages();
 }

@@ -23,6 +23,12 @@ void make_folder(const std::filesystem::path& folder) {
     fail(ErrorCode::cannot_create, "{}: cannot make the folder: {}", folder.string(), error.message());
 }
 
+void remove_first(const std::filesystem::path& file) {
+  std::error_code error;
+  std::filesystem::remove(file, error);
+  if (error) fail(ErrorCode::cannot_create, "{}: cannot be replaced: {}", file.string(), error.message());
+}
+
 std::uint32_t central_entry(const SearchedGraph& graph) {
   const std::span<const std::uint32_t> entries = graph.entries.view().rows;
   const MatrixView<const std::uint8_t> codes = graph.rows.codes;

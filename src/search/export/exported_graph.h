@@ -18,6 +18,9 @@ inline constexpr std::size_t exported_rows_at_once = 4096;  // between two check
 // and none is removed.
 void require_compact(const char* operation, const SearchedGraph& graph);
 void make_folder(const std::filesystem::path& folder);
+// Of several files, the one that is written last: without it nothing loads, so nothing loads a mixture of old
+// and new ones.
+void remove_first(const std::filesystem::path& file);
 
 // For libraries that begin every search at one row: the entry nearest to the mean of all.
 std::uint32_t central_entry(const SearchedGraph& graph);

@@ -1,6 +1,7 @@
 // Graph indexes: adding vectors. A batch is searched for in the graph as it is, pruned, and linked both ways.
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -29,12 +30,14 @@ namespace {
 
 using State = GraphIndexInternals::State;
 
-// Rows of a batch: a share of the graph, as they are not found by searches of the same batch.
+// Rows of a batch: a share of the graph, as searches do not find other rows of the batch.
 constexpr std::size_t min_batch_rows = 1024;
 constexpr std::size_t max_batch_rows = 32768;
 constexpr std::size_t batch_share = 4;
 // Rows that were pruned off are connected again when this share of the rows is new.
 constexpr std::size_t connected_share = 8;
+// Below this, the graph is built anew whenever the index doubles: its codes were trained on few vectors.
+constexpr std::size_t small_rows = 8192;
 
 std::size_t batch_rows(std::size_t size, std::size_t left) {
   return std::min({left, std::max(min_batch_rows, size / batch_share), max_batch_rows});
@@ -42,7 +45,7 @@ std::size_t batch_rows(std::size_t size, std::size_t left) {
 
 std::size_t same_row(std::size_t row) { return row; }
 
-// Whether the codes say what they said of the rows before. Codes of an exact codec are the vectors. For
+// Whether the codec encodes these rows as well as those it was trained on. Exact codes are the vectors. For
 // inner_product the longest vectors are the results of most queries, so their codes must tell them apart.
 bool fits_codec(const Context& context, const ScalarCodec& codec, const RowsView& rows) {
   constexpr double longer_norm = 1.1;  // about 5 % longer than all vectors before
@@ -79,13 +82,16 @@ class GraphAddition {
         given_(given),
         added_(given.rows().rows()),
         kept_(state.graph.live_count() - given.replaced().size()),
-        beam_(std::max(2 * state.degree, state.defaults.beam)) {
+        beam_(std::min(std::max(2 * state.degree, state.defaults.beam),
+                       std::max<std::size_t>(state.graph.rows.count(), 1))) {
     for (const Id id : given.replaced()) replaced_.push_back(static_cast<std::uint32_t>(*state.find(id)));
   }
 
   void run(const char* operation) {
     Stages stages(context_, "add");
-    if (added_ > kept_ || !fits_codec(context_, *graph_.rows.codec, given_.rows())) {
+    const bool doubles =
+        added_ > kept_ || (kept_ < small_rows && std::bit_width(kept_ + added_) > std::bit_width(kept_));
+    if (doubles || !fits_codec(context_, *graph_.rows.codec, given_.rows())) {
       SearchedGraph fresh = rebuilt(operation, stages.next(1, 0));
       check_lost_pages();
       replace_graph(state_, changing_, cancel(), fresh, given_.next_id());
@@ -136,10 +142,18 @@ class GraphAddition {
     const std::size_t leaves = graph_.entries.view().rows.size() + divide_up(added_, rows_per_leaf);
     const bool connects =
         connected_share * (state_.unconnected + added_) >= kept_ + added_ || leaves > 2 * max_leaves;
-    if (batch_rows(kept_, added_) == added_ && graph_.rows.has_room(added_) && !compacts && !connects) {
-      insert_in_place(stages.next(1, 0));
-      return;
-    }
+    const bool is_small = batch_rows(kept_, added_) == added_ && graph_.rows.has_room(added_);
+    if (!is_small || compacts || connects) try {
+        insert_into_copy(stages, compacts, connects);
+        return;
+      } catch (const Error& error) {
+        // Without memory for a copy, vectors that the spare memory has room for are added all the same.
+        if (error.code() != ErrorCode::out_of_memory || !is_small) throw;
+      }
+    insert_in_place(stages.next(1, 0));
+  }
+
+  void insert_into_copy(Stages& stages, bool compacts, bool connects) {
     SearchedGraph draft = copy_with_rows(stages, compacts || connects);
     const Context context = stages.next(1, 0);
     if (compacts) {
@@ -194,7 +208,12 @@ class GraphAddition {
   SearchedGraph copy_with_rows(Stages& stages, bool is_unfinished) const {
     const std::size_t before = graph_.rows.count();
     SearchedGraph draft;
-    draft.rows = graph_.rows.copy(context_, *state_.budget, std::max(before + added_, before + before / 2));
+    try {
+      draft.rows = graph_.rows.copy(context_, *state_.budget, std::max(before + added_, before + before / 2));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::out_of_memory || added_ >= before / 2) throw;
+      draft.rows = graph_.rows.copy(context_, *state_.budget, before + added_);
+    }
     draft.entries = graph_.entries.with_leaves(graph_.rows.codes, {});
     draft.live = live_rows();
     for (std::size_t first = 0; first < added_;) {
@@ -223,7 +242,9 @@ class GraphAddition {
 
   static void connect(const Context& context, SearchedGraph& draft) {
     const std::size_t code_dim = draft.rows.codec->code_dim();
-    if (draft.entries.view().rows.size() > 2 * max_leaves)
+    // A new tree has about as many leaves of a top as tops.
+    const EntryTreeView tree = draft.entries.view();
+    if (tree.rows.size() > 2 * max_leaves || tree.rows.size() > 4 * tree.ends.size() * tree.ends.size())
       draft.entries = EntryTree::train(context, draft.rows.codes, code_dim);
     connect_rows(context, draft.rows.codes, code_dim, draft.rows.writable_edges());
   }

@@ -1,5 +1,6 @@
 // Graph indexes: removing vectors, and leaving out what was removed.
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -44,11 +45,16 @@ std::size_t GraphIndex::remove(const Context& context, std::span<const Id> ids) 
     std::vector<std::uint32_t> rows;
     for (const Id id : gone) rows.push_back(static_cast<std::uint32_t>(*state.find(id)));
     std::shared_ptr<const search::AllowedRows> live = search::allowed_of(graph.live_words(rows));
-    if (search::has_many_removed(live->count, graph.rows.count())) {
-      search::SearchedGraph fresh =
-          search::compacted(context.without_progress(), state.budget, graph, live->bits());
+    std::optional<search::SearchedGraph> fresh;
+    if (search::has_many_removed(live->count, graph.rows.count())) try {
+        fresh = search::compacted(context.without_progress(), state.budget, graph, live->bits());
+      } catch (const Error& error) {
+        // Removal must not need memory: a later change compacts.
+        if (error.code() != ErrorCode::out_of_memory) throw;
+      }
+    if (fresh) {
       check_lost_pages();
-      search::replace_graph(state, changing, caller.cancel, fresh, state.next_id);
+      search::replace_graph(state, changing, caller.cancel, *fresh, state.next_id);
     } else {
       check_lost_pages();
       const std::uint64_t key = FilterInternals::new_key();

@@ -1,5 +1,5 @@
-// Serial and in ascending order of rows, but for searches and pruning, which are the same for any number of
-// threads.
+// Edges of new rows. Searches and pruning run on all threads and give the same for any number of them; the
+// rest is serial, in ascending order of rows.
 #include "search/update/insert_edges.h"
 
 #include <algorithm>
@@ -38,10 +38,11 @@ NewNeighbors find_neighbors(const Context& context, const SearchedGraph& graph, 
   const std::size_t before = graph.rows.count();
   const std::size_t count = added.vectors.rows();
   NewNeighbors found;
+  const std::size_t near = std::min(degree / 2, count - 1);
+  found.memory = Reservation(*context.state().budget, count * (degree + near + 1) * sizeof(Id));
   found.in_graph =
       search_rows(context, graph, added.vectors, {.k = degree, .beam = {added.beam}, .allowed = added.live})
           .ids;
-  const std::size_t near = std::min(degree / 2, count - 1);
   if (near != 0) {
     const MatrixView<const std::uint8_t> codes = added.codes.slice(before, count);
     found.new_rows =
@@ -51,7 +52,6 @@ NewNeighbors find_neighbors(const Context& context, const SearchedGraph& graph, 
             .ids;
   }
   for (std::size_t i = 0; i < count; ++i) found.leading.push_back(leading_row(graph, found.in_graph.row(i)));
-  found.memory = Reservation(*context.state().budget, count * (degree + near + 1) * sizeof(Id));
   return found;
 }
 

@@ -30,6 +30,11 @@ inline std::vector<Id> ids_from(Id first, std::size_t count, Id step = 1) {
   return ids;
 }
 
+inline GraphIndex build_index(const RowsView& rows, Metric metric = Metric::sqeuclidean,
+                              std::span<const Id> ids = {}) {
+  return GraphIndex::build(one_thread(), rows, {.metric = metric, .degree = 16, .ids = ids}, std::nullopt);
+}
+
 inline std::string bytes_of(const GraphIndex& index) {
   const testing_io::TemporaryFolder folder;  // tests run at the same time
   save(index, folder / "index.nw");

@@ -1,0 +1,102 @@
+// The recall of changed graph indexes beside that of new ones.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "nearwise/graph_index.h"
+#include "search/update/changed_index.h"
+
+namespace nearwise {
+namespace {
+
+using support::build_index;
+using support::Content;
+using support::expect_content;
+using support::ids_from;
+using support::Kind;
+using support::one_thread;
+using support::Problem;
+
+TEST(GraphUpdateRecall, IsThatOfANewIndex) {
+  constexpr std::size_t rows = 4000;
+  constexpr std::size_t step = 250;
+  for (const Kind kind : {Kind::normal, Kind::exact_duplicates}) {
+    const Problem problem =
+        support::make_problem({.kind = kind, .rows = rows + 8 * step, .queries = 100, .dim = 16, .seed = 33});
+    const RowsView pool = problem.base;
+    const GraphIndexOptions options = {.degree = 32};
+    GraphIndex index = GraphIndex::build(one_thread(), pool.slice(0, rows), options, std::nullopt);
+    Content content(pool);
+    content.set(ids_from(0, rows), 0);
+    for (std::size_t i = 0; i < 8; ++i) {
+      const std::vector<Id> gone = ids_from(static_cast<Id>(i), step, 16);
+      EXPECT_EQ(index.remove(one_thread(), gone), step);
+      content.erase(gone);
+      index.add(one_thread(), pool.slice(rows + i * step, step));
+      content.set(ids_from(static_cast<Id>(rows + i * step), step), rows + i * step);
+    }
+    const std::vector<std::byte> all = content.bytes();
+    const GraphIndex fresh = GraphIndex::build(one_thread(), content.view(all), options, std::nullopt);
+    // Ids of the new index are row numbers: only distances are compared.
+    const auto compare = [&] {
+      for (const std::size_t beam : {16UL, 64UL, 100UL}) {
+        const double recall = support::recall_of(index, content, problem.queries, 10, beam);
+        EXPECT_GE(recall, support::recall_of(fresh, content, problem.queries, 10, beam) - 0.01) << beam;
+        if (beam != 16) {
+          EXPECT_GE(recall, 0.95) << beam;
+        }
+      }
+    };
+    compare();
+    index.compact(one_thread());
+    compare();
+  }
+}
+
+TEST(GraphUpdateRecall, OfVectorsAddedOneByOneAndInBatches) {
+  const Problem problem =
+      support::make_problem({.kind = Kind::normal, .rows = 2000, .queries = 100, .dim = 12, .seed = 34});
+  const RowsView pool = problem.base;
+  Content content(pool);
+  content.set(ids_from(0, 2000), 0);
+  const GraphIndex fresh = build_index(pool);
+  const double expected = support::recall_of(fresh, content, problem.queries, 10, 40);
+  for (const std::size_t batch : {1UL, 37UL, 999UL}) {
+    GraphIndex index = build_index(pool.slice(0, 1000));
+    for (std::size_t first = 1000; first < 2000; first += batch)
+      index.add(one_thread(), pool.slice(first, std::min(batch, 2000 - first)));
+    EXPECT_GE(support::recall_of(index, content, problem.queries, 10, 40), expected - 0.01) << batch;
+    expect_content(index, content, problem.queries);
+    // Each is found by itself.
+    const Neighbors found = index.search(one_thread(), pool, 1, {.beam = 64});
+    std::size_t hits = 0;
+    for (std::size_t row = 0; row < 2000; ++row) hits += found.ids(row, 0) == static_cast<Id>(row) ? 1 : 0;
+    EXPECT_GE(hits, 1990U) << batch;
+  }
+}
+
+// Would catch: codes of the first few vectors for the life of the index.
+TEST(GraphUpdateRecall, OfAnIndexThatGrowsFromOneVector) {
+  const Problem problem =
+      support::make_problem({.kind = Kind::normal, .rows = 2000, .queries = 100, .dim = 12, .seed = 37});
+  Matrix<float> small(2000, 12);
+  for (std::size_t i = 0; i < 2000; ++i)
+    for (std::size_t d = 0; d < 12; ++d) {
+      float element = 0;
+      std::memcpy(&element, problem.base.view().row(i) + d * sizeof(element), sizeof(element));
+      small(i, d) = element / 100;
+    }
+  const RowsView pool = small;
+  Content content(pool);
+  content.set(ids_from(0, 2000), 0);
+  GraphIndex index = build_index(pool.slice(0, 1));
+  for (std::size_t row = 1; row < 2000; ++row) index.add(one_thread(), pool.slice(row, 1));
+  const double expected = support::recall_of(build_index(pool), content, pool.slice(0, 100), 10, 40);
+  EXPECT_GE(support::recall_of(index, content, pool.slice(0, 100), 10, 40), expected - 0.01);
+}
+
+}  // namespace
+}  // namespace nearwise
