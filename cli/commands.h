@@ -15,6 +15,7 @@ void add_verify(CLI::App& parent, Session& session);
 void add_info(CLI::App& parent, Session& session);
 void add_completion(CLI::App& parent, Session& session);
 
+void add_index_choose(CLI::App& parent, Session& session);
 void add_index_build(CLI::App& parent, Session& session);
 void add_index_add(CLI::App& parent, Session& session);
 void add_index_remove(CLI::App& parent, Session& session);

@@ -45,9 +45,10 @@ void add_noun(CLI::App& program, Session& session, const std::string& name, cons
 
 void add_commands(CLI::App& program, Session& session) {
   add_knn(program, session);
-  add_noun(program, session, "index", "Inverted-file indexes: build, update, calibrate, search",
-           {add_index_build, add_index_add, add_index_remove, add_index_merge, add_index_calibrate,
-            add_index_search, add_index_export});
+  add_noun(program, session, "index",
+           "Indexes, inverted files and search graphs: choose, build, update, search",
+           {add_index_choose, add_index_build, add_index_add, add_index_remove, add_index_merge,
+            add_index_calibrate, add_index_search, add_index_export});
   add_noun(program, session, "graph", "k-nearest-neighbour graphs: build, update, measure, use",
            {add_graph_build, add_graph_merge, add_graph_add, add_graph_remove, add_graph_eval, add_graph_path,
             add_graph_components, add_graph_duplicates, add_graph_export});

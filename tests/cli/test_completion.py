@@ -30,7 +30,7 @@ def test_commands(offer):
     assert offer("") == sorted(["knn", "index", "graph", "quantizer", "plan", "kmeans", "eval", "convert", "verify", "info",
                                 "completion"])
     assert offer("in") == ["index", "info"]
-    assert offer("index", "") == sorted(["build", "add", "remove", "merge", "calibrate", "search", "export"])
+    assert offer("index", "") == sorted(["choose", "build", "add", "remove", "merge", "calibrate", "search", "export"])
     assert offer("graph", "e") == ["eval", "export"]
     assert offer("plan", "") == ["graph", "index"]
     assert offer("completion", "") == ["bash", "fish", "zsh"]

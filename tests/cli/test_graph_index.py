@@ -72,3 +72,16 @@ def test_export(nearwise, files, tmp_path):
     assert "entry_point = " in (tmp_path / "folder" / "config" / "svs_config.toml").read_text()
     nearwise("index", "export", "index.nw", "--library", "diskann", "-o", "diskann")
     assert np.fromfile(tmp_path / "diskann" / "ann", "<u8", 1)[0] == (tmp_path / "diskann" / "ann").stat().st_size
+
+
+def test_the_chosen_index_can_be_built_by_the_command_that_is_printed(nearwise, files, tmp_path):
+    report = nearwise("index", "choose", "rows.fbin", "--json").json
+    assert report["kind"] == "exact" and "nearwise knn" in report["command"]  # few vectors
+    rows = np.zeros((400_000, 64), np.float32)
+    formats.write_vectors(tmp_path / "many.fbin", rows)
+    report = nearwise("index", "choose", "many.fbin", "--queries", "single", "--expected-queries", 10**8, "--json").json
+    assert report["kind"] == report["estimates"][0]["kind"] == "graph"
+    nearwise(*report["command"].replace("many.fbin", "rows.fbin").removeprefix("nearwise ").split())
+    assert nearwise("info", "index.nw", "--json").json["files"][0]["content"] == "graph_index"
+    assert "query us" in nearwise("index", "choose", "many.fbin").out
+    assert "too large" in nearwise("index", "choose", "many.fbin", "--memory-limit", "150MB", "--target-recall", 0.9).out

@@ -15,7 +15,7 @@ UNKNOWN = [
     (["serach", "index.nw", "q.fbin"], "unknown command 'serach'; did you mean 'nearwise index search'?"),
     (["dance"], "unknown command 'dance'; expected one of knn, index, graph, quantizer, plan, kmeans"),
     # a noun without a verb
-    (["index"], "index: expected a command: build, add, remove, merge, calibrate, search"),
+    (["index"], "index: expected a command: choose, build, add, remove, merge, calibrate, search"),
     # options of other libraries, of the flat layout, and typing errors
     (["index", "search", "i.nw", "q.fbin", "--nprobe", "8"], "index search: unknown option --nprobe; did you mean --probes?"),
     (["index", "search", "i.nw", "q.fbin", "--nprobe=8"], "unknown option --nprobe; did you mean --probes?"),
@@ -66,7 +66,7 @@ def commands_of(nearwise, *path):
 
 def test_every_command_has_an_example_and_short_lines(nearwise):
     commands = commands_of(nearwise)
-    assert len(commands) == 28 and ("index", "calibrate") in commands and ("plan", "graph") in commands
+    assert len(commands) == 29 and ("index", "calibrate") in commands and ("plan", "graph") in commands
     for command in commands:
         text = nearwise(*command, "--help").out
         assert "Example:\n" in text and f"nearwise {' '.join(command)}" in text
