@@ -1,5 +1,6 @@
 """Graph indexes: latency of single queries, recall, determinism, exported files."""
 import functools
+import math
 
 from harness.session import Result
 
@@ -10,7 +11,8 @@ TARGETS = (0.95, 0.99)
 
 @functools.cache
 def rival_reports(session, name):
-    files, metric = {"sift": (session.sift, "sqeuclidean"), "text": (session.text, "cosine")}[name]
+    files, metric = {"sift": (session.sift, "sqeuclidean"), "text": (session.text, "cosine"),
+                     "images": (session.images, "sqeuclidean")}[name]
     small = ["--rows", 5000, "--count", 100, "--repeat", 2] if session.quick else []
     return session.rival("graph_search.py", "--base", files(), "--queries", files("query"), "--metric", metric, *small)
 
@@ -39,6 +41,24 @@ def latency_text(session):
     return latency(session, "text", 2)
 
 
+def latency_images(session):
+    """Images 60k x 784, one query at a time on one thread: p50 of the best rival relative to ours"""
+    return latency(session, "images", 2)
+
+
+def latency_avx2(session):
+    """SIFT, instruction sets up to AVX2, 250,000 vectors: p50 of hnswlib relative to ours, one query at a time on one thread"""
+    small = ["--rows", 5000, "--count", 100, "--repeat", 2] if session.quick else ["--rows", 250_000]
+    reports = session.rival("graph_search.py", "--base", session.sift(), "--queries", session.sift("query"), "--isa", "avx2", "--only",
+                            "nearwise", "hnswlib, M 16", *small)
+    ratios = {}
+    for target in TARGETS:
+        ours, theirs = ([report["p50_us"] for report in reports if report["target"] == target and report["library"].startswith(name)]
+                        for name in ("nearwise", "hnswlib"))
+        ratios[target] = round(min(theirs) / min(ours), 2)
+    return session.speed(ratios, ">= 1.5", min(ratios.values()) >= 1.5, {"reports": reports})
+
+
 def build_cpu(session, name, bar):
     reports = {report["library"]: report for report in rival_reports(session, name)}
     seconds = {library: report["build_cpu_seconds"] for library, report in reports.items()}
@@ -56,11 +76,37 @@ def build_text(session):
     return build_cpu(session, "text", 5)
 
 
+def build_images(session):
+    """Images 60k x 784: CPU time to build hnswlib with M 16 relative to ours"""
+    return build_cpu(session, "images", 5)
+
+
+def batches(session):
+    """SIFT 1M, recall 0.99, 10,000 queries in one batch on 2 threads: queries/s relative to IvfFlat"""
+    small = ["--rows", 5000, "--repeat", 2] if session.quick else []
+    reports = index.python_reports(session, "graph_batch.py", "--base", session.sift(), "--queries", session.sift("query"), *small)
+    rates = {report["index"]: report["queries_per_second"] for report in reports}
+    ratio = rates["GraphIndex"] / rates["IvfFlat"]
+    return session.speed(round(ratio, 2), ">= 1", ratio >= 1, {"reports": reports})
+
+
+def growth(session):
+    """SIFT 100k to 1M, recall 0.95, one query at a time on one thread: a in p50 = n^a; bytes per vector beside the vectors"""
+    sizes = [2000, 5000] if session.quick else [100_000, 300_000, 1_000_000]
+    reports = index.python_reports(session, "graph_growth.py", "--base", session.sift(), "--queries", session.sift("query"), "--sizes",
+                                   *sizes)
+    first, last = reports[0], reports[-1]
+    exponent = math.log(last["p50_us"] / first["p50_us"]) / math.log(last["rows"] / first["rows"])
+    bytes_per_vector = last["bytes_per_vector"]
+    return session.speed({"exponent": round(exponent, 3), "bytes": bytes_per_vector}, "a <= 0.5, bytes <= 320",
+                         exponent <= 0.5 and bytes_per_vector <= 320, {"reports": reports})
+
+
 def recall(session):
-    """Recall of unseen queries with the calibrated beam, less the target, on SIFT, text and ten generated sets"""
+    """Recall of unseen queries with the calibrated beam, less the target, on SIFT, text, images and generated sets"""
     targets = TARGETS[:1] if session.quick else (0.90, *TARGETS)
     reports = []
-    for files, metric in ((session.sift, "sqeuclidean"), (session.text, "cosine")):
+    for files, metric in ((session.sift, "sqeuclidean"), (session.text, "cosine"), (session.images, "sqeuclidean")):
         reports += index.python_reports(session, "graph_recall.py", "--base", files(), "--queries", files("query"), "--metric",
                                         metric, "--targets", *targets)
     reports += index.python_reports(session, "graph_recall.py", "--targets", *targets, "--rows", 3000 if session.quick else 100000)
@@ -89,4 +135,5 @@ def exported(session):
     return Result(round(worst, 4), ">= -0.005", worst >= -0.005, {"reports": reports})
 
 
-FIGURES = (tests, recall, updates, latency_sift, latency_text, build_sift, build_text, exported)
+FIGURES = (tests, recall, updates, batches, growth, latency_sift, latency_text, latency_images, latency_avx2, build_sift, build_text,
+           build_images, exported)

@@ -110,6 +110,9 @@ class Session:
     def text(self, part="base"):
         return self.data_set("text") / f"{part}.fbin"
 
+    def images(self, part="base"):
+        return self.data_set("images") / f"{part}.u8bin"
+
     @functools.cache
     def rival_environment(self):
         """The folder of the virtual environment with the libraries that nearwise is compared with."""

@@ -1,4 +1,4 @@
-"""Graph indexes beside hnswlib, Faiss HNSW (also SQ8), usearch and SVS: latency of single queries at equal recall, one thread.
+"""Graph indexes beside hnswlib, Faiss HNSW (also SQ8), usearch, SVS and ScaNN: latency of single queries at equal recall, one thread.
 
     python graph_search.py --base base.u8bin --queries query.u8bin --metric sqeuclidean
 
@@ -27,9 +27,9 @@ BREADTHS = (10, 12, 14, 17, 20, 24, 28, 34, 40, 48, 58, 70, 84, 100, 120, 144, 1
 class Ours:
     settings = BREADTHS
 
-    def __init__(self, base, metric, threads):
+    def __init__(self, base, metric, threads, isa):
         self.index = nearwise.GraphIndex.build(base, metric=metric, threads=threads)
-        self.context = nearwise.Context(threads=1)
+        self.context = nearwise.Context(threads=1, isa=isa)
 
     def search(self, queries, beam):
         return self.index.search(queries, K, beam=beam, context=self.context).ids
@@ -112,6 +112,30 @@ class Svs:
         return self.index.search(common.unit(queries) if self.unit else queries, K)[0]
 
 
+class Scann:
+    """A tree of sqrt(n) leaves, anisotropic 4-bit codes, the best evaluated by their vectors."""
+
+    settings = tuple((leaves, evaluated) for leaves in (4, 6, 9, 13, 20, 30, 45, 67, 100, 150, 225) for evaluated in (40, 100, 250))
+
+    def __init__(self, base, metric, threads):
+        import scann
+
+        self.unit = metric == "cosine"
+        rows = common.unit(base) if self.unit else base
+        leaves = int(len(rows) ** 0.5)
+        builder = scann.scann_ops_pybind.builder(rows, K, "dot_product" if self.unit else "squared_l2")
+        builder = builder.tree(num_leaves=leaves, num_leaves_to_search=min(leaves, 100), training_sample_size=250_000)
+        builder = builder.score_ah(2, anisotropic_quantization_threshold=0.2).reorder(100).set_n_training_threads(threads)
+        self.index = builder.build()
+
+    def search(self, queries, setting):
+        leaves, evaluated = setting
+        queries = common.unit(queries) if self.unit else queries
+        if len(queries) > 1:
+            return self.index.search_batched(queries, K, evaluated, leaves)[0]
+        return self.index.search(queries[0], K, evaluated, leaves)[0]
+
+
 def recall(found, truth):
     return float(np.mean([np.isin(right, one).mean() for one, right in zip(found, truth, strict=True)]))
 
@@ -130,13 +154,14 @@ def cheapest_settings(index, queries, truth):
 
 
 def libraries(options):
-    yield "nearwise GraphIndex", lambda base, floats: Ours(base, options.metric, options.threads)
+    yield "nearwise GraphIndex", lambda base, floats: Ours(base, options.metric, options.threads, options.isa)
     for links in (16, 32):
         yield f"hnswlib, M {links}", lambda base, floats, links=links: Hnswlib(floats, options.metric, options.threads, links)
     yield "Faiss HNSW, M 32", lambda base, floats: FaissHnsw(floats, options.metric, options.threads, 32)
     yield "Faiss HNSW SQ8, M 32", lambda base, floats: FaissHnsw(floats, options.metric, options.threads, 32, True)
     yield "usearch", lambda base, floats: Usearch(floats, options.metric, options.threads, "f32")
     yield "SVS, LVQ4x8", lambda base, floats: Svs(floats, options.metric, options.threads)
+    yield "ScaNN", lambda base, floats: Scann(floats, options.metric, options.threads)
     yield "usearch, i8", lambda base, floats: Usearch(floats, options.metric, options.threads, "i8")
 
 
@@ -149,6 +174,7 @@ def main():
     parser.add_argument("--rows", type=int, default=None)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--isa", default=None, help="highest instruction set of our searches")
     parser.add_argument("--only", nargs="*", default=None, help="beginnings of names")
     options = parser.parse_args()
     base = np.ascontiguousarray(common.read_rows(options.base, options.rows))
