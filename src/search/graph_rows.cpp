@@ -94,18 +94,18 @@ GraphRows GraphRows::copy(const Context& context, MemoryBudget& budget, std::siz
   return made;
 }
 
-void GraphRows::write_behind(const Context& context, const RowsView& source, std::size_t more,
-                             const std::function<std::size_t(std::size_t)>& source_row) {
+void GraphRows::write_behind(const Context& context, const RowsView& source) {
+  const std::size_t more = source.rows();
   std::uint8_t* const new_codes = own_codes.data() + count() * codec->row_bytes();
-  encode_rows(context, *codec, source, more, source_row, new_codes);
+  encode_rows(context, *codec, source, more, std::identity(), new_codes);
   if (codec->has_nibbles())
     encode_nibbles(context, *codec, new_codes, more,
                    own_nibbles.data() + count() * codec->nibble_row_bytes());
   if (own_vectors.size() == 0) return;
   gather_rows(
       context, source, more,
-      [&](std::size_t row) {
-        return PlacedRow{source_row(row), row};
+      [](std::size_t row) {
+        return PlacedRow{row, row};
       },
       own_vectors.data() + count() * row_bytes_of(source));
 }

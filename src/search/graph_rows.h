@@ -51,10 +51,9 @@ struct GraphRows : GraphRowViews {
   GraphRows copy(const Context& context, MemoryBudget& budget, std::size_t room) const;
 
   bool has_room(std::size_t more) const { return count() + more <= capacity; }
-  // Writes codes and vectors behind the rows there are, which readers do not see: row count() + i is
-  // row source_row(i) of `source`. Edges and ids are left to the caller. own_views() has them as rows.
-  void write_behind(const Context& context, const RowsView& source, std::size_t more,
-                    const std::function<std::size_t(std::size_t)>& source_row);
+  // Writes codes and vectors of `source` behind the rows there are, where readers do not see them. Edges and
+  // ids are left to the caller. own_views() has them as rows.
+  void write_behind(const Context& context, const RowsView& source);
   // The same with rows of other memory, encoded by the same codec, and with their ids.
   void copy_behind(const Context& context, const GraphRows& source, std::span<const std::uint32_t> rows);
   // The first rows of the own memory.

@@ -43,8 +43,6 @@ std::size_t batch_rows(std::size_t size, std::size_t left) {
   return std::min({left, std::max(min_batch_rows, size / batch_share), max_batch_rows});
 }
 
-std::size_t same_row(std::size_t row) { return row; }
-
 // Whether the codec encodes these rows as well as those it was trained on. Exact codes are the vectors. For
 // inner_product the longest vectors are the results of most queries, so their codes must tell them apart.
 bool fits_codec(const Context& context, const ScalarCodec& codec, const RowsView& rows) {
@@ -142,13 +140,13 @@ class GraphAddition {
     const std::size_t leaves = graph_.entries.view().rows.size() + divide_up(added_, rows_per_leaf);
     const bool connects =
         connected_share * (state_.unconnected + added_) >= kept_ + added_ || leaves > 2 * max_leaves;
-    const bool is_small = batch_rows(kept_, added_) == added_ && graph_.rows.has_room(added_);
-    if (!is_small || compacts || connects) try {
+    const bool fits_in_place = batch_rows(kept_, added_) == added_ && graph_.rows.has_room(added_);
+    if (!fits_in_place || compacts || connects) try {
         insert_into_copy(stages, compacts, connects);
         return;
       } catch (const Error& error) {
         // Without memory for a copy, vectors that the spare memory has room for are added all the same.
-        if (error.code() != ErrorCode::out_of_memory || !is_small) throw;
+        if (error.code() != ErrorCode::out_of_memory || !fits_in_place) throw;
       }
     insert_in_place(stages.next(1, 0));
   }
@@ -180,7 +178,7 @@ class GraphAddition {
     const std::size_t before = graph_.rows.count();
     const std::size_t after = before + added_;
     std::shared_ptr<const AllowedRows> live = live_rows();
-    graph_.rows.write_behind(context, given_.rows(), added_, same_row);
+    graph_.rows.write_behind(context, given_.rows());
     std::ranges::copy(given_.ids(), graph_.rows.own_ids.data() + before);
     const GraphRowViews views = graph_.rows.own_views(after);
     const InsertedEdges inserted = insert_edges(context, graph_, new_rows(views, given_.rows(), live));
@@ -222,7 +220,7 @@ class GraphAddition {
       const std::size_t rest = added_ - first - count + (is_unfinished ? kept_ / 8 : 0);
       const Context context = stages.next(static_cast<double>(count), static_cast<double>(rest));
       draft.prepare(context, context.state().budget);
-      draft.rows.write_behind(context, batch, count, same_row);
+      draft.rows.write_behind(context, batch);
       std::ranges::copy(given_.ids().subspan(first, count), draft.rows.own_ids.data() + before + first);
       const GraphRowViews views = draft.rows.own_views(before + first + count);
       const InsertedEdges inserted = insert_edges(context, draft, new_rows(views, batch, draft.live));
