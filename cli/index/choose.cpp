@@ -18,13 +18,6 @@ struct ChooseArguments {
   ContextArguments context;
 };
 
-std::string title_of(const IndexEstimate& estimate) {
-  const std::string kind(name(estimate.kind));
-  return estimate.kind == IndexKind::ivf_pq && estimate.vectors != VectorStorage::keep
-             ? fmt::format("{} {}", kind, name(estimate.vectors))
-             : kind;
-}
-
 std::string command_of(const IndexEstimate& estimate, const ChooseArguments& arguments) {
   const std::string base = arguments.base.string();
   if (estimate.kind == IndexKind::exact)
@@ -49,9 +42,7 @@ ExitCode run_choose(Session& session, const ChooseArguments& arguments) {
                                                     .queries = arguments.queries,
                                                     .expected_queries = arguments.expected_queries});
   Json estimates = Json::array();
-  std::string table = fmt::format("{:14}{:>10}{:>10}{:>11}{:>9}{:>10}", "", "build s", "query us", "total s",
-                                  "MB", "build MB");
-  for (const IndexEstimate& estimate : choice.estimates) {
+  for (const IndexEstimate& estimate : choice.estimates)
     estimates.push_back({{"kind", name(estimate.kind)},
                          {"vectors", name(estimate.vectors)},
                          {"bytes", estimate.bytes},
@@ -60,11 +51,6 @@ ExitCode run_choose(Session& session, const ChooseArguments& arguments) {
                          {"query_seconds", estimate.query_seconds},
                          {"total_seconds", estimate.total_seconds},
                          {"fits", estimate.fits}});
-    table += fmt::format("\n{:14}{:10.1f}{:10.0f}{:11.1f}{:9.0f}{:10.0f}{}", title_of(estimate),
-                         estimate.build_seconds, estimate.query_seconds * 1e6, estimate.total_seconds,
-                         static_cast<double>(estimate.bytes) / 1e6,
-                         static_cast<double>(estimate.build_bytes) / 1e6, estimate.fits ? "" : "  too large");
-  }
   const std::string command = command_of(choice.chosen(), arguments);
   if (session.json)
     print(Json{{"kind", name(choice.chosen().kind)},
@@ -72,7 +58,7 @@ ExitCode run_choose(Session& session, const ChooseArguments& arguments) {
                {"command", command},
                {"estimates", estimates}});
   else
-    print(fmt::format("{}\n{}\n{}\n", choice.reason, table, command));
+    print(fmt::format("{}\n{}\n{}\n", choice.reason, choice.table(), command));
   return ExitCode::ok;
 }
 

@@ -61,6 +61,7 @@ struct IndexChoice {
   std::string reason = {};                    // a sentence
 
   const IndexEstimate& chosen() const { return estimates.front(); }
+  std::string table() const;  // of the estimates, to be read
 };
 
 // The context says how many threads, which memory limit and which instruction set. Throws

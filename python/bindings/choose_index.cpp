@@ -24,7 +24,7 @@ nb::dict to_dict(const IndexEstimate& estimate) {
   return entry;
 }
 
-// (estimates, reason)
+// (estimates, reason, table)
 nb::tuple choose(std::uint64_t rows, std::uint64_t dim, const std::string& element_type,
                  const std::string& metric, double target_recall, const std::string& queries,
                  std::uint64_t expected_queries, const Settings& settings) {
@@ -39,7 +39,7 @@ nb::tuple choose(std::uint64_t rows, std::uint64_t dim, const std::string& eleme
   const IndexChoice choice = without_lock([&] { return choose_index(context, request); });
   nb::list estimates;
   for (const IndexEstimate& estimate : choice.estimates) estimates.append(to_dict(estimate));
-  return nb::make_tuple(estimates, choice.reason);
+  return nb::make_tuple(estimates, choice.reason, choice.table());
 }
 
 }  // namespace

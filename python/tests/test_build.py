@@ -29,8 +29,8 @@ def test_builds_every_kind(monkeypatch, rows, kind, made, options, metric):
     real = nearwise._core.choose_index
 
     def choose(**arguments):
-        estimates, reason = real(**arguments)
-        return sorted(estimates, key=lambda estimate: estimate["kind"] != kind), reason
+        estimates, reason, table = real(**arguments)
+        return sorted(estimates, key=lambda estimate: estimate["kind"] != kind), reason, table
 
     monkeypatch.setattr(nearwise._core, "choose_index", choose)
     index = nearwise.build(rows, metric=metric, threads=1, **options)

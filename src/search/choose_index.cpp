@@ -136,6 +136,20 @@ std::string_view name(IndexKind kind) {
 
 std::string_view name(QueryPattern pattern) { return pattern == QueryPattern::batch ? "batch" : "single"; }
 
+std::string IndexChoice::table() const {
+  std::string text = fmt::format("{:14}{:>10}{:>10}{:>11}{:>9}{:>10}", "", "build s", "query us", "total s",
+                                 "MB", "build MB");
+  for (const IndexEstimate& estimate : estimates) {
+    std::string title(name(estimate.kind));
+    if (estimate.vectors != VectorStorage::keep) title += fmt::format(" {}", name(estimate.vectors));
+    text += fmt::format("\n{:14}{:10.1f}{:10.0f}{:11.1f}{:9.0f}{:10.0f}{}", title, estimate.build_seconds,
+                        estimate.query_seconds * 1e6, estimate.total_seconds,
+                        static_cast<double>(estimate.bytes) / 1e6,
+                        static_cast<double>(estimate.build_bytes) / 1e6, estimate.fits ? "" : "  too large");
+  }
+  return text;
+}
+
 QueryPattern parse_query_pattern(std::string_view text) {
   for (const QueryPattern pattern : {QueryPattern::single, QueryPattern::batch})
     if (name(pattern) == text) return pattern;

@@ -36,19 +36,11 @@ class IndexChoice(NamedTuple):
     kind: IndexKind
     reason: str
     estimates: tuple[IndexEstimate, ...]  #: of all kinds that reach the target recall, the chosen one first
+    table: str  #: of the estimates, to be read
 
     def explain(self) -> str:
         """The reason and the estimates, as a table."""
-        head = f"{'':14}{'build s':>10}{'query us':>10}{'total s':>11}{'MB':>9}{'build MB':>10}"
-        return "\n".join([f"{self.kind}: {self.reason}", head, *map(_line, self.estimates)])
-
-
-def _line(estimate: IndexEstimate) -> str:
-    kind = estimate.kind + ("" if estimate.vectors == "keep" else f" {estimate.vectors}")
-    return (
-        f"{kind:14}{estimate.build_seconds:10.1f}{estimate.query_seconds * 1e6:10.0f}{estimate.total_seconds:11.1f}"
-        f"{estimate.bytes / 1e6:9.0f}{estimate.build_bytes / 1e6:10.0f}{'' if estimate.fits else '  too large'}"
-    )
+        return f"{self.kind}: {self.reason}\n{self.table}"
 
 
 def _choose(
@@ -62,7 +54,7 @@ def _choose(
 ) -> IndexChoice:
     call = Call(operation, context)
     given = call.array(rows, "rows")
-    estimates, reason = _core.choose_index(
+    estimates, reason, table = _core.choose_index(
         rows=given.array.shape[0],
         dim=given.array.shape[1],
         element_type=given.type,
@@ -73,7 +65,7 @@ def _choose(
         settings=call.settings,
     )
     all_of_them = tuple(IndexEstimate(**estimate) for estimate in cast("list[dict[str, Any]]", estimates))
-    return IndexChoice(all_of_them[0].kind, cast("str", reason), all_of_them)
+    return IndexChoice(all_of_them[0].kind, cast("str", reason), all_of_them, cast("str", table))
 
 
 @operation

@@ -205,14 +205,7 @@ class GraphIndex(Index):
         context, progress
             See `nearwise.Context`.
         """
-        with Call("add", context) as call:
-            return self._index.add(
-                rows=call.rows(rows, "rows"),
-                ids=None if ids is None else _options.ids(ids),
-                on_duplicate=_options.choice(on_duplicate, "on_duplicate", ("refuse", "replace", "keep")),
-                settings=call.settings_on(self._index.device),
-                progress=call.report,
-            )
+        return self._add(rows, ids, on_duplicate, context)
 
     @operation
     def compact(self, *, context: Context | None = None, progress: ProgressArgument = None) -> None:

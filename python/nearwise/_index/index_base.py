@@ -22,6 +22,16 @@ class Index(Savable):
 
     _index: _core.Ivf | _core.GraphIndex
 
+    def _add(self, rows: Any, ids: Any, on_duplicate: str | None, context: Context | None) -> int:
+        with Call("add", context) as call:
+            return self._index.add(
+                rows=call.rows(rows, "rows"),
+                ids=None if ids is None else _options.ids(ids),
+                on_duplicate=_options.choice(on_duplicate, "on_duplicate", ("refuse", "replace", "keep")),
+                settings=call.settings_on(self._index.device),
+                progress=call.report,
+            )
+
     @operation
     def remove(self, ids: Any, *, context: Context | None = None, progress: ProgressArgument = None) -> int:
         """Removes all vectors with one of these ids, and returns their number.

@@ -19,16 +19,11 @@
 #include "io/temporary_folder.h"
 #include "nearwise/exact.h"
 #include "nearwise/graph_index.h"
+#include "support/concurrent_changes.h"
 #include "support/ivf_cases.h"
 #include "support/knn_cases.h"
 
 namespace nearwise::support {
-
-inline std::vector<Id> ids_from(Id first, std::size_t count, Id step = 1) {
-  std::vector<Id> ids(count);
-  for (std::size_t i = 0; i < count; ++i) ids[i] = first + static_cast<Id>(i) * step;
-  return ids;
-}
 
 inline GraphIndex build_index(const RowsView& rows, Metric metric = Metric::sqeuclidean,
                               std::span<const Id> ids = {}) {
