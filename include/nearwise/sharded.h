@@ -3,18 +3,21 @@
 // Sharded     each part holds some of the vectors and searches all queries; the results are merged
 // Replicated  each copy holds all vectors and searches some of the queries
 //
-// Members are exact search (Exact), inverted files (Ivf) or nested: Sharded<Replicated<Exact>> is shards x
-// copies. The result is that of one index over all vectors, bit for bit; under a filter, parts of an inverted
-// file may find more, as each probes lists with allowed vectors of its own. Parts of an inverted file come
-// from one training, and their vectors keep their ids. Members are searched concurrently, one thread each; if
-// one fails, the others are cancelled, and the error names its device. Progress and cancellation are those of
-// the context of the call, not of the members' contexts. Queries must be readable by every member: on the
-// host, unless all members are on one device.
+// Members are exact search (Exact), inverted files (Ivf), graph indexes (GraphIndex) or nested:
+// Sharded<Replicated<Exact>> is shards x copies. The result is that of one index over all vectors, bit for
+// bit, with two exceptions: under a filter, parts of an inverted file may find more, as each probes lists
+// with allowed vectors of its own; and parts of a graph index are graphs of their own, whose best results are
+// merged. Parts of an inverted file come from one training. Vectors of inverted files and graph indexes keep
+// their ids, which must differ between parts. Members are searched concurrently, one thread each; if one
+// fails, the others are cancelled, and the error names its device. Progress and cancellation are those of the
+// context of the call, not of the members' contexts. Queries must be readable by every member: on the host,
+// unless all members are on one device.
 #pragma once
 
 #include <concepts>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -22,6 +25,7 @@
 #include "nearwise/context.h"
 #include "nearwise/exact.h"
 #include "nearwise/export.h"
+#include "nearwise/graph_index.h"
 #include "nearwise/ivf.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
@@ -44,7 +48,7 @@ struct Member {
   Context context;
   std::size_t size = 0;
   Metric metric = Metric::sqeuclidean;
-  // One inverted file of the member, to compare quantizers and read defaults; null for exact search.
+  // One inverted file of the member, to compare quantizers and read defaults; null if it has none.
   const Ivf* ivf = nullptr;
 };
 using Members = std::vector<Member>;
@@ -67,10 +71,14 @@ Neighbors search_parts(const Context& context, const Members& parts, RowsView qu
 // Candidates of all parts are merged before re-ranking, which runs in `context`.
 Neighbors search_parts(const Context& context, const Members& parts, RowsView queries, std::size_t k,
                        const IvfSearchOptions& options, const Search<IvfSearchOptions>& search);
+Neighbors search_parts(const Context& context, const Members& parts, RowsView queries, std::size_t k,
+                       const GraphSearchOptions& options, const Search<GraphSearchOptions>& search);
 Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,
                         const ExactSearchOptions& options, const Search<ExactSearchOptions>& search);
 Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,
                         const IvfSearchOptions& options, const Search<IvfSearchOptions>& search);
+Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,
+                        const GraphSearchOptions& options, const Search<GraphSearchOptions>& search);
 
 RangeNeighbors range_search_parts(const Context& context, const Members& parts, RowsView queries,
                                   float radius, const ExactRangeOptions& options,
@@ -78,12 +86,18 @@ RangeNeighbors range_search_parts(const Context& context, const Members& parts, 
 RangeNeighbors range_search_parts(const Context& context, const Members& parts, RowsView queries,
                                   float radius, const IvfRangeOptions& options,
                                   const RangeSearch<IvfRangeOptions>& search);
+RangeNeighbors range_search_parts(const Context& context, const Members& parts, RowsView queries,
+                                  float radius, const GraphSearchOptions& options,
+                                  const RangeSearch<GraphSearchOptions>& search);
 RangeNeighbors range_search_copies(const Context& context, const Members& copies, RowsView queries,
                                    float radius, const ExactRangeOptions& options,
                                    const RangeSearch<ExactRangeOptions>& search);
 RangeNeighbors range_search_copies(const Context& context, const Members& copies, RowsView queries,
                                    float radius, const IvfRangeOptions& options,
                                    const RangeSearch<IvfRangeOptions>& search);
+RangeNeighbors range_search_copies(const Context& context, const Members& copies, RowsView queries,
+                                   float radius, const GraphSearchOptions& options,
+                                   const RangeSearch<GraphSearchOptions>& search);
 
 template <Searchable Index>
 const Ivf* ivf_of(const Index& index) {
@@ -128,8 +142,7 @@ class Sharded {
   using SearchOptions = typename Index::SearchOptions;
   using RangeSearchOptions = typename Index::RangeSearchOptions;
 
-  // Vectors of exact search are numbered consecutively over the parts; those of inverted files keep their
-  // ids.
+  // Vectors of exact search are numbered consecutively over the parts; others keep their ids.
   explicit Sharded(std::vector<Placed<Index>> parts)
       : parts_(std::move(parts)), members_(shard::members_of(parts_)) {
     shard::check_parts(members_);
@@ -205,5 +218,11 @@ Sharded<Ivf> shard_ivf(std::span<const Context> contexts, const Ivf& index);
 Replicated<Ivf> replicate_ivf(std::span<const Context> contexts, const Ivf& index);
 Sharded<Replicated<Ivf>> shard_and_replicate_ivf(std::span<const Context> contexts, std::size_t shards,
                                                  const Ivf& index);
+
+// A graph index of equal consecutive parts of the rows, one per context, each built and calibrated in it.
+// options.ids are those of all rows; empty: row numbers.
+Sharded<GraphIndex> shard_graph_index(
+    std::span<const Context> contexts, RowsView rows, const GraphIndexOptions& options = {},
+    const std::optional<GraphCalibrationOptions>& calibration = GraphCalibrationOptions());
 
 }  // namespace nearwise

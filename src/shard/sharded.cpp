@@ -158,6 +158,11 @@ Neighbors search_copies(const Context& context, const Members& copies, RowsView 
   return search_slices("search", context, copies, queries, k, options, search);
 }
 
+Neighbors search_copies(const Context& context, const Members& copies, RowsView queries, std::size_t k,
+                        const GraphSearchOptions& options, const Search<GraphSearchOptions>& search) {
+  return search_slices("search", context, copies, queries, k, options, search);
+}
+
 namespace {
 
 // The answers of the members and the joined ones.
@@ -238,6 +243,7 @@ RangeNeighbors search_ranges_of_copies(const char* operation, const Context& con
 
 constexpr const char* exact_range = "range_search";
 constexpr const char* ivf_range = "Ivf.range_search";
+constexpr const char* graph_range = "GraphIndex.range_search";
 
 }  // namespace
 
@@ -262,6 +268,13 @@ RangeNeighbors range_search_parts(const Context& context, const Members& parts, 
   return search_ranges_of_parts(ivf_range, context, parts, queries, radius, of_parts, search);
 }
 
+RangeNeighbors range_search_parts(const Context& context, const Members& parts, RowsView queries,
+                                  float radius, const GraphSearchOptions& options,
+                                  const RangeSearch<GraphSearchOptions>& search) {
+  const std::vector<PartRange<GraphSearchOptions>> of_parts(parts.size(), {options});
+  return search_ranges_of_parts(graph_range, context, parts, queries, radius, of_parts, search);
+}
+
 RangeNeighbors range_search_copies(const Context& context, const Members& copies, RowsView queries,
                                    float radius, const ExactRangeOptions& options,
                                    const RangeSearch<ExactRangeOptions>& search) {
@@ -272,6 +285,12 @@ RangeNeighbors range_search_copies(const Context& context, const Members& copies
                                    float radius, const IvfRangeOptions& options,
                                    const RangeSearch<IvfRangeOptions>& search) {
   return search_ranges_of_copies(ivf_range, context, copies, queries, radius, options, search);
+}
+
+RangeNeighbors range_search_copies(const Context& context, const Members& copies, RowsView queries,
+                                   float radius, const GraphSearchOptions& options,
+                                   const RangeSearch<GraphSearchOptions>& search) {
+  return search_ranges_of_copies(graph_range, context, copies, queries, radius, options, search);
 }
 
 }  // namespace nearwise::shard

@@ -7,6 +7,7 @@
 #include "ops/filtered_search.h"
 #include "ops/merge_neighbors.h"
 #include "ops/rerank.h"
+#include "shard/merge_parts.h"
 #include "shard/prepare.h"
 
 namespace nearwise {
@@ -23,22 +24,7 @@ Neighbors search_filtered_parts(const Context& context, const Members& parts, co
   IvfSearchOptions of_parts = options;
   if (!options.scanned)
     of_parts.scanned = std::max(k, divide_up(one.probes(k) * rows_of(parts), one.lists()));
-  const std::uint64_t entries = checked_multiply(
-      checked_multiply(queries.rows(), k, "Ivf.search: queries * k"), parts.size() + 1, operation);
-  const Reservation reservation(
-      *context.state().budget,
-      checked_multiply(entries, std::uint64_t{sizeof(Id) + sizeof(float)}, operation));
-  std::vector<Neighbors> answers(parts.size());
-  Work work = {.operation = "search", .units = {}, .run = [&](std::size_t part, const Context& own) {
-                 answers[part] = search(part, own, queries, k, of_parts);
-               }};
-  for (const Member& part : parts) work.units.push_back(std::max<std::size_t>(1, part.size));
-  run_at_once(context, parts, work);
-  std::vector<NeighborsView> views;
-  for (const Neighbors& answer : answers) views.push_back({answer.ids.view(), answer.distances.view()});
-  Neighbors joined{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
-  merge_neighbors(*context.state().threads, one.metric(), views, joined.ids.view(), joined.distances.view());
-  return joined;
+  return merge_parts(operation, context, parts, queries, k, of_parts, search);
 }
 
 }  // namespace
@@ -64,24 +50,10 @@ Neighbors search_parts(const Context& context, const Members& parts, RowsView qu
   const std::size_t candidates = reranks ? std::max(k, std::min(wanted, rows_of(parts))) : k;
   const IvfSearchOptions of_parts = {.probes = options.probes.value_or(one.probes(k)), .codes_only = true};
 
-  const std::uint64_t entries =
-      checked_multiply(checked_multiply(queries.rows(), candidates, "Ivf.search: queries * candidates"),
-                       parts.size() + 2, operation);
-  const Reservation reservation(
-      *context.state().budget,
-      checked_multiply(entries, std::uint64_t{sizeof(Id) + sizeof(float)}, operation));
-  std::vector<Neighbors> answers(parts.size());
-  Work work = {.operation = "search", .units = {}, .run = [&](std::size_t part, const Context& own) {
-                 answers[part] = search(part, own, queries, candidates, of_parts);
-               }};
-  for (const Member& part : parts) work.units.push_back(std::max<std::size_t>(1, part.size));
-  run_at_once(context, parts, work);
-
-  std::vector<NeighborsView> views;
-  for (const Neighbors& answer : answers) views.push_back({answer.ids.view(), answer.distances.view()});
-  Neighbors joined{Matrix<Id>(queries.rows(), candidates), Matrix<float>(queries.rows(), candidates)};
-  merge_neighbors(*context.state().threads, one.metric(), views, joined.ids.view(), joined.distances.view());
+  Neighbors joined = merge_parts(operation, context, parts, queries, candidates, of_parts, search);
   if (!reranks) return joined;
+  const Reservation reservation(*context.state().budget,
+                                queries.rows() * candidates * (sizeof(Id) + sizeof(float)));
   Neighbors found{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   if (has_rows) {
     rerank(context, queries, options.rerank, one.metric(), joined.ids.view(), found);
@@ -89,7 +61,7 @@ Neighbors search_parts(const Context& context, const Members& parts, RowsView qu
   }
   // Each part re-ranks the candidates that it holds.
   std::vector<Neighbors> reranked;
-  views.clear();
+  std::vector<NeighborsView> views;
   for (const Member& part : parts)
     reranked.push_back(part.ivf->rerank(context.without_progress(), queries, joined.ids.view(), k));
   for (const Neighbors& answer : reranked) views.push_back({answer.ids.view(), answer.distances.view()});

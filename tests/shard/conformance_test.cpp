@@ -28,7 +28,8 @@ using support::same;
 
 static_assert(Searchable<Exact> && Searchable<Ivf> && Searchable<GraphIndex> && Searchable<Sharded<Exact>> &&
               Searchable<Replicated<Exact>> && Searchable<Sharded<Ivf>> && Searchable<Replicated<Ivf>> &&
-              Searchable<Sharded<Replicated<Ivf>>>);
+              Searchable<Sharded<Replicated<Ivf>>> && Searchable<Sharded<GraphIndex>> &&
+              Searchable<Replicated<GraphIndex>>);
 
 constexpr std::size_t base_rows = 500;
 constexpr std::size_t query_count = 25;
@@ -119,6 +120,15 @@ const std::vector<Kind>& kinds() {
         kind("GraphIndex, compact", std::move(compact), GraphSearchOptions{.beam = base_rows + 10}, true));
     made.push_back(kind("GraphIndex, calibrated", GraphIndex::build(context, base, {.degree = 16}),
                         GraphSearchOptions(), false));
+    made.push_back(kind("Sharded<GraphIndex>", shard_graph_index(contexts(3), base, {.degree = 16}),
+                        GraphSearchOptions{.beam = base_rows + 10}, true));
+    made.push_back(kind("Sharded<GraphIndex>, calibrated",
+                        shard_graph_index(contexts(3), base, {.degree = 16}), GraphSearchOptions(), false));
+    std::vector<Placed<GraphIndex>> copies;
+    for (const Context& own : contexts(2))
+      copies.push_back({own, GraphIndex::build(own, base, {.degree = 16})});
+    made.push_back(kind("Replicated<GraphIndex>", Replicated<GraphIndex>(std::move(copies)),
+                        GraphSearchOptions{.beam = base_rows + 10}, true));
     return made;
   }();
   return every;

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from typing import Any
 
 from nearwise import _options
@@ -11,12 +9,11 @@ from nearwise._context import Context, operation
 from nearwise._index.filter import made_of
 from nearwise._neighbors import Neighbors, RangeNeighbors
 from nearwise._progress import ProgressArgument
-from nearwise._vector_file import Path
 from nearwise.cluster._replica import IvfReplica
-from nearwise.cluster._sharded import Sharded
+from nearwise.cluster._sharded_files import ShardedFiles
 
 
-class ShardedIvf(Sharded):
+class ShardedIvf(ShardedFiles):
     """Inverted files of one training with different vectors, each searched by `replicas` processes.
 
     Each part re-ranks its own candidates by the vectors that it keeps, so that at least as many neighbors are found as
@@ -40,22 +37,7 @@ class ShardedIvf(Sharded):
         See `nearwise.Context`; only threads is used. It is per process, default 1; Ray reserves as many CPUs.
     """
 
-    @operation
-    def __init__(
-        self,
-        paths: Sequence[Path],
-        *,
-        replicas: int | None = 1,
-        start_timeout: float | None = 300,
-        timeout: float | None = 300,
-        context: Context | None = None,
-        threads: int | None = None,
-    ) -> None:
-        if isinstance(paths, (str, bytes, os.PathLike)) or not len(paths):
-            raise ValueError(f"paths: expected one file for each part, got {paths!r}")
-        number = (context.threads if context else None) or 1
-        parts = [(os.path.abspath(path), number) for path in paths]
-        super().__init__(IvfReplica, parts, replicas, number, start_timeout, timeout)
+    _replica = IvfReplica
 
     @operation
     def search(

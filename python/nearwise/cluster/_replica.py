@@ -100,6 +100,41 @@ class IvfReplica(Replica):
         return _narrowed(found)
 
 
+class GraphReplica(Replica):
+    """A graph index, mapped."""
+
+    def open(self, path: str, threads: int) -> Description:
+        self._index = nearwise.load(path, nearwise.GraphIndex, threads=threads)
+        return Description(self._index.size, self._index.dim, self._index.metric, "")
+
+    def search(
+        self,
+        queries: npt.NDArray[Any],
+        first: int,
+        last: int,
+        k: int,
+        beam: int | None,
+        filter: nearwise.Filter | None,
+    ) -> nearwise.Neighbors:
+        own = None if filter is None else filter._part(0, first, last)
+        found: nearwise.Neighbors = _some(self._index.search, queries, first, last, k, beam=beam, filter=own)
+        return _narrowed(found)
+
+    def range_search(
+        self,
+        queries: npt.NDArray[Any],
+        first: int,
+        last: int,
+        radius: float,
+        beam: int | None,
+        filter: nearwise.Filter | None,
+    ) -> nearwise.RangeNeighbors:
+        own = None if filter is None else filter._part(0, first, last)
+        search = self._index.range_search
+        found: nearwise.RangeNeighbors = _some(search, queries, first, last, radius, beam=beam, filter=own)
+        return _narrowed(found)
+
+
 def _narrowed(found: Found) -> Found:
     """Ids in 32 bits if they fit: a third less to send. What joins them returns 64 bits."""
     if found.ids.size and found.ids.max() > np.iinfo(np.int32).max:

@@ -102,6 +102,34 @@ def test_filters(cluster, vector_file, vectors, index, index_files, queries):
             refuses(ValueError, "list for each of the", search.search, queries[:3], 5, exclude=excluded)
 
 
+def merged(indexes, queries, k, **options):
+    """What one process finds in several indexes."""
+    return nearwise.merge_neighbors([index.search(queries, k, **options) for index in indexes], k)
+
+
+def test_graph_indexes_are_merged(cluster, tmp_path, vectors, queries):
+    indexes, paths = [], []
+    for first in (0, 2000, 4000):
+        rows = vectors[first : first + 2000]
+        indexes.append(nearwise.GraphIndex.build(rows, ids=np.arange(first, first + 2000), degree=16))
+        paths.append(tmp_path / f"part{first}.nw")
+        indexes[-1].save(paths[-1])
+    mask = np.random.default_rng(9).random(6000) < 0.3
+    with nearwise.cluster.ShardedGraphIndex(paths, replicas=2) as search:
+        assert (len(search), search.dim, search.metric, search.shards) == (6000, 48, "sqeuclidean", 3)
+        for options in ({}, dict(beam=50), dict(filter=mask), dict(exclude=[[i] for i in range(300)])):
+            expected = merged(indexes, queries[:300], 10, **options)
+            for block in (None, 70):
+                assert_same(search.search(queries[:300], 10, block_queries=block, **options), expected)
+        wide = dict(beam=2000)  # exhaustive
+        assert_same(search.search(queries[:50], 10, **wide), nearwise.knn(queries[:50], vectors[:6000], 10))
+        found = search.range_search(queries[:50], 60.0, **wide)
+        assert_same_ranges(found, nearwise.range_search(queries[:50], vectors[:6000], 60.0))
+        refuses(ValueError, "beam must be at least k", search.search, queries, 10, beam=5)
+        os.kill(search.process_ids()[1, 0], signal.SIGKILL)
+        assert_same(search.search(queries[:300], 10), merged(indexes, queries[:300], 10))
+
+
 def assert_same_ranges(found, expected):
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -141,6 +169,8 @@ def test_range_search_in_inverted_files(cluster, index, index_files, queries, ve
         nearwise.cluster.ShardedExact.__init__,
         nearwise.cluster.ShardedExact.search,
         nearwise.cluster.ShardedExact.range_search,
+        nearwise.cluster.ShardedGraphIndex.search,
+        nearwise.cluster.ShardedGraphIndex.range_search,
         nearwise.cluster.ShardedIvf.__init__,
         nearwise.cluster.ShardedIvf.search,
         nearwise.cluster.ShardedIvf.range_search,
