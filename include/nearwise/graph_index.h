@@ -113,7 +113,8 @@ class GraphIndex final {
   // are added in parts. The whole graph is built anew, from a k-NN graph of recall 0.95, if there are more
   // new vectors than others, if an index of fewer than 8,192 vectors doubles, if all vectors had integer
   // elements of one byte and a new one does not, or, for inner_product, if one is more than 5 % longer than
-  // all before.
+  // all before. A calibrated index is calibrated again, for the same recall, on a sample of its vectors,
+  // whenever their number passes a power of two; the beam does not become narrower.
   std::size_t add(const Context& context, RowsView rows, std::span<const Id> ids = {},
                   OnDuplicate on_duplicate = OnDuplicate::refuse);
   // Replaces the vectors with these ids, which the index holds.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/context_state.h"
+#include "backend/stages.h"
 #include "graph/use/disjoint_sets.h"
 #include "nearwise/exact.h"
 #include "search/build_edges.h"
@@ -214,8 +215,12 @@ void connect_rows(const Context& context, MatrixView<const std::uint8_t> codes, 
   // Components, means and marks.
   const Reservation working(*context.state().budget, edges.rows() * 14);
   EdgeWriter writer(edges);
+  // Steps take about as long as each other; as many rounds follow as usual.
+  Stages stages(context, "connect_rows");
+  static_cast<void>(stages.next(1, 5));
   link_equal_rows(context, codes, writer);
   for (std::size_t round = 0; round < max_bridge_rounds; ++round) {
+    static_cast<void>(stages.next(1, 3));
     const auto components = components_of(context, edges);
     if (components.size() == 1) break;
     bridge(context, codes, code_dim, components, writer);
@@ -223,8 +228,10 @@ void connect_rows(const Context& context, MatrixView<const std::uint8_t> codes, 
   // Edges that take the place of others may cut off rows again.
   for (std::size_t round = 0; round < max_repair_rounds; ++round) {
     const auto targets_of = [&](std::uint32_t row) { return std::span<const std::int32_t>(edges.row(row)); };
+    static_cast<void>(stages.next(1, 2));
     const ReverseEdges reverse = reverse_edges(context, edges);
     const auto sources_of = [&](std::uint32_t row) { return reverse.of(row); };
+    static_cast<void>(stages.next(1, 1));
     // Every row can be reached from row 0, and row 0 from every row.
     const bool is_reached =
         repair(context, edges.rows(), targets_of, targets_of,

@@ -44,11 +44,19 @@ Matrix<std::uint8_t> gather(MatrixView<const std::uint8_t> codes, const std::vec
 
 }  // namespace
 
+std::size_t EntryTree::leaf_count(std::size_t rows) {
+  return std::clamp<std::size_t>(rows / rows_per_leaf, 1, max_leaves);
+}
+
+std::size_t EntryTree::training_rows(std::size_t rows) {
+  return std::min(rows, leaf_count(rows) * training_rows_per_leaf);
+}
+
 EntryTree EntryTree::train(const Context& context, MatrixView<const std::uint8_t> codes,
                            std::size_t code_dim) {
   const RowsView rows = rows_of(codes, code_dim);
-  const std::size_t leaves = std::clamp<std::size_t>(codes.rows() / rows_per_leaf, 1, max_leaves);
-  const std::size_t sample = std::min(codes.rows(), leaves * training_rows_per_leaf);
+  const std::size_t leaves = leaf_count(codes.rows());
+  const std::size_t sample = training_rows(codes.rows());
   const GatheredRows training(context, rows, sample, [&](std::size_t i) {
     return PlacedRow{codes.rows() / sample * i, i};
   });

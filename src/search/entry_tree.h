@@ -22,6 +22,9 @@ class EntryTree {
   EntryTree() = default;
   // codes: [rows, row_bytes]; the first `code_dim` bytes of a row are its code.
   static EntryTree train(const Context& context, MatrixView<const std::uint8_t> codes, std::size_t code_dim);
+  // Of a tree of as many rows, and the rows that train() copies.
+  static std::size_t leaf_count(std::size_t rows);
+  static std::size_t training_rows(std::size_t rows);
   // From the parts of a file, checked by the caller.
   EntryTree(MatrixView<const std::uint8_t> codes, Matrix<std::uint8_t> top_codes,
             std::vector<std::uint32_t> ends, std::vector<std::uint32_t> rows);

@@ -16,21 +16,35 @@
 #include "ops/check_rows.h"
 #include "ops/finite_rows.h"
 #include "ops/gather_rows.h"
+#include "ops/memory_limit.h"
 #include "search/build_edges.h"
 #include "search/graph_build.h"
 #include "search/graph_index_state.h"
+#include "search/memory_needs.h"
 #include "search/train_codec.h"
 
 namespace nearwise {
 namespace {
 
 constexpr std::size_t max_degree = 128;
-// Shares of the time of a build, for progress.
-constexpr double codes_cost = 2;
-constexpr double lists_cost = 70;
-constexpr double edges_cost = 20;
-constexpr double entries_cost = 3;
-constexpr double calibration_cost = 5;
+
+// Expected durations, for progress: microseconds on two threads (Xeon without AMX, November 2026).
+struct BuildCosts {
+  explicit BuildCosts(const RowsView& source) {
+    const auto rows = static_cast<double>(source.rows());
+    const auto dim = static_cast<double>(source.dim());
+    codes = rows * (0.5 + 0.04 * dim);
+    lists = rows * (10 + 0.08 * dim);
+    edges = rows * (20 + 0.06 * dim);
+    entries = rows * 8;
+    connection = rows * 25;
+    calibration = 4e5 + 5000 * dim + rows;
+  }
+
+  double codes, lists, edges, entries, connection;
+  double all() const { return codes + lists + edges + entries + connection; }
+  double calibration;  // its trials are as many for any number of rows
+};
 
 void check_arguments(const char* operation, const Context& context, const RowsView& rows,
                      const GraphIndexOptions& options) {
@@ -133,18 +147,19 @@ Buffer<std::int32_t> neighbor_lists(const Context& context, const search::GraphR
 }
 
 // Edges from neighbour lists, and entries.
-search::SearchedGraph with_edges(Stages& stages, const std::shared_ptr<MemoryBudget>& budget,
-                                 search::GraphRows rows, Buffer<std::int32_t> lists, std::size_t length,
-                                 std::size_t degree) {
+search::SearchedGraph with_edges(Stages& stages, const BuildCosts& costs,
+                                 const std::shared_ptr<MemoryBudget>& budget, search::GraphRows rows,
+                                 Buffer<std::int32_t> lists, std::size_t length, std::size_t degree) {
   const std::size_t count = rows.count();
   const std::size_t code_dim = rows.codec->code_dim();
-  rows.own_edges = search::build_edges(stages.next(edges_cost, entries_cost), *budget, rows.codes,
-                                       {lists.data(), count, length}, degree);
+  rows.own_edges = search::build_edges(stages.next(costs.edges, costs.entries + costs.connection), *budget,
+                                       rows.codes, {lists.data(), count, length}, degree);
   lists = {};
-  const Context context = stages.next(entries_cost, 0);
+  const Context context = stages.next(costs.entries, costs.connection);
   search::SearchedGraph graph;
   graph.entries = search::EntryTree::train(context, rows.codes, code_dim);
-  search::connect_rows(context, rows.codes, code_dim, {rows.own_edges.data(), count, degree});
+  search::connect_rows(stages.next(costs.connection, 0), rows.codes, code_dim,
+                       {rows.own_edges.data(), count, degree});
   rows.edges = {rows.own_edges.data(), count, degree};
   graph.rows = std::move(rows);
   graph.prepare(context, budget);
@@ -158,7 +173,7 @@ GraphIndex finish(Stages& stages, const Context& context, search::SearchedGraph 
   auto state = std::make_unique<GraphIndexInternals::State>(context.state().budget, std::move(graph));
   state->provenance = {{"version", "nearwise " + version()}, {"seed", std::to_string(context.seed())}};
   GraphIndex index = GraphIndexInternals::make(std::move(state));
-  if (calibration && rows >= 2) index.calibrate(stages.next(calibration_cost, 0), *calibration);
+  if (calibration && rows >= 2) index.calibrate(stages.next(1, 0), *calibration);
   stages.finish();
   return index;
 }
@@ -169,11 +184,13 @@ search::SearchedGraph search::build_graph(const char* operation, const Context& 
                                           const std::shared_ptr<MemoryBudget>& budget, const RowsView& source,
                                           const GraphIndexOptions& options) {
   Stages stages(context, operation);
-  constexpr double later = edges_cost + entries_cost;
-  GraphRows rows = encode(operation, stages.next(codes_cost, lists_cost + later), budget, source, options);
+  const BuildCosts costs(source);
+  const double later = costs.edges + costs.entries + costs.connection;
+  GraphRows rows = encode(operation, stages.next(costs.codes, costs.lists + later), budget, source, options);
   std::size_t length = 0;
-  Buffer<std::int32_t> lists = neighbor_lists(stages.next(lists_cost, later), rows, options, length);
-  SearchedGraph graph = with_edges(stages, budget, std::move(rows), std::move(lists), length, options.degree);
+  Buffer<std::int32_t> lists = neighbor_lists(stages.next(costs.lists, later), rows, options, length);
+  SearchedGraph graph =
+      with_edges(stages, costs, budget, std::move(rows), std::move(lists), length, options.degree);
   stages.finish();
   return graph;
 }
@@ -183,10 +200,12 @@ GraphIndex GraphIndex::build(const Context& context, RowsView rows, const GraphI
   constexpr const char* operation = "GraphIndex.build";
   const DefaultFloatEnvironment environment;
   check_arguments(operation, context, rows, options);
+  check_memory(operation, context, search::building_bytes(context, rows, options, calibration));
+  const BuildCosts costs(rows);
   Stages stages(context, operation);
-  search::SearchedGraph graph = search::build_graph(
-      operation, stages.next(codes_cost + lists_cost + edges_cost + entries_cost, calibration_cost),
-      context.state().budget, rows, options);
+  search::SearchedGraph graph =
+      search::build_graph(operation, stages.next(costs.all(), calibration ? costs.calibration : 0),
+                          context.state().budget, rows, options);
   return finish(stages, context, std::move(graph), calibration);
 }
 
@@ -201,14 +220,17 @@ GraphIndex GraphIndex::from_knn_graph(const Context& context, const KnnGraph& gr
   require(options.ids.empty() || std::ranges::is_sorted(options.ids),
           "{}: ids must be in ascending order, as the rows of the graph are", operation);
   graph::check_graph(operation, "graph", context, rows, graph);
+  check_memory(operation, context,
+               search::building_bytes(context, rows, options, calibration, graph.degree()));
   const std::shared_ptr<MemoryBudget> budget = context.state().budget;
   Stages stages(context, operation);
-  Stages building(stages.next(codes_cost + edges_cost + entries_cost, calibration_cost), operation);
-  search::GraphRows encoded =
-      encode(operation, building.next(codes_cost, edges_cost + entries_cost), budget, rows, options);
+  const BuildCosts costs(rows);
+  Stages building(stages.next(costs.all() - costs.lists, calibration ? costs.calibration : 0), operation);
+  search::GraphRows encoded = encode(
+      operation, building.next(costs.codes, costs.all() - costs.codes - costs.lists), budget, rows, options);
   search::SearchedGraph made =
-      with_edges(building, budget, std::move(encoded), lists_of(*budget, graph.neighbors.ids), graph.degree(),
-                 options.degree);
+      with_edges(building, costs, budget, std::move(encoded), lists_of(*budget, graph.neighbors.ids),
+                 graph.degree(), options.degree);
   building.finish();
   return finish(stages, context, std::move(made), calibration);
 }

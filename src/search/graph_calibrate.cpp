@@ -35,6 +35,14 @@ constexpr std::uint64_t sample_stream = 21;
 // The widest beam that is tried, relative to k; if that does not suffice, the graph or its codes do not.
 constexpr std::size_t max_beam = 4096;
 
+// For progress, in the time of one trial: all trials, as many as are expected, and the exact search of the
+// sample.
+constexpr std::size_t expected_trials = 16;
+double exact_cost(const SearchedGraph& graph) {
+  constexpr double rows_of_trial = 200'000;
+  return static_cast<double>(graph.rows.count()) / rows_of_trial;
+}
+
 // How a trial searches.
 struct Way {
   bool evaluates_beam = false;  // as in GraphCalibration
@@ -50,9 +58,11 @@ constexpr std::array<Way, 3> ways = {Way{false, true}, Way{true, true}, Way{true
 class Trial {
  public:
   // own: the rows that the queries are, or empty.
-  Trial(const Context& context, const SearchedGraph& graph, const RowsView& queries,
+  // trials: their number so far, of all k.
+  Trial(Stages& stages, std::size_t& trials, const SearchedGraph& graph, const RowsView& queries,
         std::span<const std::uint32_t> own, std::size_t k)
-      : context_(context),
+      : stages_(stages),
+        trials_(trials),
         graph_(graph),
         metric_(graph.rows.codec->metric),
         queries_(queries),
@@ -60,7 +70,8 @@ class Trial {
         k_(k),
         population_(own.empty() ? queries.rows() + 1 : graph.live_count()) {
     // One more, where the query itself is a row.
-    exact_ = knn(context, queries, graph.rows.vectors, k + (own.empty() ? 0 : 1),
+    exact_ = knn(stages_.next(exact_cost(graph), expected_trials), queries, graph.rows.vectors,
+                 k + (own.empty() ? 0 : 1),
                  {.metric = metric_, .filter = graph.live ? graph.live->filter : Filter()});
   }
 
@@ -70,7 +81,10 @@ class Trial {
     const bool is_passed = !own_.empty() && !way.is_absent;
     // As searches among removed rows do, the beam becomes wider by their share.
     const std::size_t width = divide_up(beam * graph_.rows.count(), graph_.live_count());
-    const Neighbors found = search::search_rows(context_.without_progress(), graph_, queries_,
+    // Where there are more, each takes a part of what is left.
+    const auto later =
+        static_cast<double>(std::max<std::size_t>(3, expected_trials - std::min(expected_trials, ++trials_)));
+    const Neighbors found = search::search_rows(stages_.next(1, later), graph_, queries_,
                                                 {.k = k_ + (is_passed ? 1 : 0),
                                                  .beam = {width, way.evaluates_beam},
                                                  .allowed = graph_.live_bits(),
@@ -94,7 +108,7 @@ class Trial {
     std::size_t enough = std::min(k_, most);
     std::size_t too_few = enough - 1;
     while (!is_enough(enough, way, target)) {
-      if (enough == most) return most;
+      if (enough == most || is_hopeless(enough, way, target)) return enough;
       too_few = enough;
       enough = std::min(most, 2 * enough);
     }
@@ -106,6 +120,16 @@ class Trial {
   }
 
  private:
+  // Twice the beam has hardly found more, and more is missing: codes are too coarse.
+  bool is_hopeless(std::size_t beam, const Way& way, double target) const {
+    constexpr double min_gain = 0.002;
+    constexpr double min_missing = 0.01;
+    const auto half = recalls_.find({beam / 2, way});
+    if (half == recalls_.end()) return false;
+    const double value = recall(beam, way).value;
+    return value - half->second.value < min_gain && target - value > min_missing;
+  }
+
   bool is_enough(std::size_t beam, const Way& way, double target) const {
     const RecallEstimate measured = recall(beam, way);
     return measured.low >= target || measured.value == 1;
@@ -123,7 +147,8 @@ class Trial {
     return exact_.distances(query, exact_.ids.cols() - 1);
   }
 
-  const Context context_;
+  Stages& stages_;
+  std::size_t& trials_;
   const SearchedGraph& graph_;
   const Metric metric_;
   const RowsView& queries_;
@@ -136,22 +161,10 @@ class Trial {
 
 }  // namespace
 
-GraphCalibration GraphIndex::calibrate(const Context& context, const GraphCalibrationOptions& options) {
-  State& state = *state_;
-  require(options.target_recall > 0 && options.target_recall <= 1,
-          "{}: target_recall must be above 0 and at most 1, got {}", calibrate_name, options.target_recall);
-  require(options.sample >= 1, "{}: sample must be at least 1, got 0", calibrate_name);
-  // Searches go on meanwhile; they and the trials read the same rows.
-  index::IndexLock::Changing changing(state.lock, &context.state().cancel);
-  const SearchedGraph& graph = state.graph;
+GraphCalibration search::calibrate_graph(const Context& context, const SearchedGraph& graph,
+                                         const GraphCalibrationOptions& options) {
   const std::size_t size = graph.live_count();
-  require(size >= 2, "{}: the index must hold at least 2 vectors, got {}", calibrate_name, size);
-  const DefaultFloatEnvironment environment;
   const bool has_queries = options.queries.rows() != 0;
-  if (has_queries) {
-    check_rows(calibrate_name, context, options.queries, graph.rows.vectors, {"queries", "index"});
-    check_finite(calibrate_name, context, options.queries, 0, "query");
-  }
   // A sample of the vectors, each searched for as if it were not in the index.
   std::vector<std::uint32_t> own;
   GatheredRows gathered;
@@ -173,25 +186,46 @@ GraphCalibration GraphIndex::calibrate(const Context& context, const GraphCalibr
   const std::size_t many = std::min(search::many_neighbors, others);
 
   Stages stages(context, calibrate_name);
-  const Trial few_trial(stages.next(1, 1), graph, queries, own, few);
-  const Trial many_trial(stages.next(1, 0), graph, queries, own, many);
+  std::size_t trials = 0;
+  const Trial few_trial(stages, trials, graph, queries, own, few);
+  const Trial many_trial(stages, trials, graph, queries, own, many);
   GraphCalibration calibration = {.target_recall = options.target_recall, .neighbors = few};
   for (const Way& way : ways) {
     calibration.evaluates_beam = way.evaluates_beam;
     calibration.beam = few_trial.smallest_beam(options.target_recall, way);
     calibration.recall = few_trial.recall(calibration.beam, way);
+    // Not by this way: the next one.
+    if (calibration.recall.value < options.target_recall && &way != &ways.back()) continue;
     calibration.beam_of_100 =
         std::max(calibration.beam, many_trial.smallest_beam(options.target_recall, way));
     calibration.recall_of_100 = many_trial.recall(calibration.beam_of_100, way);
     if (calibration.reached()) break;
   }
+  stages.finish();
+  return calibration;
+}
+
+GraphCalibration GraphIndex::calibrate(const Context& context, const GraphCalibrationOptions& options) {
+  State& state = *state_;
+  require(options.target_recall > 0 && options.target_recall <= 1,
+          "{}: target_recall must be above 0 and at most 1, got {}", calibrate_name, options.target_recall);
+  require(options.sample >= 1, "{}: sample must be at least 1, got 0", calibrate_name);
+  // Searches go on meanwhile; they and the trials read the same rows.
+  index::IndexLock::Changing changing(state.lock, &context.state().cancel);
+  const SearchedGraph& graph = state.graph;
+  const std::size_t size = graph.live_count();
+  require(size >= 2, "{}: the index must hold at least 2 vectors, got {}", calibrate_name, size);
+  const DefaultFloatEnvironment environment;
+  if (options.queries.rows() != 0) {
+    check_rows(calibrate_name, context, options.queries, graph.rows.vectors, {"queries", "index"});
+    check_finite(calibrate_name, context, options.queries, 0, "query");
+  }
+  const GraphCalibration calibration = search::calibrate_graph(context, graph, options);
   {
     const index::IndexLock::Writing writing(changing, &context.state().cancel);
     const NoFork whole;
-    state.defaults = {calibration.beam, calibration.beam_of_100, calibration.evaluates_beam};
-    state.calibration = calibration;
+    state.set_calibration(calibration);
   }
-  stages.finish();
   return calibration;
 }
 

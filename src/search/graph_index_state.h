@@ -80,6 +80,11 @@ struct GraphIndex::State {
   // No vectors, of the same kind: for checks of arguments.
   RowsView shape() const { return {nullptr, type, 0, dim, dim * element_size(type)}; }
 
+  void set_calibration(const GraphCalibration& found) noexcept {
+    defaults = {found.beam, found.beam_of_100, found.evaluates_beam};
+    calibration = found;
+  }
+
   // Called after a change, within its Writing.
   void publish() noexcept {
     published_size = graph.live_count();

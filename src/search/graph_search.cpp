@@ -15,6 +15,7 @@
 #include "ops/filtered_search.h"
 #include "ops/finite_rows.h"
 #include "ops/gather_rows.h"
+#include "ops/memory_limit.h"
 #include "search/graph_filter.h"
 #include "search/graph_index_state.h"
 #include "search/search_graph.h"
@@ -115,7 +116,9 @@ Neighbors search_rows(const Context& context, const SearchedGraph& graph, const 
                                 : evaluates_beam             ? beam
                                                              : std::min(beam, 2 * k + 8);
   Neighbors found{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
-  const Reservation results(*context.state().budget, queries.rows() * k * (sizeof(Id) + sizeof(float)));
+  const std::uint64_t result_bytes = queries.rows() * k * (sizeof(Id) + sizeof(float));
+  check_memory("GraphIndex.search", context, result_bytes);
+  const Reservation results(*context.state().budget, result_bytes);
   const auto stream = open_stream(context);
   ProgressMeter progress(context.state().options.progress, context.state().clock, "search", queries.rows());
   dispatch(&Ops::search_graph, "GraphIndex.search", *stream,

@@ -24,4 +24,8 @@ struct RowSearch {
 Neighbors search_rows(const Context& context, const SearchedGraph& graph, const RowsView& queries,
                       const RowSearch& options);
 
+// The smallest beam that reaches the target on a sample. The options are checked; there are 2 rows at least.
+GraphCalibration calibrate_graph(const Context& context, const SearchedGraph& graph,
+                                 const GraphCalibrationOptions& options);
+
 }  // namespace nearwise::search

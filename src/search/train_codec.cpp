@@ -55,6 +55,11 @@ double squared_error(std::span<const float> values, double offset, double step) 
 
 }  // namespace
 
+std::uint64_t codec_training_bytes(const RowsView& rows, Metric metric) {
+  return ScalarCodec{.metric = metric, .dim = rows.dim()}.code_dim() * std::min(rows.rows(), sample_rows) *
+         sizeof(float);
+}
+
 ScalarCodec train_codec(const Context& context, const RowsView& rows, Metric metric) {
   ScalarCodec codec = {.metric = metric, .dim = rows.dim()};
   if (is_euclidean(metric)) {

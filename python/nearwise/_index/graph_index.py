@@ -190,7 +190,8 @@ class GraphIndex(Index):
         elements beyond the range of these are clamped. The whole graph is built anew, with `graph_recall` 0.95, if
         there are more new vectors than others, if an index of fewer than 8,192 vectors doubles, if all vectors had
         integer elements of one byte and a new one does not, or, for inner_product, if one is more than 5 % longer than
-        all before. The beam stays: call `calibrate` after large changes.
+        all before. A calibrated index is calibrated again, for the same recall, on a sample of its vectors, whenever
+        their number passes a power of two; the beam does not become narrower.
 
         Parameters
         ----------

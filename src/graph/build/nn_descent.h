@@ -17,6 +17,9 @@ using FirstStep = std::function<void(Builder&, const Context&)>;
 void check_arguments(const char* operation, const Context& context, const RowsView& rows,
                      const KnnGraphOptions& options);
 
+// Upper bound on what build_knn_graph() takes of a budget, including the result.
+std::uint64_t building_bytes(const Context& context, const RowsView& rows, const KnnGraphOptions& options);
+
 // By exact search. rounds: of earlier approximate attempts, for the report.
 KnnGraph exact_graph(const Context& context, const RowsView& rows, const KnnGraphOptions& options,
                      std::vector<GraphRound> rounds = {});

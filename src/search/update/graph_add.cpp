@@ -20,6 +20,7 @@
 #include "ops/gather_rows.h"
 #include "search/build_edges.h"
 #include "search/graph_build.h"
+#include "search/search_graph.h"
 #include "search/update/compact_graph.h"
 #include "search/update/graph_change.h"
 #include "search/update/insert_edges.h"
@@ -80,6 +81,7 @@ class GraphAddition {
         given_(given),
         added_(given.rows().rows()),
         kept_(state.graph.live_count() - given.replaced().size()),
+        passes_power_of_two_(std::bit_width(kept_ + added_) > std::bit_width(state.graph.live_count())),
         beam_(std::min(std::max(2 * state.degree, state.defaults.beam),
                        std::max<std::size_t>(state.graph.rows.count(), 1))) {
     for (const Id id : given.replaced()) replaced_.push_back(static_cast<std::uint32_t>(*state.find(id)));
@@ -87,12 +89,13 @@ class GraphAddition {
 
   void run(const char* operation) {
     Stages stages(context_, "add");
-    const bool doubles =
-        added_ > kept_ || (kept_ < small_rows && std::bit_width(kept_ + added_) > std::bit_width(kept_));
+    const bool doubles = added_ > kept_ || (kept_ < small_rows && passes_power_of_two_);
     if (doubles || !fits_codec(context_, *graph_.rows.codec, given_.rows())) {
-      SearchedGraph fresh = rebuilt(operation, stages.next(1, 0));
+      const auto rows = static_cast<double>(kept_ + added_);
+      SearchedGraph fresh = rebuilt(operation, stages.next(rows, calibration_cost()));
+      const std::optional<GraphCalibration> calibration = recalibrated(stages, fresh);
       check_lost_pages();
-      replace_graph(state_, changing_, cancel(), fresh, given_.next_id());
+      replace_graph(state_, changing_, cancel(), fresh, given_.next_id(), calibration);
     } else {
       insert(stages);
     }
@@ -105,6 +108,31 @@ class GraphAddition {
   std::shared_ptr<const AllowedRows> live_rows() const {
     std::vector<std::uint64_t> words = graph_.live_words(replaced_, added_);
     return words.empty() ? nullptr : allowed_of(std::move(words));
+  }
+
+  // A larger index needs a wider beam for the same recall.
+  bool calibrates() const { return passes_power_of_two_ && state_.calibration; }
+  // Time of a calibration, in that of adding a row.
+  double calibration_cost() const {
+    constexpr double trials = 5000;
+    constexpr double rows_per_scanned_row = 1.0 / 500;
+    return calibrates() ? trials + rows_per_scanned_row * static_cast<double>(kept_ + added_) : 0;
+  }
+  // None if the calibration stays: it may be that of queries, which are not known here.
+  std::optional<GraphCalibration> recalibrated(Stages& stages, const SearchedGraph& graph) const {
+    if (!calibrates()) return {};
+    try {
+      GraphCalibration found = calibrate_graph(stages.next(calibration_cost(), 0), graph,
+                                               {.target_recall = state_.calibration->target_recall});
+      if (found.beam <= state_.defaults.beam && found.beam_of_100 <= state_.defaults.beam_of_100) return {};
+      found.beam = std::max(found.beam, state_.defaults.beam);
+      found.beam_of_100 = std::max(found.beam_of_100, state_.defaults.beam_of_100);
+      return found;
+    } catch (const Error& error) {
+      // Vectors are added all the same.
+      if (error.code() != ErrorCode::out_of_memory) throw;
+      return {};
+    }
   }
 
   // A new graph of all vectors.
@@ -141,7 +169,7 @@ class GraphAddition {
     const bool connects =
         connected_share * (state_.unconnected + added_) >= kept_ + added_ || leaves > 2 * max_leaves;
     const bool fits_in_place = batch_rows(kept_, added_) == added_ && graph_.rows.has_room(added_);
-    if (!fits_in_place || compacts || connects) try {
+    if (!fits_in_place || compacts || connects || calibrates()) try {
         insert_into_copy(stages, compacts, connects);
         return;
       } catch (const Error& error) {
@@ -152,17 +180,20 @@ class GraphAddition {
   }
 
   void insert_into_copy(Stages& stages, bool compacts, bool connects) {
-    SearchedGraph draft = copy_with_rows(stages, compacts || connects);
-    const Context context = stages.next(1, 0);
+    const double finishing_cost = compacts || connects ? static_cast<double>(kept_ + added_) / 2 : 0;
+    SearchedGraph draft = copy_with_rows(stages, finishing_cost + calibration_cost());
+    const Context context = stages.next(finishing_cost, calibration_cost());
     if (compacts) {
       SearchedGraph fresh = compacted(context, state_.budget, draft, draft.live_bits());
       draft = {};
+      const std::optional<GraphCalibration> calibration = recalibrated(stages, fresh);
       check_lost_pages();
-      replace_graph(state_, changing_, cancel(), fresh, given_.next_id());
+      replace_graph(state_, changing_, cancel(), fresh, given_.next_id(), calibration);
       return;
     }
     if (connects) connect(context, draft);
     draft.prepare(context, state_.budget);
+    const std::optional<GraphCalibration> calibration = recalibrated(stages, draft);
     IdChange ids(state_, given_.replaced(), given_.ids(), given_.next_id());
     check_lost_pages();
     const index::IndexLock::Writing writing(changing_, &cancel());
@@ -170,6 +201,7 @@ class GraphAddition {
     const NoFork whole;
     ids.commit();
     std::swap(graph_, draft);
+    if (calibration) state_.set_calibration(*calibration);
     finish(connects ? 0 : state_.unconnected + added_);
   }
 
@@ -202,8 +234,8 @@ class GraphAddition {
     finish(state_.unconnected + added_);
   }
 
-  // A copy of the graph with the new rows, batch after batch. is_unfinished: more is done with it afterwards.
-  SearchedGraph copy_with_rows(Stages& stages, bool is_unfinished) const {
+  // A copy of the graph with the new rows, batch after batch. later_cost: of what is done with it afterwards.
+  SearchedGraph copy_with_rows(Stages& stages, double later_cost) const {
     const std::size_t before = graph_.rows.count();
     SearchedGraph draft;
     try {
@@ -217,8 +249,8 @@ class GraphAddition {
     for (std::size_t first = 0; first < added_;) {
       const std::size_t count = batch_rows(kept_ + first, added_ - first);
       const RowsView batch = given_.rows().slice(first, count);
-      const std::size_t rest = added_ - first - count + (is_unfinished ? kept_ / 8 : 0);
-      const Context context = stages.next(static_cast<double>(count), static_cast<double>(rest));
+      const Context context =
+          stages.next(static_cast<double>(count), static_cast<double>(added_ - first - count) + later_cost);
       draft.prepare(context, context.state().budget);
       draft.rows.write_behind(context, batch);
       std::ranges::copy(given_.ids().subspan(first, count), draft.rows.own_ids.data() + before + first);
@@ -260,6 +292,7 @@ class GraphAddition {
   const index::GivenRows& given_;
   const std::size_t added_;
   const std::size_t kept_;  // vectors that stay
+  const bool passes_power_of_two_;
   const std::size_t beam_;
   std::vector<std::uint32_t> replaced_;  // rows
 };

@@ -11,9 +11,11 @@
 
 namespace nearwise::search {
 
-// A graph whose rows are in ascending order of their ids. `graph` becomes the one before.
+// A graph whose rows are in ascending order of their ids. `graph` becomes the one before. calibration: none
+// if it stays.
 void replace_graph(GraphIndexInternals::State& state, index::IndexLock::Changing& changing,
-                   const CancelFlag& cancel, SearchedGraph& graph, Id next_id);
+                   const CancelFlag& cancel, SearchedGraph& graph, Id next_id,
+                   const std::optional<GraphCalibration>& calibration = {});
 
 // Ids that leave the table of an index, and those of rows that follow the last one.
 class IdChange {

@@ -16,7 +16,8 @@
 namespace nearwise {
 
 void search::replace_graph(GraphIndexInternals::State& state, index::IndexLock::Changing& changing,
-                           const CancelFlag& cancel, SearchedGraph& graph, Id next_id) {
+                           const CancelFlag& cancel, SearchedGraph& graph, Id next_id,
+                           const std::optional<GraphCalibration>& calibration) {
   std::optional<index::IdTable> no_table;
   const index::IndexLock::Writing writing(changing, &cancel);
   const NoFork whole;
@@ -24,6 +25,7 @@ void search::replace_graph(GraphIndexInternals::State& state, index::IndexLock::
   std::swap(state.table, no_table);
   state.next_id = next_id;
   state.unconnected = 0;
+  if (calibration) state.set_calibration(*calibration);
   state.publish();
 }
 

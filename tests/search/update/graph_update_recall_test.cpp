@@ -56,6 +56,42 @@ TEST(GraphUpdateRecall, IsThatOfANewIndex) {
   }
 }
 
+// A search without a beam of its own finds what it was calibrated for, also when the index has grown.
+TEST(GraphUpdateRecall, IsCalibratedAgainAsTheIndexGrows) {
+  const Problem problem =
+      support::make_problem({.kind = Kind::normal, .rows = 9000, .queries = 200, .dim = 24, .seed = 35});
+  const RowsView pool = problem.base;
+  GraphIndex index = GraphIndex::build(one_thread(), pool.slice(0, 500), {.degree = 16});
+  const std::size_t beam = index.calibration()->beam;
+  std::size_t last = beam;
+  for (std::size_t first = 500; first < pool.rows(); first += 170) {
+    index.add(one_thread(), pool.slice(first, std::min<std::size_t>(170, pool.rows() - first)));
+    ASSERT_GE(index.calibration()->beam, last);
+    last = index.calibration()->beam;
+    EXPECT_EQ(index.calibration()->target_recall, 0.95);
+  }
+  EXPECT_GT(last, beam);
+  Content content(pool);
+  content.set(ids_from(0, pool.rows()), 0);
+  EXPECT_GE(support::recall_of(index, content, problem.queries, 10, last), 0.93);
+  // An index that is not calibrated keeps the beam that it was given.
+  GraphIndex given = build_index(pool.slice(0, 500));
+  given.set_beam(40);
+  given.add(one_thread(), pool.slice(500, 300));
+  EXPECT_FALSE(given.calibration());
+  EXPECT_EQ(given.beam(), 40U);
+}
+
+// Replacing vectors is no growth: a new graph would have no removed rows.
+TEST(GraphUpdateRecall, UpdatesDoNotBuildTheGraphAnew) {
+  const Problem problem =
+      support::make_problem({.kind = Kind::normal, .rows = 1100, .queries = 1, .dim = 8, .seed = 36});
+  const RowsView pool = problem.base;
+  GraphIndex index = build_index(pool.slice(0, 1030));
+  index.update(one_thread(), ids_from(0, 20), pool.slice(1030, 20));
+  EXPECT_NE(support::bytes_of(index).find("removed"), std::string::npos);
+}
+
 TEST(GraphUpdateRecall, OfVectorsAddedOneByOneAndInBatches) {
   const Problem problem =
       support::make_problem({.kind = Kind::normal, .rows = 2000, .queries = 100, .dim = 12, .seed = 34});

@@ -1,0 +1,76 @@
+#include "search/memory_needs.h"
+
+#include <algorithm>
+
+#include "cluster/training.h"
+#include "codes/scalar_codec.h"
+#include "core/distance.h"
+#include "graph/build/nn_descent.h"
+#include "ops/gather_rows.h"
+#include "search/entry_tree.h"
+#include "search/graph_index_state.h"
+#include "search/train_codec.h"
+
+namespace nearwise::search {
+namespace {
+
+// A search of few vectors, tables, and what threads hold while they prune.
+constexpr std::uint64_t working_bytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t thread_bytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t result_bytes = sizeof(Id) + sizeof(float);
+
+// Vectors of the sample: copies, exact neighbours of few and of many, and the results of a trial.
+std::uint64_t calibration_bytes(const RowsView& rows, const GraphCalibrationOptions& options) {
+  const std::size_t queries =
+      options.queries.rows() != 0 ? options.queries.rows() : std::min(options.sample, rows.rows());
+  return queries * (2 * row_bytes_of(rows) + 3 * (many_neighbors + 1) * result_bytes);
+}
+
+// Of one thread that searches: bits of seen rows, and the rows to clear.
+std::uint64_t scratch_bytes(std::size_t rows) {
+  return rows / 8 + std::min<std::uint64_t>(rows, 1 << 16) * sizeof(std::uint32_t);
+}
+
+}  // namespace
+
+std::uint64_t building_bytes(const Context& context, const RowsView& rows, const GraphIndexOptions& options,
+                             const std::optional<GraphCalibrationOptions>& calibration,
+                             std::optional<std::size_t> given_length) {
+  const ScalarCodec codec = {.metric = options.metric, .dim = rows.dim()};
+  const std::uint64_t count = rows.rows();
+  const RowsView codes(nullptr, ElementType::u8, count, codec.code_dim(), codec.row_bytes());
+  const std::uint64_t code_bytes = count * codec.row_bytes();
+  const bool are_codes = rows.type() == ElementType::u8 && is_euclidean(options.metric);
+  const std::uint64_t nibble_bytes = count >= min_nibble_rows ? count * codec.nibble_query_size() / 2 : 0;
+  const std::uint64_t id_bytes = options.ids.empty() ? 0 : count * (sizeof(Id) + sizeof(std::uint32_t));
+  const std::uint64_t kept =
+      code_bytes + (are_codes ? 0 : count * row_bytes_of(rows)) + nibble_bytes + id_bytes;
+
+  const std::size_t length = given_length.value_or(std::min<std::size_t>(options.degree, count - 1));
+  const std::uint64_t lists = count * length * sizeof(std::int32_t);
+  const std::uint64_t building =
+      given_length || length == 0
+          ? 0
+          : count * length * result_bytes +
+                graph::building_bytes(context, codes,
+                                      {.degree = length, .target_recall = options.graph_recall});
+  const std::uint64_t edges = count * options.degree * sizeof(std::int32_t);
+  const std::uint64_t reverse = (count + 1) * sizeof(std::uint64_t) + edges;
+  const std::uint64_t pruning =
+      lists + edges + reverse + std::max<std::uint64_t>(edges, count * sizeof(std::uint64_t));
+  const std::size_t leaves = EntryTree::leaf_count(count);
+  const RowsView sample = codes.slice(0, EntryTree::training_rows(count));
+  const std::uint64_t entries =
+      edges + 2 * sample.rows() * codec.code_dim() + 2 * leaves * codec.code_dim() * sizeof(float) +
+      sample.rows() * 2 * sizeof(std::uint32_t) + cluster::training_bytes(context, sample, leaves, {});
+  const std::uint64_t connecting =
+      edges + count * 14 +
+      std::max<std::uint64_t>(count * 2 * sizeof(std::uint64_t), reverse + count * sizeof(std::uint64_t));
+  const std::uint64_t calibrating = edges + (calibration ? calibration_bytes(rows, *calibration) : 0);
+  const auto threads = static_cast<std::uint64_t>(context.threads());
+  return std::max(codec_training_bytes(rows, options.metric),
+                  kept + std::max({lists + building, pruning, entries, connecting, calibrating})) +
+         working_bytes + threads * (thread_bytes + scratch_bytes(count));
+}
+
+}  // namespace nearwise::search
