@@ -18,11 +18,18 @@ import numpy as np
 
 DIM, ROWS, CHANGING, LISTS, K = 16, 2000, 200, 16, 5
 BATCHES = (1, 10, 100)
+# Options of the build, and of searches that find every vector: each state has one answer.
+KINDS = {
+    "IvfFlat": ({"lists": LISTS}, {"probes": LISTS}),
+    "IvfPq": ({"lists": LISTS}, {"probes": LISTS}),
+    "GraphIndex": ({"degree": 16}, {"beam": ROWS + CHANGING}),
+}
 
 
 def search_and_change(kind, wanted, threads):
     rows = np.random.default_rng(1).standard_normal((ROWS + 2 * CHANGING, DIM), dtype=np.float32)
-    index = getattr(nearwise, kind).build(rows[:ROWS], lists=LISTS)
+    build_options, search_options = KINDS[kind]
+    index = getattr(nearwise, kind).build(rows[:ROWS], **build_options)
     ids = np.arange(10_000, 10_000 + CHANGING)
     changes = (
         lambda: index.add(rows[ROWS : ROWS + CHANGING], ids),
@@ -36,7 +43,7 @@ def search_and_change(kind, wanted, threads):
 
     def search(key):
         batch, _ = key
-        return index.search(queries[:batch], K, probes=LISTS, **filters[key]).ids.tobytes()
+        return index.search(queries[:batch], K, **search_options, **filters[key]).ids.tobytes()
 
     states = {key: {} for key in filters}
     for number, change in enumerate(changes):
@@ -82,7 +89,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=1_000_000, help="of each kind of index")
     parser.add_argument("--threads", type=int, default=3)
-    parser.add_argument("--kinds", nargs="+", default=["IvfFlat", "IvfPq"])
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     options = parser.parse_args()
     for kind in options.kinds:
         print(json.dumps(search_and_change(kind, options.queries, options.threads)), flush=True)

@@ -28,13 +28,12 @@ def searching():
     return lambda: prepared.search(ROWS, 5), lambda: np.array_equal(prepared.search(ROWS[:50], 5).ids, expected)
 
 
-def changing(kind, **options):
-    index = kind.train(ROWS, lists=16, **options)
-    index.add(ROWS)
+def changing(index, **every_vector):
+    """every_vector: options of a search that finds all of them."""
     more = np.arange(10_000, 10_000 + len(ROWS))
 
     def found():
-        return index.search(ROWS[:50], 5, probes=16).ids
+        return index.search(ROWS[:50], 5, **every_vector).ids
 
     def change():
         index.add(ROWS, more)
@@ -64,8 +63,9 @@ def building():
 
 CASES = {
     "exact search": searching,
-    "changes of IvfFlat": lambda: changing(nearwise.IvfFlat),
-    "changes of IvfPq": lambda: changing(nearwise.IvfPq, code_bytes=8),
+    "changes of IvfFlat": lambda: changing(nearwise.IvfFlat.build(ROWS, lists=16), probes=16),
+    "changes of IvfPq": lambda: changing(nearwise.IvfPq.build(ROWS, lists=16, code_bytes=8), probes=16),
+    "changes of GraphIndex": lambda: changing(nearwise.GraphIndex.build(ROWS, degree=16), beam=3 * len(ROWS)),
     "graph build": building,
 }
 

@@ -43,6 +43,7 @@ def calls(folder, small):
     nearwise.save(folder / "neighbors.nw", neighbors, metric="sqeuclidean")
     graph = nearwise.build_knn_graph(rows[:20_000], 16)
     graph.save(graph_path)
+    graph_index = nearwise.GraphIndex.build(rows[:20_000], degree=16)
     quantizer = nearwise.AdditiveQuantizer.train(rows[:2000], codebooks=4, rounds=1)
     return {
         "knn": lambda: nearwise.knn(rows, rows, 10),
@@ -68,8 +69,19 @@ def calls(folder, small):
         "load, neighbors": lambda: nearwise.load(folder / "neighbors.nw"),
         "KnnGraph.save": lambda: graph.save(folder / "graph2.nw"),
         "load, graph": lambda: nearwise.load(graph_path),
+        "GraphIndex.build": lambda: nearwise.GraphIndex.build(rows[:50_000]),
+        "GraphIndex.search": lambda: graph_index.search(rows, 10),
+        "GraphIndex.add and remove": lambda: added_and_removed(graph_index, rows[20_000:25_000]),
+        "GraphIndex.calibrate": lambda: graph_index.calibrate(target_recall=0.99),
+        "GraphIndex.save": lambda: graph_index.save(folder / "graph_index.nw"),
         "write_vectors": lambda: nearwise.write_vectors(rows_path, wide),
     }
+
+
+def added_and_removed(index, rows):
+    ids = np.arange(10**6, 10**6 + len(rows))
+    index.add(rows, ids, on_duplicate="replace")  # those of an interrupted call before
+    index.remove(ids)
 
 
 def main():

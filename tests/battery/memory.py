@@ -21,7 +21,7 @@ import numpy as np
 MIB = 2**20
 # Operations that consist of two calls: the second may need more than the first knew.
 TWO_CALLS = dict.fromkeys(
-    ("Exact", "IvfPq", "ProductQuantizer", "OptimizedProductQuantizer", "AdditiveQuantizer"), 2
+    ("Exact", "GraphIndex", "IvfPq", "ProductQuantizer", "OptimizedProductQuantizer", "AdditiveQuantizer"), 2
 )
 SIZES = ((200_000, 32), (60_000, 128), (20_000, 384), (10_000, 768))
 
@@ -55,6 +55,10 @@ def operations(nearwise, rows, folder, draw):
         index = nearwise.IvfPq.build(rows, lists=lists, code_bytes=8, iterations=2, memory_limit=limit)
         return index.search(few, k)
 
+    def searched_graph(limit):
+        index = nearwise.GraphIndex.build(rows, degree=degree // 16 * 16 or 16, memory_limit=limit)
+        return index.search(few, k)
+
     return {
         "knn": lambda limit: nearwise.knn(few, rows, k, memory_limit=limit),
         "Exact": lambda limit: nearwise.Exact(rows, memory_limit=limit).search(few, k),
@@ -80,6 +84,7 @@ def operations(nearwise, rows, folder, draw):
             few, lists=16, code_bytes=4, rounds=1, iterations=2, memory_limit=limit
         ),
         "build_knn_graph": lambda limit: nearwise.build_knn_graph(rows, degree, memory_limit=limit),
+        "GraphIndex": searched_graph,
         "plan_graph": planned,
         "plan_index": planned_index,
     }

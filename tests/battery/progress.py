@@ -37,6 +37,8 @@ def calls(folder, scale):
     product = nearwise.ProductQuantizer.train(rows[:5000], parts=16)
     additive = nearwise.AdditiveQuantizer.train(rows[:3000], codebooks=8, rounds=1)
     index = nearwise.IvfFlat.build(rows, lists=256)
+    graph = nearwise.build_knn_graph(rows, 32)
+    graph_index = nearwise.GraphIndex.build(rows[:half])
     graph_rows = folder / "rows.fbin"
     nearwise.write_vectors(graph_rows, rows)
 
@@ -82,6 +84,14 @@ def calls(folder, scale):
             rows, 16, target_recall=0.99, progress=progress
         ),
         "merge_knn_graphs": lambda progress: nearwise.merge_knn_graphs(rows, left, right, progress=progress),
+        "GraphIndex.build": lambda progress: nearwise.GraphIndex.build(rows, progress=progress),
+        "GraphIndex.build, 768 dimensions": lambda progress: nearwise.GraphIndex.build(wide, progress=progress),
+        "GraphIndex.from_knn_graph": lambda progress: nearwise.GraphIndex.from_knn_graph(
+            graph, rows, progress=progress
+        ),
+        "GraphIndex.add": lambda progress: graph_index.add(rows[half:], progress=progress),
+        "GraphIndex.search": lambda progress: graph_index.search(rows, 100, progress=progress),
+        "GraphIndex.calibrate": lambda progress: graph_index.calibrate(target_recall=0.99, progress=progress),
         "Plan.run": planned,
     }
 

@@ -1,4 +1,4 @@
-"""nearwise: exact search, inverted files, k-NN graphs."""
+"""nearwise: exact search, inverted files, k-NN graphs, graph indexes."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -212,4 +212,50 @@ class KnnGraph(Nearwise):
         return self.library.build_knn_graph(ROWS[:500], K, target_recall=0)
 
 
-ADAPTERS = (Neighbors, Exact, IvfFlat, IvfPq, IvfLsq, KnnGraph)
+class GraphIndex(Nearwise):
+    """Built of the first vectors that are added."""
+
+    name = "nearwise GraphIndex"
+    lacks = frozenset({"bulk", "capacity", "declared"})
+
+    def empty(self, dim=DIM, metric="sqeuclidean", capacity=0):
+        return Held(dim=dim, metric=metric)
+
+    def add(self, index, vectors, ids=None):
+        if index.made is None:
+            index.made = self._class.build(vectors, ids=ids, metric=index.metric, degree=16, threads=self.threads)
+        else:
+            index.made.add(vectors, ids)
+
+    def search(self, index, queries, k):
+        if index.made is None:
+            self.add(index, np.zeros((0, index.dim), np.float32))
+        return index.made.search(queries, k)
+
+    def size(self, index):
+        return len(index.made)
+
+    def save(self, index, path):
+        index.made.save(path)
+
+    def load(self, path, dim=DIM):
+        return Held(self.library.load(path, self._class))
+
+    def map(self, path):
+        return Held(self.library.load(path))
+
+    def remove(self, index, ids):
+        return index.made.remove(ids)
+
+    def get(self, index, id):
+        return index.made.get([id])[0]
+
+    def long_call(self):
+        rows = normal(200_000, 64)
+        return lambda: self._class.build(rows)
+
+    def degenerate(self):
+        return self._class.build(ROWS[:500], degree=17)  # a multiple of 16 is needed
+
+
+ADAPTERS = (Neighbors, Exact, IvfFlat, IvfPq, IvfLsq, KnnGraph, GraphIndex)
