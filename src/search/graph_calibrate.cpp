@@ -48,7 +48,7 @@ struct Way {
   bool evaluates_beam = false;  // as in GraphCalibration
   // The row that is searched for is not there; otherwise searches pass it, and it is not counted.
   bool is_absent = true;
-  friend auto operator<=>(const Way&, const Way&) = default;
+  friend auto operator<=>(const Way&, const Way&) = default;  // NOLINT(modernize-use-nullptr): a false alarm
 };
 // The first one that reaches the target. Where hardly any edges are needed, in one dimension or among
 // duplicates, a row can be the only way between its neighbours: then it may be passed.
