@@ -46,7 +46,7 @@ def assert_no_faults(kinds, least):
 def test_every_kind_withstands_bad_input_and_faults():
     halves = [start("run.py", "--quick", "--kinds", kinds) for kinds in ("nearwise Ivf*", "nearwise [!I]*")]
     kinds = {name: kind for half in halves for name, kind in report_of(half)["kinds"].items()}
-    assert len(kinds) == 9
+    assert len(kinds) == 10
     assert_no_faults(kinds, 35)
 
 
@@ -54,7 +54,7 @@ def test_no_check_is_an_assert_statement():
     """Without them (python -O) arguments are refused as well."""
     cases = ",".join(case.name for case in CASES if not (case.is_alone or case.supervises))
     report = report_of(start("run.py", "--quick", "--cases", cases, flags=["-O"]))
-    assert report["optimized"] and len(report["kinds"]) == 9
+    assert report["optimized"] and len(report["kinds"]) == 10
     assert_no_faults(report["kinds"], 30)
 
 
@@ -64,7 +64,7 @@ def test_damaged_files_and_killed_saves():
     assert kills["kills"] == kills["old or new file"] == 16
     assert kills["temporary files after the next save"] == 0
     found = report_of(damage)
-    assert found["examples"] == [] and len(found["kinds"]) == 15
+    assert found["examples"] == [] and len(found["kinds"]) == 16
     for kind, mutations in found["kinds"].items():
         # A file that is damaged is refused; a plan is repaired.
         expected = "right" if kind.startswith("plan") else "refused"

@@ -92,7 +92,10 @@ RangeNeighbors search_range_rows(const Context& context, const RowsView& queries
   const KnnCosts costs = dispatch(&Ops::knn_costs, "knn_costs", *stream,
                                   KnnCostsArgs{base.dim(), like_k, metric, types.queries, types.base});
   const KnnShape shape = {queries.rows(), base.rows(), base.dim(), like_k, context.threads()};
-  const KnnPlan plan = plan_blocked_knn(shape, costs, {state.budget->limit(), state.budget->available(), 0});
+  // Room for one answer per query, and its copy, is set aside: how many there are is not known yet.
+  const std::uint64_t first_answers = 2 * queries.rows() * (sizeof(Id) + sizeof(float));
+  const KnnPlan plan =
+      plan_blocked_knn(shape, costs, {state.budget->limit(), state.budget->available(), first_answers});
   ProgressMeter progress(state.options.progress, state.clock, "range_search",
                          std::uint64_t{queries.rows()} * base.rows());
   const std::vector<float> own_centre =
