@@ -44,8 +44,8 @@ void estimate_cost(const GraphWork& work, Trial& trial) {
   std::vector<std::size_t> members(trial.partitions.centroids.rows());
   for (const std::uint32_t partition : trial.partitions.sampled.span())
     if (partition != graph::no_partition) ++members[partition];
-  const auto rows =
-      static_cast<double>(trial.partitions.sampled.size() / trial.partitions.overlap.rule.overlap);
+  const std::size_t sampled_rows = trial.partitions.sampled.size() / trial.partitions.overlap.rule.overlap;
+  const auto rows = static_cast<double>(sampled_rows);
   const double rows_per_sampled = static_cast<double>(work.shape.rows) / rows;
   double cut = 0;  // estimated share of pairs lost because their partition is cut
   for (const std::size_t sampled : members) {
