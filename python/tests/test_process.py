@@ -69,7 +69,8 @@ def is_interrupted(prepare, call, after):
     process.send_signal(signal.SIGINT)
     stopped, printed = finish(process, 30)[0].splitlines()
     assert stopped != "done", "it was over before the signal: make it longer"
-    assert float(stopped) - sent < 0.5
+    # `tools/prove trust --only interrupts` measures it; a machine busy with other tests is given more time.
+    assert float(stopped) - sent < 5
     return printed
 
 

@@ -21,11 +21,11 @@ def read_until(descriptor, wanted, seconds):
 
 
 def interrupt(process, number=signal.SIGINT):
-    """Sends the signal; returns the exit code and the seconds it took."""
-    before = time.monotonic()
+    """Sends the signal; returns the exit code of a process that ends soon. `tools/prove trust --only interrupts` measures
+    how soon; a machine that is busy with other tests is given more time."""
     process.send_signal(number)
-    process.wait(timeout=20)
-    return process.returncode, time.monotonic() - before
+    process.wait(timeout=5)
+    return process.returncode
 
 
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
@@ -33,8 +33,7 @@ def test_signals(start, long_work, tmp_path, number, code):
     process = start(*long_work, "-o", "found.nw")
     time.sleep(0.5)
     assert process.poll() is None
-    found, seconds = interrupt(process, number)
-    assert found == code and seconds < 0.5
+    assert interrupt(process, number) == code
     out, err = process.communicate()
     assert out == b"" and err == b"nearwise: interrupted\n"
     assert list(tmp_path.iterdir()) == []
@@ -43,7 +42,7 @@ def test_signals(start, long_work, tmp_path, number, code):
 def test_interrupted_as_json(start, long_work):
     process = start(*long_work, "--json")
     time.sleep(0.4)
-    assert interrupt(process)[0] == 130
+    assert interrupt(process) == 130
     assert process.communicate() == (b"", b'{"error":{"code":"cancelled","message":"interrupted"}}\n')
 
 
@@ -53,14 +52,14 @@ def test_an_ignored_signal_stays_ignored(start, long_work):
     process.send_signal(signal.SIGINT)
     time.sleep(0.3)
     assert process.poll() is None
-    assert interrupt(process, signal.SIGTERM)[0] == 143
+    assert interrupt(process, signal.SIGTERM) == 143
 
 
 def test_old_output_survives(start, long_work, tmp_path):
     (tmp_path / "found.ivecs").write_bytes(b"precious")
     process = start(*long_work, "-o", "found.ivecs")
     time.sleep(0.4)
-    assert interrupt(process)[0] == 130
+    assert interrupt(process) == 130
     assert [path.name for path in tmp_path.iterdir()] == ["found.ivecs"]
     assert (tmp_path / "found.ivecs").read_bytes() == b"precious"
 
@@ -71,7 +70,7 @@ def test_plain_lines_elsewhere(start, long_work):
     assert text.startswith(b"nearwise: knn") and b"queries/s" in text and b"left" in text and b"\r" not in text
     # At most one line in 5 s.
     time.sleep(1)
-    assert interrupt(process)[0] == 130
+    assert interrupt(process) == 130
     out, err = process.communicate()
     assert out == b"" and err == b"nearwise: interrupted\n"
 
@@ -83,7 +82,7 @@ def test_a_bar_on_a_terminal(start, long_work):
     text = read_until(ours, b"left", 10)
     assert time.monotonic() - begin >= 0.9  # not for short work
     assert b"\r" in text and b"[" in text and b"queries/s" in text
-    assert interrupt(process)[0] == 130
+    assert interrupt(process) == 130
     # The bar is wiped before anything else is said.
     assert b"\r\x1b[Knearwise: interrupted" in read_until(ours, b"interrupted", 5)
     assert process.stdout.read() == b""
@@ -111,7 +110,7 @@ def test_a_terminal_that_cannot_redraw_gets_lines(start, long_work):
     ours, theirs = pty.openpty()
     process = start(*long_work, stderr=theirs, env={"TERM": "dumb"})
     assert read_until(ours, b"left", 10).startswith(b"nearwise: knn")
-    assert interrupt(process)[0] == 130
+    assert interrupt(process) == 130
     os.close(ours)
     os.close(theirs)
 
@@ -119,7 +118,7 @@ def test_a_terminal_that_cannot_redraw_gets_lines(start, long_work):
 def test_quiet(start, long_work):
     process = start(*long_work, "--quiet")
     assert read_until(process.stderr.fileno(), b"\n", 1.6) == b""
-    assert interrupt(process)[0] == 130
+    assert interrupt(process) == 130
 
 
 SLOW_FSYNC = """
@@ -146,6 +145,5 @@ def test_the_second_signal_ends_a_save_at_once(start, small, tmp_path):
     process.send_signal(signal.SIGINT)
     time.sleep(0.3)
     assert process.poll() is None
-    code, seconds = interrupt(process)
-    assert code == -signal.SIGINT and seconds < 0.5
+    assert interrupt(process) == -signal.SIGINT
     assert not (tmp_path / "found.nw").exists()
