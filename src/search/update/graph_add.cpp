@@ -124,9 +124,14 @@ class GraphAddition {
     try {
       GraphCalibration found = calibrate_graph(stages.next(calibration_cost(), 0), graph,
                                                {.target_recall = state_.calibration->target_recall});
-      if (found.beam <= state_.defaults.beam && found.beam_of_100 <= state_.defaults.beam_of_100) return {};
-      found.beam = std::max(found.beam, state_.defaults.beam);
-      found.beam_of_100 = std::max(found.beam_of_100, state_.defaults.beam_of_100);
+      const GraphDefaults& kept = state_.defaults;
+      if (found.beam <= kept.beam && found.beam_of_100 <= kept.beam_of_100 &&
+          found.evaluates_beam <= kept.evaluates_beam) {
+        return {};
+      }
+      found.beam = std::max(found.beam, kept.beam);
+      found.beam_of_100 = std::max(found.beam_of_100, kept.beam_of_100);
+      found.evaluates_beam = found.evaluates_beam || kept.evaluates_beam;
       return found;
     } catch (const Error& error) {
       // Vectors are added all the same.

@@ -82,6 +82,29 @@ TEST(GraphUpdateRecall, IsCalibratedAgainAsTheIndexGrows) {
   EXPECT_EQ(given.beam(), 40U);
 }
 
+// An index calibrated with far queries, which need a wide beam, grows by vectors whose codes are nearly equal.
+TEST(GraphUpdateRecall, CodesThatBecomeTooCoarseAreNoticed) {
+  constexpr std::size_t first = 1000;
+  constexpr std::size_t dim = 64;
+  support::Values values = support::generate(Kind::normal, 2600, dim, 37);
+  for (std::size_t row = first; row < values.rows(); ++row)
+    for (std::size_t i = 0; i < dim; ++i) values(row, i) *= i < 2 ? 0.12 : 0;
+  const support::Rows rows(values, ElementType::f32);
+  const RowsView pool = rows;
+  support::Values far = support::generate(Kind::normal, 200, dim, 38);
+  for (std::size_t row = 0; row < far.rows(); ++row)
+    for (double& value : far.row(row)) value *= 4;
+  GraphIndex index = GraphIndex::build(one_thread(), pool.slice(0, first), {.degree = 16});
+  const GraphCalibration before =
+      index.calibrate(one_thread(), {.queries = support::Rows(far, ElementType::f32)});
+  ASSERT_FALSE(before.evaluates_beam);
+  index.add(one_thread(), pool.slice(first, pool.rows() - first));
+  const GraphCalibration after = *index.calibration();
+  EXPECT_TRUE(after.evaluates_beam);
+  EXPECT_EQ(after.beam, before.beam);
+  EXPECT_EQ(after.beam_of_100, before.beam_of_100);
+}
+
 // Replacing vectors is no growth: a new graph would have no removed rows.
 TEST(GraphUpdateRecall, UpdatesDoNotBuildTheGraphAnew) {
   const Problem problem =
