@@ -82,7 +82,7 @@ TEST(GraphUpdateRecall, IsCalibratedAgainAsTheIndexGrows) {
   EXPECT_EQ(given.beam(), 40U);
 }
 
-// An index calibrated with far queries, which need a wide beam, grows by vectors whose codes are nearly equal.
+// An index calibrated with far queries, which need a wide beam, grows by vectors of nearly equal codes.
 TEST(GraphUpdateRecall, CodesThatBecomeTooCoarseAreNoticed) {
   constexpr std::size_t first = 1000;
   constexpr std::size_t dim = 64;
