@@ -37,8 +37,14 @@ void WithinRadius::offer(std::size_t query, Answer answer) {
   if (answers.size() == answers.capacity()) {
     const std::size_t before = answers.capacity();
     const std::size_t wanted = std::max(first_answers, 2 * before);
-    budget_.take((wanted - before) * sizeof(Answer));
-    answers.reserve(wanted);
+    const std::uint64_t bytes = (wanted - before) * sizeof(Answer);
+    budget_.take(bytes);
+    try {
+      answers.reserve(wanted);
+    } catch (...) {
+      budget_.give_back(bytes);
+      throw;
+    }
   }
   answers.push_back(answer);
 }
