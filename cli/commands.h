@@ -9,6 +9,7 @@ namespace nearwise::cli {
 
 void add_knn(CLI::App& parent, Session& session);
 void add_kmeans(CLI::App& parent, Session& session);
+void add_dedup(CLI::App& parent, Session& session);
 void add_eval(CLI::App& parent, Session& session);
 void add_convert(CLI::App& parent, Session& session);
 void add_verify(CLI::App& parent, Session& session);

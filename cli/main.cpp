@@ -56,7 +56,8 @@ void add_commands(CLI::App& program, Session& session) {
            {add_quantizer_train, add_quantizer_encode, add_quantizer_decode});
   add_noun(program, session, "plan", "Tasks, disk, memory and time of a build over files, before it starts",
            {add_plan_index, add_plan_graph});
-  for (const AddCommand add : {add_kmeans, add_eval, add_convert, add_verify, add_info, add_completion})
+  for (const AddCommand add :
+       {add_kmeans, add_dedup, add_eval, add_convert, add_verify, add_info, add_completion})
     add(program, session);
 }
 

@@ -16,7 +16,7 @@ import repository
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 
 # The folders of src/, lowest first. A file includes its own layer or a lower one.
-LAYERS = {"core": 0, "io": 1, "codes": 1, "backend": 2, "ops": 3, "cluster": 4, "quantize": 4, "index": 5, "graph": 5,
+LAYERS = {"core": 0, "io": 1, "codes": 1, "backend": 2, "ops": 3, "cluster": 4, "duplicates": 4, "quantize": 4, "index": 5, "graph": 5,
           "search": 6, "shard": 7, "plan": 8}
 # Folders of one layer that may include one another: (including, included).
 ALLOWED_SIBLINGS = {("quantize", "cluster")}
@@ -43,8 +43,9 @@ PUBLIC_HEADERS = {name: folder for folder, names in {
     "core": "types error export filter matrix neighbors progress recall_estimate",
     "io": "vector_file storage",
     "backend": "context machine",
-    "ops": "exact merge_neighbors searchable select_k device_memory",
+    "ops": "exact merge_neighbors searchable select_k threshold_join device_memory",
     "cluster": "kmeans kmeans_parts",
+    "duplicates": "dedup",
     "quantize": "additive_quantizer encoding optimized_product_quantizer product_quantizer rotation",
     "index": "ivf",
     "graph": "knn_graph graph_export graph_structure smoothest_path",

@@ -58,6 +58,12 @@ CLI::Option* add_number(CLI::App& parser, const std::string& name, double& value
   return add_parsed(parser, name, "X", parse, description)->default_str(fmt::format("{}", value));
 }
 
+CLI::Option* add_number(CLI::App& parser, const std::string& name, std::optional<double>& value,
+                        const std::string& description) {
+  const auto parse = [&value](const std::string& text) { value = parse_number(text); };
+  return add_parsed(parser, name, "X", parse, description);
+}
+
 CLI::Option* add_bytes(CLI::App& parser, const std::string& name, std::uint64_t& value,
                        const std::string& description) {
   const auto parse = [&value](const std::string& text) { value = parse_bytes(text); };

@@ -56,6 +56,8 @@ CLI::Option* add_count(CLI::App& parser, const std::string& name, std::optional<
                        std::size_t minimum, const std::string& description);
 CLI::Option* add_number(CLI::App& parser, const std::string& name, double& value,
                         const std::string& description);
+CLI::Option* add_number(CLI::App& parser, const std::string& name, std::optional<double>& value,
+                        const std::string& description);
 CLI::Option* add_bytes(CLI::App& parser, const std::string& name, std::uint64_t& value,
                        const std::string& description);
 // Whether the file exists is checked by the command, which reports it with an exit code of its own.

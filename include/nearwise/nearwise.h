@@ -3,6 +3,7 @@
 
 #include "nearwise/choose_index.h"
 #include "nearwise/context.h"
+#include "nearwise/dedup.h"
 #include "nearwise/device_memory.h"
 #include "nearwise/error.h"
 #include "nearwise/exact.h"
@@ -31,5 +32,6 @@
 #include "nearwise/sharded.h"
 #include "nearwise/smoothest_path.h"
 #include "nearwise/storage.h"
+#include "nearwise/threshold_join.h"
 #include "nearwise/types.h"
 #include "nearwise/vector_file.h"

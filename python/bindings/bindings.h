@@ -35,6 +35,7 @@ namespace nb = nanobind;
 void bind_additive_quantizer(nb::module_& module);
 void bind_choose_index(nb::module_& module);
 void bind_context(nb::module_& module);
+void bind_dedup(nb::module_& module);
 void bind_device_memory(nb::module_& module);
 void bind_error(nb::module_& module);
 void bind_exact(nb::module_& module);

@@ -14,6 +14,7 @@ NB_MODULE(_core, module) {
   bind_device_memory(module);
   bind_filter(module);
   bind_exact(module);
+  bind_dedup(module);
   bind_ivf(module);
   bind_graph_index(module);
   bind_kmeans(module);

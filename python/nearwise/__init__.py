@@ -11,6 +11,7 @@ FileNotFoundError, OSError or MemoryError where that fits; arguments of wrong ty
 from nearwise._additive_quantizer import AdditiveQuantizer
 from nearwise._context import Context
 from nearwise._core import version as _version
+from nearwise._dedup import Deduplication, dedup, threshold_join
 from nearwise._error import AccessError, ArgumentError, Error, FileError, NotFoundError, OutOfMemoryError
 from nearwise._graph_uses import RowGroups, SmoothestPath
 from nearwise._index.build import IndexChoice, IndexEstimate, build, choose_index
@@ -39,15 +40,15 @@ __version__ = _version()
 
 __all__ = [
     "AccessError", "AdditiveQuantizer", "ArgumentError", "Calibration", "ClusterSums", "ContainerInfo", "Context",
-    "Error", "Exact", "FileError", "Filter", "GraphCalibration", "GraphIndex", "GraphRound", "IndexChoice",
-    "IndexEstimate", "Ivf", "IvfFlat", "IvfLsq", "IvfPq", "KMeans", "KnnGraph", "Neighbors", "NotFoundError",
-    "OptimizedProductQuantizer", "OutOfMemoryError", "Plan", "PlannedTask", "ProductQuantizer", "RangeNeighbors",
-    "RecallAtK", "RecallEstimate", "RecallWarning", "Rotation", "RowGroups", "SavedNeighbors", "SearchPlan",
-    "Searchable", "SectionInfo", "Selection", "SmoothestPath", "StringIds", "__version__", "assign", "build",
-    "build_knn_graph", "choose_index", "exact_knn_graph", "from_bytes", "info", "inspect", "knn", "load",
-    "measure_recall", "merge_knn_graphs", "merge_neighbors", "move_centroids", "plan_graph", "plan_index",
+    "Deduplication", "Error", "Exact", "FileError", "Filter", "GraphCalibration", "GraphIndex", "GraphRound",
+    "IndexChoice", "IndexEstimate", "Ivf", "IvfFlat", "IvfLsq", "IvfPq", "KMeans", "KnnGraph", "Neighbors",
+    "NotFoundError", "OptimizedProductQuantizer", "OutOfMemoryError", "Plan", "PlannedTask", "ProductQuantizer",
+    "RangeNeighbors", "RecallAtK", "RecallEstimate", "RecallWarning", "Rotation", "RowGroups", "SavedNeighbors",
+    "SearchPlan", "Searchable", "SectionInfo", "Selection", "SmoothestPath", "StringIds", "__version__", "assign",
+    "build", "build_knn_graph", "choose_index", "dedup", "exact_knn_graph", "from_bytes", "info", "inspect", "knn",
+    "load", "measure_recall", "merge_knn_graphs", "merge_neighbors", "move_centroids", "plan_graph", "plan_index",
     "range_search", "read_neighbors", "read_vectors", "save", "seed_kmeans", "select_k", "sum_clusters",
-    "train_hierarchical_kmeans", "train_kmeans", "verify", "write_neighbors", "write_vectors",
+    "threshold_join", "train_hierarchical_kmeans", "train_kmeans", "verify", "write_neighbors", "write_vectors",
 ]
 
 # Users see, catch and unpickle the classes as nearwise.Exact and so on.

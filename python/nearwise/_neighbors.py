@@ -47,6 +47,11 @@ class RangeNeighbors(NamedTuple):
         part = slice(self.offsets[number], self.offsets[number + 1])
         return self.ids[part], self.distances[part]
 
+    def pairs(self) -> npt.NDArray[np.int64]:
+        """int64 [offsets[-1], 2]: the query and the id of every result, query after query."""
+        queries = np.repeat(np.arange(len(self.offsets) - 1, dtype=np.int64), np.diff(self.offsets))
+        return np.stack([queries, self.ids], axis=1)
+
 
 def adopt(pair: tuple[npt.NDArray[Any], npt.NDArray[np.float32]], call: Call | None = None) -> Neighbors:
     """What C++ returned for all queries of a call, or for its one vector.

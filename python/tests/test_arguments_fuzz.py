@@ -119,6 +119,8 @@ CASES = {
     "knn": (nearwise.knn, {"queries": QUERIES, "base": ROWS, "k": 3, "metric": "cosine", "pad": False, "filter": None, "exclude": [1]}),
     "exact_knn_graph": (nearwise.exact_knn_graph, {"base": ROWS, "k": 3, "metric": "euclidean", "pad": True}),
     "range_search": (nearwise.range_search, {"queries": QUERIES, "base": ROWS, "radius": 1.0, "metric": "sqeuclidean", "filter": [1, 2], "exclude": None}),
+    "threshold_join": (nearwise.threshold_join, {"rows": ROWS, "radius": 1.0, "similarity": None, "metric": "sqeuclidean"}),
+    "dedup": (nearwise.dedup, {"rows": ROWS, "radius": None, "similarity": 0.9, "metric": "cosine", "keep": "first", "grouping": "star"}),
     "Filter": (nearwise.Filter, {"allowed": [1, 2], "exclude": [[3], [4]]}),
     "Filter.allows": (nearwise.Filter([1, 2]).allows, {"id": 1, "query": 0}),
     "select_k": (nearwise.select_k, {"values": ROWS, "k": 2, "largest": True, "ids": None, "pad": False}),
@@ -154,6 +156,7 @@ CASES = {
     "KnnGraph.save_npz": (GRAPH.save_npz, {"path": "graph.npz", "mutual": False}),
     "RowGroups.members": (GRAPH.connected_components().members, {}),
     "RangeNeighbors.of": (RANGE.of, {"query": 1}),
+    "RangeNeighbors.pairs": (RANGE.pairs, {}),
     "ProductQuantizer.train": (nearwise.ProductQuantizer.train, {"rows": ROWS, "parts": 2, "bits": 4, "iterations": 1}),
     "ProductQuantizer.from_codebooks": (nearwise.ProductQuantizer.from_codebooks, {"codebooks": PQ.codebooks}),
     "OptimizedProductQuantizer": (nearwise.OptimizedProductQuantizer, {"rotation": OPQ.rotation, "quantizer": PQ}),
@@ -230,7 +233,7 @@ CASES = {
 }  # fmt: skip
 
 # Objects that callables return, without operations; and what a finished plan returns.
-WITHOUT_CASES = {"Calibration", "ClusterSums", "ContainerInfo", "Error", "AccessError", "ArgumentError",
+WITHOUT_CASES = {"Deduplication", "Calibration", "ClusterSums", "ContainerInfo", "Error", "AccessError", "ArgumentError",
                  "FileError", "NotFoundError", "OutOfMemoryError", "GraphCalibration", "GraphIndex", "GraphRound", "IndexChoice", "IndexEstimate", "Ivf", "KMeans", "KnnGraph",
                  "Neighbors", "Plan", "PlannedTask", "RangeNeighbors", "RecallAtK", "RecallEstimate", "RecallWarning",
                  "RowGroups", "SavedNeighbors", "SearchPlan",
@@ -354,7 +357,7 @@ def defaults_of(name):
 def test_none_is_the_default(name, here):
     call, valid = CASES[name]
     # Defaults that take long stay out, and so does the limit that a plan must have.
-    kept = ("rounds", "codebooks", "code_bytes", "train_iterations", *(["memory_limit"] if "plan" in name else []))
+    kept = ("radius", "similarity", "rounds", "codebooks", "code_bytes", "train_iterations", *(["memory_limit"] if "plan" in name else []))
     required = {key: value for key, value in valid.items() if key not in defaults_of(name) or key in kept}
     nothing = dict.fromkeys(defaults_of(name) - {*kept})
     assert_equal(call(**required, **nothing), call(**required))

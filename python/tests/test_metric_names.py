@@ -19,6 +19,8 @@ CALLS = {
     "knn": lambda metric: nearwise.knn(ROWS[:5], ROWS, 3, metric=metric),
     "exact_knn_graph": lambda metric: nearwise.exact_knn_graph(ROWS, 3, metric=metric),
     "range_search": lambda metric: nearwise.range_search(ROWS[:5], ROWS, 0.9, metric=metric),
+    "threshold_join": lambda metric: nearwise.threshold_join(ROWS, radius=0.9, metric=metric),
+    "dedup": lambda metric: nearwise.dedup(ROWS, radius=0.9, metric=metric),
     "Exact": lambda metric: nearwise.Exact(ROWS, metric=metric).search(ROWS[:5], 3),
     "build": lambda metric: nearwise.build(ROWS, metric=metric).search(ROWS[:5], 3),
     "choose_index": lambda metric: [nearwise.choose_index(ROWS, metric=metric).kind],

@@ -142,6 +142,7 @@ def test_types_are_shipped():
     [
         (nearwise.knn, "exact.h", "KnnOptions"),
         (nearwise.range_search, "exact.h", "RangeOptions"),
+        (nearwise.threshold_join, "threshold_join.h", "ThresholdJoinOptions"),
         (nearwise.Exact, "exact.h", "ExactOptions"),
         (nearwise.train_kmeans, "kmeans.h", "KMeansOptions"),
         (nearwise.assign, "kmeans.h", "AssignOptions"),

@@ -14,6 +14,8 @@ CALLS = {
     "knn, one query": lambda limit: nearwise.knn(FEW[:1], ROWS, 10, memory_limit=limit),
     "Exact": lambda limit: nearwise.Exact(ROWS, memory_limit=limit),
     "range_search": lambda limit: nearwise.range_search(FEW, ROWS, 0.5, memory_limit=limit),
+    "threshold_join": lambda limit: nearwise.threshold_join(ROWS, radius=0.5, memory_limit=limit),
+    "dedup": lambda limit: nearwise.dedup(ROWS, similarity=0.99, memory_limit=limit),
     "exact_knn_graph": lambda limit: nearwise.exact_knn_graph(ROWS, 5, memory_limit=limit),
     "select_k": lambda limit: nearwise.select_k(ROWS, 5, memory_limit=limit),
     "train_kmeans": lambda limit: nearwise.train_kmeans(ROWS, 20, memory_limit=limit),

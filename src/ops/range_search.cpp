@@ -28,10 +28,8 @@ void sort_range_row(Metric metric, RangeRow& row) {
   row = std::move(sorted);
 }
 
-namespace {
-
-void search_tile(const ExactSearch& search, float radius, const RowsView& tile, const PreparedRows& prepared,
-                 std::span<RangeRow> rows) {
+void search_range_tile(const ExactSearch& search, float radius, const RowsView& tile,
+                       const PreparedRows& prepared, Id id_offset, std::span<RangeRow> rows) {
   const std::vector<Shard> shards = search.shards();
   std::vector<std::vector<RangeRow>> parts(shards.size());
   for_each_shard(search.context, shards.size(), [&](std::size_t i) {
@@ -42,7 +40,7 @@ void search_tile(const ExactSearch& search, float radius, const RowsView& tile, 
                                 RangeArgs{prepared, tile, radius, search.metric, {}});
     search.scan(*stream, shards[i], prepared, *found, blocks);
     dispatch(&Ops::finish_range, "finish_range", *stream,
-             FinishRangeArgs{*found, static_cast<Id>(shards[i].first_row), parts[i]});
+             FinishRangeArgs{*found, id_offset + static_cast<Id>(shards[i].first_row), parts[i]});
   });
   for (std::size_t query = 0; query < tile.rows(); ++query) {
     rows[query] = std::move(parts[0][query]);
@@ -55,43 +53,67 @@ void search_tile(const ExactSearch& search, float radius, const RowsView& tile, 
   }
 }
 
-// The number of answers is not known in advance: what the first queries took tells the need of all.
-[[noreturn]] void refuse_answers(const MemoryBudget& budget, std::size_t done, std::size_t queries,
-                                 std::uint64_t answer_bytes) {
-  if (done == 0)
-    fail(ErrorCode::out_of_memory,
-         "range_search: answers of the first queries exceed the memory limit of {}: a smaller radius, or a "
-         "larger limit, is needed",
-         format_bytes(budget.limit()));
-  const double share = static_cast<double>(queries) / static_cast<double>(done);
-  const auto all = static_cast<std::uint64_t>(share * static_cast<double>(answer_bytes));
-  fail(ErrorCode::out_of_memory,
-       "range_search: answers exceed the memory limit of {}: those of {} of {} queries take {}, about {} "
-       "would "
-       "suffice",
-       format_bytes(budget.limit()), done, queries, format_bytes(answer_bytes),
-       format_bytes(budget.limit() + all));
+void RangeAnswers::fill(std::size_t first, std::size_t count,
+                        const std::function<void(std::span<RangeRow>)>& search) {
+  try {
+    const std::span<RangeRow> filled = std::span(rows_).subspan(first, count);
+    search(filled);
+    std::size_t answers = 0;
+    for (const RangeRow& row : filled) answers += row.ids.size();
+    // Twice: the rows and the concatenated result.
+    const std::uint64_t bytes = 2 * answers * (sizeof(Id) + sizeof(float));
+    reservations_.emplace_back(budget_, bytes);
+    bytes_ += bytes;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory || budget_.limit() == 0) throw;
+    refuse(first);
+  }
 }
 
-}  // namespace
+void RangeAnswers::refuse(std::size_t done) const {
+  if (done == 0)
+    fail(ErrorCode::out_of_memory,
+         "{}: answers of the first queries exceed the memory limit of {}: a smaller radius, or a "
+         "larger limit, is needed",
+         operation_, format_bytes(budget_.limit()));
+  const double share = static_cast<double>(rows_.size()) / static_cast<double>(done);
+  const auto all = static_cast<std::uint64_t>(share * static_cast<double>(bytes_));
+  fail(ErrorCode::out_of_memory,
+       "{}: answers exceed the memory limit of {}: those of {} of {} queries take {}, about {} "
+       "would "
+       "suffice",
+       operation_, format_bytes(budget_.limit()), done, rows_.size(), format_bytes(bytes_),
+       format_bytes(budget_.limit() + all));
+}
+
+RangeNeighbors RangeAnswers::concatenated() const {
+  RangeNeighbors result;
+  result.offsets.assign(rows_.size() + 1, 0);
+  for (std::size_t query = 0; query < rows_.size(); ++query)
+    result.offsets[query + 1] = result.offsets[query] + rows_[query].ids.size();
+  result.ids.reserve(result.offsets.back());
+  result.distances.reserve(result.offsets.back());
+  for (const RangeRow& row : rows_) {
+    result.ids.insert(result.ids.end(), row.ids.begin(), row.ids.end());
+    result.distances.insert(result.distances.end(), row.distances.begin(), row.distances.end());
+  }
+  return result;
+}
 
 RangeNeighbors search_range_rows(const Context& context, const RowsView& queries, const RowsView& base,
                                  float radius, Metric metric, const PreparedBase* prepared,
                                  const RowSelection& selection) {
   Context::State& state = context.state();
   state.cancel.check();
-  RangeNeighbors result;
-  result.offsets.assign(queries.rows() + 1, 0);
-  if (queries.rows() == 0 || base.rows() == 0) return result;
+  RangeAnswers answers("range_search", *state.budget, queries.rows());
+  if (queries.rows() == 0 || base.rows() == 0) return answers.concatenated();
 
   const auto stream = open_stream(context);
   const ScanTypes types =
       prepared != nullptr ? prepared->types_with(queries) : scan_types(*stream, queries, base, metric);
-  // Candidate lists are sized as for a search of about this many neighbours.
-  constexpr std::size_t like_k = 64;
   const KnnCosts costs = dispatch(&Ops::knn_costs, "knn_costs", *stream,
-                                  KnnCostsArgs{base.dim(), like_k, metric, types.queries, types.base});
-  const KnnShape shape = {queries.rows(), base.rows(), base.dim(), like_k, context.threads()};
+                                  KnnCostsArgs{base.dim(), range_like_k, metric, types.queries, types.base});
+  const KnnShape shape = {queries.rows(), base.rows(), base.dim(), range_like_k, context.threads()};
   // Room for one answer per query, and its copy, is set aside: how many there are is not known yet.
   const std::uint64_t first_answers = 2 * queries.rows() * (sizeof(Id) + sizeof(float));
   const KnnPlan plan =
@@ -111,36 +133,16 @@ RangeNeighbors search_range_rows(const Context& context, const RowsView& queries
       .blocks = prepared != nullptr ? std::span<const Block>(prepared->blocks) : std::span<const Block>(),
       .progress = progress,
       .selection = selection};
-  std::vector<RangeRow> rows(queries.rows());
-  std::vector<Reservation> reservations;
-  std::uint64_t answer_bytes = 0;
   for (std::size_t first = 0; first < queries.rows(); first += plan.query_tile) {
     const std::size_t count = std::min(plan.query_tile, queries.rows() - first);
-    const RowsView tile = queries.slice(first, count);
-    try {
+    answers.fill(first, count, [&](std::span<RangeRow> rows) {
+      const RowsView tile = queries.slice(first, count);
       const auto packed = search.prepare_queries(*stream, tile, first);
-      search_tile(search, radius, tile, *packed, std::span(rows).subspan(first, count));
-      std::size_t answers = 0;
-      for (std::size_t query = first; query < first + count; ++query) answers += rows[query].ids.size();
-      // Twice: the shards' answers and the result.
-      const std::uint64_t tile_bytes = 2 * answers * (sizeof(Id) + sizeof(float));
-      reservations.emplace_back(*state.budget, tile_bytes);
-      answer_bytes += tile_bytes;
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::out_of_memory || state.budget->limit() == 0) throw;
-      refuse_answers(*state.budget, first, queries.rows(), answer_bytes);
-    }
-  }
-  for (std::size_t query = 0; query < rows.size(); ++query)
-    result.offsets[query + 1] = result.offsets[query] + rows[query].ids.size();
-  result.ids.reserve(result.offsets.back());
-  result.distances.reserve(result.offsets.back());
-  for (const RangeRow& row : rows) {
-    result.ids.insert(result.ids.end(), row.ids.begin(), row.ids.end());
-    result.distances.insert(result.distances.end(), row.distances.begin(), row.distances.end());
+      search_range_tile(search, radius, tile, *packed, 0, rows);
+    });
   }
   progress.finish();
-  return result;
+  return answers.concatenated();
 }
 
 RangeNeighbors search_range(const Context& context, const RowsView& queries, const RowsView& base,

@@ -48,6 +48,8 @@ def calls(folder, small):
     return {
         "knn": lambda: nearwise.knn(rows, rows, 10),
         "range_search": lambda: nearwise.range_search(rows, rows, 1.0),
+        "threshold_join": lambda: nearwise.threshold_join(rows, radius=1.0),
+        "dedup": lambda: nearwise.dedup(rows, similarity=0.99),
         "exact_knn_graph": lambda: nearwise.exact_knn_graph(rows, 10),
         "train_kmeans": lambda: nearwise.train_kmeans(rows, 1000),
         "build_knn_graph": lambda: nearwise.build_knn_graph(rows, 20),

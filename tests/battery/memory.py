@@ -63,6 +63,8 @@ def operations(nearwise, rows, folder, draw):
         "knn": lambda limit: nearwise.knn(few, rows, k, memory_limit=limit),
         "Exact": lambda limit: nearwise.Exact(rows, memory_limit=limit).search(few, k),
         "range_search": lambda limit: nearwise.range_search(few[:300], rows, 0.1 * rows.shape[1], memory_limit=limit),
+        "threshold_join": lambda limit: nearwise.threshold_join(few, radius=0.1 * rows.shape[1], memory_limit=limit),
+        "dedup": lambda limit: nearwise.dedup(few, similarity=0.999, memory_limit=limit),
         "exact_knn_graph": lambda limit: nearwise.exact_knn_graph(few, degree, memory_limit=limit),
         "train_kmeans": lambda limit: nearwise.train_kmeans(rows, lists, iterations=3, memory_limit=limit),
         "train_hierarchical_kmeans": lambda limit: nearwise.train_hierarchical_kmeans(

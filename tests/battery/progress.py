@@ -51,6 +51,8 @@ def calls(folder, scale):
         "knn": lambda progress: nearwise.knn(rows[: half // 4], rows, 10, progress=progress),
         "Exact.search": lambda progress: exact.search(rows[: half // 4], 10, progress=progress),
         "range_search": lambda progress: nearwise.range_search(rows[: half // 4], rows, 20.0, progress=progress),
+        "threshold_join": lambda progress: nearwise.threshold_join(rows, radius=1.0, progress=progress),
+        "dedup": lambda progress: nearwise.dedup(rows, similarity=0.99, progress=progress),
         "exact_knn_graph": lambda progress: nearwise.exact_knn_graph(rows, 10, progress=progress),
         "train_kmeans": lambda progress: nearwise.train_kmeans(rows, 2000, progress=progress),
         "train_kmeans, mini-batches": lambda progress: nearwise.train_kmeans(

@@ -27,7 +27,7 @@ def offer(nearwise, tmp_path):
 
 
 def test_commands(offer):
-    assert offer("") == sorted(["knn", "index", "graph", "quantizer", "plan", "kmeans", "eval", "convert", "verify", "info",
+    assert offer("") == sorted(["knn", "index", "graph", "quantizer", "plan", "kmeans", "dedup", "eval", "convert", "verify", "info",
                                 "completion"])
     assert offer("in") == ["index", "info"]
     assert offer("index", "") == sorted(["choose", "build", "add", "remove", "merge", "calibrate", "search", "export"])

@@ -6,6 +6,8 @@
 
 #include "faults/fault_kit.h"
 #include "faults/samples.h"
+#include "nearwise/dedup.h"
+#include "nearwise/exact.h"
 #include "nearwise/graph_index.h"
 #include "support/graph_cases.h"
 
@@ -64,6 +66,16 @@ TEST_F(FaultsOfOperations, ExactSearch) {
       "range_search", [](const Context& context) { return range_search(context, some(), vectors(), 4.0F); },
       [](const RangeNeighbors& left, const RangeNeighbors& right) {
         return left.ids == right.ids && left.distances == right.distances;
+      });
+  try_making(
+      "threshold_join", [](const Context& context) { return threshold_join(context, vectors(), 4.0F); },
+      [](const RangeNeighbors& left, const RangeNeighbors& right) {
+        return left.ids == right.ids && left.distances == right.distances;
+      });
+  try_making(
+      "dedup", [](const Context& context) { return dedup(context, vectors(), 4.0F); },
+      [](const Deduplication& left, const Deduplication& right) {
+        return left.removed_by == right.removed_by;
       });
   try_making(
       "Exact",

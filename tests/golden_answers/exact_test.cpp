@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "golden_answers/data.h"
 #include "golden_answers/golden.h"
+#include "nearwise/dedup.h"
 
 namespace nearwise::golden {
 namespace {
@@ -73,6 +76,28 @@ TEST(GoldenExact, ExactKnnGraph) {
       for (const Context& context : every_context())
         expect_answer(name_of("exact_knn_graph", type, metric),
                       exact_knn_graph(context, base, 8, {.metric = metric}));
+    }
+}
+
+TEST(GoldenExact, ThresholdJoinAndDedup) {
+  for (const ElementType type : every_type)
+    for (const Metric metric : every_metric) {
+      const Rows rows = make_rows(700, 19, 8, type);
+      // The distance of the fifth other vector of one: others have more or fewer within it.
+      const float threshold =
+          knn(context(), rows.view().slice(0, 1), rows, 6, {.metric = metric}).distances(0, 5);
+      for (const Context& context : every_context()) {
+        expect(name_of("threshold_join", type, metric), [&](Digest& digest) {
+          digest.add(threshold_join(context, rows, threshold, {.metric = metric}));
+        });
+        for (const DuplicateGrouping grouping : {DuplicateGrouping::star, DuplicateGrouping::connected})
+          expect(name_of("dedup." + std::string(name(grouping)), type, metric), [&](Digest& digest) {
+            const Deduplication found = dedup(
+                context, rows, threshold, {.metric = metric, .grouping = grouping, .keep = KeptRow::medoid});
+            digest.add(RangeNeighbors{{found.kept.size(), found.pairs}, found.removed_by, found.distances});
+            digest.add(RangeNeighbors{{}, found.groups, {}});
+          });
+      }
     }
 }
 

@@ -44,4 +44,22 @@ inline RangeAnswer range(RowsView queries, RowsView base, float radius, Metric m
   return answer;
 }
 
+// Of every row, the later rows within the threshold, ascending.
+inline RangeAnswer pairs(RowsView rows, float threshold, Metric metric) {
+  const std::size_t dim = rows.dim();
+  const std::vector<double> values = to_doubles(rows);
+  RangeAnswer answer{{0}, {}, {}};
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    for (std::size_t other = row + 1; other < rows.rows(); ++other) {
+      const float value =
+          reported(metric, {values.data() + row * dim, dim}, {values.data() + other * dim, dim});
+      if (!within(metric, value, threshold)) continue;
+      answer.ids.push_back(static_cast<Id>(other));
+      answer.distances.push_back(value);
+    }
+    answer.offsets.push_back(answer.ids.size());
+  }
+  return answer;
+}
+
 }  // namespace nearwise::oracle

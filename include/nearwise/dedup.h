@@ -1,0 +1,72 @@
+// Removal of near-duplicate vectors.
+//
+// Two rows are duplicates if their reported distance is within a threshold (threshold_join): to the last bit
+// the same decision on every instruction set, device and number of threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "nearwise/context.h"
+#include "nearwise/exact.h"
+#include "nearwise/export.h"
+#include "nearwise/matrix.h"
+#include "nearwise/threshold_join.h"
+#include "nearwise/types.h"
+
+namespace NEARWISE_EXPORT nearwise {
+
+// The threshold of pairs that are at least this similar. cosine: 1 - similarity, rounded to f32, as cosine
+// distances are; inner_product: the similarity itself. Throws Error(invalid_argument) for other metrics.
+float threshold_of_similarity(Metric metric, double similarity);
+
+// Which row of a group of duplicates is kept. Ties: the lowest row.
+enum class KeptRow : std::uint8_t {
+  first,   // the lowest row
+  medoid,  // the row with the most duplicates; among these, the one with the best sum of their distances
+  scored,  // the row with the highest score
+};
+
+std::string_view name(KeptRow kept);
+
+enum class DuplicateGrouping : std::uint8_t {
+  // Rows are considered in the order in which they would be kept. A row that is no duplicate of a row kept
+  // before it is kept; any other is removed by the nearest of these. So every removed row is a duplicate of
+  // the kept row of its group, and no two kept rows are duplicates.
+  star,
+  // Connected components of the pairs; one row of each is kept. A removed row may be far from it, at the end
+  // of a chain of duplicates.
+  connected,
+};
+
+std::string_view name(DuplicateGrouping grouping);
+
+struct DedupOptions {
+  Metric metric = Metric::sqeuclidean;
+  DuplicateGrouping grouping = DuplicateGrouping::star;
+  KeptRow keep = KeptRow::first;
+  std::span<const double> scores = {};  // [rows], of KeptRow::scored
+};
+
+struct Deduplication {
+  std::vector<Id> kept;    // rows, ascending
+  std::vector<Id> groups;  // [rows] the kept row of each row's group; of a kept row, itself
+  // [rows] The duplicate that removed each row, no_id if it is kept. star: the kept row. connected: of the
+  // duplicates that are fewer pairs from the kept row, the nearest, then the lowest.
+  std::vector<Id> removed_by;
+  std::vector<float> distances;  // [rows] to it; of kept rows, +inf (-inf for inner_product)
+  std::size_t pairs = 0;         // pairs of duplicates
+};
+
+// Compares all pairs (threshold_join).
+Deduplication dedup(const Context& context, RowsView rows, float threshold, const DedupOptions& options = {});
+
+// The same for pairs that are known: of every row the later rows that are its duplicates, ascending, as
+// threshold_join returns them. Throws Error(invalid_argument) if they are not of this form.
+Deduplication dedup_pairs(const Context& context, const RangeNeighbors& pairs,
+                          const DedupOptions& options = {});
+
+}  // namespace nearwise
