@@ -1,6 +1,7 @@
 """What filters that exclude little cost: times relative to the same search without one, measured in turn.
 
-Prints one JSON line for each case: a mask that allows everything and 100 excluded ids per query, exact search and PQ.
+Prints one JSON line for each case, exact search and PQ: a mask that allows everything, 100 random excluded ids per query,
+and the 100 nearest ones.
 
     python filter_costs.py --base base.u8bin --queries query.u8bin --threads 2
 """
@@ -55,13 +56,17 @@ def main():
     exact = nearwise.Exact(base, context=context)
     index = nearwise.IvfPq.build(base, target_recall=0.95, context=context)
     everything = nearwise.Filter(np.ones(len(base), bool))
-    # The nearest ones: the hardest to leave out.
-    excluded = nearwise.Filter(exclude=exact.search(queries, 100).ids)
+    chance = np.random.default_rng(1)
+    excluded = nearwise.Filter(exclude=chance.integers(len(base), size=(len(queries), 100)))
+    # The hardest to leave out: the scan must then admit candidates as far as the 110th neighbour.
+    nearest = nearwise.Filter(exclude=exact.search(queries, 100).ids)
     cases = {
         "all_true": (exact, everything),
         "all_true_pq": (index, everything),
         "excludes_exact": (exact, excluded),
         "excludes_pq": (index, excluded),
+        "excludes_nearest_exact": (exact, nearest),
+        "excludes_nearest_pq": (index, nearest),
     }
     for name in options.only or cases:
         searched, made = cases[name]

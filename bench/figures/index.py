@@ -17,12 +17,14 @@ def python_reports(session, script, *arguments):
 
 
 def default_recall(session):
-    """Built with a target recall, searched with no other argument for k = 1, 10, 100: unseen queries, SIFT 1M and text"""
+    """Built with a target recall, searched with no other argument for k = 1, 10, 100: unseen queries, SIFT 1M, text and images"""
     targets = TARGETS[:1] if session.quick else TARGETS
     reports = []
-    for files, metric in ((session.sift, "sqeuclidean"), (session.text, "cosine")):
-        reports += python_reports(session, "default_recall.py", "--base", files(), "--queries", files("query"), "--metric",
-                                  metric, "--targets", *targets)
+    for name, files, metric in (("sift", session.sift, "sqeuclidean"), ("text", session.text, "cosine"),
+                                ("images", session.images, "sqeuclidean")):
+        found = python_reports(session, "default_recall.py", "--base", files(), "--queries", files("query"), "--metric",
+                               metric, "--targets", *targets)
+        reports += [{"data": name} | report for report in found]
     short = [report for report in reports if not report["warned"] and report["recall"] < report["target"] - 0.005]
     worst = min((report["recall"] - report["target"] for report in reports if not report["warned"]), default=None)
     return Result(worst and round(worst, 4), ">= -0.005, or a warning", not short, {"reports": reports})
