@@ -36,13 +36,9 @@ std::pair<ReadOnlyArray, std::string> map_vectors(const std::filesystem::path& p
   return {array, std::string(name(rows.type()))};
 }
 
-void write_rows(const std::filesystem::path& path, const BorrowedRows& vectors) {
-  run([&] {
-    const RowsView rows = vectors.view();
-    VectorWriter writer(path, rows.type(), rows.dim());
-    writer.append(rows);
-    writer.commit();
-  });
+// For vectors of this type and dimension.
+void open_writer(VectorWriter* writer, const std::filesystem::path& path, const BorrowedRows& vectors) {
+  new (writer) VectorWriter(path, vectors.view().type(), vectors.view().dim());
 }
 
 NumpyNeighbors read_result(const std::filesystem::path& path) {
@@ -60,7 +56,15 @@ void write_result(const std::filesystem::path& path, const NumpyMatrix<const Id>
 void bind_vector_file(nb::module_& module) {
   module.def("map_vectors", map_vectors, nb::arg("path"),
              "A read-only array over the file, and its element type.");
-  module.def("write_vectors", write_rows, nb::arg("path"), nb::arg("vectors"));
+  nb::class_<VectorWriter>(module, "VectorWriter", "Without commit() no file appears.")
+      .def("__init__", open_writer, nb::arg("path"), nb::arg("vectors"))
+      .def(
+          "append",
+          [](VectorWriter& writer, const BorrowedRows& vectors) {
+            run([&] { writer.append(vectors.view()); });
+          },
+          nb::arg("vectors"))
+      .def("commit", [](VectorWriter& writer) { run([&] { writer.commit(); }); });
   module.def("read_neighbors", read_result, nb::arg("path"),
              "ids and distances; distances are 0 x 0 if not stored");
   module.def("write_neighbors", write_result, nb::arg("path"), nb::arg("ids"), nb::arg("distances"));

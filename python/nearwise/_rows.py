@@ -98,6 +98,10 @@ def as_array(values: Any, name: str) -> Array | DeviceArray:
         return values.data
     if isinstance(values, np.ndarray):
         return values.view(np.ndarray)
+    if type(values).__module__.partition(".")[0] == "pyarrow":
+        from nearwise._arrow_rows import array_of
+
+        return array_of(values, name)
     on_device = from_device(values, name)
     if on_device is not None:
         return on_device

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy.typing as npt
@@ -54,9 +55,31 @@ def read_vectors(path: Path) -> npt.NDArray[Any]:
 def write_vectors(path: Path, vectors: Any) -> None:
     """Writes an array [rows, dim] in the format of the suffix; types and layouts are those of `knn`.
 
-    The file appears under its name only when it is complete and on disk.
+    An iterator of arrays is written one array after the other, so that all of them need not fit into memory: their
+    dimensions and types must be equal. The file appears under its name only when it is complete and on disk.
+
+    Examples
+    --------
+    >>> import numpy as np, nearwise, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "vectors.fbin")
+    >>> nearwise.write_vectors(path, (np.full((2, 3), number, np.float32) for number in range(100)))
+    >>> nearwise.read_vectors(path).shape
+    (200, 3)
     """
-    _core.write_vectors(path=os.fspath(path), vectors=as_rows(vectors, "vectors").bound("vectors"))
+    batches = vectors if isinstance(vectors, Iterator) else iter([vectors])
+    writer, first = None, None
+    for number, batch in enumerate(batches):
+        name = f"vectors, array {number}" if batches is vectors else "vectors"
+        rows = as_rows(batch, name)
+        shape = (rows.type, rows.array.shape[1])
+        if writer is None:
+            writer, first = _core.VectorWriter(path=os.fspath(path), vectors=rows.bound(name)), shape
+        elif shape != first:
+            raise ValueError(f"{name}: expected type and dimension of the arrays before it, {first}, got {shape}")
+        writer.append(vectors=rows.bound(name))
+    if writer is None:
+        raise ValueError("vectors: at least one array expected, got none")
+    writer.commit()
 
 
 @operation

@@ -173,7 +173,7 @@ def test_keywords_are_the_fields_of_a_context(offered):
 
 
 def test_import_needs_numpy_only():
-    others = {"ml_dtypes", "torch", "pytest", "ray", "scipy", "sklearn"}
+    others = {"ml_dtypes", "torch", "pyarrow", "pytest", "ray", "scipy", "sklearn"}
     code = f"import sys, nearwise; print(sorted({others} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert result.stdout == "[]\n", result.stderr
