@@ -222,6 +222,7 @@ def results():
         "Calibration": index.calibration,
         "ClusterSums": nearwise.sum_clusters(ROWS, clusters.centroids),
         "Context": CONTEXT,
+        "Deduplication": nearwise.dedup(ROWS, radius=9),
         "GraphCalibration": made("GraphIndex").calibration,
         "GraphRound": graph.rounds[0] if graph.rounds else nearwise.GraphRound(0, 3, graph.recall),
         "IndexChoice": nearwise.choose_index(ROWS),

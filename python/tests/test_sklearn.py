@@ -20,7 +20,7 @@ def blobs():
     return make_blobs(240, n_features=6, centers=4, cluster_std=1.0, random_state=2)
 
 
-@parametrize_with_checks([KNeighborsTransformer(n_neighbors=3, threads=1)])
+@parametrize_with_checks([KNeighborsTransformer(n_neighbors=3, n_jobs=1)])
 def test_is_an_estimator_by_the_rules_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -96,9 +96,9 @@ def test_as_scanpy_uses_it(blobs):
     """scanpy's sc.pp.neighbors asks a transformer for n_neighbors and metric, calls fit_transform and takes the rows of the
     matrix for lists of equal length, with or without the row itself at their head."""
     rows, _ = blobs
-    transformer = clone(KNeighborsTransformer(n_neighbors=15, metric="cosine", target_recall=1.0, seed=3))
+    transformer = clone(KNeighborsTransformer(n_neighbors=15, metric="cosine", target_recall=1.0, random_state=3))
     parameters = transformer.get_params()
-    assert (parameters["n_neighbors"], parameters["metric"], parameters["seed"]) == (15, "cosine", 3)
+    assert (parameters["n_neighbors"], parameters["metric"], parameters["random_state"]) == (15, "cosine", 3)
     matrix = transformer.fit_transform(rows)
     lengths = np.diff(matrix.indptr)
     assert (lengths == lengths[0]).all()

@@ -1,7 +1,4 @@
-"""A scikit-learn transformer of vectors into their k-NN graph.
-
-Needs scikit-learn, which nothing else here does: ``pip install nearwise[sklearn]``.
-"""
+"""A transformer of vectors into their k-NN graph."""
 
 from __future__ import annotations
 
@@ -15,18 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from nearwise import _options
 from nearwise._index.exact import knn
 from nearwise._knn_graph import KnnGraph, build_knn_graph
-from nearwise._neighbors import Metric, Neighbors
-
-__all__ = ["KNeighborsTransformer"]
-
-# scikit-learn's names of metrics and ours. minkowski is scikit-learn's default, with p = 2.
-_METRICS: dict[str, Metric] = {
-    "cosine": "cosine",
-    "euclidean": "euclidean",
-    "l2": "euclidean",
-    "minkowski": "euclidean",
-    "sqeuclidean": "sqeuclidean",
-}
+from nearwise._neighbors import Neighbors
+from nearwise.sklearn._parameters import metric_of, neighbor_matrix, seed_of, threads_of
 
 
 class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -48,7 +35,11 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         minkowski with p = 2, the euclidean metric.
     target_recall : float
         Share of the true neighbors in the graph; 1: exact search.
-    seed, threads, memory_limit
+    random_state : int, RandomState or None
+        Of the graph. None: 0, so that results repeat.
+    n_jobs : int or None
+        Threads; None and -1: all CPUs.
+    memory_limit
         See `nearwise.Context`.
 
     Attributes
@@ -76,16 +67,16 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         n_neighbors: int = 5,
         metric: str = "euclidean",
         target_recall: float = 0.95,
-        seed: int | None = None,
-        threads: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
         memory_limit: int | str | None = None,
     ) -> None:
         self.mode = mode
         self.n_neighbors = n_neighbors
         self.metric = metric
         self.target_recall = target_recall
-        self.seed = seed
-        self.threads = threads
+        self.random_state = random_state
+        self.n_jobs = n_jobs
         self.memory_limit = memory_limit
 
     def fit(self, X: Any, y: Any = None) -> KNeighborsTransformer:
@@ -105,8 +96,8 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             queries,
             self._fit_X,
             self._checked_count(),
-            metric=_METRICS[self.metric],
-            threads=self.threads,
+            metric=metric_of(self.metric),
+            threads=threads_of(self.n_jobs),
             memory_limit=self.memory_limit,
         )
         return self._matrix(found, queries.dtype)
@@ -118,10 +109,10 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.graph_: KnnGraph = build_knn_graph(
             self._fit_X,
             max(count - 1, 1),
-            metric=_METRICS[self.metric],
+            metric=metric_of(self.metric),
             target_recall=self.target_recall,
-            seed=self.seed,
-            threads=self.threads,
+            seed=seed_of(self.random_state),
+            threads=threads_of(self.n_jobs),
             memory_limit=self.memory_limit,
         )
         ids, distances = self.graph_.with_self()
@@ -130,8 +121,7 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _check_parameters(self) -> None:
         if self.mode not in ("distance", "connectivity"):
             raise ValueError(f"mode: expected 'distance' or 'connectivity', got {self.mode!r}")
-        if self.metric not in _METRICS:
-            raise ValueError(f"metric: expected one of {', '.join(_METRICS)}, got {self.metric!r}")
+        metric_of(self.metric)
         _options.count(self.n_neighbors, "n_neighbors")
 
     def _checked_count(self) -> int:
@@ -145,14 +135,7 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         return count
 
     def _matrix(self, found: Neighbors, dtype: np.dtype[Any]) -> csr_matrix:
-        rows, count = found.ids.shape
-        # float64 for float64, as in scikit-learn's transformers; the values are float32.
-        values = found.distances if self.mode == "distance" else np.ones((rows, count), dtype=np.float32)
-        values = values.astype(np.float64 if dtype == np.float64 else np.float32, copy=False)
-        index = np.int32 if max(found.ids.size, self.n_samples_fit_) < 2**31 else np.int64
-        offsets = np.arange(0, rows * count + 1, count, dtype=index)
-        columns = found.ids.reshape(-1).astype(index)
-        return csr_matrix((values.reshape(-1), columns, offsets), shape=(rows, self.n_samples_fit_))
+        return neighbor_matrix(found, self.n_samples_fit_, dtype, has_distances=self.mode == "distance")
 
     @property
     def _n_features_out(self) -> int:
