@@ -32,7 +32,7 @@ SUBLAYERS = {
     "src/quantize": (("linear_algebra",), ("rotation",), ("product", "additive")),
     "src/index": (("storage",), ("filter",)),
     "src/graph": (("partition",), ("build",), ("change", "use")),
-    "src/plan": (("engine",), ("tasks",), ("partition",), ("pairs",), ("graph", "index")),
+    "src/plan": (("engine",), ("tasks",), ("partition",), ("pairs",), ("graph", "index", "search")),
     "cli": (("shared",), ("index", "graph", "quantizer", "files")),
 }
 # Levels whose folders may include each other: what runs in the innermost loops of one device.

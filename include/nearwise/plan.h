@@ -26,6 +26,7 @@
 
 #include "nearwise/context.h"
 #include "nearwise/export.h"
+#include "nearwise/graph_index.h"
 #include "nearwise/ivf.h"
 #include "nearwise/knn_graph.h"
 #include "nearwise/types.h"
@@ -147,5 +148,19 @@ struct IndexPlanOptions {
 // The memory limit is as in plan_graph. The result is that of `build` without a limit, except for provenance
 // and training sample.
 Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanOptions& options = {});
+
+struct GraphIndexPlanOptions {
+  GraphIndexOptions index = {};  // without ids: row numbers; a graph_recall of 1 is refused
+  // Without queries: GraphIndex::calibrate() of the result takes them.
+  GraphCalibrationOptions calibration = {};
+  std::map<std::string, std::string> provenance = {};
+};
+
+// A graph index that may be larger than memory: encodes the vectors, builds the k-NN graph of their codes by
+// the tasks of plan_graph, prunes it in blocks, connects all rows, and calibrates the beam on the mapped
+// result. The memory limit is as in plan_graph; codes and edges are read through the page cache. The result
+// is that of GraphIndex::build, except for provenance and k-NN graph, which is the one of plan_graph.
+Plan plan_graph_index(const Context& context, const PlanFiles& files,
+                      const GraphIndexPlanOptions& options = {});
 
 }  // namespace nearwise

@@ -1,6 +1,7 @@
 #include "search/build_edges.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "backend/context_state.h"
 #include "backend/dispatch.h"
@@ -32,28 +33,43 @@ ReverseEdges reverse_edges(const Context& context, MatrixView<const std::int32_t
   return reverse;
 }
 
+void prune_block(const Context& context, MatrixView<const std::uint8_t> codes, const EdgeBlock& block,
+                 ProgressMeter* progress) {
+  PruneEdgesArgs args = {.codes = codes,
+                         .lists = block.lists,
+                         .offsets = block.offsets,
+                         .others = block.sources,
+                         .keep_short_lists = !block.offsets.empty(),
+                         .edges = block.edges,
+                         .progress = progress};
+  Buffer<std::uint32_t> rows;
+  if (block.lists.rows() != codes.rows()) {
+    rows = Buffer<std::uint32_t>(*context.state().budget, block.lists.rows());
+    std::iota(rows.data(), rows.data() + rows.size(), static_cast<std::uint32_t>(block.first_row));
+    args.rows = rows.span();
+  }
+  const auto stream = open_stream(context);
+  dispatch(&Ops::prune_edges, "prune_edges", *stream, args);
+}
+
 Buffer<std::int32_t> build_edges(const Context& context, MemoryBudget& budget,
                                  MatrixView<const std::uint8_t> codes, MatrixView<const std::int32_t> lists,
                                  std::size_t degree) {
   const Context::State& caller = context.state();
   const std::size_t rows = codes.rows();
-  const auto stream = open_stream(context);
   ProgressMeter progress(caller.options.progress, caller.clock, "prune_edges", 2 * rows);
   Buffer<std::int32_t> forward(*caller.budget, rows * degree);
   const MatrixView<std::int32_t> once(forward.data(), rows, degree);
-  dispatch(&Ops::prune_edges, "prune_edges", *stream,
-           PruneEdgesArgs{.codes = codes, .lists = lists, .edges = once, .progress = &progress});
+  prune_block(context, codes, {.lists = lists, .edges = once}, &progress);
   const ReverseEdges reverse = reverse_edges(context, once);
   Buffer<std::int32_t> edges(budget, rows * degree);
   use_huge_pages(edges.data(), edges.size() * sizeof(std::int32_t));
-  dispatch(&Ops::prune_edges, "prune_edges", *stream,
-           PruneEdgesArgs{.codes = codes,
-                          .lists = once,
-                          .offsets = reverse.offsets.span(),
-                          .others = reverse.sources.span(),
-                          .keep_short_lists = true,
-                          .edges = {edges.data(), rows, degree},
-                          .progress = &progress});
+  prune_block(context, codes,
+              {.lists = once,
+               .offsets = reverse.offsets.span(),
+               .sources = reverse.sources.span(),
+               .edges = {edges.data(), rows, degree}},
+              &progress);
   progress.finish();
   return edges;
 }

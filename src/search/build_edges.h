@@ -8,7 +8,11 @@
 #include "core/memory.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
-#include "search/entry_tree.h"
+#include "search/edge_changes.h"
+
+namespace nearwise {
+class ProgressMeter;
+}
 
 namespace nearwise::search {
 
@@ -23,6 +27,18 @@ struct ReverseEdges {
 };
 ReverseEdges reverse_edges(const Context& context, MatrixView<const std::int32_t> edges);
 
+// The lists of consecutive rows.
+struct EdgeBlock {
+  std::size_t first_row = 0;
+  MatrixView<const std::int32_t> lists;         // [rows, any] candidates; no_edge ends a list
+  std::span<const std::uint64_t> offsets = {};  // of reverse edges, as in PruneEdgesArgs; empty: none
+  std::span<const std::uint32_t> sources = {};
+  MatrixView<std::int32_t> edges;  // [rows, degree] out
+};
+// Prunes the lists of a block. With reverse edges, only those that are too long.
+void prune_block(const Context& context, MatrixView<const std::uint8_t> codes, const EdgeBlock& block,
+                 ProgressMeter* progress = nullptr);
+
 // Prunes the lists [rows, any], adds the reverse of every edge, and prunes again: [rows, degree] on a budget.
 Buffer<std::int32_t> build_edges(const Context& context, MemoryBudget& budget,
                                  MatrixView<const std::uint8_t> codes, MatrixView<const std::int32_t> lists,
@@ -32,5 +48,10 @@ Buffer<std::int32_t> build_edges(const Context& context, MemoryBudget& budget,
 // between separate components, and where edges lead in one direction only.
 void connect_rows(const Context& context, MatrixView<const std::uint8_t> codes, std::size_t code_dim,
                   MatrixView<std::int32_t> edges);
+// The edges that it would add.
+EdgeChanges connect_rows(const Context& context, MatrixView<const std::uint8_t> codes, std::size_t code_dim,
+                         EdgeLists lists);
+// What that takes, in most cases; where edges lead in one direction only, more, as far as there is memory.
+std::uint64_t connecting_bytes(std::size_t rows);
 
 }  // namespace nearwise::search

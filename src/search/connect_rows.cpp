@@ -14,6 +14,8 @@
 #include "nearwise/exact.h"
 #include "search/build_edges.h"
 #include "search/code_distance.h"
+#include "search/edge_changes.h"
+#include "search/reached_rows.h"
 
 namespace nearwise::search {
 namespace {
@@ -26,37 +28,16 @@ constexpr std::size_t max_bridge_rounds = 12;
 constexpr double max_bridge_pairs = 1 << 26;
 constexpr std::size_t max_sampled_rows = 256;  // of a component
 constexpr std::size_t max_repair_rounds = 8;
-
-// Adds edges to lists that may be full: at most a quarter of a list is replaced, its farthest edges first.
-class EdgeWriter {
- public:
-  explicit EdgeWriter(MatrixView<std::int32_t> edges) : edges_(edges), added_(edges.rows(), 0) {}
-
-  bool add(std::uint32_t from, std::uint32_t to) {
-    const std::span<std::int32_t> list = edges_.row(from);
-    const auto end = std::ranges::find(list, no_edge);
-    if (std::find(list.begin(), end, static_cast<std::int32_t>(to)) != end) return true;
-    if (end != list.end()) {
-      *end = static_cast<std::int32_t>(to);
-      return true;
-    }
-    if (added_[from] >= list.size() / 4) return false;
-    list[list.size() - 1 - added_[from]++] = static_cast<std::int32_t>(to);
-    return true;
-  }
-
- private:
-  MatrixView<std::int32_t> edges_;
-  std::vector<std::uint8_t> added_;
-};
+// Components and their members, and the rows to follow.
+constexpr std::size_t working_bytes_per_row = 13;
 
 // Members of the weakly connected components, each ascending; components by their lowest row.
-std::vector<std::vector<std::uint32_t>> components_of(const Context& context,
-                                                      MatrixView<std::int32_t> edges) {
+std::vector<std::vector<std::uint32_t>> components_of(const Context& context, const EdgeChanges& edges) {
   graph::DisjointSets sets(edges.rows());
+  std::vector<std::int32_t> scratch;
   for (std::uint32_t row = 0; row < edges.rows(); ++row) {
     if (row % 4096 == 0) context.state().cancel.check();
-    for (const std::int32_t target : edges.row(row)) {
+    for (const std::int32_t target : edges.list(row, scratch)) {
       if (target == no_edge) break;
       sets.unite(row, static_cast<std::uint32_t>(target));
     }
@@ -114,7 +95,7 @@ std::pair<std::uint32_t, std::uint32_t> closest_pair(MatrixView<const std::uint8
 
 // Edges between every component and its nearest ones, both ways.
 void bridge(const Context& context, MatrixView<const std::uint8_t> codes, std::size_t code_dim,
-            const std::vector<std::vector<std::uint32_t>>& components, EdgeWriter& writer) {
+            const std::vector<std::vector<std::uint32_t>>& components, EdgeChanges& edges) {
   const Matrix<std::uint8_t> means = means_of(codes, components);
   const std::size_t neighbors = std::min(neighbor_components, components.size() - 1);
   const Neighbors nearest = exact_knn_graph(
@@ -128,8 +109,8 @@ void bridge(const Context& context, MatrixView<const std::uint8_t> codes, std::s
     for (const Id other : nearest.ids.row(component)) {
       const auto [a, b] =
           closest_pair(codes, components[component], components[static_cast<std::size_t>(other)], sampled);
-      writer.add(a, b);
-      writer.add(b, a);
+      edges.add(a, b);
+      edges.add(b, a);
     }
   }
 }
@@ -141,7 +122,7 @@ struct HashedRow {
 };
 
 // Rows with the same code cover each other, so that pruning keeps hardly any edge among them.
-void link_equal_rows(const Context& context, MatrixView<const std::uint8_t> codes, EdgeWriter& writer) {
+void link_equal_rows(const Context& context, MatrixView<const std::uint8_t> codes, EdgeChanges& edges) {
   Buffer<HashedRow> rows(*context.state().budget, codes.rows());
   for (std::uint32_t row = 0; row < codes.rows(); ++row) {
     if (row % 4096 == 0) context.state().cancel.check();
@@ -153,54 +134,33 @@ void link_equal_rows(const Context& context, MatrixView<const std::uint8_t> code
     while (end < rows.size() && rows[end].hash == rows[first].hash) ++end;
     // A ring, in the order of rows. Equal hashes of different codes do no harm.
     for (std::size_t i = first; end - first > 1 && i < end; ++i)
-      writer.add(rows[i].row, rows[i + 1 < end ? i + 1 : first].row);
+      edges.add(rows[i].row, rows[i + 1 < end ? i + 1 : first].row);
     first = end;
   }
 }
 
-// Marks all rows that follow from those in `queue`. next_of(row): the rows that follow directly.
-template <typename NextOf>
-void mark_following(const Context& context, const NextOf& next_of, std::vector<std::uint32_t>& queue,
-                    std::vector<std::uint8_t>& is_marked) {
-  std::size_t steps = 0;
-  while (!queue.empty()) {
-    if (++steps % 4096 == 0) context.state().cancel.check();
-    const std::uint32_t row = queue.back();
-    queue.pop_back();
-    for (const auto next : next_of(row)) {
-      if (next == static_cast<decltype(next)>(no_edge)) break;
-      if (is_marked[static_cast<std::size_t>(next)] != 0) continue;
-      is_marked[static_cast<std::size_t>(next)] = 1;
-      queue.push_back(static_cast<std::uint32_t>(next));
-    }
-  }
-}
-
-// Rows that do not follow from row 0: where one has an edge in the opposite direction (before_of) to a row
-// that does, link(reached, row) adds the missing edge. Returns whether there were none.
+// Rows that are not marked: where one has an edge in the opposite direction (before_of) to a row that is,
+// link(marked, row) adds the missing edge. Returns whether there were none.
 template <typename NextOf, typename BeforeOf, typename Link>
-bool repair(const Context& context, std::size_t rows, const NextOf& next_of, const BeforeOf& before_of,
-            const Link& link) {
-  std::vector<std::uint8_t> is_reached(rows, 0);
-  std::vector<std::uint32_t> queue = {0};
-  is_reached[0] = 1;
-  mark_following(context, next_of, queue, is_reached);
+bool repair(const Context& context, std::size_t rows, RowMarks& marks, const NextOf& next_of,
+            const BeforeOf& before_of, const Link& link) {
+  std::vector<std::uint32_t> queue;
   bool was_complete = true;
   bool is_changed = true;
   while (is_changed) {
     is_changed = false;
     for (std::uint32_t row = 0; row < rows; ++row) {
-      if (is_reached[row] != 0) continue;
+      if (marks.has(row)) continue;
       was_complete = false;
       for (const auto other : before_of(row)) {
         if (other == static_cast<decltype(other)>(no_edge)) break;
-        if (is_reached[static_cast<std::size_t>(other)] == 0 || !link(static_cast<std::uint32_t>(other), row))
+        if (!marks.has(static_cast<std::size_t>(other)) || !link(static_cast<std::uint32_t>(other), row))
           continue;
         is_changed = true;
         // What this row leads to needs no edges of its own.
-        is_reached[row] = 1;
+        marks.set(row);
         queue = {row};
-        mark_following(context, next_of, queue, is_reached);
+        mark_following(context, next_of, queue, marks);
         break;
       }
     }
@@ -210,37 +170,53 @@ bool repair(const Context& context, std::size_t rows, const NextOf& next_of, con
 
 }  // namespace
 
-void connect_rows(const Context& context, MatrixView<const std::uint8_t> codes, std::size_t code_dim,
-                  MatrixView<std::int32_t> edges) {
-  // Components, means and marks.
-  const Reservation working(*context.state().budget, edges.rows() * 14);
-  EdgeWriter writer(edges);
+EdgeChanges connect_rows(const Context& context, MatrixView<const std::uint8_t> codes, std::size_t code_dim,
+                         EdgeLists lists) {
+  MemoryBudget& budget = *context.state().budget;
+  EdgeChanges edges(budget, std::move(lists));
   // Steps take about as long as each other; as many rounds follow as usual.
   Stages stages(context, "connect_rows");
   static_cast<void>(stages.next(1, 5));
-  link_equal_rows(context, codes, writer);
+  link_equal_rows(context, codes, edges);
+  const Reservation working(budget, edges.rows() * working_bytes_per_row);
   for (std::size_t round = 0; round < max_bridge_rounds; ++round) {
     static_cast<void>(stages.next(1, 3));
     const auto components = components_of(context, edges);
     if (components.size() == 1) break;
-    bridge(context, codes, code_dim, components, writer);
+    bridge(context, codes, code_dim, components, edges);
   }
   // Edges that take the place of others may cut off rows again.
   for (std::size_t round = 0; round < max_repair_rounds; ++round) {
-    const auto targets_of = [&](std::uint32_t row) { return std::span<const std::int32_t>(edges.row(row)); };
     static_cast<void>(stages.next(1, 2));
-    const ReverseEdges reverse = reverse_edges(context, edges);
-    const auto sources_of = [&](std::uint32_t row) { return reverse.of(row); };
+    RowMarks reached = reached_rows(context, edges);
+    ReachingRows reaching = reaching_rows(context, edges);
     static_cast<void>(stages.next(1, 1));
+    std::vector<std::int32_t> scratch;
+    const auto targets_of = [&](std::uint32_t row) { return edges.list(row, scratch); };
+    const auto sources_of = [&](std::uint32_t row) { return reaching.sources->of(row); };
     // Every row can be reached from row 0, and row 0 from every row.
     const bool is_reached =
-        repair(context, edges.rows(), targets_of, targets_of,
-               [&](std::uint32_t reached, std::uint32_t row) { return writer.add(reached, row); });
+        repair(context, edges.rows(), reached, targets_of, targets_of,
+               [&](std::uint32_t marked, std::uint32_t row) { return edges.add(marked, row); });
     const bool reaches =
-        repair(context, edges.rows(), sources_of, sources_of,
-               [&](std::uint32_t reached, std::uint32_t row) { return writer.add(row, reached); });
+        repair(context, edges.rows(), reaching.marks, sources_of, sources_of,
+               [&](std::uint32_t marked, std::uint32_t row) { return edges.add(row, marked); });
     if (is_reached && reaches) break;
   }
+  return edges;
+}
+
+void connect_rows(const Context& context, MatrixView<const std::uint8_t> codes, std::size_t code_dim,
+                  MatrixView<std::int32_t> edges) {
+  connect_rows(context, codes, code_dim, EdgeLists(edges))
+      .for_each(
+          [&](std::uint32_t row, std::span<const std::int32_t> added) { put_edges(edges.row(row), added); });
+}
+
+std::uint64_t connecting_bytes(std::size_t rows) {
+  // Of bits, and of added edges while their memory grows: to every row with the code of another, one.
+  constexpr std::uint64_t others = 1 + 12;
+  return rows * (sizeof(std::uint32_t) + std::max(sizeof(HashedRow), working_bytes_per_row) + others);
 }
 
 }  // namespace nearwise::search

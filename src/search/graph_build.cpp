@@ -51,19 +51,7 @@ void check_arguments(const char* operation, const Context& context, const RowsVi
   check_rows(operation, context, rows, rows, {"rows", "rows"});
   require(rows.place().kind == DeviceKind::cpu, "{}: rows must be on the host, got rows on {}", operation,
           name(rows.place()));
-  require(rows.rows() >= 1 && rows.rows() <= search::max_graph_rows, "{}: rows must be 1 to {}, got {}",
-          operation, search::max_graph_rows, rows.rows());
-  require(rows.dim() < ScalarCodec::max_dim, "{}: the dimension must be at most {}, got {}", operation,
-          ScalarCodec::max_dim - 1, rows.dim());
-  require(options.degree >= degree_granule && options.degree <= max_degree &&
-              options.degree % degree_granule == 0,
-          "{}: degree must be a multiple of {} from {} to {}, got {}", operation, degree_granule,
-          degree_granule, max_degree, options.degree);
-  require(options.graph_recall > 0 && options.graph_recall <= 1,
-          "{}: graph_recall must be above 0 and at most 1, got {}", operation, options.graph_recall);
-  require(options.ids.empty() || options.ids.size() == rows.rows(),
-          "{}: there must be an id for each row, got {} ids for {} rows", operation, options.ids.size(),
-          rows.rows());
+  search::check_graph_options(operation, rows, options);
   check_finite(operation, context, rows);
 }
 
@@ -179,6 +167,30 @@ GraphIndex finish(Stages& stages, const Context& context, search::SearchedGraph 
 }
 
 }  // namespace
+
+void search::check_graph_options(const char* operation, const RowsView& rows,
+                                 const GraphIndexOptions& options) {
+  require(rows.rows() >= 1 && rows.rows() <= search::max_graph_rows, "{}: rows must be 1 to {}, got {}",
+          operation, search::max_graph_rows, rows.rows());
+  require(rows.dim() < ScalarCodec::max_dim, "{}: the dimension must be at most {}, got {}", operation,
+          ScalarCodec::max_dim - 1, rows.dim());
+  require(options.degree >= degree_granule && options.degree <= max_degree &&
+              options.degree % degree_granule == 0,
+          "{}: degree must be a multiple of {} from {} to {}, got {}", operation, degree_granule,
+          degree_granule, max_degree, options.degree);
+  require(options.graph_recall > 0 && options.graph_recall <= 1,
+          "{}: graph_recall must be above 0 and at most 1, got {}", operation, options.graph_recall);
+  require(options.ids.empty() || options.ids.size() == rows.rows(),
+          "{}: there must be an id for each row, got {} ids for {} rows", operation, options.ids.size(),
+          rows.rows());
+}
+
+GraphIndex search::index_of_graph(const Context& context, SearchedGraph graph,
+                                  const GraphCalibrationOptions& calibration) {
+  graph.prepare(context, context.state().budget);
+  Stages stages(context, "GraphIndex.calibrate");
+  return finish(stages, context, std::move(graph), calibration);
+}
 
 search::SearchedGraph search::build_graph(const char* operation, const Context& context,
                                           const std::shared_ptr<MemoryBudget>& budget, const RowsView& source,

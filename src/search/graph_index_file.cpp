@@ -12,6 +12,7 @@
 #include "io/container/metadata.h"
 #include "ops/finite_rows.h"
 #include "search/graph_index_state.h"
+#include "search/graph_sections.h"
 
 namespace nearwise {
 namespace {
@@ -49,84 +50,7 @@ std::optional<GraphCalibration> read_calibration(const Json& metadata, const std
   return calibration;
 }
 
-// Codes beyond these would overflow the sums of a search or give no order.
-void check_codec(const ScalarCodec& codec) {
-  const auto all_finite = [](const std::vector<float>& values) {
-    return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
-  };
-  if (codec.dim == 0 || codec.dim >= ScalarCodec::max_dim) throw std::out_of_range("dim is out of range");
-  if (codec.offsets.size() != codec.code_dim() || !all_finite(codec.offsets))
-    throw std::out_of_range("a finite offset expected for every dimension");
-  if (!(codec.step > 0 && std::isfinite(codec.step))) throw std::out_of_range("a step above 0 expected");
-  if (!(codec.max_norm >= 0 && std::isfinite(codec.max_norm)))
-    throw std::out_of_range("max_norm of at least 0 expected");
-  if (!codec.has_nibbles()) return;
-  if (codec.nibble_offsets.size() != codec.code_dim() || !all_finite(codec.nibble_offsets))
-    throw std::out_of_range("a finite nibble_offset expected for every dimension");
-  if (!(codec.nibble_step > 0 && std::isfinite(codec.nibble_step)))
-    throw std::out_of_range("a nibble_step above 0 expected");
-}
-
-ScalarCodec read_codec(const Json& metadata, const std::string& source) {
-  ScalarCodec codec;
-  try {
-    codec.metric = parse_metric(metadata.at("metric").get<std::string>());
-    codec.dim = metadata.at("dim").get<std::size_t>();
-    const Json& codes = metadata.at("codes");
-    codec.offsets = codes.at("offsets").get<std::vector<float>>();
-    codec.step = codes.at("step").get<float>();
-    codec.max_norm = codes.at("max_norm").get<double>();
-    if (codes.contains("nibble_offsets")) {
-      codec.nibble_offsets = codes.at("nibble_offsets").get<std::vector<float>>();
-      codec.nibble_step = codes.at("nibble_step").get<float>();
-      if (codec.nibble_offsets.empty()) throw std::out_of_range("nibble_offsets are empty");
-    }
-    check_codec(codec);
-  } catch (const std::exception& error) {
-    fail(ErrorCode::corrupt, "{}: metadata: {}", source, error.what());
-  }
-  return codec;
-}
-
-void check_shape(bool right, const char* section, const std::string& source) {
-  if (!right) fail(ErrorCode::corrupt, "{}: {}: its shape does not fit the other sections", source, section);
-}
-
-// Edges are other rows, different ones, and none follow the end of a list.
-void check_edges(MatrixView<const std::int32_t> edges, const std::string& source) {
-  const auto rows = static_cast<std::int64_t>(edges.rows());
-  for (std::size_t row = 0; row < edges.rows(); ++row) {
-    if (row % checked_rows == 0) check_cancelled();
-    bool is_ended = false;
-    for (const std::int32_t target : edges.row(row)) {
-      const bool is_row = target >= 0 && target < rows;
-      if ((target != no_edge && !is_row) || (is_ended && is_row))
-        fail(ErrorCode::corrupt,
-             "{}: edges, row {}: {} is not a row of the index or follows the end of the list", source, row,
-             target);
-      is_ended = is_ended || target == no_edge;
-    }
-  }
-}
-
-search::EntryTree read_entries(const ContainerReader& reader, MatrixView<const std::uint8_t> codes) {
-  const std::string& source = reader.source();
-  const auto top_codes = reader.section("entry_tops").rows<std::uint8_t>();
-  const auto ends = reader.section("entry_ends").rows<std::uint32_t>();
-  const auto rows = reader.section("entry_rows").rows<std::uint32_t>();
-  const std::size_t least = std::min<std::size_t>(codes.rows(), 1);
-  check_shape(top_codes.rows() >= least && top_codes.cols() == codes.cols(), "entry_tops", source);
-  check_shape(ends.rows() == top_codes.rows() && ends.cols() == 1, "entry_ends", source);
-  check_shape(rows.rows() >= least && rows.cols() == 1 && rows.rows() <= codes.rows(), "entry_rows", source);
-  std::vector<std::uint32_t> all_ends(ends.data(), ends.data() + ends.rows());
-  std::vector<std::uint32_t> all_rows(rows.data(), rows.data() + rows.rows());
-  if (!std::ranges::is_sorted(all_ends) || (all_ends.empty() ? 0 : all_ends.back()) != all_rows.size())
-    fail(ErrorCode::corrupt, "{}: entry_ends: ascending numbers up to {} expected", source, all_rows.size());
-  for (const std::uint32_t row : all_rows)
-    if (row >= codes.rows())
-      fail(ErrorCode::corrupt, "{}: entry_rows: 0 to {} expected, {} found", source, codes.rows() - 1, row);
-  return {codes, copy_of(top_codes), std::move(all_ends), std::move(all_rows)};
-}
+using search::check_shape;
 
 // Not negative. Returns whether they are ascending, each once.
 bool check_ids(std::span<const Id> ids, const std::string& source) {
@@ -202,19 +126,12 @@ void save(const GraphIndex& index, const std::filesystem::path& path) {
                           state.next_id != State::next_id_of(rows) || state.unconnected != 0;
   ContainerWriter writer(path, std::string(search::container_kind));
   writer.set_minor_version(is_changed ? 4 : 2);
-  Json codes = {{"offsets", codec.offsets}, {"step", codec.step}, {"max_norm", codec.max_norm}};
-  if (codec.has_nibbles()) {
-    codes["nibble_offsets"] = codec.nibble_offsets;
-    codes["nibble_step"] = codec.nibble_step;
-  }
-  Json metadata = {{"metric", name(state.metric)},
-                   {"dim", state.dim},
-                   {"element_type", name(state.type)},
+  Json metadata = {{"element_type", name(state.type)},
                    {"beam", state.defaults.beam},
                    {"beam_of_100", state.defaults.beam_of_100},
                    {"evaluates_beam", state.defaults.evaluates_beam},
-                   {"codes", codes},
                    {"provenance", state.provenance}};
+  metadata.update(search::describe_codec(codec));
   if (state.calibration) metadata["calibration"] = describe(*state.calibration);
   if (is_changed) metadata["next_id"] = state.next_id;
   if (state.unconnected != 0) metadata["unconnected"] = state.unconnected;
@@ -222,14 +139,7 @@ void save(const GraphIndex& index, const std::filesystem::path& path) {
   writer.write_section("codes", rows.codes);
   if (codec.has_nibbles()) writer.write_section("nibbles", rows.nibbles);
   writer.write_section("edges", rows.edges);
-  const EntryTreeView entries = graph.entries.view();
-  writer.write_section(
-      "entry_tops",
-      MatrixView<const std::uint8_t>(entries.top_codes.data(), entries.top_codes.rows(), codec.row_bytes()));
-  writer.write_section("entry_ends",
-                       MatrixView<const std::uint32_t>(entries.ends.data(), entries.ends.size(), 1));
-  writer.write_section("entry_rows",
-                       MatrixView<const std::uint32_t>(entries.rows.data(), entries.rows.size(), 1));
+  search::write_entries(writer, graph.entries.view(), codec.row_bytes());
   if (!rows.are_codes_vectors())
     writer.write_section(
         "vectors", MatrixView<const std::uint8_t>(reinterpret_cast<const std::uint8_t*>(rows.vectors.data()),
@@ -270,7 +180,7 @@ GraphIndex load_graph_index(const Context& context, const std::filesystem::path&
 
   search::SearchedGraph graph;
   search::GraphRows& rows = graph.rows;
-  rows.codec = std::make_shared<const ScalarCodec>(read_codec(metadata, source));
+  rows.codec = std::make_shared<const ScalarCodec>(search::read_codec(metadata, source));
   rows.file = reader;
   const ScalarCodec& codec = *rows.codec;
   rows.codes = reader->section("codes").rows<std::uint8_t>();
@@ -285,8 +195,8 @@ GraphIndex load_graph_index(const Context& context, const std::filesystem::path&
   check_shape(rows.edges.rows() == rows.count() && rows.edges.cols() >= degree_granule &&
                   rows.edges.cols() % degree_granule == 0,
               "edges", source);
-  check_edges(rows.edges, source);
-  graph.entries = read_entries(*reader, rows.codes);
+  search::check_edges(rows.edges, rows.count(), source);
+  graph.entries = search::read_entries(*reader, rows.codes);
   rows.vectors = read_vectors(context, *reader, metadata, rows);
   bool is_ascending = true;
   if (reader->find("ids") != nullptr) {

@@ -7,6 +7,7 @@
 #include "core/distance.h"
 #include "graph/build/nn_descent.h"
 #include "ops/gather_rows.h"
+#include "search/build_edges.h"
 #include "search/entry_tree.h"
 #include "search/graph_index_state.h"
 #include "search/train_codec.h"
@@ -31,7 +32,23 @@ std::uint64_t scratch_bytes(std::size_t rows) {
   return rows / 8 + std::min<std::uint64_t>(rows, 1 << 16) * sizeof(std::uint32_t);
 }
 
+std::uint64_t threads_bytes(const Context& context, std::size_t rows) {
+  return static_cast<std::uint64_t>(context.threads()) * (thread_bytes + scratch_bytes(rows));
+}
+
 }  // namespace
+
+std::uint64_t entry_tree_bytes(const Context& context, const RowsView& codes) {
+  const std::size_t leaves = EntryTree::leaf_count(codes.rows());
+  const RowsView sample = codes.slice(0, EntryTree::training_rows(codes.rows()));
+  return 2 * sample.rows() * codes.dim() + 2 * leaves * codes.dim() * sizeof(float) +
+         sample.rows() * 2 * sizeof(std::uint32_t) + cluster::training_bytes(context, sample, leaves, {});
+}
+
+std::uint64_t calibrating_bytes(const Context& context, const RowsView& rows,
+                                const GraphCalibrationOptions& calibration) {
+  return calibration_bytes(rows, calibration) + working_bytes + threads_bytes(context, rows.rows());
+}
 
 std::uint64_t building_bytes(const Context& context, const RowsView& rows, const GraphIndexOptions& options,
                              const std::optional<GraphCalibrationOptions>& calibration,
@@ -58,19 +75,12 @@ std::uint64_t building_bytes(const Context& context, const RowsView& rows, const
   const std::uint64_t reverse = (count + 1) * sizeof(std::uint64_t) + edges;
   const std::uint64_t pruning =
       lists + edges + reverse + std::max<std::uint64_t>(edges, count * sizeof(std::uint64_t));
-  const std::size_t leaves = EntryTree::leaf_count(count);
-  const RowsView sample = codes.slice(0, EntryTree::training_rows(count));
-  const std::uint64_t entries =
-      edges + 2 * sample.rows() * codec.code_dim() + 2 * leaves * codec.code_dim() * sizeof(float) +
-      sample.rows() * 2 * sizeof(std::uint32_t) + cluster::training_bytes(context, sample, leaves, {});
-  const std::uint64_t connecting =
-      edges + count * 14 +
-      std::max<std::uint64_t>(count * 2 * sizeof(std::uint64_t), reverse + count * sizeof(std::uint64_t));
+  const std::uint64_t entries = edges + entry_tree_bytes(context, codes);
+  const std::uint64_t connecting = edges + connecting_bytes(count) + reverse + count * sizeof(std::uint64_t);
   const std::uint64_t calibrating = edges + (calibration ? calibration_bytes(rows, *calibration) : 0);
-  const auto threads = static_cast<std::uint64_t>(context.threads());
   return std::max(codec_training_bytes(rows, options.metric),
                   kept + std::max({lists + building, pruning, entries, connecting, calibrating})) +
-         working_bytes + threads * (thread_bytes + scratch_bytes(count));
+         working_bytes + threads_bytes(context, count);
 }
 
 }  // namespace nearwise::search

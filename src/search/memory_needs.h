@@ -17,4 +17,10 @@ std::uint64_t building_bytes(const Context& context, const RowsView& rows, const
                              const std::optional<GraphCalibrationOptions>& calibration,
                              std::optional<std::size_t> given_length = {});
 
+// Of EntryTree::train() on these codes.
+std::uint64_t entry_tree_bytes(const Context& context, const RowsView& codes);
+// Of a calibration, in addition to the index.
+std::uint64_t calibrating_bytes(const Context& context, const RowsView& rows,
+                                const GraphCalibrationOptions& calibration);
+
 }  // namespace nearwise::search

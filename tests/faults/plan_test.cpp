@@ -71,5 +71,12 @@ TEST_F(FaultsOfPlans, Indexes) {
       context);
 }
 
+TEST_F(FaultsOfPlans, GraphIndexes) {
+  write_vectors(files.vectors, vectors().view().slice(0, 120));
+  const Context context = Context::cpu({.threads = 2, .memory_limit = std::uint64_t{40} << 20, .seed = 3});
+  try_tasks(plan_graph_index(context, files, {.index = {.degree = 16}, .calibration = {.sample = 10}}),
+            context);
+}
+
 }  // namespace
 }  // namespace nearwise::faults

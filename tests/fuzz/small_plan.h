@@ -16,7 +16,9 @@ inline const Context& small_plan_context() {
 }
 
 // Their work folders.
-inline constexpr std::array<const char*, 3> small_plans() { return {"partitions", "pairs", "index"}; }
+inline constexpr std::array<const char*, 4> small_plans() {
+  return {"partitions", "pairs", "index", "graph_index"};
+}
 
 inline Plan small_plan(const std::filesystem::path& folder, const std::filesystem::path& name) {
   const PlanFiles files = {
@@ -25,6 +27,9 @@ inline Plan small_plan(const std::filesystem::path& folder, const std::filesyste
     return plan_index(
         small_plan_context(), files,
         {.index = {.lists = 4, .encoding = Pq{.code_bytes = 2, .bits = 4}}, .calibration = {.queries = 10}});
+  if (name == "graph_index")
+    return plan_graph_index(small_plan_context(), files,
+                            {.index = {.degree = 16}, .calibration = {.sample = 10}});
   return plan_graph(
       small_plan_context(), files,
       {.degree = 3, .method = name == "pairs" ? GraphPlanMethod::pairs : GraphPlanMethod::partitions});

@@ -18,7 +18,8 @@ using testing_io::TemporaryFolder;
 // Groups of cells, shards, or blocks of rows.
 std::ptrdiff_t parts_of(const Plan& plan) {
   return std::ranges::count_if(plan.tasks(), [](const PlannedTask& task) {
-    return !task.if_needed && (task.name.starts_with("build-") || task.name.starts_with("add-"));
+    return !task.if_needed && (task.name.starts_with("build-") || task.name.starts_with("add-") ||
+                               task.name.starts_with("prune-"));
   });
 }
 
@@ -106,6 +107,21 @@ TEST_F(GoldenPlan, Index) {
                                     .encoding = Lsq{.code_bytes = 2, .rounds = 0, .encode_iterations = 1}},
                 .calibration = measure},
                1);
+}
+
+TEST_F(GoldenPlan, GraphIndex) {
+  const auto expect_graph_index = [&](const std::string& name, const GraphIndexPlanOptions& options) {
+    expect_plan(name, 64, 3, [&](const Context& limited, const PlanFiles& files) {
+      return plan_graph_index(limited, files, options);
+    });
+  };
+  write_rows(70'000, 8);
+  expect_graph_index("plan_graph_index.cosine", {.index = {.metric = Metric::cosine, .degree = 16},
+                                                 .calibration = {.sample = 100},
+                                                 .provenance = {{"rows", "made"}}});
+  write_rows(70'000, 8, ElementType::u8);
+  expect_graph_index("plan_graph_index.u8",
+                     {.index = {.degree = 16, .graph_recall = 0.9}, .calibration = {.sample = 100}});
 }
 
 }  // namespace

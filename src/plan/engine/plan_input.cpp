@@ -43,6 +43,16 @@ std::uint64_t checksum_of(const RowsView& rows, std::size_t piece) {
   return XXH3_64bits(begin, static_cast<std::size_t>(end - begin));
 }
 
+constexpr const char* codes_section = "codes";
+
+RowsView unverified_codes(const ContainerReader& reader, std::size_t dim) {
+  const container::Section& codes = reader.section(codes_section).info();
+  if (codes.element != container::Element::u8 || codes.columns < dim)
+    fail(ErrorCode::corrupt, "{}: {}: at least {} bytes per row expected", reader.source(), codes_section,
+         dim);
+  return {reader.unverified_bytes(codes).data(), ElementType::u8, codes.rows, dim, codes.columns};
+}
+
 std::string shape_of(const RowsView& rows) {
   return fmt::format("{} x {} {}", rows.rows(), rows.dim(), name(rows.type()));
 }
@@ -87,8 +97,8 @@ PlanInput::PlanInput(const Context& context, const PlanFiles& files)
     : context_(context.without_progress()),
       files_(files),
       file_(VectorFile::open(files.vectors)),
-      rows_(file_.rows()),
       reader_(ContainerReader::open(file_of(files))),
+      rows_(file_->rows()),
       verified_(std::make_unique<std::atomic<bool>[]>(pieces_of(rows_))) {
   std::string shape;
   try {
@@ -102,6 +112,12 @@ PlanInput::PlanInput(const Context& context, const PlanFiles& files)
     fail(ErrorCode::corrupt, "{}: expected {} checksums, found {}", reader_.source(), pieces_of(rows_),
          reader_.section("checksums").info().rows);
 }
+
+PlanInput::PlanInput(const Context& context, const CodeRows& codes)
+    : context_(context.without_progress()),
+      reader_(ContainerReader::open(codes.file)),
+      rows_(unverified_codes(reader_, codes.dim)),
+      verified_(std::make_unique<std::atomic<bool>[]>(pieces_of(rows_))) {}
 
 RowsView PlanInput::slice(std::size_t first, std::size_t count) const {
   if (count != 0)
@@ -121,14 +137,17 @@ RowsView PlanInput::rows_at(std::size_t count, const std::function<std::size_t(s
 
 void PlanInput::verify(std::size_t piece) const {
   if (verified_[piece].load(std::memory_order_relaxed)) return;
-  const auto stored = reader_.section("checksums").rows<std::uint64_t>(piece, 1)(0, 0);
   const std::size_t first = piece * piece_rows(rows_);
-  require(
-      checksum_of(rows_, piece) == stored,
-      "plan: {} has changed since the plan began, in rows {} to {}: put the original back, or delete {} to "
-      "begin again",
-      files_.vectors.native(), first, std::min(first + piece_rows(rows_), rows_.rows()) - 1,
-      files_.work.native());
+  const std::size_t end = std::min(first + piece_rows(rows_), rows_.rows());
+  if (file_) {
+    const auto stored = reader_.section("checksums").rows<std::uint64_t>(piece, 1)(0, 0);
+    require(checksum_of(rows_, piece) == stored,
+            "plan: {} has changed since the plan began, in rows {} to {}: put the original back, or delete "
+            "{} to begin again",
+            files_.vectors.native(), first, end - 1, files_.work.native());
+  } else {
+    static_cast<void>(reader_.section(codes_section).rows<std::uint8_t>(first, end - first));
+  }
   verified_[piece].store(true, std::memory_order_relaxed);
 }
 

@@ -1,7 +1,8 @@
 // The vector file of a plan, verified before a task uses it: no result is made from two versions of it.
 //
 // The first task of every plan records a checksum of each piece of the file. Later tasks read rows through
-// PlanInput, which compares the pieces that hold them.
+// PlanInput, which compares the pieces that hold them. Codes that a task has made of the vectors are read in
+// the same way.
 #pragma once
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "io/container/container_reader.h"
@@ -24,12 +26,21 @@ inline constexpr const char* input_name = "input";
 // The first task: reads the file and writes its checksums.
 Task input_task(const PlanFiles& files, const RowsView& rows);
 
+// The section "codes" of a work file: rows of u8, of which the first `dim` are read.
+struct CodeRows {
+  std::filesystem::path file;
+  std::size_t dim = 0;
+};
+
 class PlanInput {
  public:
   // Throws Error(corrupt), or Error(invalid_argument) if the file has another shape than the plan's.
   PlanInput(const Context& context, const PlanFiles& files);
+  // Throws Error(corrupt).
+  PlanInput(const Context& context, const CodeRows& codes);
 
-  // Each verifies what it returns first. Throws Error(invalid_argument) if the file has changed.
+  // Each verifies what it returns first. Throws Error(invalid_argument) if the vector file has changed, and
+  // Error(corrupt) if codes are damaged.
   RowsView all() const { return slice(0, rows_.rows()); }
   RowsView slice(std::size_t first, std::size_t count) const;
   // All rows, of which only row(0) ... row(count - 1) may be read.
@@ -40,9 +51,9 @@ class PlanInput {
 
   const Context context_;
   const PlanFiles files_;
-  const VectorFile file_;
+  const std::optional<VectorFile> file_;  // none: codes
+  const ContainerReader reader_;          // of the checksums, or of the codes
   const RowsView rows_;
-  const ContainerReader reader_;
   std::unique_ptr<std::atomic<bool>[]> verified_;  // by piece
 };
 

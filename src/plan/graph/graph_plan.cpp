@@ -99,6 +99,22 @@ std::string merge_name(std::size_t pass, std::size_t block) {
 }
 std::string measure_name(std::size_t pass) { return fmt::format("measure-{}", pass); }
 
+std::vector<std::string> add_graph_tasks(GraphTasks& tasks, const Context& context, const GraphCosts& costs) {
+  const GraphWork& work = *tasks.work();
+  tasks.add(sample_name, {}, sample_memory(work.shape, work.options),
+            cost_of_sample(work.shape, costs, work.options.degree), take_sample);
+  std::vector<std::string> measured;
+  for (std::size_t pass = 0; pass < work.passes(); ++pass) {
+    if (work.options.method == GraphPlanMethod::pairs)
+      add_pairs(tasks, context, work, costs);
+    else
+      add_pass(tasks, context, work, costs, pass);
+    measured.push_back(measure_name(pass));
+  }
+  tasks.begin_pass(0);
+  return measured;
+}
+
 Plan plan_of(const Context& context, const GraphWork& given) {
   const auto work = std::make_shared<const GraphWork>(given);
   const GraphShape& shape = work->shape;
@@ -123,18 +139,9 @@ Plan plan_of(const Context& context, const GraphWork& given) {
                      {"method", name(options.method)}};
   const GraphCosts costs =
       measure_costs(context, VectorFile::open(work->files.vectors).rows(), options.metric);
-  GraphTasks tasks(*state, work);
-  tasks.add(sample_name, {}, sample_memory(shape, options), cost_of_sample(shape, costs, options.degree),
-            take_sample);
-  std::vector<std::string> measured;
-  for (std::size_t pass = 0; pass < work->passes(); ++pass) {
-    if (options.method == GraphPlanMethod::pairs)
-      add_pairs(tasks, context, *work, costs);
-    else
-      add_pass(tasks, context, *work, costs, pass);
-    measured.push_back(measure_name(pass));
-  }
-  tasks.begin_pass(0);
+  state->tasks.push_back(input_task(work->files, shaped(shape, shape.rows)));
+  GraphTasks tasks(*state, work, input_name);
+  const std::vector<std::string> measured = add_graph_tasks(tasks, context, costs);
   tasks.add(finish_name, measured, 0, cost_of_finish(shape, costs, options.degree), publish_graph);
   state->tasks.back().output = work->files.output;
   return Plan(std::move(state));

@@ -83,14 +83,19 @@ bool reached(const GraphWork& work, std::size_t pass) {
   return measured_round(work, pass).recall.low >= work.options.target_recall;
 }
 
+std::size_t last_pass(const GraphWork& work) {
+  std::size_t pass = 0;
+  while (pass + 1 < work.passes() && !reached(work, pass)) ++pass;
+  return pass;
+}
+
 void publish_graph(const Context& context, const GraphWork& work) {
   GraphReport report = {.method = GraphMethod::nn_descent, .recall = {}, .reached = false, .rounds = {}};
-  for (std::size_t pass = 0; pass < work.passes() && !report.reached; ++pass) {
-    report.rounds.push_back(measured_round(work, pass));
-    report.recall = report.rounds.back().recall;
-    report.reached = report.recall.low >= work.options.target_recall;
-  }
-  const std::vector<MergedBlock> blocks = all_neighbors(work, report.rounds.size() - 1);
+  const std::size_t last = last_pass(work);
+  for (std::size_t pass = 0; pass <= last; ++pass) report.rounds.push_back(measured_round(work, pass));
+  report.recall = report.rounds.back().recall;
+  report.reached = report.recall.low >= work.options.target_recall;
+  const std::vector<MergedBlock> blocks = all_neighbors(work, last);
   ContainerWriter writer(work.files.output, std::string(graph::container_kind));
   writer.write_metadata(graph::encode_metadata(work.options.metric, report, work.options.provenance));
   writer.begin_section("ids", container::Element::i64, {.columns = work.options.degree});

@@ -16,10 +16,9 @@ namespace nearwise::plan {
 // Sets the name, output file and pass of each added task.
 class GraphTasks {
  public:
-  GraphTasks(Plan::State& state, std::shared_ptr<const GraphWork> work)
-      : state_(state), work_(std::move(work)) {
-    state_.tasks.push_back(input_task(work_->files, shaped(work_->shape, work_->shape.rows)));
-  }
+  // input: the task that all of them depend on.
+  GraphTasks(Plan::State& state, std::shared_ptr<const GraphWork> work, std::string input)
+      : state_(state), work_(std::move(work)), input_(std::move(input)) {}
 
   const std::shared_ptr<const GraphWork>& work() const { return work_; }
 
@@ -35,7 +34,7 @@ class GraphTasks {
     task.planned.name = std::move(name);
     task.planned.after = std::move(after);
     // Most tasks read vectors, and those of another file must not be combined with these.
-    task.planned.after.emplace_back(input_name);
+    task.planned.after.push_back(input_);
     task.planned.memory_bytes = memory;
     task.work = [work = work_, function](const Context& context) { function(context, *work); };
     if (pass_ != 0) {
@@ -50,8 +49,14 @@ class GraphTasks {
  private:
   Plan::State& state_;
   std::shared_ptr<const GraphWork> work_;
+  const std::string input_;
   std::size_t pass_ = 0;
 };
+
+struct GraphCosts;  // plan/partition/graph_costs.h
+// The tasks from `sample` to `measure` of all passes. Returns the names of the latter, by which last_pass()
+// is known.
+std::vector<std::string> add_graph_tasks(GraphTasks& tasks, const Context& context, const GraphCosts& costs);
 
 template <typename Name>
 std::vector<std::string> names(std::size_t count, const Name& name) {

@@ -93,12 +93,16 @@ struct GraphWork {
   PlanFiles files;
   GraphPlanOptions options;
   GraphShape shape;
+  // The graph is one of these instead of the vectors; `shape` is theirs.
+  CodeRows codes = {};
 
   // Upper bound; later passes run if the recall is not reached.
   std::size_t passes() const { return options.method == GraphPlanMethod::pairs ? 1 : 3; }
 
   std::filesystem::path file_of(const std::string& task) const { return files.work / (task + ".nw"); }
-  PlanInput input(const Context& context) const { return {context, files}; }
+  PlanInput input(const Context& context) const {
+    return codes.file.empty() ? PlanInput(context, files) : PlanInput(context, codes);
+  }
   KnnGraphOptions graph_options() const {
     return {.degree = options.degree, .metric = options.metric, .target_recall = options.target_recall};
   }
@@ -126,6 +130,8 @@ void publish_graph(const Context& context, const GraphWork& work);
 // The outcome of measure_graph().
 GraphRound measured_round(const GraphWork& work, std::size_t pass);
 bool reached(const GraphWork& work, std::size_t pass);
+// The pass whose lists are the graph's, after all passes that are needed.
+std::size_t last_pass(const GraphWork& work);
 
 // Row and partition numbers in files have 32 bits. The highest bit of a partition marks the row's nearest
 // one.

@@ -19,6 +19,7 @@
 #include "nearwise/vector_file.h"
 #include "plan/engine/plan_state.h"
 #include "plan/pairs/pair_work.h"
+#include "plan/search/graph_index_work.h"
 #include "plan/tasks/graph_work.h"
 
 namespace nearwise::plan::simulation {
@@ -135,7 +136,7 @@ SimulationFolder::~SimulationFolder() {
 }
 
 const std::vector<std::string>& SimulatedPlan::names() {
-  static const std::vector<std::string> all = {"graph", "pairs", "index", "plain"};
+  static const std::vector<std::string> all = {"graph", "pairs", "index", "graph_index", "plain"};
   return all;
 }
 
@@ -176,6 +177,7 @@ Plan SimulatedPlan::make(const Context& context, TaskBug bug) {
   if (name_ == "graph") return make_graph(context);
   if (name_ == "pairs") return make_pairs(context);
   if (name_ == "index") return make_index(context);
+  if (name_ == "graph_index") return make_graph_index(context);
   if (name_ == "plain") return make_plain(bug);
   throw std::invalid_argument("there is no plan '" + name_ + "'");
 }
@@ -217,6 +219,19 @@ Plan SimulatedPlan::make_index(const Context& context) const {
   return plan_index(context, files_,
                     {.index = {.lists = 4, .iterations = 2, .training_rows = 128, .encoding = Flat{}},
                      .calibration = {.queries = 20}});
+}
+
+// Two blocks, whose edges are temporary, of a k-NN graph by one partition.
+Plan SimulatedPlan::make_graph_index(const Context& context) const {
+  write_vectors(60, 4);
+  GraphIndexWork work = graph_index_work(context, files_, VectorFile::open(files_.vectors).rows(),
+                                         {.index = {.degree = 16}, .calibration = {.sample = 10}});
+  work.graph.shape.partitions = work.graph.shape.min_partitions = 1;
+  work.graph.shape.overlap = 1;
+  work.graph.shape.measured_rows = 20;
+  work.block_rows = 30;
+  work.nibble_rows = 50;
+  return plan_of(context, work);
 }
 
 Plan SimulatedPlan::make_plain(TaskBug bug) const {

@@ -41,7 +41,7 @@ class SimulationFolder {
 // the result is results/NAME.nw.
 class SimulatedPlan {
  public:
-  // name: "graph", "pairs", "index", or "plain" for a plan whose tasks copy text.
+  // name: "graph", "pairs", "index", "graph_index", or "plain" for a plan whose tasks copy text.
   SimulatedPlan(const std::filesystem::path& folder, const std::string& name, TaskBug bug = TaskBug::none);
 
   static const std::vector<std::string>& names();
@@ -67,6 +67,7 @@ class SimulatedPlan {
   Plan make_graph(const Context& context) const;
   Plan make_pairs(const Context& context) const;
   Plan make_index(const Context& context) const;
+  Plan make_graph_index(const Context& context) const;
   Plan make_plain(TaskBug bug) const;
 
   const std::string name_;
