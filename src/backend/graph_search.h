@@ -60,7 +60,9 @@ struct SearchGraphView {
   RowsView vectors;  // for reported distances
 };
 
-// A graph as a backend searches it, with memory for searches. Opaque; any number of threads may search.
+// A graph as a device searches it, with memory for searches. Opaque; any number of threads may search, on the
+// device that it was prepared for. What it copies of the graph, it copies when it is first searched: a change
+// prepares a graph before it puts its edges in place.
 class PreparedGraph {
  public:
   virtual ~PreparedGraph() = default;
@@ -72,8 +74,8 @@ struct PrepareGraphArgs {
 };
 
 struct SearchGraphArgs {
-  const PreparedGraph& graph;
-  RowsView queries;  // finite
+  const PreparedGraph& graph;  // for this device
+  RowsView queries;            // finite
   std::size_t k = 0;
   std::size_t beam = 0;  // at least k
   // The best of the beam by codes are evaluated by vectors; at least k.

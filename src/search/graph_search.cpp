@@ -122,7 +122,7 @@ Neighbors search_rows(const Context& context, const SearchedGraph& graph, const 
   const auto stream = open_stream(context);
   ProgressMeter progress(context.state().options.progress, context.state().clock, "search", queries.rows());
   dispatch(&Ops::search_graph, "GraphIndex.search", *stream,
-           SearchGraphArgs{.graph = *graph.prepared,
+           SearchGraphArgs{.graph = graph.prepared->on(context),
                            .queries = queries,
                            .k = k,
                            .beam = beam,

@@ -4,8 +4,6 @@
 #include <bit>
 #include <utility>
 
-#include "backend/dispatch.h"
-
 namespace nearwise::search {
 
 std::shared_ptr<const AllowedRows> allowed_of(std::vector<std::uint64_t> words) {
@@ -33,15 +31,9 @@ std::vector<std::uint64_t> SearchedGraph::live_words(std::span<const std::uint32
   return words;
 }
 
-std::unique_ptr<PreparedGraph> prepare_graph(const Context& context, const SearchGraphView& view,
-                                             const std::shared_ptr<MemoryBudget>& budget) {
-  const auto stream = open_stream(context);
-  return dispatch(&Ops::prepare_graph, "prepare_graph", *stream, PrepareGraphArgs{view, budget});
-}
-
 void SearchedGraph::prepare(const Context& context, const std::shared_ptr<MemoryBudget>& budget) {
   filter_key = FilterInternals::new_key();
-  prepared = prepare_graph(context, view(), budget);
+  prepared = std::make_unique<const PreparedGraphs>(context, view(), budget);
 }
 
 }  // namespace nearwise::search

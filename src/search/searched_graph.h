@@ -14,6 +14,7 @@
 #include "nearwise/filter.h"
 #include "search/entry_tree.h"
 #include "search/graph_rows.h"
+#include "search/prepared_graphs.h"
 
 namespace nearwise::search {
 
@@ -35,7 +36,7 @@ struct SearchedGraph {
   // Rows that are not removed; null: all of them. Searches pass removed rows and do not return them.
   std::shared_ptr<const AllowedRows> live = {};
   std::uint64_t filter_key = 0;  // of what is derived from filters for these rows
-  std::unique_ptr<PreparedGraph> prepared = {};
+  std::unique_ptr<const PreparedGraphs> prepared = {};
 
   std::size_t live_count() const { return live ? live->count : rows.count(); }
   RowBits live_bits() const { return live ? live->bits() : RowBits(); }
@@ -50,8 +51,5 @@ struct SearchedGraph {
   // After all other members are set. budget: of memory that is kept between searches.
   void prepare(const Context& context, const std::shared_ptr<MemoryBudget>& budget);
 };
-
-std::unique_ptr<PreparedGraph> prepare_graph(const Context& context, const SearchGraphView& view,
-                                             const std::shared_ptr<MemoryBudget>& budget);
 
 }  // namespace nearwise::search

@@ -221,8 +221,8 @@ class GraphAddition {
     const InsertedEdges inserted = insert_edges(context, graph_, new_rows(views, given_.rows(), live));
     std::optional<EntryTree> entries;
     if (!inserted.entries.empty()) entries = graph_.entries.with_leaves(views.codes, inserted.entries);
-    std::unique_ptr<PreparedGraph> prepared =
-        prepare_graph(context, graph_.view_of(views, entries ? *entries : graph_.entries), state_.budget);
+    auto prepared = std::make_unique<const PreparedGraphs>(
+        context, graph_.view_of(views, entries ? *entries : graph_.entries), state_.budget);
     const std::uint64_t key = FilterInternals::new_key();
     IdChange ids(state_, given_.replaced(), given_.ids(), given_.next_id());
     check_lost_pages();
