@@ -42,6 +42,18 @@ inline unsigned __brev(unsigned bits) {
   return reversed;
 }
 
+// Sums of products of bytes, and of 16-bit numbers and the lower or upper two bytes of the second operand.
+inline unsigned __dp4a(unsigned left, unsigned right, unsigned sum) {
+  for (unsigned shift = 0; shift < 32; shift += 8) sum += (left >> shift & 255u) * (right >> shift & 255u);
+  return sum;
+}
+inline unsigned __dp2a_lo(unsigned left, unsigned right, unsigned sum) {
+  return sum + (left & 65535u) * (right & 255u) + (left >> 16) * (right >> 8 & 255u);
+}
+inline unsigned __dp2a_hi(unsigned left, unsigned right, unsigned sum) {
+  return __dp2a_lo(left, right >> 16, sum);
+}
+
 inline int __float_as_int(float value) {
   return ::cuda_emulation::from_bits<int>(::cuda_emulation::to_bits(value));
 }

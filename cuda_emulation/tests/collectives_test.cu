@@ -125,6 +125,9 @@ __global__ void intrinsics(int* out) {
   bool right = __popc(0xf0f0u) == 8 && __ffs(0x10) == 5 && __ffs(0) == 0 && __clz(1) == 31 && __clz(0) == 32;
   right = right && __brev(1u) == 0x80000000u && __float_as_int(1.0f) == 0x3f800000;
   right = right && min(1.0f, NAN) == 1.0f && max(NAN, 1.0f) == 1.0f && min(2, 1) == 1;
+  right = right && __dp4a(0x01ff0203u, 0x0a010504u, 7u) == 7 + 10 + 255 + 10 + 12;
+  right = right && __dp2a_lo(0xffff0002u, 0x0b0a0504u, 1u) == 1 + 2 * 4 + 65535 * 5;
+  right = right && __dp2a_hi(0xffff0002u, 0x0b0a0504u, 1u) == 1 + 2 * 10 + 65535 * 11;
   out[threadIdx.x] = right ? 1 : 0;
 }
 

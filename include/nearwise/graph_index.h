@@ -7,13 +7,14 @@
 //
 // Vectors are compared by 8-bit codes in integer arithmetic, and by additional 4-bit codes in large indexes;
 // the best are evaluated by the vectors, which the index keeps in their element type. Results and file bytes
-// are the same on every instruction set and for any number of threads. Reported distances are those of exact
-// search, the lower id in a tie; of several vectors at the k-th distance, after add() until compact(), the
-// one that was added first is returned.
+// are the same on every instruction set, on CUDA devices, and for any number of threads. Reported distances
+// are those of exact search, the lower id in a tie; of several vectors at the k-th distance, after add()
+// until compact(), the one that was added first is returned.
 //
 // add(), update() and remove() change the graph instead of building it anew; docs/algorithms/graph-search.md
 // says how, and when a call compacts or builds the whole graph. Memory is charged to the context that the
-// index was made with.
+// index was made with: also that of a CUDA device, which the first search with a context of the device copies
+// codes and edges to.
 //
 // Any thread may call any method at any time. A method that reads (every const one, such as search) sees the
 // index as it was before or after each call that changes it, never a mixture. A change prepares its part

@@ -27,7 +27,10 @@ class DeviceBuffer {
  public:
   DeviceBuffer() = default;
   DeviceBuffer(const CudaStream& stream, std::size_t size, const char* operation)
-      : reservation_(stream.budget(), device_bytes(size, sizeof(T))),
+      : DeviceBuffer(stream, stream.budget(), size, operation) {}
+  // On another budget than the context's.
+  DeviceBuffer(const CudaStream& stream, MemoryBudget& budget, std::size_t size, const char* operation)
+      : reservation_(budget, device_bytes(size, sizeof(T))),
         stream_(stream.shared()),
         data_(size == 0
                   ? nullptr
