@@ -24,7 +24,6 @@ Ivf build(Session& session, const Context& context, const IndexBuildArguments& a
 
 ExitCode run_build(Session& session, const IndexBuildArguments& arguments) {
   if (arguments.kind == "graph") return run_graph_index_build(session, arguments);
-  if (arguments.degree) refuse(session, "--degree is for --kind graph");
   if (!arguments.work.folder.empty()) return run_planned_index_build(session, arguments);
   check_index_output(arguments.output);
   const VectorFile file = open_vectors(arguments.base);
@@ -66,6 +65,7 @@ IvfOptions index_options(const IndexBuildArguments& arguments) {
 
 void check_index_build(const Session& session, const IndexBuildArguments& arguments, RowsView base) {
   const std::string where = arguments.base.string();
+  if (arguments.degree) refuse(session, "--degree is for --kind graph");
   if (arguments.codec == "flat" && arguments.code_bytes)
     refuse(session, "--code-bytes is for --codec pq and lsq, got --codec flat");
   if (arguments.codec == "flat" && arguments.vectors != VectorStorage::keep)
@@ -94,6 +94,10 @@ void check_index_build(const Session& session, const IndexBuildArguments& argume
 
 void add_index_build_options(CLI::App& parser, IndexBuildArguments& arguments) {
   add_path(parser, "base", arguments.base, "Vectors: .npy .fbin .fvecs .u8bin ...")->required();
+  add_choice<std::string>(parser, "--kind", arguments.kind, {"ivf", "graph"},
+                          "Inverted file (ivf), or search graph (graph), for single queries at low latency");
+  add_count(parser, "--degree", arguments.degree, 16,
+            "Edges per vector of a graph: a multiple of 16 up to 128 (default: 48)");
   add_choice<std::string>(
       parser, "--codec", arguments.codec, {"flat", "pq", "lsq"},
       "Encoding of the vectors: unchanged (flat), product codes of the residuals (pq), or "
@@ -129,10 +133,6 @@ void add_index_build(CLI::App& parent, Session& session) {
       "  nearwise index build sample.fbin --lists 4096 --train-only -o trained.nw\n\n"
       "Vectors get their row numbers as ids. The default number of probes is calibrated and printed.");
   add_index_build_options(parser, arguments);
-  add_choice<std::string>(parser, "--kind", arguments.kind, {"ivf", "graph"},
-                          "Inverted file (ivf), or search graph (graph), for single queries at low latency");
-  add_count(parser, "--degree", arguments.degree, 16,
-            "Edges per vector of a graph: a multiple of 16 up to 128 (default: 48)");
   add_output(parser, arguments.output, "Index to write: .nw");
   CLI::Option* const train_only = parser.add_flag("--train-only", arguments.train_only,
                                                   "Train without adding the vectors: for nearwise index add");

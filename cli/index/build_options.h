@@ -45,6 +45,12 @@ void check_index_build(const Session& session, const IndexBuildArguments& argume
 
 IvfOptions index_options(const IndexBuildArguments& arguments);
 
+// The same for --kind graph.
+void check_graph_index_build(const Session& session, const IndexBuildArguments& arguments);
+GraphIndexOptions graph_index_options(const IndexBuildArguments& arguments);
+ExitCode report_graph_index(Session& session, const GraphIndex& index, const std::filesystem::path& output,
+                            const Json& more, double seconds);
+
 // index build --kind graph
 ExitCode run_graph_index_build(Session& session, const IndexBuildArguments& arguments);
 

@@ -35,21 +35,6 @@ std::string summarize_calibration(const GraphCalibration& measured) {
              : fmt::format("warning: target recall {} is not reached: {}", measured.target_recall, found);
 }
 
-void check_graph_build(const Session& session, const IndexBuildArguments& arguments) {
-  const std::pair<bool, const char*> others[] = {{!arguments.work.folder.empty(), "--work"},
-                                                 {arguments.train_only, "--train-only"},
-                                                 {arguments.lists.has_value(), "--lists"},
-                                                 {arguments.probes.has_value(), "--probes"},
-                                                 {arguments.bits.has_value(), "--bits"},
-                                                 {arguments.code_bytes.has_value(), "--code-bytes"},
-                                                 {arguments.training_rows.has_value(), "--training-rows"}};
-  for (const auto& [is_given, option] : others)
-    if (is_given) refuse(session, "{} is for --kind ivf", option);
-  const std::size_t degree = arguments.degree.value_or(GraphIndexOptions().degree);
-  if (degree % 16 != 0 || degree > 128)
-    refuse(session, "--degree must be a multiple of 16 from 16 to 128, got {}", degree);
-}
-
 struct ExportArguments {
   std::filesystem::path index;
   std::filesystem::path output;
@@ -82,8 +67,49 @@ ExitCode run_export(Session& session, const ExportArguments& arguments) {
 
 }  // namespace
 
+void check_graph_index_build(const Session& session, const IndexBuildArguments& arguments) {
+  const std::pair<bool, const char*> others[] = {{arguments.train_only, "--train-only"},
+                                                 {arguments.lists.has_value(), "--lists"},
+                                                 {arguments.probes.has_value(), "--probes"},
+                                                 {arguments.bits.has_value(), "--bits"},
+                                                 {arguments.code_bytes.has_value(), "--code-bytes"},
+                                                 {arguments.training_rows.has_value(), "--training-rows"}};
+  for (const auto& [is_given, option] : others)
+    if (is_given) refuse(session, "{} is for --kind ivf", option);
+  const std::size_t degree = arguments.degree.value_or(GraphIndexOptions().degree);
+  if (degree % 16 != 0 || degree > 128)
+    refuse(session, "--degree must be a multiple of 16 from 16 to 128, got {}", degree);
+}
+
+GraphIndexOptions graph_index_options(const IndexBuildArguments& arguments) {
+  GraphIndexOptions options = {.metric = arguments.metric};
+  if (arguments.degree) options.degree = *arguments.degree;
+  return options;
+}
+
+ExitCode report_graph_index(Session& session, const GraphIndex& index, const std::filesystem::path& output,
+                            const Json& more, double seconds) {
+  Json json = {{"rows", index.size()},
+               {"dim", index.dim()},
+               {"degree", index.degree()},
+               {"entries", index.entries()},
+               {"bytes_per_vector", index.bytes_per_vector()},
+               {"metric", name(index.metric())},
+               {"beam", index.beam()},
+               {"calibration", describe_calibration(index)},
+               {"output", output.string()},
+               {"seconds", seconds}};
+  json.update(more);
+  conclude(session, json,
+           fmt::format("wrote {} vectors with {} edges each to {}: {} bytes per vector beside it, {:.3g} s",
+                       index.size(), index.degree(), output.string(), index.bytes_per_vector(), seconds));
+  if (const auto measured = index.calibration()) remark(session, summarize_calibration(*measured));
+  return ExitCode::ok;
+}
+
 ExitCode run_graph_index_build(Session& session, const IndexBuildArguments& arguments) {
-  check_graph_build(session, arguments);
+  check_graph_index_build(session, arguments);
+  if (!arguments.work.folder.empty()) return run_planned_index_build(session, arguments);
   check_index_output(arguments.output);
   const VectorFile file = open_vectors(arguments.base);
   const RowsView base = file.rows();
@@ -91,8 +117,7 @@ ExitCode run_graph_index_build(Session& session, const IndexBuildArguments& argu
   run["base"] = describe_input(arguments.base, base);
   const Context context = open_context(arguments.context, arguments.seed);
   const Stopwatch watch;
-  GraphIndexOptions options = {.metric = arguments.metric};
-  if (arguments.degree) options.degree = *arguments.degree;
+  const GraphIndexOptions options = graph_index_options(arguments);
   Work work(session, context);
   GraphIndex index = work.run_on_data([&](const Context& own) {
     return GraphIndex::build(own, base, options,
@@ -105,24 +130,9 @@ ExitCode run_graph_index_build(Session& session, const IndexBuildArguments& argu
     const Interrupt::Protection protection = session.interrupt->protect();
     save(index, arguments.output);
   }
-  Json json = {{"rows", index.size()},
-               {"dim", index.dim()},
-               {"degree", index.degree()},
-               {"entries", index.entries()},
-               {"bytes_per_vector", index.bytes_per_vector()},
-               {"metric", name(index.metric())},
-               {"beam", index.beam()},
-               {"calibration", describe_calibration(index)},
-               {"output", arguments.output.string()},
-               {"seed", arguments.seed},
-               {"seconds", watch.seconds()}};
-  json.update(describe_context(context));
-  conclude(session, json,
-           fmt::format("wrote {} vectors with {} edges each to {}: {} bytes per vector beside it, {:.3g} s",
-                       index.size(), index.degree(), arguments.output.string(), index.bytes_per_vector(),
-                       watch.seconds()));
-  if (const auto measured = index.calibration()) remark(session, summarize_calibration(*measured));
-  return ExitCode::ok;
+  Json more = {{"seed", arguments.seed}};
+  more.update(describe_context(context));
+  return report_graph_index(session, index, arguments.output, more, watch.seconds());
 }
 
 void add_index_export(CLI::App& parent, Session& session) {

@@ -15,12 +15,21 @@ Plan make_plan(const Session& session, const Context& context, const IndexBuildA
   std::string described;
   {
     const VectorFile file = open_vectors(arguments.base);
-    check_index_build(session, arguments, file.rows());
+    if (arguments.kind == "graph")
+      check_graph_index_build(session, arguments);
+    else
+      check_index_build(session, arguments, file.rows());
     described = describe_input(arguments.base, file.rows());
   }
   // Neither time nor command: a resumed build writes the same bytes as an uninterrupted one.
-  return plan_index(context,
-                    {.vectors = arguments.base, .work = arguments.work.folder, .output = arguments.output},
+  const PlanFiles files = {
+      .vectors = arguments.base, .work = arguments.work.folder, .output = arguments.output};
+  if (arguments.kind == "graph")
+    return plan_graph_index(context, files,
+                            {.index = graph_index_options(arguments),
+                             .calibration = {.target_recall = arguments.target_recall},
+                             .provenance = {{"base", described}}});
+  return plan_index(context, files,
                     {.index = index_options(arguments),
                      .calibration = {.target_recall = arguments.target_recall},
                      .provenance = {{"base", described}}});
@@ -42,12 +51,15 @@ ExitCode run_planned_index_build(Session& session, const IndexBuildArguments& ar
   const Context context = open_context(arguments.context, arguments.seed);
   const Plan plan = make_plan(session, context, arguments);
   const TaskCounts tasks = run_plan(session, plan, context, arguments.work);
-  const Ivf index = open_index(context, arguments.output);
   Json more = {{"seed", arguments.seed},
                {"seconds", watch.seconds()},
                {"tasks", to_json(tasks)},
                {"work", arguments.work.folder.string()}};
   more.update(describe_context(context));
+  if (arguments.kind == "graph")
+    return report_graph_index(session, load_graph_index(context, arguments.output), arguments.output, more,
+                              watch.seconds());
+  const Ivf index = open_index(context, arguments.output);
   return report_index(session, index, arguments.output, more,
                       fmt::format("{} bytes per vector, {:.3g} s", index.code_bytes(), watch.seconds()));
 }
@@ -55,7 +67,8 @@ ExitCode run_planned_index_build(Session& session, const IndexBuildArguments& ar
 void add_plan_index(CLI::App& parent, Session& session) {
   const auto [parser, arguments] = add_command(
       parent, session, run_plan_index, "index", "Tasks, bytes, memory and time of index build --work",
-      "  nearwise plan index base.fbin --memory-limit 2GiB --code-bytes 16 --work /disk/work\n\n"
+      "  nearwise plan index base.fbin --memory-limit 2GiB --code-bytes 16 --work /disk/work\n"
+      "  nearwise plan index base.fbin --memory-limit 2GiB --kind graph --work /disk/work\n\n"
       "Times are estimated from a short measurement on this machine. Fails if memory or disk do not "
       "suffice.");
   arguments.work.folder = ".";

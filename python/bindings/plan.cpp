@@ -82,6 +82,18 @@ Plan make_index_plan(const Path& vectors, const Path& work, const Path& output, 
   });
 }
 
+Plan make_graph_index_plan(const Path& vectors, const Path& work, const Path& output,
+                           const std::string& metric, std::uint64_t degree, double graph_recall,
+                           double target_recall, const Texts& provenance, const Settings& settings) {
+  const GraphIndexPlanOptions options = {
+      .index = {.metric = parse_metric(metric), .degree = degree, .graph_recall = graph_recall},
+      .calibration = {.target_recall = target_recall},
+      .provenance = provenance};
+  return made(settings, [&](const Context& own) {
+    return plan_graph_index(own, {vectors, work, output}, options);
+  });
+}
+
 }  // namespace
 
 void bind_plan(nb::module_& module) {
@@ -103,6 +115,9 @@ void bind_plan(nb::module_& module) {
   module.def("plan_index", make_index_plan, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
              nb::arg("codec"), nb::arg("lists"), nb::arg("code_bytes"), nb::arg("bits"), nb::arg("metric"),
              nb::arg("iterations"), nb::arg("training_rows"), nb::arg("vector_storage"),
+             nb::arg("target_recall"), nb::arg("provenance"), nb::arg("settings"));
+  module.def("plan_graph_index", make_graph_index_plan, nb::arg("vectors"), nb::arg("work"),
+             nb::arg("output"), nb::arg("metric"), nb::arg("degree"), nb::arg("graph_recall"),
              nb::arg("target_recall"), nb::arg("provenance"), nb::arg("settings"));
 }
 

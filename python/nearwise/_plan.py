@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from nearwise import _core, _options
 from nearwise._context import Call, Context, operation
+from nearwise._index.graph_index import GraphIndex
 from nearwise._index.ivf_base import Ivf, Vectors
 from nearwise._knn_graph import KnnGraph
 from nearwise._neighbors import MetricArgument
@@ -15,6 +16,7 @@ from nearwise._progress import ProgressArgument
 from nearwise._storage import load
 from nearwise._vector_file import Path
 
+Kind = Literal["graph", "index", "graph_index"]
 TaskOutcome = Literal["done", "done before", "not needed"]
 
 
@@ -40,7 +42,7 @@ class PlannedTask(NamedTuple):
 
 
 class Plan:
-    """The result of `plan_graph` and `plan_index`.
+    """The result of `plan_graph`, `plan_index` and `plan_graph_index`.
 
     A plan can be pickled: it is made again from its arguments, so that other processes can run its tasks.
 
@@ -55,12 +57,12 @@ class Plan:
     seconds : float
     """
 
-    def __init__(self, kind: Literal["graph", "index"], arguments: dict[str, Any], context: Context) -> None:
-        self._kind: Literal["graph", "index"] = kind
+    def __init__(self, kind: Kind, arguments: dict[str, Any], context: Context) -> None:
+        self._kind: Kind = kind
         self._arguments = arguments
         self._context = context
         settings = Call(f"plan_{kind}", context).settings
-        make: Any = _core.plan_graph if kind == "graph" else _core.plan_index
+        make: Any = getattr(_core, f"plan_{kind}")
         self._plan: _core.Plan = make(**arguments, settings=settings)
         self.tasks = [PlannedTask(*task) for task in self._plan.tasks()]
         self.memory_bytes: int = self._plan.memory_bytes()
@@ -120,10 +122,12 @@ class Plan:
         return self._plan.remove_work()
 
     @operation
-    def load(self, *, context: Context | None = None) -> KnnGraph | Ivf:
+    def load(self, *, context: Context | None = None) -> KnnGraph | Ivf | GraphIndex:
         """The published result: the graph in memory, or the index, mapped, without the plan's memory limit."""
         threads = None if context is None else context.threads
-        return load(self._arguments["output"], KnnGraph if self._kind == "graph" else Ivf, threads=threads)
+        expected: dict[Kind, Any] = {"graph": KnnGraph, "index": Ivf, "graph_index": GraphIndex}
+        result = load(self._arguments["output"], expected[self._kind], threads=threads)
+        return cast("KnnGraph | Ivf | GraphIndex", result)
 
 
 @operation
@@ -253,6 +257,56 @@ def plan_index(
         "vector_storage": _options.word(vector_storage, "vector_storage"),
     }
     return Plan("index", arguments, Call("plan_index", context).context)
+
+
+@operation
+def plan_graph_index(
+    vectors: Path,
+    work: Path,
+    output: Path,
+    *,
+    target_recall: float | None = 0.95,
+    metric: MetricArgument | None = "sqeuclidean",
+    degree: int | None = 48,
+    graph_recall: float | None = 0.95,
+    provenance: Mapping[str, str] | None = None,
+    context: Context | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
+) -> Plan:
+    """A graph index of a vector file, both of which may be larger than memory, as tasks over files.
+
+    Vectors are encoded, the k-NN graph of their codes is built and pruned block by block, all vectors are connected,
+    and the index is calibrated. The result is that of `GraphIndex.build`, of another k-NN graph of the same recall.
+
+    Parameters
+    ----------
+    vectors, work, output, provenance, context, seed, threads, memory_limit, isa
+        As in `nearwise.plan_graph`.
+    target_recall, metric, degree, graph_recall
+        As in `nearwise.GraphIndex.build`; a graph recall of 1 is refused.
+
+    Examples
+    --------
+    >>> import numpy as np, nearwise, os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> path = os.path.join(folder, "rows.fbin")
+    >>> nearwise.write_vectors(path, np.random.default_rng(1).random((1000, 4), dtype=np.float32))
+    >>> work, output = os.path.join(folder, "work"), os.path.join(folder, "index.nw")
+    >>> plan = nearwise.plan_graph_index(path, work, output, degree=16, memory_limit="64MiB")
+    >>> [task.name for task in plan.tasks if not task.if_needed][-6:]
+    ['prune-0000', 'link-0000', 'connect', 'edges', 'entries', 'finish']
+    >>> plan.run()
+    >>> len(plan.load())
+    1000
+    """
+    arguments = _files(vectors, work, output, metric, target_recall, provenance) | {
+        "degree": _options.count(degree, "degree"),
+        "graph_recall": _options.target_recall(graph_recall, "graph_recall"),
+    }
+    return Plan("graph_index", arguments, Call("plan_graph_index", context).context)
 
 
 def _files(

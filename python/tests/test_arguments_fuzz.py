@@ -184,6 +184,9 @@ CASES = {
     "plan_index": (on_file(nearwise.plan_index), {
         "vectors": "here.fbin", "work": "work", "output": "index.nw", "lists": 4, "codec": "flat", "iterations": 1,
         "memory_limit": LIMIT}),
+    "plan_graph_index": (on_file(nearwise.plan_graph_index), {
+        "vectors": "here.fbin", "work": "work", "output": "index.nw", "degree": 16, "metric": "cosine",
+        "graph_recall": 0.9, "target_recall": 0.9, "memory_limit": LIMIT}),
     "Plan.with_threads": (on_plan("with_threads"), {"threads": 2}),
     "Plan.check_disk": (on_plan("check_disk"), {}),
     "Plan.is_done": (on_plan("is_done"), {"task": "input"}),

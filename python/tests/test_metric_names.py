@@ -52,7 +52,7 @@ CALLS = {
     ).tables(ROWS[:5], metric=metric),
     "AdditiveQuantizer.search": lambda metric: LSQ.search(ROWS[:5], LSQ.encode(ROWS), 3, metric=metric),
 }
-FILES = {"save", "plan_graph", "plan_index"}
+FILES = {"save", "plan_graph", "plan_index", "plan_graph_index"}
 WITHOUT_COSINE = {"ProductQuantizer.tables", "OptimizedProductQuantizer.tables", "AdditiveQuantizer.search"}
 
 
@@ -79,7 +79,7 @@ def test_results_have_our_names(tmp_path):
         assert nearwise.load(tmp_path / "found.nw").metric == own
 
 
-@pytest.mark.parametrize("plan", [nearwise.plan_graph, nearwise.plan_index])
+@pytest.mark.parametrize("plan", [nearwise.plan_graph, nearwise.plan_index, nearwise.plan_graph_index])
 def test_plans(plan, tmp_path):
     nearwise.write_vectors(tmp_path / "rows.fbin", ROWS)
     made = plan(tmp_path / "rows.fbin", tmp_path / "work", tmp_path / "out.nw", metric="ip", memory_limit="64MiB")

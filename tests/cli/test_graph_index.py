@@ -38,12 +38,26 @@ def test_filters_and_provenance(nearwise, files, tmp_path):
     assert "graph_index" in nearwise("verify", "index.nw").out
 
 
+def test_builds_over_files(nearwise, files, tmp_path):
+    rows, queries = files
+    options = ("rows.fbin", "--kind", "graph", "--degree", 16, "--memory-limit", "64MiB", "--work", "work")
+    planned = nearwise("plan", "index", *options, "--json").json
+    report = nearwise("index", "build", *options, "--keep-work", "-o", "index.nw", "--json").json
+    assert report["rows"] == ROWS and report["degree"] == 16 and report["calibration"]["reached"]
+    assert report["tasks"]["done"] + report["tasks"]["not_needed"] == len(planned["tasks"])
+    again = nearwise("index", "build", *options, "-o", "index.nw", "--json").json
+    assert again["tasks"]["done"] == 0 and not list(tmp_path.glob("work/prune*"))
+    nearwise("index", "search", "index.nw", "queries.fbin", "-k", 5, "--beam", ROWS, "-o", "found.bin")
+    check(*formats.read_truth_bin(tmp_path / "found.bin"), queries, rows, "sqeuclidean")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--lists", "4"), "--lists is for --kind ivf"),
         (("--degree", "20"), "--degree must be a multiple of 16"),
-        (("--work", "folder", "--memory-limit", "1GiB"), "--work is for --kind ivf"),
+        (("--work", "folder"), "a build over files needs --memory-limit"),
+        (("--train-only",), "--train-only is for --kind ivf"),
     ],
 )
 def test_wrong_options_are_named(nearwise, files, options, message):
