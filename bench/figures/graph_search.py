@@ -122,6 +122,18 @@ def updates(session):
     return Result(round(worst, 4), ">= -0.01", worst >= -0.01, {"reports": reports})
 
 
+def cold(session):
+    """SIFT 200k as f32, index built over files and mapped, page cache dropped before each query: pages read per query, by section"""
+    small = ["--rows", 5000, "--count", 20, "--memory-limit", "128MiB"] if session.quick else []
+    (report,) = index.python_reports(session, "graph_cold.py", "--base", session.sift(), "--queries", session.sift("query"),
+                                     "--float", *small)
+    # Vectors are read to evaluate the best of the beam, and for nothing else.
+    most = report["evaluated"] * report["pages_of_vector"]
+    holds = report["random"]["most_vector_pages"] <= most and report["left_after_drop"] == 0
+    pages = {name: {section: count for section, count in report[name]["pages"].items() if count} for name in ("random", "read_ahead")}
+    return Result(pages, f"pages of vectors <= {most} without read-ahead", holds, {"reports": [report]})
+
+
 def tests(session):
     """Tests of graph indexes in C++: definitions, same bytes on 1, 2, 3 and 8 threads and every instruction set, filters"""
     return session.test_result("search_tests", "*")
@@ -136,4 +148,4 @@ def exported(session):
 
 
 FIGURES = (tests, recall, updates, batches, growth, latency_sift, latency_text, latency_images, latency_avx2, build_sift, build_text,
-           build_images, exported)
+           build_images, exported, cold)
