@@ -51,6 +51,11 @@ def operations(nearwise, rows, folder, draw):
         with tempfile.TemporaryDirectory(dir=folder) as work:
             nearwise.plan_index(path, work, Path(work) / "index.nw", lists=lists, memory_limit=limit).run()
 
+    def planned_graph_index(limit):
+        with tempfile.TemporaryDirectory(dir=folder) as work:
+            output = Path(work) / "index.nw"
+            nearwise.plan_graph_index(path, work, output, degree=degree // 16 * 16 or 16, memory_limit=limit).run()
+
     def searched(limit):
         index = nearwise.IvfPq.build(rows, lists=lists, code_bytes=8, iterations=2, memory_limit=limit)
         return index.search(few, k)
@@ -89,6 +94,7 @@ def operations(nearwise, rows, folder, draw):
         "GraphIndex": searched_graph,
         "plan_graph": planned,
         "plan_index": planned_index,
+        "plan_graph_index": planned_graph_index,
     }
 
 

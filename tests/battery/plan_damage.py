@@ -17,6 +17,7 @@ PLANS = {
     "plan of a graph": ("plan_graph", 2000, {"degree": 5, "memory_limit": "20MiB"}),
     "plan of a graph by pairs": ("plan_graph", 2000, {"degree": 5, "memory_limit": "12MiB", "method": "pairs"}),
     "plan of an index": ("plan_index", 600, {"lists": 4, "code_bytes": 2, "bits": 4, "memory_limit": "20MiB"}),
+    "plan of a graph index": ("plan_graph_index", 600, {"degree": 16, "memory_limit": "24MiB"}),
 }
 
 
