@@ -19,6 +19,7 @@ OPERATIONS = {
     "assign": lambda array, device: nearwise.assign(array, array, device=device),
     "select_k": lambda array, device: nearwise.select_k(array, 2, device=device),
     "IvfFlat": lambda array, device: nearwise.IvfFlat.train(array, lists=2, device=device),
+    "GraphIndex": lambda array, device: nearwise.GraphIndex.build(array, device=device),
     "ProductQuantizer": lambda array, device: nearwise.ProductQuantizer.train(array, bits=4, device=device),
     "Exact": lambda array, device: nearwise.Exact(array, device=device),
     "Exact.to": lambda array, device: nearwise.Exact(array).to(device),
@@ -86,6 +87,12 @@ class TestHostArrays:
         np.testing.assert_array_equal(there.ids, here.ids)
         np.testing.assert_array_equal(there.distances, here.distances)
         there.validate()
+
+    def test_graph_index(self, queries, base):
+        here = nearwise.GraphIndex.build(base[:80], degree=16, seed=4)
+        there = nearwise.GraphIndex.build(base[:80], degree=16, seed=4, device="cuda:0")
+        assert there.calibration == here.calibration
+        assert_same(there.search(queries, 5), here.search(queries, 5))
 
     @pytest.mark.parametrize("metric", ["sqeuclidean", "inner_product", "cosine"])
     @pytest.mark.parametrize("dtype", TYPES)

@@ -72,12 +72,17 @@ std::uint64_t building_bytes(const Context& context, const RowsView& rows, const
                 graph::building_bytes(context, codes,
                                       {.degree = length, .target_recall = options.graph_recall});
   const std::uint64_t edges = count * options.degree * sizeof(std::int32_t);
+  // On a device, codes are pruned, and searched with the edges, where they are copied to.
+  const bool is_copied = context.place().kind != DeviceKind::cpu;
+  const std::uint64_t pruned_copy = is_copied ? code_bytes : 0;
+  const std::uint64_t searched_copy = is_copied ? code_bytes + nibble_bytes + edges : 0;
   const std::uint64_t reverse = (count + 1) * sizeof(std::uint64_t) + edges;
   const std::uint64_t pruning =
-      lists + edges + reverse + std::max<std::uint64_t>(edges, count * sizeof(std::uint64_t));
+      lists + edges + reverse + pruned_copy + std::max<std::uint64_t>(edges, count * sizeof(std::uint64_t));
   const std::uint64_t entries = edges + entry_tree_bytes(context, codes);
   const std::uint64_t connecting = edges + connecting_bytes(count) + reverse + count * sizeof(std::uint64_t);
-  const std::uint64_t calibrating = edges + (calibration ? calibration_bytes(rows, *calibration) : 0);
+  const std::uint64_t calibrating =
+      edges + searched_copy + (calibration ? calibration_bytes(rows, *calibration) : 0);
   return std::max(codec_training_bytes(rows, options.metric),
                   kept + std::max({lists + building, pruning, entries, connecting, calibrating})) +
          working_bytes + threads_bytes(context, count);

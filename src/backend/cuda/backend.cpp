@@ -71,6 +71,7 @@ const Backend* cuda_backend() {
               .join_groups = gpu::join_groups,
               .join_neighborhoods_bytes = gpu::join_neighborhoods_bytes,
               .join_neighborhoods = gpu::join_neighborhoods,
+              .prune_edges = gpu::prune_edges,
               .prepare_graph = gpu::prepare_graph,
               .search_graph = gpu::search_graph,
               .part_codes_bytes = gpu::part_codes_bytes,

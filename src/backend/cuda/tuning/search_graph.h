@@ -22,4 +22,7 @@ inline constexpr std::size_t max_graph_queries = std::size_t{1} << 13;
 // Pairs of queries and rows that are evaluated per launch.
 inline constexpr std::size_t max_graph_pairs = std::size_t{1} << 18;
 
+// Rows that are pruned per launch: enough blocks for a large GPU, few copies.
+inline constexpr std::size_t max_pruned_rows = std::size_t{1} << 16;
+
 }  // namespace nearwise::gpu::tuning
