@@ -116,17 +116,17 @@ class GraphCase {
   GraphFound search(Stream& stream, const PreparedGraph& prepared) const {
     GraphFound found = {{Matrix<Id>(shape_.queries, shape_.k), Matrix<float>(shape_.queries, shape_.k)},
                         std::vector<std::uint8_t>(shape_.queries)};
-    dispatch(&Ops::search_graph, "search_graph", stream,
-             SearchGraphArgs{.graph = prepared,
-                             .queries = problem_.queries,
-                             .k = shape_.k,
-                             .beam = shape_.beam,
-                             .evaluated = shape_.evaluated,
-                             .allowed = shape_.allowed < 100 ? RowBits{allowed_.data(), 0} : RowBits(),
-                             .absent = shape_.absent ? absent_ : std::span<const std::uint32_t>(),
-                             .ids = found.neighbors.ids.view(),
-                             .distances = found.neighbors.distances.view(),
-                             .is_starved = found.is_starved});
+    SearchGraphArgs args = {.graph = prepared,
+                            .queries = problem_.queries,
+                            .k = shape_.k,
+                            .beam = shape_.beam,
+                            .evaluated = shape_.evaluated,
+                            .ids = found.neighbors.ids.view(),
+                            .distances = found.neighbors.distances.view(),
+                            .is_starved = found.is_starved};
+    if (shape_.allowed < 100) args.allowed = {allowed_.data(), 0};
+    if (shape_.absent) args.absent = absent_;
+    dispatch(&Ops::search_graph, "search_graph", stream, args);
     return found;
   }
   GraphFound search(const Context& context) const {
