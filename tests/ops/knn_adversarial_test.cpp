@@ -1,6 +1,6 @@
-// Exact search on data made to fool it: every attack of support/attacks.h and byte_attacks.h, every kind of
-// support/problems.h, under every metric, in several dimensions, element types and k; ids and the bits of
-// distances at every instruction set, for a single query and for many.
+// Exact search on data made to fool it: every attack of support/attacks.h, byte_attacks.h and
+// scale_attacks.h, every kind of support/problems.h, under every metric, in several dimensions, element types
+// and k; ids and the bits of distances at every instruction set, for a single query and for many.
 //
 // What these would catch: an error bound of bf16 or int8 products that is too small, or holds only on
 // average; one that is taken over the wrong rows; tiles that take denormals for zero; sums that overflow 16
@@ -20,6 +20,7 @@
 #include "support/byte_attacks.h"
 #include "support/careless.h"
 #include "support/knn_cases.h"
+#include "support/scale_attacks.h"
 
 namespace nearwise {
 namespace {
@@ -99,6 +100,15 @@ const std::vector<Attack>& every_attack() {
       {"dominating_row", attacks::dominating_row, {int8_rerank}},
       {"last_element_only", attacks::last_element_only, {product_f32, int8_rerank}},
       {"winners_at_edges", attacks::winners_at_edges},
+      {"half_steps", attacks::half_steps},
+      {"equal_when_rounded", attacks::equal_when_rounded, {int8_rerank}},
+      {"outlier_element_2_7", attacks::outlier_element<7>, {int8_rerank}},
+      {"outlier_element_2_12", attacks::outlier_element<12>, {bf16_rerank, int8_rerank}},
+      {"every_scale", attacks::every_scale, {int8_rerank}},
+      {"scales_2_40", attacks::scales_between<-40, 40>, {int8_rerank}},
+      {"scales_denormal", attacks::scales_between<-148, -96>, {}, Metric::inner_product},
+      {"errors_decide", attacks::errors_decide, {int8_rerank}},
+      {"opposite_offsets", attacks::opposite_offsets, {bf16_rerank, int8_rerank}},
       {"integers_as_floats", attacks::integers_as_floats},
       {"half_integers", attacks::half_integers},
       {"u8_extremes", attacks::u8_extremes, {}, Metric::sqeuclidean, {{u8, u8}}},
