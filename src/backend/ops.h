@@ -55,6 +55,8 @@ struct PrepareArgs {
   // change, and products of shorter vectors have smaller rounding errors. Euclidean metrics only.
   std::span<const float> centre;
   std::size_t first_row = 0;  // number of the first vector in messages
+  // Whether scores may exclude few rows: for knn_block, which notices.
+  bool coarse = false;
 };
 
 struct TopKArgs {
@@ -152,6 +154,7 @@ struct KnnCostsArgs {
   Metric metric = Metric::sqeuclidean;
   ElementType query_type = ElementType::f32;  // as in PrepareArgs
   ElementType base_type = ElementType::f32;
+  bool coarse = true;  // as in PrepareArgs; knn_costs only
 };
 
 // Memory of a self join.

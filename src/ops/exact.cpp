@@ -129,8 +129,9 @@ Neighbors search_rows(const Context& context, const RowsView& queries, const Row
     types = prepared->types_with(queries);
   else if (!selection.rows && queries.rows() > max_direct_queries)
     types = scan_types(*stream, queries, base, metric);
+  const bool coarse = prepared != nullptr || k <= max_coarse_k;
   const KnnCosts costs = dispatch(&Ops::knn_costs, "knn_costs", *stream,
-                                  KnnCostsArgs{base.dim(), k, metric, types.queries, types.base});
+                                  KnnCostsArgs{base.dim(), k, metric, types.queries, types.base, coarse});
   const KnnShape shape = {queries.rows(), rows, base.dim(), k, context.threads()};
   const KnnMemory memory = {state.budget->limit(), state.budget->available(), bytes};
   const bool may_be_direct = state.backend.ops.knn_direct != nullptr && !selection.allowed.any();
@@ -156,7 +157,8 @@ Neighbors search_rows(const Context& context, const RowsView& queries, const Row
                                 .centre = prepared != nullptr ? prepared->centre : own_centre,
                                 .blocks = {},
                                 .progress = progress,
-                                .selection = selection};
+                                .selection = selection,
+                                .coarse = coarse};
     if (plan.direct) {
       search_direct(search, k, result.ids.view(), result.distances.view());
     } else {

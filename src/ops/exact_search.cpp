@@ -107,7 +107,8 @@ std::unique_ptr<PreparedRows> ExactSearch::prepare_queries(Stream& stream, const
                               .against = types.base,
                               .metric = metric,
                               .centre = centre,
-                              .first_row = first_query});
+                              .first_row = first_query,
+                              .coarse = coarse});
 }
 
 void ExactSearch::scan(Stream& stream, const Shard& shard, const PreparedRows& prepared, Collector& found,
@@ -145,7 +146,8 @@ void ExactSearch::scan(Stream& stream, const Shard& shard, const PreparedRows& p
                                    .against = types.queries,
                                    .metric = metric,
                                    .centre = centre,
-                                   .first_row = first});
+                                   .first_row = first,
+                                   .coarse = coarse});
     } catch (const Error& error) {
       // Less memory is available than the plan assumed.
       if (error.code() != ErrorCode::out_of_memory || count <= plan.min_block) throw;

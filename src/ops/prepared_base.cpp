@@ -85,7 +85,8 @@ Exact Exact::prepare(const Context& context, RowsView base, const ExactOptions& 
                                                            .against = type,
                                                            .metric = options.metric,
                                                            .centre = state->prepared.centre,
-                                                           .first_row = first_row + first})});
+                                                           .first_row = first_row + first,
+                                                           .coarse = true})});
     progress.add(count);
   }
   progress.finish();

@@ -221,7 +221,7 @@ TEST(ExactPreparedMemory, IsCountedAndGivenBack) {
     {
       const Exact exact = Exact::prepare(context, problem.base);
       const std::uint64_t kept = context.memory_used();
-      EXPECT_GE(kept, 2000U * 32U * 2U);  // two bytes of an element at the least
+      EXPECT_GE(kept, 2000U * 32U);  // one byte of an element at the least
       EXPECT_LE(kept, 2 * 2000U * 32U * 4U);
       exact.search(context, problem.queries, 10);
       exact.range_search(context, problem.queries, 40);

@@ -31,6 +31,8 @@ Arithmetic arithmetic_of(Products products, double dim) {
     // are no more groups than products, and each cuts the sum so far as well. Three parts of the bias are
     // among them, whose absolute values are its own and a little more.
     case Products::truncated: return {7 * dim + 80, (3 * dim + 16) * f32_flushed};
+    // The sum, its products with both scales, the bias, the slack and two subtractions.
+    case Products::scaled_integers: return {10, 4 * f32_smallest};
     // Exact integers, rounded once to f32.
     case Products::integers: break;
   }
@@ -40,7 +42,7 @@ Arithmetic arithmetic_of(Products products, double dim) {
 }  // namespace
 
 ScoreBound::ScoreBound(Metric metric, Products products, std::size_t dim)
-    : metric_(metric), dim_(static_cast<double>(dim)) {
+    : metric_(metric), per_row_(products == Products::scaled_integers), dim_(static_cast<double>(dim)) {
   const auto [operations, underflow] = arithmetic_of(products, dim_);
   product_error_ = operations * f32_unit / (1 - operations * f32_unit);
   underflow_ = underflow;
@@ -50,8 +52,13 @@ bool ScoreBound::holds_for(const Lengths& query, const Lengths& row) {
   return query.norm <= longest && row.norm <= longest;
 }
 
-double ScoreBound::limit_from_score(const Lengths& query, const Lengths& row, float score) const {
-  const double high = static_cast<double>(score) + score_error(query, row);
+double ScoreBound::limit_from_score(const Lengths& query, const Lengths& row, float score,
+                                    float slack) const {
+  double high = static_cast<double>(score) + score_error(query, row);
+  if (per_row_) {
+    high += std::min<double>(most_slack(query, row), slack) * row.residual;
+    high += is_euclidean(metric_) ? row.residual * row.residual / 2 : product_shift(query, row);
+  }
   double value = high;
   if (is_euclidean(metric_)) {
     const double root =

@@ -28,6 +28,9 @@ enum class Products : std::uint8_t {
   bf16,         // exact products of bf16, added in f32 in whatever order; denormal results become zero
   truncated,    // exact products, added by tensor cores: aligned to the largest of a group, the rest cut off
   integers,     // exact, rounded to f32 at the end
+  // Exact sums of 8-bit integers times the scales of both vectors. Their encoding loses so much, and so
+  // differently from row to row, that a score makes up for the row's own residual: coarse_score().
+  scaled_integers,
 };
 
 // Norms of a packed vector, or the maximum over several.
@@ -51,11 +54,17 @@ class ScoreBound {
 
   // An upper bound of the row's value including the rounding of the report to f32: rows with a larger value
   // are reported as strictly worse than the row with that score, or with that exactly evaluated key.
-  double limit_from_score(const Lengths& query, const Lengths& row, float score) const;
+  // slack: the largest slack_factor of that row's score, if any.
+  double limit_from_score(const Lengths& query, const Lengths& row, float score,
+                          float slack = std::numeric_limits<float>::infinity()) const;
   constexpr double limit_from_key(float key) const;
 
   // The largest score that a row within `limit` may have.
   constexpr float cutoff(const Lengths& query, const Lengths& row, double limit) const;
+
+  // scaled_integers: the score of a row with residual r is that of the packed vectors minus slack_factor * r
+  // (and r^2 / 2, euclidean metrics). A factor stays valid as the limit falls.
+  constexpr float slack_factor(const Lengths& query, const Lengths& row, double limit) const;
 
  private:
   static constexpr double f32_unit = 0x1p-24;  // half a unit in the last place, relative
@@ -83,7 +92,17 @@ class ScoreBound {
   }
   constexpr double score_error(const Lengths& query, const Lengths& row) const;
 
+  // What a cutoff still has to cover: all of the row's lengths, or all but a residual that its score covers.
+  constexpr Lengths uncovered(const Lengths& row) const {
+    return per_row_ ? Lengths{row.norm + row.residual, 0} : row;
+  }
+  // No slack_factor exceeds it.
+  static constexpr double most_slack(const Lengths& query, const Lengths& row) {
+    return 1.01 * (query.norm + row.norm + 2 * query.residual + row.residual);
+  }
+
   Metric metric_;
+  bool per_row_;  // scores make up for the residuals of rows
   double dim_;
   double product_error_;  // relative error of a sum of dim products
   double underflow_;      // what underflowing operations may lose of it
@@ -105,23 +124,24 @@ constexpr float ScoreBound::rounded_up(double value) {
 constexpr double ScoreBound::score_error(const Lengths& query, const Lengths& row) const {
   const double sums_in_f64 = (dim_ + 16) * 2 * f64_unit;  // norms and reported sums
   const double product = query.norm * row.norm;
+  const double slack = per_row_ ? most_slack(query, row) * row.residual : 0;
   switch (metric_) {
     case Metric::sqeuclidean:
     case Metric::euclidean: {
-      const double terms = product + row.norm * row.norm / 2;
+      const double terms = product + row.norm * row.norm / 2 + slack;
       const double constants = (query.norm * query.norm + row.norm * row.norm) * sums_in_f64;
       return product_error_ * terms + constants + underflow_;
     }
     case Metric::inner_product:
-      return product_error_ * product + sums_in_f64 * (product + product_shift(query, row)) +
-             product_shift(query, row) + underflow_;
+      return product_error_ * (product + slack) + sums_in_f64 * (product + product_shift(query, row)) +
+             product_shift(query, uncovered(row)) + underflow_;
     case Metric::cosine: break;
   }
   // Vectors are scaled to length 1 up to the rounding of their elements, as are the quotients reported; what
   // packing loses makes them longer than that by at most the residual.
   const double unit_product = (1.001 + query.residual) * (1.001 + row.residual);
-  return unit_product * product_error_ + 8 * f32_unit + 2 * sums_in_f64 + product_shift(query, row) +
-         underflow_;
+  return (unit_product + slack) * product_error_ + 8 * f32_unit + 2 * sums_in_f64 +
+         product_shift(query, uncovered(row)) + underflow_;
 }
 
 constexpr double ScoreBound::limit_from_key(float key) const {
@@ -134,12 +154,24 @@ constexpr float ScoreBound::cutoff(const Lengths& query, const Lengths& row, dou
   if (limit == std::numeric_limits<double>::infinity()) return std::numeric_limits<float>::max();
   double score = limit;
   if (is_euclidean(metric_)) {
-    const double root = std::sqrt(limit) + shift_error(query, row);
+    const double root = std::sqrt(limit) + shift_error(query, uncovered(row));
     score = (root * root - query.norm * query.norm) / 2;
   } else if (metric_ == Metric::cosine) {
     score = limit - 1;
   }
   return rounded_up(score + score_error(query, row) + magnitude(score) * 4 * f64_unit);
+}
+
+constexpr float ScoreBound::slack_factor(const Lengths& query, const Lengths& row, double limit) const {
+  if (!per_row_) return 0;
+  double factor = query.norm + query.residual;
+  if (is_euclidean(metric_)) {
+    // No row is farther away than the sum of the lengths.
+    const double farthest = query.norm + query.residual + row.norm + row.residual;
+    const double root = std::sqrt(limit);
+    factor = (root < farthest ? root : farthest) + shift_error(query, uncovered(row));
+  }
+  return rounded_up(factor * (1 + 4 * f64_unit));
 }
 
 }  // namespace nearwise

@@ -10,12 +10,15 @@
 namespace nearwise::cpu {
 namespace {
 
-// Queries and base vectors per scan: enough queries to amortize packing, or fewer if memory is limited.
+// Queries and base vectors per scan: enough queries to amortize packing, or fewer if memory is scarce.
 struct Batch {
   std::size_t queries;
   std::size_t rows;
 };
-Batch batch_for(const CpuStream& cpu) { return cpu.budget().limit() == 0 ? Batch{192, 512} : Batch{24, 128}; }
+Batch batch_for(const CpuStream& cpu) {
+  constexpr std::uint64_t plenty = std::uint64_t{1} << 30;
+  return cpu.budget().limit() == 0 || cpu.budget().limit() >= plenty ? Batch{768, 512} : Batch{24, 128};
+}
 
 // No score with it passes a cutoff.
 constexpr float denied_bias = std::numeric_limits<float>::infinity();

@@ -1,4 +1,4 @@
-// Fallback of a bf16 scan: scans part of a block in f32 if the bf16 error bound excludes too few vectors.
+// Fallback of a coarse scan: scans part of a block in f32 if the error bound excludes too few vectors.
 #pragma once
 
 #include "backend/cpu/rows/candidates.h"

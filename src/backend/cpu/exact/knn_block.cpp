@@ -1,6 +1,8 @@
 // Blocked exact search: scans packed base vectors for packed queries, then evaluates the candidates.
 #include <algorithm>
+#include <cmath>
 
+#include "backend/cpu/exact/coarse_choice.h"
 #include "backend/cpu/exact/fallback.h"
 #include "backend/cpu/exact/filtered_biases.h"
 #include "backend/cpu/operations.h"
@@ -17,10 +19,6 @@
 namespace nearwise::cpu {
 namespace {
 
-// The f32 fallback is faster once 1/32 of the scanned pairs were evaluated because lists were full: a pair
-// takes 1.9 ns in f32 at d = 128, an evaluation 60 ns.
-constexpr std::size_t scanned_per_evaluated = 32;
-
 std::uint64_t evaluated_rows(const Candidates& found, std::size_t first_query, std::size_t query_count) {
   std::uint64_t sum = 0;
   for (std::size_t query = first_query; query < first_query + query_count; ++query)
@@ -32,14 +30,14 @@ std::uint64_t evaluated_rows(const Candidates& found, std::size_t first_query, s
 
 KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args) {
   const CpuStream& cpu = cpu_stream(stream);
-  const ScanKernel scan = choose_scan(cpu.set, args.metric, args.query_type, args.base_type, args.dim);
-  const std::uint64_t per_thread =
-      PackedRows::scratch_bytes(scan, args.dim) + RowEvaluator::bytes(args.dim) +
-      buffer_bytes(TopK::default_spare(args.k) + scan.base_width, sizeof(std::int64_t));
-  const std::uint64_t fallback =
-      scan.base_encoding == Encoding::bf16 ? fallback_bytes(cpu, args.dim, args.k) : 0;
+  const auto choose = args.coarse ? choose_screen : choose_scan;
+  const ScanKernel scan = choose(cpu.set, args.metric, args.query_type, args.base_type, args.dim);
+  const std::size_t spare = TopK::default_spare(args.k);
+  const std::uint64_t per_thread = PackedRows::scratch_bytes(scan, args.dim) + RowEvaluator::bytes(args.dim) +
+                                   buffer_bytes(spare + scan.base_width, sizeof(std::int64_t));
+  const std::uint64_t fallback = is_coarse(scan.base_encoding) ? fallback_bytes(cpu, args.dim, args.k) : 0;
   return {.bytes_per_query = PackedRows::bytes_per_row(scan, RowsRole::queries, args.dim) +
-                             TopK::bytes_per_query(args.k, scan.base_width, TopK::default_spare(args.k)),
+                             TopK::bytes_per_query(args.k, scan.base_width, spare),
           .bytes_per_base_row = PackedRows::bytes_per_row(scan, RowsRole::base, args.dim),
           // 2048: alignment of a dozen buffers.
           .fixed_bytes = 2048 + static_cast<std::uint64_t>(cpu.threads().count()) * (per_thread + fallback),
@@ -61,8 +59,7 @@ void knn_block(Stream& stream, const KnnBlockArgs& args) {
   found.begin_block(args.base, block.longest, args.allowed);
   const FilteredBiases biases(cpu, args, block);
 
-  const bool low_precision = block.kernel.base_encoding == Encoding::bf16;
-
+  const bool is_scaled = block.scales.size() != 0;
   const std::size_t panels = group_panels(queries, cpu.threads().count());
   cpu.threads().for_each(divide_up(queries.panel_count(), panels), [&](std::size_t group) {
     const std::size_t first_panel = group * panels;
@@ -70,32 +67,45 @@ void knn_block(Stream& stream, const KnnBlockArgs& args) {
     const std::size_t first_query = first_panel * queries.width;
     const std::size_t query_count = std::min(panel_count * queries.width, queries.rows - first_query);
     const std::size_t step = step_panels(block, panel_count * queries.width);
-    const std::uint64_t evaluated_before = evaluated_rows(found, first_query, query_count);
-    for (std::size_t first = 0; first < block.panel_count(); first += step) {
+    CoarseChoice choice(block.kernel, query_count, found.list_capacity(),
+                        std::isfinite(found.limit(first_query)));
+    for (std::size_t first = 0; first < block.panel_count();) {
       cpu.context.cancel.check();
-      if (!biases.any_allowed(first, step)) continue;
-      block.kernel.scan({.query_panels = queries.panel(first_panel),
-                         .query_panel_count = panel_count,
-                         .first_query = first_query,
-                         .base_panels = block.panel(first),
-                         .biases = biases.floats(first),
-                         .integer_biases = biases.integers(first),
-                         .half_biases = biases.halves(first),
-                         .base_panel_count = std::min(step, block.panel_count() - first),
-                         .first_row = static_cast<std::uint32_t>(args.first_row + first * block.width),
-                         .end_row = static_cast<std::uint32_t>(args.first_row + args.block_rows),
-                         .row_bytes = block.row_bytes,
-                         .allowed = biases.allowed(first),
-                         .lists = found.lists(),
-                         .make_room = Candidates::make_room_of,
-                         .owner = &found});
-      const std::size_t scanned = std::min((first + step) * block.width, args.block_rows);
-      const std::uint64_t evaluated = evaluated_rows(found, first_query, query_count) - evaluated_before;
-      if (low_precision && evaluated * scanned_per_evaluated > scanned * query_count) {
-        fallback_scan(cpu, args, found, first_query, query_count, args.first_row + scanned,
-                      args.first_row + args.block_rows);
-        break;
+      const std::size_t first_row = first * block.width;
+      const std::size_t close_rows = choice.take_close_rows();
+      if (close_rows != 0) {
+        const std::size_t rows = std::min(close_rows, args.block_rows - first_row);
+        const std::size_t close_panels = divide_up(rows, block.width);
+        fallback_scan(cpu, args, found, first_query, query_count, args.first_row + first_row,
+                      args.first_row + std::min(first_row + close_panels * block.width, args.block_rows));
+        first += close_panels;
+        continue;
       }
+      const std::size_t panels_now = std::min(step, block.panel_count() - first);
+      if (biases.any_allowed(first, panels_now)) {
+        const std::uint64_t before = evaluated_rows(found, first_query, query_count);
+        block.kernel.scan({.query_panels = queries.panel(first_panel),
+                           .query_panel_count = panel_count,
+                           .first_query = first_query,
+                           .base_panels = block.panel(first),
+                           .biases = biases.floats(first),
+                           .integer_biases = biases.integers(first),
+                           .half_biases = biases.halves(first),
+                           .row_scales = block.scales.data() + (is_scaled ? first_row : 0),
+                           .row_residuals = block.residuals.data() + (is_scaled ? first_row : 0),
+                           .query_scales = queries.scales.data(),
+                           .query_starts = queries.starts.data(),
+                           .base_panel_count = panels_now,
+                           .first_row = static_cast<std::uint32_t>(args.first_row + first_row),
+                           .end_row = static_cast<std::uint32_t>(args.first_row + args.block_rows),
+                           .row_bytes = block.row_bytes,
+                           .allowed = biases.allowed(first),
+                           .lists = found.lists(),
+                           .make_room = Candidates::make_room_of,
+                           .owner = &found});
+        choice.add(panels_now * block.width, evaluated_rows(found, first_query, query_count) - before);
+      }
+      first += panels_now;
     }
     for (std::size_t query = first_query; query < first_query + query_count; ++query) {
       if (!found.scores_hold(query)) found.evaluate_range(query, args.first_row, args.block_rows);

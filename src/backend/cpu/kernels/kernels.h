@@ -69,19 +69,28 @@ const RowEstimateKernels& row_estimate_kernels(InstructionSet set);
 // Vectors are packed in groups: a cache line of the panel holds one f32 element of each vector of a group.
 inline constexpr std::size_t pack_group = 16;
 
-// Type of the factors: f32; bf16, rounded; or the integers of u8 and i8 vectors, unchanged or with the
-// highest bit flipped (u8 becomes signed, i8 unsigned). Integers widened to 16 bits for vpmaddwd were no
-// faster than f32, which also represents them exactly.
-enum class Encoding : std::uint8_t { f32, bf16, byte, flipped_byte };
-inline constexpr std::size_t encodings = 4;
-inline constexpr std::size_t encoded_sizes[encodings] = {4, 2, 1, 1};  // bytes of an element
+// Type of the factors: f32; bf16, rounded; integers from -127 to 127 times a scale of the vector, rounded, as
+// signed bytes or plus 128; or the integers of u8 and i8 vectors, unchanged or with the highest bit flipped
+// (u8 becomes signed, i8 unsigned). Integers widened to 16 bits for vpmaddwd were no faster than f32, which
+// also represents them exactly.
+enum class Encoding : std::uint8_t { f32, bf16, scaled_byte, scaled_unsigned_byte, byte, flipped_byte };
+inline constexpr std::size_t encodings = 6;
+inline constexpr std::size_t encoded_sizes[encodings] = {4, 2, 1, 1, 1, 1};  // bytes of an element
+// Whether elements are the integers of the vector itself.
 constexpr bool is_integer(Encoding encoding) { return encoding >= Encoding::byte; }
+constexpr bool is_scaled(Encoding encoding) {
+  return encoding == Encoding::scaled_byte || encoding == Encoding::scaled_unsigned_byte;
+}
+// Whether the encoding may lose so much that scores exclude too few rows.
+constexpr bool is_coarse(Encoding encoding) { return encoding == Encoding::bf16 || is_scaled(encoding); }
 
 // Lengths and sums of a packed vector.
 struct PackedRow {
   double norm = 0;      // of the encoded vector; relative error of its square: dim * 2^-24 (2^-50 if precise)
   double residual = 0;  // upper bound of the norm of the encoding error
-  // Integer encodings only, of the original vector (before a flip).
+  // Scaled encodings only: the encoded vector is this times its integers.
+  float scale = 0;
+  // Integer encodings only, of the original vector (before a flip); scaled ones: the sum of the integers.
   std::int32_t squares = 0;
   std::int32_t sum = 0;
 };
@@ -127,6 +136,7 @@ struct CandidateLists {
   float* cutoffs = nullptr;         // [queries] maximum score of a candidate; NaN: no candidates
   std::size_t stride = 0;
   std::size_t capacity = 0;
+  const float* slack_factors = nullptr;  // [queries] scaled products only (ScoreBound::slack_factor)
 };
 
 // --- candidate_list.cpp: clean-up of candidate lists ------------------------------------------------------
@@ -139,7 +149,8 @@ struct CandidateListKernels {
 };
 const CandidateListKernels& candidate_list_kernels(InstructionSet set);
 
-// Scores are bias - product in f32, or (bias - 2 product) / 2 for integers, rounded once.
+// Scores are bias - product in f32; (bias - 2 product) / 2 for integers, rounded once; or, for scaled
+// integers, bias - residual * slack_factor - query scale * row scale * product.
 struct ScanArgs {
   const std::byte* query_panels = nullptr;
   std::size_t query_panel_count = 0;
@@ -148,6 +159,11 @@ struct ScanArgs {
   const float* biases = nullptr;                 // [panels, base_width] floating-point products
   const std::int32_t* integer_biases = nullptr;  // [panels, base_width] integer products
   const std::int32_t* half_biases = nullptr;     // [panels, base_width] floor(integer bias / 2)
+  // Scaled products only.
+  const float* row_scales = nullptr;           // [panels, base_width]
+  const float* row_residuals = nullptr;        // [panels, base_width]
+  const float* query_scales = nullptr;         // [queries] from query 0 of `lists` on
+  const std::int32_t* query_starts = nullptr;  // [queries] what a sum of products starts from
   std::size_t base_panel_count = 0;
   std::uint32_t first_row = 0;  // row number of the first base row
   std::uint32_t end_row = 0;    // row numbers from here on are padding

@@ -161,12 +161,116 @@ HWY_INLINE PackedRow encode_bytes(const T* HWY_RESTRICT row, std::size_t dim, st
   return {.norm = std::sqrt(static_cast<double>(squares)), .residual = 0, .squares = squares, .sum = sum};
 }
 
+// Writes the row, centred and scaled, as f32; returns the largest absolute value, NaN if an element is not
+// finite.
+template <typename T>
+HWY_INLINE float scaled_row(const T* row, const PackArgs& args, float scale, float* out) {
+  constexpr std::size_t wide = hn::MaxLanes(WideTag());
+  const WideTag df;
+  const auto scales = hn::Set(df, scale);
+  auto most = hn::Zero(df);
+  auto poison = hn::Zero(df);
+  const auto step = [&](const T* from, const float* middle, float* to) {
+    auto x = load_float(df, from);
+    poison = hn::MulAdd(x, hn::Zero(df), poison);
+    if (middle != nullptr) x = hn::Sub(x, hn::LoadU(df, middle));
+    x = hn::Mul(x, scales);
+    hn::StoreU(x, df, to);
+    most = hn::Max(most, hn::Abs(x));
+  };
+  const auto middle = [&](std::size_t i) { return args.centre != nullptr ? args.centre + i : nullptr; };
+  std::size_t i = 0;
+  for (; i + wide <= args.dim; i += wide) step(row + i, middle(i), out + i);
+  if (i < args.dim) {
+    T row_tail[wide];
+    float centre_tail[wide];
+    float out_tail[wide];
+    if (args.centre != nullptr) load_tail(args.centre + i, args.dim - i, centre_tail);
+    step(load_tail(row + i, args.dim - i, row_tail), args.centre != nullptr ? centre_tail : nullptr,
+         out_tail);
+    std::memcpy(out + i, out_tail, (args.dim - i) * sizeof(float));
+  }
+  if (std::isnan(hn::GetLane(hn::SumOfLanes(df, poison)))) return NAN;
+  return hn::GetLane(hn::MaxOfLanes(df, most));
+}
+
+// Encodes f32 values, none larger than `most`, as integers times a scale of this row. Rows beyond the range
+// of scores (ScoreBound::holds_for) become zero with a norm that says so; tiny ones too, with a residual.
+template <Encoding encoding>
+HWY_INLINE PackedRow encode_scaled(const float* HWY_RESTRICT row, std::size_t dim, float most,
+                                   std::byte* HWY_RESTRICT out) {
+  constexpr float largest = 1e19F;
+  constexpr float smallest = 1e-30F;
+  constexpr std::uint8_t flip = encoding == Encoding::scaled_unsigned_byte ? 0x80 : 0;
+  if (!(most <= largest) || most < smallest) {
+    std::memset(out, flip, dim);
+    if (!(most < smallest)) return {.norm = most};
+    double squares = 0;
+    for (std::size_t i = 0; i < dim; ++i) squares += static_cast<double>(row[i]) * row[i];
+    return {.norm = 0, .residual = std::sqrt(squares) * (1 + 0x1p-20)};
+  }
+  constexpr std::size_t wide = hn::MaxLanes(WideTag());
+  const WideTag df;
+  const hn::RebindToSigned<WideTag> di;
+  const hn::Rebind<std::int8_t, WideTag> db;
+  const hn::Rebind<std::uint8_t, WideTag> du;
+  const float scale = most / 127;
+  const auto scales = hn::Set(df, scale);
+  const auto inverse = hn::Set(df, 127 / most);
+  auto squares = hn::Zero(di);
+  auto sums = hn::Zero(di);
+  auto lost = hn::Zero(df);
+  const auto step = [&](const float* from, std::uint8_t* to) {
+    const auto x = hn::LoadU(df, from);
+    const auto n = hn::NearestInt(hn::Mul(x, inverse));
+    const auto difference = hn::NegMulAdd(hn::ConvertTo(df, n), scales, x);
+    lost = hn::MulAdd(difference, difference, lost);
+    squares = hn::Add(squares, hn::Mul(n, n));
+    sums = hn::Add(sums, n);
+    hn::StoreU(hn::Xor(hn::BitCast(du, hn::DemoteTo(db, n)), hn::Set(du, flip)), du, to);
+  };
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(out);
+  std::size_t i = 0;
+  for (; i + wide <= dim; i += wide) step(row + i, bytes + i);
+  if (i < dim) {
+    float row_tail[wide];
+    std::uint8_t bytes_tail[wide];
+    step(load_tail(row + i, dim - i, row_tail), bytes_tail);
+    std::memcpy(bytes + i, bytes_tail, dim - i);
+  }
+  // The residual covers the rounding of its sum, squares that underflow, and differences that were rounded
+  // twice where there is no fused operation.
+  const auto length = static_cast<double>(dim);
+  const double lost_sum = hn::GetLane(hn::SumOfLanes(df, lost));
+  const double norm = scale * std::sqrt(static_cast<double>(hn::GetLane(hn::SumOfLanes(di, squares))));
+  return {.norm = norm,
+          .residual = std::sqrt(lost_sum * (1 + length * 0x1p-23) + length * 0x1p-149) * (1 + 0x1p-20) +
+                      norm * 0x1p-23,
+          .scale = scale,
+          .sum = hn::GetLane(hn::SumOfLanes(di, sums))};
+}
+
 // Encodes one row to `out`; norm is NaN if an element is not finite.
 template <typename T, Encoding encoding>
 HWY_INLINE PackedRow encode_row(const PackArgs& args, std::size_t index, float* prepared, std::byte* out) {
   if constexpr (is_integer(encoding)) {
     return encode_bytes<T, encoding>(reinterpret_cast<const T*>(args.rows + index * args.stride_bytes),
                                      args.dim, out);
+  } else if constexpr (is_scaled(encoding)) {
+    const T* const row = reinterpret_cast<const T*>(args.rows + index * args.stride_bytes);
+    const double norm = args.normalise ? std::sqrt(shift_row(row, nullptr, args.dim, prepared)) : 1;
+    float most;
+    if (norm < 1e-30 || norm > 1e30) {
+      // As for bf16 below.
+      if (norm > 0) prepare_row<T>(args, index, prepared);
+      PackArgs own = args;
+      own.centre = nullptr;
+      most = scaled_row<float>(prepared, own, 1, prepared);
+    } else {
+      most = scaled_row<T>(row, args, static_cast<float>(1 / norm), prepared);
+    }
+    if (std::isnan(most)) return {.norm = std::nan("")};
+    return encode_scaled<encoding>(prepared, args.dim, most, out);
   } else if constexpr (encoding == Encoding::bf16) {
     const T* const row = reinterpret_cast<const T*>(args.rows + index * args.stride_bytes);
     const double norm = args.normalise ? std::sqrt(shift_row(row, nullptr, args.dim, prepared)) : 1;
@@ -250,6 +354,8 @@ const PackRowsKernels* pack_rows_table() {
     PackRowsKernels kernels{};
     fill<Encoding::f32>(kernels);
     fill<Encoding::bf16>(kernels);
+    fill<Encoding::scaled_byte>(kernels);
+    fill<Encoding::scaled_unsigned_byte>(kernels);
     fill<Encoding::byte>(kernels);
     fill<Encoding::flipped_byte>(kernels);
     kernels.holds_bytes = holds_bytes;

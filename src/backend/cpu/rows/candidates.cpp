@@ -16,7 +16,7 @@ constexpr std::size_t store_slack = 16;
 
 std::size_t Candidates::bytes_per_query(std::size_t spare, std::size_t base_width) {
   return (spare + base_width + store_slack) * (sizeof(float) + sizeof(std::uint32_t)) +
-         2 * sizeof(std::uint32_t) + sizeof(float) + sizeof(double);
+         2 * sizeof(std::uint32_t) + 3 * sizeof(float) + sizeof(double);
 }
 
 Candidates::Candidates(CpuStream& stream, const PackedRows& packed, const RowsView& query_rows, Metric metric,
@@ -35,15 +35,20 @@ Candidates::Candidates(CpuStream& stream, const PackedRows& packed, const RowsVi
       counts_(stream.budget(), queries()),
       evaluated_(stream.budget(), queries()),
       cutoffs_(stream.budget(), packed.panel_count() * packed.width),
+      slack_factors_(stream.budget(), is_scaled(packed.kernel.base_encoding) ? cutoffs_.size() : 0),
+      list_slack_(stream.budget(), slack_factors_.size() != 0 ? queries() : 0),
       limits_(stream.budget(), queries()) {
   std::ranges::fill(counts_.span(), 0U);
   std::ranges::fill(evaluated_.span(), 0U);
   std::ranges::fill(limits_.span(), std::numeric_limits<double>::infinity());
   std::ranges::fill(cutoffs_.span(), no_cutoff);  // final value for the padding of the last panel
+  std::ranges::fill(slack_factors_.span(), 0.0F);
+  std::ranges::fill(list_slack_.span(), 0.0F);
 }
 
 CandidateLists Candidates::lists() {
-  return {scores_.data(), rows_.data(), counts_.data(), cutoffs_.data(), stride_, capacity_};
+  return {scores_.data(), rows_.data(), counts_.data(),       cutoffs_.data(),
+          stride_,        capacity_,    slack_factors_.data()};
 }
 
 bool Candidates::scores_hold(std::size_t query) const {
@@ -53,6 +58,10 @@ bool Candidates::scores_hold(std::size_t query) const {
 void Candidates::set_cutoff(std::size_t query) {
   cutoffs_[query] =
       scores_hold(query) ? bound_.cutoff(queries_.lengths[query], block_, limits_[query]) : no_cutoff;
+  if (slack_factors_.size() == 0) return;
+  slack_factors_[query] = bound_.slack_factor(queries_.lengths[query], block_, limits_[query]);
+  list_slack_[query] =
+      counts_[query] == 0 ? slack_factors_[query] : std::max(list_slack_[query], slack_factors_[query]);
 }
 
 void Candidates::begin_block(const RowsView& base, const Lengths& longest, const RowBits& allowed) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -58,6 +59,7 @@ class Candidates : public Collector {
   Metric metric() const { return metric_; }
   double limit(std::size_t query) const { return limits_[query]; }
   void lower_limit(std::size_t query, double limit);
+  std::size_t list_capacity() const { return capacity_; }
   // Vectors evaluated so far because the list was full.
   std::uint64_t evaluated(std::size_t query) const { return evaluated_[query]; }
 
@@ -72,12 +74,12 @@ class Candidates : public Collector {
     return {scores_.data() + query * stride_, counts_[query]};
   }
   double limit_from_score(std::size_t query, float score) const {
-    return bound_.limit_from_score(queries_.lengths[query], list_, score);
+    const float slack = list_slack_.size() != 0 ? list_slack_[query] : std::numeric_limits<float>::infinity();
+    return bound_.limit_from_score(queries_.lengths[query], list_, score, slack);
   }
   const ScoreBound& bound() const { return bound_; }
   CpuStream& stream() const { return stream_; }
   const DeniedIds& denied() const { return denied_; }
-  std::size_t list_capacity() const { return capacity_; }
 
  private:
   virtual void offer(std::size_t query, Answer answer) = 0;
@@ -105,6 +107,8 @@ class Candidates : public Collector {
   Buffer<std::uint32_t> counts_;     // [queries]
   Buffer<std::uint32_t> evaluated_;  // [queries]
   Buffer<float> cutoffs_;            // [query panels, width]
+  Buffer<float> slack_factors_;      // [query panels, width] scaled products only
+  Buffer<float> list_slack_;         // [queries] the largest factor that a score in the list has
   Buffer<double> limits_;            // [queries] vectors with a larger value are no results
 };
 
@@ -119,6 +123,7 @@ void Candidates::evaluate_list(std::size_t query, const Take& take) {
     for (std::size_t j = 0; j < count; ++j) take(Answer{keys[j], rows[i + j]});
   }
   counts_[query] = 0;
+  if (list_slack_.size() != 0) list_slack_[query] = slack_factors_[query];
 }
 
 }  // namespace nearwise::cpu

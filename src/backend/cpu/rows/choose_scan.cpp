@@ -3,6 +3,12 @@
 #include "backend/cpu/x86/scans.h"
 
 namespace nearwise::cpu {
+namespace {
+
+// In few dimensions neighbours are near, compared with the steps of 8 bits, and products are few.
+constexpr std::size_t min_scaled_dim = 32;
+
+}  // namespace
 
 ScanKernel choose_scan(InstructionSet set, Metric metric, ElementType query_type, ElementType base_type,
                        std::size_t dim) {
@@ -22,12 +28,20 @@ ScanKernel choose_scan(InstructionSet set, Metric metric, ElementType query_type
   return fallback_kernel(set);
 }
 
+ScanKernel choose_screen(InstructionSet set, Metric metric, ElementType query_type, ElementType base_type,
+                         std::size_t dim) {
+  const ScanKernel scan = choose_scan(set, metric, query_type, base_type, dim);
+  const bool has_dots = set.extension == Extension::integer_dots || set.extension == Extension::bf16_dots;
+  const bool pays = dim >= min_scaled_dim && dim <= max_integer_dim;
+  return has_dots && pays && !is_integer(scan.base_encoding) ? x86::scaled_dots() : scan;
+}
+
 // Operations per ns with selection, batches of 1,000 queries, Sapphire Rapids, 2026-11-18. f32 by the width
 // of a panel, which tells the registers.
 double expected_pair_ns(const ScanKernel& scan, std::size_t dim) {
   const bool has_tiles = scan.base_unit_bytes == 64;
   double rate = 0;
-  if (is_integer(scan.base_encoding))
+  if (is_integer(scan.base_encoding) || is_scaled(scan.base_encoding))
     rate = has_tiles ? 1200 : 400;
   else if (scan.base_encoding == Encoding::bf16)
     rate = has_tiles ? 700 : 200;

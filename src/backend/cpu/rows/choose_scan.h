@@ -13,6 +13,11 @@ inline constexpr std::size_t max_integer_dim = 16384;
 ScanKernel choose_scan(InstructionSet set, Metric metric, ElementType query_type, ElementType base_type,
                        std::size_t dim);
 
+// The same for exact search, which evaluates the rows that scores do not exclude, and scans on with
+// fallback_kernel where they are too many: also scaled 8-bit integers.
+ScanKernel choose_screen(InstructionSet set, Metric metric, ElementType query_type, ElementType base_type,
+                         std::size_t dim);
+
 // Expected time of one query and one base vector on one thread, to compare ways of searching. Not measured
 // here: the same search always takes the same way.
 double expected_pair_ns(const ScanKernel& scan, std::size_t dim);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <mutex>
 
@@ -41,11 +42,17 @@ PackedRows::PackedRows(MemoryBudget& budget, const ScanKernel& scan, RowsRole ro
       integer_biases(budget,
                      role == RowsRole::base && is_integer(scan.base_encoding) ? panel_count_ * width : 0),
       half_biases(budget, integer_biases.size()),
+      scales(budget, is_scaled(scan.base_encoding) ? panel_count_ * width : 0),
+      residuals(budget, role == RowsRole::base ? scales.size() : 0),
+      starts(budget, role == RowsRole::queries ? scales.size() : 0),
       lengths(budget, role == RowsRole::queries ? row_count : 0) {}
 
 std::size_t PackedRows::bytes_per_row(const ScanKernel& kernel, RowsRole role, std::size_t dim) {
   const std::size_t bias_bytes = is_integer(kernel.base_encoding) ? 2 * sizeof(std::int32_t) : sizeof(float);
-  return encoded_row_bytes(kernel, dim) + (role == RowsRole::base ? bias_bytes : sizeof(Lengths));
+  // A scale, and a residual or the start of sums.
+  const std::size_t scale_bytes = is_scaled(kernel.base_encoding) ? sizeof(float) + sizeof(std::int32_t) : 0;
+  return encoded_row_bytes(kernel, dim) + scale_bytes +
+         (role == RowsRole::base ? bias_bytes : sizeof(Lengths));
 }
 
 std::size_t PackedRows::scratch_bytes(const ScanKernel& kernel, std::size_t dim) {
@@ -86,37 +93,69 @@ std::size_t PanelPacker::pack(std::size_t index, std::size_t first_row, std::siz
              .scratch = scratch_.data()});
   if (good != count) return first_row + good;
   const std::size_t first = index * out_.width;
-  // Bounds the rounding error of norms computed in f32.
-  const double norm_margin = 1 + static_cast<double>(out_.dim) * 0x1p-24;
   for (std::size_t r = 0; r < count; ++r) {
-    const PackedRow& row = measured_[r];
-    longest_ = longer({row.norm * norm_margin, row.residual}, longest_);
     if (queries)
-      out_.lengths[first + r] = {row.norm, row.residual};
-    else if (integers)
-      out_.integer_biases[first + r] = integer_bias(row, args_.metric, out_.kernel, args_.rows.type());
+      take_query(first + r, measured_[r]);
     else
-      out_.biases[first + r] = is_euclidean(args_.metric) ? static_cast<float>(row.norm * row.norm / 2) : 0;
+      take_row(first + r, measured_[r]);
   }
-  if (queries) return good_panel;
-  // Padding of a panel is read: the largest bias passes no cutoff.
-  for (std::size_t r = count; r < out_.width; ++r) {
-    if (integers)
-      out_.integer_biases[first + r] = std::numeric_limits<std::int32_t>::max();
-    else
-      out_.biases[first + r] = std::numeric_limits<float>::infinity();
-  }
-  for (std::size_t r = 0; r < out_.width && integers; ++r)
+  for (std::size_t r = count; r < out_.width; ++r) pad(first + r);
+  for (std::size_t r = 0; r < out_.width && integers && !queries; ++r)
     out_.half_biases[first + r] = out_.integer_biases[first + r] >> 1;
   return good_panel;
+}
+
+void PanelPacker::take_query(std::size_t place, const PackedRow& row) {
+  out_.lengths[place] = {row.norm, row.residual};
+  longest_ = longer(out_.lengths[place], longest_);
+  if (!is_scaled(encoding_)) return;
+  out_.scales[place] = row.scale;
+  // Takes back 128 times the query, which the rows are moved by.
+  out_.starts[place] = -128 * row.sum;
+}
+
+void PanelPacker::take_row(std::size_t place, const PackedRow& row) {
+  double residual = row.residual;
+  double bias = is_euclidean(args_.metric) ? row.norm * row.norm / 2 : 0;
+  if (is_scaled(encoding_)) {
+    // Rounded up, and the bound counts what scores are computed with.
+    // Zero stays zero: denormal factors are slow.
+    const auto nearest = static_cast<float>(residual);
+    out_.residuals[place] =
+        residual == 0 ? 0 : std::nextafter(nearest, std::numeric_limits<float>::infinity());
+    residual = out_.residuals[place];
+    out_.scales[place] = row.scale;
+    if (is_euclidean(args_.metric)) bias -= residual * residual / 2;
+  }
+  // Bounds the rounding error of norms computed in f32.
+  const double norm_margin = 1 + static_cast<double>(out_.dim) * 0x1p-24;
+  longest_ = longer({row.norm * norm_margin, residual}, longest_);
+  if (is_integer(encoding_))
+    out_.integer_biases[place] = integer_bias(row, args_.metric, out_.kernel, args_.rows.type());
+  else
+    out_.biases[place] = static_cast<float>(bias);
+}
+
+// Padding of a panel is read: the largest bias passes no cutoff.
+void PanelPacker::pad(std::size_t place) {
+  if (is_scaled(encoding_)) out_.scales[place] = 0;
+  if (out_.role == RowsRole::queries) {
+    if (is_scaled(encoding_)) out_.starts[place] = 0;
+  } else if (is_integer(encoding_)) {
+    out_.integer_biases[place] = std::numeric_limits<std::int32_t>::max();
+  } else {
+    out_.biases[place] = std::numeric_limits<float>::infinity();
+    if (is_scaled(encoding_)) out_.residuals[place] = 0;
+  }
 }
 
 std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
   const RowsView& rows = args.rows;
   const bool queries = args.role == RowsRole::queries;
-  const ScanKernel kernel = choose_scan(cpu.set, args.metric, queries ? args.type : args.against,
-                                        queries ? args.against : args.type, rows.dim());
+  const auto choose = args.coarse ? choose_screen : choose_scan;
+  const ScanKernel kernel = choose(cpu.set, args.metric, queries ? args.type : args.against,
+                                   queries ? args.against : args.type, rows.dim());
   auto packed = std::make_unique<PackedRows>(cpu.budget(), kernel, args.role, rows.rows(), rows.dim());
   std::atomic<std::size_t> first_bad_row{rows.rows()};
   std::mutex mutex;  // of packed->longest

@@ -14,6 +14,7 @@ namespace nearwise::cpu {
 
 constexpr Products products_of(Encoding encoding) {
   if (is_integer(encoding)) return Products::integers;
+  if (is_scaled(encoding)) return Products::scaled_integers;
   return encoding == Encoding::bf16 ? Products::bf16 : Products::f32;
 }
 
@@ -51,8 +52,12 @@ class PackedRows : public PreparedRows {
   Buffer<float> biases;
   Buffer<std::int32_t> integer_biases;
   Buffer<std::int32_t> half_biases;  // floor(integer bias / 2)
-  Buffer<Lengths> lengths;           // [rows] queries only
-  Lengths longest;                   // maximum of each length over all rows
+  // [panels, width] scaled products only
+  Buffer<float> scales;
+  Buffer<float> residuals;      // base only
+  Buffer<std::int32_t> starts;  // queries only
+  Buffer<Lengths> lengths;      // [rows] queries only
+  Lengths longest;              // maximum of each length over all rows
 };
 
 // Packs one panel at a time. Not thread-safe.
@@ -70,6 +75,10 @@ class PanelPacker {
   const Lengths& longest() const { return longest_; }
 
  private:
+  void take_query(std::size_t place, const PackedRow& row);
+  void take_row(std::size_t place, const PackedRow& row);
+  void pad(std::size_t place);
+
   const PrepareArgs& args_;
   PackedRows& out_;
   const Encoding encoding_;

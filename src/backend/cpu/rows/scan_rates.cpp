@@ -19,6 +19,8 @@ double scan_gflops(const ScanKernel& kernel) {
   Buffer<float> biases(budget, rows);
   Buffer<std::int32_t> integer_biases(budget, rows);
   Buffer<float> cutoffs(budget, queries);
+  Buffer<float> zeros(budget, std::max(queries, rows));  // scales and residuals, as integers too
+  std::ranges::fill(zeros.span(), 0.0F);
   std::ranges::fill(query_panels.span(), std::byte{0});
   std::ranges::fill(base_panels.span(), std::byte{0});
   std::ranges::fill(biases.span(), 1.0F);
@@ -32,11 +34,15 @@ double scan_gflops(const ScanKernel& kernel) {
                  .biases = biases.data(),
                  .integer_biases = integer_biases.data(),
                  .half_biases = integer_biases.data(),
+                 .row_scales = zeros.data(),
+                 .row_residuals = zeros.data(),
+                 .query_scales = zeros.data(),
+                 .query_starts = reinterpret_cast<const std::int32_t*>(zeros.data()),
                  .base_panel_count = rows / kernel.base_width,
                  .first_row = 0,
                  .end_row = static_cast<std::uint32_t>(rows),
                  .row_bytes = row_bytes,
-                 .lists = {.cutoffs = cutoffs.data()},
+                 .lists = {.cutoffs = cutoffs.data(), .slack_factors = zeros.data()},
                  .make_room = nullptr,
                  .owner = nullptr});
   });
@@ -51,9 +57,10 @@ std::vector<ScanInfo> measure_scans(const std::string& isa) {
   const cpu::InstructionSet set = cpu::choose_instruction_set(isa);
   std::vector<ScanInfo> scans;
   for (const ElementType type : {ElementType::f32, ElementType::u8, ElementType::i8}) {
-    const cpu::ScanKernel kernel = cpu::choose_scan(set, Metric::sqeuclidean, type, type, 256);
+    const cpu::ScanKernel kernel = cpu::choose_screen(set, Metric::sqeuclidean, type, type, 256);
     scans.push_back({.rows = type,
-                     .multiplied_as = is_integer(kernel.base_encoding)              ? "integers"
+                     .multiplied_as = is_integer(kernel.base_encoding) || is_scaled(kernel.base_encoding)
+                                          ? "integers"
                                       : kernel.base_encoding == cpu::Encoding::bf16 ? "bf16"
                                                                                     : "f32",
                      .gflops = cpu::scan_gflops(kernel)});

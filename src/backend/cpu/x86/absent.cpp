@@ -10,6 +10,7 @@ const Features& features() {
 }
 
 ScanKernel integer_dots(ElementType) { return {}; }
+ScanKernel scaled_dots() { return {}; }
 ScanKernel bf16_dots() { return {}; }
 ScanKernel integer_tiles(ElementType) { return {}; }
 ScanKernel bf16_tiles() { return {}; }

@@ -1,9 +1,10 @@
-// Scan by AVX-512 dot products of 4-byte units: four 8-bit integers (VNNI) or two bf16 numbers.
+// Scan by AVX-512 dot products of 4-byte units: four 8-bit integers (VNNI), those of the vectors or scaled
+// ones, or two bf16 numbers.
 //
 // A tile of 6 queries x 64 base vectors stays in registers from the first product to the comparison with the
 // cutoffs, as in kernels/scan_panels.cpp. VNNI multiplies unsigned by signed bytes: queries are packed with
 // their highest bit flipped, which makes u8 signed and i8 unsigned, and the bias of the base vector
-// compensates.
+// compensates. Scaled rows are packed as unsigned bytes, and what a query's sums start from compensates.
 #include <hwy/base.h>
 #include <immintrin.h>
 
@@ -21,8 +22,8 @@ constexpr std::size_t unit = 4;
 
 struct IntegerDots {
   using Sum = __m512i;
-  HWY_INLINE static Sum zero() { return _mm512_setzero_si512(); }
-  HWY_INLINE static __m512 score(const ScanArgs& args, std::size_t place, Sum sum) {
+  HWY_INLINE static Sum start(const ScanArgs&, std::size_t) { return _mm512_setzero_si512(); }
+  HWY_INLINE static __m512 score(const ScanArgs& args, std::size_t, std::size_t place, Sum sum) {
     const __m512i bias = _mm512_loadu_si512(args.integer_biases + place);
     const __m512i twice = _mm512_sub_epi32(bias, _mm512_add_epi32(sum, sum));
     return _mm512_mul_ps(_mm512_cvtepi32_ps(twice), _mm512_set1_ps(0.5F));
@@ -41,13 +42,27 @@ struct SignedDots : IntegerDots {  // queries unsigned after the flip
   }
 };
 
+struct ScaledDots : UnsignedDots {
+  HWY_INLINE static Sum start(const ScanArgs& args, std::size_t query) {
+    return _mm512_set1_epi32(args.query_starts[query]);
+  }
+  HWY_INLINE static __m512 score(const ScanArgs& args, std::size_t query, std::size_t place, Sum sum) {
+    const __m512 slack = _mm512_set1_ps(args.lists.slack_factors[query]);
+    const __m512 scale = _mm512_set1_ps(args.query_scales[query]);
+    const __m512 bias = _mm512_fnmadd_ps(slack, _mm512_loadu_ps(args.row_residuals + place),
+                                         _mm512_loadu_ps(args.biases + place));
+    const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_loadu_ps(args.row_scales + place));
+    return _mm512_fnmadd_ps(scale, product, bias);
+  }
+};
+
 struct Bf16Dots {
   using Sum = __m512;
-  HWY_INLINE static Sum zero() { return _mm512_setzero_ps(); }
+  HWY_INLINE static Sum start(const ScanArgs&, std::size_t) { return _mm512_setzero_ps(); }
   HWY_INLINE static Sum add(Sum sum, __m512i query, __m512i rows) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(query), reinterpret_cast<__m512bh>(rows));
   }
-  HWY_INLINE static __m512 score(const ScanArgs& args, std::size_t place, Sum sum) {
+  HWY_INLINE static __m512 score(const ScanArgs& args, std::size_t, std::size_t place, Sum sum) {
     return _mm512_sub_ps(_mm512_loadu_ps(args.biases + place), sum);
   }
 };
@@ -83,12 +98,13 @@ struct alignas(64) Stored {
 
 // A separate function without calls, so that the compiler keeps the accumulators in registers.
 template <class Dots>
-HWY_NOINLINE void multiply(const std::byte* queries, const std::byte* rows, std::size_t units,
-                           Stored<Dots>& out) {
+HWY_NOINLINE void multiply(const ScanArgs& args, const std::byte* queries, const std::byte* rows,
+                           std::size_t first_query, Stored<Dots>& out) {
+  const std::size_t units = args.row_bytes / unit;
   typename Dots::Sum sums[tile_queries][tile_vectors];
   HWY_UNROLL(6)
   for (std::size_t q = 0; q < tile_queries; ++q) HWY_UNROLL(6)
-  for (std::size_t v = 0; v < tile_vectors; ++v) sums[q][v] = Dots::zero();
+  for (std::size_t v = 0; v < tile_vectors; ++v) sums[q][v] = Dots::start(args, first_query + q);
   for (std::size_t u = 0; u < units; ++u) {
     __m512i row[tile_vectors];
     HWY_UNROLL(6)
@@ -112,11 +128,11 @@ template <class Dots>
 void scan_tile(const ScanArgs& args, const std::byte* queries, const std::byte* rows, std::size_t place,
                std::size_t first_query) {
   Stored<Dots> sums;
-  multiply<Dots>(queries, rows, args.row_bytes / unit, sums);
+  multiply<Dots>(args, queries, rows, first_query, sums);
   for (std::size_t q = 0; q < tile_queries; ++q) {
     TileScores scores;
     for (std::size_t v = 0; v < tile_vectors; ++v)
-      scores.of[v] = Dots::score(args, place + v * lanes, sums.of[q][v]);
+      scores.of[v] = Dots::score(args, first_query + q, place + v * lanes, sums.of[q][v]);
     const __m512 least =
         _mm512_min_ps(_mm512_min_ps(scores.of[0], scores.of[1]), _mm512_min_ps(scores.of[2], scores.of[3]));
     const __m512 cutoff = _mm512_set1_ps(args.lists.cutoffs[first_query + q]);
@@ -151,6 +167,8 @@ ScanKernel integer_dots(ElementType type) {
   return type == ElementType::u8 ? kernel<UnsignedDots>(Encoding::flipped_byte, Encoding::byte)
                                  : kernel<SignedDots>(Encoding::flipped_byte, Encoding::byte);
 }
+
+ScanKernel scaled_dots() { return kernel<ScaledDots>(Encoding::scaled_byte, Encoding::scaled_unsigned_byte); }
 
 ScanKernel bf16_dots() { return kernel<Bf16Dots>(Encoding::bf16, Encoding::bf16); }
 

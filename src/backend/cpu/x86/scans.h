@@ -20,6 +20,7 @@ const Features& features();
 
 // Require the corresponding feature. type: u8 or i8, of both queries and base.
 ScanKernel integer_dots(ElementType type);
+ScanKernel scaled_dots();  // requires integer_dots
 ScanKernel bf16_dots();
 ScanKernel integer_tiles(ElementType type);
 ScanKernel bf16_tiles();

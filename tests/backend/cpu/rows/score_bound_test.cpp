@@ -1,6 +1,6 @@
-// The inequalities of docs/algorithms/certified-search.md for vectors packed in f32 and bf16, multiplied with
-// the worst orders of summation, against exact distances. A bound that lacks a term fails here long before a
-// search misses a neighbor.
+// The inequalities of docs/algorithms/certified-search.md for vectors packed in f32, bf16 and scaled
+// integers, multiplied with the worst orders of summation, against exact distances. A bound that lacks a term
+// fails here long before a search misses a neighbor.
 #include "core/math/score_bound.h"
 
 #include <gtest/gtest.h>
@@ -29,6 +29,7 @@ struct Packed {
   std::vector<float> row;
   Lengths query_lengths = {};
   Lengths row_lengths = {};
+  float slack = 0;  // slack_factor of the score
 };
 
 double norm_of(const std::vector<float>& x) {
@@ -90,10 +91,15 @@ float flushed(Products products, float value) {
 // Rounds a vector to the encoding and computes its lengths.
 Lengths encode(Products products, std::vector<float>& vector) {
   double lost = 0;
+  float most = 0;
+  for (const float value : vector) most = std::max(most, std::abs(value));
+  const float scale = most < 1e-30F ? 0.0F : most / 127;
   for (float& value : vector) {
     const float rounded = products == Products::bf16        ? to_bf16(value)
                           : products == Products::truncated ? to_tensor_core(value, vector.size())
-                                                            : flushed(products, value);
+                          : products == Products::scaled_integers
+                              ? (scale == 0 ? 0.0F : std::nearbyint(value / scale) * scale)
+                              : flushed(products, value);
     lost += (static_cast<double>(value) - rounded) * (static_cast<double>(value) - rounded);
     value = rounded;
   }
@@ -113,6 +119,9 @@ Packed pack(Metric metric, Products products, const Pair& pair) {
   }
   packed.query_lengths = encode(products, packed.query);
   packed.row_lengths = encode(products, packed.row);
+  if (products == Products::scaled_integers)
+    packed.row_lengths.residual =
+        std::nextafter(static_cast<float>(packed.row_lengths.residual), std::numeric_limits<float>::max());
   return packed;
 }
 
@@ -123,6 +132,15 @@ float score_of(Metric metric, Products products, const Packed& packed) {
   const auto flush = [&](float value) { return flushed(products, value); };
   const double norm = packed.row_lengths.norm;
   const float bias = flush(biased ? static_cast<float>(norm * norm / 2) : 0.0F);
+  if (products == Products::scaled_integers) {
+    double product = 0;
+    for (std::size_t i = 0; i < packed.query.size(); ++i)
+      product += static_cast<double>(packed.query[i]) * packed.row[i];
+    const double residual = packed.row_lengths.residual;
+    const auto own_bias = static_cast<float>(biased ? (norm * norm - residual * residual) / 2 : 0);
+    const float covered = packed.slack * static_cast<float>(residual);
+    return own_bias - covered - static_cast<float>(product);
+  }
   if (products == Products::truncated) {
     std::vector<double> terms;
     for (std::size_t i = 0; i < packed.query.size(); ++i)
@@ -189,11 +207,31 @@ TEST_P(ScoreBoundTest, KeepsRowsThatTieWithTheLimit) {
     const ScoreBound bound(metric(), products(), dim);
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       const Pair pair = random_pair(seed, dim);
-      const Packed packed = pack(metric(), products(), pair);
-      const float score = score_of(metric(), products(), packed);
+      Packed packed = pack(metric(), products(), pair);
       const double limit = bound.limit_from_key(key_of(metric(), pair));
+      packed.slack = bound.slack_factor(packed.query_lengths, packed.row_lengths, limit);
+      const float score = score_of(metric(), products(), packed);
       EXPECT_LE(score, bound.cutoff(packed.query_lengths, packed.row_lengths, limit))
           << "seed " << seed << " dim " << dim;
+    }
+  }
+}
+
+// The same for scores that were computed under a limit that has fallen since, or none.
+TEST_P(ScoreBoundTest, ScoresStayValidAsTheLimitFalls) {
+  constexpr double none = std::numeric_limits<double>::infinity();
+  for (const std::size_t dim : {1, 33, 128}) {
+    const ScoreBound bound(metric(), products(), dim);
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+      const Pair pair = random_pair(seed, dim);
+      Packed packed = pack(metric(), products(), pair);
+      const double limit = bound.limit_from_key(key_of(metric(), pair));
+      for (const double before : {none, limit + 1e-3 * std::abs(limit), limit + 3 * std::abs(limit)}) {
+        packed.slack = bound.slack_factor(packed.query_lengths, packed.row_lengths, before);
+        EXPECT_LE(score_of(metric(), products(), packed),
+                  bound.cutoff(packed.query_lengths, packed.row_lengths, limit))
+            << "seed " << seed << " dim " << dim << " before " << before;
+      }
     }
   }
 }
@@ -204,11 +242,17 @@ TEST_P(ScoreBoundTest, LimitOfAScoreCoversItsOwnKey) {
     const ScoreBound bound(metric(), products(), dim);
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       const Pair pair = random_pair(seed, dim);
-      const Packed packed = pack(metric(), products(), pair);
-      const double limit = bound.limit_from_score(packed.query_lengths, packed.row_lengths,
-                                                  score_of(metric(), products(), packed));
+      Packed packed = pack(metric(), products(), pair);
+      packed.slack = bound.slack_factor(packed.query_lengths, packed.row_lengths,
+                                        std::numeric_limits<double>::infinity());
+      const float score = score_of(metric(), products(), packed);
+      const double limit = bound.limit_from_score(packed.query_lengths, packed.row_lengths, score);
+      const double by_slack =
+          bound.limit_from_score(packed.query_lengths, packed.row_lengths, score, packed.slack);
       const double key = key_of(metric(), pair);
-      EXPECT_LE(metric() == Metric::euclidean ? key * key : key, limit) << "seed " << seed << " dim " << dim;
+      const double value = metric() == Metric::euclidean ? key * key : key;
+      EXPECT_LE(value, by_slack) << "seed " << seed << " dim " << dim;
+      EXPECT_LE(by_slack, limit) << "seed " << seed << " dim " << dim;
     }
   }
 }
@@ -226,7 +270,8 @@ TEST_P(ScoreBoundTest, DropsRowsThatAreClearlyWorse) {
     Pair apart = far;
     for (std::size_t i = 0; i < dim; ++i) apart.row[i] = -far.query[i];
     const double limit = bound.limit_from_key(key_of(metric(), near));
-    const Packed packed = pack(metric(), products(), apart);
+    Packed packed = pack(metric(), products(), apart);
+    packed.slack = bound.slack_factor(packed.query_lengths, packed.row_lengths, limit);
     dropped +=
         score_of(metric(), products(), packed) > bound.cutoff(packed.query_lengths, packed.row_lengths, limit)
             ? 1
@@ -245,7 +290,7 @@ TEST_P(ScoreBoundTest, NoLimitLetsEverythingPass) {
 }
 
 std::string case_name(const testing::TestParamInfo<std::tuple<Metric, Products>>& test) {
-  constexpr const char* names[] = {"_f32", "_flushed_f32", "_bf16", "_truncated"};
+  constexpr const char* names[] = {"_f32", "_flushed_f32", "_bf16", "_truncated", "_integers", "_scaled"};
   const auto [metric, products] = test.param;
   return std::string(name(metric)) + names[static_cast<int>(products)];
 }
@@ -254,7 +299,8 @@ INSTANTIATE_TEST_SUITE_P(Metrics, ScoreBoundTest,
                          testing::Combine(testing::Values(Metric::sqeuclidean, Metric::euclidean,
                                                           Metric::inner_product, Metric::cosine),
                                           testing::Values(Products::f32, Products::flushed_f32,
-                                                          Products::bf16, Products::truncated)),
+                                                          Products::bf16, Products::truncated,
+                                                          Products::scaled_integers)),
                          case_name);
 
 }  // namespace
