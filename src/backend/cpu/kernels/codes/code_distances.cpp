@@ -85,7 +85,7 @@ struct RowSum {
 };
 
 template <class D>
-HWY_INLINE hn::Vec<FourSums> to_four(D d, hn::Vec<D> sums) {
+HWY_INLINE hn::Vec<FourSums> to_four(D, hn::Vec<D> sums) {
   if constexpr (hn::MaxLanes(D()) == 4) {
     return sums;
   } else {
