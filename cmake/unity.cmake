@@ -3,9 +3,18 @@
 # at a time is faster, and compiling files one by one shows what one of them forgets to include (`dev` and `tidy` do).
 option(NEARWISE_UNITY "Compile the sources of a folder as one file" OFF)
 
-# Kernels, which Highway compiles once per instruction set, and files that share a private name with a neighbour.
+option(NEARWISE_UNITY_BACKEND "Unity builds: also the CPU backend, except its kernels" OFF)
+
+# Kernels, which Highway compiles once per instruction set, and files that share a private name with a neighbour. With -O3
+# a group of the backend's other files takes too long for one compilation; with -O1 it does not.
+set(backend_alone "^src/backend/")
+if(NEARWISE_UNITY_BACKEND)
+  # Without parentheses: CMake takes ten in one expression.
+  set(backend_alone "^src/backend/cuda/|^src/backend/cpu/kernels/|^src/backend/cpu/x86/|^src/backend/cpu/codes/part_codes"
+                    "|^src/backend/cpu/codes/rotate|^src/backend/cpu/exact/fallback|^src/backend/cpu/graph/prune_edges")
+endif()
 set(NEARWISE_COMPILED_ALONE
-    "^src/backend/|^src/cluster/(mini_batch|seeding|split)|^src/graph/build/sample_neighbors|^src/index/ivf_(search|train)"
+    ${backend_alone} "|^src/cluster/(mini_batch|seeding|split)|^src/graph/build/sample_neighbors|^src/index/ivf_(search|train)"
     "|^src/ops/(gather_rows|prepared_base)|^src/plan/graph/write_rows|^src/quantize/(quantizer_shape|training_rows)"
     "|^src/quantize/additive/additive_(search|training)|^src/quantize/linear_algebra/"
     "|^src/quantize/product/product_quantizer|^tests/(index|shard)/")

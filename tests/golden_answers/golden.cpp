@@ -41,7 +41,8 @@ const std::string& recording() {
 const std::map<std::string, std::string>& recorded() {
   static const std::map<std::string, std::string> digests = [] {
     std::map<std::string, std::string> found;
-    std::ifstream file(NEARWISE_DIGESTS);
+    const std::string elsewhere = variable("NEARWISE_GOLDEN_DIGESTS");
+    std::ifstream file(elsewhere.empty() ? NEARWISE_DIGESTS : elsewhere);
     std::string name;
     std::string digest;
     while (file >> name >> digest)
@@ -77,7 +78,7 @@ Context context(ContextOptions options) {
 }
 
 std::vector<Context> every_context() {
-  if (on_device()) return {context()};
+  if (on_device() || variable("NEARWISE_GOLDEN_CONTEXTS") == "one") return {context()};
   std::vector<Context> contexts;
   for (const int threads : {1, 2, 3}) contexts.push_back(context({.threads = threads, .seed = 7}));
   for (const std::string& isa : instruction_sets())
