@@ -10,6 +10,7 @@
 #include "ops/memory_limit.h"
 #include "plan/graph/write_rows.h"
 #include "plan/partition/choose_overlap.h"
+#include "plan/tasks/graph_tasks.h"
 #include "plan/tasks/graph_work.h"
 
 namespace nearwise::plan {
@@ -175,17 +176,19 @@ std::uint64_t most_memory(const Context& context, const GraphShape& shape, const
 
 }  // namespace
 
+std::uint64_t sufficient_limit(const Context& context, const RowsView& rows, const GraphPlanOptions& options,
+                               std::uint64_t limit) {
+  // With more memory the shape changes and may take more: the limit is one that its own shape keeps.
+  for (std::uint64_t more = 0;
+       (more = most_memory(context, shape_within(limit, rows, options), options)) > usable_memory(limit);)
+    limit = limit_for(more);
+  return limit;
+}
+
 GraphShape shape_of(const Context& context, const RowsView& rows, const GraphPlanOptions& options) {
+  const std::uint64_t sufficient = sufficient_limit(context, rows, options, context.memory_limit());
+  if (sufficient > context.memory_limit()) refuse_limit("plan_graph", context.memory_limit(), sufficient);
   GraphShape shape = shape_within(context.memory_limit(), rows, options);
-  const std::uint64_t least = most_memory(context, shape, options);
-  if (least > usable_memory(context.memory_limit())) {
-    // With more memory the shape changes and may take more: the limit named is one that its own shape keeps.
-    std::uint64_t sufficient = limit_for(least);
-    for (std::uint64_t more = 0; (more = most_memory(context, shape_within(sufficient, rows, options),
-                                                     options)) > usable_memory(sufficient);)
-      sufficient = limit_for(more);
-    refuse_limit("plan_graph", context.memory_limit(), sufficient);
-  }
   if (shape.rows > shape.batch_rows)
     shape.groups = std::min(
         shape.partitions, static_cast<std::size_t>(std::ceil(max_copies * static_cast<double>(shape.rows) /

@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "core/checked.h"
-#include "ops/memory_limit.h"
+#include "core/memory.h"
 #include "plan/search/graph_index_work.h"
+#include "plan/tasks/graph_tasks.h"
 #include "search/build_edges.h"
 #include "search/graph_build.h"
 #include "search/graph_index_state.h"
@@ -54,7 +55,10 @@ GraphIndexWork graph_index_work(const Context& context, const PlanFiles& files, 
       std::max({search::codec_training_bytes(rows, options.index.metric), min_block_rows * row,
                 search::connecting_bytes(work.rows), search::entry_tree_bytes(context, codes),
                 search::calibrating_bytes(context, rows, options.calibration)});
-  check_memory("plan_graph_index", context, least);
+  const std::uint64_t sufficient =
+      sufficient_limit(context, codes, work.graph.options, std::max(least, context.memory_limit()));
+  if (sufficient > context.memory_limit())
+    refuse_limit("plan_graph_index", context.memory_limit(), sufficient);
   const std::uint64_t fitting = (context.memory_limit() - working_bytes) / row;
   const std::uint64_t most =
       std::clamp(divide_up(work.rows, default_blocks), small_block_rows, max_block_rows);

@@ -49,8 +49,8 @@ struct GraphIndexWork {
   std::filesystem::path file_of(const std::string& task) const { return files.work / (task + ".nw"); }
 };
 
-// The work with blocks that keep the memory limit. Throws Error(invalid_argument | out_of_memory) in the name
-// of plan_graph_index or plan_graph.
+// The work with blocks that keep the memory limit. Throws Error(out_of_memory) in the name of
+// plan_graph_index.
 GraphIndexWork graph_index_work(const Context& context, const PlanFiles& files, const RowsView& rows,
                                 const GraphIndexPlanOptions& options);
 // Tests pass other blocks.

@@ -53,6 +53,10 @@ class GraphTasks {
   std::size_t pass_ = 0;
 };
 
+// A limit of at least this, within which shape_of() finds a shape.
+std::uint64_t sufficient_limit(const Context& context, const RowsView& rows, const GraphPlanOptions& options,
+                               std::uint64_t limit);
+
 struct GraphCosts;  // plan/partition/graph_costs.h
 // The tasks from `sample` to `measure` of all passes. Returns the names of the latter, by which last_pass()
 // is known.
