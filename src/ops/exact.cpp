@@ -129,7 +129,8 @@ Neighbors search_rows(const Context& context, const RowsView& queries, const Row
     types = prepared->types_with(queries);
   else if (!selection.rows && queries.rows() > max_direct_queries)
     types = scan_types(*stream, queries, base, metric);
-  const bool coarse = prepared != nullptr || k <= max_coarse_k;
+  const bool coarse =
+      prepared != nullptr || (k <= max_coarse_k && suits_coarse_scores(queries, base, metric));
   const KnnCosts costs = dispatch(&Ops::knn_costs, "knn_costs", *stream,
                                   KnnCostsArgs{base.dim(), k, metric, types.queries, types.base, coarse});
   const KnnShape shape = {queries.rows(), rows, base.dim(), k, context.threads()};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <numeric>
 
 #include "core/checked.h"
 #include "core/convert.h"
@@ -11,9 +12,12 @@
 namespace nearwise {
 namespace {
 
+double dot(const std::vector<double>& left, const std::vector<double>& right) {
+  return std::inner_product(left.begin(), left.end(), right.begin(), 0.0);
+}
+
 // A few evenly spaced rows.
-RowsView sample_of(const RowsView& base) {
-  constexpr std::size_t max_samples = 256;
+RowsView sample_of(const RowsView& base, std::size_t max_samples = 256) {
   const std::size_t samples = std::min(max_samples, base.rows());
   return {base.data(), base.type(), samples, base.dim(), base.rows() / samples * base.stride_bytes(),
           base.place()};
@@ -43,7 +47,50 @@ std::vector<float> mean_of(const RowsView& base) {
   return centre;
 }
 
+// Rows of a sample as doubles, scaled to length 1 for cosine.
+std::vector<std::vector<double>> numbers_of(const RowsView& rows, Metric metric) {
+  std::vector<std::vector<double>> numbers(rows.rows(), std::vector<double>(rows.dim()));
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    row_to_double(rows, row, numbers[row].data());
+    const double length = std::sqrt(dot(numbers[row], numbers[row]));
+    if (metric == Metric::cosine && length > 0)
+      for (double& number : numbers[row]) number /= length;
+  }
+  return numbers;
+}
+
 }  // namespace
+
+bool suits_coarse_scores(const RowsView& queries, const RowsView& base, Metric metric) {
+  // Of a standard deviation of the products: then few rows are open but those of the best.
+  constexpr double largest_loss = 0.5;
+  const bool is_host = queries.place().kind == DeviceKind::cpu && base.place().kind == DeviceKind::cpu;
+  if (is_euclidean(metric) || !is_host || queries.rows() == 0 || base.rows() < 2) return true;
+  const auto rows = numbers_of(sample_of(base, 64), metric);
+  const double dim = static_cast<double>(base.dim());
+  double residual = 0;  // of a row: rounding errors are spread evenly over a step
+  for (const std::vector<double>& row : rows) {
+    double largest = 0;
+    for (const double number : row) largest = std::max(largest, std::abs(number));
+    residual += largest / 127 * std::sqrt(dim / 12) / static_cast<double>(rows.size());
+  }
+  double loss = 0;
+  double spread = 0;
+  for (const std::vector<double>& query : numbers_of(sample_of(queries, 8), metric)) {
+    double sum = 0;
+    double squares = 0;
+    for (const std::vector<double>& row : rows) {
+      const double product = dot(query, row);
+      sum += product;
+      squares += product * product;
+    }
+    const auto count = static_cast<double>(rows.size());
+    spread += std::sqrt(std::max(0.0, squares / count - sum / count * (sum / count)));
+    loss += std::sqrt(dot(query, query)) * residual;
+  }
+  // Numbers that are not finite are refused later, by their row.
+  return !(loss > largest_loss * spread);
+}
 
 std::vector<float> centre_of(Stream& stream, const RowsView& base, Metric metric) {
   if (!is_euclidean(metric) || base.rows() == 0) return {};

@@ -43,6 +43,10 @@ struct Block {
 // at k = 1000 among 300,000 rows, but half as fast at k = 100 (VNNI, d = 128, 2026-11-18).
 inline constexpr std::size_t max_coarse_k = 256;
 
+// Whether a sample of the products differs by more than 8-bit screening loses of them. It does not where all
+// rows share a large offset, which only euclidean metrics can move to the origin. Rows on a device: true.
+bool suits_coarse_scores(const RowsView& queries, const RowsView& base, Metric metric);
+
 struct PreparedBase {
   std::vector<float> centre;
   ElementType type = ElementType::f32;  // that it is scanned as
