@@ -8,7 +8,8 @@ from .markdown import table
 RESULTS = session.ROOT / "bench" / "results"
 DOCS = session.ROOT / "docs"
 # In the order of the page. Other subjects (`house`) are not recorded.
-SUBJECTS = ("exact", "ivf", "index", "graph", "graph_search", "dedup", "lsq", "scale", "cluster", "foundation", "trust", "cuda")
+SUBJECTS = ("exact", "cpu", "ivf", "index", "graph", "graph_search", "dedup", "lsq", "scale", "cluster", "foundation", "trust",
+            "cuda")
 HIGHLIGHTS = ("sift_u8", "text_cosine", "kmeans_vs_faiss", "ivf_pq_speed", "ivf_latency", "graph_vs_others", "lsq_vs_faiss",
               "scale_memory", "scale_kill", "ray_search")
 INTRODUCTION = """# Numbers

@@ -4,18 +4,19 @@ import os
 from .session import THREADS
 
 
-def choices(session):
-    """(library, environment) of every BLAS to compare with.
+def choices(session, instructions="AVX512"):
+    """(library, environment) of every BLAS to compare with, which uses instruction sets up to AVX2 or AVX512.
 
     OpenBLAS with its core type forced, because Debian's does not recognise every CPU and then runs at a fifth of its
     speed; and MKL from PyPI, except under --quick.
     """
-    forced = os.environ | {"OPENBLAS_CORETYPE": os.environ.get("OPENBLAS_CORETYPE", "SKYLAKEX")}
+    core = {"AVX2": "HASWELL", "AVX512": os.environ.get("OPENBLAS_CORETYPE", "SKYLAKEX")}[instructions]
+    forced = os.environ | {"OPENBLAS_CORETYPE": core, "MKL_ENABLE_INSTRUCTIONS": instructions}
     found = [("libopenblas.so.0", forced)]
     if not session.quick:
         for library in sorted((session.rival_environment() / "lib").glob("libmkl_rt.so*"))[:1]:
             paths = filter(None, [str(library.parent), os.environ.get("LD_LIBRARY_PATH")])
-            found.append((library, os.environ | {"LD_LIBRARY_PATH": os.pathsep.join(paths)}))
+            found.append((library, forced | {"LD_LIBRARY_PATH": os.pathsep.join(paths)}))
     return found
 
 
@@ -25,9 +26,9 @@ def run(session, blas, *arguments):
     return session.bench("exact_vs_sgemm", "--threads", THREADS, *arguments, "--blas", library, env=environment)[0]
 
 
-def compare(session, *arguments, repeat=5):
+def compare(session, *arguments, repeat=5, instructions="AVX512"):
     """The report of exact_vs_sgemm with the BLAS that is fastest on a slice of the same data."""
-    candidates = choices(session)
+    candidates = choices(session, instructions)
     fastest, rates = candidates[0], {}
     if len(candidates) > 1:
         trials = [run(session, blas, *arguments, "--rows", 65536, "--queries", 2048, "--k", 1, "--repeat", 2)

@@ -172,7 +172,7 @@ def test_the_fastest_blas_is_compared_with(monkeypatch):
         asked.append((blas, "65536" in map(str, arguments)))
         return {"blas": blas, "sgemm_gflops": rates[blas]}
 
-    monkeypatch.setattr(sgemm, "choices", lambda _: ["slow", "fast"])
+    monkeypatch.setattr(sgemm, "choices", lambda _, instructions: ["slow", "fast"])
     monkeypatch.setattr(sgemm, "run", run)
     report = sgemm.compare(session_with(quick=False), "--k", "10")
     assert report["blas"] == "fast" and report["sgemm_gflops_on_a_slice"] == rates
