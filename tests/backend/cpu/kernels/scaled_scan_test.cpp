@@ -18,7 +18,7 @@
 namespace nearwise::cpu {
 namespace {
 
-std::vector<float> random_floats(std::uint64_t seed, std::size_t count) {
+std::vector<float> numbers_between(std::uint64_t seed, std::size_t count) {
   const Random random(seed);
   std::vector<float> out(count);
   for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<float>(random.normal(i));
@@ -71,7 +71,7 @@ TEST_P(ScaledScan, PackingMeasuresWhatItLoses) {
   for (const Encoding encoding : {Encoding::scaled_byte, Encoding::scaled_unsigned_byte}) {
     for (const std::size_t dim : {1, 3, 16, 17, 37, 128, 300}) {
       for (const double size : {1.0, 1e-25, 3e17}) {
-        std::vector<float> row = random_floats(dim, dim);
+        std::vector<float> row = numbers_between(dim, dim);
         for (float& value : row) value = static_cast<float>(value * size);
         std::vector<float> centre(dim, static_cast<float>(0.25 * size));
         const Encoded found = encode_one(encoding, row, centre);
@@ -129,8 +129,8 @@ TEST_P(ScaledScan, ReportsWhatPassesTheCutoff) {
     if (!is_scaled(kernel.base_encoding)) GTEST_SKIP() << "no scan of scaled integers";
     const std::size_t rows = 2 * kernel.base_width + 5;
     const std::size_t queries = kernel.query_width + 3;
-    const std::vector<float> base = random_floats(1, rows * dim);
-    const std::vector<float> query = random_floats(2, queries * dim);
+    const std::vector<float> base = numbers_between(1, rows * dim);
+    const std::vector<float> query = numbers_between(2, queries * dim);
     const Panels query_panels =
         pack_panels(set(), kernel, true, bytes_of(query), ElementType::f32, queries, dim);
     const Panels base_panels = pack_panels(set(), kernel, false, bytes_of(base), ElementType::f32, rows, dim);
