@@ -68,18 +68,22 @@ def write_vectors(path: Path, vectors: Any) -> None:
     """
     batches = vectors if isinstance(vectors, Iterator) else iter([vectors])
     writer, first = None, None
-    for number, batch in enumerate(batches):
-        name = f"vectors, array {number}" if batches is vectors else "vectors"
-        rows = as_rows(batch, name)
-        shape = (rows.type, rows.array.shape[1])
+    try:
+        for number, batch in enumerate(batches):
+            name = f"vectors, array {number}" if batches is vectors else "vectors"
+            rows = as_rows(batch, name)
+            shape = (rows.type, rows.array.shape[1])
+            if writer is None:
+                writer, first = _core.VectorWriter(path=os.fspath(path), vectors=rows.bound(name)), shape
+            elif shape != first:
+                raise ValueError(f"{name}: expected type and dimension of the arrays before it, {first}, got {shape}")
+            writer.append(vectors=rows.bound(name))
         if writer is None:
-            writer, first = _core.VectorWriter(path=os.fspath(path), vectors=rows.bound(name)), shape
-        elif shape != first:
-            raise ValueError(f"{name}: expected type and dimension of the arrays before it, {first}, got {shape}")
-        writer.append(vectors=rows.bound(name))
-    if writer is None:
-        raise ValueError("vectors: at least one array expected, got none")
-    writer.commit()
+            raise ValueError("vectors: at least one array expected, got none")
+        writer.commit()
+    except BaseException:
+        writer = None  # removes the temporary file now: the traceback keeps the variables of this call
+        raise
 
 
 @operation
