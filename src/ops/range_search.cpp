@@ -80,8 +80,7 @@ void RangeAnswers::refuse(std::size_t done) const {
   const auto all = static_cast<std::uint64_t>(share * static_cast<double>(bytes_));
   fail(ErrorCode::out_of_memory,
        "{}: answers exceed the memory limit of {}: those of {} of {} queries take {}, about {} "
-       "would "
-       "suffice",
+       "would suffice",
        operation_, format_bytes(budget_.limit()), done, rows_.size(), format_bytes(bytes_),
        format_bytes(budget_.limit() + all));
 }
