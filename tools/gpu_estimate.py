@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Estimates of GPU kernels from compiled code and counts on the emulated device. No GPU has measured them.
 
-    tools/gpu_estimate.py                the tables of docs/gpu.md, from the builds of presets cuda and emulated
+    tools/gpu_estimate.py                the tables of docs/guide/gpu.md, from the builds of presets cuda and emulated
     tools/gpu_estimate.py selection      WarpSelect: share of the memory bandwidth
     tools/gpu_estimate.py lists          scan of product codes in inverted lists: vectors per second
     tools/gpu_estimate.py additive       search for additive codes: vectors per second

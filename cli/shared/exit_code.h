@@ -1,4 +1,4 @@
-// Exit codes: scripts rely on them, docs/command-line.md lists them. Numbers of sysexits.h where it has one.
+// Exit codes, of sysexits.h where it has one; scripts rely on them. Listed in docs/reference/command-line.md.
 #pragma once
 
 #include <exception>

@@ -2,7 +2,7 @@
 //
 // The choice, among the kinds that keep the memory limit: exact search if a query takes at most 50 us, else
 // the kind with the least time in all, to build it and to answer all expected queries. Estimates come from
-// formulas with few constants, set by measurements of SIFT 1M on one machine (docs/choosing-an-index.md).
+// formulas with few constants, set by measurements of SIFT 1M on one machine (docs/choose/which-index.md).
 // They are there to compare kinds, not to predict times.
 #pragma once
 

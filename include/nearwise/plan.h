@@ -3,9 +3,9 @@
 // A plan is determined by the vector file, the options, and the context's memory limit and seed. Output is
 // byte-identical however often the run is interrupted and wherever tasks run. A task reads the outputs of
 // earlier tasks from the work folder, writes one file under a temporary name, syncs and renames it, and
-// records it in the folder's manifest (docs/scale.md). Running a task whose output is present and valid does
-// nothing. With method `pairs`, an output is deleted once all its readers have finished; its task still
-// counts as done.
+// records it in the folder's manifest (docs/algorithms/plans.md). Running a task whose output is present and
+// valid does nothing. With method `pairs`, an output is deleted once all its readers have finished; its
+// task still counts as done.
 //
 //   const Context context = Context::cpu({.memory_limit = 2ull << 30});
 //   const Plan plan = plan_graph(context, {.vectors = "base.fbin", .work = "work", .output = "graph.nw"});

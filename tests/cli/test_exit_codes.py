@@ -1,4 +1,4 @@
-"""Every exit code of docs/command-line.md, produced. 130 is in test_interrupt.py; 70 is a mistake of ours."""
+"""Every exit code of docs/reference/command-line.md, produced. 130 is in test_interrupt.py; 70 is a mistake of ours."""
 import json
 import os
 import resource

@@ -6,7 +6,7 @@
 
 Results are those of one process, bit for bit; a graph index in parts is searched as several indexes. Files must have
 the same path on every machine. Ray transfers queries and results, sums of clusters and file names; never vectors of a
-base, indexes or graphs. docs/cluster.md says how to start and secure a cluster.
+base, indexes or graphs. docs/guide/cluster.md says how to start and secure a cluster.
 """
 
 from nearwise.cluster._exact import ShardedExact

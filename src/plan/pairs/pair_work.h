@@ -1,4 +1,4 @@
-// The tasks of method `pairs` (GGM, section 5 of Wang et al.; docs/scale.md), in the terms of
+// The tasks of method `pairs` (GGM, section 5 of Wang et al.; docs/algorithms/plans.md), in the terms of
 // plan/tasks/graph_work.h.
 //
 //   build    a shard: consecutive rows, two of which fit in memory  -> the graph of the shard

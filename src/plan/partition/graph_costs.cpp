@@ -14,7 +14,7 @@ namespace {
 double as_double(std::size_t number) { return static_cast<double>(number); }
 std::uint64_t as_bytes(double bytes) { return static_cast<std::uint64_t>(std::ceil(bytes)); }
 
-// Mean groups and partitions per row: typical values, used before `train` chooses (docs/scale.md).
+// Mean groups and partitions per row: typical values, used before `train` chooses (docs/algorithms/plans.md).
 double copies(const GraphShape& shape) { return shape.groups == 1 ? 1 : 2.5; }
 double mean_overlap(const GraphShape& shape) { return std::min(3.0, as_double(shape.overlap)); }
 std::size_t mean_partitions(const GraphShape& shape) {
