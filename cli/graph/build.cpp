@@ -25,8 +25,7 @@ struct BuildArguments {
   ContextArguments context;
 };
 
-// The options that the graph depends on. Time, threads and folders are left out: a resumed build writes the
-// same bytes as an uninterrupted one.
+// The options that the graph depends on.
 std::string command_of(const BuildArguments& arguments, GraphPlanMethod method) {
   return fmt::format(
       "nearwise graph build {} --degree {} --metric {} --target-recall {} --method {} --seed {} "
@@ -50,9 +49,7 @@ Plan make_plan(const Session& session, const Context& context, const BuildArgume
                      .metric = arguments.metric,
                      .target_recall = arguments.target_recall,
                      .method = method,
-                     .provenance = {{"version", "nearwise " + version()},
-                                    {"base", described},
-                                    {"command", command_of(arguments, method)}}});
+                     .provenance = describe_planned_run(command_of(arguments, method), described)});
 }
 
 ExitCode run_plan_graph(Session& session, const BuildArguments& given) {

@@ -4,9 +4,32 @@
 #include "cli/index/index_file.h"
 #include "cli/shared/command.h"
 #include "cli/shared/files.h"
+#include "cli/shared/text.h"
 
 namespace nearwise::cli {
 namespace {
+
+// The options that the index depends on.
+std::string command_of(const IndexBuildArguments& arguments) {
+  std::string command = fmt::format("nearwise index build {}", quote(arguments.base.string()));
+  const auto append = [&](const char* option, const auto& value) {
+    if (value) command += fmt::format(" {} {}", option, *value);
+  };
+  if (arguments.kind == "graph") {
+    command += " --kind graph";
+    append("--degree", arguments.degree);
+  } else {
+    command += " --codec " + arguments.codec;
+    append("--lists", arguments.lists);
+    append("--code-bytes", arguments.code_bytes);
+    append("--bits", arguments.bits);
+    append("--training-rows", arguments.training_rows);
+    command += fmt::format(" --vectors {} --iterations {}", name(arguments.vectors), arguments.iterations);
+  }
+  return command + fmt::format(" --metric {} --target-recall {} --seed {} --memory-limit {} --work",
+                               name(arguments.metric), arguments.target_recall, arguments.seed,
+                               arguments.context.memory_limit);
+}
 
 Plan make_plan(const Session& session, const Context& context, const IndexBuildArguments& arguments) {
   if (arguments.context.memory_limit == 0) refuse(session, "a build over files needs --memory-limit");
@@ -21,18 +44,18 @@ Plan make_plan(const Session& session, const Context& context, const IndexBuildA
       check_index_build(session, arguments, file.rows());
     described = describe_input(arguments.base, file.rows());
   }
-  // Neither time nor command: a resumed build writes the same bytes as an uninterrupted one.
+  const Provenance provenance = describe_planned_run(command_of(arguments), described);
   const PlanFiles files = {
       .vectors = arguments.base, .work = arguments.work.folder, .output = arguments.output};
   if (arguments.kind == "graph")
     return plan_graph_index(context, files,
                             {.index = graph_index_options(arguments),
                              .calibration = {.target_recall = arguments.target_recall},
-                             .provenance = {{"base", described}}});
+                             .provenance = provenance});
   return plan_index(context, files,
                     {.index = index_options(arguments),
                      .calibration = {.target_recall = arguments.target_recall},
-                     .provenance = {{"base", described}}});
+                     .provenance = provenance});
 }
 
 ExitCode run_plan_index(Session& session, const IndexBuildArguments& given) {

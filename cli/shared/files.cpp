@@ -210,17 +210,20 @@ void require_fits(const std::filesystem::path& path, std::uint64_t limit) {
                             format_bytes(needed), format_bytes(limit)));
 }
 
-std::string time_of_run() {
+std::optional<std::string> fixed_time() {
   const char* const fixed = std::getenv("SOURCE_DATE_EPOCH");
-  if (fixed == nullptr || *fixed == '\0') {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    return format_utc(std::chrono::duration_cast<std::chrono::seconds>(now).count());
-  }
+  if (fixed == nullptr || *fixed == '\0') return std::nullopt;
   const std::optional<std::int64_t> seconds = parse_integer(fixed);
   if (!seconds)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("SOURCE_DATE_EPOCH must be seconds since 1970, got '{}'", fixed));
   return format_utc(*seconds);
+}
+
+std::string time_of_run() {
+  if (const std::optional<std::string> fixed = fixed_time()) return *fixed;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return format_utc(std::chrono::duration_cast<std::chrono::seconds>(now).count());
 }
 
 Provenance describe_run(const Session& session) {

@@ -66,8 +66,11 @@ std::vector<Id> read_ids(const std::filesystem::path& path);
 // limit).
 void require_fits(const std::filesystem::path& path, std::uint64_t limit);
 
-// The current time in UTC, or SOURCE_DATE_EPOCH (seconds since 1970) for files that are reproducible byte for
+// The time in UTC that SOURCE_DATE_EPOCH (seconds since 1970) fixes, for files that are reproducible byte for
 // byte.
+std::optional<std::string> fixed_time();
+
+// That time, or the current one.
 std::string time_of_run();
 
 bool is_container(const std::filesystem::path& path);

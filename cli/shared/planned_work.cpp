@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/shared/command.h"
 #include "cli/shared/text.h"
+#include "nearwise/machine.h"
 
 namespace nearwise::cli {
 namespace {
@@ -89,6 +91,12 @@ CLI::Option* add_work_options(CLI::App& parser, WorkArguments& arguments) {
                 "Keep the files of the work folder when the result is complete")
       ->needs(work);
   return work;
+}
+
+Provenance describe_planned_run(const std::string& command, const std::string& base) {
+  Provenance provenance = {{"command", command}, {"version", "nearwise " + version()}, {"base", base}};
+  if (const std::optional<std::string> time = fixed_time()) provenance["time"] = *time;
+  return provenance;
 }
 
 ExitCode print_plan(const Session& session, const Plan& plan) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "cli/shared/files.h"
 #include "cli/shared/session.h"
 #include "cli/shared/work.h"
 #include "nearwise/plan.h"
@@ -18,6 +19,10 @@ struct WorkArguments {
   bool keep = false;
 };
 CLI::Option* add_work_options(CLI::App& parser, WorkArguments& arguments);
+
+// Provenance of a result of which `command` has only what its bytes depend on. There is a time only with
+// SOURCE_DATE_EPOCH: a build that is interrupted, or runs again, must write the same bytes.
+Provenance describe_planned_run(const std::string& command, const std::string& base);
 
 // Prints a table of the stages, or all tasks as JSON. Throws as Plan::check_disk() does.
 ExitCode print_plan(const Session& session, const Plan& plan);

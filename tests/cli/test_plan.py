@@ -202,11 +202,32 @@ def test_plan_of_an_index_is_told_and_done(nearwise, tmp_path):
     again = nearwise("index", "build", "base.fbin", "-o", "index.nw", "--work", "work", *options, "--json").json
     assert again["tasks"]["done"] == 0 and (tmp_path / "index.nw").read_bytes() == before
     assert [path.name for path in work_files(tmp_path / "work")] == ["input.nw"]
+    metadata = nearwise("info", "index.nw", "--json").json["files"][0]["metadata"]
+    assert metadata["provenance.command"] == (
+        "nearwise index build base.fbin --codec pq --lists 30 --code-bytes 4 --vectors keep --iterations 10 "
+        f"--metric sqeuclidean --target-recall 0.9 --seed 0 --memory-limit {48 << 20} --work")
+    assert metadata["provenance.version"].startswith("nearwise ") and "provenance.time" not in metadata
     # Without the folder, in memory: the same answers.
     nearwise("index", "build", "base.fbin", "-o", "other.nw", *options)
     for index in ("index", "other"):
         nearwise("index", "search", f"{index}.nw", "base.fbin", "-k", "3", "-o", f"{index}.ibin")
     assert (tmp_path / "index.ibin").read_bytes() == (tmp_path / "other.ibin").read_bytes()
+
+
+@pytest.mark.parametrize("command", [
+    "graph build base.fbin --degree 10 --metric sqeuclidean --target-recall 0.95 --method partitions",
+    "index build base.fbin --kind graph --degree 16 --metric sqeuclidean --target-recall 0.9",
+])
+def test_the_recorded_command_writes_the_same_bytes_again(nearwise, tmp_path, command):
+    make_base(tmp_path, 3000)
+    time = {"SOURCE_DATE_EPOCH": "86400"}
+    nearwise(*command.split(), "--memory-limit", "48MiB", "--threads", 1, "--work", "work", "-o", "first.nw", env=time)
+    metadata = nearwise("info", "first.nw", "--json").json["files"][0]["metadata"]
+    assert metadata["provenance.time"] == "1970-01-02T00:00:00Z"
+    recorded = metadata["provenance.command"]
+    assert recorded == f"nearwise {command} --seed 0 --memory-limit {48 << 20} --work"
+    nearwise(*recorded.split()[1:], "more", "-o", "again.nw", env=time)
+    assert (tmp_path / "again.nw").read_bytes() == (tmp_path / "first.nw").read_bytes()
 
 
 def test_an_index_over_files_needs_a_limit_and_measures(nearwise, tmp_path):
