@@ -12,12 +12,17 @@ from vectors import normal
 DIM = 8
 RESULT = "result.nw"
 MANIFEST = "work/manifest"
-# name: (function, vectors, options). As small as a plan can be, with a limit that makes five shards of pairs.
+# name: (function, vectors, options). So small because most of a run would be calibration. The limit of the
+# plan by pairs makes five shards.
 PLANS = {
-    "plan of a graph": ("plan_graph", 2000, {"degree": 5, "memory_limit": "20MiB"}),
+    "plan of a graph": ("plan_graph", 500, {"degree": 5, "memory_limit": "20MiB"}),
     "plan of a graph by pairs": ("plan_graph", 2000, {"degree": 5, "memory_limit": "12MiB", "method": "pairs"}),
-    "plan of an index": ("plan_index", 600, {"lists": 4, "code_bytes": 2, "bits": 4, "memory_limit": "20MiB"}),
-    "plan of a graph index": ("plan_graph_index", 600, {"degree": 16, "memory_limit": "24MiB"}),
+    "plan of an index": (
+        "plan_index",
+        100,
+        {"lists": 4, "code_bytes": 2, "bits": 4, "target_recall": 0.1, "memory_limit": "20MiB"},
+    ),
+    "plan of a graph index": ("plan_graph_index", 150, {"degree": 16, "memory_limit": "24MiB"}),
 }
 
 
