@@ -30,8 +30,10 @@ SUBLAYERS = {
                          ("exact", "lists", "graph", "cluster", "codes", "select")),
     "src/io": (("files",), ("container", "vectors")),
     "src/quantize": (("linear_algebra",), ("rotation",), ("product", "additive")),
+    "src/ops": (("filter",),),
     "src/index": (("storage",), ("filter",)),
     "src/graph": (("partition",), ("build",), ("change", "use")),
+    "src/search": (("edges",), ("update", "export")),
     "src/plan": (("engine",), ("tasks",), ("partition",), ("pairs",), ("graph", "index", "search")),
     "cli": (("shared",), ("index", "graph", "quantizer", "files")),
 }

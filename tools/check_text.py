@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Checks what no compiler sees: files too long to read in one sitting, paths of one machine, unfinished marks,
-and files that a program made."""
+"""Checks what no compiler sees: files too long to read in one sitting, folders with too many files, paths of one
+machine, unfinished marks, and files that a program made."""
 import argparse
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import repository
 
 MOST_LINES = 502
+# Files of one folder below these; tests, benchmarks and docs may have more.
+MOST_FILES = 30
+COUNTED_FOLDERS = ("include", "src", "cli", "tools", "python/nearwise", "python/bindings")
 MOST_COMMENT_COLUMNS = 110
 COUNTED_SUFFIXES = {".h", ".cpp", ".cu", ".cuh", ".py"}
 
@@ -95,8 +99,20 @@ def check_file(path, content):
     return findings
 
 
+def files_per_folder(paths):
+    """A Counter of the folders below COUNTED_FOLDERS."""
+    return Counter(path.parent for path in paths if str(path).startswith(tuple(f"{each}/" for each in COUNTED_FOLDERS)))
+
+
+def check_folders(paths):
+    """Findings of folders that are too long a list to find anything in."""
+    return [f"{folder}: {count} files, more than {MOST_FILES}: which of them are a subject of their own?"
+            for folder, count in files_per_folder(paths).items() if count > MOST_FILES]
+
+
 def check(root):
-    return [finding for path in repository.files(root) for finding in check_file(path, (root / path).read_bytes())]
+    paths = repository.files(root)
+    return check_folders(paths) + [finding for path in paths for finding in check_file(path, (root / path).read_bytes())]
 
 
 def main():

@@ -12,15 +12,14 @@ import statistics
 import struct
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 from harness import pairs, processes
 from harness.session import CACHE, ROOT, THREADS, Result, json_lines, output_of
 
+import check_text
 import repository
 
-FOLDERS = ("include", "src", "cli", "tools", "python/nearwise", "python/bindings")
 CODE_FOLDERS = ("src", "cli", "python", "tools", "bench")
 CODE_SUFFIXES = {".h", ".cpp", ".cu", ".cuh", ".py"}
 # The revision that sizes are compared with, and its lines in CODE_FOLDERS.
@@ -39,16 +38,15 @@ def golden_answers(session):
 
 def files_per_folder(_):
     """Most files in a folder of include, src, cli, tools and the Python package"""
-    folders = Counter(path.parent for path in repository.files(ROOT) if str(path).startswith(tuple(f"{each}/" for each in FOLDERS)))
-    (largest, most), *_ = folders.most_common(1)
-    return Result(most, "<= 30", most <= 30, {"folder": str(largest)})
+    ((largest, most),) = check_text.files_per_folder(repository.files(ROOT)).most_common(1)
+    return Result(most, f"<= {check_text.MOST_FILES}", most <= check_text.MOST_FILES, {"folder": str(largest)})
 
 
 def longest_file(_):
     """Lines of the longest source file"""
     lines = {path: lines_of(path) for path in repository.files(ROOT) if path.suffix in CODE_SUFFIXES}
     longest = max(lines, key=lines.get)
-    return Result(lines[longest], "<= 502", lines[longest] <= 502, {"file": str(longest)})
+    return Result(lines[longest], f"<= {check_text.MOST_LINES}", lines[longest] <= check_text.MOST_LINES, {"file": str(longest)})
 
 
 def retired_terms(_):

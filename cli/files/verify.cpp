@@ -12,9 +12,9 @@
 #include "cli/shared/quantizer_file.h"
 #include "cli/shared/work.h"
 #include "nearwise/context.h"
+#include "nearwise/graph/knn_graph.h"
 #include "nearwise/graph_index.h"
 #include "nearwise/ivf.h"
-#include "nearwise/knn_graph.h"
 #include "nearwise/storage.h"
 #include "nearwise/vector_file.h"
 

@@ -5,8 +5,8 @@
 #include "cli/commands.h"
 #include "cli/graph/graph_file.h"
 #include "cli/shared/command.h"
-#include "nearwise/graph_export.h"
-#include "nearwise/graph_structure.h"
+#include "nearwise/graph/graph_export.h"
+#include "nearwise/graph/graph_structure.h"
 
 namespace nearwise::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/shared/search_report.h"
 #include "cli/shared/session.h"
 #include "cli/shared/work.h"
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 
 namespace nearwise::cli {
 

@@ -8,7 +8,7 @@
 #include "cli/graph/graph_file.h"
 #include "cli/shared/command.h"
 #include "cli/shared/files.h"
-#include "nearwise/graph_structure.h"
+#include "nearwise/graph/graph_structure.h"
 #include "nearwise/vector_file.h"
 
 namespace nearwise::cli {

@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/graph/graph_file.h"
 #include "cli/shared/command.h"
-#include "nearwise/smoothest_path.h"
+#include "nearwise/graph/smoothest_path.h"
 
 namespace nearwise::cli {
 namespace {

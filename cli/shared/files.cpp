@@ -15,7 +15,7 @@
 #include "cli/shared/exit_code.h"
 #include "cli/shared/text.h"
 #include "nearwise/error.h"
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 #include "nearwise/machine.h"
 
 namespace nearwise::cli {

@@ -26,9 +26,9 @@
 
 #include "nearwise/context.h"
 #include "nearwise/export.h"
+#include "nearwise/graph/knn_graph.h"
 #include "nearwise/graph_index.h"
 #include "nearwise/ivf.h"
-#include "nearwise/knn_graph.h"
 #include "nearwise/types.h"
 
 namespace NEARWISE_EXPORT nearwise {

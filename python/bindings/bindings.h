@@ -22,8 +22,8 @@
 #include "nearwise/context.h"
 #include "nearwise/exact.h"
 #include "nearwise/filter.h"
+#include "nearwise/graph/knn_graph.h"
 #include "nearwise/kmeans.h"
-#include "nearwise/knn_graph.h"
 #include "nearwise/matrix.h"
 #include "nearwise/neighbors.h"
 

@@ -11,9 +11,9 @@
 #include <tuple>
 
 #include "bindings.h"
+#include "nearwise/graph/knn_graph.h"
 #include "nearwise/graph_index.h"
 #include "nearwise/ivf.h"
-#include "nearwise/knn_graph.h"
 #include "results.h"
 
 namespace nearwise::python {

@@ -1,7 +1,7 @@
 // Checks the contract of KnnGraph on all threads.
 #pragma once
 
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 
 namespace nearwise::graph {
 

@@ -5,7 +5,7 @@
 #include "graph/metadata.h"
 #include "io/container/container_reader.h"
 #include "io/container/container_writer.h"
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 
 namespace nearwise {
 void save(const KnnGraph& graph, const std::filesystem::path& path,

@@ -1,5 +1,5 @@
 // build_knn_graph: checks arguments and chooses between exact search and NN-Descent.
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 
 namespace nearwise::graph {
 

@@ -11,7 +11,7 @@
 #include "graph/contract.h"
 #include "graph/recall_sample.h"
 #include "nearwise/exact.h"
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 #include "ops/check_rows.h"
 
 namespace nearwise {

@@ -14,7 +14,7 @@
 #include "index/entry_vectors.h"
 #include "index/filter/allowed_entries.h"
 #include "ops/check_rows.h"
-#include "ops/filtered_search.h"
+#include "ops/filter/filtered_search.h"
 #include "ops/gather_rows.h"
 #include "ops/range_search.h"
 

@@ -12,7 +12,7 @@
 #include "index/list_search.h"
 #include "nearwise/exact.h"
 #include "ops/check_rows.h"
-#include "ops/filtered_search.h"
+#include "ops/filter/filtered_search.h"
 #include "ops/knn_plan.h"
 
 namespace nearwise {

@@ -9,7 +9,7 @@
 #include "core/filter.h"
 #include "core/progress.h"
 #include "index/filter/denied_entries.h"
-#include "ops/filtered_search.h"
+#include "ops/filter/filtered_search.h"
 #include "ops/knn_plan.h"
 
 namespace nearwise::index {

@@ -7,7 +7,7 @@
 #include "core/float_environment.h"
 #include "ops/check_rows.h"
 #include "ops/exact_knn.h"
-#include "ops/filtered_search.h"
+#include "ops/filter/filtered_search.h"
 #include "ops/merge_neighbors.h"
 
 namespace nearwise {

@@ -7,7 +7,7 @@
 #include "core/distance.h"
 #include "core/float_environment.h"
 #include "ops/check_rows.h"
-#include "ops/filtered_search.h"
+#include "ops/filter/filtered_search.h"
 #include "ops/range_search.h"
 
 namespace nearwise {

@@ -11,7 +11,7 @@
 #include "nearwise/exact.h"
 #include "nearwise/kmeans.h"
 #include "ops/gather_rows.h"
-#include "search/code_distance.h"
+#include "search/edges/code_distance.h"
 
 namespace nearwise::search {
 namespace {

@@ -17,7 +17,7 @@
 #include "ops/finite_rows.h"
 #include "ops/gather_rows.h"
 #include "ops/memory_limit.h"
-#include "search/build_edges.h"
+#include "search/edges/build_edges.h"
 #include "search/graph_build.h"
 #include "search/graph_index_state.h"
 #include "search/memory_needs.h"

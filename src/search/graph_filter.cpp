@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "ops/filter_strategy.h"
+#include "ops/filter/filter_strategy.h"
 
 namespace nearwise::search {
 namespace {

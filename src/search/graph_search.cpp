@@ -12,7 +12,7 @@
 #include "core/progress.h"
 #include "nearwise/exact.h"
 #include "ops/check_rows.h"
-#include "ops/filtered_search.h"
+#include "ops/filter/filtered_search.h"
 #include "ops/finite_rows.h"
 #include "ops/gather_rows.h"
 #include "ops/memory_limit.h"

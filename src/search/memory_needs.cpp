@@ -7,7 +7,7 @@
 #include "core/distance.h"
 #include "graph/build/nn_descent.h"
 #include "ops/gather_rows.h"
-#include "search/build_edges.h"
+#include "search/edges/build_edges.h"
 #include "search/entry_tree.h"
 #include "search/graph_index_state.h"
 #include "search/train_codec.h"

@@ -6,7 +6,7 @@
 #include "backend/context_state.h"
 #include "core/checked.h"
 #include "ops/exact_knn.h"
-#include "ops/filtered_search.h"
+#include "ops/filter/filtered_search.h"
 #include "ops/merge_neighbors.h"
 #include "ops/range_search.h"
 #include "shard/at_once.h"

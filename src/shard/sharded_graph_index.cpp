@@ -3,7 +3,7 @@
 
 #include "backend/context_state.h"
 #include "nearwise/sharded.h"
-#include "ops/filtered_search.h"
+#include "ops/filter/filtered_search.h"
 #include "shard/merge_parts.h"
 #include "shard/prepare.h"
 

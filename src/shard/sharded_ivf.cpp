@@ -4,7 +4,7 @@
 #include "backend/context_state.h"
 #include "core/checked.h"
 #include "nearwise/sharded.h"
-#include "ops/filtered_search.h"
+#include "ops/filter/filtered_search.h"
 #include "ops/merge_neighbors.h"
 #include "ops/rerank.h"
 #include "shard/merge_parts.h"

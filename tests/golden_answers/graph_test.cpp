@@ -8,7 +8,7 @@
 #include "golden_answers/golden.h"
 #include "io/temporary_folder.h"
 #include "nearwise/exact.h"
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 #include "support/change_cases.h"
 
 namespace nearwise::golden {

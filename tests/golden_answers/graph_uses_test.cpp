@@ -8,10 +8,10 @@
 #include "golden_answers/data.h"
 #include "golden_answers/golden.h"
 #include "io/temporary_folder.h"
-#include "nearwise/graph_export.h"
-#include "nearwise/graph_structure.h"
-#include "nearwise/knn_graph.h"
-#include "nearwise/smoothest_path.h"
+#include "nearwise/graph/graph_export.h"
+#include "nearwise/graph/graph_structure.h"
+#include "nearwise/graph/knn_graph.h"
+#include "nearwise/graph/smoothest_path.h"
 
 namespace nearwise::golden {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "nearwise/exact.h"
-#include "ops/filter_strategy.h"
+#include "ops/filter/filter_strategy.h"
 #include "support/error_of.h"
 #include "support/filter_cases.h"
 #include "support/knn_cases.h"

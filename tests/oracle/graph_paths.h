@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 
 namespace nearwise::oracle {
 

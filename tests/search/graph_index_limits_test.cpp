@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "nearwise/graph/knn_graph.h"
 #include "nearwise/graph_index.h"
-#include "nearwise/knn_graph.h"
 #include "support/error_of.h"
 #include "support/knn_cases.h"
 #include "support/memory_limits.h"

@@ -10,7 +10,7 @@
 
 #include "core/distance.h"
 #include "core/math/random.h"
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 
 namespace nearwise::support {
 

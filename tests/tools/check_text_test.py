@@ -48,6 +48,14 @@ def test_refuses(path, content, reason):
     assert reason in found[0]
 
 
+@pytest.mark.parametrize(("folder", "count", "refused"), [
+    ("src/core", 30, False), ("src/core", 31, True), ("python/nearwise/cluster", 31, True), ("tests/core", 31, False), ("bench", 31, False)])
+def test_folders_have_at_most_thirty_files(folder, count, refused):
+    found = check_text.check_folders([PurePosixPath(folder, f"a{number}.cpp") for number in range(count)])
+    assert len(found) == refused
+    assert not found or f"{folder}: 31 files" in found[0]
+
+
 def test_program_fails_on_a_violation_and_not_without(make_repository, tool):
     root = make_repository({"src/a.cpp": f"// {MARK}\n"})
     assert tool("check_text.py", "--root", root).returncode == 1

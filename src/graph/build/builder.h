@@ -12,7 +12,7 @@
 #include "core/memory.h"
 #include "graph/build/partitions.h"
 #include "graph/recall_sample.h"
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 
 namespace nearwise::graph {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph/build/builder.h"
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 
 namespace nearwise::graph {
 

@@ -1,11 +1,11 @@
-// Merge, add and remove with explicit tuning. nearwise/knn_graph.h has the contracts.
+// Merge, add and remove with explicit tuning. nearwise/graph/knn_graph.h has the contracts.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
 #include "graph/build/builder.h"
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 
 namespace nearwise::graph {
 

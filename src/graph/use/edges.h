@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/distance.h"
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 
 namespace nearwise::graph {
 

@@ -1,4 +1,4 @@
-#include "nearwise/graph_export.h"
+#include "nearwise/graph/graph_export.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "nearwise/graph_structure.h"
+#include "nearwise/graph/graph_structure.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // smoothest_path in three steps: the minimax edge, the fewest such edges, and the path.
-#include "nearwise/smoothest_path.h"
+#include "nearwise/graph/smoothest_path.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/checked.h"
-#include "ops/filter_strategy.h"
+#include "ops/filter/filter_strategy.h"
 #include "ops/knn_plan.h"
 
 namespace nearwise::index {

@@ -16,7 +16,7 @@
 #include "index/filter/filter_plan.h"
 #include "index/filter/ivf_filter.h"
 #include "nearwise/exact.h"
-#include "ops/filtered_search.h"
+#include "ops/filter/filtered_search.h"
 #include "ops/merge_neighbors.h"
 
 namespace nearwise::index {

@@ -10,7 +10,7 @@
 #include "io/container/container_writer.h"
 #include "plan/search/graph_index_work.h"
 #include "plan/tasks/partial_neighbors.h"
-#include "search/build_edges.h"
+#include "search/edges/build_edges.h"
 #include "search/graph_sections.h"
 
 namespace nearwise::plan {

@@ -13,7 +13,7 @@
 #include "core/check.h"
 #include "io/container/container_writer.h"
 #include "plan/search/graph_index_work.h"
-#include "search/build_edges.h"
+#include "search/edges/build_edges.h"
 #include "search/graph_build.h"
 #include "search/graph_sections.h"
 

@@ -6,7 +6,7 @@
 #include "core/memory.h"
 #include "plan/search/graph_index_work.h"
 #include "plan/tasks/graph_tasks.h"
-#include "search/build_edges.h"
+#include "search/edges/build_edges.h"
 #include "search/graph_build.h"
 #include "search/graph_index_state.h"
 #include "search/memory_needs.h"

@@ -12,7 +12,7 @@
 #include "io/files/atomic_file.h"
 #include "nearwise/exact.h"
 #include "nearwise/graph_index_export.h"
-#include "search/build_edges.h"
+#include "search/edges/build_edges.h"
 #include "search/export/exported_graph.h"
 #include "search/graph_index_state.h"
 

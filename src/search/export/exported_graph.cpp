@@ -5,7 +5,7 @@
 
 #include "core/check.h"
 #include "core/convert.h"
-#include "search/code_distance.h"
+#include "search/edges/code_distance.h"
 
 namespace nearwise::search {
 

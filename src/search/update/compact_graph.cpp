@@ -6,7 +6,7 @@
 
 #include "backend/context_state.h"
 #include "backend/dispatch.h"
-#include "search/build_edges.h"
+#include "search/edges/build_edges.h"
 
 namespace nearwise::search {
 namespace {

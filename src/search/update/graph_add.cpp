@@ -18,7 +18,7 @@
 #include "ops/check_rows.h"
 #include "ops/finite_rows.h"
 #include "ops/gather_rows.h"
-#include "search/build_edges.h"
+#include "search/edges/build_edges.h"
 #include "search/graph_build.h"
 #include "search/search_graph.h"
 #include "search/update/compact_graph.h"

@@ -1,6 +1,6 @@
 // Exported graphs hold every edge at its distance. That SciPy reads them is shown in python/tests and
 // tests/cli.
-#include "nearwise/graph_export.h"
+#include "nearwise/graph/graph_export.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "io/temporary_folder.h"
 #include "io/vectors/npz_reader.h"
-#include "nearwise/graph_structure.h"
+#include "nearwise/graph/graph_structure.h"
 #include "support/error_of.h"
 #include "support/random_graphs.h"
 

@@ -1,5 +1,5 @@
 // Components, near duplicates and mutual neighbours are those of the definitions.
-#include "nearwise/graph_structure.h"
+#include "nearwise/graph/graph_structure.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The smoothest path is the first of all paths by widest step, number of steps and ids.
-#include "nearwise/smoothest_path.h"
+#include "nearwise/graph/smoothest_path.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "io/expect_error.h"
 #include "io/temporary_folder.h"
 #include "nearwise/context.h"
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 #include "nearwise/storage.h"
 #include "nearwise/vector_file.h"
 

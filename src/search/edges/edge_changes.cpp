@@ -1,4 +1,4 @@
-#include "search/edge_changes.h"
+#include "search/edges/edge_changes.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Smoothest paths for Python.
-#include "nearwise/smoothest_path.h"
+#include "nearwise/graph/smoothest_path.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

@@ -1,5 +1,5 @@
 // Components, near duplicates and mutual neighbours for Python.
-#include "nearwise/graph_structure.h"
+#include "nearwise/graph/graph_structure.h"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

@@ -1,4 +1,4 @@
-#include "search/build_edges.h"
+#include "search/edges/build_edges.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,11 +1,11 @@
 // Graphs as sparse matrices, for Python.
-#include "nearwise/graph_export.h"
+#include "nearwise/graph/graph_export.h"
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 
 #include "bindings.h"
-#include "nearwise/graph_structure.h"
+#include "nearwise/graph/graph_structure.h"
 
 namespace nearwise::python {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/filter_strategy.h"
+#include "ops/filter/filter_strategy.h"
 
 #include "ops/knn_plan.h"
 

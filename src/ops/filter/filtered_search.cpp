@@ -1,4 +1,4 @@
-#include "ops/filtered_search.h"
+#include "ops/filter/filtered_search.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +10,7 @@
 #include "core/checked.h"
 #include "core/distance.h"
 #include "ops/exact_knn.h"
-#include "ops/filter_strategy.h"
+#include "ops/filter/filter_strategy.h"
 #include "ops/finite_rows.h"
 #include "ops/gather_rows.h"
 #include "ops/merge_neighbors.h"

@@ -1,4 +1,4 @@
-#include "search/reached_rows.h"
+#include "search/edges/reached_rows.h"
 
 #include <algorithm>
 #include <bit>

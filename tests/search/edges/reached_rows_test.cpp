@@ -1,5 +1,5 @@
 // Connections of graphs whose lists are not changed in place, against plain searches of the graph.
-#include "search/reached_rows.h"
+#include "search/edges/reached_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/math/random.h"
-#include "search/build_edges.h"
+#include "search/edges/build_edges.h"
 
 namespace nearwise::search {
 namespace {

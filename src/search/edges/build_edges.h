@@ -8,7 +8,7 @@
 #include "core/memory.h"
 #include "nearwise/context.h"
 #include "nearwise/matrix.h"
-#include "search/edge_changes.h"
+#include "search/edges/edge_changes.h"
 
 namespace nearwise {
 class ProgressMeter;

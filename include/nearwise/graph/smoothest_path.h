@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "nearwise/export.h"
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 #include "nearwise/types.h"
 
 namespace NEARWISE_EXPORT nearwise {

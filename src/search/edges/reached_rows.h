@@ -11,7 +11,7 @@
 #include "backend/context_state.h"
 #include "core/memory.h"
 #include "nearwise/context.h"
-#include "search/edge_changes.h"
+#include "search/edges/edge_changes.h"
 
 namespace nearwise::search {
 

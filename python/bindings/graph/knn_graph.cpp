@@ -1,5 +1,5 @@
 // k-NN graphs for Python.
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>

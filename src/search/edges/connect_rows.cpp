@@ -12,10 +12,10 @@
 #include "backend/stages.h"
 #include "graph/use/disjoint_sets.h"
 #include "nearwise/exact.h"
-#include "search/build_edges.h"
-#include "search/code_distance.h"
-#include "search/edge_changes.h"
-#include "search/reached_rows.h"
+#include "search/edges/build_edges.h"
+#include "search/edges/code_distance.h"
+#include "search/edges/edge_changes.h"
+#include "search/edges/reached_rows.h"
 
 namespace nearwise::search {
 namespace {

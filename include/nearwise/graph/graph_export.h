@@ -11,7 +11,7 @@
 
 #include "nearwise/exact.h"
 #include "nearwise/export.h"
-#include "nearwise/knn_graph.h"
+#include "nearwise/graph/knn_graph.h"
 
 namespace NEARWISE_EXPORT nearwise {
 
