@@ -1,8 +1,9 @@
-"""Batches of queries in a GraphIndex and in an IvfFlat, both calibrated for one recall, taking turns.
+"""Batches of queries in a GraphIndex and in an IvfFlat, taking turns.
 
     python graph_batch.py --base base.u8bin --queries query.u8bin --target 0.99 --threads 2
 
-Prints one JSON line for each index.
+Each gets the narrowest of a series of beams, or the fewest of a series of probes, that reaches the recall. Prints one JSON line for
+each index.
 """
 
 import argparse
@@ -13,6 +14,27 @@ import time
 import nearwise
 
 K = 10
+# Steps of 5 %.
+SETTINGS = sorted({round(10 * 1.05**step) for step in range(100)})
+
+
+def recall(index, name, setting, queries, farthest, context):
+    return float((search(index, name, setting, queries, context).distances <= farthest).mean())
+
+
+def search(index, name, setting, queries, context):
+    options = {"beam": setting} if name == "GraphIndex" else {"probes": min(setting, index.lists)}
+    return index.search(queries, K, context=context, **options)
+
+
+def cheapest(index, name, queries, farthest, target, context):
+    """(setting, recall)"""
+    low, high = 0, len(SETTINGS) - 1
+    while low < high:
+        middle = (low + high) // 2
+        enough = recall(index, name, SETTINGS[middle], queries, farthest, context) >= target
+        low, high = (low, middle) if enough else (middle + 1, high)
+    return SETTINGS[low], recall(index, name, SETTINGS[low], queries, farthest, context)
 
 
 def main():
@@ -30,16 +52,17 @@ def main():
     farthest = nearwise.knn(queries, base, K, context=context).distances[:, -1:]
     made = {kind.__name__: kind.build(base, target_recall=options.target, context=context)
             for kind in (nearwise.GraphIndex, nearwise.IvfFlat)}
+    calibrated = {"GraphIndex": made["GraphIndex"].beam, "IvfFlat": made["IvfFlat"].probes}
+    settings = {name: cheapest(index, name, queries, farthest, options.target, context) for name, index in made.items()}
     seconds = {name: [] for name in made}
-    recalls = {}
     for _ in range(options.repeat):
         for name, index in made.items():
             began = time.perf_counter()
-            found = index.search(queries, K)
+            search(index, name, settings[name][0], queries, context)
             seconds[name].append(time.perf_counter() - began)
-            recalls[name] = float((found.distances <= farthest).mean())
     for name, times in seconds.items():
-        print(json.dumps({"index": name, "recall": round(recalls[name], 4),
+        print(json.dumps({"index": name, "setting": settings[name][0], "recall": round(settings[name][1], 4),
+                          "calibrated": calibrated[name],
                           "queries_per_second": round(len(queries) / statistics.median(times)),
                           "best": round(len(queries) / min(times))}), flush=True)
 
