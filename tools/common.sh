@@ -4,6 +4,7 @@ NEARWISE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$NEARWISE_ROOT/tools/versions"
 : "${NEARWISE_ENV:=${XDG_CACHE_HOME:-$HOME/.cache}/nearwise/env}"
 export NEARWISE_ENV
+NEARWISE_DOCS_ENV=${XDG_CACHE_HOME:-$HOME/.cache}/nearwise/docs-env  # of tools/setup --docs
 # The CUDA toolkit that tools/setup installs where there is none; cmake/cuda.cmake looks here, too.
 NEARWISE_CUDA_ENV=${XDG_CACHE_HOME:-$HOME/.cache}/nearwise/cuda-env
 

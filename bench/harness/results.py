@@ -2,14 +2,14 @@
 import importlib
 import json
 
-from . import charts, reliability, session
+from . import charts, kinds, reliability, session
 from .markdown import table
 
 RESULTS = session.ROOT / "bench" / "results"
 DOCS = session.ROOT / "docs"
 # In the order of the page. Other subjects (`house`) are not recorded.
 SUBJECTS = ("exact", "cpu", "ivf", "index", "graph", "graph_search", "dedup", "lsq", "scale", "cluster", "foundation", "trust",
-            "cuda")
+            "cuda", "face")
 HIGHLIGHTS = ("sift_u8", "text_cosine", "kmeans_vs_faiss", "ivf_pq_speed", "ivf_latency", "graph_vs_others", "lsq_vs_faiss",
               "scale_memory", "scale_kill", "ray_search")
 INTRODUCTION = """# Numbers
@@ -17,13 +17,13 @@ INTRODUCTION = """# Numbers
 Every number here was printed by `tools/prove`, which compares it with a bar. Speeds depend on the machine: rerun the
 command before you rely on one.
 
-```
+```bash title="not run: takes minutes"
 tools/prove exact --list             # the figures of a subject
 tools/prove exact --only sift_u8     # builds and downloads what is missing, then measures
 tools/prove exact --record           # measures all, stores the results in bench/results, rewrites this page
 ```
 
-What limits these numbers, and what was tried: [notes/measurements.md](notes/measurements.md).
+What limits these numbers, and what was tried: [measurements](notes/measurements.md).
 """
 
 
@@ -98,6 +98,7 @@ def documents():
     return pictures | {
         "numbers.md": "\n".join([INTRODUCTION, highlights(), *sections]),
         "reliability.md": reliability.page((DOCS / "reliability.md").read_text(), load("trust").get("comparison")),
+        kinds.PAGE: kinds.page((DOCS / kinds.PAGE).read_text(), load("face").get("index_kinds")),
         "pictures/scale_growth.svg": charts.growth(load("scale")),
         "pictures/code_sizes.svg": charts.code_sizes(load("lsq")["code_sizes"])}
 

@@ -1,0 +1,56 @@
+"""First use: the documentation site, its snippets, and the kinds of indexes on one page."""
+import os
+import re
+import subprocess
+
+from harness import processes
+from harness.session import CACHE, ROOT, Result
+
+from . import index
+
+DOCS_ENV = CACHE / "docs-env"
+
+
+def site(session):
+    """Warnings of the documentation site, built with the references of Python, C++ and the command line"""
+    variables = os.environ | {"NEARWISE_BIN": str(session.nearwise())}
+    run = subprocess.run([ROOT / "tools" / "build_docs"], env=variables, capture_output=True, text=True)
+    warnings = re.findall(r"^(?:WARNING|ERROR).*", run.stdout + run.stderr, re.M)
+    pages = len(list((ROOT / "build" / "site").rglob("*.html")))
+    return Result(len(warnings), "0", run.returncode == 0 and not warnings, {"pages": pages, "warnings": warnings[:20]})
+
+
+def run_snippets(session, environment):
+    variables = os.environ | {"NEARWISE_BIN": str(session.nearwise()),
+                              "PYTHONPATH": str(session.build("release", "nearwise_python") / "python")}
+    report = processes.run([environment / "bin" / "python", ROOT / "tests" / "docs" / "snippets.py"], env=variables).output
+    return {page: (int(ran), without.split(", ") if without else [])
+            for page, ran, without in re.findall(r"^(\S+\.md): (\d+) run(?:; without (.*))?$", report, re.M)}
+
+
+def snippets(session):
+    """Blocks of Python, shell and C++ in README.md and docs/ that run, and those of a page that run nowhere
+
+    Where a block needs another library, the environments of the benchmarks and of the data sets have it.
+    """
+    session.text()  # whose encoder a page uses
+    reports = [run_snippets(session, environment)
+               for environment in (CACHE / "env", session.rival_environment(), CACHE / "data-env")]
+    most = {page: max(report[page][0] for report in reports) for page in reports[0]}
+    missing = {page: sorted(set.intersection(*(set(report[page][1]) for report in reports))) for page in reports[0]}
+    missing = {page: modules for page, modules in missing.items() if modules}
+    return Result(sum(most.values()), "every one that is not marked", True, {"pages": len(most), "installed_nowhere": missing})
+
+
+def index_kinds(session):
+    """Every kind of index at a target recall of 0.95, SIFT 1M and text 100k: the lowest recall of unseen queries"""
+    reports = []
+    for name, files, metric in (("sift", session.sift, "sqeuclidean"), ("text", session.text, "cosine")):
+        found = index.python_reports(session, "index_kinds.py", "--base", files(), "--queries", files("query"), "--metric", metric)
+        reports += [{"data": name} | report for report in found]
+    # Codes alone have the recall that their size permits.
+    lowest = min(report["recall"] for report in reports if "none" not in report["kind"])
+    return Result(lowest, ">= 0.945", lowest >= 0.945, {"reports": reports})
+
+
+FIGURES = (site, snippets, index_kinds)
