@@ -1,6 +1,8 @@
 """A memory limit that is too small is refused before work begins, with a limit that suffices."""
 
+import os
 import re
+import tempfile
 
 import nearwise
 import numpy as np
@@ -8,6 +10,15 @@ import pytest
 
 ROWS = np.random.default_rng(5).standard_normal((3000, 24), dtype=np.float32)
 FEW = ROWS[:400]
+
+
+def planned(plan, limit, **options):
+    with tempfile.TemporaryDirectory() as folder:
+        rows = os.path.join(folder, "rows.fbin")
+        nearwise.write_vectors(rows, ROWS)
+        output = os.path.join(folder, "output.nw")
+        plan(rows, os.path.join(folder, "work"), output, memory_limit=limit, **options).run()
+
 
 CALLS = {
     "knn": lambda limit: nearwise.knn(FEW, ROWS, 10, memory_limit=limit),
@@ -37,6 +48,11 @@ CALLS = {
     "IvfPq.build": lambda limit: nearwise.IvfPq.build(ROWS, lists=20, code_bytes=8, memory_limit=limit),
     "IvfLsq.build": lambda limit: nearwise.IvfLsq.build(ROWS, lists=20, code_bytes=2, rounds=1, memory_limit=limit),
     "build_knn_graph": lambda limit: nearwise.build_knn_graph(ROWS, 5, memory_limit=limit),
+    "GraphIndex.build": lambda limit: nearwise.GraphIndex.build(ROWS, degree=16, memory_limit=limit),
+    "plan_graph": lambda limit: planned(nearwise.plan_graph, limit, degree=5),
+    "plan_graph, pairs": lambda limit: planned(nearwise.plan_graph, limit, degree=5, method="pairs"),
+    "plan_index": lambda limit: planned(nearwise.plan_index, limit, lists=20, code_bytes=4, bits=4),
+    "plan_graph_index": lambda limit: planned(nearwise.plan_graph_index, limit, degree=16),
 }
 
 

@@ -72,10 +72,6 @@ std::vector<std::size_t> shares_of(const Parts& parts, std::size_t rows, std::si
   return shares;
 }
 
-}  // namespace
-
-namespace {
-
 // Of the second level, for a part of this many rows.
 std::uint64_t part_bytes(const Context& context, const RowsView& rows, std::size_t part_rows,
                          std::size_t clusters, const KMeansOptions& options) {
@@ -84,24 +80,35 @@ std::uint64_t part_bytes(const Context& context, const RowsView& rows, std::size
          training_bytes(context, part, std::min(clusters, part_rows), options);
 }
 
+// Parts are known after the first level only. A limit for parts of up to this many of the average size is
+// tried, and a larger part then refused; a refusal names a limit for parts that are rarely exceeded.
+constexpr std::size_t common_parts = 4;
+constexpr std::size_t rare_parts = 16;
+
+void check_limit(const char* operation, const Context& context, const RowsView& rows, std::size_t clusters,
+                 std::size_t first_clusters, std::uint64_t result_bytes, const KMeansOptions& options) {
+  const auto bytes = [&](std::size_t parts, std::uint64_t times) {
+    const std::size_t part_rows = std::min(rows.rows(), parts * divide_up(rows.rows(), first_clusters));
+    const std::size_t part_clusters = std::min(clusters, parts * divide_up(clusters, first_clusters));
+    return result_bytes + std::max(training_bytes(context, rows, first_clusters, options),
+                                   2 * buffer_bytes(rows.rows(), sizeof(std::uint32_t)) +
+                                       times * part_bytes(context, rows, part_rows, part_clusters, options));
+  };
+  const MemoryBudget& budget = *context.state().budget;
+  // Twice: if clusters are few for its rows, a smaller part copies a sample and trains on it.
+  if (bytes(common_parts, 1) > budget.available())
+    refuse_limit(operation, budget.limit(), budget.used() + bytes(rare_parts, 2));
+}
+
 }  // namespace
 
 KMeans train_hierarchy(const Context& context, const RowsView& rows, std::size_t clusters,
                        const KMeansOptions& options) {
   constexpr const char* operation = "train_hierarchical_kmeans";
-  // The largest part is rarely larger than this many of the average size.
-  constexpr std::size_t usual_parts = 4;
   const auto first_clusters = static_cast<std::size_t>(std::sqrt(static_cast<double>(clusters)));
   const std::uint64_t result_bytes =
       buffer_bytes(clusters * rows.dim(), sizeof(float)) + clusters * sizeof(std::size_t);
-  const std::uint64_t member_bytes = buffer_bytes(rows.rows(), sizeof(std::uint32_t));
-  const std::size_t usual_rows = std::min(rows.rows(), usual_parts * divide_up(rows.rows(), first_clusters));
-  check_memory(
-      operation, context,
-      result_bytes + std::max(training_bytes(context, rows, first_clusters, options),
-                              2 * member_bytes + part_bytes(context, rows, usual_rows,
-                                                            usual_parts * divide_up(clusters, first_clusters),
-                                                            options)));
+  check_limit(operation, context, rows, clusters, first_clusters, result_bytes, options);
   const Reservation reservation(*context.state().budget, result_bytes);
   const double first_cost = training_cost(rows, first_clusters, options);
   Stages stages(context, "train_kmeans");

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <string>
 
 #include "support/cancelling.h"
 #include "support/kmeans_cases.h"
@@ -68,6 +69,23 @@ TEST(HierarchicalKMeansThreads, StopsWhenCancelledAndGivesMemoryBack) {
       [&] { train_hierarchical_kmeans(Context::cpu(), data, 3, {.initial = data.view().slice(0, 3)}); });
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->code(), ErrorCode::invalid_argument);
+}
+
+// Nine of ten rows become one part, whose size nobody knows before the first level.
+TEST(HierarchicalKMeans, TheLimitThatARefusalNamesSufficesForADenseCluster) {
+  support::Values rows = support::generate(Kind::normal, 3000, 64, 34);
+  for (std::size_t row = 0; row < 2700; ++row)
+    for (double& value : rows.row(row)) value *= 1e-3;
+  const Rows data(rows, ElementType::f32);
+  const auto train = [&](std::uint64_t limit) {
+    train_hierarchical_kmeans(Context::cpu({.memory_limit = limit}), data, 100);
+  };
+  const auto refused = support::error_from([&] { train(1); });
+  ASSERT_TRUE(refused.has_value());
+  const std::string message = refused->what();
+  const std::size_t begin = message.find("small, ") + 7;
+  ASSERT_NE(message.find(" MiB would suffice", begin), std::string::npos) << message;
+  train(static_cast<std::uint64_t>(std::stod(message.substr(begin)) * (1 << 20)));
 }
 
 }  // namespace

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <variant>
 
+#include "backend/context_state.h"
 #include "index/defaults.h"
 #include "index/ivf_state.h"
 #include "index/memory_needs.h"
 #include "index/storage/vector_store.h"
-#include "ops/memory_limit.h"
 #include "quantize/codec.h"
 
 namespace nearwise::plan {
@@ -34,8 +34,8 @@ std::uint64_t training_bytes(const Context& context, const RowsView& rows, const
 }
 
 // Of an added vector: its list; its code and id, both while encoding and in the list, where it is kept.
-std::uint64_t bytes_of_added_row(std::size_t code_bytes, std::size_t vector_bytes) {
-  return sizeof(std::uint32_t) + 2 * code_bytes + 2 * sizeof(Id) + vector_bytes;
+std::uint64_t bytes_of_added_row(const RowsView& rows, const IvfOptions& settled) {
+  return sizeof(std::uint32_t) + 2 * code_bytes(rows, settled) + 2 * sizeof(Id) + vector_bytes(rows, settled);
 }
 
 // Of the vectors encoded at a time: residuals, codes and nearest lists.
@@ -49,6 +49,26 @@ std::uint64_t bytes_of_training_row(const RowsView& rows) {
   return rows.dim() * (element_size(rows.type()) + sizeof(float)) + 64;
 }
 
+// Of a task that adds this many vectors.
+std::uint64_t block_bytes(const RowsView& rows, const IvfOptions& settled, std::size_t block_rows) {
+  return centroid_bytes(rows, settled) + batch_bytes(rows.dim(), code_bytes(rows, settled)) + working_bytes +
+         block_rows * bytes_of_added_row(rows, settled);
+}
+
+std::uint64_t needed_bytes(const Context& context, const RowsView& rows, const IvfOptions& settled) {
+  return context.state().budget->used() +
+         std::max(training_bytes(context, rows, settled), block_bytes(rows, settled, min_block_rows));
+}
+
+IvfOptions settled_within(std::uint64_t limit, const RowsView& rows, const IvfOptions& options) {
+  IvfOptions settled = index::resolve("plan_index", options, rows);
+  const std::size_t lists = *settled.lists;
+  const std::size_t fitting_per_list = limit / 2 / bytes_of_training_row(rows) / lists;
+  settled.training_rows =
+      std::min(*settled.training_rows, std::max(min_training_rows_per_list, fitting_per_list) * lists);
+  return settled;
+}
+
 }  // namespace
 
 std::size_t vector_bytes(const RowsView& rows, const IvfOptions& settled) {
@@ -57,21 +77,20 @@ std::size_t vector_bytes(const RowsView& rows, const IvfOptions& settled) {
 }
 
 IvfOptions settle(const Context& context, const RowsView& rows, const IvfOptions& options) {
-  IvfOptions settled = index::resolve("plan_index", options, rows);
-  const std::size_t lists = *settled.lists;
-  const std::size_t fitting_per_list = context.memory_limit() / 2 / bytes_of_training_row(rows) / lists;
-  settled.training_rows =
-      std::min(*settled.training_rows, std::max(min_training_rows_per_list, fitting_per_list) * lists);
-  check_memory("plan_index", context, training_bytes(context, rows, settled));
+  // With more memory there are more training vectors: the limit named is one that they keep, too.
+  std::uint64_t sufficient = context.memory_limit();
+  IvfOptions settled = settled_within(sufficient, rows, options);
+  for (std::uint64_t needed = 0; (needed = needed_bytes(context, rows, settled)) > sufficient;) {
+    sufficient = needed;
+    settled = settled_within(sufficient, rows, options);
+  }
+  if (sufficient > context.memory_limit()) refuse_limit("plan_index", context.memory_limit(), sufficient);
   return settled;
 }
 
 std::size_t block_rows(const Context& context, const RowsView& rows, const IvfOptions& settled) {
-  const std::size_t bytes = code_bytes(rows, settled);
-  const std::uint64_t fixed = centroid_bytes(rows, settled) + batch_bytes(rows.dim(), bytes) + working_bytes;
-  const std::uint64_t row = bytes_of_added_row(bytes, vector_bytes(rows, settled));
-  check_memory("plan_index", context, fixed + min_block_rows * row);
-  const std::uint64_t fitting = (context.memory_limit() - fixed) / 2 / row;
+  const std::uint64_t fitting =
+      (context.memory_limit() - block_bytes(rows, settled, 0)) / 2 / bytes_of_added_row(rows, settled);
   return std::min<std::uint64_t>(rows.rows(),
                                  std::clamp<std::uint64_t>(fitting, min_block_rows, max_block_rows));
 }

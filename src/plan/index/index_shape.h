@@ -16,7 +16,7 @@ IvfOptions settle(const Context& context, const RowsView& rows, const IvfOptions
 // Bytes that the index keeps of each vector in addition to its code.
 std::size_t vector_bytes(const RowsView& rows, const IvfOptions& settled);
 
-// Vectors that one task adds. Throws Error(out_of_memory) if the limit is too small for any block.
+// Vectors that one task adds, if settle() has not thrown.
 std::size_t block_rows(const Context& context, const RowsView& rows, const IvfOptions& settled);
 
 }  // namespace nearwise::plan
