@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 #include <span>
 #include <vector>
 
@@ -134,8 +133,9 @@ class NewRowReach {
       follow_marked();
     }
     std::ranges::sort(inserted_.entries);
-    const auto repeated = std::ranges::unique(inserted_.entries);
-    inserted_.entries.erase(repeated.begin(), repeated.end());
+    // Not std::ranges::unique, whose result clang 14 cannot compile.
+    const auto repeated = std::unique(inserted_.entries.begin(), inserted_.entries.end());
+    inserted_.entries.erase(repeated, inserted_.entries.end());
   }
 
  private:
@@ -175,12 +175,13 @@ class NewRowReach {
     const auto found = std::ranges::lower_bound(rows, static_cast<std::uint32_t>(from));
     const std::span<std::int32_t> edges = list(static_cast<std::size_t>(found - rows.begin()));
     if (append(edges, to)) return true;
-    for (std::int32_t& target : edges.last(degree_ / 4) | std::views::reverse) {
-      if (static_cast<std::size_t>(target) >= before_) continue;
-      target = static_cast<std::int32_t>(before_ + to);
-      return true;
-    }
-    return false;
+    const std::span<std::int32_t> far = edges.last(degree_ / 4);
+    const auto last = std::find_if(far.rbegin(), far.rend(), [&](std::int32_t target) {
+      return static_cast<std::size_t>(target) < before_;
+    });
+    if (last == far.rend()) return false;
+    *last = static_cast<std::int32_t>(before_ + to);
+    return true;
   }
 
   const std::size_t before_;
