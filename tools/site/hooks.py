@@ -62,18 +62,27 @@ def source_pages():
     return pages
 
 
-def replaced(nav, item, entry):
-    """The navigation with `entry` in the place of `item`."""
+def named_pages(nav):
+    """All pages that the navigation names."""
+    if isinstance(nav, str):
+        return {nav}
+    return set().union(*(named_pages(each) for each in (nav.values() if isinstance(nav, dict) else nav)))
+
+
+def expanded(nav, pages, named):
+    """The navigation with the pages that match in the place of a pattern (`guide/*.md`), without those named elsewhere."""
     if isinstance(nav, list):
-        return [entry if each == item else replaced(each, item, entry) for each in nav]
-    return {title: replaced(each, item, entry) for title, each in nav.items()} if isinstance(nav, dict) else nav
+        return [page for each in nav for page in (
+            sorted(uri for uri in pages if Path(uri).match(each) and uri not in named) if isinstance(each, str) and "*" in each
+            else [expanded(each, pages, named)])]
+    return {title: expanded(each, pages, named) for title, each in nav.items()} if isinstance(nav, dict) else nav
 
 
 def on_config(config):
     global generated
-    cpp = cpp_reference.pages(ROOT)
-    generated = {**cpp, "reference/help.md": help_pages.page(os.environ["NEARWISE_BIN"]), **source_pages()}
-    config.nav = replaced(config.nav, "reference/cpp/index.md", {"C++": sorted(cpp, key=lambda uri: (Path(uri).stem != "index", uri))})
+    generated = {**cpp_reference.pages(ROOT), "reference/help.md": help_pages.page(os.environ["NEARWISE_BIN"]), **source_pages()}
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")} | set(generated)
+    config.nav = expanded(config.nav, pages, named_pages(config.nav))
     return config
 
 
