@@ -1,7 +1,8 @@
 """What filters that exclude little cost: times relative to the same search without one, measured in turn.
 
 Prints one JSON line for each case, exact search and PQ: a mask that allows everything, 100 random excluded ids per query,
-and the 100 nearest ones.
+and the 100 nearest ones. Behind these lie the 101st to 110th neighbour, so that PQ is compared with a search for 110, and the
+recall of what it finds is measured.
 
     python filter_costs.py --base base.u8bin --queries query.u8bin --threads 2
 """
@@ -15,6 +16,7 @@ import nearwise
 import numpy as np
 
 K = 10
+EXCLUDED = 100
 
 
 def ratio(plain, filtered, repeats):
@@ -57,24 +59,29 @@ def main():
     index = nearwise.IvfPq.build(base, target_recall=0.95, context=context)
     everything = nearwise.Filter(np.ones(len(base), bool))
     chance = np.random.default_rng(1)
-    excluded = nearwise.Filter(exclude=chance.integers(len(base), size=(len(queries), 100)))
-    # The hardest to leave out: the scan must then admit candidates as far as the 110th neighbour.
-    nearest = nearwise.Filter(exclude=exact.search(queries, 100).ids)
+    excluded = nearwise.Filter(exclude=chance.integers(len(base), size=(len(queries), EXCLUDED)))
+    near = exact.search(queries, EXCLUDED + K).ids
+    nearest = nearwise.Filter(exclude=near[:, :EXCLUDED])
     cases = {
-        "all_true": (exact, everything),
-        "all_true_pq": (index, everything),
-        "excludes_exact": (exact, excluded),
-        "excludes_pq": (index, excluded),
-        "excludes_nearest_exact": (exact, nearest),
-        "excludes_nearest_pq": (index, nearest),
+        "all_true": (exact, everything, K),
+        "all_true_pq": (index, everything, K),
+        "excludes_exact": (exact, excluded, K),
+        "excludes_pq": (index, excluded, K),
+        "excludes_nearest_exact": (exact, nearest, K),
+        "excludes_nearest_pq": (index, nearest, EXCLUDED + K),
+        "excludes_nearest_pq_to_10": (index, nearest, K),
     }
     for name in options.only or cases:
-        searched, made = cases[name]
+        searched, made, plain = cases[name]
         measured = ratio(
-            lambda searched=searched: searched.search(queries, K),
+            lambda searched=searched, plain=plain: searched.search(queries, plain),
             lambda searched=searched, made=made: searched.search(queries, K, filter=made),
             options.repeat,
         )
+        if made is nearest:
+            found = searched.search(queries, K, filter=made).ids
+            hits = sum(np.isin(row, right).sum() for row, right in zip(found, near[:, EXCLUDED:], strict=True))
+            measured["recall"] = round(float(hits) / found.size, 4)
         print(json.dumps({"case": name} | measured), flush=True)
 
 

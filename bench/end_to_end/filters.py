@@ -3,8 +3,10 @@
     python filters.py --base base.u8bin --queries query.u8bin --threads 2
 
 Filters allow vectors at random, or those that lie furthest along a direction: the queries furthest along it are correlated with the
-filter, those at the other end anti-correlated. Prints one JSON line for each filter: the time of a search of the index relative to
-that of the exact search of the allowed vectors (packed beforehand) and of the index without a filter, each pair measured in turn.
+filter, those at the other end anti-correlated. Prints one JSON line for each filter. With --measure recall: that of a batch of
+queries, of single queries, which probe lists where a batch is searched exactly, and of a batch without instructions beyond AVX2.
+With --measure speed: the time of a search of the index relative to that of the exact search of the allowed vectors (packed
+beforehand) and of the index without a filter, each pair measured in turn.
 """
 
 import argparse
@@ -70,10 +72,47 @@ def masks(base, queries, selectivities, count, seed):
         yield "anti-correlated", selectivity, far, np.ascontiguousarray(queries[query_along[:count]])
 
 
+def recalls(index, some, made, truth, options):
+    """{how: recall, and whether all allowed vectors are compared}."""
+    def report(found, right, explained):
+        return {"recall": round(recall(found, right), 4), "exact": explained.exact, "probes": explained.probes}
+
+    singles = len(some) // 4
+    one_by_one = np.stack([index.search(query, K, filter=made).ids for query in some[:singles]])
+    avx2 = nearwise.Context(threads=options.threads, isa="avx2")
+    return {
+        "batch": report(index.search(some, K, filter=made).ids, truth, index.search(some, K, filter=made, explain=True)),
+        "single": report(one_by_one, truth[:singles], index.search(some[0], K, filter=made, explain=True)),
+        "avx2": report(
+            index.search(some, K, filter=made, context=avx2).ids,
+            truth,
+            index.search(some, K, filter=made, context=avx2, explain=True),
+        ),
+    }
+
+
+def speeds(index, base, some, made, mask, options):
+    """Queries/s of three searches, and the ratios of the first to the others."""
+    context = nearwise.Context(threads=options.threads)
+    survivors = nearwise.Exact(np.ascontiguousarray(base[mask]), context=context)
+    works = {
+        "filtered": lambda: index.search(some, K, filter=made),
+        "exact": lambda: survivors.search(some, K, pad=True),
+        "unfiltered": lambda: index.search(some, K),
+    }
+    seconds, ratios = {}, {}
+    for other in ("unfiltered", "exact"):
+        pair = {name: works[name] for name in ("filtered", other)}
+        found_seconds, ratios[f"to_{other}"] = compared(pair, options.repeat)
+        seconds |= found_seconds
+    return {"queries_per_second": {name: round(len(some) / value) for name, value in seconds.items()}} | ratios
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--base", required=True)
     parser.add_argument("--queries", required=True)
+    parser.add_argument("--measure", choices=("recall", "speed"), required=True)
     parser.add_argument("--kind", default="IvfPq")
     parser.add_argument("--target", type=float, default=0.95)
     parser.add_argument("--threads", type=int, default=2)
@@ -85,35 +124,15 @@ def main():
     context = nearwise.Context(threads=options.threads)
     index = getattr(nearwise, options.kind).build(base, target_recall=options.target, context=context)
     for kind, selectivity, mask, some in masks(base, queries, options.selectivities, options.count, 1):
-        made, allowed = nearwise.Filter(mask), np.flatnonzero(mask)
-        truth = nearwise.knn(some, base, K, filter=made, context=context)
-        survivors = nearwise.Exact(np.ascontiguousarray(base[allowed]), context=context)
-        found = index.search(some, K, filter=made)  # the filter finds its vectors of the index
-        works = {
-            "filtered": lambda some=some, made=made: index.search(some, K, filter=made),
-            "exact": lambda some=some, survivors=survivors: survivors.search(some, K, pad=True),
-            "unfiltered": lambda some=some: index.search(some, K),
-        }
-        seconds, ratios = {}, {}
-        for other in ("unfiltered", "exact"):
-            pair = {name: works[name] for name in ("filtered", other)}
-            found_seconds, ratios[f"to_{other}"] = compared(pair, options.repeat)
-            seconds |= found_seconds
-        plan = index.search(some, K, filter=made, explain=True)
-        print(
-            json.dumps(
-                {
-                    "filter": kind,
-                    "selectivity": selectivity,
-                    "recall": round(recall(found.ids, truth.ids), 4),
-                    "exact_plan": plan.exact,
-                    "probes": plan.probes,
-                    "queries_per_second": {name: round(len(some) / value) for name, value in seconds.items()},
-                }
-                | ratios
-            ),
-            flush=True,
-        )
+        made = nearwise.Filter(mask)
+        report = {"filter": kind, "selectivity": selectivity}
+        if options.measure == "recall":
+            truth = nearwise.knn(some, base, K, filter=made, context=context).ids
+            report["recalls"] = recalls(index, some, made, truth, options)
+        else:
+            plan = index.search(some, K, filter=made, explain=True)
+            report |= {"exact_plan": plan.exact, "probes": plan.probes} | speeds(index, base, some, made, mask, options)
+        print(json.dumps(report), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
 """Indexes that hold what their recall needs: recall and speed of searches that name nothing."""
-import functools
 import os
 import statistics
 
@@ -67,22 +66,22 @@ def filtered_lists(session):
     return session.test_result("index_tests", "*IvfFilter*:FilterPlan*")
 
 
-@functools.cache
-def filter_report(session):
-    return python_reports(session, "filters.py", "--base", session.sift(), "--queries", session.sift("query"), "--threads", THREADS,
+def filter_reports(session, what):
+    return python_reports(session, "filters.py", "--measure", what, "--base", session.sift(), "--queries", session.sift("query"),
+                          "--threads", THREADS,
                           *(["--count", 100, "--repeat", 2, "--selectivities", 1, 0.1, 0.01] if session.quick else []))
 
 
 def filtered_recall(session):
     """SIFT 1M, PQ built for 0.95: lowest recall of 10 under random, correlated and anti-correlated filters of 100 to 0.01 %"""
-    reports = filter_report(session)
-    return Result(min(report["recall"] for report in reports), ">= 0.945",
-                  all(report["recall"] >= 0.945 for report in reports), {"reports": reports})
+    reports = filter_reports(session, "recall")
+    lowest = {how: min(report["recalls"][how]["recall"] for report in reports) for how in reports[0]["recalls"]}
+    return Result(lowest, ">= 0.945", min(lowest.values()) >= 0.945, {"reports": reports})
 
 
 def filtered_speed(session):
     """The same filters: time of a query relative to the exact search of the allowed vectors, and at 10 % and more to no filter"""
-    reports = filter_report(session)
+    reports = filter_reports(session, "speed")
     to_exact = max(report["to_exact"]["ratio"] for report in reports)
     to_none = max(report["to_unfiltered"]["ratio"] for report in reports if report["selectivity"] >= 0.1)
     return session.speed({"to_exact": to_exact, "to_unfiltered": to_none}, "<= 1.1 and <= 2", to_exact <= 1.1 and to_none <= 2,
@@ -90,12 +89,18 @@ def filtered_speed(session):
 
 
 def filter_costs(session):
-    """SIFT 1M, 10,000 queries: a mask that allows everything, and excludes of 100 ids per query, relative to no filter"""
+    """SIFT 1M, 10,000 queries: a mask that allows everything, and excludes of 100 ids per query, relative to no filter
+
+    PQ without the 100 nearest is compared with a search for 110 neighbours, and must find the other 10 as often as it was built
+    for; relative to a search for 10 it is reported.
+    """
     reports = python_reports(session, "filter_costs.py", "--base", session.sift(), "--queries", session.sift("query"),
                              "--threads", THREADS, *(["--repeat", 2, "--count", 500] if session.quick else []))
     ratios = {report["case"]: report["ratio"] for report in reports}
-    holds = all(ratio <= (1.03 if case.startswith("all_true") else 1.1) for case, ratio in ratios.items())
-    return session.speed(ratios, "all_true <= 1.03, excludes <= 1.1", holds, {"reports": reports})
+    lowest = min(report["recall"] for report in reports if "recall" in report)
+    judged = {case: ratio for case, ratio in ratios.items() if case != "excludes_nearest_pq_to_10"}
+    holds = lowest >= 0.945 and all(ratio <= (1.03 if case.startswith("all_true") else 1.1) for case, ratio in judged.items())
+    return session.speed(ratios | {"recall": lowest}, "all_true <= 1.03, excludes <= 1.1, recall >= 0.945", holds, {"reports": reports})
 
 
 def filter_billion(session):

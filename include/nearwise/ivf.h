@@ -90,8 +90,8 @@ struct IvfSearchOptions {
   std::optional<std::size_t> candidates = {};  // to re-rank, at least k; default: Ivf::candidates(k)
   // Ids that may be returned. Lists without them are not probed, and without `probes` each query probes as
   // many lists as it takes to scan `scanned` allowed vectors; where that is faster, all allowed vectors are
-  // compared exactly (Ivf::explain). Lists of single queries that allow are compared one by one; those that
-  // deny change nothing else. Results are padded if fewer than k vectors are allowed.
+  // compared exactly (Ivf::explain). Lists of single queries that allow are compared one by one; ids that
+  // they deny cost what as many neighbours do if near, else nothing. Padded if fewer than k are allowed.
   Filter filter = {};
   // Default: as many vectors as a search with Ivf::probes(k) scans on average.
   std::optional<std::size_t> scanned = {};

@@ -69,7 +69,7 @@ def test_exact_search(name):
 def test_inverted_files_that_scan_all_allowed_vectors(kind, name):
     index = INDEXES[kind]
     options, allowed = FORMS[name]
-    # Excludes of single queries alone are a search of lists.
+    # Excludes of single queries alone are a search of lists, and so are few of all.
     more = dict(probes=index.lists, candidates=2000) if name == "exclude per query" else dict(scanned=2000)
     assert_same(index.search(QUERIES, 5, **more, **options), expected(allowed))
 
@@ -95,6 +95,22 @@ def test_range_search(name):
         for query in range(len(QUERIES)):
             ids = everything.of(query)[0]
             np.testing.assert_array_equal(found.of(query)[0], ids[masks[query][ids]])
+
+
+@pytest.mark.parametrize("kind", [nearwise.IvfFlat, nearwise.IvfPq, nearwise.IvfLsq])
+def test_few_excluded_ids_are_those_of_each_query(kind):
+    index = INDEXES[kind]
+    for count in (1, 30):
+        ids = index.search(QUERIES[0], 40).ids
+        found = index.search(QUERIES[:count], 5, exclude=ids)
+        assert_same(found, index.search(QUERIES[:count], 5, exclude=[ids] * count))
+        assert not np.isin(found.ids, ids).any()
+        both = index.search(QUERIES[:count], 5, filter=MASK, exclude=ids[:20], scanned=2000)
+        assert_same(both, expected(MASK & ~np.isin(np.arange(2000), ids[:20]), queries=QUERIES[:count]))
+    # The next nearest are found, as by a search for more.
+    truth = nearwise.knn(QUERIES[0], BASE, 45).ids
+    found = index.search(QUERIES[0], 5, exclude=truth[:40]).ids
+    assert np.isin(found, truth).sum() >= 4
 
 
 def test_plans_are_explained():

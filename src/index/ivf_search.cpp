@@ -100,11 +100,11 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
 Neighbors index::search_nearest_lists(const Context& context, const Ivf& index, const RowsView& queries,
                                       std::size_t k, const IvfSearchOptions& options) {
   const IvfInternals::State& state = IvfInternals::state_of(index);
-  const std::size_t probes = options.probes.value_or(state.probes_for(k));
+  const auto probes = [&](std::size_t reach) { return options.probes.value_or(state.probes_for(reach)); };
   const ListSearch search(context, index, queries, k, options);
-  return search.run(probes, [&](const Context& quiet, const RowsView& part, std::size_t) {
-    Neighbors nearest = knn(quiet, part, state.centroids, probes, {.metric = state.metric});
-    const std::span<const Id> probed(nearest.ids.data(), part.rows() * probes);
+  return search.run(probes, [&](const Context& quiet, const RowsView& part, std::size_t reach) {
+    Neighbors nearest = knn(quiet, part, state.centroids, probes(reach), {.metric = state.metric});
+    const std::span<const Id> probed(nearest.ids.data(), part.rows() * nearest.ids.cols());
     const auto norms = search.norms_of(probed);
     return ListSearch::Tile{.probes = std::move(nearest.ids), .lists = state.rows.views(), .norms = norms};
   });

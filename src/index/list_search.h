@@ -4,9 +4,12 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "backend/list_search.h"
+#include "core/progress.h"
 #include "index/ivf_state.h"
 #include "nearwise/context.h"
 #include "nearwise/ivf.h"
@@ -29,31 +32,51 @@ class ListSearch {
     std::span<const ListView> lists;  // all of the index; those that are not probed may be empty
     std::span<const std::atomic<const float*>> norms = {};
   };
-  // Of queries [first, first + queries.rows()).
-  using Probe = std::function<Tile(const Context& quiet, const RowsView& queries, std::size_t first)>;
+  // reach: the results are among as many nearest vectors, k or more.
+  using Probe = std::function<Tile(const Context& quiet, const RowsView& queries, std::size_t reach)>;
+  // Lists of a query, at most.
+  using ProbeCount = std::function<std::size_t(std::size_t reach)>;
 
-  // probes: lists of a query, at most. Results are padded.
-  Neighbors run(std::size_t probes, const Probe& probe) const;
+  // Results are padded. If a query must not return vectors in the lists that it probes, k neighbours lie
+  // further away: it is searched for with as many more probes and candidates as that many neighbours take.
+  Neighbors run(const ProbeCount& probes, const Probe& probe) const;
 
   // Computes missing norms of these lists; empty if the index caches none.
   std::span<const std::atomic<const float*>> norms_of(std::span<const Id> lists) const;
 
   const IvfInternals::State& state() const { return state_; }
   const RerankVectors& vectors() const { return vectors_; }
-  std::size_t candidates() const { return candidates_; }
 
  private:
-  Neighbors search(std::size_t k, std::size_t candidates, std::size_t probes, const Probe& probe,
-                   const DeniedIds& denied) const;
+  // A search of some of the queries.
+  struct Pass {
+    RowsView queries;
+    std::size_t k;  // results
+    std::size_t reach;
+    DeniedIds denied;
+  };
+  struct FarQuery {
+    std::size_t reach;
+    std::size_t query;
+    auto operator<=>(const FarQuery&) const = default;
+  };
+
+  std::size_t candidates(const Pass& pass) const;
+  // far: queries that must reach further, whose results are not written; null: there are none.
+  Neighbors search(const Pass& pass, const ProbeCount& probes, const Probe& probe, ProgressMeter& progress,
+                   std::vector<FarQuery>* far) const;
+  void search_far(std::span<const FarQuery> some, const ProbeCount& probes, const Probe& probe,
+                  ProgressMeter& progress, Neighbors& result) const;
 
   const Context& context_;
   const Ivf& index_;
   const IvfInternals::State& state_;
   const RowsView queries_;
   const std::size_t k_;
-  const RerankVectors vectors_;   // to re-rank by
-  const std::size_t candidates_;  // at least k
-  const DeniedIds denied_;        // ids of single queries
+  const RerankVectors vectors_;                  // to re-rank by
+  const std::optional<std::size_t> candidates_;  // the caller's
+  const bool has_given_probes_;
+  const DeniedIds denied_;  // ids of single queries
   bool caches_norms_ = false;
 };
 

@@ -39,7 +39,11 @@ void use_index(const fs::path& path) {
   const MatrixView<const float> queries(values.data(), 20, index.dim());
   index.search(context(), queries, 3);
   index.search(context(), queries.slice(0, 1), 5, {.probes = index.lists()});
-  const bool takes_floats = index.encoding() != "flat" || index.code_bytes() == index.dim() * sizeof(float);
+  index.search(context(), queries, 3, {.filter = Filter::deny(std::vector<Id>{1})});
+  index.range_search(context(), queries, 2.0F);
+  // Only rows of its file can be added to an index whose vectors are in one.
+  const bool takes_floats = index.vectors() != VectorStorage::file &&
+                            (index.encoding() != "flat" || index.code_bytes() == index.dim() * sizeof(float));
   if (takes_floats) {
     // Ids up to the largest have no successor.
     const std::size_t before = index.size();

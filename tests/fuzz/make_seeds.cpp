@@ -92,6 +92,24 @@ void make_searches(const fs::path& folder) {
   }
 }
 
+// An inverted file whose vectors are rows of another file, which is no seed and must stay where it is.
+void make_linked_index(const fs::path& folder, const nearwise::Context& context,
+                       const nearwise::RowsView& vectors) {
+  using namespace nearwise;
+  const fs::path file = folder / "linked_vectors.fbin";
+  VectorWriter writer(file, ElementType::f32, vectors.dim());
+  writer.append(vectors);
+  writer.commit();
+  Ivf index = Ivf::train(context, vectors,
+                         {.lists = 3,
+                          .encoding = Pq{.code_bytes = 2, .bits = 4},
+                          .vectors = VectorStorage::file,
+                          .vector_file = file});
+  index.add(context, vectors);
+  index.calibrate(context, {.queries = 10});
+  save(index, folder / "index_pq" / "linked.nw");
+}
+
 // Objects of every kind, as small as their kinds allow, in a folder for each.
 void make_objects(const fs::path& folder) {
   using namespace nearwise;
@@ -114,6 +132,7 @@ void make_objects(const fs::path& folder) {
   };
   save_index("index_flat", Flat{});
   save_index("index_pq", Pq{.code_bytes = 2, .bits = 4});
+  make_linked_index(folder, context, vectors.slice(0, 40));
   save_index("index_lsq", Lsq{.code_bytes = 1, .rounds = 1, .train_iterations = 1, .encode_iterations = 1});
   GraphIndex graph_index = GraphIndex::build(context, vectors.slice(0, 60), {.degree = 16},
                                              GraphCalibrationOptions{.target_recall = 0.9, .sample = 20});

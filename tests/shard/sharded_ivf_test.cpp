@@ -8,6 +8,7 @@
 
 #include "io/temporary_folder.h"
 #include "nearwise/sharded.h"
+#include "nearwise/vector_file.h"
 #include "support/error_of.h"
 #include "support/knn_cases.h"
 #include "support/range_cases.h"
@@ -106,6 +107,25 @@ TEST_P(ShardedIvf, ProductCodesAreTheWhole) {
                          {.metric = GetParam(), .lists = 9, .encoding = Pq{.code_bytes = 2, .bits = 4}});
   index.add(one_thread(), problem.base);
   expect_the_whole(index, problem);
+}
+
+// The parts share the file; each holds the row numbers of its own vectors.
+TEST(ShardedIvfLinked, VectorsInAFileAreTheWhole) {
+  const Problem problem = with_duplicates();
+  const testing_io::TemporaryFolder folder;
+  VectorWriter writer(folder / "base.fbin", ElementType::f32, RowsView(problem.base).dim());
+  writer.append(problem.base);
+  writer.commit();
+  const Ivf index = Ivf::build(one_thread(), problem.base,
+                               {.lists = 9,
+                                .encoding = Pq{.code_bytes = 2, .bits = 4},
+                                .vectors = VectorStorage::file,
+                                .vector_file = folder / "base.fbin"});
+  expect_the_whole(index, problem);
+  for (const Ivf& part : {index.part(one_thread(), 0, 150), index.part(one_thread(), 150, 250)}) {
+    EXPECT_EQ(part.vector_file(), index.vector_file());
+    EXPECT_EQ(part.vector_bytes(), sizeof(std::uint32_t));
+  }
 }
 
 class ShardedIvfCalls : public testing::Test {

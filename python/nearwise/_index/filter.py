@@ -101,10 +101,27 @@ def made_of(given: Any, exclude: Any) -> Filter | None:
     return given if exclude is None else given & Filter(exclude=exclude)
 
 
-def as_filter(given: Any, exclude: Any) -> _core.Filter | None:
-    """The same for C++."""
+def as_filter(given: Any, exclude: Any, queries: int | None = None) -> _core.Filter | None:
+    """The same for C++. With a number of queries, few ids that are excluded become a list for each of them.
+
+    An inverted file leaves those out of its scan, instead of listing all other vectors.
+    """
+    if queries is not None and exclude is not None and not _is_per_query(exclude):
+        ids = _ids(np.asarray(exclude), "exclude")
+        if 0 < ids.size <= _MOST_FEW and ids.size * queries <= _MOST_ENTRIES:
+            offsets = np.arange(queries + 1, dtype=np.int64) * ids.size
+            few = _core.Filter.deny_per_query(offsets=offsets, ids=np.tile(ids, queries))
+            return few if given is None else few.both(other=_filter_of(given))
     made = made_of(given, exclude)
     return None if made is None else made._filter
+
+
+def _filter_of(given: Any) -> _core.Filter:
+    return (given if isinstance(given, Filter) else Filter(given))._filter
+
+
+_MOST_FEW = 256
+_MOST_ENTRIES = 2**20
 
 
 class _Mask(NamedTuple):

@@ -140,8 +140,9 @@ class Ivf:
             Ids that may be returned, and that may not: a boolean mask by id, ids, one sequence of ids for each query,
             or a `nearwise.Filter`, which remembers the vectors of this index that it allows. Lists without any are not
             probed. Without `probes`, each query probes as many lists as it takes to scan `scanned` allowed vectors, or
-            all allowed vectors are compared exactly where that is faster. Rows are padded where fewer than k are
-            allowed.
+            all allowed vectors are compared exactly where that is faster. Ids excluded for single queries, and up to
+            256 for all, change the search only where they are near: a query with 50 of them among its nearest is
+            searched as if for k + 50. Rows are padded where fewer than k are allowed.
         scanned : int, optional
             Under a filter: allowed vectors to scan for each query. Default: as many as a search without a filter scans.
         explain : bool, optional
@@ -156,18 +157,20 @@ class Ivf:
             `explain`: a `nearwise.SearchPlan`.
         """
         with Call("search", context) as call:
-            rows = call.rows(queries, "queries")
+            given = call.array(queries, "queries")
+            rows = given.bound("queries")
+            explains = explain is not None and _options.flag(explain, "explain")
             options: dict[str, Any] = {
                 "k": _options.count(k, "k"),
                 "probes": _options.optional_count(probes, "probes"),
                 "codes_only": _options.flag(codes_only, "codes_only"),
                 "rerank": None if rerank is None else call.rows(rerank, "rerank"),
                 "candidates": _options.optional_count(candidates, "candidates"),
-                "filter": as_filter(filter, exclude),
+                "filter": as_filter(filter, exclude, None if explains else given.array.shape[0]),
                 "scanned": _options.optional_count(scanned, "scanned"),
             }
             settings = call.settings_on(self._index.device)
-            if explain is not None and _options.flag(explain, "explain"):
+            if explains:
                 return SearchPlan(*self._index.explain(queries=rows, settings=settings, **options))
             found = self._index.search(queries=rows, settings=settings, progress=call.report, **options)
         if not self._warned and probes is None:

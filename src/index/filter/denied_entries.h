@@ -18,6 +18,9 @@ class DeniedNumbers {
   // On the budget of the context, for each query.
   static std::uint64_t bytes_per_query(const DeniedIds& denied);
 
+  // How many of the neighbours of a query it must not return: estimated from the lists that are nearest.
+  std::size_t near(std::size_t query) const { return near_.size() == 0 ? 0 : near_[query]; }
+
   DeniedEntries view() const {
     return {offsets_.span(), slots_.span(), bits_.span(), stretches_.span(), counts_.span()};
   }
@@ -31,6 +34,7 @@ class DeniedNumbers {
   Buffer<std::uint64_t> bits_;
   Buffer<std::uint64_t> stretches_;
   Buffer<std::uint32_t> counts_;
+  Buffer<std::uint32_t> near_;
 };
 
 }  // namespace nearwise::index

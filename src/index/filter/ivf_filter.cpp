@@ -276,17 +276,24 @@ Neighbors search_filtered(const Context& context, const Ivf& index, const RowsVi
     return search_nearest_lists(context, index, queries, k, options);
 
   const ListSearch search(context, index, queries, k, options);
-  const std::size_t probes =
-      std::min(options.probes.value_or(2 * plan.probes + spare_probes), entries->lists());
-  const std::size_t scanned = options.probes ? 0 : plan.scanned;
+  // Of results further away, in proportion.
+  const auto farther = [&](std::size_t count, std::size_t reach) {
+    return reach == k ? count : divide_up(count * state.probes_for(reach), state.probes_for(k));
+  };
+  const auto probes = [&](std::size_t reach) {
+    return std::min(options.probes.value_or(farther(2 * plan.probes + spare_probes, reach)),
+                    entries->lists());
+  };
   // A query in a region with few allowed vectors probes more lists. Under a limit, memory for all is set
   // aside.
-  const std::size_t most = context.state().budget->limit() == 0 ? probes : entries->lists();
+  const auto most = [&](std::size_t reach) {
+    return options.probes || context.state().budget->limit() == 0 ? probes(reach) : entries->lists();
+  };
   CopiedLists lists(context, search, *entries);
-  return search.run(options.probes ? probes : most,
-                    [&](const Context& quiet, const RowsView& part, std::size_t) {
-                      return lists.tile(probes_of(quiet, state, *entries, part, probes, scanned));
-                    });
+  return search.run(most, [&](const Context& quiet, const RowsView& part, std::size_t reach) {
+    const std::size_t scanned = options.probes ? 0 : options.scanned.value_or(farther(plan.scanned, reach));
+    return lists.tile(probes_of(quiet, state, *entries, part, probes(reach), scanned));
+  });
 }
 
 }  // namespace nearwise::index

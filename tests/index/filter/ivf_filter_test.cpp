@@ -206,6 +206,85 @@ TEST_P(IvfFilter, ExcludesFollowChangesOfTheIndex) {
   }
 }
 
+// Excluded ids of single queries cost no recall, wherever they are: the neighbours behind them are found.
+class IvfExcludes : public testing::TestWithParam<std::size_t> {
+ protected:
+  static constexpr std::size_t rows = 12'000;
+  static constexpr std::size_t count = 100;
+  static constexpr std::size_t k = 10;
+
+  static const Problem& large() {
+    static const Problem made = support::make_problem(
+        {.kind = support::Kind::normal, .rows = rows, .queries = count, .dim = 12, .seed = 71});
+    return made;
+  }
+  Ivf built() const {
+    return Ivf::build(support::one_thread(), large().base,
+                      {.lists = 150, .encoding = encoding_of(GetParam())},
+                      CalibrationOptions{.target_recall = 0.9});
+  }
+  static Filter excludes(const Neighbors& found, std::size_t first, std::size_t each) {
+    std::vector<std::size_t> offsets = {0};
+    std::vector<Id> ids;
+    for (std::size_t query = 0; query < count; ++query) {
+      const std::span<const Id> row = found.ids.row(query).subspan(first, each);
+      ids.insert(ids.end(), row.begin(), row.end());
+      offsets.push_back(ids.size());
+    }
+    return Filter::deny_per_query(offsets, ids);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, IvfExcludes, testing::Values(0, 1, 2), [](const auto& tested) {
+  return std::string(std::array{"flat", "pq", "lsq"}[tested.param]);
+});
+
+TEST_P(IvfExcludes, KeepTheRecall) {
+  const Ivf index = built();
+  const Neighbors all = knn(support::one_thread(), large().queries, large().base, rows);
+  const auto recall = [&](const Neighbors& found, std::size_t first) {
+    std::size_t hits = 0;
+    for (std::size_t query = 0; query < count; ++query)
+      for (const Id id : found.ids.row(query))
+        hits += std::ranges::count(all.ids.row(query).subspan(first, k), id);
+    return static_cast<double>(hits) / static_cast<double>(count * k);
+  };
+  const Context& context = support::one_thread();
+  for (const std::size_t each : {1UL, 5UL, 6UL, 40UL, 200UL}) {
+    const Filter filter = excludes(all, 0, each);
+    const Neighbors found = index.search(context, large().queries, k, {.filter = filter});
+    EXPECT_GE(recall(found, each), 0.89) << each << " excluded";  // 0.9, and the error of 1000 neighbours
+    // Single queries, and a mask in addition.
+    for (const std::size_t query : {3UL, 50UL}) {
+      const Neighbors one = index.search(context, RowsView(large().queries).slice(query, 1), k,
+                                         {.filter = filter.from_query(query, 1)});
+      EXPECT_TRUE(std::ranges::equal(one.ids.row(0), found.ids.row(query)));
+    }
+    std::vector<std::uint8_t> mask(rows, 1);
+    mask[0] = 0;
+    const Neighbors masked = index.search(context, large().queries, k,
+                                          {.filter = Filter::mask(mask) & filter, .scanned = rows / 10});
+    for (std::size_t query = 0; query < count; ++query)
+      for (const Id id : masked.ids.row(query))
+        EXPECT_TRUE(id != no_id && id != 0 && filter.allows(id, query));
+  }
+  // What the caller has chosen stays.
+  const Filter filter = excludes(all, 0, 40);
+  const Neighbors fixed =
+      index.search(context, large().queries, k, {.probes = 1, .candidates = k, .filter = filter});
+  EXPECT_LT(recall(fixed, 40), 0.6);
+}
+
+TEST_P(IvfExcludes, FarAwayChangeNothing) {
+  const Ivf index = built();
+  const Neighbors all = knn(support::one_thread(), large().queries, large().base, rows);
+  const Filter filter = excludes(all, rows - 300, 300);
+  for (const std::size_t queries : {1UL, count})
+    EXPECT_TRUE(same(support::as_expected(
+                         index.search(support::one_thread(), RowsView(large().queries).slice(0, queries), k)),
+                     index.search(support::one_thread(), RowsView(large().queries).slice(0, queries), k,
+                                  {.filter = filter.from_query(0, queries)})));
+}
+
 TEST_P(IvfFilter, WithoutVectorsTheCodesDecide) {
   if (std::get<0>(GetParam()) == 0) GTEST_SKIP() << "flat lists are the vectors";
   const Ivf index = built(VectorStorage::none);
