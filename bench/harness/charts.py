@@ -103,3 +103,47 @@ def code_sizes(record):
     parts += [text(60 + 90 * i, height - 10, f"&#9632; {codec}", "start", color)
               for i, (codec, color) in enumerate(zip(codecs, COLORS))]
     return picture(1080, height, parts)
+
+
+BAR_COLORS = {"nearwise": COLORS[0]}
+LIBRARIES = {"nearwise": "nearwise", "fastscan": "Faiss FastScan", "scann": "ScaNN"}
+
+
+def bars(left, top, title, better, values):
+    """Horizontal bars, the best first. values: {name: number}; better: max or min."""
+    width, longest = 200, max(values.values())
+    parts = [text(left, top - 10, title, "start", "#000")]
+    for i, (name, value) in enumerate(sorted(values.items(), key=lambda each: each[1], reverse=better is max)):
+        y = top + 20 * i
+        color = BAR_COLORS.get(name, "#9aa0a6")
+        parts += [text(left + 125, y + 11, name, "end"),
+                  f'<rect x="{left + 130}" y="{y}" width="{width * value / longest:.1f}" height="14" fill="{color}"/>',
+                  text(left + 134 + width * value / longest, y + 11, f"{value:,.0f}", "start")]
+    return parts
+
+
+def best_latencies(record, target):
+    """{library: microseconds}: the best variant of each that reaches the recall."""
+    found = {}
+    for report in record["details"]["reports"]:
+        if report["target"] == target and report["recall"] >= target:
+            library = report["library"].split(",")[0].removesuffix(" GraphIndex").removesuffix(" SQ8")
+            found[library] = min(found.get(library, math.inf), report["p50_us"])
+    return found
+
+
+def at_equal_recall(batch, single):
+    """Batches (ivf_pq_speed) and, where it is recorded, single queries (latency_text) of nearwise and other libraries."""
+    rates = batch["details"]["queries_per_second"]
+    panels = [(f"Queries/s, batch of 10,000, SIFT 1M, recall {recall}", max,
+               {LIBRARIES[name]: rate for name, rate in found.items()}) for recall, found in rates.items()]
+    if single:
+        panels += [(f"Median latency in us, one query at a time, text 100k x 384, recall {target}", min, best_latencies(single, target))
+                   for target in (0.95, 0.99)]
+    parts, height = [], 0
+    for row in range(0, len(panels), 2):
+        top = height + 36
+        for column, (title, better, values) in enumerate(panels[row:row + 2]):
+            parts += bars(10 + 440 * column, top, title, better, values)
+        height = top + 20 * max(len(values) for _, _, values in panels[row:row + 2])
+    return picture(890, height + 12, parts)

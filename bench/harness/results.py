@@ -98,7 +98,8 @@ def documents():
     return pictures | {
         "numbers.md": "\n".join([INTRODUCTION, highlights(), *sections]),
         "reliability.md": reliability.page((DOCS / "reliability.md").read_text(), load("trust").get("comparison")),
-        kinds.PAGE: kinds.page((DOCS / kinds.PAGE).read_text(), load("face").get("index_kinds")),
+        kinds.PAGE: kinds.page((DOCS / kinds.PAGE).read_text(), load("face")),
+        "pictures/at_equal_recall.svg": charts.at_equal_recall(load("ivf")["ivf_pq_speed"], load("graph_search").get("latency_text")),
         "pictures/scale_growth.svg": charts.growth(load("scale")),
         "pictures/code_sizes.svg": charts.code_sizes(load("lsq")["code_sizes"])}
 

@@ -18,8 +18,8 @@ import help_pages  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-# As in tests/tools/docs_test.py, in or out of code; `(?<!!)`: no pictures.
-LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)]*)?\)")
+# Links and pictures, as in tests/tools/docs_test.py: in or out of code.
+LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)]*)?\)")
 LANGUAGES = {".py": "python", ".cpp": "cpp", ".h": "cpp", ".yml": "yaml", ".txt": "text", ".cu": "cpp"}
 
 
@@ -39,7 +39,7 @@ def repository_path(uri):
 
 def linked_files(path):
     """The files of the repository outside of docs/ that a page links to."""
-    for _, target, _ in LINK.findall(path.read_text(encoding="utf-8")):
+    for _, _, target, _ in LINK.findall(path.read_text(encoding="utf-8")):
         if "://" not in target and not target.startswith("mailto:"):
             file = (path.parent / target).resolve()
             if file.is_file() and file.is_relative_to(ROOT) and not file.is_relative_to(DOCS):
@@ -102,13 +102,13 @@ def on_page_markdown(markdown, page, config, files):
         return markdown
 
     def led(match):
-        text, target, anchor = match[1], match[2], match[3] or ""
+        mark, text, target, anchor = match[1], match[2], match[3], match[4] or ""
         file = (here.parent / target).resolve()
         if "://" in target or target.startswith("mailto:") or not file.is_relative_to(ROOT) or not file.exists():
             return match[0]
         if file.is_dir():
             return text
         uri = file.relative_to(DOCS).as_posix() if file.is_relative_to(DOCS) else source_uri(file)
-        return f"[{text}]({os.path.relpath(uri, Path(page.file.src_uri).parent)}{anchor})"
+        return f"{mark}[{text}]({os.path.relpath(uri, Path(page.file.src_uri).parent)}{anchor})"
 
     return LINK.sub(led, markdown)
