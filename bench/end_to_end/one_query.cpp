@@ -1,13 +1,16 @@
 // One query at a time relative to reading the base: a search for one query reads every byte once, so that the
 // memory bandwidth bounds it.
 //
-//   one_query [--k K] [--queries Q]
+//   one_query [--k K] [--queries Q] [--prepared 1]
+//
+// --prepared 1: the base is prepared once (Exact), which may keep a shorter form of it than is read here.
 //
 // One round is: Q sums over all bytes of the base with the same number of threads, then Q queries one by one.
 // `share` is the bytes per second of the search over those of the sum. Output: one JSON object.
 #include <atomic>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -45,9 +48,14 @@ void run(const bench::Options& options) {
   const double scanned = static_cast<double>(bytes) * static_cast<double>(queries.rows());
   std::atomic<std::uint64_t> sink = 0;
   const auto read = [&] { read_all(base.data(), bytes, context.threads(), queries.rows(), sink); };
+  std::optional<Exact> prepared;
+  if (options.number("prepared", 0) != 0)
+    prepared = Exact::prepare(context, base, {.metric = knn_options.metric});
   const auto search = [&] {
-    for (std::size_t query = 0; query < queries.rows(); ++query)
-      knn(context, queries.slice(query, 1), base, k, knn_options);
+    for (std::size_t query = 0; query < queries.rows(); ++query) {
+      const RowsView one = queries.slice(query, 1);
+      prepared ? prepared->search(context, one, k) : knn(context, one, base, k, knn_options);
+    }
   };
   read();
   search();
@@ -68,6 +76,7 @@ void run(const bench::Options& options) {
        {"metric", name(knn_options.metric)},
        {"k", k},
        {"queries", queries.rows()},
+       {"prepared", prepared.has_value()},
        {"read_gigabytes_per_second", read_rates},
        {"search_gigabytes_per_second", search_rates},
        {"shares", shares},
@@ -80,4 +89,6 @@ void run(const bench::Options& options) {
 
 }  // namespace
 
-int main(int count, char** arguments) { return nearwise::bench::run_program(count, arguments, {"k"}, run); }
+int main(int count, char** arguments) {
+  return nearwise::bench::run_program(count, arguments, {"k", "prepared"}, run);
+}

@@ -12,8 +12,8 @@ namespace NEARWISE_EXPORT nearwise {
 std::string version();
 
 // Instruction sets compiled into this build that this CPU can run, best first ("amx", "avx512_bf16",
-// "avx512_vnni", "avx512", "avx2", "sse4", "portable", or "neon", ...). Any of them is accepted as
-// ContextOptions::isa.
+// "avx512_vnni", "avx512", "avx_vnni", "avx2", "sse4", "portable", or "neon", ...). Any of them is accepted
+// as ContextOptions::isa.
 std::vector<std::string> instruction_sets();
 
 struct DeviceInfo {

@@ -14,7 +14,7 @@ ISOLATED = Path(__file__).parents[2] / "tools" / "isolated"
 def test_on_a_cluster(path, tmp_path):
     tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", tmp_path / "own", path]
     result = subprocess.run(
-        [ISOLATED, *tests], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=280
+        [ISOLATED, *tests], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=560
     )
     assert result.returncode == 0, result.stdout[-8000:]
     assert " passed" in result.stdout and "skipped" not in result.stdout

@@ -106,6 +106,15 @@ std::size_t result_bytes(std::size_t queries, std::size_t k) {
                           "knn: the result's bytes");
 }
 
+// Few queries are limited by memory, which packed rows need less of. A small base is in the caches anyway.
+bool is_worth_reading_packed(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory,
+                             const RowsView& base) {
+  constexpr std::uint64_t least_bytes = 8 << 20;
+  const std::uint64_t row_bytes = base.dim() * element_size(base.type());
+  return 3 * costs.bytes_per_base_row <= 2 * row_bytes && shape.base_rows * row_bytes >= least_bytes &&
+         costs.fixed_bytes <= memory.available / 8;
+}
+
 }  // namespace
 
 void check_k(const char* operation, std::size_t k, std::size_t base_rows, const KnnOptions& options) {
@@ -136,8 +145,9 @@ Neighbors search_rows(const Context& context, const RowsView& queries, const Row
   const KnnShape shape = {queries.rows(), rows, base.dim(), k, context.threads()};
   const KnnMemory memory = {state.budget->limit(), state.budget->available(), bytes};
   const bool may_be_direct = state.backend.ops.knn_direct != nullptr && !selection.allowed.any();
-  const KnnPlan plan =
-      may_be_direct ? plan_knn(shape, costs, memory) : plan_blocked_knn(shape, costs, memory);
+  const bool packed_is_shorter = prepared != nullptr && is_worth_reading_packed(shape, costs, memory, base);
+  const KnnPlan plan = may_be_direct && !packed_is_shorter ? plan_knn(shape, costs, memory)
+                                                           : plan_blocked_knn(shape, costs, memory);
 
   const Reservation reservation(*state.budget, bytes);
   Neighbors result{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "backend/cpu/exact/coarse_choice.h"
 #include "backend/cpu/rows/choose_scan.h"
 #include "backend/cpu/rows/finite_rows.h"
+#include "backend/cpu/rows/row_estimator.h"
 #include "backend/cpu/rows/top_k.h"
 
 namespace nearwise::cpu {
@@ -35,17 +37,24 @@ void pack_all(CpuStream& cpu, const PrepareArgs& args, PackedRows& out) {
 }  // namespace
 
 std::uint64_t fallback_bytes(const CpuStream& cpu, std::size_t dim, std::size_t k) {
+  // The f32 scan, whose rows are the longest.
   const ScanKernel scan = fallback_kernel(cpu.set);
   const auto [batch_queries, batch_rows] = batch_for(cpu);
   return batch_queries * (PackedRows::bytes_per_row(scan, RowsRole::queries, dim) +
                           TopK::bytes_per_query(k, scan.base_width, TopK::default_spare(k))) +
          batch_rows * PackedRows::bytes_per_row(scan, RowsRole::base, dim) +
-         2 * PackedRows::scratch_bytes(scan, dim) + 2048;
+         2 * PackedRows::scratch_bytes(scan, dim) + RowEstimator::bytes(dim) + 2048;
 }
 
-void fallback_scan(CpuStream& cpu, const KnnBlockArgs& args, Candidates& found, std::size_t first_query,
-                   std::size_t query_count, std::size_t first_row, std::size_t end_row) {
-  const ScanKernel kernel = fallback_kernel(cpu.set);
+std::uint64_t fallback_scan(CpuStream& cpu, const ScanKernel& kernel, const KnnBlockArgs& args,
+                            Candidates& found, std::size_t first_query, std::size_t query_count,
+                            std::size_t first_row, std::size_t end_row) {
+  std::uint64_t evaluated = 0;
+  if (CoarseChoice::are_few(query_count)) {
+    for (std::size_t query = first_query; query < first_query + query_count; ++query)
+      if (found.scores_hold(query)) found.estimate_range(query, first_row, end_row - first_row);
+    return evaluated;
+  }
   const std::size_t dim = args.base.dim();
   const auto [batch_queries, batch_rows] = batch_for(cpu);
   for (std::size_t done = 0; done < query_count; done += batch_queries) {
@@ -88,9 +97,12 @@ void fallback_scan(CpuStream& cpu, const KnnBlockArgs& args, Candidates& found, 
         if (!part->scores_hold(query)) part->evaluate_range(query, row, count);
     }
     // The caller evaluates queries whose scores have no error bound in the block.
-    for (std::size_t query = 0; query < rows.rows(); ++query)
+    for (std::size_t query = 0; query < rows.rows(); ++query) {
+      evaluated += part->evaluated(query);
       if (found.scores_hold(first + query)) found.take(first + query, part->evaluate_rest(query));
+    }
   }
+  return evaluated;
 }
 
 }  // namespace nearwise::cpu

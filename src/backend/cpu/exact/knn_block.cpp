@@ -67,17 +67,20 @@ void knn_block(Stream& stream, const KnnBlockArgs& args) {
     const std::size_t first_query = first_panel * queries.width;
     const std::size_t query_count = std::min(panel_count * queries.width, queries.rows - first_query);
     const std::size_t step = step_panels(block, panel_count * queries.width);
-    CoarseChoice choice(block.kernel, query_count, found.list_capacity(),
+    CoarseChoice choice(block.kernel, query_count, found.list_capacity(), args.base.rows(),
                         std::isfinite(found.limit(first_query)));
     for (std::size_t first = 0; first < block.panel_count();) {
       cpu.context.cancel.check();
       const std::size_t first_row = first * block.width;
       const std::size_t close_rows = choice.take_close_rows();
       if (close_rows != 0) {
-        const std::size_t rows = std::min(close_rows, args.block_rows - first_row);
-        const std::size_t close_panels = divide_up(rows, block.width);
-        fallback_scan(cpu, args, found, first_query, query_count, args.first_row + first_row,
-                      args.first_row + std::min(first_row + close_panels * block.width, args.block_rows));
+        const std::size_t close_panels =
+            divide_up(std::min(close_rows, args.block_rows - first_row), block.width);
+        const std::size_t rows = std::min(close_panels * block.width, args.block_rows - first_row);
+        const ScanKernel closer = choice.wants_f32() ? fallback_kernel(cpu.set)
+                                                     : closer_kernel(cpu.set, block.kernel.base_encoding);
+        choice.add_close(rows, fallback_scan(cpu, closer, args, found, first_query, query_count,
+                                             args.first_row + first_row, args.first_row + first_row + rows));
         first += close_panels;
         continue;
       }

@@ -21,6 +21,8 @@ const std::vector<InstructionSet>& available_instruction_sets() {
         if (found.integer_dots) sets.push_back({target, Extension::integer_dots});
         if (has_bf16 && !found.fast_bf16_dots) sets.push_back({target, Extension::bf16_dots});
       }
+      if (target == HWY_AVX2 && x86::features().narrow_integer_dots)
+        sets.push_back({target, Extension::narrow_integer_dots});
       sets.push_back({target});
     }
     // Highway reports NEON only where AES is too, which no kernel uses.
@@ -35,6 +37,7 @@ std::string_view name(InstructionSet set) {
     case Extension::tiles: return "amx";
     case Extension::bf16_dots: return "avx512_bf16";
     case Extension::integer_dots: return "avx512_vnni";
+    case Extension::narrow_integer_dots: return "avx_vnni";
     case Extension::none: break;
   }
   const std::string_view highway_name = hwy::TargetName(set.target);

@@ -8,9 +8,10 @@
 
 namespace nearwise::cpu {
 
-// Instructions in addition to Highway's target; each value includes those before it: dot products of 8-bit
-// integers, of bf16, and AMX tiles of both.
-enum class Extension : std::uint8_t { none, integer_dots, bf16_dots, tiles };
+// Instructions in addition to Highway's target: with AVX2, dot products of 8-bit integers in registers of 256
+// bits (AVX-VNNI); with AVX-512, each including those before it, dot products of 8-bit integers, of bf16, and
+// AMX tiles of both.
+enum class Extension : std::uint8_t { none, narrow_integer_dots, integer_dots, bf16_dots, tiles };
 
 // target: one of Highway's target bits; opaque outside kernels/.
 struct InstructionSet {

@@ -70,16 +70,24 @@ const RowEstimateKernels& row_estimate_kernels(InstructionSet set);
 inline constexpr std::size_t pack_group = 16;
 
 // Type of the factors: f32; bf16, rounded; integers from -127 to 127 times a scale of the vector, rounded, as
-// signed bytes or plus 128; or the integers of u8 and i8 vectors, unchanged or with the highest bit flipped
-// (u8 becomes signed, i8 unsigned). Integers widened to 16 bits for vpmaddwd were no faster than f32, which
-// also represents them exactly.
-enum class Encoding : std::uint8_t { f32, bf16, scaled_byte, scaled_unsigned_byte, byte, flipped_byte };
-inline constexpr std::size_t encodings = 6;
-inline constexpr std::size_t encoded_sizes[encodings] = {4, 2, 1, 1, 1, 1};  // bytes of an element
+// signed bytes or plus 128, or from -63 to 63 as signed bytes; or the integers of u8 and i8 vectors,
+// unchanged or with the highest bit flipped (u8 becomes signed, i8 unsigned). Integers widened to 16 bits for
+// vpmaddwd were no faster than f32, which also represents them exactly.
+enum class Encoding : std::uint8_t {
+  f32,
+  bf16,
+  scaled_byte,
+  scaled_unsigned_byte,
+  scaled_seven_bits,
+  byte,
+  flipped_byte
+};
+inline constexpr std::size_t encodings = 7;
+inline constexpr std::size_t encoded_sizes[encodings] = {4, 2, 1, 1, 1, 1, 1};  // bytes of an element
 // Whether elements are the integers of the vector itself.
 constexpr bool is_integer(Encoding encoding) { return encoding >= Encoding::byte; }
 constexpr bool is_scaled(Encoding encoding) {
-  return encoding == Encoding::scaled_byte || encoding == Encoding::scaled_unsigned_byte;
+  return encoding >= Encoding::scaled_byte && encoding <= Encoding::scaled_seven_bits;
 }
 // Whether the encoding may lose so much that scores exclude too few rows.
 constexpr bool is_coarse(Encoding encoding) { return encoding == Encoding::bf16 || is_scaled(encoding); }
@@ -229,6 +237,11 @@ constexpr std::size_t encoded_row_bytes(const ScanKernel& kernel, std::size_t di
 // --- scan_panels.cpp: f32 scan for any instruction set ----------------------------------------------------
 
 const ScanKernel& f32_panels(InstructionSet set);
+
+// --- scan_scaled.cpp: scan of scaled integers where there are no dot products of AVX-512 ------------------
+
+// Null: none for this instruction set.
+const ScanKernel* scaled_panels(InstructionSet set);
 
 // --- select_k.cpp: selection over values, images and keys (selection_key.h) -------------------------------
 

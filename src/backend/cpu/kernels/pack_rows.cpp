@@ -214,9 +214,10 @@ HWY_INLINE PackedRow encode_scaled(const float* HWY_RESTRICT row, std::size_t di
   const hn::RebindToSigned<WideTag> di;
   const hn::Rebind<std::int8_t, WideTag> db;
   const hn::Rebind<std::uint8_t, WideTag> du;
-  const float scale = most / 127;
+  constexpr float steps = encoding == Encoding::scaled_seven_bits ? 63 : 127;
+  const float scale = most / steps;
   const auto scales = hn::Set(df, scale);
-  const auto inverse = hn::Set(df, 127 / most);
+  const auto inverse = hn::Set(df, steps / most);
   auto squares = hn::Zero(di);
   auto sums = hn::Zero(di);
   auto lost = hn::Zero(df);
@@ -356,6 +357,7 @@ const PackRowsKernels* pack_rows_table() {
     fill<Encoding::bf16>(kernels);
     fill<Encoding::scaled_byte>(kernels);
     fill<Encoding::scaled_unsigned_byte>(kernels);
+    fill<Encoding::scaled_seven_bits>(kernels);
     fill<Encoding::byte>(kernels);
     fill<Encoding::flipped_byte>(kernels);
     kernels.holds_bytes = holds_bytes;

@@ -27,7 +27,7 @@ constexpr std::size_t prefetched_rows = 512;
 }  // namespace
 
 bool TableScan::has_registers(const CpuStream& cpu) {
-  return cpu.set.extension != Extension::none && x86::features().byte_tables;
+  return cpu.set.extension >= Extension::integer_dots && x86::features().byte_tables;
 }
 
 TableScan::TableScan(CpuStream& cpu, const ListSearchArgs& args, const CodewordTables& codewords,

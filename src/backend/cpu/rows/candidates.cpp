@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "backend/cpu/rows/row_estimator.h"
+
 namespace nearwise::cpu {
 namespace {
 
@@ -127,6 +129,27 @@ void Candidates::evaluate_range(std::size_t query, std::size_t first, std::size_
     }
   }
   tighten_by_answers(query);
+}
+
+void Candidates::estimate_range(std::size_t query, std::size_t first, std::size_t count) {
+  const RowEstimator estimator(stream_, query_rows_, query, base_, metric_);
+  const RowEvaluator evaluator(stream_, query_rows_, query, base_, metric_);
+  RowEstimator::Batch estimates;
+  for (std::size_t i = 0; i < count; i += RowEstimator::batch) {
+    stream_.context.cancel.check();
+    const std::size_t part = std::min(RowEstimator::batch, count - i);
+    estimator.estimate(first + i, part, estimates);
+    if (estimator.all_exceed(estimates, limits_[query])) continue;
+    for (std::size_t j = 0; j < part; ++j) {
+      const std::size_t row = first + i + j;
+      if (estimator.lowest(estimates, j) > limits_[query] || !allowed_.contains(row)) continue;
+      if (denied_.contains(query, row)) continue;
+      float key;
+      evaluator.evaluate(nullptr, row, 1, &key);
+      offer(query, {key, static_cast<std::uint32_t>(row)});
+      tighten_by_answers(query);
+    }
+  }
 }
 
 void Candidates::take(std::size_t query, std::span<const Answer> answers) {

@@ -45,6 +45,8 @@ class Candidates : public Collector {
   }
   // Evaluates base rows [first, first + count) for a query that has no scores.
   void evaluate_range(std::size_t query, std::size_t first, std::size_t count);
+  // Evaluates those of base rows [first, first + count) that an estimate in f32 does not exclude.
+  void estimate_range(std::size_t query, std::size_t first, std::size_t count);
   // A collector of the same kind for some consecutive queries in another encoding; take() adds its results to
   // this one.
   virtual std::unique_ptr<Candidates> start_subset(const PackedRows& queries, const RowsView& query_rows,

@@ -7,6 +7,8 @@ namespace {
 
 // In few dimensions neighbours are near, compared with the steps of 8 bits, and products are few.
 constexpr std::size_t min_scaled_dim = 32;
+// Tiles of bf16 need as many steps up to a cache line of 8-bit integers, and cheaper comparisons.
+constexpr std::size_t min_scaled_tiles_dim = 65;
 
 }  // namespace
 
@@ -20,6 +22,7 @@ ScanKernel choose_scan(InstructionSet set, Metric metric, ElementType query_type
       case Extension::tiles: return x86::integer_tiles(base_type);
       case Extension::bf16_dots:
       case Extension::integer_dots: return x86::integer_dots(base_type);
+      case Extension::narrow_integer_dots:
       case Extension::none: break;
     }
   }
@@ -31,9 +34,13 @@ ScanKernel choose_scan(InstructionSet set, Metric metric, ElementType query_type
 ScanKernel choose_screen(InstructionSet set, Metric metric, ElementType query_type, ElementType base_type,
                          std::size_t dim) {
   const ScanKernel scan = choose_scan(set, metric, query_type, base_type, dim);
-  const bool has_dots = set.extension == Extension::integer_dots || set.extension == Extension::bf16_dots;
-  const bool pays = dim >= min_scaled_dim && dim <= max_integer_dim;
-  return has_dots && pays && !is_integer(scan.base_encoding) ? x86::scaled_dots() : scan;
+  const bool has_tiles = set.extension == Extension::tiles;
+  if (is_integer(scan.base_encoding) || dim > max_integer_dim) return scan;
+  if (dim < (has_tiles ? min_scaled_tiles_dim : min_scaled_dim)) return scan;
+  if (has_tiles) return x86::scaled_tiles();
+  if (set.extension >= Extension::integer_dots) return x86::scaled_dots();
+  const ScanKernel* const scaled = scaled_panels(set);
+  return scaled != nullptr ? *scaled : scan;
 }
 
 // Operations per ns with selection, batches of 1,000 queries, Sapphire Rapids, 2026-11-18. f32 by the width
@@ -41,8 +48,12 @@ ScanKernel choose_screen(InstructionSet set, Metric metric, ElementType query_ty
 double expected_pair_ns(const ScanKernel& scan, std::size_t dim) {
   const bool has_tiles = scan.base_unit_bytes == 64;
   double rate = 0;
-  if (is_integer(scan.base_encoding) || is_scaled(scan.base_encoding))
+  if (is_integer(scan.base_encoding))
     rate = has_tiles ? 1200 : 400;
+  else if (is_scaled(scan.base_encoding))
+    rate = has_tiles ? 1000
+                     : (scan.query_encoding == Encoding::scaled_seven_bits ? 4 : 8) *
+                           static_cast<double>(scan.base_width);
   else if (scan.base_encoding == Encoding::bf16)
     rate = has_tiles ? 700 : 200;
   else
@@ -53,5 +64,9 @@ double expected_pair_ns(const ScanKernel& scan, std::size_t dim) {
 }
 
 ScanKernel fallback_kernel(InstructionSet set) { return f32_panels(set); }
+
+ScanKernel closer_kernel(InstructionSet set, Encoding coarse) {
+  return is_scaled(coarse) && set.extension == Extension::tiles ? x86::bf16_tiles() : fallback_kernel(set);
+}
 
 }  // namespace nearwise::cpu

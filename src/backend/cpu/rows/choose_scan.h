@@ -14,7 +14,7 @@ ScanKernel choose_scan(InstructionSet set, Metric metric, ElementType query_type
                        std::size_t dim);
 
 // The same for exact search, which evaluates the rows that scores do not exclude, and scans on with
-// fallback_kernel where they are too many: also scaled 8-bit integers.
+// closer_kernel where they are too many: also scaled 8-bit integers.
 ScanKernel choose_screen(InstructionSet set, Metric metric, ElementType query_type, ElementType base_type,
                          std::size_t dim);
 
@@ -24,5 +24,9 @@ double expected_pair_ns(const ScanKernel& scan, std::size_t dim);
 
 // The f32 scan: any element type and metric, with the tightest error bound.
 ScanKernel fallback_kernel(InstructionSet set);
+
+// What scans where the scores of a coarse scan exclude too few rows: the next slower one with a tighter
+// bound.
+ScanKernel closer_kernel(InstructionSet set, Encoding coarse);
 
 }  // namespace nearwise::cpu

@@ -10,7 +10,7 @@ namespace nearwise::cpu {
 
 ElementType narrowest_type(Stream& stream, const RowsView& rows) {
   CpuStream& cpu = cpu_stream(stream);
-  if (rows.type() != ElementType::f32 || cpu.set.extension == Extension::none) return rows.type();
+  if (rows.type() != ElementType::f32 || cpu.set.extension < Extension::integer_dots) return rows.type();
   constexpr std::size_t task_rows = 4096;
   std::atomic<bool> all{true};
   cpu.threads().for_each(divide_up(rows.rows(), task_rows), [&](std::size_t task) {

@@ -110,8 +110,8 @@ void PanelPacker::take_query(std::size_t place, const PackedRow& row) {
   longest_ = longer(out_.lengths[place], longest_);
   if (!is_scaled(encoding_)) return;
   out_.scales[place] = row.scale;
-  // Takes back 128 times the query, which the rows are moved by.
-  out_.starts[place] = -128 * row.sum;
+  // Takes back 128 times the query, which unsigned rows are moved by.
+  out_.starts[place] = out_.kernel.base_encoding == Encoding::scaled_unsigned_byte ? -128 * row.sum : 0;
 }
 
 void PanelPacker::take_row(std::size_t place, const PackedRow& row) {

@@ -13,6 +13,7 @@ ScanKernel integer_dots(ElementType) { return {}; }
 ScanKernel scaled_dots() { return {}; }
 ScanKernel bf16_dots() { return {}; }
 ScanKernel integer_tiles(ElementType) { return {}; }
+ScanKernel scaled_tiles() { return {}; }
 ScanKernel bf16_tiles() { return {}; }
 TableRange measure_tables(const float*, std::size_t, std::size_t, float*) noexcept { return {}; }
 void fill_byte_tables(const float*, const float*, std::size_t, std::size_t, float, std::uint8_t*) noexcept {}

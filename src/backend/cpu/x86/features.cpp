@@ -28,7 +28,10 @@ Features detect() {
   found.integer_dots = bit(c, 11);
   found.byte_tables = bit(c, 1) && bit(b, 8) && bit(b, 30);
   found.tiles = bit(d, 22) && bit(d, 24) && bit(d, 25) && tiles_permitted();
-  if (subleaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0) found.bf16_dots = bit(a, 5);
+  if (subleaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0) {
+    found.narrow_integer_dots = bit(a, 4);
+    found.bf16_dots = bit(a, 5);
+  }
   found.fast_bf16_dots = found.bf16_dots && !is_intel();
   return found;
 }

@@ -58,8 +58,8 @@ class ScaledScan : public testing::TestWithParam<int> {
                                             .scratch = scratch.data()});
     if (good != 1) return {{.norm = std::nan("")}, {}};
     for (std::size_t i = 0; i < row.size(); ++i)
-      out.integers.push_back(encoding == Encoding::scaled_byte ? static_cast<std::int8_t>(panel[i])
-                                                               : static_cast<int>(panel[i]) - 128);
+      out.integers.push_back(encoding == Encoding::scaled_unsigned_byte ? static_cast<int>(panel[i]) - 128
+                                                                        : static_cast<std::int8_t>(panel[i]));
     for (std::size_t i = row.size(); i < row_bytes; ++i) EXPECT_EQ(panel[i], 0);
     return out;
   }
@@ -68,7 +68,8 @@ class ScaledScan : public testing::TestWithParam<int> {
 // Would catch: a residual that does not bound the loss, a scale that loses the largest element, a forgotten
 // centre, a lost tail, another sum than that of the integers.
 TEST_P(ScaledScan, PackingMeasuresWhatItLoses) {
-  for (const Encoding encoding : {Encoding::scaled_byte, Encoding::scaled_unsigned_byte}) {
+  for (const Encoding encoding :
+       {Encoding::scaled_byte, Encoding::scaled_unsigned_byte, Encoding::scaled_seven_bits}) {
     for (const std::size_t dim : {1, 3, 16, 17, 37, 128, 300}) {
       for (const double size : {1.0, 1e-25, 3e17}) {
         std::vector<float> row = numbers_between(dim, dim);
@@ -87,7 +88,7 @@ TEST_P(ScaledScan, PackingMeasuresWhatItLoses) {
           sum += found.integers[i];
           most = std::max(most, std::abs(found.integers[i]));
         }
-        EXPECT_EQ(most, 127);
+        EXPECT_EQ(most, encoding == Encoding::scaled_seven_bits ? 63 : 127);
         EXPECT_EQ(found.measured.sum, sum);
         EXPECT_NEAR(found.measured.norm, std::sqrt(squares), 1e-12 * std::sqrt(squares));
         EXPECT_GE(found.measured.residual, std::sqrt(lost));
@@ -123,10 +124,13 @@ TEST_P(ScaledScan, PackingOfExtremes) {
 // Every scan reports exactly the rows whose score, as documented, passes the cutoff. Would catch: slack or
 // scales of other rows or queries, sums that start from another query's correction, reported padding.
 TEST_P(ScaledScan, ReportsWhatPassesTheCutoff) {
-  for (const std::size_t dim : {32, 33, 35, 64, 100, 300}) {
-    const ScanKernel kernel =
-        choose_screen(set(), Metric::sqeuclidean, ElementType::f32, ElementType::f32, dim);
-    if (!is_scaled(kernel.base_encoding)) GTEST_SKIP() << "no scan of scaled integers";
+  const auto kernel_of = [this](std::size_t dim) {
+    return choose_screen(set(), Metric::sqeuclidean, ElementType::f32, ElementType::f32, dim);
+  };
+  if (!is_scaled(kernel_of(300).base_encoding)) GTEST_SKIP() << "no scan of scaled integers";
+  for (const std::size_t dim : {32, 33, 35, 64, 65, 100, 128, 300}) {
+    const ScanKernel kernel = kernel_of(dim);
+    if (!is_scaled(kernel.base_encoding)) continue;
     const std::size_t rows = 2 * kernel.base_width + 5;
     const std::size_t queries = kernel.query_width + 3;
     const std::vector<float> base = numbers_between(1, rows * dim);
@@ -159,10 +163,11 @@ TEST_P(ScaledScan, ReportsWhatPassesTheCutoff) {
     std::vector<std::vector<double>> expected(queries, std::vector<double>(rows));
     for (std::size_t q = 0; q < queries; ++q) {
       query_scales[q] = query_panels.packed[q].scale;
-      starts[q] = -128 * query_panels.packed[q].sum;
+      if (kernel.base_encoding == Encoding::scaled_unsigned_byte)
+        starts[q] = -128 * query_panels.packed[q].sum;
       slack[q] = 1.0F + static_cast<float>(q);
       const Encoded encoded =
-          encode_one(Encoding::scaled_byte, {query.begin() + static_cast<std::ptrdiff_t>(q * dim),
+          encode_one(kernel.query_encoding, {query.begin() + static_cast<std::ptrdiff_t>(q * dim),
                                              query.begin() + static_cast<std::ptrdiff_t>((q + 1) * dim)});
       for (std::size_t r = 0; r < rows; ++r) {
         int product = 0;

@@ -1,0 +1,158 @@
+// Products of base vectors and queries by AMX tiles, and the loop that selects from them.
+//
+// One step multiplies 32 base vectors by 32 queries: four accumulator tiles of 16 x 16, fed by two tiles of
+// base vectors and two of queries per 64 bytes of depth. Accumulators can only be read through memory: they
+// are stored, and their scores are compared with the cutoffs while the next step's products are computed.
+// Columns are queries: a running minimum over the rows and one comparison reject a tile without hits.
+//
+// Base panels hold 64-byte units of 32 vectors, query panels 4-byte units of 32 queries: the layouts of the
+// left and right operand of a tile product. A call keeps its base vectors in L2 and one query panel in L1.
+#pragma once
+
+#include <hwy/base.h>
+#include <immintrin.h>
+
+#include <bit>
+
+#include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/x86/tile_scope.h"
+
+#define NEARWISE_TILE_ATTRIBUTES "avx512f,avx512bw,avx512dq,avx512vl,amx-tile,amx-int8,amx-bf16"
+
+HWY_PUSH_ATTRIBUTES(NEARWISE_TILE_ATTRIBUTES)
+namespace nearwise::cpu::x86 {
+
+inline constexpr std::size_t side = 16;                 // rows and columns of a tile
+inline constexpr std::size_t step = 2 * side;           // base vectors and queries per step
+inline constexpr std::size_t line = 64;                 // bytes of a tile's row
+inline constexpr std::size_t tile_bytes = side * line;  // also of an accumulator
+
+// Four stored accumulator tiles: base rows 0-15 by queries 0-15, by queries 16-31, then base rows 16-31.
+struct alignas(64) Stored {
+  std::int32_t tile[4][side * side];
+};
+
+// first + factor * (0, ..., 15).
+HWY_INLINE __m512i numbers(std::uint32_t first, int factor) {
+  const __m512i iota = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  return _mm512_add_epi32(_mm512_mullo_epi32(iota, _mm512_set1_epi32(factor)),
+                          _mm512_set1_epi32(static_cast<int>(first)));
+}
+
+HWY_INLINE __m512i column_of(const std::int32_t* products, std::size_t column) {
+  return _mm512_i32gather_epi32(numbers(0, side), products + column, sizeof(std::int32_t));
+}
+
+HWY_INLINE __mmask16 rows_below(std::uint32_t first_row, std::uint32_t end_row) {
+  return _mm512_cmplt_epu32_mask(numbers(first_row, 1), _mm512_set1_epi32(static_cast<int>(end_row)));
+}
+
+// Appends the rows of a tile that pass as candidates of a query.
+HWY_INLINE void append_rows(const ScanArgs& args, std::size_t query, __mmask16 pass, __m512 scores,
+                            __m512i rows) {
+  const CandidateLists& lists = args.lists;
+  const std::size_t end = query * lists.stride + lists.counts[query];
+  _mm512_storeu_ps(lists.scores + end, _mm512_maskz_compress_ps(pass, scores));
+  _mm512_storeu_si512(lists.rows + end, _mm512_maskz_compress_epi32(pass, rows));
+  lists.counts[query] += static_cast<std::uint32_t>(std::popcount(static_cast<unsigned>(pass)));
+  if (lists.counts[query] + step > lists.capacity) args.make_room(args.owner, query);
+}
+
+// Tiles that contain a passing score. A comparison with a NaN cutoff (no candidates) fails.
+struct Hits {
+  unsigned tile[4];
+  HWY_INLINE bool none() const { return (tile[0] | tile[1] | tile[2] | tile[3]) == 0; }
+};
+
+// Product of a base panel and a query panel, interleaved with compare(row) for the rows of the previous step.
+// rows_per_step: rows compared per 64 bytes of depth, so that all 16 are done before the product.
+template <class Products, std::size_t rows_per_step, typename Compare>
+HWY_INLINE void multiply(const std::byte* rows, const std::byte* queries, std::size_t depth,
+                         const Compare& compare) {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (std::size_t d = 0; d < depth; ++d) {
+    _tile_loadd(4, rows + d * 2 * tile_bytes, line);
+    _tile_loadd(6, queries + d * 2 * tile_bytes, 2 * line);
+    _tile_loadd(7, queries + d * 2 * tile_bytes + line, 2 * line);
+    _tile_loadd(5, rows + d * 2 * tile_bytes + tile_bytes, line);
+    Products::multiply();
+    if (d * rows_per_step < side)
+      for (std::size_t row = 0; row < rows_per_step; ++row) compare(d * rows_per_step + row);
+  }
+}
+
+HWY_INLINE void store_tiles(Stored& stored) {
+  _tile_stored(0, stored.tile[0], line);
+  _tile_stored(1, stored.tile[1], line);
+  _tile_stored(2, stored.tile[2], line);
+  _tile_stored(3, stored.tile[3], line);
+}
+
+// Scans for Selection, which compares the stored products of a step:
+//   multiply()                                  adds the products of tiles 4, 5 and 6, 7 to tiles 0 to 3
+//   Queries(args, first_query)                  what is constant for 32 queries
+//   rows(args, place)                           where the constants of a step's base vectors are
+//   lower(least, queries, stored, rows, row)    compares one row of each tile
+//   keep(args, queries, least, stored, place, first_query)
+template <class Selection, std::size_t rows_per_step>
+struct Scan {
+  static void run(const ScanArgs& args) {
+    const TileScope tiles;
+    Stored stored[2];
+    const std::size_t depth = args.row_bytes / line;
+    const std::size_t panel_bytes = step * args.row_bytes;
+    for (std::size_t p = 0; p < args.query_panel_count; ++p) {
+      const std::byte* const panel = args.query_panels + p * panel_bytes;
+      const std::size_t first_query = args.first_query + p * step;
+      const typename Selection::Queries queries(args, first_query);
+      multiply<Selection, rows_per_step>(args.base_panels, panel, depth, [](std::size_t) {});
+      store_tiles(stored[0]);
+      std::size_t current = 0;
+      for (std::size_t b = 1; b <= args.base_panel_count; ++b, current ^= 1) {
+        const std::size_t place = (b - 1) * step;
+        const auto rows = Selection::rows(args, place);
+        typename Selection::Least least;
+        const auto compare = [&](std::size_t row) {
+          Selection::lower(least, queries, stored[current], rows, row);
+        };
+        if (b < args.base_panel_count)
+          multiply<Selection, rows_per_step>(args.base_panels + b * panel_bytes, panel, depth, compare);
+        else
+          for (std::size_t row = 0; row < side; ++row) compare(row);
+        Selection::keep(args, queries, least, stored[current], place, first_query);
+        if (b < args.base_panel_count) store_tiles(stored[current ^ 1]);
+      }
+    }
+  }
+};
+
+template <class Policy, template <class, std::size_t> class Kind, class Args>
+void scan_at_depth(const Args& args) {
+  const std::size_t depth = args.row_bytes / line;
+  if (depth >= 16) return Kind<Policy, 1>::run(args);
+  if (depth >= 8) return Kind<Policy, 2>::run(args);
+  if (depth >= 4) return Kind<Policy, 4>::run(args);
+  if (depth >= 2) return Kind<Policy, 8>::run(args);
+  Kind<Policy, 16>::run(args);
+}
+
+// Products by tiles of 8-bit or bf16 elements; both sides are encoded alike.
+inline ScanKernel tile_kernel(Encoding encoding, void (*scan)(const ScanArgs&)) {
+  return {.query_encoding = encoding,
+          .base_encoding = encoding,
+          .query_width = step,
+          .base_width = step,
+          .query_unit_bytes = 4,
+          .base_unit_bytes = line,
+          .row_granule_bytes = line,
+          // Queries and base vectors of a call must fit the L2 cache together.
+          .query_group_bytes = 512 << 10,
+          .base_step_bytes = 512 << 10,
+          .scan = scan};
+}
+
+}  // namespace nearwise::cpu::x86
+HWY_POP_ATTRIBUTES
