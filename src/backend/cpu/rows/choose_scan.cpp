@@ -7,8 +7,8 @@ namespace {
 
 // In few dimensions neighbours are near, compared with the steps of 8 bits, and products are few.
 constexpr std::size_t min_scaled_dim = 32;
-// Tiles of bf16 need as many steps up to a cache line of 8-bit integers, and cheaper comparisons.
-constexpr std::size_t min_scaled_tiles_dim = 65;
+// Up to two cache lines of 8-bit integers, tiles of bf16 are as fast: comparisons take longer than products.
+constexpr std::size_t min_scaled_tiles_dim = 129;
 
 }  // namespace
 

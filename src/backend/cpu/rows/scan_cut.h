@@ -19,13 +19,17 @@ inline std::size_t group_panels(const PackedRows& queries, int threads) {
   return std::max<std::size_t>(1, std::min(in_cache, std::max<std::size_t>(to_share, 4)));
 }
 
-// Multiplications between checks of the cancel flag: less than 1 ms with AVX-512, tens of ms in scalar code.
-inline constexpr std::size_t step_products = 16 << 20;
+// Multiplications between checks of the cancel flag: less than 1 ms with AVX-512 or AMX, tens of ms in scalar
+// code. With fewer, tiles would have too few products to compare scores meanwhile.
+inline std::size_t step_products(const ScanKernel& kernel) {
+  const bool has_tiles = kernel.base_unit_bytes == 64;
+  return std::size_t{has_tiles ? 256U : 16U} << 20;
+}
 
 // Base panels between checks of the cancel flag.
 inline std::size_t step_panels(const PackedRows& block, std::size_t queries) {
   const std::size_t in_cache = block.kernel.base_step_bytes / block.panel_bytes();
-  const std::size_t soon = step_products / (block.dim * block.width * queries);
+  const std::size_t soon = step_products(block.kernel) / (block.dim * block.width * queries);
   return std::max<std::size_t>(1, std::min(in_cache, soon));
 }
 

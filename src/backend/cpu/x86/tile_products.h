@@ -6,12 +6,13 @@
 // Columns are queries: a running minimum over the rows and one comparison reject a tile without hits.
 //
 // Base panels hold 64-byte units of 32 vectors, query panels 4-byte units of 32 queries: the layouts of the
-// left and right operand of a tile product. A call keeps its base vectors in L2 and one query panel in L1.
+// left and right operand of a tile product. A call keeps its base vectors and queries in L2.
 #pragma once
 
 #include <hwy/base.h>
 #include <immintrin.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "backend/cpu/kernels/kernels.h"
@@ -104,28 +105,44 @@ struct Scan {
     Stored stored[2];
     const std::size_t depth = args.row_bytes / line;
     const std::size_t panel_bytes = step * args.row_bytes;
-    for (std::size_t p = 0; p < args.query_panel_count; ++p) {
-      const std::byte* const panel = args.query_panels + p * panel_bytes;
-      const std::size_t first_query = args.first_query + p * step;
-      const typename Selection::Queries queries(args, first_query);
-      multiply<Selection, rows_per_step>(args.base_panels, panel, depth, [](std::size_t) {});
-      store_tiles(stored[0]);
-      std::size_t current = 0;
-      for (std::size_t b = 1; b <= args.base_panel_count; ++b, current ^= 1) {
-        const std::size_t place = (b - 1) * step;
-        const auto rows = Selection::rows(args, place);
-        typename Selection::Least least;
-        const auto compare = [&](std::size_t row) {
-          Selection::lower(least, queries, stored[current], rows, row);
-        };
-        if (b < args.base_panel_count)
-          multiply<Selection, rows_per_step>(args.base_panels + b * panel_bytes, panel, depth, compare);
-        else
-          for (std::size_t row = 0; row < side; ++row) compare(row);
-        Selection::keep(args, queries, least, stored[current], place, first_query);
-        if (b < args.base_panel_count) store_tiles(stored[current ^ 1]);
+    // Some base panels stay in L1 while the queries are read from L2.
+    constexpr std::size_t chunk_bytes = 16 << 10;
+    const std::size_t chunk = std::max<std::size_t>(1, chunk_bytes / panel_bytes);
+    std::size_t current = 0;
+    std::size_t place = 0;  // of the products in stored[current]
+    std::size_t first_query = args.first_query;
+    bool is_stored = false;
+    for (std::size_t c = 0; c < args.base_panel_count; c += chunk) {
+      const std::size_t end = std::min(args.base_panel_count, c + chunk);
+      for (std::size_t p = 0; p < args.query_panel_count; ++p) {
+        const std::byte* const panel = args.query_panels + p * panel_bytes;
+        for (std::size_t b = c; b < end; ++b) {
+          const std::byte* const base = args.base_panels + b * panel_bytes;
+          if (is_stored) {
+            const typename Selection::Queries queries(args, first_query);
+            const auto rows = Selection::rows(args, place);
+            typename Selection::Least least;
+            multiply<Selection, rows_per_step>(base, panel, depth, [&](std::size_t row) {
+              Selection::lower(least, queries, stored[current], rows, row);
+            });
+            Selection::keep(args, queries, least, stored[current], place, first_query);
+          } else {
+            multiply<Selection, rows_per_step>(base, panel, depth, [](std::size_t) {});
+          }
+          current ^= 1;
+          store_tiles(stored[current]);
+          place = b * step;
+          first_query = args.first_query + p * step;
+          is_stored = true;
+        }
       }
     }
+    if (!is_stored) return;
+    const typename Selection::Queries queries(args, first_query);
+    const auto rows = Selection::rows(args, place);
+    typename Selection::Least least;
+    for (std::size_t row = 0; row < side; ++row) Selection::lower(least, queries, stored[current], rows, row);
+    Selection::keep(args, queries, least, stored[current], place, first_query);
   }
 };
 
