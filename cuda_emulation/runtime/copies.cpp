@@ -44,6 +44,21 @@ void run_copy(const Copy& copy, bool from_device, bool to_device) {
   }
 }
 
+void count_bytes(const Copy& copy, bool from_device, bool to_device) {
+  CallCounts& counts = runtime().counts;
+  const std::uint64_t bytes = copy.rows * copy.row_bytes;
+  if (to_device && !from_device)
+    (is_pinned_memory(copy.from) ? counts.pinned_to_device : counts.pageable_to_device) += bytes;
+  if (from_device && !to_device)
+    (is_pinned_memory(copy.to) ? counts.device_to_pinned : counts.device_to_pageable) += bytes;
+}
+
+cudaError_t wait_for(Queue& queue) {
+  const cudaError_t status = run_queue(queue);
+  count_synchronisation(queue.device);
+  return status;
+}
+
 // Pageable memory: the source is read during the call, the destination is complete when the call returns.
 cudaError_t queue_copy(Copy copy, cudaMemcpyKind kind, Queue& queue) {
   if (copy.rows == 0 || copy.row_bytes == 0) return cudaSuccess;
@@ -53,6 +68,7 @@ cudaError_t queue_copy(Copy copy, cudaMemcpyKind kind, Queue& queue) {
   const bool from_device = is_device_memory(copy.from);
   const bool to_device = is_device_memory(copy.to);
   if (!fits_kind(kind, from_device, to_device)) return cudaErrorInvalidMemcpyDirection;
+  count_bytes(copy, from_device, to_device);
   std::shared_ptr<std::vector<char>> staged;
   if (!from_device && !is_pinned_memory(copy.from)) {
     staged = std::make_shared<std::vector<char>>(copy.rows * copy.row_bytes);
@@ -65,7 +81,7 @@ cudaError_t queue_copy(Copy copy, cudaMemcpyKind kind, Queue& queue) {
          static_cast<void>(staged);  // keeps the staging buffer alive until the copy is done
          run_copy(copy, from_device, to_device);
        }});
-  return to_device || is_pinned_memory(copy.to) ? cudaSuccess : run_queue(queue);
+  return to_device || is_pinned_memory(copy.to) ? cudaSuccess : wait_for(queue);
 }
 
 cudaError_t queue_fill(char* to, int value, std::size_t bytes, Queue& queue) {
@@ -105,7 +121,9 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   // From pageable memory the call may return once the source has been read, before the device has the data:
   // non-blocking streams must synchronise with it.
   const bool may_return = is_device_memory(to) && !is_device_memory(from) && !is_pinned_memory(from);
-  return finish(may_return ? cudaSuccess : run_queue(queue));
+  // To pageable memory queue_copy() has waited.
+  const bool has_waited = !is_device_memory(to) && !is_pinned_memory(to);
+  return finish(may_return || has_waited ? cudaSuccess : wait_for(queue));
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,

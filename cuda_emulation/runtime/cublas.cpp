@@ -153,6 +153,7 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
 
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
   const RuntimeLock lock;
+  count_call("cublasDestroy");
   // Otherwise a handle of another device would be destroyed here.
   if (!runtime().cublas_handles.contains(handle) || handle_of(handle).device != current_device())
     return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -162,11 +163,15 @@ cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
 }
 
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
+  const RuntimeLock lock;
+  count_call("cublasSetStream");
   handle_of(handle).stream = stream;
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
+  const RuntimeLock lock;
+  count_call("cublasSetMathMode");
   handle_of(handle).mode = mode;
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -82,6 +83,16 @@ void release(char* address) {
                   fmt::format("write past the end of an allocation of {} bytes", allocation.bytes));
 }
 
+void take_from_pool(Pool& pool, std::size_t bytes) {
+  pool.used_bytes += bytes;
+  pool.live_bytes += bytes;
+  if (pool.live_bytes <= pool.held_bytes) return;
+  CallCounts& counts = runtime().counts;
+  ++counts.pool_growths;
+  counts.pool_growth_bytes += pool.live_bytes - pool.held_bytes;
+  pool.held_bytes = pool.live_bytes;
+}
+
 // Reserves device memory at the call; the allocation becomes live in stream order.
 cudaError_t allocate(void** pointer, std::size_t bytes, int ordinal, Pool* pool) {
   Runtime& state = runtime();
@@ -96,7 +107,7 @@ cudaError_t allocate(void** pointer, std::size_t bytes, int ordinal, Pool* pool)
   char* const address = reserve_addresses(bytes);
   if (address == nullptr) return cudaErrorMemoryAllocation;
   device.used += bytes;
-  if (pool != nullptr) pool->used_bytes += bytes;
+  if (pool != nullptr) take_from_pool(*pool, bytes);
   state.allocations[address] = {bytes, ordinal, pool, false};
   *pointer = address;
   return cudaSuccess;
@@ -106,6 +117,11 @@ cudaError_t allocate(void** pointer, std::size_t bytes, int ordinal, Pool* pool)
 Allocation* find_allocation(void* pointer) {
   const auto found = runtime().allocations.find(static_cast<char*>(pointer));
   return found == runtime().allocations.end() || found->second.freed ? nullptr : &found->second;
+}
+
+void mark_freed(Allocation& allocation) {
+  allocation.freed = true;
+  if (allocation.pool != nullptr) allocation.pool->live_bytes -= allocation.bytes;
 }
 
 Pool* pool_of(cudaMemPool_t handle) { return reinterpret_cast<Pool*>(handle); }
@@ -154,11 +170,13 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
 
 cudaError_t cudaFree(void* pointer) {
   const RuntimeLock lock;
+  count_call("cudaFree");
   if (pointer == nullptr) return finish(runtime().failure);
   Allocation* const allocation = find_allocation(pointer);
   if (allocation == nullptr) return finish(cudaErrorInvalidValue);
   static_cast<void>(run_everything());  // cudaFree synchronises the device first
-  allocation->freed = true;
+  count_synchronisation(allocation->device);
+  mark_freed(*allocation);
   push(*queue_of(nullptr), {.bookkeeping = [address = static_cast<char*>(pointer)] { release(address); }});
   return finish(run_everything());
 }
@@ -181,10 +199,11 @@ cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stre
 
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   const RuntimeLock lock;
+  count_call("cudaFreeAsync");
   if (pointer == nullptr) return finish(runtime().failure);
   Allocation* const allocation = find_allocation(pointer);
   if (allocation == nullptr) return finish(cudaErrorInvalidValue);
-  allocation->freed = true;
+  mark_freed(*allocation);
   push(*queue_of(stream), {.bookkeeping = [address = static_cast<char*>(pointer)] { release(address); }});
   return finish(runtime().failure);
 }
@@ -206,6 +225,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* handle, const cudaMemPoolProps* pro
 
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t handle) {
   const RuntimeLock lock;
+  count_call("cudaMemPoolDestroy");
   static_cast<void>(run_everything());  // includes frees that are still queued
   const auto found = runtime().pools.find(pool_of(handle));
   if (found == runtime().pools.end() || found->second->used_bytes != 0) return finish(cudaErrorInvalidValue);
@@ -227,13 +247,20 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attrib
   const Pool& pool = *pool_of(handle);
   switch (attribute) {
     case cudaMemPoolAttrReleaseThreshold: *static_cast<std::uint64_t*>(value) = pool.release_threshold; break;
+    case cudaMemPoolAttrReservedMemCurrent: *static_cast<std::uint64_t*>(value) = pool.held_bytes; break;
     case cudaMemPoolAttrUsedMemCurrent: *static_cast<std::uint64_t*>(value) = pool.used_bytes; break;
     default: return finish(cudaErrorInvalidValue);
   }
   return cudaSuccess;
 }
 
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return finish(runtime().failure); }
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t handle, std::size_t bytes) {
+  const RuntimeLock lock;
+  count_call("cudaMemPoolTrimTo");
+  Pool& pool = *pool_of(handle);
+  pool.held_bytes = std::min(pool.held_bytes, std::max(pool.live_bytes, bytes));
+  return finish(runtime().failure);
+}
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* handle, int device) {
   const RuntimeLock lock;

@@ -77,7 +77,9 @@ cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
 cudaError_t cudaDeviceSynchronize() {
   const RuntimeLock lock;
   if (const cudaError_t status = device_call_error("cudaDeviceSynchronize")) return finish(status);
-  return finish(run_device(current_device()));
+  const cudaError_t status = run_device(current_device());
+  count_synchronisation(current_device());
+  return finish(status);
 }
 
 }  // extern "C"

@@ -35,8 +35,10 @@ cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) { return cudaHostA
 
 cudaError_t cudaFreeHost(void* pointer) {
   const RuntimeLock lock;
+  count_call("cudaFreeHost");
   if (pointer == nullptr) return finish(runtime().failure);
   static_cast<void>(run_everything());  // includes copies in progress
+  count_synchronisation(current_device());
   if (runtime().pinned.erase(static_cast<char*>(pointer)) == 0) return finish(cudaErrorInvalidValue);
   std::free(pointer);
   return finish(runtime().failure);

@@ -36,13 +36,14 @@ Runtime::Runtime()
   }
 }
 
-// At the end of the program no resources may be left and no finding unread.
+// At the end of the program no device memory may be left and no finding unread. Streams, handles and pinned
+// memory may: programs keep them until they end.
 Runtime::~Runtime() {
   const Accounting left = accounting();
   if (options().profile) print_profile();
-  if (left == Accounting{} && report.empty()) return;
+  if (left.device_allocations == 0 && report.empty()) return;
   if (!report.empty()) std::fprintf(stderr, "cuda_emulation: unread finding: %s\n", report.c_str());
-  if (left != Accounting{})
+  if (left.device_allocations != 0)
     std::fprintf(stderr, "cuda_emulation: left at exit: %s\n", to_string(left).c_str());
   std::fflush(nullptr);
   _exit(1);
@@ -55,8 +56,32 @@ Runtime& runtime() {
 
 int current_device() { return device_of_thread; }
 
+void count_call(const char* call) { ++runtime().counts.calls[call]; }
+
+void count_synchronisation(int device) {
+  Runtime& state = runtime();
+  ++state.counts.synchronisations;
+  const auto trim = [&](Pool& pool) {
+    if (pool.device == device && pool.held_bytes > pool.release_threshold)
+      pool.held_bytes = std::max<std::size_t>(pool.live_bytes, pool.release_threshold);
+  };
+  for (const auto& [handle, pool] : state.pools) trim(*pool);
+  trim(state.devices[static_cast<std::size_t>(device)].default_pool);
+}
+
+CallCounts call_counts() {
+  const RuntimeLock lock;
+  return runtime().counts;
+}
+
+void reset_call_counts() {
+  const RuntimeLock lock;
+  runtime().counts = {};
+}
+
 cudaError_t call_error(const char* call) {
   Runtime& state = runtime();
+  count_call(call);
   const auto wanted = state.calls_to_fail.find(call);
   if (wanted == state.calls_to_fail.end()) return cudaSuccess;
   const cudaError_t status = wanted->second;
@@ -65,7 +90,10 @@ cudaError_t call_error(const char* call) {
 }
 
 cudaError_t device_call_error(const char* call) {
-  if (runtime().devices.empty()) return cudaErrorNoDevice;
+  if (runtime().devices.empty()) {
+    count_call(call);
+    return cudaErrorNoDevice;
+  }
   const cudaError_t status = call_error(call);
   return status != cudaSuccess ? status : runtime().failure;
 }

@@ -15,6 +15,8 @@
 #include <set>
 #include <string>
 
+#include "cuda_emulation/call_counts.h"
+
 namespace cuda_emulation {
 
 struct Event {
@@ -42,7 +44,9 @@ struct Queue {
 struct Pool {
   int device = 0;
   std::uint64_t release_threshold = 0;
-  std::size_t used_bytes = 0;
+  std::size_t used_bytes = 0;  // by allocations that exist in stream order
+  std::size_t live_bytes = 0;  // allocated and not freed, in call order: the pool reuses the rest
+  std::size_t held_bytes = 0;  // what the driver has given to it
 };
 
 struct Device {
@@ -74,6 +78,7 @@ struct Runtime {
   std::map<char*, std::size_t> pinned;
   std::set<void*> cublas_handles;
   std::map<const void*, std::size_t> kernel_shared_bytes;  // kernels that requested more than 48 KiB
+  CallCounts counts;
   std::uint64_t allocations_tried = 0;
   std::uint64_t allocation_to_fail = 0;
   std::map<std::string, cudaError_t> calls_to_fail;
@@ -93,7 +98,12 @@ class RuntimeLock {
 int current_device();
 Queue* queue_of(cudaStream_t stream);
 
-// Status to return at the beginning of a call: an injected failure or, if the call uses the device, the
+// Counts a call that has no status to ask for.
+void count_call(const char* call);
+// Counts a call during which the host waits; pools of the device give memory back.
+void count_synchronisation(int device);
+
+// Counts the call. Status to return at its beginning: an injected failure or, if it uses the device, the
 // failure not yet taken by take_report(). cudaSuccess: proceed.
 cudaError_t call_error(const char* call);
 cudaError_t device_call_error(const char* call);

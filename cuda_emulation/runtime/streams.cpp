@@ -201,6 +201,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWith
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const RuntimeLock lock;
+  count_call("cudaStreamDestroy");
   queue_of(stream)->destroyed = true;
   forget_finished_queues();
   return finish(runtime().failure);
@@ -209,7 +210,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const RuntimeLock lock;
   if (const cudaError_t status = device_call_error("cudaStreamSynchronize")) return finish(status);
-  return finish(run_queue(*queue_of(stream)));
+  Queue& queue = *queue_of(stream);
+  const cudaError_t status = run_queue(queue);
+  count_synchronisation(queue.device);
+  return finish(status);
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t handle, unsigned) {
@@ -234,6 +238,7 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlag
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   const RuntimeLock lock;
+  count_call("cudaEventDestroy");
   return finish(runtime().events.erase(event) == 0 ? cudaErrorInvalidResourceHandle : cudaSuccess);
 }
 
@@ -252,7 +257,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   const std::shared_ptr<Event> event = find_event(handle);
   if (event == nullptr) return finish(cudaErrorInvalidResourceHandle);
   const std::uint64_t wanted = event->recorded;
-  return finish(run_until([&] { return event->passed >= wanted; }, nullptr));
+  const cudaError_t status = run_until([&] { return event->passed >= wanted; }, nullptr);
+  count_synchronisation(current_device());
+  return finish(status);
 }
 
 }  // extern "C"
