@@ -2,11 +2,15 @@
 #include <cublas_v2.h>
 #include <cuda_fp16.h>
 
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "cuda_emulation/engine/memory.h"
+#include "cuda_emulation/engine/threads.h"
+#include "cuda_emulation/runtime/device_memory.h"
 #include "cuda_emulation/runtime/rounding.h"
 #include "cuda_emulation/runtime/state.h"
 
@@ -17,6 +21,8 @@ struct Handle {
   int device = 0;
   cudaStream_t stream = nullptr;
   cublasMath_t mode = CUBLAS_DEFAULT_MATH;
+  char* workspace = nullptr;  // of the user; null: the library's own
+  std::size_t workspace_bytes = 0;
 };
 
 Handle& handle_of(cublasHandle_t handle) { return *reinterpret_cast<Handle*>(handle); }
@@ -127,7 +133,15 @@ cublasStatus_t queue_product(const Handle& handle, const Product& product) {
     return CUBLAS_STATUS_INVALID_VALUE;
   if (product.rows == 0 || product.columns == 0) return CUBLAS_STATUS_SUCCESS;
   if (device_call_error("cublasGemm") != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
-  push(*queue_of(handle.stream), {.work = [product] { multiply(product); }});
+  push(*queue_of(handle.stream),
+       {.work = [product, workspace = handle.workspace, bytes = handle.workspace_bytes] {
+         // What cuBLAS leaves there is nobody's.
+         if (bytes > 0) {
+           require_region(workspace, bytes, Use::write, "cuBLAS workspace");
+           std::memset(workspace, poison, bytes);
+         }
+         multiply(product);
+       }});
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -166,6 +180,19 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   const RuntimeLock lock;
   count_call("cublasSetStream");
   handle_of(handle).stream = stream;
+  handle_of(handle).workspace = nullptr;
+  handle_of(handle).workspace_bytes = 0;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, std::size_t bytes) {
+  const RuntimeLock lock;
+  count_call("cublasSetWorkspace");
+  constexpr std::size_t alignment = 256;
+  if (!is_device_memory(workspace) || reinterpret_cast<std::uintptr_t>(workspace) % alignment != 0)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  handle_of(handle).workspace = static_cast<char*>(workspace);
+  handle_of(handle).workspace_bytes = bytes;
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -2,6 +2,7 @@
 #include <cublas_v2.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <random>
@@ -125,6 +126,34 @@ TEST_F(Cublas, RunsInTheOrderOfItsStream) {
   ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   EXPECT_EQ(out.to_host()[0], 6);
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+TEST_F(Cublas, WorkspacesAreOfOneStream) {
+  const float one = 1, zero = 0;
+  const DeviceArray<float> a(std::vector<float>{3}), b(std::vector<float>{2}), out(std::vector<float>{-1});
+  const DeviceArray<int> workspace(std::vector<int>(64, 5));
+  const auto multiply = [&] {
+    EXPECT_EQ(cublasSgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, a.data(), 1, b.data(), 1, &zero,
+                          out.data(), 1),
+              CUBLAS_STATUS_SUCCESS);
+  };
+  float host = 0;
+  EXPECT_EQ(cublasSetWorkspace(handle_, &host, 4), CUBLAS_STATUS_INVALID_VALUE) << "on the host";
+  EXPECT_EQ(cublasSetWorkspace(handle_, workspace.data() + 1, 64), CUBLAS_STATUS_INVALID_VALUE) << "aligned";
+  ASSERT_EQ(cublasSetWorkspace(handle_, workspace.data(), 128), CUBLAS_STATUS_SUCCESS);
+  multiply();
+  std::vector<int> expected(64, 5);
+  std::fill_n(expected.begin(), 32, -1);
+  EXPECT_EQ(workspace.to_host(), expected) << "written";
+  EXPECT_EQ(out.to_host()[0], 6);
+  ASSERT_EQ(cublasSetWorkspace(handle_, workspace.data(), 260), CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(cublasSetStream(handle_, nullptr), CUBLAS_STATUS_SUCCESS);
+  multiply();
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << "setting the stream ends the use of the workspace";
+  ASSERT_EQ(cublasSetWorkspace(handle_, workspace.data(), 260), CUBLAS_STATUS_SUCCESS);
+  multiply();
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress) << "longer than its allocation";
+  EXPECT_NE(take_report().find("cuBLAS workspace"), std::string::npos);
 }
 
 TEST_F(Cublas, MatricesMustLieInTheirAllocations) {

@@ -11,6 +11,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/device/staging.h"
 #include "backend/cuda/device/stream.h"
+#include "backend/cuda/device/stream_set.h"
 #include "nearwise/context.h"
 #include "support/error_of.h"
 
@@ -18,12 +19,18 @@ namespace nearwise::gpu {
 
 inline int device_count() { return cuda_backend()->device_count(); }
 
+// Frees what the process keeps for later operations.
+inline void release_kept() {
+  release_staging_buffers();
+  release_idle_streams();
+}
+
 class CudaTest : public testing::Test {
  protected:
   void SetUp() override {
     if (device_count() == 0) GTEST_SKIP() << "this machine has no CUDA device";
   }
-  void TearDown() override { release_staging_buffers(); }
+  void TearDown() override { release_kept(); }
 };
 
 using support::error_of;

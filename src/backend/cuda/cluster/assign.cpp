@@ -9,6 +9,7 @@
 
 #include "backend/cuda/device/blas.h"
 #include "backend/cuda/device/device_scope.h"
+#include "backend/cuda/device/host_results.h"
 #include "backend/cuda/device/working_memory.h"
 #include "backend/cuda/operations.h"
 #include "backend/cuda/rows/tiling.h"
@@ -58,6 +59,7 @@ class TwoBest {
         rows_(stream.budget(), tiling.queries * two) {}
 
   std::size_t tile_queries() const { return tile_.queries; }
+  std::uint64_t score_bytes() const { return tile_.scores.size() * sizeof(float); }
 
   void find(const Blas& blas, const PackedRows& queries, std::size_t first, std::size_t count,
             const PackedRows& block) {
@@ -72,9 +74,10 @@ class TwoBest {
       lists_.add(stream_, {tile_.scores.data(), count, rows, first_row}, 0, tile_.queries,
                  tile_.workspace.data());
     }
-    copy_to_host(stream_, lists_.values(0), scores_.span().first(count * two), exact_search);
-    copy_to_host(stream_, lists_.rows(0), rows_.span().first(count * two), exact_search);
-    stream_.synchronize(exact_search);
+    HostResults copies(stream_);
+    copies.add(lists_.values(0), scores_.span().first(count * two), exact_search);
+    copies.add(lists_.rows(0), rows_.span().first(count * two), exact_search);
+    copies.finish(exact_search);
   }
 
   float best(std::size_t query) const { return scores_[query * two]; }
@@ -120,10 +123,11 @@ class Assignment {
         stream_, min_scan_bytes(), tuning::target_working_bytes, 0, [&](std::uint64_t bytes) {
           return TwoBest(stream_, choose_tiling(limits, {queries_.rows, block_.rows}, bytes, bytes_of));
         });
+    const Blas& blas = stream_.blas(best.score_bytes());
     std::vector<std::uint32_t> uncertified;
     for (std::size_t first = 0; first < queries_.rows; first += best.tile_queries()) {
       const std::size_t count = std::min(best.tile_queries(), queries_.rows - first);
-      best.find(stream_.blas(), queries_, first, count, block_);
+      best.find(blas, queries_, first, count, block_);
       for (std::size_t i = 0; i < count; ++i) {
         if (is_certified(queries_.lengths[first + i], best.best(i), best.second(i)))
           args_.nearest[first + i] = best.row(i);
@@ -217,7 +221,7 @@ AssignCosts assign_costs(const Stream& stream, const KnnCostsArgs& args) {
   const std::size_t width = packed_width(args.metric, args.dim, encoding);
   return {.bytes_per_query = PackedRows::bytes_per_row(RowsRole::queries, width, encoding),
           .bytes_per_base_row = search.bytes_per_base_row,
-          .fixed_bytes = std::max(min_scan_bytes(),
+          .fixed_bytes = std::max(min_blas_bytes + min_scan_bytes(),
                                   search.fixed_bytes + search_overhead + searched_query_bytes(search, args)),
           .useful_bytes = search.useful_bytes,
           .query_granule = search.query_granule,

@@ -7,6 +7,7 @@
 
 #include "backend/cuda/device/device_buffer.h"
 #include "backend/cuda/device/device_scope.h"
+#include "backend/cuda/device/host_results.h"
 #include "backend/cuda/device/stream.h"
 #include "backend/cuda/device/working_memory.h"
 #include "backend/cuda/kernels/cluster/sum_rows.h"
@@ -146,8 +147,7 @@ class Means {
                      .squares = squares_.data(),
                      .lengths = lengths_.data(),
                      .sums = sums_.data()});
-    copy_to_host(stream_, sums_.data(), host_sums_.span().first(batch_segments_ * columns()), operation);
-    stream_.synchronize(operation);
+    fetch(stream_, sums_.data(), host_sums_.span().first(batch_segments_ * columns()), operation);
   }
 
   template <typename T>

@@ -69,8 +69,8 @@ class Summing {
  private:
   void load_codes(std::size_t first, std::size_t rows) {
     const std::size_t bytes = args_.codes.cols();
-    copy_rows(stream_.handle(), codes_.data(), bytes, args_.codes.row(first).data(), args_.codes.stride(),
-              bytes, rows, cudaMemcpyHostToDevice, operation);
+    send_rows(stream_, codes_.data(), args_.codes.row(first).data(), args_.codes.stride(), bytes, rows,
+              operation);
     launch_interleave_codes(
         stream_.handle(),
         {.codes = codes_.data(),
@@ -81,8 +81,8 @@ class Summing {
   }
 
   void scan(std::size_t first, std::size_t queries, std::size_t rows) {
-    copy_rows(stream_.handle(), tables_.data(), args_.tables.cols(), args_.tables.row(first).data(),
-              args_.tables.stride(), args_.tables.cols(), queries, cudaMemcpyHostToDevice, operation);
+    send_rows(stream_, tables_.data(), args_.tables.row(first).data(), args_.tables.stride(),
+              args_.tables.cols(), queries, operation);
     std::vector<ScanPair> pairs(queries);
     for (std::size_t i = 0; i < queries; ++i)
       pairs[i] = {.query = static_cast<std::uint32_t>(i), .rows = static_cast<std::uint32_t>(rows)};

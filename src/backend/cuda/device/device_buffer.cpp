@@ -18,9 +18,7 @@ std::size_t device_bytes(std::size_t size, std::size_t element_bytes) {
 
 void* allocate_on_stream(const StreamHandle& stream, std::size_t bytes, const char* operation) {
   const DeviceScope scope(stream.ordinal);
-  void* data = nullptr;
-  check(cudaMallocFromPoolAsync(&data, bytes, stream.pool, stream.stream), operation);
-  return data;
+  return stream.pool.allocate(bytes, stream.stream, operation);
 }
 
 }  // namespace nearwise::gpu

@@ -49,7 +49,7 @@ class DeviceBuffer {
     return *this;
   }
   ~DeviceBuffer() {
-    if (data_ != nullptr) ignore(cudaFreeAsync(data_, stream_->stream));
+    if (data_ != nullptr) stream_->pool.free(data_, device_bytes(size_, sizeof(T)), stream_->stream);
   }
 
   T* data() { return data_; }
@@ -63,18 +63,15 @@ class DeviceBuffer {
   std::size_t size_ = 0;
 };
 
-// In stream order. Pageable host memory may be reused when the call returns.
+// In stream order, through pinned memory. The host's memory may be reused when the call returns: CUDA does
+// not promise that of copies from pageable memory.
 template <typename T>
 void copy_to_device(const CudaStream& stream, std::span<const T> from, T* to, const char* operation) {
-  check(cudaMemcpyAsync(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice, stream.handle()),
-        operation);
-}
-
-// Complete after CudaStream::synchronize.
-template <typename T>
-void copy_to_host(const CudaStream& stream, const T* from, std::span<T> to, const char* operation) {
-  check(cudaMemcpyAsync(to.data(), from, to.size_bytes(), cudaMemcpyDeviceToHost, stream.handle()),
-        operation);
+  if (from.empty()) return;
+  stream.pinned(operation).send(
+      stream.handle(),
+      {reinterpret_cast<const std::byte*>(from.data()), from.size_bytes(), from.size_bytes(), 1},
+      reinterpret_cast<std::byte*>(to), operation);
 }
 
 }  // namespace nearwise::gpu

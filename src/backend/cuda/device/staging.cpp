@@ -59,7 +59,7 @@ Staging::Staging(const CudaStream& stream, const char* operation)
       buffer_(acquire_buffer(stream, operation)) {}
 
 Staging::~Staging() {
-  ignore(cudaStreamSynchronize(stream_.handle()));
+  stream_.settle();
   release_buffer(buffer_);
 }
 

@@ -1,36 +1,58 @@
 #include "backend/cuda/device/stream.h"
 
+#include <utility>
+
 #include "backend/cuda/device/blas.h"
 #include "backend/cuda/device/device_scope.h"
-#include "backend/cuda/device/memory_pool.h"
 #include "backend/cuda/operations.h"
 
 namespace nearwise::gpu {
 
-StreamHandle::StreamHandle(int device) : ordinal(device), pool(memory_pool(device)) {
-  const DeviceScope scope(ordinal);
-  // Does not synchronise with the legacy default stream, which belongs to the application.
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "opening a stream");
+CudaStream::CudaStream(Context::State& state) : Stream(state) {}
+
+CudaStream::CudaStream(Context::State& state, std::shared_ptr<StreamSet> set, std::size_t number)
+    : Stream(state), set_(std::move(set)), number_(number) {}
+
+CudaStream::~CudaStream() { settle(); }
+
+StreamSet& CudaStream::set() const {
+  if (!set_) set_ = acquire_streams(ordinal());
+  return *set_;
 }
 
-CudaStream::CudaStream(Context::State& state)
-    : Stream(state), shared_(std::make_shared<const StreamHandle>(state.place.ordinal)) {}
+const std::shared_ptr<const StreamHandle>& CudaStream::shared() const {
+  const auto& stream = set().stream(number_);
+  may_have_work_ = true;
+  return stream;
+}
 
-CudaStream::~CudaStream() { ignore(cudaStreamSynchronize(handle())); }
-
-const Blas& CudaStream::blas() {
-  if (!blas_) blas_ = std::make_unique<const Blas>(*this, parse_encoding(context.options.isa));
+const Blas& CudaStream::blas(std::uint64_t score_bytes, std::uint64_t reserved_bytes) {
+  if (!blas_)
+    blas_ = std::make_unique<const Blas>(*this, set().blas(), parse_encoding(context.options.isa),
+                                         score_bytes, reserved_bytes);
   return *blas_;
 }
 
 CudaStream& CudaStream::second_stream() {
-  if (!second_stream_) second_stream_ = std::make_unique<CudaStream>(context);
+  if (!second_stream_) {
+    static_cast<void>(set());
+    second_stream_.reset(new CudaStream(context, set_, number_ + 1));
+  }
   return *second_stream_;
 }
 
 void CudaStream::synchronize(const char* operation) const {
   const DeviceScope scope(ordinal());
   check(cudaStreamSynchronize(handle()), operation);
+  set_->forget_copies(number_);
+  may_have_work_ = false;
+}
+
+void CudaStream::settle() const noexcept {
+  if (!may_have_work_) return;
+  ignore(cudaStreamSynchronize(set_->stream(number_)->stream));
+  set_->forget_copies(number_);
+  may_have_work_ = false;
 }
 
 std::uintptr_t stream_handle(Stream& stream) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/cuda/device/host_results.h"
 #include "backend/cuda/device/working_memory.h"
 #include "backend/cuda/exact/write_results.h"
 #include "backend/cuda/kernels/rows/evaluate_rows.h"
@@ -63,9 +64,10 @@ class ExhaustiveSearch {
       evaluate_tile(queries.size(), first, all * (tile + 1) / tiles - first);
     }
     const std::size_t entries = queries.size() * shape_.k;
-    copy_to_host(stream_, best_.values(0), host_keys_.span().first(entries), exact_search);
-    copy_to_host(stream_, best_.rows(0), host_rows_.span().first(entries), exact_search);
-    stream_.synchronize(exact_search);
+    HostResults copies(stream_);
+    copies.add(best_.values(0), host_keys_.span().first(entries), exact_search);
+    copies.add(best_.rows(0), host_rows_.span().first(entries), exact_search);
+    copies.finish(exact_search);
     for (std::size_t i = 0; i < queries.size(); ++i)
       write_results(args, top_k_.metric, queries[i], host_keys_.span().subspan(i * shape_.k, shape_.k),
                     host_rows_.span().subspan(i * shape_.k, shape_.k));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/cuda/device/device_scope.h"
+#include "backend/cuda/device/host_results.h"
 #include "backend/cuda/device/working_memory.h"
 #include "backend/cuda/exact/exhaustive_search.h"
 #include "backend/cuda/exact/write_results.h"
@@ -130,9 +131,10 @@ class TopKFinisher {
 
   void fetch_lists(std::size_t count) {
     const std::size_t entries = count * shape_.length;
-    copy_to_host(stream_, top_k_.scores.values(first_), host_scores_.span().first(entries), exact_search);
-    copy_to_host(stream_, top_k_.scores.rows(first_), host_list_rows_.span().first(entries), exact_search);
-    stream_.synchronize(exact_search);
+    HostResults results(stream_);
+    results.add(top_k_.scores.values(first_), host_scores_.span().first(entries), exact_search);
+    results.add(top_k_.scores.rows(first_), host_list_rows_.span().first(entries), exact_search);
+    results.finish(exact_search);
   }
 
   // Determines how many list entries may be among the k best, and whether all such rows are in the list. Rows
@@ -231,10 +233,11 @@ class TopKFinisher {
                     .ids = best_rows_.data(),
                     .best_stride = shape_.k},
                    workspace_.data());
-    const std::size_t results = count * shape_.k;
-    copy_to_host(stream_, best_keys_.data(), host_best_keys_.span().first(results), exact_search);
-    copy_to_host(stream_, best_rows_.data(), host_best_rows_.span().first(results), exact_search);
-    stream_.synchronize(exact_search);
+    const std::size_t entries = count * shape_.k;
+    HostResults results(stream_);
+    results.add(best_keys_.data(), host_best_keys_.span().first(entries), exact_search);
+    results.add(best_rows_.data(), host_best_rows_.span().first(entries), exact_search);
+    results.finish(exact_search);
   }
 
   const CudaStream& stream_;
@@ -276,7 +279,6 @@ void finish_top_k(Stream& stream, const FinishTopKArgs& args) {
   const CudaStream& cuda = cuda_stream(stream);
   const DeviceScope scope(cuda.ordinal());
   auto& top_k = static_cast<TopKCollector&>(args.found);
-  cuda.synchronize(exact_search);
   top_k.tile.reset();
   const Shape shape = {top_k.base.dim(), top_k.base.dim() * element_size(top_k.query_rows.type()),
                        top_k.base.dim() * element_size(top_k.base.type()), top_k.k, top_k.scores.length()};

@@ -2,6 +2,7 @@
 // tile's best scores are merged into the lists. Scores are written once and read once.
 #include <algorithm>
 
+#include "backend/cuda/device/blas.h"
 #include "backend/cuda/device/device_scope.h"
 #include "backend/cuda/device/working_memory.h"
 #include "backend/cuda/operations.h"
@@ -14,8 +15,16 @@
 namespace nearwise::gpu {
 namespace {
 
-// Large tiles keep the device busy; score rows much longer than the lists make merging cheap.
+// Large tiles keep the device busy; score rows much longer than the lists make merging cheap. With few
+// queries tiles are longer, as far as their scores stay in the L2 cache of a large GPU: fewer launches.
 constexpr TileLimits limits = {.max = {4096, 65536}, .min_rows = 256};
+constexpr std::size_t cached_scores = (16 << 20) / sizeof(float);
+
+TileLimits limits_for(std::size_t queries) {
+  TileLimits chosen = limits;
+  chosen.max.rows = std::max(limits.max.rows, cached_scores / std::max<std::size_t>(1, queries));
+  return chosen;
+}
 
 std::uint64_t bytes_of(const Tiling& tiling, std::size_t length) {
   return device_bytes(tiling.queries * tiling.rows, sizeof(float)) +
@@ -64,7 +73,7 @@ KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args) {
   return {.bytes_per_query = PackedRows::bytes_per_row(RowsRole::queries, width, encoding) +
                              TopKCollector::bytes_per_query(args.k, encoding),
           .bytes_per_base_row = PackedRows::bytes_per_row(RowsRole::base, width, encoding),
-          .fixed_bytes = rounding + working_bytes,
+          .fixed_bytes = rounding + min_blas_bytes + working_bytes,
           .useful_bytes = tuning::target_working_bytes,
           .query_granule = 1,
           .base_granule = 128,
@@ -81,13 +90,13 @@ std::unique_ptr<Collector> start_top_k(Stream& stream, const TopKArgs& args) {
 }
 
 void knn_block(Stream& stream, const KnnBlockArgs& args) {
-  const CudaStream& cuda = cuda_stream(stream);
+  CudaStream& cuda = cuda_stream(stream);
   const DeviceScope scope(cuda.ordinal());
   auto& top_k = static_cast<TopKCollector&>(args.found);
   const auto& queries = static_cast<const PackedRows&>(args.queries);
   const auto& block = static_cast<const PackedRows&>(args.block);
   // The previous block is scanned after this, and its owner may free it.
-  cuda.synchronize(exact_search);
+  if (top_k.tile) cuda.synchronize(exact_search);
   top_k.tile.reset();
   top_k.base = args.base;
   top_k.scanned_rows += args.block_rows;
@@ -96,10 +105,14 @@ void knn_block(Stream& stream, const KnnBlockArgs& args) {
   if (queries.rows > 0 && args.block_rows > 0 && ScoreBound::holds_for({}, top_k.longest)) {
     const std::size_t length = top_k.scores.length();
     const std::uint64_t reserved = next_block_bytes(cuda, args, block.row_bytes());
+    const TileLimits tiles_at_most = limits_for(queries.rows);
+    const Blas& blas = cuda.blas(std::min(queries.rows, tiles_at_most.max.queries) *
+                                     std::min(args.block_rows, tiles_at_most.max.rows) * sizeof(float),
+                                 reserved);
     top_k.tile = with_working_memory(
         cuda, min_bytes(length), tuning::target_working_bytes, reserved, [&](std::uint64_t bytes) {
           const Tiling tiling =
-              choose_tiling(limits, {queries.rows, args.block_rows}, bytes,
+              choose_tiling(tiles_at_most, {queries.rows, args.block_rows}, bytes,
                             [&](const Tiling& candidate) { return bytes_of(candidate, length); });
           return ScoreTile(cuda, tiling.queries, tiling.rows, length);
         });
@@ -111,8 +124,8 @@ void knn_block(Stream& stream, const KnnBlockArgs& args) {
       for (std::size_t first = 0; first < queries.rows; first += tile.queries) {
         cuda.context.cancel.check();
         const std::size_t count = std::min(tile.queries, queries.rows - first);
-        top_k.blas.negated_products(cuda, queries.row(first), count, block.row(first_row), rows, block.width,
-                                    tile.scores.data());
+        blas.negated_products(cuda, queries.row(first), count, block.row(first_row), rows, block.width,
+                              tile.scores.data());
         top_k.scores.add(cuda, {tile.scores.data(), count, rows, args.first_row + first_row}, first,
                          tile.queries, tile.workspace.data());
       }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cuda/device/device_scope.h"
+#include "backend/cuda/device/host_results.h"
 #include "backend/cuda/graph/join_rows.h"
 #include "backend/cuda/kernels/graph/sample_neighbors.h"
 #include "backend/cuda/operations.h"
@@ -70,8 +71,7 @@ class Iteration {
     check(cudaMemsetAsync(ends_.data(), 0, rows_.size() * sizeof(unsigned long long), stream_.handle()),
           join_name);
     launch_sample_neighbors(stream_.handle(), sample_task_);
-    copy_to_host(stream_, ends_.data(), host_ends_.span(), join_name);
-    stream_.synchronize(join_name);
+    fetch(stream_, ends_.data(), host_ends_.span(), join_name);
     unsigned long long sum = 0;
     for (unsigned long long& end : host_ends_.span()) end = (sum += end) - end;
     copy_to_device(stream_, std::span<const unsigned long long>(host_ends_.span()), ends_.data(), join_name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cuda/device/host_results.h"
 #include "backend/cuda/rows/packed_rows.h"
 #include "backend/cuda/tuning/join_groups.h"
 #include "core/checked.h"
@@ -87,8 +88,7 @@ void JoinRows::pack(const CudaStream& stream) {
                     .out = reinterpret_cast<std::byte*>(packed_.data()),
                     .lengths = lengths_.data(),
                     .summary = device_summary.data()});
-  copy_to_host(stream, device_summary.data(), std::span(&summary, 1), join_name);
-  stream.synchronize(join_name);
+  fetch(stream, device_summary.data(), std::span(&summary, 1), join_name);
   if (summary.first_bad_row != count) refuse_row(RowsRole::base, args_.order[summary.first_bad_row]);
   longest_ = longest_of(summary);
 }
@@ -98,8 +98,7 @@ void JoinRows::fetch_lists(const CudaStream& stream) {
 }
 
 void JoinRows::return_lists(const CudaStream& stream) {
-  copy_to_host(stream, lists_.data(), args_.lists, join_name);
-  stream.synchronize(join_name);
+  fetch(stream, lists_.data(), args_.lists, join_name);
 }
 
 JoinTask JoinRows::task() {

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/device/device_buffer.h"
 #include "backend/cuda/device/device_scope.h"
+#include "backend/cuda/device/host_results.h"
 #include "backend/cuda/device/working_memory.h"
 #include "backend/cuda/kernels/graph/prune_edges.h"
 #include "backend/cuda/operations.h"
@@ -49,7 +50,7 @@ class EdgePruner {
               .edges = edges_.data()} {
     host_offsets_[0] = 0;
   }
-  ~EdgePruner() { ignore(cudaStreamSynchronize(stream_.handle())); }
+  ~EdgePruner() { stream_.settle(); }
   EdgePruner(const EdgePruner&) = delete;
   EdgePruner& operator=(const EdgePruner&) = delete;
 
@@ -101,8 +102,7 @@ class EdgePruner {
     task_.count = static_cast<std::uint32_t>(count_);
     launch_prune_edges(stream_.handle(), task_);
     const std::size_t degree = args_.edges.cols();
-    copy_to_host(stream_, edges_.data(), host_edges_.span().first(count_ * degree), prune_name);
-    stream_.synchronize(prune_name);
+    fetch(stream_, edges_.data(), host_edges_.span().first(count_ * degree), prune_name);
     for (std::size_t i = 0; i < count_; ++i)
       std::copy_n(host_edges_.data() + i * degree, degree, args_.edges.row(end - count_ + i).begin());
     if (args_.progress != nullptr) args_.progress->add(count_);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backend/cuda/device/device_scope.h"
+#include "backend/cuda/device/host_results.h"
 #include "backend/cuda/device/working_memory.h"
 #include "backend/cuda/graph/device_graph.h"
 #include "backend/cuda/operations.h"
@@ -123,7 +124,7 @@ class GraphSearch {
       copy_to_device(stream, std::span(args.allowed.words + args.allowed.first / 64, shape.words),
                      allowed_.data(), search_graph_name);
   }
-  ~GraphSearch() { ignore(cudaStreamSynchronize(stream_.handle())); }
+  ~GraphSearch() { stream_.settle(); }
   GraphSearch(const GraphSearch&) = delete;
   GraphSearch& operator=(const GraphSearch&) = delete;
 
@@ -158,11 +159,12 @@ class GraphSearch {
     task_.queries = static_cast<std::uint32_t>(count);
     launch_search_graph(stream_.handle(), task_);
     const std::size_t all = count * shape_.evaluated;
-    copy_to_host(stream_, rows_.data(), host_rows_.span().first(all), search_graph_name);
+    HostResults copies(stream_);
+    copies.add(rows_.data(), host_rows_.span().first(all), search_graph_name);
     if (shape_.starved)
-      copy_to_host(stream_, starved_.data(), args_.is_starved.subspan(first, count), search_graph_name);
+      copies.add(starved_.data(), args_.is_starved.subspan(first, count), search_graph_name);
     evaluator_.load_queries(first, count);
-    stream_.synchronize(search_graph_name);
+    copies.finish(search_graph_name);
     evaluate(all);
     for_each_query(count, [&](std::size_t query, std::size_t) { write(first + query, query); });
   }
@@ -234,8 +236,7 @@ class GraphSearch {
                             std::copy_n(graph_.vectors.row(pair_rows_[pair]), bytes, out);
                           });
     }
-    copy_to_host(stream_, keys_.data(), host_keys_.span().first(all), search_graph_name);
-    stream_.synchronize(search_graph_name);
+    fetch(stream_, keys_.data(), host_keys_.span().first(all), search_graph_name);
   }
 
   // The best of the rows that query `place` of the batch has found.

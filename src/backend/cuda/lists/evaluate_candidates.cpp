@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "backend/cuda/device/host_results.h"
 #include "backend/cuda/device/working_memory.h"
 #include "backend/cuda/lists/list_results.h"
 #include "backend/cuda/rows/row_selection.h"
@@ -115,9 +116,10 @@ class CandidateEvaluation {
 
   void fetch_lists(std::size_t count) {
     const std::size_t entries = count * shape_.length;
-    copy_to_host(stream_, lists_.values(first_), host_scores_.span().first(entries), list_search_name);
-    copy_to_host(stream_, lists_.rows(first_), host_positions_.span().first(entries), list_search_name);
-    stream_.synchronize(list_search_name);
+    HostResults copies(stream_);
+    copies.add(lists_.values(first_), host_scores_.span().first(entries), list_search_name);
+    copies.add(lists_.rows(first_), host_positions_.span().first(entries), list_search_name);
+    copies.finish(list_search_name);
   }
 
   // Determines how many list entries may be candidates, and whether all such rows are in the list. Rows not
@@ -196,9 +198,10 @@ class CandidateEvaluation {
                     .best_stride = shape_.candidates},
                    workspace_.data());
     const std::size_t best = count * shape_.candidates;
-    copy_to_host(stream_, best_keys_.data(), host_best_keys_.span().first(best), list_search_name);
-    copy_to_host(stream_, best_ids_.data(), host_best_ids_.span().first(best), list_search_name);
-    stream_.synchronize(list_search_name);
+    HostResults copies(stream_);
+    copies.add(best_keys_.data(), host_best_keys_.span().first(best), list_search_name);
+    copies.add(best_ids_.data(), host_best_ids_.span().first(best), list_search_name);
+    copies.finish(list_search_name);
   }
 
   const CudaStream& stream_;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/cuda/device/host_results.h"
 #include "backend/cuda/device/working_memory.h"
 #include "backend/cuda/lists/evaluate_candidates.h"
 #include "backend/cuda/lists/list_results.h"
@@ -74,9 +75,10 @@ class ExhaustiveListSearch {
         }
       });
     merge();
-    copy_to_host(stream_, best_keys_.data(), host_best_keys_.span(), list_search_name);
-    copy_to_host(stream_, best_ids_.data(), host_best_ids_.span(), list_search_name);
-    stream_.synchronize(list_search_name);
+    HostResults copies(stream_);
+    copies.add(best_keys_.data(), host_best_keys_.span(), list_search_name);
+    copies.add(best_ids_.data(), host_best_ids_.span(), list_search_name);
+    copies.finish(list_search_name);
     constexpr bool certified = true;
     if (answers_.needs_places()) find_places(query);
     answers_.write(query, host_best_keys_.span(), host_best_ids_.span(), best_places_.span(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cuda/device/host_results.h"
 #include "backend/cuda/lists/list_scorer.h"
 #include "core/distance.h"
 
@@ -103,9 +104,10 @@ void ListResults::rerank(std::size_t first_query, std::span<const Id> ids,
                   .best_stride = taken_},
                  workspace_.data());
   const std::size_t results = certified.size() * taken_;
-  copy_to_host(stream_, best_keys_.data(), host_keys_.span().first(results), list_search_name);
-  copy_to_host(stream_, best_ids_.data(), host_ids_.span().first(results), list_search_name);
-  stream_.synchronize(list_search_name);
+  HostResults copies(stream_);
+  copies.add(best_keys_.data(), host_keys_.span().first(results), list_search_name);
+  copies.add(best_ids_.data(), host_ids_.span().first(results), list_search_name);
+  copies.finish(list_search_name);
   for (std::size_t i = 0; i < certified.size(); ++i)
     if (certified[i])
       write_row(first_query + i, host_keys_.span().subspan(i * taken_, taken_),

@@ -67,7 +67,7 @@ class TileScan {
   }
   ~TileScan() {
     // Waits for the last copy of pairs, and before memory is reused.
-    ignore(cudaStreamSynchronize(stream_.handle()));
+    stream_.settle();
     scorer_.end_queries();
   }
   TileScan(const TileScan&) = delete;

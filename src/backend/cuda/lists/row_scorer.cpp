@@ -1,6 +1,7 @@
 // Scores of uncompressed or decoded rows, packed in f32 as in exact search.
 #include <optional>
 
+#include "backend/cuda/device/host_results.h"
 #include "backend/cuda/kernels/rows/pack_rows.h"
 #include "backend/cuda/lists/list_scorer.h"
 #include "backend/cuda/rows/packed_rows.h"
@@ -63,8 +64,7 @@ class RowScorer : public ListScorer {
     const PackResult packed = pack(args_.queries.type(), task);
     if (packed.first_bad_row != count) refuse_row(RowsRole::queries, first + packed.first_bad_row);
     const auto lengths = lengths_.span().subspan(first, count);
-    copy_to_host(stream_, queries_->lengths.data(), lengths, list_search_name);
-    stream_.synchronize(list_search_name);
+    fetch(stream_, queries_->lengths.data(), lengths, list_search_name);
     for (Lengths& length : lengths) length.residual *= norm_margin;
   }
 
@@ -116,8 +116,7 @@ class RowScorer : public ListScorer {
     copy_to_device(stream_, std::span<const PackedSummary>(&summary, 1), summary_.data(), list_search_name);
     task.summary = summary_.data();
     launch_pack_rows(stream_.handle(), type, encoding, task);
-    copy_to_host(stream_, summary_.data(), std::span(&summary, 1), list_search_name);
-    stream_.synchronize(list_search_name);
+    fetch(stream_, summary_.data(), std::span(&summary, 1), list_search_name);
     return {longest_of(summary), summary.first_bad_row};
   }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backend/cuda/device/device_scope.h"
+#include "backend/cuda/device/host_results.h"
 #include "backend/cuda/device/staging.h"
 #include "backend/cuda/device/working_memory.h"
 #include "backend/cuda/kernels/rows/pack_rows.h"
@@ -22,7 +23,7 @@ bool is_staged(const RowsView& rows) {
   return on_host(rows) && rows.rows() * row_bytes_of(rows) >= tuning::min_staged_bytes;
 }
 
-// If memory cannot be pinned, rows are copied directly, which is slower.
+// If so much memory cannot be pinned, rows are copied through the stream's own, which is slower.
 std::unique_ptr<Staging> make_staging(const CudaStream& stream) {
   try {
     return std::make_unique<Staging>(stream, exact_search);
@@ -77,8 +78,11 @@ std::uint64_t packing_bytes(std::size_t dim, std::size_t element_bytes) {
 
 void copy_rows_to_device(const CudaStream& stream, const RowsView& rows, std::byte* out) {
   const std::size_t row_bytes = row_bytes_of(rows);
-  copy_rows(stream.handle(), out, row_bytes, rows.data(), rows.stride_bytes(), row_bytes, rows.rows(),
-            on_host(rows) ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice, exact_search);
+  if (on_host(rows))
+    send_rows(stream, out, rows.data(), rows.stride_bytes(), row_bytes, rows.rows(), exact_search);
+  else
+    copy_rows(stream.handle(), out, row_bytes, rows.data(), rows.stride_bytes(), row_bytes, rows.rows(),
+              cudaMemcpyDeviceToDevice, exact_search);
 }
 
 void fetch_rows(Stream& stream, const RowsView& rows, std::byte* out) {
@@ -102,6 +106,7 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
   PackedSummary summary = {.first_bad_row = rows.rows()};
   copy_to_device(cuda, std::span<const PackedSummary>(&summary, 1), piece.summary.data(), exact_search);
   if (!args.centre.empty()) copy_to_device(cuda, args.centre, piece.centre.data(), exact_search);
+  HostResults results(cuda);
   const bool queries = args.role == RowsRole::queries;
   PackTask task = {.dim = static_cast<std::uint32_t>(rows.dim()),
                    .width = static_cast<std::uint32_t>(width),
@@ -130,13 +135,12 @@ std::unique_ptr<PreparedRows> prepare_rows(Stream& stream, const PrepareArgs& ar
     task.out = packed->row(first);
     launch_pack_rows(cuda.handle(), rows.type(), encoding, task);
     if (queries)
-      copy_to_host(cuda, piece.lengths.data(), packed->lengths.span().subspan(first, part.rows()),
-                   exact_search);
+      results.add(piece.lengths.data(), packed->lengths.span().subspan(first, part.rows()), exact_search);
   }
-  copy_to_host(cuda, piece.summary.data(), std::span(&summary, 1), exact_search);
+  results.add(piece.summary.data(), std::span(&summary, 1), exact_search);
   // Other streams may use the rows as soon as they are returned, and must have finished before the rows are
   // freed, which happens in the order of this stream.
-  cuda.synchronize(exact_search);
+  results.finish(exact_search);
   if (summary.first_bad_row != rows.rows()) refuse_row(args.role, args.first_row + summary.first_bad_row);
   packed->longest = longest_of(summary);
   for (std::size_t i = 0; i < packed->lengths.size(); ++i) packed->lengths[i].residual *= norm_margin;

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <optional>
 
-#include "backend/cuda/device/blas.h"
 #include "backend/cuda/rows/packed_rows.h"
 #include "backend/cuda/rows/running_top_k.h"
 #include "backend/cuda/tuning/exact_search.h"
@@ -36,7 +35,6 @@ class TopKCollector : public Collector {
  public:
   TopKCollector(const CudaStream& stream, const TopKArgs& args)
       : queries(static_cast<const PackedRows&>(args.queries)),
-        blas(stream, queries.encoding),
         query_rows(args.query_rows),
         k(args.k),
         metric(args.metric),
@@ -58,7 +56,6 @@ class TopKCollector : public Collector {
   }
 
   const PackedRows& queries;
-  const Blas blas;
   const RowsView query_rows;
   const std::size_t k;
   const Metric metric;

@@ -99,8 +99,7 @@ class TileInput {
     if (shared_ && cols == tile_cols_ && first_col == tile_first_col_) return copy_.data();
     tile_first_col_ = first_col;
     tile_cols_ = cols;
-    copy_rows(stream_.handle(), copy_.data(), cols, source, matrix_.stride(), cols, shared_ ? 1 : rows,
-              cudaMemcpyHostToDevice, operation);
+    send_rows(stream_, copy_.data(), source, matrix_.stride(), cols, shared_ ? 1 : rows, operation);
     return copy_.data();
   }
 
@@ -132,7 +131,7 @@ class TiledSelection {
         ids_(stream, results(tiling, args.k), operation),
         workspace_(stream, workspace_bytes(tiling, args.k), operation) {}
   // After an error, copies may still read memory that the caller is about to free.
-  ~TiledSelection() { ignore(cudaStreamSynchronize(stream_.handle())); }
+  ~TiledSelection() { stream_.settle(); }
   TiledSelection(const TiledSelection&) = delete;
   TiledSelection& operator=(const TiledSelection&) = delete;
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/cuda/cuda_test.h"
+#include "backend/cuda/device/host_results.h"
 
 namespace nearwise::gpu {
 namespace {
@@ -90,8 +91,7 @@ TEST_F(DeviceBufferTest, MayOutliveItsStream) {
   }
   const CudaStream another(context.state());
   std::vector<int> read(written.size());
-  copy_to_host<int>(another, buffer.data(), read, "test");
-  another.synchronize("test");
+  fetch<int>(another, buffer.data(), read, "test");
   EXPECT_EQ(read, written);
 }
 
@@ -112,8 +112,7 @@ TEST_F(DeviceBufferTest, StreamsOfAllDevicesCanBeOpenAtOnce) {
     const CudaStream& stream = cuda_stream(*streams[index]);
     EXPECT_EQ(stream.ordinal(), ordinal);
     std::vector<int> read(1);
-    copy_to_host<int>(stream, buffers[index].data(), read, "test");
-    stream.synchronize("test");
+    fetch<int>(stream, buffers[index].data(), read, "test");
     EXPECT_EQ(read[0], ordinal);
   }
 }

@@ -6,6 +6,7 @@
 #include "backend/cuda/device/device_buffer.h"
 #include "backend/cuda/device/device_scope.h"
 #include "backend/cuda/device/gpu.h"
+#include "backend/cuda/device/host_results.h"
 #include "cuda_emulation/control.h"
 
 namespace nearwise::gpu {
@@ -37,8 +38,7 @@ std::vector<int> doubled(const Context& context, std::vector<int> values) {
   check(cudaMemcpyAsync(second.data(), first.data(), values.size() * sizeof(int), cudaMemcpyDeviceToDevice,
                         stream.handle()),
         "doubling");
-  copy_to_host<int>(stream, second.data(), values, "doubling");
-  stream.synchronize("doubling");
+  fetch<int>(stream, second.data(), values, "doubling");
   return values;
 }
 
@@ -50,12 +50,14 @@ TEST_F(Failures, EveryAllocationInTurn) {
   const std::uint64_t before = cuda_emulation::allocations();
   EXPECT_EQ(doubled(context, given), expected);
   const std::uint64_t allocations = cuda_emulation::allocations() - before;
-  ASSERT_EQ(allocations, 2u);
+  ASSERT_EQ(allocations, 3u) << "two buffers, and pinned memory";
   for (std::uint64_t which = 1; which <= allocations; ++which) {
+    release_kept();
     cuda_emulation::fail_allocation(which);
     const Error error = error_of([&] { doubled(context, given); });
     EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << which;
     EXPECT_STREQ(error.what(), "doubling: cuda:1: out of memory (cudaErrorMemoryAllocation)");
+    release_kept();
     EXPECT_EQ(cuda_emulation::accounting(), cuda_emulation::Accounting{});
     EXPECT_EQ(context.memory_used(), 0u);
     EXPECT_EQ(doubled(context, given), expected) << "the next call works again";
@@ -67,6 +69,7 @@ TEST_F(Failures, EveryCallInTurn) {
   EXPECT_EQ(doubled(context, given), expected);
   for (const char* call : {"cudaSetDevice", "cudaStreamCreateWithFlags", "cudaMallocFromPoolAsync",
                            "cudaMemcpyAsync", "cudaLaunchKernelEx", "cudaStreamSynchronize"}) {
+    release_kept();
     cuda_emulation::fail_call(call, cudaErrorLaunchFailure);
     const Error error = error_of([&] { doubled(context, given); });
     EXPECT_EQ(error.code(), ErrorCode::device) << call;
@@ -74,6 +77,7 @@ TEST_F(Failures, EveryCallInTurn) {
               std::string::npos)
         << call << ": " << error.what();
     EXPECT_NE(std::string(error.what()).find("cuda:2"), std::string::npos) << call << ": " << error.what();
+    release_kept();
     EXPECT_EQ(cuda_emulation::accounting(), cuda_emulation::Accounting{}) << call;
     EXPECT_EQ(context.memory_used(), 0u) << call;
     int current = -1;
@@ -104,9 +108,10 @@ TEST_F(Failures, ANewPoolThatCannotBeMadeIsTriedAgain) {
       {
         cuda_emulation::fail_call("cudaMemPoolSetAttribute", cudaErrorInvalidValue);
         const Context context = Context::cuda(1);
-        const Error error = error_of([&] { cuda_backend()->open(context.state()); });
+        const auto open = [&] { return CudaStream(context.state()).handle(); };
+        const Error error = error_of([&] { open(); });
         const bool refused = std::string(error.what()).starts_with("memory pool: cuda:1: invalid argument");
-        std::_Exit(refused && cuda_backend()->open(context.state()) != nullptr ? 0 : 1);
+        std::_Exit(refused && open() != nullptr ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
 }

@@ -6,6 +6,7 @@
 #include "backend/cuda/device/device_buffer.h"
 #include "backend/cuda/device/device_scope.h"
 #include "backend/cuda/device/gpu.h"
+#include "backend/cuda/device/host_results.h"
 
 namespace nearwise::gpu {
 namespace {
@@ -40,8 +41,7 @@ std::vector<float> reversed_on(const Context& context, std::size_t size) {
   DeviceBuffer<float> buffer(stream, size, "test");
   copy_to_device<float>(stream, values, buffer.data(), "test");
   launch(reverse, dim3(1), dim3(64), size * sizeof(float), stream.handle(), buffer.data(), size);
-  copy_to_host<float>(stream, buffer.data(), values, "test");
-  stream.synchronize("test");
+  fetch<float>(stream, buffer.data(), values, "test");
   return values;
 }
 
@@ -58,8 +58,7 @@ TEST_F(Launch, RunsOnEveryDeviceInTheOrderOfTheStream) {
     // Arguments are converted to the kernel's parameter types: 1000 becomes a size_t.
     launch(add_scaled, dim3(8), dim3(128), 0, stream.handle(), device_x.data(), 2.0, x.size(),
            device_y.data());
-    copy_to_host<float>(stream, device_y.data(), y, "test");
-    stream.synchronize("test");
+    fetch<float>(stream, device_y.data(), y, "test");
     for (std::size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], 1.0f + 2.0f * static_cast<float>(i));
   }
 }

@@ -75,6 +75,7 @@ TEST_F(CudaKnnFailures, EveryCallOfStaging) {
   gpu::release_staging_buffers();
   cuda_emulation::fail_call("cudaHostAlloc", cudaErrorMemoryAllocation);
   search();
+  gpu::release_kept();
   EXPECT_EQ(cuda_emulation::accounting(), cuda_emulation::Accounting{});
 }
 

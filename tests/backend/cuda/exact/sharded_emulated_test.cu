@@ -33,11 +33,13 @@ TEST_F(CudaShardedFailures, EveryAllocationInTurn) {
     const auto index = shard_exact(devices, problem_.base);
     EXPECT_TRUE(support::same(expected, index.search(host_, problem_.queries, 3)));
   };
+  gpu::release_kept();
   const std::uint64_t before = cuda_emulation::allocations();
   search();
   const std::uint64_t tried = cuda_emulation::allocations() - before;
   int errors = 0;
   for (std::uint64_t number = 1; number <= tried; ++number) {
+    gpu::release_kept();
     cuda_emulation::fail_allocation(number);
     const Error error = gpu::error_of(search);
     if (error.code() != ErrorCode::internal) {
@@ -45,6 +47,7 @@ TEST_F(CudaShardedFailures, EveryAllocationInTurn) {
       EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
       EXPECT_NE(std::string(error.what()).find("(on cuda:"), std::string::npos) << error.what();
     }
+    gpu::release_kept();
     EXPECT_EQ(cuda_emulation::accounting(), cuda_emulation::Accounting{}) << number;
     for (const Context& context : devices) EXPECT_EQ(context.memory_used(), 0U);
   }
