@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t min_block_bytes = 1 << 20;
 constexpr std::uint64_t max_block_bytes = 128 << 20;
 constexpr std::size_t blocks_per_thread = 4;
+// A device scans a block at a time: as few as possible. Progress is reported after each.
+constexpr std::uint64_t device_block_bytes = std::uint64_t{4} << 30;
 // Besides packed rows: alignment of its buffers.
 constexpr std::uint64_t block_overhead = 1024;
 
@@ -28,7 +30,8 @@ KnnCosts costs_of(const Context& context, const RowsView& base, Metric metric, c
 std::size_t block_rows(const KnnCosts& costs, std::size_t rows, int threads) {
   const std::uint64_t share =
       rows * costs.bytes_per_base_row / (blocks_per_thread * static_cast<std::uint64_t>(threads));
-  const std::uint64_t bytes = std::clamp(share, min_block_bytes, max_block_bytes);
+  const std::uint64_t bytes =
+      costs.whole_device ? device_block_bytes : std::clamp(share, min_block_bytes, max_block_bytes);
   return round_up<std::uint64_t>(std::max<std::uint64_t>(1, bytes / costs.bytes_per_base_row),
                                  costs.base_granule);
 }
