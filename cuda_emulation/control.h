@@ -23,6 +23,9 @@ struct Options {
   double preemption = 0.02;
   // Counts bank conflicts and sectors per source line, printed at exit. CUDA_EMULATION_PROFILE.
   bool profile = false;
+  // Asynchronous copies read pageable memory as late as they may, and a source that changed is a finding.
+  // CUDA_EMULATION_LATE_COPIES.
+  bool late_copies = false;
   // Thread switches without a thread that exits or passes a barrier before a livelock is reported.
   std::uint64_t watchdog = 200'000'000;
 };

@@ -10,6 +10,7 @@ Options from_environment() {
   if (const char* text = std::getenv("CUDA_EMULATION_SEED")) chosen.seed = std::strtoull(text, nullptr, 0);
   if (const char* text = std::getenv("CUDA_EMULATION_RESIDENT_BLOCKS"))
     chosen.resident_blocks = std::atoi(text);
+  chosen.late_copies = std::getenv("CUDA_EMULATION_LATE_COPIES") != nullptr;
   chosen.profile = std::getenv("CUDA_EMULATION_PROFILE") != nullptr;
   return chosen;
 }

@@ -1,6 +1,7 @@
 #include "cuda_emulation/runtime/state.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 #include <algorithm>
 
@@ -28,6 +29,8 @@ thread_local cudaError_t last_error = cudaSuccess;
 Runtime::Runtime()
     : random(88172645463325252ull + options().seed),
       allocation_to_fail(number_in_environment("CUDA_EMULATION_FAIL_ALLOCATION", 0)) {
+  // What is freed changes, so that late copies find it.
+  if (options().late_copies) mallopt(M_PERTURB, 0xa5);
   const std::size_t count = number_in_environment("CUDA_EMULATION_DEVICES", 1);
   for (std::size_t i = 0; i < count; ++i) {
     Device& device = devices.emplace_back();

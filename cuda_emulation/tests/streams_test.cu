@@ -72,6 +72,7 @@ TEST(Streams, WorkRunsWhenItIsWaitedFor) {
 }
 
 TEST(Streams, PageableMemoryIsReadAtTheCallAndWrittenBeforeItReturns) {
+  if (options().late_copies) GTEST_SKIP() << "reads it late, and reports this";
   const TestStream stream;
   const DeviceArray<int> values(size);
   std::vector<int> host(size, 7);
