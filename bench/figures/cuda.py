@@ -1,9 +1,11 @@
 """CUDA backend without a GPU: compiled kernels, and their answers on the emulated device."""
 import functools
+import json
 import os
 import re
 import subprocess
 
+from harness import processes
 from harness.session import ROOT, Result
 
 import gpu_estimate
@@ -107,6 +109,56 @@ def list_scan_loads(session):
     return Result(worst, "1", complete and worst == 1, {"loaded": loaded, "estimated_10^9_vectors_per_second": rates})
 
 
+@functools.cache
+def single_query_counts(session, threads):
+    """What the second Exact.search of one query asks of CUDA."""
+    rows = 100_000 if session.quick else 1_000_000
+    folder = session.build("emulated", "cuda_call_counts") / "tests"
+    program = next(path for path in folder.rglob("cuda_call_counts") if path.is_file())
+    return json.loads(processes.run([program, "exact", rows, 8, 1, threads]).output)
+
+
+def single_query_waits(session):
+    """Waits of the host for the device in the second Exact.search of one query in 10^6 vectors"""
+    counts = single_query_counts(session, 1)
+    return Result(counts["synchronisations"], "<= 4", counts["synchronisations"] <= 4, counts)
+
+
+def single_query_launches(session):
+    """Kernels and products in the second Exact.search of one query in 10^6 vectors"""
+    counts = single_query_counts(session, 1)
+    return Result(counts["launches"], "<= 12", counts["launches"] <= 12, counts)
+
+
+def repeated_creations(session):
+    """Streams, handles, events and pinned memory made, and growth of the pool, in the second Exact.search of one query"""
+    counts = single_query_counts(session, 1)
+    made = {name: counts[name] for name in ("streams", "handles", "pinned_allocations", "pool_growths")}
+    made["events"] = counts["calls"].get("cudaEventCreateWithFlags", 0)
+    return Result(sum(made.values()), "0", sum(made.values()) == 0, made)
+
+
+def calls_by_threads(session):
+    """Counts of the second Exact.search of one query that differ between 1 and 64 CPU threads"""
+    one, many = single_query_counts(session, 1), single_query_counts(session, 64)
+    differing = sorted(name for name in one if one[name] != many[name])
+    return Result(len(differing), "0", not differing, {"differing": differing})
+
+
+def late_copies(session):
+    """Failed tests when copies read pageable memory as late as they may; seeded mistakes must be found"""
+    environment = os.environ | {"CUDA_EMULATION_DEVICES": "8", "CUDA_EMULATION_LATE_COPIES": "1"}
+    pattern = "Cuda*:-*Shapes*" if session.quick else "*"
+    suite = session.tests("cuda_backend_tests", pattern, preset="emulated", env=environment)
+    build = session.build("emulated", "cuda_emulation_tests")
+    mistakes = processes.run_tests(build / "cuda_emulation" / "cuda_emulation_tests", "*LateCopyMistakes*", session.scratch)
+    uses = processes.run_tests(build / "cuda_emulation" / "cuda_emulation_tests", "*LateCopyUses*", session.scratch)
+    found = mistakes.tests - len(mistakes.failed)
+    failed = [*suite.failed, *mistakes.failed, *uses.failed]
+    return Result(len(failed), "0; >= 5 seeded mistakes found", not failed and found >= 5 and suite.tests > 0,
+                  {"tests": suite.tests, "seeded_mistakes": found, "failed": failed})
+
+
 def outcomes(output):
     """The names of the tests that passed and of those that failed, from ctest's output."""
     lines = re.findall(r"Test +#\d+: (.+?) [.]*(Passed|[*]+\w+| +Passed)", output)
@@ -133,4 +185,5 @@ def checked_schedules(session):
 
 
 FIGURES = (kernel_resources, selection_fast_path, selection_estimate_k100, selection_estimate_k1000, selection_shapes,
-           exact_search_shapes, list_search_shapes, list_scan_loads, several_devices, checked_schedules)
+           exact_search_shapes, list_search_shapes, list_scan_loads, several_devices, single_query_waits,
+           single_query_launches, repeated_creations, calls_by_threads, late_copies, checked_schedules)
