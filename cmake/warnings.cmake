@@ -1,7 +1,8 @@
 # Compile options of every target of ours: warnings, sanitizers, and arithmetic that means what it says.
 add_library(nearwise_options INTERFACE)
 target_compile_options(nearwise_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  $<$<NOT:$<COMPILE_LANGUAGE:C>>:-Wnon-virtual-dtor> $<$<NOT:$<COMPILE_LANGUAGE:C>>:-Woverloaded-virtual>
   # g++ 12 reports impossible overlaps in std::string's operator+ (its bug 105651).
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
   # The reported distance is defined without fused multiply-add. Compilers fuse a * b + c on their own unless told

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import repository
 
-SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
+SUFFIXES = {".h", ".c", ".cpp", ".cu", ".cuh"}
 
 # The folders of src/, lowest first. A file includes its own layer or a lower one.
 LAYERS = {"core": 0, "io": 1, "codes": 1, "backend": 2, "ops": 3, "cluster": 4, "duplicates": 4, "quantize": 4, "index": 5, "graph": 5,
-          "search": 6, "shard": 7, "plan": 8}
+          "search": 6, "shard": 7, "plan": 8, "c_api": 9}
 # Folders of one layer that may include one another: (including, included).
 ALLOWED_SIBLINGS = {("quantize", "cluster")}
 
@@ -54,7 +54,11 @@ PUBLIC_HEADERS = {name: folder for folder, names in {
     "search": "choose_index graph_index graph_index_export",
     "shard": "sharded",
     "plan": "plan",
+    "c_api": "nearwise_c",
 }.items() for name in names.split()}
+# Headers for C, and what they may include.
+C_HEADERS = PurePosixPath("include/nearwise/c")
+C_STANDARD_HEADERS = {"stddef.h", "stdint.h"}
 UMBRELLA = PurePosixPath("include/nearwise/nearwise.h")
 
 # What the folder of one backend sees of src/backend.
@@ -200,6 +204,10 @@ def judge_own(user, used):
         return f"{EMULATION} includes its own files, {EMULATED_CUDA.name} and public headers only"
     if user == EMULATED_CUDA and is_within(used, EMULATION):
         return None
+    if is_within(user, C_HEADERS) and not is_within(used, C_HEADERS) and used.name != "export.h":
+        return "a header for C includes one for C++"
+    if user.suffix == ".c" and is_public(used) and not is_within(used, C_HEADERS):
+        return "a program in C includes a header for C++"
     if area in LEAVES:
         own = PurePosixPath(*user.parts[:2]) if area == "examples" else PurePosixPath(area)
         if is_public(used):
@@ -220,6 +228,8 @@ def judge_own(user, used):
 
 def judge_foreign(user, name):
     """Why `user` may not include the foreign header `name`, or None."""
+    if is_within(user, C_HEADERS):
+        return None if name in C_STANDARD_HEADERS else f"a header for C includes something other than {sorted(C_STANDARD_HEADERS)}"
     if is_public(user) and name not in STANDARD_HEADERS:
         return "a public header includes something other than the standard library and nearwise"
     for pattern, places in RESTRICTED:

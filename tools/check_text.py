@@ -14,7 +14,7 @@ MOST_LINES = 502
 MOST_FILES = 30
 COUNTED_FOLDERS = ("include", "src", "cli", "tools", "python/nearwise", "python/bindings")
 MOST_COMMENT_COLUMNS = 110
-COUNTED_SUFFIXES = {".h", ".cpp", ".cu", ".cuh", ".py"}
+COUNTED_SUFFIXES = {".h", ".c", ".cpp", ".cu", ".cuh", ".py"}
 
 # Bracketed letters keep the patterns from finding themselves.
 ABSOLUTE_PATH = re.compile(r"(?<![\w.~/}-])/(?:h[o]me|r[o]ot|w[o]rk|U[s]ers|m[n]t)/[\w.]")
@@ -28,7 +28,7 @@ GENERATED_NAMES = re.compile(
 # Where retired terms may stand: their list, and what tests that list.
 RETIRED_TERMS = Path(__file__).resolve().parent / "retired_terms.txt"
 MAY_NAME_RETIRED_TERMS = {"tools/retired_terms.txt", "tests/tools/check_text_test.py"}
-COMMENT = {".py": re.compile(r"^\s*#|\s#\s"), **dict.fromkeys((".h", ".cpp", ".cu", ".cuh"), re.compile(r"//|^\s*\*"))}
+COMMENT = {".py": re.compile(r"^\s*#|\s#\s"), **dict.fromkeys((".h", ".c", ".cpp", ".cu", ".cuh"), re.compile(r"//|^\s*\*"))}
 # Data that tests read as it is: files of released versions, inputs that once broke a reader.
 BINARY_FOLDERS = ("tests/golden/", "tests/fuzz/", "tests/data/")
 # What documentation shows: made by a script, but of data that a reader does not have at hand. Small, or

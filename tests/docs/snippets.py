@@ -1,4 +1,4 @@
-"""Runs the snippets of the documentation: every block of Python, shell and C++ of a page, in order, in one folder.
+"""Runs the snippets of the documentation: every block of Python, shell, C++ and C of a page, in order, in one folder.
 
     python tests/docs/snippets.py docs/guide/filters.md     # one page, with this Python
     python tests/docs/snippets.py                           # README.md and all pages
@@ -9,7 +9,7 @@ A title decides what happens to a block, and readers see it above the block:
     title="needs faiss"            runs where the module is installed (several: "needs faiss, hnswlib")
 
 What a page takes for granted (files, arrays) is made by a comment `<!-- setup`, in Python. Blocks of Python share their names;
-blocks of shell see the program NEARWISE_BIN as `nearwise`; blocks of C++ are compiled, not run.
+blocks of shell see the program NEARWISE_BIN as `nearwise`; blocks of C++ and C are compiled, not run.
 """
 import importlib.util
 import os
@@ -25,9 +25,9 @@ SHELL_SECONDS = 120
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[a-z]*)(?P<rest>[^\n]*)\n(?P<code>.*?)^(?P=indent)```$", re.M | re.S)
 SETUP = re.compile(r"<!-- setup\n(?P<code>.*?)-->", re.S)
 TITLE = re.compile(r'title="([^"]*)"')
-RUN = ("python", "bash", "cpp")
+RUN = ("python", "bash", "cpp", "c")
 # Text that is shown, not run.
-SHOWN = ("text", "json", "toml", "yaml")
+SHOWN = ("text", "json", "toml", "yaml", "cmake")
 
 
 class Snippet(NamedTuple):
@@ -93,14 +93,17 @@ def run_shell(snippet, folder):
         raise RuntimeError(f"{snippet.page}:{snippet.line}: exit {run.returncode}\n{snippet.code}\n{run.stdout}{run.stderr}")
 
 
-def compile_cpp(snippet):
+COMPILERS = {"cpp": ["g++", "-std=c++20", "-x", "c++"], "c": ["gcc", "-std=c99", "-Wextra", "-Wpedantic", "-x", "c"]}
+
+
+def compile_only(snippet):
     """Includes stay where they are; the rest is the body of a function, unless it has a main of its own."""
     lines = snippet.code.splitlines()
     includes = [line for line in lines if line.startswith("#include")]
     body = "\n".join(line for line in lines if not line.startswith("#include"))
     if "int main(" not in body:
-        body = f"[[maybe_unused]] static void snippet() {{\n{body}\n}}\n"
-    command = ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wno-unused-variable", "-I", ROOT / "include", "-x", "c++", "-"]
+        body = f"void snippet(void);\nvoid snippet(void) {{\n{body}\n}}\n"
+    command = [*COMPILERS[snippet.language], "-fsyntax-only", "-Wall", "-Wno-unused-variable", "-I", ROOT / "include", "-"]
     run = subprocess.run(command, input="\n".join([*includes, body]), capture_output=True, text=True, timeout=SHELL_SECONDS)
     if run.returncode != 0:
         raise RuntimeError(f"{snippet.page}:{snippet.line}: does not compile\n{run.stderr}")
@@ -121,7 +124,7 @@ def run_page(page, folder):
             elif snippet.language == "bash":
                 run_shell(snippet, Path(folder))
             else:
-                compile_cpp(snippet)
+                compile_only(snippet)
             ran += 1
     finally:
         os.chdir(before)

@@ -52,6 +52,15 @@ def test_cpp_that_does_not_compile_is_found(tmp_path):
         snippets.run_page(page, tmp_path)
 
 
+def test_c_that_does_not_compile_is_found(tmp_path):
+    include = "#include <nearwise/c/nearwise_c.h>\n"
+    good = written(tmp_path, f"```c\n{include}nearwise_context_destroy(NULL);\n```\n")
+    assert snippets.run_page(good, tmp_path) == (1, [])
+    bad = written(tmp_path, f"```c\n{include}nearwise::knn(1);\n```\n")
+    with pytest.raises(RuntimeError, match="does not compile"):
+        snippets.run_page(bad, tmp_path)
+
+
 def test_titles_decide(tmp_path):
     page = written(tmp_path, '<!-- setup\nx = 1\n-->\n```python\ny = x\n```\n```python title="not run: it would fail"\nz\n```\n'
                              '```python title="needs a_module_that_is_nowhere"\nz\n```\n')

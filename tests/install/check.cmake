@@ -1,4 +1,5 @@
-# cmake -D BUILD=... -D CONFIG=... -D GENERATOR=... -D COMPILER=... -D EXAMPLE=... -D SCRATCH=... -P check.cmake
+# cmake -D BUILD=... -D CONFIG=... -D GENERATOR=... -D COMPILER=... -D EXAMPLE=... -D C_COMPILER=... -D C_EXAMPLES=...
+#       -D SCRATCH=... -P check.cmake
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status)
   if(NOT status EQUAL 0)
@@ -15,3 +16,8 @@ run(${CMAKE_COMMAND} -S ${EXAMPLE} -B ${SCRATCH}/build -G ${GENERATOR} -D CMAKE_
     -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_PREFIX_PATH=${SCRATCH}/prefix -D CMAKE_CXX_FLAGS=-Wall\ -Wextra\ -Werror)
 run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
 run(${SCRATCH}/build/nearest)
+# A project in C alone: no C++ compiler is enabled there.
+run(${CMAKE_COMMAND} -S ${C_EXAMPLES} -B ${SCRATCH}/build_c -G ${GENERATOR} -D CMAKE_BUILD_TYPE=Release
+    -D CMAKE_C_COMPILER=${C_COMPILER} -D CMAKE_PREFIX_PATH=${SCRATCH}/prefix -D CMAKE_C_FLAGS=-Werror)
+run(${CMAKE_COMMAND} --build ${SCRATCH}/build_c)
+run(${CMAKE_CTEST_COMMAND} --test-dir ${SCRATCH}/build_c --output-on-failure)

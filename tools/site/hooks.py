@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 # Links and pictures, as in tests/tools/docs_test.py: in or out of code.
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)]*)?\)")
-LANGUAGES = {".py": "python", ".cpp": "cpp", ".h": "cpp", ".yml": "yaml", ".txt": "text", ".cu": "cpp"}
+LANGUAGES = {".py": "python", ".cpp": "cpp", ".h": "cpp", ".c": "c", ".yml": "yaml", ".txt": "text", ".cu": "cpp"}
 
 
 def source_uri(path):
