@@ -163,6 +163,8 @@ using NumpyRangeNeighbors = std::tuple<NumpyVector<std::int64_t>, NumpyVector<Id
 NumpyRangeNeighbors to_numpy(RangeNeighbors&& found);
 
 // Copies the arrays.
+template <typename T>
+Matrix<T> to_matrix(const NumpyMatrix<const T>& array);
 Neighbors to_neighbors(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances);
 
 // Copies the arrays; the report is empty.

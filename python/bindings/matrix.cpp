@@ -120,15 +120,18 @@ NumpyRangeNeighbors to_numpy(RangeNeighbors&& found) {
           to_numpy<float>(std::move(found.distances))};
 }
 
+template <typename T>
+Matrix<T> to_matrix(const NumpyMatrix<const T>& array) {
+  Matrix<T> matrix(array.shape(0), array.shape(1));
+  const auto view = array.view();
+  for (std::size_t row = 0; row < matrix.rows(); ++row)
+    for (std::size_t col = 0; col < matrix.cols(); ++col) matrix(row, col) = view(row, col);
+  return matrix;
+}
+template Matrix<Id> to_matrix(const NumpyMatrix<const Id>& array);
+
 Neighbors to_neighbors(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances) {
-  const auto copy = [](const auto& array, auto&& matrix) {
-    const auto view = array.view();
-    for (std::size_t row = 0; row < matrix.rows(); ++row)
-      for (std::size_t col = 0; col < matrix.cols(); ++col) matrix(row, col) = view(row, col);
-    return std::move(matrix);
-  };
-  return {copy(ids, Matrix<Id>(ids.shape(0), ids.shape(1))),
-          copy(distances, Matrix<float>(distances.shape(0), distances.shape(1)))};
+  return {to_matrix(ids), to_matrix(distances)};
 }
 
 KnnGraph to_knn_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,

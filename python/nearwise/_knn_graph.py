@@ -108,7 +108,8 @@ class KnnGraph(GraphUses, Savable):
         array([1, 3, 3, 1])
         """
         call, given = Call("with_rows", settings), {"graph": self._given()}
-        return KnnGraph(call.run(_core.add_to_knn_graph, given, rows=rows, target_recall=target_recall), call.context)
+        graph = call.run(_core.add_to_knn_graph, given, rows=rows, target_recall=target_recall)
+        return KnnGraph(graph, call.context)
 
     @operation
     def without_rows(
@@ -238,7 +239,20 @@ def merge_knn_graphs(
         if not isinstance(graph, KnnGraph):
             raise TypeError(f"{name}: expected a KnnGraph, got {type(graph).__name__}")
     call, given = Call("merge_knn_graphs", settings), {"left": left._given(), "right": right._given()}
-    return KnnGraph(call.run(_core.merge_knn_graphs, given, rows=rows, target_recall=target_recall), call.context)
+    graph = call.run(_core.merge_knn_graphs, given, rows=rows, target_recall=target_recall)
+    return KnnGraph(graph, call.context)
+
+
+def _ids_of(neighbors: Any) -> npt.NDArray[np.int64]:
+    """The ids of neighbors: an array or nested sequences of integers, or the first of a pair."""
+    if not isinstance(neighbors, (KnnGraph, tuple)):
+        try:
+            array = np.asarray(neighbors)
+        except (TypeError, ValueError):  # a pair in a list, of different shapes
+            array = np.empty(0)
+        if array.ndim == 2 and array.dtype.kind in "iu":
+            return _options.id_matrix(array, "neighbors")
+    return as_neighbors(neighbors).ids
 
 
 @operation
@@ -256,8 +270,9 @@ def measure_recall(
     ----------
     rows : array [rows, dim]
         As in `nearwise.build_knn_graph`.
-    neighbors : KnnGraph, Neighbors or pair (ids, distances)
-        Of every vector. Distances are computed again; the vector itself, -1 and repeated neighbors do not count.
+    neighbors : array [rows, k] of ids, KnnGraph, Neighbors or pair (ids, distances)
+        Ids of the neighbors of every vector. Distances, if there are any, are computed again; the vector itself, -1 and
+        repeated neighbors do not count.
     metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
         As in `nearwise.knn`.
     sample : int or "all"
@@ -271,7 +286,8 @@ def measure_recall(
     >>> rows = np.arange(10, dtype=np.float32)[:, None]
     >>> nearwise.measure_recall(rows, nearwise.exact_knn_graph(rows, k=3), sample="all").value
     1.0
+    >>> nearwise.measure_recall(rows, [[1]] + [[row - 1] for row in range(1, 10)], sample="all").value
+    1.0
     """
-    pair = as_neighbors(neighbors)
-    call, given = Call("measure_recall", settings), {"ids": pair.ids, "distances": pair.distances}
+    call, given = Call("measure_recall", settings), {"ids": _ids_of(neighbors)}
     return RecallEstimate(*call.run(_core.measure_recall, given, rows=rows, metric=metric, sample=sample))

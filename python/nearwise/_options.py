@@ -111,6 +111,8 @@ def id_matrix(values: Any, name: str) -> npt.NDArray[np.int64]:
     array = np.asarray(values)
     if array.dtype.kind not in "iu" or array.ndim != 2:
         raise ArgumentError(f"{name}: expected a 2-D array of integers, got {array.ndim}-D of dtype {array.dtype}")
+    if array.dtype == np.uint64 and array.size and array.max() > np.uint64(_LARGEST_SIZE):
+        raise ArgumentError(f"{name}: expected at most {_LARGEST_SIZE}, got {array.max()}")
     return np.array(array, dtype=np.int64, order="C")
 
 

@@ -5,6 +5,7 @@ Arrays on a CUDA device are used in place or refused: only the library that owns
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -91,26 +92,76 @@ def portable(array: Array, type: str) -> Array:
 
 def as_array(values: Any, name: str) -> Array | DeviceArray:
     if type(values) is np.ndarray:
-        return values  # the common case
+        return _stacked(values, name) if values.dtype.hasobject else values  # the common case
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.is_masked(values):
             raise ValueError(f"{name}: a masked array with masked elements is not accepted; fill or drop them")
         return values.data
     if isinstance(values, np.ndarray):
         return values.view(np.ndarray)
-    if type(values).__module__.partition(".")[0] == "pyarrow":
+    column = _arrow_column(values)
+    if column is not None:
         from nearwise._arrow_rows import array_of
 
-        return array_of(values, name)
+        return array_of(column, name)
+    _refuse_no_array(values, name)
     on_device = from_device(values, name)
     if on_device is not None:
         return on_device
     if hasattr(values, "__dlpack__") and hasattr(values, "__dlpack_device__"):
         return _from_dlpack(values, name)
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: {type(values).__name__} does not convert to an array: {error}") from error
+    return _stacked(array, name) if array.dtype.hasobject else array
+
+
+def _arrow_column(values: Any) -> Any:
+    """Arrow's array of a value that is one, or a column of pandas that holds one; None for others."""
+    package = type(values).__module__.partition(".")[0]
+    if package == "pyarrow":
+        return values
+    if package == "pandas" and type(getattr(values, "dtype", None)).__name__ == "ArrowDtype":
+        return getattr(values, "array", values).__arrow_array__()
+    return None
+
+
+def _refuse_no_array(values: Any, name: str) -> None:
+    """Words for what people pass instead of an array of vectors."""
+    if values is None:
+        raise ValueError(f"{name}: expected an array of vectors [rows, dim], got None")
+    if isinstance(values, (str, bytes, os.PathLike)):
+        path = os.fspath(values)
+        raise ValueError(
+            f"{name}: expected an array, got the text {path!r}; if it is the path of a file of vectors, "
+            f"nearwise.read_vectors({path!r}) maps it"
+        )
+    if hasattr(values, "nnz") and hasattr(values, "shape") and not hasattr(values, "__array__"):
+        method = next((each for each in ("toarray", "todense") if hasattr(values, each)), "toarray")
+        raise ValueError(
+            f"{name}: a sparse matrix ({type(values).__name__} of shape {tuple(values.shape)}) is not accepted; "
+            f"{name}.{method}() makes an array of it"
+        )
+
+
+def _stacked(array: Array, name: str) -> Array:
+    """The vectors of a 1-D array of arrays or sequences, such as a column of pandas, as one array [rows, dim].
+
+    Anything else, such as an array of Python's numbers, is returned as it is.
+    """
+    if array.ndim != 1 or array.dtype != object:
+        return array
+    vectors = [np.asarray(each) for each in array]
+    if not vectors or vectors[0].ndim != 1:
+        return array
+    for row, vector in enumerate(vectors):
+        if vector.shape != vectors[0].shape:
+            found = f"has {vector.size} elements" if vector.ndim == 1 else f"holds {array[row]!r}"
+            raise ValueError(
+                f"{name}: row {row} {found}, row 0 has {vectors[0].size}: vectors of one length expected"
+            )
+    return np.stack(vectors)
 
 
 def _from_dlpack(tensor: Any, name: str) -> Array:

@@ -181,6 +181,42 @@ def test_the_arrays_are_not_changed(queries, base):
     np.testing.assert_array_equal(base, before[1])
 
 
+def column_of(rows):
+    """As numpy sees a column of pandas or polars: a 1-D array of arrays."""
+    column = np.empty(len(rows), object)
+    column[:] = list(rows)
+    return column
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.uint8, np.int8, np.float64])
+def test_arrays_of_arrays_are_stacked(dtype, queries, base):
+    rows = (queries * 20).clip(0, 100).astype(dtype)
+    plain = rows.astype(np.float32)
+    oracle.check(nearwise.knn(column_of(rows), base, 5), plain, base, 5)
+    oracle.check(nearwise.knn(list(rows), base, 5), plain, base, 5)
+    assert as_rows(column_of(rows), "queries").type == as_rows(rows, "queries").type
+
+
+def test_columns_of_pandas(queries, base):
+    pandas = pytest.importorskip("pandas")
+    oracle.check(nearwise.knn(pandas.Series(list(queries)), base, 5), queries, base, 5)
+    oracle.check(nearwise.knn(pandas.Series(queries.tolist()), base, 5), queries, base, 5)
+    oracle.check(nearwise.knn(pandas.DataFrame(queries), base, 5), queries, base, 5)
+    assert nearwise.knn(pandas.Series(queries[0]), base, 5).ids.shape == (5,)  # one query
+    column = pandas.Series(list(queries), index=range(100, 100 + len(queries)))  # whatever its index
+    oracle.check(nearwise.knn(pandas.DataFrame({"vector": column})["vector"], base, 5), queries, base, 5)
+
+
+def test_columns_of_arrow_in_pandas_are_used_in_place(queries, base):
+    pandas = pytest.importorskip("pandas")
+    pa = pytest.importorskip("pyarrow")
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(queries.ravel()), queries.shape[1])
+    column = pandas.Series(lists, dtype=pandas.ArrowDtype(lists.type))
+    rows = as_rows(column, "queries")
+    assert rows.copied_bytes == 0 and address(rows.array) == lists.values.buffers()[1].address
+    oracle.check(nearwise.knn(column, base, 5), queries, base, 5)
+
+
 class TestDlpack:
     def test_bfloat16(self, queries, base):
         tensor = bfloat16_tensor(queries)

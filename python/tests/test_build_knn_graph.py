@@ -68,6 +68,33 @@ def test_measure_recall_of_wrong_neighbours(rows):
     assert nearwise.measure_recall(rows, (ids, exact.distances), sample="all") == (0.75, 0.75, 0.75, 500)
 
 
+@pytest.mark.parametrize("taken", [np.asarray, np.int32, np.uint32, np.ndarray.tolist, np.asfortranarray])
+def test_measure_recall_of_ids_alone(rows, taken):
+    ids = nearwise.exact_knn_graph(rows, 4).ids.copy()
+    ids[:, 3] = -1 if taken is not np.uint32 else ids[:, 0]
+    assert nearwise.measure_recall(rows, taken(ids), sample="all") == (0.75, 0.75, 0.75, 500)
+
+
+def test_measure_recall_of_two_vectors():
+    rows = np.array([[0], [1]], np.float32)  # ids of two vectors are no pair of ids and distances
+    assert nearwise.measure_recall(rows, np.array([[1], [0]]), sample="all").value == 1
+    assert nearwise.measure_recall(rows, [np.array([[1], [1]]), np.ones((2, 1))], sample="all").value == 0.5
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "words"),
+    [
+        (np.array([[2**63]] * 500, np.uint64), "neighbors: expected at most 9223372036854775807"),
+        (np.array([[500]] * 500), "ids from 0 to 499 expected, got 500"),
+        (np.zeros((499, 2), int), "500"),
+        (np.zeros((500, 2)), "neighbors: expected a pair"),
+        ((np.zeros((500, 2), int), None), "neighbors: distances must be floats"),
+    ],
+)
+def test_neighbors_that_measure_recall_refuses(rows, neighbors, words):
+    refuses((nearwise.Error, TypeError), words, nearwise.measure_recall, rows, neighbors)
+
+
 def test_short_rows_end_in_minus_one():
     graph = nearwise.build_knn_graph(np.eye(3, dtype=np.float32), 5)
     assert (graph.ids[:, 2:] == -1).all() and np.isinf(graph.distances[:, 2:]).all()

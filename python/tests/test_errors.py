@@ -1,5 +1,6 @@
 """Wrong arguments are named, never swallowed. Also run under `python -O` (test_process.py)."""
 
+import pathlib
 import pickle
 
 import nearwise
@@ -7,6 +8,14 @@ import numpy as np
 import pytest
 from checks import refuses, spoiled
 from nearwise import _core
+from scipy import sparse
+
+
+def objects(*elements):
+    """As a column of pandas: a 1-D array of objects."""
+    array = np.empty(len(elements), object)
+    array[:] = elements
+    return array
 
 
 @pytest.mark.parametrize(
@@ -46,8 +55,17 @@ def test_a_padded_result_beyond_all_memory(queries, base):
         (np.zeros((3, 24), [("x", "f4")]), "queries: dtype .* is not accepted"),
         (np.zeros((2, 2, 24), np.float32), "queries: expected a 2-D .* got 3-D"),
         (np.float32(1), "queries: expected a 2-D .* got 0-D"),
-        (None, "queries: dtype object is not accepted"),
-        ("text", "queries: dtype <U4 is not accepted"),
+        (None, r"queries: expected an array of vectors \[rows, dim\], got None"),
+        ("base.fbin", r"queries: expected an array, got the text 'base.fbin'; .* nearwise.read_vectors\('base.fbin'\) maps it"),
+        (pathlib.Path("base.fbin"), r"nearwise.read_vectors\('base.fbin'\)"),
+        (b"base.fbin", r"nearwise.read_vectors\(b'base.fbin'\)"),
+        (sparse.csr_array(np.eye(24, dtype=np.float32)), r"a sparse matrix \(csr_array of shape \(24, 24\)\) .*queries.toarray\(\)"),
+        (sparse.coo_matrix(np.eye(24)), r"a sparse matrix \(coo_matrix .*queries.toarray\(\)"),
+        ([np.zeros(24), np.zeros(23)], "queries: list does not convert|row 1 has 23 elements, row 0 has 24"),
+        (objects(np.zeros(24), np.zeros(23)), "queries: row 1 has 23 elements, row 0 has 24: vectors of one length expected"),
+        (objects(np.zeros(24), None), "queries: row 1 holds None, row 0 has 24: vectors"),
+        (objects(1, 2), "queries: dtype object is not accepted"),
+        (objects(["a"] * 24), "queries: dtype <U1 is not accepted"),
         ([[1.0, 2.0], [3.0]], "queries: list does not convert to an array"),
         (np.zeros((3, 16), np.float32), "16 and 24"),
         (np.zeros((3, 48), np.float32), "48 and 24"),

@@ -111,10 +111,9 @@ Graph load_graph(const std::filesystem::path& path) {
   return to_python(result_of([&] { return load_knn_graph(path); }));
 }
 
-Estimate measure(const BorrowedRows& rows, const NumpyMatrix<const Id>& ids,
-                 const NumpyMatrix<const float>& distances, const std::string& metric, std::uint64_t sample,
-                 const Settings& settings, nb::handle progress) {
-  const Neighbors neighbors = to_neighbors(ids, distances);
+Estimate measure(const BorrowedRows& rows, const NumpyMatrix<const Id>& ids, const std::string& metric,
+                 std::uint64_t sample, const Settings& settings, nb::handle progress) {
+  const Neighbors neighbors = {to_matrix(ids), {}};
   const Metric parsed = parse_metric(metric);
   const auto limit = sample == 0 ? std::nullopt : std::optional<std::size_t>(sample);
   return recall_fields(result_of(
@@ -139,9 +138,8 @@ void bind_knn_graph(nb::module_& module) {
   module.def("validate_knn_graph", validate, nb::arg("graph"));
   module.def("save_knn_graph", save_graph, nb::arg("path"), nb::arg("graph"), nb::arg("provenance"));
   module.def("load_knn_graph", load_graph, nb::arg("path"));
-  module.def("measure_recall", measure, nb::arg("rows"), nb::arg("ids"), nb::arg("distances"),
-             nb::arg("metric"), nb::arg("sample"), nb::arg("settings"), nb::arg("progress").none(),
-             "value, low, high, rows");
+  module.def("measure_recall", measure, nb::arg("rows"), nb::arg("ids"), nb::arg("metric"), nb::arg("sample"),
+             nb::arg("settings"), nb::arg("progress").none(), "value, low, high, rows");
 }
 
 }  // namespace nearwise::python

@@ -50,6 +50,8 @@ def knn(
         of the five types and C order, with or without gaps between rows. Work that their library has queued for
         them is waited for.
 
+        Columns of Arrow and pandas that hold arrays are taken as well (docs/reference/python.md).
+
         Queries may be one vector [dim]: the result then has the shape [k].
     k : int
         At least 1, and at most the size of the base unless `pad`.
