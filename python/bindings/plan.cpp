@@ -3,12 +3,14 @@
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "bindings.h"
 
@@ -33,8 +35,16 @@ std::string run_task(const Plan& plan, const std::string& task, const Settings& 
   return std::string(name(outcome));
 }
 
-void run_all(const Plan& plan, const Settings& settings, nb::handle progress) {
-  run(context_for(settings), progress, [&](const Context& own) { plan.run(own); });
+// Of every task that was looked at, in order: its name and its outcome.
+std::vector<std::pair<std::string, std::string>> run_all(const Plan& plan, const Settings& settings,
+                                                         nb::handle progress) {
+  std::vector<std::pair<std::string, std::string>> outcomes;
+  run(context_for(settings), progress, [&](const Context& own) {
+    plan.run(own, [&](const PlannedTask& task, TaskOutcome outcome) {
+      outcomes.emplace_back(task.name, name(outcome));
+    });
+  });
+  return outcomes;
 }
 
 template <typename Make>

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from nearwise import _core, _options
 from nearwise._context import Call, Context, SeededCallSettings, SeededSettings, operation
 from nearwise._graph_uses import GraphUses
+from nearwise._log import logger
 from nearwise._neighbors import MetricArgument, Neighbors, adopt, as_neighbors
 from nearwise._recall import RecallEstimate
 from nearwise._savable import Savable
@@ -109,7 +110,7 @@ class KnnGraph(GraphUses, Savable):
         """
         call, given = Call("with_rows", settings), {"graph": self._given()}
         graph = call.run(_core.add_to_knn_graph, given, rows=rows, target_recall=target_recall)
-        return KnnGraph(graph, call.context)
+        return _logged(KnnGraph(graph, call.context), call, target_recall)
 
     @operation
     def without_rows(
@@ -139,7 +140,7 @@ class KnnGraph(GraphUses, Savable):
         """
         call, given = Call("without_rows", settings), {"graph": self._given(), "ids": _options.ids(ids)}
         changed = call.run(_core.remove_from_knn_graph, given, rows=rows, target_recall=target_recall)
-        return KnnGraph(changed, call.context)
+        return _logged(KnnGraph(changed, call.context), call, target_recall)
 
     @operation
     def save(self, path: Path, *, provenance: Mapping[str, str] | None = None) -> None:
@@ -201,7 +202,14 @@ def build_knn_graph(
     """
     call = Call("build_knn_graph", settings)
     graph = call.run(_core.build_knn_graph, rows=rows, degree=degree, metric=metric, target_recall=target_recall)
-    return KnnGraph(graph, call.context)
+    return _logged(KnnGraph(graph, call.context), call, target_recall)
+
+
+def _logged(graph: KnnGraph, call: Call, target_recall: float | None) -> KnnGraph:
+    logger.info("%s: %r, %d rounds", call.operation, graph, len(graph.rounds))
+    if not graph.reached:
+        logger.warning("%s: target recall %s is not reached: recall %s", call.operation, target_recall, graph.recall)
+    return graph
 
 
 @operation
@@ -239,8 +247,8 @@ def merge_knn_graphs(
         if not isinstance(graph, KnnGraph):
             raise TypeError(f"{name}: expected a KnnGraph, got {type(graph).__name__}")
     call, given = Call("merge_knn_graphs", settings), {"left": left._given(), "right": right._given()}
-    graph = call.run(_core.merge_knn_graphs, given, rows=rows, target_recall=target_recall)
-    return KnnGraph(graph, call.context)
+    merged = call.run(_core.merge_knn_graphs, given, rows=rows, target_recall=target_recall)
+    return _logged(KnnGraph(merged, call.context), call, target_recall)
 
 
 def _ids_of(neighbors: Any) -> npt.NDArray[np.int64]:

@@ -11,6 +11,7 @@ from nearwise._context import Call, Context, operation
 from nearwise._index.graph_index import GraphIndex
 from nearwise._index.ivf_base import Ivf, Vectors
 from nearwise._knn_graph import KnnGraph
+from nearwise._log import logger
 from nearwise._neighbors import MetricArgument
 from nearwise._progress import ProgressArgument
 from nearwise._storage import load
@@ -110,7 +111,13 @@ class Plan:
     def run(self, *, context: Context | None = None, progress: ProgressArgument = None) -> None:
         """Runs all tasks in order. After an interruption the next call resumes."""
         with Call("plan", context) as call:
-            self._plan.run(settings=call.settings, progress=call.report)
+            outcomes = self._plan.run(settings=call.settings, progress=call.report)
+        work = self._arguments["work"]
+        for task, outcome in outcomes:
+            if outcome == "repaired":
+                logger.warning("plan in %s: the output of %s was damaged or lost, and was made again", work, task)
+        done, before = ([outcome for _, outcome in outcomes].count(each) for each in ("done", "done before"))
+        logger.info("plan in %s: %d tasks done, %d were done before", work, done, before)
 
     @operation
     def remove_work(self) -> int:

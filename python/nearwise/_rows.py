@@ -14,6 +14,7 @@ import numpy.typing as npt
 from nearwise import _core
 from nearwise._device_array import DeviceArray, device_row, from_device
 from nearwise._error import Error
+from nearwise._log import logger
 
 # Large arrays are converted in pieces, so that Ctrl-C takes effect in between.
 _ELEMENTS_AT_ONCE = 1 << 20
@@ -77,6 +78,7 @@ def rows_of(array: Array | DeviceArray, name: str, memory_limit: int = 0) -> Row
             f"memory_limit is {memory_limit}; pass an array that needs no copy (C order, {_shown(kind)})",
             "out_of_memory",
         )
+    logger.debug("%s: a copy of %s %s of %d bytes", name, array.dtype, array.shape, copied_bytes)
     return Rows(_converted(array, target, name), kind, copied_bytes)
 
 

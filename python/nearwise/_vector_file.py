@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from nearwise import _core
 from nearwise._context import operation
+from nearwise._log import warn
 from nearwise._neighbors import Neighbors, adopt, as_neighbors
 from nearwise._rows import as_rows
 
@@ -43,8 +43,9 @@ def read_vectors(path: Path) -> npt.NDArray[Any]:
     try:
         from ml_dtypes import bfloat16
     except ImportError:
-        warnings.warn(
+        warn(
             f"{os.fspath(path)}: bfloat16 vectors are returned as their bits in uint16; install ml_dtypes to use them",
+            UserWarning,
             stacklevel=3,
         )
         return array

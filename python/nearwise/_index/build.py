@@ -10,6 +10,7 @@ from nearwise._index.exact import Exact
 from nearwise._index.graph_index import GraphIndex
 from nearwise._index.ivf import IvfFlat, IvfPq
 from nearwise._index.ivf_base import Vectors
+from nearwise._log import logger
 from nearwise._neighbors import MetricArgument
 
 IndexKind: TypeAlias = Literal["exact", "ivf_flat", "ivf_pq", "graph"]
@@ -137,6 +138,7 @@ def build(
     """
     context = settings.get("context")
     choice = _choose("build", rows, target_recall, metric, queries, expected_queries, context)
+    logger.info("build: %s: %s", choice.kind, choice.reason)
     if choice.kind == "exact":
         return Exact(rows, metric=metric, context=context)
     if choice.kind == "graph":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
 from typing import Any, Literal, NamedTuple, Self
 
 from nearwise import _core, _options
@@ -13,6 +12,7 @@ from nearwise._index.filter import as_filter
 from nearwise._index.index_base import Index
 from nearwise._index.ivf_search import RecallWarning
 from nearwise._knn_graph import KnnGraph
+from nearwise._log import logger, warn
 from nearwise._neighbors import MetricArgument, Neighbors, RangeNeighbors, adopt, adopt_range
 from nearwise._progress import ProgressArgument
 from nearwise._recall import RecallEstimate
@@ -89,6 +89,7 @@ class GraphIndex(Index):
                 progress=call.report,
             )
         index = cls._of(made, call.remaining())
+        index._log_choice(f"GraphIndex.{operation}")
         index._warn_if_missed(stacklevel=5)
         return index
 
@@ -339,18 +340,24 @@ class GraphIndex(Index):
                     progress=call.report,
                 )
             )
+        self._log_choice("GraphIndex.calibrate")
         self._warn_if_missed(stacklevel=4)
         return found
+
+    def _log_choice(self, operation: str) -> None:
+        found = self.calibration
+        if found is not None:
+            logger.info("%s: %r: beam %d, recall %s of %d", operation, self, found.beam, found.recall, found.neighbors)
 
     def _warn_if_missed(self, stacklevel: int) -> None:
         found = self.calibration
         if found is not None and not found.reached:
             self._warned = True
-            warnings.warn(
+            warn(
                 f"target recall {found.target_recall} is not reached: searches find {found.recall.value:.3f} of the "
                 f"{found.neighbors} nearest vectors, and {found.recall_of_100.value:.3f} of the 100 nearest",
                 RecallWarning,
-                stacklevel=stacklevel,
+                stacklevel,
             )
 
     @operation

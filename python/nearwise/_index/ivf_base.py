@@ -65,6 +65,7 @@ class Ivf(ivf_search.Ivf, Index):
             )
         # The index and its calls count on what the converted copy leaves of the limit.
         index = cls._of(made, call.remaining())
+        index._log_choice(f"{cls.__name__}.build")
         index._warn_if_missed(stacklevel=5)
         return index
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from nearwise import _core, _options
 from nearwise._context import Call, Context, operation
 from nearwise._index.filter import as_filter
+from nearwise._log import logger, warn
 from nearwise._neighbors import Neighbors, RangeNeighbors, adopt, adopt_range
 from nearwise._progress import ProgressArgument
 from nearwise._recall import RecallEstimate
@@ -227,7 +227,7 @@ class Ivf:
             self._checked.add((k, codes_only))
         else:
             self._warned = True
-            warnings.warn(message, RecallWarning, stacklevel=stacklevel)
+            warn(message, RecallWarning, stacklevel)
 
     @operation
     def rerank(
@@ -300,6 +300,7 @@ class Ivf:
                     progress=call.report,
                 )
             )
+        self._log_choice(f"{type(self).__name__}.calibrate")
         self._warn_if_missed(stacklevel=4)
         return found
 
@@ -331,15 +332,23 @@ class Ivf:
         fields = self._index.calibration
         return None if fields is None else _calibration(fields)
 
+    def _log_choice(self, operation: str) -> None:
+        found = self.calibration
+        if found is not None:
+            logger.info(
+                "%s: %r: %d probes, %s candidates, recall %s of %d",
+                *(operation, self, found.probes, found.candidates or "no", found.recall, found.neighbors),
+            )
+
     def _warn_if_missed(self, stacklevel: int) -> None:
         found = self.calibration
         if found is not None and not found.reached:
             self._warned = True
-            warnings.warn(
+            warn(
                 f"target recall {found.target_recall} cannot be reached: {found.recall.value:.3f} of the "
                 f"{found.neighbors} nearest found in {found.probes} of {self._index.lists} lists",
                 RecallWarning,
-                stacklevel=stacklevel,
+                stacklevel,
             )
 
 
