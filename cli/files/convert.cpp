@@ -25,6 +25,7 @@ struct ConvertArguments {
   std::optional<ElementType> type;  // none: that of the output's suffix, or the input's
   std::optional<Metric> metric;     // of neighbours without one that become a container
   std::uint64_t memory_limit = std::uint64_t{256} << 20;
+  std::optional<std::size_t> limit_rows;
 };
 
 // Large enough for the disk, small enough for prompt Ctrl-C and progress.
@@ -63,19 +64,27 @@ ExitCode convert_vectors(Session& session, const ConvertArguments& arguments) {
     convert_rows(rows, to, converted.data(), first_row);
     writer.append(RowsView(converted.data(), to, rows.rows(), rows.dim(), stride_bytes));
   };
-  read_chunks(session, reader, write);
+  const std::size_t rows = read_chunks(
+      session, reader, write, arguments.limit_rows.value_or(std::numeric_limits<std::size_t>::max()));
   writer.commit();
 
   conclude(session,
            {{"content", "vectors"},
-            {"rows", reader.rows()},
+            {"rows", rows},
             {"dim", reader.dim()},
             {"from", name(reader.type())},
             {"to", name(to)},
             {"output", arguments.output.string()}},
-           fmt::format("wrote {} x {} {} to {}", reader.rows(), reader.dim(), name(to),
-                       arguments.output.string()));
+           fmt::format("wrote {} x {} {} to {}", rows, reader.dim(), name(to), arguments.output.string()));
   return ExitCode::ok;
+}
+
+// The first rows of a matrix; all of one that has fewer.
+template <typename T>
+Matrix<T> first_rows(const Matrix<T>& matrix, std::size_t most_rows) {
+  Matrix<T> first(std::min(matrix.rows(), most_rows), matrix.cols());
+  std::copy_n(matrix.data(), first.rows() * first.cols(), first.data());
+  return first;
 }
 
 void write_container(const Session& session, const ConvertArguments& arguments, NeighborFile file) {
@@ -106,7 +115,12 @@ ExitCode convert_neighbors(Session& session, const ConvertArguments& arguments) 
   require_suffix_for(Content::neighbors, arguments.output);
   require_fits(arguments.input, arguments.memory_limit);
   NeighborFile file = read_neighbor_file(arguments.input);
-  const std::size_t rows = file.neighbors.ids.rows();
+  const std::size_t all_rows = file.neighbors.ids.rows();
+  const std::size_t rows = std::min(all_rows, arguments.limit_rows.value_or(all_rows));
+  if (rows < all_rows) {
+    file.neighbors = {first_rows(file.neighbors.ids, rows), first_rows(file.neighbors.distances, rows)};
+    if (!file.provenance.empty()) file.provenance["rows"] = fmt::format("the first {} of {}", rows, all_rows);
+  }
   const std::size_t k = file.neighbors.ids.cols();
   const bool keeps_distances = is_container(arguments.output) || arguments.output.extension() == ".bin";
   if (has_distances(file.neighbors) && !keeps_distances)
@@ -137,7 +151,8 @@ ExitCode run_convert(Session& session, const ConvertArguments& arguments) {
 void add_convert(CLI::App& parent, Session& session) {
   const auto [parser, arguments] = add_command(
       parent, session, run_convert, "convert", "Convert vectors or neighbours between file formats",
-      "  nearwise convert base.fvecs --type f16 -o base.f16bin\n\n"
+      "  nearwise convert base.fvecs --type f16 -o base.f16bin\n"
+      "  nearwise convert base.fbin --limit-rows 100000 -o sample.fbin\n\n"
       "The suffixes choose the formats. Vectors: .npy .fbin .f16bin .bf16bin .u8bin .i8bin .fvecs .bvecs;\n"
       "neighbours: .nw .ivecs .ibin .bin .npy (integers). Conversions that lose precision need --type; they\n"
       "round to nearest, ties to even, and refuse values beyond the range of the target.");
@@ -148,6 +163,7 @@ void add_convert(CLI::App& parent, Session& session) {
              "Element type of the output (default: that of the suffix, or the input's)");
   add_choice(parser, "--metric", arguments.metric, all_metrics,
              "Metric of neighbours that have none, for a .nw output");
+  add_count(parser, "--limit-rows", arguments.limit_rows, 1, "Only the first N rows (default: all)");
   add_bytes(parser, "--memory-limit", arguments.memory_limit,
             "Bound on buffers; 0: no limit (default: 256MiB)");
 }

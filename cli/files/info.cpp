@@ -20,6 +20,7 @@ namespace {
 
 struct InfoArguments {
   std::vector<std::filesystem::path> files;
+  bool verbose = false;
 };
 
 // A value as text: words separated by commas.
@@ -63,13 +64,14 @@ Json describe_machine() {
   return json;
 }
 
-std::string format_machine(const Json& machine) {
+std::string format_machine(const Json& machine, bool verbose) {
   std::string text = fmt::format("nearwise {}\n", text_of(machine["version"]));
   const auto line = [&text](const std::string& title, const std::string& content) {
     text += fmt::format("{:<18}{}\n", title, content);
   };
   for (const Json& device : machine["devices"]) {
     line(text_of(device["name"]), text_of(device["model"]));
+    if (!verbose) continue;
     line("  operations", text_of(device["operations"]));
     line("  missing", text_of(device["missing_operations"]));
   }
@@ -123,11 +125,11 @@ Json describe_container(const std::filesystem::path& path) {
 }
 
 Json describe_file(const std::filesystem::path& path) {
-  if (is_container(path)) return describe_container(path);
+  if (holds_container(path)) return describe_container(path);
   const bool is_vectors = content_of(path) == Content::vectors;
   Json json = {{"path", path.string()},
                {"content", is_vectors ? "vectors" : "neighbors"},
-               {"format", path.extension().string().substr(1)}};
+               {"format", format_of(path)}};
   if (is_vectors) {
     const VectorFile file = open_vectors(path);
     const RowsView rows = file.rows();
@@ -168,7 +170,7 @@ std::string format_file(const Json& file) {
 ExitCode run_info(Session& session, const InfoArguments& arguments) {
   if (arguments.files.empty()) {
     const Json machine = describe_machine();
-    session.json ? print(machine) : print(format_machine(machine));
+    session.json ? print(machine) : print(format_machine(machine, arguments.verbose));
     return ExitCode::ok;
   }
   Json files = Json::array();
@@ -195,9 +197,10 @@ void add_info(CLI::App& parent, Session& session) {
       parent, session, run_info, "info", "Describe files, or this build and machine",
       "  nearwise info truth.nw\n  nearwise info --json\n\n"
       "With files: their content, from the headers; a file that cannot be read does not end it.\n"
-      "Without: version, devices with the operations they support and lack, instruction sets, threads,\n"
-      "memory, and the speed of exact search.");
+      "Without: version, devices, instruction sets, threads, memory, and the speed of exact search; with\n"
+      "--verbose and in JSON also the internal operations that each device supports and lacks.");
   add_paths(parser, "files", arguments.files, "Files to describe");
+  parser.add_flag("-v,--verbose", arguments.verbose, "List the operations of every device");
 }
 
 }  // namespace nearwise::cli

@@ -60,7 +60,7 @@ std::string verify_neighbors(const std::filesystem::path& path) {
 }
 
 std::string verify_file(Session& session, const std::filesystem::path& path) {
-  if (is_container(path)) return verify_container(path);
+  if (holds_container(path)) return verify_container(path);
   return content_of(path) == Content::vectors ? verify_vectors(session, path) : verify_neighbors(path);
 }
 

@@ -56,7 +56,7 @@ ExitCode run_plan_graph(Session& session, const BuildArguments& given) {
   BuildArguments arguments = given;
   if (arguments.output.empty()) arguments.output = arguments.work.folder / "graph.nw";
   const Context context = open_context(arguments.context, arguments.seed);
-  return print_plan(session, make_plan(session, context, arguments));
+  return print_plan(session, make_plan(session, context, arguments), context, arguments.work.folder);
 }
 
 ExitCode run_planned_build(Session& session, const BuildArguments& arguments) {

@@ -62,7 +62,7 @@ ExitCode run_plan_index(Session& session, const IndexBuildArguments& given) {
   IndexBuildArguments arguments = given;
   if (arguments.output.empty()) arguments.output = arguments.work.folder / "index.nw";
   const Context context = open_context(arguments.context, arguments.seed);
-  return print_plan(session, make_plan(session, context, arguments));
+  return print_plan(session, make_plan(session, context, arguments), context, arguments.work.folder);
 }
 
 }  // namespace

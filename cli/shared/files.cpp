@@ -46,10 +46,16 @@ bool holds(const Suffix& suffix, Content content) {
   return content == Content::vectors ? suffix.holds_vectors : suffix.holds_neighbors;
 }
 
-Suffix suffix_of(const std::filesystem::path& path) {
-  const auto* const found = std::ranges::find(suffixes, path.extension().string(), &Suffix::text);
+Suffix suffix_named(std::string_view text) {
+  const auto* const found = std::ranges::find(suffixes, text, &Suffix::text);
   return found == suffixes.end() ? Suffix() : *found;
 }
+
+// Of an output.
+Suffix suffix_of(const std::filesystem::path& path) { return suffix_named(path.extension().string()); }
+
+// Of a file to read.
+Suffix known_suffix_of(const std::filesystem::path& path) { return suffix_named("." + format_of(path)); }
 
 std::string list_suffixes(Content content) {
   std::vector<std::string_view> list;
@@ -58,13 +64,34 @@ std::string list_suffixes(Content content) {
   return fmt::format("{}", fmt::join(list, ", "));
 }
 
-// Looks for 'descr': '<i4' or '<i8' in the header of an .npy. An unreadable file counts as vectors; opening
-// it then reports the problem.
-bool is_npy_of_ids(const std::filesystem::path& path) {
+// Of a file to read.
+void require_holds(Content content, const std::filesystem::path& path) {
+  if (holds(known_suffix_of(path), content)) return;
+  if (known_suffix_of(path).text == suffix_of(path).text) return require_suffix_for(content, path);
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("'{}': a .{} file, by its content, cannot hold {}; use one of {}", path.string(),
+                          format_of(path), content == Content::vectors ? "vectors" : "neighbours",
+                          list_suffixes(content)));
+}
+
+// The first bytes of a file; none if it cannot be read, which opening it then reports.
+std::string head_of(const std::filesystem::path& path) {
+  std::error_code missing;
+  if (!std::filesystem::is_regular_file(path, missing))
+    return {};  // opening a pipe would wait for its writer
   std::string head(256, '\0');
   std::ifstream file(path, std::ios::binary);
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  return head;
+}
+
+constexpr std::string_view npy_magic = "\x93NUMPY";
+constexpr std::string_view container_magic = "\x89NWS\r\n\x1A\n";
+
+// Looks for 'descr': '<i4' or '<i8' in the header of an .npy. An unreadable file counts as vectors.
+bool is_npy_of_ids(const std::filesystem::path& path) {
+  const std::string head = head_of(path);
   const std::size_t key = head.find("descr");
   if (key == std::string::npos) return false;
   const std::size_t value = head.find_first_of("<>|=", key);
@@ -92,8 +119,25 @@ std::vector<Id> read_lines(const std::filesystem::path& path) {
 
 bool is_container(const std::filesystem::path& path) { return path.extension() == ".nw"; }
 
+bool holds_npy(const std::filesystem::path& path) {
+  const std::string head = head_of(path);
+  return head.starts_with(npy_magic) || (path.extension() == ".npy" && !head.starts_with(container_magic));
+}
+
+bool holds_container(const std::filesystem::path& path) {
+  const std::string head = head_of(path);
+  return head.starts_with(container_magic) || (is_container(path) && !head.starts_with(npy_magic));
+}
+
+std::string format_of(const std::filesystem::path& path) {
+  if (holds_npy(path)) return "npy";
+  if (holds_container(path)) return "nw";
+  const std::string suffix = path.extension().string();
+  return suffix.empty() ? suffix : suffix.substr(1);
+}
+
 Content content_of(const std::filesystem::path& path) {
-  const Suffix suffix = suffix_of(path);
+  const Suffix suffix = known_suffix_of(path);
   if (suffix.holds_vectors && suffix.holds_neighbors)
     return is_npy_of_ids(path) ? Content::neighbors : Content::vectors;
   if (suffix.holds_vectors) return Content::vectors;
@@ -122,7 +166,7 @@ void require_container(const std::filesystem::path& path, const std::string& wha
 
 ContainerInfo inspect_as(const std::filesystem::path& path, const std::string& what,
                          std::initializer_list<std::string_view> kinds) {
-  require_container(path, what);
+  if (!holds_container(path)) require_container(path, what);
   ContainerInfo info = inspect(path);
   if (std::ranges::find(kinds, info.kind) == kinds.end())
     throw Error(ErrorCode::invalid_argument,
@@ -146,23 +190,24 @@ void require_creatable(const std::filesystem::path& path) {
 }
 
 VectorFile open_vectors(const std::filesystem::path& path) {
-  require_suffix_for(Content::vectors, path);
+  require_holds(Content::vectors, path);
   return blame_data([&] { return VectorFile::open(path); });
 }
 
 VectorReader read_vectors(const std::filesystem::path& path, std::size_t max_bytes) {
-  require_suffix_for(Content::vectors, path);
+  require_holds(Content::vectors, path);
   return blame_data([&] { return VectorReader(path, max_bytes); });
 }
 
 NeighborFile read_neighbor_file(const std::filesystem::path& path) {
-  require_suffix_for(Content::neighbors, path);
+  require_holds(Content::neighbors, path);
   NeighborFile file;
-  if (is_container(path) && blame_data([&] { return inspect(path).kind; }) == "graph") {
+  const bool is_saved = holds_container(path);
+  if (is_saved && blame_data([&] { return inspect(path).kind; }) == "graph") {
     KnnGraph graph = blame_data([&] { return load_knn_graph(path); });
     file.neighbors = std::move(graph.neighbors);
     file.metric = graph.metric;
-  } else if (is_container(path)) {
+  } else if (is_saved) {
     SavedNeighbors saved = blame_data([&] { return load_neighbors(path); });
     file.neighbors = std::move(saved.neighbors);
     file.metric = saved.metric;
@@ -180,7 +225,7 @@ bool has_distances(const Neighbors& neighbors) {
 
 std::vector<Id> read_ids(const std::filesystem::path& path) {
   std::vector<Id> ids;
-  const std::string suffix = path.extension().string();
+  const std::string suffix = "." + format_of(path);
   if (suffix == ".txt") {
     ids = read_lines(path);
   } else if (suffix == ".npy" || suffix == ".ivecs" || suffix == ".ibin") {
@@ -203,7 +248,7 @@ void require_fits(const std::filesystem::path& path, std::uint64_t limit) {
   const std::uintmax_t bytes = std::filesystem::file_size(path, missing);
   if (limit == 0 || missing) return;
   // 32-bit ids become 64-bit ones; everything else keeps its size.
-  const std::uintmax_t needed = is_container(path) ? bytes : 2 * bytes;
+  const std::uintmax_t needed = holds_container(path) ? bytes : 2 * bytes;
   if (needed > limit)
     throw Error(ErrorCode::out_of_memory,
                 fmt::format("'{}': needs up to {} of memory, --memory-limit is {}", path.string(),

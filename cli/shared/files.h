@@ -25,7 +25,8 @@ using Provenance = std::map<std::string, std::string>;
 
 enum class Content : std::uint8_t { vectors, neighbors };
 
-// By suffix; an existing .npy by its element type. Throws Error(invalid_argument) listing the known suffixes.
+// What a file to read holds: by its magic number (.npy, .nw), else by suffix; an .npy by its element type.
+// Throws Error(invalid_argument) listing the known suffixes.
 Content content_of(const std::filesystem::path& path);
 
 // The element type of a vector suffix; none for .npy, which holds several.
@@ -73,7 +74,13 @@ std::optional<std::string> fixed_time();
 // That time, or the current one.
 std::string time_of_run();
 
+// Of an output, by suffix.
 bool is_container(const std::filesystem::path& path);
+// Of a file to read: by its magic number, or by suffix if it is damaged or missing.
+bool holds_container(const std::filesystem::path& path);
+bool holds_npy(const std::filesystem::path& path);
+// "fbin": the suffix under which a file to read would be known.
+std::string format_of(const std::filesystem::path& path);
 
 // Command, version and time of this run; commands add their inputs by describe_input().
 Provenance describe_run(const Session& session);

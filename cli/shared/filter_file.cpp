@@ -9,7 +9,7 @@ namespace {
 
 // A boolean array, or ids.
 Filter read_allowed(const std::filesystem::path& path) {
-  if (path.extension() != ".npy") return Filter::allow(read_ids(path));
+  if (!holds_npy(path)) return Filter::allow(read_ids(path));
   try {
     return Filter::mask(read_mask(path));
   } catch (const Error& error) {

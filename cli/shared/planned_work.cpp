@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "cli/shared/command.h"
@@ -63,7 +64,25 @@ std::string table_of(const Plan& plan) {
   return text;
 }
 
-Json json_of(const Plan& plan) {
+// Free bytes of the disk of a folder that may not exist yet; none where the system does not say.
+std::optional<std::uint64_t> free_bytes(const std::filesystem::path& folder) {
+  std::error_code failed;
+  std::filesystem::path existing = std::filesystem::absolute(folder, failed);
+  while (!std::filesystem::exists(existing, failed) && existing.has_relative_path())
+    existing = existing.parent_path();
+  const std::filesystem::space_info space = std::filesystem::space(existing, failed);
+  return failed ? std::nullopt : std::optional<std::uint64_t>(space.available);
+}
+
+std::string needs_of(const Plan& plan, const Context& context, const std::filesystem::path& work) {
+  const std::optional<std::uint64_t> free = free_bytes(work);
+  return fmt::format("Needs about {} on {} threads, {} of disk in {}{}, and {} of memory (limit {}).\n",
+                     format_duration(plan.seconds()), context.threads(), format_bytes(plan.disk_bytes()),
+                     work.string(), free ? fmt::format(" ({} free)", format_bytes(*free)) : "",
+                     format_bytes(plan.memory_bytes()), format_bytes(context.memory_limit()));
+}
+
+Json json_of(const Plan& plan, const Context& context, const std::filesystem::path& work) {
   Json tasks = Json::array();
   for (const PlannedTask& task : plan.tasks())
     tasks.push_back({{"name", task.name},
@@ -74,7 +93,10 @@ Json json_of(const Plan& plan) {
                      {"seconds", task.seconds},
                      {"if_needed", task.if_needed}});
   return {{"memory_bytes", plan.memory_bytes()},
+          {"memory_limit_bytes", context.memory_limit()},
           {"disk_bytes", plan.disk_bytes()},
+          {"disk_free_bytes", free_bytes(work).value_or(0)},
+          {"threads", context.threads()},
           {"seconds", plan.seconds()},
           {"tasks", tasks}};
 }
@@ -99,12 +121,13 @@ Provenance describe_planned_run(const std::string& command, const std::string& b
   return provenance;
 }
 
-ExitCode print_plan(const Session& session, const Plan& plan) {
-  plan.check_disk();
+ExitCode print_plan(const Session& session, const Plan& plan, const Context& context,
+                    const std::filesystem::path& work) {
   if (session.json)
-    print(json_of(plan));
+    print(json_of(plan, context, work));
   else
-    print(table_of(plan));
+    print(table_of(plan) + needs_of(plan, context, work));
+  plan.check_disk();  // says what is missing, after what is needed
   return ExitCode::ok;
 }
 

@@ -24,8 +24,10 @@ CLI::Option* add_work_options(CLI::App& parser, WorkArguments& arguments);
 // SOURCE_DATE_EPOCH: a build that is interrupted, or runs again, must write the same bytes.
 Provenance describe_planned_run(const std::string& command, const std::string& base);
 
-// Prints a table of the stages, or all tasks as JSON. Throws as Plan::check_disk() does.
-ExitCode print_plan(const Session& session, const Plan& plan);
+// Prints a table of the stages and what is needed in all, or all tasks as JSON. Throws as Plan::check_disk()
+// does, after that.
+ExitCode print_plan(const Session& session, const Plan& plan, const Context& context,
+                    const std::filesystem::path& work);
 
 // How many tasks a run found in which state.
 struct TaskCounts {

@@ -52,6 +52,8 @@ std::uint64_t parse_bytes(std::string_view text) {
   const auto refuse = [] {
     return Error(ErrorCode::invalid_argument, "a size such as 2GiB, 500MB or 1073741824");
   };
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  text.remove_suffix(text.size() - std::min(text.find_last_not_of(' ') + 1, text.size()));
   const std::size_t number_end = std::min(text.find_first_not_of("0123456789."), text.size());
   const std::string_view number = text.substr(0, number_end);
   std::string unit;
@@ -62,16 +64,22 @@ std::uint64_t parse_bytes(std::string_view text) {
   const std::optional<std::uint64_t> scale = unit_bytes(unit);
   if (!scale) throw refuse();
 
-  // Whole numbers stay exact; only a fraction needs floating point.
-  if (const auto whole = number_of<std::uint64_t>(number)) {
-    if (*whole > std::numeric_limits<std::uint64_t>::max() / *scale) throw refuse();
-    return *whole * *scale;
+  const std::size_t point = std::min(number.find('.'), number.size());
+  const std::string_view whole = number.substr(0, point);
+  const std::string_view fraction = point == number.size() ? "" : number.substr(point + 1);
+  if (whole.empty() && fraction.empty()) throw refuse();
+  const auto whole_units = whole.empty() ? std::optional<std::uint64_t>(0) : number_of<std::uint64_t>(whole);
+  if (!whole_units || *whole_units > std::numeric_limits<std::uint64_t>::max() / *scale) throw refuse();
+
+  // Exact, as in Python: 1.001kB are 1001 bytes. From the last digit, every division rounds down.
+  std::uint64_t part = 0;
+  for (std::size_t place = fraction.size(); place-- > 0;) {
+    if (fraction[place] == '.') throw refuse();
+    part = (static_cast<std::uint64_t>(fraction[place] - '0') * *scale + part) / 10;
   }
-  const auto fraction = number_of<double>(number);
-  if (!fraction) throw refuse();
-  const double bytes = std::floor(*fraction * static_cast<double>(*scale));
-  if (bytes >= std::ldexp(1.0, 64)) throw refuse();
-  return static_cast<std::uint64_t>(bytes);
+  const std::uint64_t bytes = *whole_units * *scale;
+  if (part > std::numeric_limits<std::uint64_t>::max() - bytes) throw refuse();
+  return bytes + part;
 }
 
 std::size_t parse_count(std::string_view text, std::size_t minimum) {

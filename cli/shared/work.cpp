@@ -68,17 +68,22 @@ void Work::finish() {
   session_.interrupt->check();
 }
 
-void read_chunks(const Session& session, VectorReader& reader,
-                 const std::function<void(RowsView chunk, std::size_t first_row)>& use) {
-  ProgressBar bar(choose_progress_style(session.quiet), session.command, "vectors", reader.rows());
+std::size_t read_chunks(const Session& session, VectorReader& reader,
+                        const std::function<void(RowsView chunk, std::size_t first_row)>& use,
+                        std::size_t most_rows) {
+  const std::size_t rows = std::min(reader.rows(), most_rows);
+  ProgressBar bar(choose_progress_style(session.quiet), session.command, "vectors", rows);
   std::size_t done = 0;
-  for (RowsView chunk = reader.next(); chunk.rows() > 0; chunk = reader.next()) {
+  while (done < rows) {
+    const RowsView chunk = reader.next();
+    const std::size_t count = std::min(chunk.rows(), rows - done);
     session.interrupt->check();
-    use(chunk, done);
-    done += chunk.rows();
-    bar.update(done, reader.rows());
+    use(chunk.slice(0, count), done);
+    done += count;
+    bar.update(done, rows);
   }
   session.interrupt->check();
+  return rows;
 }
 
 }  // namespace nearwise::cli

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -89,9 +90,11 @@ class Work {
   Context context_;
 };
 
-// Calls `use` with all chunks of a file and the row each begins at. Shows progress; throws Error(cancelled)
-// once a signal has arrived, from which the caller protects itself.
-void read_chunks(const Session& session, VectorReader& reader,
-                 const std::function<void(RowsView chunk, std::size_t first_row)>& use);
+// Calls `use` with all chunks of the first `most_rows` of a file and the row each begins at, and returns the
+// number of rows. Shows progress; throws Error(cancelled) once a signal has arrived, from which the caller
+// protects itself.
+std::size_t read_chunks(const Session& session, VectorReader& reader,
+                        const std::function<void(RowsView chunk, std::size_t first_row)>& use,
+                        std::size_t most_rows = std::numeric_limits<std::size_t>::max());
 
 }  // namespace nearwise::cli

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fractions
 import math
 import operator
 import re
@@ -26,8 +27,10 @@ METRIC_ALIASES = {
 }
 
 _UNITS = {"": 1, "b": 1}
-_UNITS |= {prefix + "b": 1000**power for power, prefix in enumerate("kmgt", start=1)}
-_UNITS |= {prefix + "ib": 1024**power for power, prefix in enumerate("kmgt", start=1)}
+# As on the command line (cli/shared/text.cpp).
+for _power, _prefix in enumerate("kmgtpe", start=1):
+    _UNITS |= dict.fromkeys((_prefix, f"{_prefix}b"), 1000**_power)
+    _UNITS |= dict.fromkeys((f"{_prefix}i", f"{_prefix}ib"), 1024**_power)
 
 
 def integer(value: Any, name: str, lowest: int, highest: int) -> int:
@@ -165,18 +168,18 @@ def rounded(value: Any, name: str) -> float:
 
 
 def byte_count(value: Any, name: str) -> int:
-    """Bytes as an integer or as text with a unit.
+    """Bytes as an integer or as text with a unit: B, kB, MB, ... (or k, M, ...) and KiB, MiB, ... in any case.
 
     >>> byte_count("2GiB", "memory_limit"), byte_count("1.5 MB", "memory_limit"), byte_count(4096, "memory_limit")
     (2147483648, 1500000, 4096)
     """
     if not isinstance(value, str):
         return count(value, name)
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", value, re.ASCII)
+    match = re.fullmatch(r" *(\d+\.?\d*|\.\d+) *([a-zA-Z]*) *", value, re.ASCII)
     unit = _UNITS.get(match[2].lower()) if match else None
     if match is None or unit is None:
         raise ArgumentError(f"{name}: expected bytes such as 2147483648, '2GiB' or '500MB', got {value!r}")
-    return count(int(float(match[1]) * unit), name)
+    return count(int(fractions.Fraction(match[1]) * unit), name)
 
 
 def _sample(value: Any, name: str) -> int:

@@ -21,9 +21,9 @@ Path = str | os.PathLike[str]
 def read_vectors(path: Path) -> npt.NDArray[Any]:
     """The vectors of a file as a read-only array [rows, dim] over the mapped file, without reading or copying it.
 
-    The suffix names the format: .npy, .fbin, .f16bin, .bf16bin, .u8bin, .i8bin, .fvecs, .bvecs. The file may be
-    larger than memory. Replace it by renaming: operations on a file that is truncated while it is mapped raise
-    `nearwise.Error`, and other code that reads the array is killed by SIGBUS.
+    A .npy is recognised by its content, under any name, others by their suffix: .fbin, .f16bin, .bf16bin, .u8bin,
+    .i8bin, .fvecs, .bvecs. The file may be larger than memory. Replace it by renaming: operations on a file that is
+    truncated while it is mapped raise `nearwise.Error`, and other code that reads the array is killed by SIGBUS.
 
     bfloat16 is returned as `ml_dtypes.bfloat16` if that package is installed, otherwise as its bits in uint16 with a
     warning (other libraries would take them for numbers).

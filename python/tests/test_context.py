@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import pathlib
 import pickle
 import typing
 
@@ -251,3 +252,18 @@ def test_a_shared_context_survives_a_fork():
     context = nearwise.Context(threads=2)
     found = nearwise.knn(rows, rows, 3, context=context)
     runs_in_a_child(lambda: (nearwise.knn(rows, rows, 3, context=context).ids == found.ids).all())
+
+
+SIZES = [
+    line.rsplit("|", 1)
+    for line in (pathlib.Path(__file__).parents[2] / "tests" / "cli" / "sizes.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
+
+
+@pytest.mark.parametrize(("text", "size"), SIZES)
+def test_sizes_are_those_of_the_command_line(text, size):
+    if size == "refused":
+        refuses(ValueError, "memory_limit: expected", nearwise.Context, memory_limit=text)
+    else:
+        assert nearwise.Context(memory_limit=text).memory_bytes == int(size)

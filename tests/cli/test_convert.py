@@ -211,6 +211,44 @@ def test_combinations_that_mean_nothing(nearwise, small, tmp_path, arguments):
     assert not (tmp_path / arguments[1]).exists()
 
 
+@pytest.mark.parametrize("limit", [1, 137, 200, 10**15])
+def test_the_first_rows(nearwise, small, tmp_path, limit):
+    kept = min(limit, 200)
+    vectors = formats.read_vectors(tmp_path / "base.fbin")
+    report = nearwise("convert", "base.fbin", "-o", "first.fvecs", "--limit-rows", limit, "--memory-limit", "1KiB", "--json").json
+    assert report["rows"] == kept
+    np.testing.assert_array_equal(formats.read_vectors(tmp_path / "first.fvecs"), vectors[:kept])
+    nearwise("knn", "base.fbin", "base.fbin", "-k", 3, "-o", "all.nw")
+    nearwise("convert", "all.nw", "-o", "all.bin")
+    ids, distances = formats.read_truth_bin(tmp_path / "all.bin")
+    for source in ("all.nw", "all.bin"):
+        report = nearwise("convert", source, "-o", "first.bin", "--limit-rows", limit, "--json").json
+        assert report["rows"] == kept
+        found = formats.read_truth_bin(tmp_path / "first.bin")
+        np.testing.assert_array_equal(found[0], ids[:kept])
+        np.testing.assert_array_equal(found[1], distances[:kept])
+    formats.write_array(tmp_path / "ids.ivecs", ids)
+    nearwise("convert", "ids.ivecs", "-o", "first.npy", "--limit-rows", limit)
+    np.testing.assert_array_equal(np.load(tmp_path / "first.npy"), ids[:kept])
+
+
+def test_the_first_rows_say_so(nearwise, small, tmp_path):
+    nearwise("knn", "base.fbin", "queries.fbin", "-o", "all.nw")
+    nearwise("convert", "all.nw", "-o", "first.nw", "--limit-rows", 5)
+    metadata = nearwise("info", "first.nw", "--json").json["files"][0]["metadata"]
+    assert metadata["provenance.rows"] == "the first 5 of 20" and "nearwise knn" in metadata["provenance.command"]
+    nearwise("convert", "all.nw", "-o", "copy.nw", "--limit-rows", 20)
+    assert (tmp_path / "copy.nw").read_bytes() == (tmp_path / "all.nw").read_bytes()
+    assert "--limit-rows must be a whole number of at least 1" in nearwise(
+        "convert", "all.nw", "-o", "x.nw", "--limit-rows", 0, expect=2).err
+
+
+def test_rows_after_the_limit_are_not_converted(nearwise, tmp_path):
+    formats.write_vectors(tmp_path / "in.fbin", np.array([[1, 2], [3, 1000]], np.float32))
+    nearwise("convert", "in.fbin", "-o", "out.u8bin", "--type", "u8", "--limit-rows", 1)
+    np.testing.assert_array_equal(formats.read_array(tmp_path / "out.u8bin"), [[1, 2]])
+
+
 def test_a_file_onto_itself(nearwise, small, tmp_path):
     before = (tmp_path / "base.fbin").read_bytes()
     nearwise("convert", "base.fbin", "-o", "base.fbin")

@@ -158,3 +158,14 @@ def test_full_disk_in_a_conversion(nearwise, small_disk, tmp_path):
     formats.write_vectors(tmp_path / "many.fbin", np.ones((4000, 64), np.float32))
     nearwise("convert", "many.fbin", "-o", small_disk / "out.fvecs", expect=74)
     assert list(small_disk.iterdir()) == []
+
+
+def test_a_disk_too_small_for_a_plan(nearwise, small_disk, tmp_path):
+    formats.write_vectors(tmp_path / "many.fbin", np.random.default_rng(1).random((4000, 64), dtype=np.float32))
+    call = ["plan", "index", "many.fbin", "--memory-limit", "64MiB", "--work", small_disk / "work"]
+    result = nearwise(*call, expect=73)
+    assert "bytes are needed on the disk of" in result.err
+    assert "Needs about" in result.out and "256.0 KiB free" in result.out
+    result = nearwise(*call, "--json", expect=73)
+    assert result.json["disk_bytes"] > 256 << 10 >= result.json["disk_free_bytes"]
+    assert list(small_disk.iterdir()) == []

@@ -1,10 +1,12 @@
 """nearwise plan, and build --work: killed at any moment, the same command resumes and ends with the same bytes."""
 import json
 import random
+import re
 import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import formats
 import numpy as np
@@ -51,6 +53,32 @@ def test_plan_by_pairs_is_told(nearwise, tmp_path):
     assert shards >= 3 and len(merges) == shards * (shards - 1) // 2
     # Every vector is read once with those of every other shard.
     assert sum(task["read_bytes"] for task in merges) >= (shards - 1) * 24_000 * 8 * 4
+
+
+SIZES = [line.rsplit("|", 1) for line in (Path(__file__).parent / "sizes.txt").read_text().splitlines() if not line.startswith("#")]
+
+
+@pytest.mark.parametrize("text, size", SIZES)
+def test_sizes(nearwise, tmp_path, text, size):
+    make_base(tmp_path, 300)
+    call = ["plan", "index", "base.fbin", "--lists", 2, f"--memory-limit={text}", "--json"]
+    if size == "refused":
+        nearwise(*call, expect=2)
+    else:
+        assert nearwise(*call).json["memory_limit_bytes"] == int(size)
+
+
+@pytest.mark.parametrize("noun", ["graph", "index"])
+def test_what_is_needed_is_told(nearwise, tmp_path, noun):
+    make_base(tmp_path, 24_000)
+    call = ["plan", noun, "base.fbin", "--memory-limit", MEMORY, "--threads", 2, "--work", "work/of/mine"]
+    told = nearwise(*call, "--json").json
+    assert told["memory_limit_bytes"] == 40 << 20 and told["threads"] == 2
+    assert told["disk_free_bytes"] > told["disk_bytes"]
+    last = nearwise(*call).out.splitlines()[-1]
+    assert re.fullmatch(r"Needs about \d+:\d\d on 2 threads, \d+\.\d [KM]iB of disk in work/of/mine \(\d+\.\d [MGT]iB free\), "
+                        r"and \d+\.\d MiB of memory \(limit 40\.0 MiB\)\.", last)
+    assert not (tmp_path / "work").exists()
 
 
 @WAYS

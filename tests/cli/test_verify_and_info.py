@@ -136,5 +136,8 @@ def test_info_on_the_machine(nearwise):
         assert scan["multiplied_as"] in ("f32", "bf16", "integers") and scan["gflops"] > 0
     text = nearwise("info").out
     assert text.count("vectors multiplied as") == len(machine["scans"])
-    assert text.count("  missing ") == len(machine["devices"])
+    assert "  operations " not in text and "  missing " not in text and "start_range" not in text
+    verbose = nearwise("info", "--verbose").out
+    assert verbose.count("  operations ") == verbose.count("  missing ") == len(machine["devices"])
+    assert "start_range" in verbose and [line for line in verbose.splitlines() if not line.startswith("  ")][:3] == text.splitlines()[:3]
     assert machine["devices"][0]["model"] in text and machine["instruction_sets"][0] in text

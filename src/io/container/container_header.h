@@ -11,13 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "io/files/magic.h"
 #include "nearwise/types.h"
 
 namespace nearwise {
 
 namespace container {
 
-inline constexpr std::array<unsigned char, 8> magic = {0x89, 'N', 'W', 'S', '\r', '\n', 0x1A, '\n'};
+inline constexpr std::array<unsigned char, 8> magic = container_magic;
 inline constexpr std::uint16_t version_major = 1;
 inline constexpr std::uint16_t version_minor = 4;
 inline constexpr std::size_t header_bytes = 128;

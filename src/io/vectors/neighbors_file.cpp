@@ -102,10 +102,10 @@ Neighbors parse_neighbors(const Suffix& suffix, std::span<const std::byte> bytes
 }
 
 Neighbors read_neighbors(const std::filesystem::path& path) {
-  const Suffix& suffix = suffix_of(path, "open");
-  if (suffix.format == VectorFormat::container) return load_neighbors(path).neighbors;
   const MappedFile file(path);
-  return read_mapped([&] { return parse_neighbors(suffix, file.bytes(), "open " + path.native()); });
+  const Suffix format = read_mapped([&] { return format_of(path, file.bytes(), "open"); });
+  if (format.format == VectorFormat::container) return load_neighbors(path).neighbors;
+  return read_mapped([&] { return parse_neighbors(format, file.bytes(), "open " + path.native()); });
 }
 
 void write_neighbors(const std::filesystem::path& path, const Neighbors& neighbors) {

@@ -10,10 +10,11 @@ class VectorFile::Mapping {
  public:
   explicit Mapping(const std::filesystem::path& given) : path(given) {
     const std::string source = "open " + path.native();
-    const Suffix& suffix = suffix_of(path, "open");
     file = MappedFile(path);
-    rows = read_mapped(
-        [&] { return vectors_in(check_vectors(suffix, file.bytes(), source), file.bytes(), source); });
+    rows = read_mapped([&] {
+      const Suffix& format = format_of(path, file.bytes(), "open");
+      return vectors_in(check_vectors(format, file.bytes(), source), file.bytes(), source);
+    });
   }
 
   std::filesystem::path path;

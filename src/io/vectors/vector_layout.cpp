@@ -1,9 +1,11 @@
 #include "io/vectors/vector_layout.h"
 
+#include <algorithm>
 #include <array>
 
 #include "core/checked.h"
 #include "io/files/little_endian.h"
+#include "io/files/magic.h"
 #include "io/vectors/npy_header.h"
 
 namespace nearwise {
@@ -177,6 +179,13 @@ const Suffix& suffix_of(const std::filesystem::path& path, std::string_view oper
   }
   fail(ErrorCode::invalid_argument, "{} {}: one of the suffixes{} expected, found '{}'", operation,
        path.native(), known, given);
+}
+
+const Suffix& format_of(const std::filesystem::path& path, std::span<const std::byte> head,
+                        std::string_view operation) {
+  const bool is_npy = begins_with(head, npy_magic);
+  if (!is_npy && !begins_with(head, container_magic)) return suffix_of(path, operation);
+  return *std::ranges::find(suffixes, is_npy ? VectorFormat::npy : VectorFormat::container, &Suffix::format);
 }
 
 std::string_view npy_descr(StoredType type) {

@@ -44,6 +44,10 @@ struct Suffix {
 // Throws Error(invalid_argument) with the known suffixes.
 const Suffix& suffix_of(const std::filesystem::path& path, std::string_view operation);
 
+// The format that the first bytes of a file say (.npy and .nw have magic numbers), or else the suffix.
+const Suffix& format_of(const std::filesystem::path& path, std::span<const std::byte> head,
+                        std::string_view operation);
+
 // The descr of a .npy file.
 std::string_view npy_descr(StoredType type);
 

@@ -12,10 +12,10 @@ namespace nearwise {
 class VectorReader::Impl {
  public:
   Impl(const std::filesystem::path& path, std::size_t max_bytes)
-      : source_("open " + path.native()), suffix_(suffix_of(path, "open")), file_(path) {
+      : source_("open " + path.native()), file_(path) {
     std::vector<std::byte> head(std::min<std::uint64_t>(file_.size(), most_head_bytes));
     file_.read(0, head);
-    layout_ = layout_of(suffix_, head, file_.size(), source_);
+    layout_ = layout_of(format_of(path, head, "open"), head, file_.size(), source_);
     require_vectors(layout_, source_);
     if (layout_.rows == 0) return;
     rows_per_chunk_ = std::clamp<std::size_t>(max_bytes / layout_.stride_bytes, 1, layout_.rows);
@@ -43,7 +43,6 @@ class VectorReader::Impl {
   };
 
   std::string source_;
-  const Suffix& suffix_;
   InputFile file_;
   VectorLayout layout_;
   std::size_t rows_per_chunk_ = 0;

@@ -193,8 +193,12 @@ TEST(HostileVectorFile, WhatIsNoFile) {
   EXPECT_ERROR(VectorReader(folder / "a.fbin", 10), invalid_argument, "found a folder");
   EXPECT_ERROR(VectorFile::open(folder / "b.fbin"), not_found, "open " + (folder / "b.fbin").string());
   EXPECT_ERROR(VectorFile::open(folder / "a.fbin/b.fbin"), not_found, "");
-  EXPECT_ERROR(VectorFile::open(folder / "a"), invalid_argument, "found ''");
-  EXPECT_ERROR(VectorFile::open(folder / ".fbin"), invalid_argument, "found ''");
+  EXPECT_ERROR(VectorFile::open(folder / "a"), not_found, "open " + (folder / "a").string());
+  for (const char* const name : {"a", ".fbin"}) {  // neither suffix nor magic number
+    write_all(folder / name, little_endian({1, 1, 0}));
+    EXPECT_ERROR(VectorFile::open(folder / name), invalid_argument, "found ''");
+    EXPECT_ERROR(VectorReader(folder / name, 10), invalid_argument, "found ''");
+  }
 }
 
 TEST(HostileVectorFile, TooLargeToMap) {

@@ -52,6 +52,48 @@ void expect_rows(RowsView rows, std::span<const std::byte> packed, std::size_t f
         << "row " << row;
 }
 
+TEST(VectorFile, FilesThatSayWhatTheyAreHaveAnyName) {
+  const TemporaryFolder folder;
+  const float values[] = {0, 1, 2, 3, 4, 5};
+  const MatrixView<const float> rows(values, 3, 2);
+  VectorWriter writer(folder / "rows.npy", ElementType::f32, 2);
+  writer.append(rows);
+  writer.commit();
+  Neighbors neighbors{Matrix<Id>(3, 1), Matrix<float>(3, 1)};
+  for (std::size_t row = 0; row < 3; ++row) {
+    neighbors.ids(row, 0) = static_cast<Id>(row);
+    neighbors.distances(row, 0) = values[row];
+  }
+  write_neighbors(folder / "ids.npy", neighbors);
+  save({.neighbors = std::move(neighbors), .metric = Metric::euclidean, .provenance = {}},
+       folder / "saved.nw");
+  for (const char* const name : {"plain", "of.dat", "of.fbin", "of.bvecs", "of.bin", "of.nw"}) {
+    const fs::path path = folder / name;
+    fs::copy_file(folder / "rows.npy", path, fs::copy_options::overwrite_existing);
+    const VectorFile file = VectorFile::open(path);
+    ASSERT_EQ(file.rows().rows(), 3U) << name;
+    expect_rows(file.rows(), std::as_bytes(std::span(values)));
+    VectorReader reader(path, 1 << 20);
+    expect_rows(reader.next(), std::as_bytes(std::span(values)));
+    EXPECT_ERROR(read_neighbors(path), invalid_argument, "ids expected");
+    fs::copy_file(folder / "ids.npy", path, fs::copy_options::overwrite_existing);
+    EXPECT_EQ(read_neighbors(path).ids(2, 0), 2) << name;
+    EXPECT_ERROR(VectorFile::open(path), invalid_argument, "vectors expected");
+  }
+  for (const char* const name : {"plain", "of.npy", "of.fbin", "of.bin"}) {
+    const fs::path path = folder / name;
+    fs::copy_file(folder / "saved.nw", path, fs::copy_options::overwrite_existing);
+    EXPECT_EQ(read_neighbors(path).distances(2, 0), 2) << name;
+    EXPECT_ERROR(VectorFile::open(path), invalid_argument, "a file of vectors expected");
+    EXPECT_ERROR(VectorReader(path, 100), invalid_argument, "a file of vectors expected");
+  }
+  // Others are what their suffix says.
+  write_all(folder / "of.npy", std::vector<std::byte>(20));
+  EXPECT_ERROR(VectorFile::open(folder / "of.npy"), corrupt, "of.npy");
+  write_all(folder / "plain", std::vector<std::byte>(20));
+  EXPECT_ERROR(VectorFile::open(folder / "plain"), invalid_argument, "one of the suffixes");
+}
+
 TEST(VectorFile, RoundTripOfEveryFormat) {
   const TemporaryFolder folder;
   for (const FormatCase& format : formats) {
