@@ -10,6 +10,12 @@ endfunction()
 
 file(REMOVE_RECURSE ${SCRATCH})
 run(${CMAKE_COMMAND} --install ${BUILD} --config ${CONFIG} --prefix ${SCRATCH}/first)
+if(EXISTS ${SCRATCH}/first/bin/nearwise)
+  file(STRINGS ${SCRATCH}/first/share/man/man1/nearwise.1 title LIMIT_COUNT 1)
+  if(NOT title MATCHES "^\\.TH NEARWISE 1 ")
+    message(FATAL_ERROR "the manual page begins with '${title}'")
+  endif()
+endif()
 # Moved after the installation: an installed package must not remember where it was put.
 file(RENAME ${SCRATCH}/first ${SCRATCH}/prefix)
 run(${CMAKE_COMMAND} -S ${EXAMPLE} -B ${SCRATCH}/build -G ${GENERATOR} -D CMAKE_BUILD_TYPE=Release
