@@ -76,10 +76,11 @@ std::optional<std::uint64_t> free_bytes(const std::filesystem::path& folder) {
 
 std::string needs_of(const Plan& plan, const Context& context, const std::filesystem::path& work) {
   const std::optional<std::uint64_t> free = free_bytes(work);
-  return fmt::format("Needs about {} on {} threads, {} of disk in {}{}, and {} of memory (limit {}).\n",
-                     format_duration(plan.seconds()), context.threads(), format_bytes(plan.disk_bytes()),
-                     work.string(), free ? fmt::format(" ({} free)", format_bytes(*free)) : "",
-                     format_bytes(plan.memory_bytes()), format_bytes(context.memory_limit()));
+  return fmt::format(
+      "Needs about {} on {} threads, {} of disk in {}{}, and up to {} of memory (limit {}; {} suffice).\n",
+      format_duration(plan.seconds()), context.threads(), format_bytes(plan.disk_bytes()), work.string(),
+      free ? fmt::format(" ({} free)", format_bytes(*free)) : "", format_bytes(plan.memory_bytes()),
+      format_bytes(context.memory_limit()), format_bytes(plan.least_memory_bytes()));
 }
 
 Json json_of(const Plan& plan, const Context& context, const std::filesystem::path& work) {
@@ -94,6 +95,7 @@ Json json_of(const Plan& plan, const Context& context, const std::filesystem::pa
                      {"if_needed", task.if_needed}});
   return {{"memory_bytes", plan.memory_bytes()},
           {"memory_limit_bytes", context.memory_limit()},
+          {"least_memory_bytes", plan.least_memory_bytes()},
           {"disk_bytes", plan.disk_bytes()},
           {"disk_free_bytes", free_bytes(work).value_or(0)},
           {"threads", context.threads()},

@@ -64,6 +64,8 @@ class Plan {
   std::span<const PlannedTask> tasks() const;
   // Maximum over all tasks.
   std::uint64_t memory_bytes() const;
+  // A memory limit that suffices, at most that of the context: with more memory tasks are larger and fewer.
+  std::uint64_t least_memory_bytes() const;
   // Peak size of work folder and result, if tasks run in order and those marked if_needed do not run.
   std::uint64_t disk_bytes() const;
   // Sum over all tasks that are not marked if_needed.

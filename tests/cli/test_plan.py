@@ -68,16 +68,22 @@ def test_sizes(nearwise, tmp_path, text, size):
         assert nearwise(*call).json["memory_limit_bytes"] == int(size)
 
 
-@pytest.mark.parametrize("noun", ["graph", "index"])
-def test_what_is_needed_is_told(nearwise, tmp_path, noun):
+@pytest.mark.parametrize("options", [["graph"], ["index"], ["index", "--kind", "graph"]])
+def test_what_is_needed_is_told(nearwise, tmp_path, options):
     make_base(tmp_path, 24_000)
-    call = ["plan", noun, "base.fbin", "--memory-limit", MEMORY, "--threads", 2, "--work", "work/of/mine"]
+    call = ["plan", *options, "base.fbin", "--memory-limit", "100MiB", "--threads", 2, "--work", "work/of/mine"]
     told = nearwise(*call, "--json").json
-    assert told["memory_limit_bytes"] == 40 << 20 and told["threads"] == 2
+    assert told["memory_limit_bytes"] == 100 << 20 and told["threads"] == 2
     assert told["disk_free_bytes"] > told["disk_bytes"]
     last = nearwise(*call).out.splitlines()[-1]
     assert re.fullmatch(r"Needs about \d+:\d\d on 2 threads, \d+\.\d [KM]iB of disk in work/of/mine \(\d+\.\d [MGT]iB free\), "
-                        r"and \d+\.\d MiB of memory \(limit 40\.0 MiB\)\.", last)
+                        r"and up to \d+\.\d MiB of memory \(limit 100\.0 MiB; \d+\.\d MiB suffice\)\.", last)
+    least = told["least_memory_bytes"]
+    assert 1 << 20 < least < 100 << 20
+    again = [least if word == "100MiB" else word for word in call]
+    assert nearwise(*again, "--json").json["least_memory_bytes"] == least
+    if options == ["index"]:
+        nearwise(*[least - 1 if word == "100MiB" else word for word in call], expect=71)
     assert not (tmp_path / "work").exists()
 
 

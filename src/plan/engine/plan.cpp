@@ -80,6 +80,11 @@ std::uint64_t Plan::memory_bytes() const {
   return most;
 }
 
+std::uint64_t Plan::least_memory_bytes() const {
+  return state_->least_limit == 0 ? state_->memory_limit
+                                  : std::min(state_->least_limit, state_->memory_limit);
+}
+
 std::uint64_t Plan::disk_bytes() const { return folder_bytes(*state_) + tasks().back().written_bytes; }
 
 double Plan::seconds() const {

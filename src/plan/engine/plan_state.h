@@ -32,6 +32,7 @@ class Plan::State {
   std::filesystem::path folder;
   std::filesystem::path output;
   std::uint64_t memory_limit = 0;
+  std::uint64_t least_limit = 0;  // that suffices; 0: none below memory_limit is known
   std::uint64_t seed = 0;
   std::vector<plan::Task> tasks;
   // Derived from `tasks` by the constructor of Plan:

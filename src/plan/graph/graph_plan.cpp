@@ -124,6 +124,9 @@ Plan plan_of(const Context& context, const GraphWork& given) {
   state->output = work->files.output;
   state->vectors = work->files.vectors;
   state->memory_limit = context.memory_limit();
+  if (options.method == GraphPlanMethod::partitions)
+    state->least_limit =
+        sufficient_limit(context, shaped(shape, shape.rows), options, std::uint64_t{1} << 20);
   state->seed = context.seed();
   state->identity = {{"kind", "graph"},
                      {"version", version_of_work},

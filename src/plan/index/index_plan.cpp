@@ -83,6 +83,7 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
   state->output = files.output;
   state->vectors = files.vectors;
   state->memory_limit = context.memory_limit();
+  state->least_limit = plan::least_limit(context, rows, options.index);
   state->seed = context.seed();
   state->identity = {{"kind", "index"},
                      {"version", plan::version_of_work},

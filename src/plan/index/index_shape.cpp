@@ -1,6 +1,7 @@
 #include "plan/index/index_shape.h"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "backend/context_state.h"
@@ -69,6 +70,21 @@ IvfOptions settled_within(std::uint64_t limit, const RowsView& rows, const IvfOp
   return settled;
 }
 
+struct Settled {
+  IvfOptions options;
+  std::uint64_t limit = 0;
+};
+
+// The options within a limit that they keep: this one, or the next that suffices. With more memory there are
+// more training vectors.
+Settled settled_from(std::uint64_t limit, const Context& context, const RowsView& rows,
+                     const IvfOptions& options) {
+  Settled settled = {settled_within(limit, rows, options), limit};
+  for (std::uint64_t needed = 0; (needed = needed_bytes(context, rows, settled.options)) > settled.limit;)
+    settled = {settled_within(needed, rows, options), needed};
+  return settled;
+}
+
 }  // namespace
 
 std::size_t vector_bytes(const RowsView& rows, const IvfOptions& settled) {
@@ -77,15 +93,14 @@ std::size_t vector_bytes(const RowsView& rows, const IvfOptions& settled) {
 }
 
 IvfOptions settle(const Context& context, const RowsView& rows, const IvfOptions& options) {
-  // With more memory there are more training vectors: the limit named is one that they keep, too.
-  std::uint64_t sufficient = context.memory_limit();
-  IvfOptions settled = settled_within(sufficient, rows, options);
-  for (std::uint64_t needed = 0; (needed = needed_bytes(context, rows, settled)) > sufficient;) {
-    sufficient = needed;
-    settled = settled_within(sufficient, rows, options);
-  }
-  if (sufficient > context.memory_limit()) refuse_limit("plan_index", context.memory_limit(), sufficient);
-  return settled;
+  Settled settled = settled_from(context.memory_limit(), context, rows, options);
+  if (settled.limit > context.memory_limit())
+    refuse_limit("plan_index", context.memory_limit(), settled.limit);
+  return std::move(settled.options);
+}
+
+std::uint64_t least_limit(const Context& context, const RowsView& rows, const IvfOptions& options) {
+  return settled_from(0, context, rows, options).limit;
 }
 
 std::size_t block_rows(const Context& context, const RowsView& rows, const IvfOptions& settled) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "nearwise/context.h"
 #include "nearwise/ivf.h"
@@ -12,6 +13,9 @@ namespace nearwise::plan {
 // Fills in every default of the options, and lowers training_rows to what fits the memory limit. Throws
 // Error(invalid_argument | out_of_memory) in the name of plan_index.
 IvfOptions settle(const Context& context, const RowsView& rows, const IvfOptions& options);
+
+// A memory limit that settle() accepts, about the smallest.
+std::uint64_t least_limit(const Context& context, const RowsView& rows, const IvfOptions& options);
 
 // Bytes that the index keeps of each vector in addition to its code.
 std::size_t vector_bytes(const RowsView& rows, const IvfOptions& settled);

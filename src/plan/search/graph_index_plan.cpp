@@ -120,6 +120,7 @@ Plan plan_of(const Context& context, const GraphIndexWork& given) {
   state->output = work->files.output;
   state->vectors = work->files.vectors;
   state->memory_limit = context.memory_limit();
+  state->least_limit = work->least_limit;
   state->seed = context.seed();
   state->identity = {{"kind", "graph_index"},
                      {"version", version_of_work},

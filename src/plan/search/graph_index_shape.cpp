@@ -55,6 +55,7 @@ GraphIndexWork graph_index_work(const Context& context, const PlanFiles& files, 
       std::max({search::codec_training_bytes(rows, options.index.metric), min_block_rows * row,
                 search::connecting_bytes(work.rows), search::entry_tree_bytes(context, codes),
                 search::calibrating_bytes(context, rows, options.calibration)});
+  work.least_limit = sufficient_limit(context, codes, work.graph.options, least);
   const std::uint64_t sufficient =
       sufficient_limit(context, codes, work.graph.options, std::max(least, context.memory_limit()));
   if (sufficient > context.memory_limit())

@@ -39,6 +39,7 @@ struct GraphIndexWork {
   ElementType type = ElementType::f32;
   std::size_t block_rows = 0;   // of edges
   std::size_t nibble_rows = 0;  // from as many vectors on there are 4-bit codes
+  std::uint64_t least_limit = 0;
 
   std::size_t degree() const { return options.index.degree; }
   bool has_nibbles() const { return rows >= nibble_rows; }
