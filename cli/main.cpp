@@ -85,6 +85,7 @@ ExitCode run(Session& session, int argc, char** argv) {
   program.require_subcommand(1);
   program.footer(
       "Help and examples of a command: nearwise index build --help\n"
+      "Indexes and libraries compared on your vectors: nearwise bench, of the Python package\n"
       "Exit codes: 0 ok, 2 usage, 65 bad data, 66 no input, 69 device not available, 70 internal,\n"
       "71 memory or system, 73 cannot create, 74 I/O, 130 interrupted");
   add_commands(program, session);

@@ -128,7 +128,12 @@ Words all_verbs(const CLI::App& parser) {
   return names;
 }
 
+// Commands of the program that wheels install, which is Python around this one.
+const std::string_view bench_is_elsewhere =
+    "this program has no command 'bench'; the one of the Python package has: pip install nearwise[bench]";
+
 std::string explain_command(const CLI::App& program, const CLI::App& parser, const std::string& typed) {
+  if (&parser == &program && typed == "bench") return std::string(bench_is_elsewhere);
   Words meant;
   if (const auto near = nearest(typed, names_of_children(parser)))
     meant = {parser.get_parent() == nullptr ? *near : path_of(parser) + " " + *near};

@@ -14,6 +14,10 @@ UNKNOWN = [
     (["graph", "component", "g.nw"], "did you mean 'nearwise graph components'?"),
     (["serach", "index.nw", "q.fbin"], "unknown command 'serach'; did you mean 'nearwise index search'?"),
     (["dance"], "unknown command 'dance'; expected one of knn, index, graph, quantizer, plan, kmeans"),
+    # of the Python package
+    (["bench", "base.fbin"], "this program has no command 'bench'; the one of the Python package has: pip install nearwise[bench]"),
+    (["bench", "base.fbin", "--against", "faiss", "-o", "x.html"], "pip install nearwise[bench]"),
+    (["index", "bench"], "unknown command 'bench'; expected one of choose"),
     # a noun without a verb
     (["index"], "index: expected a command: choose, build, add, remove, merge, calibrate, search"),
     # options of other libraries, of the flat layout, and typing errors
