@@ -9,6 +9,8 @@ FileNotFoundError, OSError or MemoryError where that fits; arguments of wrong ty
 """
 
 from nearwise._additive_quantizer import AdditiveQuantizer
+from nearwise._bench.bench import bench
+from nearwise._bench.report import BenchReport
 from nearwise._context import Context
 from nearwise._core import version as _version
 from nearwise._dedup import Deduplication, dedup, threshold_join
@@ -39,14 +41,14 @@ from nearwise._vector_file import read_neighbors, read_vectors, write_neighbors,
 __version__ = _version()
 
 __all__ = [
-    "AccessError", "AdditiveQuantizer", "ArgumentError", "Calibration", "ClusterSums", "ContainerInfo", "Context",
-    "Deduplication", "Error", "Exact", "FileError", "Filter", "GraphCalibration", "GraphIndex", "GraphRound",
+    "AccessError", "AdditiveQuantizer", "ArgumentError", "BenchReport", "Calibration", "ClusterSums", "ContainerInfo",
+    "Context", "Deduplication", "Error", "Exact", "FileError", "Filter", "GraphCalibration", "GraphIndex", "GraphRound",
     "IndexChoice", "IndexEstimate", "Ivf", "IvfFlat", "IvfLsq", "IvfPq", "KMeans", "KnnGraph", "Neighbors",
     "NotFoundError", "OptimizedProductQuantizer", "OutOfMemoryError", "Plan", "PlannedTask", "ProductQuantizer",
     "RangeNeighbors", "RecallAtK", "RecallEstimate", "RecallWarning", "Rotation", "RowGroups", "SavedNeighbors",
     "SearchPlan", "Searchable", "SectionInfo", "Selection", "SmoothestPath", "StringIds", "__version__", "assign",
-    "build", "build_knn_graph", "choose_index", "dedup", "exact_knn_graph", "from_bytes", "info", "inspect", "knn",
-    "load", "measure_recall", "merge_knn_graphs", "merge_neighbors", "move_centroids", "plan_graph",
+    "bench", "build", "build_knn_graph", "choose_index", "dedup", "exact_knn_graph", "from_bytes", "info", "inspect",
+    "knn", "load", "measure_recall", "merge_knn_graphs", "merge_neighbors", "move_centroids", "plan_graph",
     "plan_graph_index", "plan_index", "range_search", "read_neighbors", "read_vectors", "save", "seed_kmeans",
     "select_k", "sum_clusters", "threshold_join", "train_hierarchical_kmeans", "train_kmeans", "verify",
     "write_neighbors", "write_vectors",

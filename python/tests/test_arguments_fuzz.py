@@ -45,6 +45,7 @@ SUMS = nearwise.sum_clusters(ROWS, ROWS[:4])
 EXACT = nearwise.Exact(ROWS, memory_limit=LIMIT)
 RANGE = nearwise.range_search(QUERIES, ROWS, 1.0)
 NAMES = nearwise.StringIds(["a", "b"])
+REPORT = nearwise.bench(ROWS, kinds="exact", against=[], repeat=1)
 INDEXES = {
     "IvfFlat": made(nearwise.IvfFlat),
     "IvfPq": made(nearwise.IvfPq, code_bytes=2, bits=4),
@@ -194,6 +195,12 @@ CASES = {
     "Plan.run": (on_plan("run"), {}),
     "Plan.remove_work": (on_plan("remove_work"), {}),
     "info": (nearwise.info, {}),
+    "bench": (nearwise.bench, {
+        "rows": ROWS, "queries": QUERIES, "k": 3, "metric": "cosine", "target_recalls": [0.9], "kinds": ["exact"], "against": [],
+        "limit": 200, "query_count": 5, "repeat": 1, "title": "rows", "output": None}),
+    "BenchReport.html": (REPORT.html, {}),
+    "BenchReport.json": (REPORT.json, {}),
+    "BenchReport.write": (REPORT.write, {"path": "report.html"}),
     "build": (nearwise.build, {
         "rows": ROWS, "target_recall": 0.5, "metric": "cosine", "queries": "batch", "expected_queries": 10}),
     "IndexChoice.explain": (nearwise.choose_index(ROWS).explain, {}),
@@ -236,7 +243,7 @@ CASES = {
 }  # fmt: skip
 
 # Objects that callables return, without operations; and what a finished plan returns.
-WITHOUT_CASES = {"Deduplication", "Calibration", "ClusterSums", "ContainerInfo", "Error", "AccessError", "ArgumentError",
+WITHOUT_CASES = {"BenchReport", "Deduplication", "Calibration", "ClusterSums", "ContainerInfo", "Error", "AccessError", "ArgumentError",
                  "FileError", "NotFoundError", "OutOfMemoryError", "GraphCalibration", "GraphIndex", "GraphRound", "IndexChoice", "IndexEstimate", "Ivf", "KMeans", "KnnGraph",
                  "Neighbors", "Plan", "PlannedTask", "RangeNeighbors", "RecallAtK", "RecallEstimate", "RecallWarning",
                  "RowGroups", "SavedNeighbors", "SearchPlan",
@@ -360,7 +367,7 @@ def defaults_of(name):
 def test_none_is_the_default(name, here):
     call, valid = CASES[name]
     # Defaults that take long stay out, and so does the limit that a plan must have.
-    kept = ("radius", "similarity", "rounds", "codebooks", "code_bytes", "train_iterations", *(["memory_limit"] if "plan" in name else []))
+    kept = ("radius", "similarity", "kinds", "against", "repeat", "rounds", "codebooks", "code_bytes", "train_iterations", *(["memory_limit"] if "plan" in name else []))
     required = {key: value for key, value in valid.items() if key not in defaults_of(name) or key in kept}
     nothing = dict.fromkeys(defaults_of(name) - {*kept})
     assert_equal(call(**required, **nothing), call(**required))

@@ -219,6 +219,7 @@ def results():
     clusters = nearwise.train_kmeans(ROWS, 4, iterations=3)
     index, graph = made("IvfPq"), made("KnnGraph")
     return {
+        "BenchReport": nearwise.BenchReport({"methods": [], "recommendations": []}),
         "Calibration": index.calibration,
         "ClusterSums": nearwise.sum_clusters(ROWS, clusters.centroids),
         "Context": CONTEXT,
