@@ -1,10 +1,13 @@
 """First use: the documentation site, its snippets, and the kinds of indexes on one page."""
+import json
 import os
 import re
 import subprocess
+import sys
+import time
 
 from harness import processes
-from harness.session import CACHE, ROOT, Result
+from harness.session import CACHE, ROOT, THREADS, Result
 
 from . import index
 
@@ -42,6 +45,37 @@ def snippets(session):
     return Result(sum(most.values()), "every one that is not marked", True, {"pages": len(most), "installed_nowhere": missing})
 
 
+def bench_ten_minutes(session):
+    """Minutes from a new Python environment to the page of nearwise bench: SIFT 100k x 128 u8, against Faiss and hnswlib
+
+    Installs the wheel with its extra and both libraries, runs a first search, then the command.
+    """
+    session.run_tool("build_wheel")
+    wheel = next((ROOT / "dist").glob("nearwise-*.whl"))
+    base = session.sift()
+    environment, page = session.scratch / "first-use", session.scratch / "bench.html"
+    python = environment / "bin" / "python"
+    rows = 5_000 if session.quick else 100_000
+    search = "import nearwise; print(nearwise.knn([[0.0]], [[3.0], [1.0]], k=1).ids)"
+    steps = {
+        "environment": [sys.executable, "-m", "venv", environment],
+        "install": [python, "-m", "pip", "install", "--quiet", f"{wheel}[bench]", "faiss-cpu", "hnswlib"],
+        "first_search": [python, "-c", search],
+        "bench": [environment / "bin" / "nearwise", "bench", base, "--against", "faiss,hnswlib", "--rows", rows, "--quiet",
+                  "--threads", THREADS, "-o", page],
+    }
+    minutes = {}
+    for name, command in steps.items():
+        start = time.perf_counter()
+        processes.run(command, env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"})
+        minutes[name] = round((time.perf_counter() - start) / 60, 2)
+    fields = json.loads(page.with_suffix(".json").read_text())
+    details = {"minutes": minutes, "indexes": [method["label"] for method in fields["methods"]], "left_out": fields["left_out"],
+               "recommendations": [each["text"] for each in fields["recommendations"]]}
+    total = round(sum(minutes.values()), 2)
+    return session.speed(total, "< 10", total < 10 and not fields["left_out"], details)
+
+
 def index_kinds(session, files, metric):
     reports = index.python_reports(session, "index_kinds.py", "--base", files(), "--queries", files("query"), "--metric", metric)
     # Codes alone have the recall that their size permits.
@@ -59,4 +93,4 @@ def index_kinds_text(session):
     return index_kinds(session, session.text, "cosine")
 
 
-FIGURES = (site, snippets, index_kinds_sift, index_kinds_text)
+FIGURES = (site, snippets, bench_ten_minutes, index_kinds_sift, index_kinds_text)

@@ -131,6 +131,10 @@ class Session:
             return Result(value, f"none under --quick ({bar})", True, details | {"judged": False})
         return Result(value, bar, holds, details)
 
+    def run_tool(self, name, *arguments):
+        """Runs a script of tools/."""
+        self._run([str(ROOT / "tools" / name), *arguments])
+
     def _run(self, command):
         completed = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if completed.returncode != 0:
