@@ -1,5 +1,4 @@
-// Files of vectors and ids. Files that say what they are (.npy, .nw) are read as that under any name; the
-// suffix selects the format of others, and of what is written.
+// Files of vectors and ids. What is .npy or .nw is read as that under any name; else the suffix selects.
 //
 //   .npy                  NumPy, C order, little-endian, 2-D: f4 f2 u1 i1 (vectors), i4 i8 (ids);
 //                         V2 (two opaque bytes, as bfloat16 is saved) is bf16

@@ -18,9 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "nearwise/export.h"
-
 // Names and declarations of C. NOLINTBEGIN(readability-identifier-naming,modernize-use-using)
+// Marks functions as exported: the library hides all other symbols.
+#define NEARWISE_C_EXPORT __attribute__((visibility("default")))
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -44,10 +45,10 @@ enum {
 
 // What the last failed call of this thread reported: "nearwise_knn: queries must not be NULL". Valid until
 // the next call of this thread that fails; "" before the first.
-NEARWISE_EXPORT const char* nearwise_last_error(void);
+NEARWISE_C_EXPORT const char* nearwise_last_error(void);
 
 // "0.2.0". Lives as long as the program.
-NEARWISE_EXPORT const char* nearwise_version(void);
+NEARWISE_C_EXPORT const char* nearwise_version(void);
 
 // ---- Vectors ------------------------------------------------------------------------------------------
 
@@ -104,16 +105,16 @@ typedef struct nearwise_context_options {
   const char* device;     // "cpu" (also NULL), "cuda", "cuda:1"
 } nearwise_context_options;
 
-NEARWISE_EXPORT nearwise_status nearwise_context_create(const nearwise_context_options* options,
-                                                        nearwise_context** context);
+NEARWISE_C_EXPORT nearwise_status nearwise_context_create(const nearwise_context_options* options,
+                                                          nearwise_context** context);
 // Indexes that were made with the context stay valid. NULL is accepted.
-NEARWISE_EXPORT void nearwise_context_destroy(nearwise_context* context);
+NEARWISE_C_EXPORT void nearwise_context_destroy(nearwise_context* context);
 // Operations of this context end with NEARWISE_CANCELLED, now and later: destroy it once they have. Not for
 // signal handlers.
-NEARWISE_EXPORT nearwise_status nearwise_context_cancel(nearwise_context* context);
+NEARWISE_C_EXPORT nearwise_status nearwise_context_cancel(nearwise_context* context);
 // Bytes that count towards the memory limit: now, and at most so far. Either pointer may be NULL.
-NEARWISE_EXPORT nearwise_status nearwise_context_memory(const nearwise_context* context, uint64_t* used,
-                                                        uint64_t* peak);
+NEARWISE_C_EXPORT nearwise_status nearwise_context_memory(const nearwise_context* context, uint64_t* used,
+                                                          uint64_t* peak);
 
 // ---- Exact search -------------------------------------------------------------------------------------
 
@@ -129,10 +130,10 @@ typedef struct nearwise_knn_options {
 
 // The k nearest rows of the base for every query, best first, the lower id in a tie. Writes ids
 // [queries, k] and distances [queries, k], which may be NULL. Queries and base may differ in element type.
-NEARWISE_EXPORT nearwise_status nearwise_knn(const nearwise_context* context, const nearwise_rows* queries,
-                                             const nearwise_rows* base, size_t k,
-                                             const nearwise_knn_options* options, int64_t* ids,
-                                             float* distances);
+NEARWISE_C_EXPORT nearwise_status nearwise_knn(const nearwise_context* context, const nearwise_rows* queries,
+                                               const nearwise_rows* base, size_t k,
+                                               const nearwise_knn_options* options, int64_t* ids,
+                                               float* distances);
 
 // ---- Indexes ------------------------------------------------------------------------------------------
 
@@ -176,18 +177,18 @@ typedef struct nearwise_index_options {
 
 // An index of these vectors. ids: one per vector, different and not negative; NULL: row numbers. `options`
 // must not be NULL: they say the kind.
-NEARWISE_EXPORT nearwise_status nearwise_index_build(const nearwise_context* context,
-                                                     const nearwise_rows* rows, const int64_t* ids,
-                                                     const nearwise_index_options* options,
-                                                     nearwise_index** index);
+NEARWISE_C_EXPORT nearwise_status nearwise_index_build(const nearwise_context* context,
+                                                       const nearwise_rows* rows, const int64_t* ids,
+                                                       const nearwise_index_options* options,
+                                                       nearwise_index** index);
 // An index from a file that any interface of nearwise has written. Checksums are verified. The file is
 // mapped and must not change while the index exists.
-NEARWISE_EXPORT nearwise_status nearwise_index_open(const nearwise_context* context, const char* path,
-                                                    nearwise_index** index);
+NEARWISE_C_EXPORT nearwise_status nearwise_index_open(const nearwise_context* context, const char* path,
+                                                      nearwise_index** index);
 // Writes a file, atomically: after a crash it is the old or the new one, complete.
-NEARWISE_EXPORT nearwise_status nearwise_index_save(const nearwise_index* index, const char* path);
+NEARWISE_C_EXPORT nearwise_status nearwise_index_save(const nearwise_index* index, const char* path);
 // NULL is accepted.
-NEARWISE_EXPORT void nearwise_index_destroy(nearwise_index* index);
+NEARWISE_C_EXPORT void nearwise_index_destroy(nearwise_index* index);
 
 // What add does with ids that the index holds already.
 typedef int32_t nearwise_on_duplicate;
@@ -199,12 +200,13 @@ enum {
 
 // ids: one per vector; NULL: consecutive ones, from the one above the largest so far. Writes how many vectors
 // are new or replaced to `added`, which may be NULL.
-NEARWISE_EXPORT nearwise_status nearwise_index_add(nearwise_index* index, const nearwise_context* context,
-                                                   const nearwise_rows* rows, const int64_t* ids,
-                                                   nearwise_on_duplicate on_duplicate, size_t* added);
+NEARWISE_C_EXPORT nearwise_status nearwise_index_add(nearwise_index* index, const nearwise_context* context,
+                                                     const nearwise_rows* rows, const int64_t* ids,
+                                                     nearwise_on_duplicate on_duplicate, size_t* added);
 // Removes every vector with one of these ids. Writes how many were removed to `removed`, which may be NULL.
-NEARWISE_EXPORT nearwise_status nearwise_index_remove(nearwise_index* index, const nearwise_context* context,
-                                                      const int64_t* ids, size_t count, size_t* removed);
+NEARWISE_C_EXPORT nearwise_status nearwise_index_remove(nearwise_index* index,
+                                                        const nearwise_context* context, const int64_t* ids,
+                                                        size_t count, size_t* removed);
 
 typedef struct nearwise_search_options {
   size_t size;                    // sizeof(nearwise_search_options)
@@ -216,11 +218,11 @@ typedef struct nearwise_search_options {
 
 // The k nearest vectors that the index finds for every query. Writes ids [queries, k] and distances
 // [queries, k], which may be NULL; a row with fewer than k ends in id -1 and an infinite distance.
-NEARWISE_EXPORT nearwise_status nearwise_index_search(const nearwise_index* index,
-                                                      const nearwise_context* context,
-                                                      const nearwise_rows* queries, size_t k,
-                                                      const nearwise_search_options* options, int64_t* ids,
-                                                      float* distances);
+NEARWISE_C_EXPORT nearwise_status nearwise_index_search(const nearwise_index* index,
+                                                        const nearwise_context* context,
+                                                        const nearwise_rows* queries, size_t k,
+                                                        const nearwise_search_options* options, int64_t* ids,
+                                                        float* distances);
 
 typedef struct nearwise_index_info {
   size_t size;  // sizeof(nearwise_index_info), set by the caller
@@ -239,8 +241,8 @@ typedef struct nearwise_index_info {
 } nearwise_index_info;
 
 // Fills in the fields after `size`, as many as the caller's struct has.
-NEARWISE_EXPORT nearwise_status nearwise_index_describe(const nearwise_index* index,
-                                                        nearwise_index_info* info);
+NEARWISE_C_EXPORT nearwise_status nearwise_index_describe(const nearwise_index* index,
+                                                          nearwise_index_info* info);
 
 // ---- k-NN graphs and k-means --------------------------------------------------------------------------
 
@@ -260,10 +262,10 @@ typedef struct nearwise_graph_report {
 
 // The `degree` nearest other vectors of every vector. Writes ids [rows, degree], distances [rows, degree]
 // and the report; the last two may be NULL. A list ends in id -1 if there are fewer other vectors.
-NEARWISE_EXPORT nearwise_status nearwise_knn_graph(const nearwise_context* context, const nearwise_rows* rows,
-                                                   size_t degree, const nearwise_knn_graph_options* options,
-                                                   int64_t* ids, float* distances,
-                                                   nearwise_graph_report* report);
+NEARWISE_C_EXPORT nearwise_status nearwise_knn_graph(const nearwise_context* context,
+                                                     const nearwise_rows* rows, size_t degree,
+                                                     const nearwise_knn_graph_options* options, int64_t* ids,
+                                                     float* distances, nearwise_graph_report* report);
 
 typedef struct nearwise_kmeans_options {
   size_t size;             // sizeof(nearwise_kmeans_options)
@@ -274,9 +276,9 @@ typedef struct nearwise_kmeans_options {
 
 // Writes centroids [clusters, dim] and the vectors of every cluster, [clusters], which may be NULL. The
 // cluster of a vector is its nearest centroid: nearwise_knn with k = 1.
-NEARWISE_EXPORT nearwise_status nearwise_kmeans(const nearwise_context* context, const nearwise_rows* rows,
-                                                size_t clusters, const nearwise_kmeans_options* options,
-                                                float* centroids, size_t* sizes);
+NEARWISE_C_EXPORT nearwise_status nearwise_kmeans(const nearwise_context* context, const nearwise_rows* rows,
+                                                  size_t clusters, const nearwise_kmeans_options* options,
+                                                  float* centroids, size_t* sizes);
 
 #ifdef __cplusplus
 }  // extern "C"

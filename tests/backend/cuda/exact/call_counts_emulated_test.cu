@@ -74,7 +74,8 @@ TEST_F(CudaCallCounts, SearchesAtTheSameTimeHaveAHandleEach) {
   };
   const CallCounts counts = counts_of(search_at_once);
   EXPECT_GE(counts.handle_creations(), 1U);
-  EXPECT_LE(counts.handle_creations(), threads);
+  // A search has two sets of streams, one for its queries: over time both may be the one that multiplies.
+  EXPECT_LE(counts.handle_creations(), 2 * threads);
 }
 
 // CUDA compares the release threshold with all that a pool holds: without the live part it would give the
