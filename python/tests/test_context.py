@@ -65,7 +65,8 @@ def test_every_public_callable_is_an_operation():
     """Their errors are ours, None is a default, and unknown keywords are answered."""
     raises_only = {name for name in CALLABLES if name.endswith(".__init__")} - {"Exact.__init__", "Filter.__init__", "OptimizedProductQuantizer.__init__", "StringIds.__init__"}
     plain = {name for name, function in CALLABLES.items() if not hasattr(function, "__wrapped__")}
-    assert plain == raises_only | {"Context.merged", "Context.remembered"}
+    of_reports = {f"BenchReport.{name}" for name in ("html", "json", "write")}
+    assert plain == raises_only | of_reports | {"Context.merged", "Context.remembered"}
 
 
 def test_operations_without_a_context():

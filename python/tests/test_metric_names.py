@@ -24,6 +24,9 @@ CALLS = {
     "Exact": lambda metric: nearwise.Exact(ROWS, metric=metric).search(ROWS[:5], 3),
     "build": lambda metric: nearwise.build(ROWS, metric=metric).search(ROWS[:5], 3),
     "choose_index": lambda metric: [nearwise.choose_index(ROWS, metric=metric).kind],
+    "bench": lambda metric: [
+        nearwise.bench(ROWS, kinds="exact", against=[], target_recalls=[0.9], repeat=1, metric=metric).fields["metric"]
+    ],
     "GraphIndex.build": lambda metric: nearwise.GraphIndex.build(ROWS, degree=16, metric=metric).search(ROWS[:5], 3),
     "assign": lambda metric: nearwise.assign(ROWS, ROWS[:4], metric=metric),
     "train_kmeans": lambda metric: nearwise.train_kmeans(ROWS, 4, metric=metric),
