@@ -75,7 +75,7 @@ def test_info_lists_what_a_device_lacks(nearwise, devices):
         pytest.skip("this build or machine has no CUDA device")
     lacking = {device["name"]: device["missing_operations"] for device in nearwise("info", "--json").json["devices"]}
     assert "start_range" in lacking["cuda:0"] and "start_range" not in lacking["cpu"]
-    assert "start_range" in nearwise("info").out.split("cuda:0")[1].split("missing")[1].splitlines()[0]
+    assert "start_range" in nearwise("info", "--verbose").out.split("cuda:0")[1].split("missing")[1].splitlines()[0]
 
 
 def test_instruction_sets_of_the_cpu_are_refused_elsewhere(nearwise, devices, small):
