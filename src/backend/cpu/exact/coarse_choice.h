@@ -1,7 +1,7 @@
 // Which rows of a block a group of queries scans coarsely, and which more precisely (fallback.h).
 //
 // Coarse scores leave rows open that have to be evaluated. They are worth it unless more than one pair in
-// `worth_` is. Before there is a limit, and on near-duplicates, nearly every row is open.
+// `scanned_per_evaluated_` is. Before there is a limit, and on near-duplicates, nearly every row is open.
 #pragma once
 
 #include <algorithm>
@@ -26,10 +26,10 @@ class CoarseChoice {
                std::size_t base_rows, bool has_limits)
       : is_coarse_(is_coarse(kernel.base_encoding)),
         is_scaled_(is_scaled(kernel.base_encoding)),
-        worth_(pairs_per_evaluation(kernel, queries)),
+        scanned_per_evaluated_(pairs_per_evaluation(kernel, queries)),
         queries_(queries),
-        list_rows_(is_scaled_ ? worth_ * list_capacity : 0) {
-    // Until about here, more rows are among the best so far than one in worth_.
+        list_rows_(is_scaled_ ? scanned_per_evaluated_ * list_capacity : 0) {
+    // Until about here, more rows are among the best so far than one in scanned_per_evaluated_.
     if (is_scaled_ && !has_limits)
       close_ = std::min<std::size_t>(are_few(queries) ? first_of_few : list_rows_ / 2, base_rows / 4);
   }
@@ -43,7 +43,7 @@ class CoarseChoice {
     if (!is_coarse_) return;
     rows_ += rows;
     evaluated_ += evaluated;
-    if (evaluated_ * worth_ > (rows_ + list_rows_) * queries_) {
+    if (evaluated_ * scanned_per_evaluated_ > (rows_ + list_rows_) * queries_) {
       // Scaled integers are tried again after longer and longer stretches: a try costs as much as some
       // thousand rows in f32. bf16 is so close that the data of the block does not suit it.
       close_ = is_scaled_ ? stretch_ : all_rows;
@@ -77,7 +77,7 @@ class CoarseChoice {
 
   const bool is_coarse_;
   const bool is_scaled_;
-  const std::size_t worth_;
+  const std::size_t scanned_per_evaluated_;
   const std::size_t queries_;
   const std::uint64_t list_rows_;  // rows that are worth the evaluation of a full list
   std::size_t close_ = 0;
