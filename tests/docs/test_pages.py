@@ -50,6 +50,24 @@ def test_the_answer_is_two_clicks_away(question, page, words):
     assert words in (DOCS / page).read_text(encoding="utf-8").replace("\n", " ")
 
 
+@pytest.mark.parametrize(("question", "page"), [(question, page) for question, page, _ in QUESTIONS])
+def test_the_start_page_asks_it(question, page):
+    links = dict(re.findall(r"\[([^]]+\?)\]\(([^)#]+)", (DOCS / "README.md").read_text(encoding="utf-8")))
+    assert links[question] == page
+
+
+def heading_links(text):
+    """As the site and GitHub make them."""
+    return {re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in text.splitlines() if line.startswith("#")}
+
+
+def test_questions_lead_to_headings():
+    links = re.findall(r"\?\]\(([^)#]+)#([^)]+)\)", (DOCS / "README.md").read_text(encoding="utf-8"))
+    assert len(links) >= 4
+    for page, heading in links:
+        assert heading in heading_links((DOCS / page).read_text(encoding="utf-8")), (page, heading)
+
+
 def test_clicks_are_counted():
     found = pages_within(1)
     assert found[DOCS / "guide" / "filters.md"] == 1
