@@ -137,11 +137,12 @@ struct KnnCosts {
   std::uint64_t direct_bytes_per_query = 0;  // of knn_direct
   std::size_t query_granule = 1;             // queries are prepared in multiples of this
   std::size_t base_granule = 1;
-  std::size_t blocks_at_once = 1;  // 2: one is scanned while the next is prepared
-  std::uintptr_t form = 0;         // identifies the layout: queries and base need equal ones
-  bool masks_rows = false;         // a scan leaves out rows that KnnBlockArgs::allowed does not name
-  bool denies_ids = false;         // and rows that one query must not return
-  double pair_ns = 1;              // estimated time of one query and one row on one thread
+  std::size_t blocks_at_once = 1;   // 2: one is scanned while the next is prepared
+  std::uintptr_t form = 0;          // identifies the layout: queries and base need equal ones
+  bool masks_rows = false;          // a scan leaves out rows that KnnBlockArgs::allowed does not name
+  bool denies_ids = false;          // and rows that one query must not return
+  double pair_ns = 1;               // estimated time of one query and one row on one thread
+  std::size_t min_coarse_rows = 0;  // with fewer base rows KnnCostsArgs::coarse = false is faster
   // One stream occupies the device: host threads do not split the base, and blocks are large even for few
   // queries.
   bool whole_device = false;

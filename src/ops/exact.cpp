@@ -138,10 +138,16 @@ Neighbors search_rows(const Context& context, const RowsView& queries, const Row
     types = prepared->types_with(queries);
   else if (!selection.rows && queries.rows() > max_direct_queries)
     types = scan_types(*stream, queries, base, metric);
-  const bool coarse =
-      prepared != nullptr || (k <= max_coarse_k && suits_coarse_scores(queries, base, metric));
-  const KnnCosts costs = dispatch(&Ops::knn_costs, "knn_costs", *stream,
-                                  KnnCostsArgs{base.dim(), k, metric, types.queries, types.base, coarse});
+  bool coarse = prepared != nullptr || (k <= max_coarse_k && suits_coarse_scores(queries, base, metric));
+  const auto costs_of = [&] {
+    return dispatch(&Ops::knn_costs, "knn_costs", *stream,
+                    KnnCostsArgs{base.dim(), k, metric, types.queries, types.base, coarse});
+  };
+  KnnCosts costs = costs_of();
+  if (coarse && prepared == nullptr && rows < costs.min_coarse_rows) {
+    coarse = false;
+    costs = costs_of();
+  }
   const KnnShape shape = {queries.rows(), rows, base.dim(), k, context.threads()};
   const KnnMemory memory = {state.budget->limit(), state.budget->available(), bytes};
   const bool may_be_direct = state.backend.ops.knn_direct != nullptr && !selection.allowed.any();

@@ -55,9 +55,13 @@ TEST_P(LargeBase, ManyQueries) {
                           Kind::mixed_ranges, Kind::cancelling}) {
     const Problem problem = large_problem(kind, 40);
     const oracle::Answer expected = oracle::knn(problem.queries, problem.base, 10, GetParam());
-    for (const Context& context : every_instruction_set())
+    for (const Context& context : every_instruction_set()) {
       EXPECT_TRUE(same(expected, knn(context, problem.queries, problem.base, 10, {.metric = GetParam()})))
           << name(kind) << " at " << context.isa();
+      const Exact exact = Exact::prepare(context, problem.base, {.metric = GetParam()});
+      EXPECT_TRUE(same(expected, exact.search(context, problem.queries, 10)))
+          << "prepared, " << name(kind) << " at " << context.isa();
+    }
     if (HasFailure()) return;
   }
 }

@@ -48,7 +48,8 @@ KnnCosts knn_costs(const Stream& stream, const KnnCostsArgs& args) {
           .form = reinterpret_cast<std::uintptr_t>(scan.scan),
           .masks_rows = FilteredBiases::can_mask(scan, args.dim),
           .denies_ids = true,
-          .pair_ns = expected_pair_ns(scan, args.dim)};
+          .pair_ns = expected_pair_ns(scan, args.dim),
+          .min_coarse_rows = CoarseChoice::min_rows(scan, args.k)};
 }
 
 void knn_block(Stream& stream, const KnnBlockArgs& args) {
