@@ -1,6 +1,7 @@
 // Contexts for calls from Python, and the calling thread's side of a running operation.
 #include "nearwise/context.h"
 
+#include <dlfcn.h>
 #include <nanobind/stl/string.h>
 #include <unistd.h>
 
@@ -27,7 +28,15 @@ constexpr auto poll_interval = std::chrono::milliseconds(20);
 constexpr double brief_steps = 1 << 20;
 
 bool interpreter_is_ending() {
-#if PY_VERSION_HEX >= 0x030D0000
+#if defined(Py_LIMITED_API)
+  // 3.12 has it under its old name only, which is not in the stable ABI: asked for at run time.
+  using Ask = int (*)();
+  static const auto ask = [] {
+    void* const found = dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
+    return reinterpret_cast<Ask>(found != nullptr ? found : dlsym(RTLD_DEFAULT, "_Py_IsFinalizing"));
+  }();
+  return ask != nullptr && ask() != 0;
+#elif PY_VERSION_HEX >= 0x030D0000
   return Py_IsFinalizing() != 0;
 #else
   return _Py_IsFinalizing() != 0;

@@ -6,7 +6,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-FOLDERS = {"bench", "cli", "cmake", "cuda_emulation", "docs", "examples", "include", "python", "src", "tests", "tools"}
+FOLDERS = {"bench", "cli", "cmake", "cuda_emulation", "docs", "examples", "include", "licenses", "python", "src", "tests", "tools"}
 CODE = re.compile(r"`([\w./-]+)`")
 PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
