@@ -68,6 +68,36 @@ void collect(const CLI::App& parser, std::vector<Node>& nodes) {
   for (const CLI::App* child : children) collect(*child, nodes);
 }
 
+// The verb of the program that wheels install, which is Python around this one
+// (python/nearwise/_bench/command.py): tests/cli/test_completion.py compares. Where only this program is, it
+// says what to install.
+Node bench_node() {
+  const Values text;
+  const Values files{Values::Kind::files, ""};
+  const auto words = [](std::string each) { return Values{Values::Kind::words, std::move(each)}; };
+  return {.path = "bench",
+          .children = {},
+          .options =
+              {{{"h"}, {"help"}, "Print this help message and exit", false, text},
+               {{}, {"queries"}, "Queries", true, files},
+               {{"o"}, {"output"}, "Page to write", true, files},
+               {{}, {"against"}, "Other libraries", true, words("faiss hnswlib usearch scann pynndescent")},
+               {{}, {"kinds"}, "Indexes of nearwise", true, words("exact ivf_flat ivf_pq graph")},
+               {{"k"}, {}, "Neighbours of each query", true, text},
+               {{}, {"metric"}, "Metric", true, words("sqeuclidean euclidean inner_product cosine")},
+               {{}, {"target-recall"}, "Recalls to recommend indexes for", true, text},
+               {{}, {"rows"}, "Vectors to use, or all", true, text},
+               {{}, {"limit-queries"}, "Queries", true, text},
+               {{}, {"repeat"}, "Turns of each setting", true, text},
+               {{}, {"threads"}, "To build and for batches", true, text},
+               {{}, {"memory-limit"}, "Of each index by itself", true, text},
+               {{}, {"isa"}, "Highest instruction set of nearwise", true, text},
+               {{}, {"seed"}, "Of all samples", true, text},
+               {{}, {"json"}, "Print the result, and errors, as JSON", false, text},
+               {{"q"}, {"quiet"}, "No progress and no messages other than errors", false, text}},
+          .positional = files};
+}
+
 // In single quotes, which `quote` stands for inside them.
 std::string quoted(const std::string& text, const std::string& quote) {
   std::string result = "'";
@@ -252,6 +282,8 @@ struct CompletionArguments {
 ExitCode run_completion(Session&, const CompletionArguments& arguments) {
   std::vector<Node> nodes;
   collect(*arguments.program, nodes);
+  nodes.push_back(bench_node());
+  nodes.front().children.emplace_back("bench", "Indexes and libraries compared on your vectors");
   print(arguments.shell == "bash"  ? bash_script(nodes)
         : arguments.shell == "zsh" ? zsh_script(nodes)
                                    : fish_script(nodes));

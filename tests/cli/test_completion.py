@@ -1,10 +1,16 @@
 """nearwise completion: the scripts in real shells."""
+import ast
+import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from conftest import program
+from test_usage import commands_of
 
+# The verb `bench` is Python.
+BENCH = Path(__file__).resolve().parents[2] / "python" / "nearwise" / "_bench"
 BASH = shutil.which("bash")
 
 
@@ -28,7 +34,7 @@ def offer(nearwise, tmp_path):
 
 def test_commands(offer):
     assert offer("") == sorted(["knn", "index", "graph", "quantizer", "plan", "kmeans", "dedup", "eval", "convert", "verify", "info",
-                                "completion"])
+                                "completion", "bench"])
     assert offer("in") == ["index", "info"]
     assert offer("index", "") == sorted(["choose", "build", "add", "remove", "merge", "calibrate", "search", "export"])
     assert offer("graph", "e") == ["eval", "export"]
@@ -42,6 +48,49 @@ def test_options_are_those_of_the_command(offer):
     assert offer("index", "search", "--ki") == [] and offer("quantizer", "train", "--ki") == ["--kind"]
     assert {"-o", "--output", "--help", "--json", "--memory-limit"} <= set(offer("knn", "base.fbin", "-"))
     assert offer("--ver") == ["--version"]
+
+
+def test_every_command_of_the_help_is_offered(offer, nearwise):
+    for *nouns, verb in commands_of(nearwise):
+        assert verb in offer(*nouns, ""), (nouns, verb)
+    assert "nearwise bench" in nearwise("--help").out and "bench" in offer("b")
+
+
+def test_every_option_of_the_help_is_offered(offer, nearwise):
+    for command in commands_of(nearwise):
+        text = nearwise(*command, "--help").out.split("Options:\n")[1].split("\n\n")[0]
+        terms = re.findall(r"^  (-\S+)", text, re.M)
+        assert terms and offer(*command, "-") == sorted(name for term in terms for name in term.split(",")), command
+
+
+def options_of_bench():
+    """{option: its choices, or None} of the parser in the package, and those of all libraries and indexes."""
+    calls = [node for node in ast.walk(ast.parse((BENCH / "command.py").read_text(encoding="utf-8")))
+             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument"]
+    found = {"-h": None, "--help": None}
+    for call in calls:
+        choices = [ast.literal_eval(each.value) for each in call.keywords if each.arg == "choices"]
+        found |= dict.fromkeys([ast.literal_eval(each) for each in call.args], list(choices[0]) if choices else None)
+    assert len(calls) > 15 and found.pop("data") is None
+    return found
+
+
+def names_of_bench(table):
+    source = ast.parse((BENCH / "methods.py").read_text(encoding="utf-8"))
+    (value,) = [node.value for node in source.body if isinstance(node, (ast.Assign, ast.AnnAssign))
+                and getattr(getattr(node, "target", None) or node.targets[0], "id", "") == table]
+    return sorted(ast.literal_eval(key) for key in (value.keys if isinstance(value, ast.Dict) else value.elts))
+
+
+def test_bench_is_offered_as_the_package_has_it(offer):
+    options = options_of_bench()
+    assert offer("bench", "-") == sorted(options)
+    for name, choices in options.items():
+        if choices is not None:
+            assert offer("bench", name, "") == sorted(choices)
+    assert offer("bench", "--against", "") == names_of_bench("RIVALS")
+    assert offer("bench", "--kinds", "") == names_of_bench("OWN")
+    assert offer("bench", "--threads", "") == []
 
 
 def test_values(offer):
