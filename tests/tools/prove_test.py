@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from figures import cuda, exact, house, subjects, trust
+from figures import cuda, exact, face, house, subjects, trust
 from harness import big_ann, charts, checksums, pairs, processes, reliability, results, session, sgemm
 
 BASE = [(0, 0), (1, 0), (0, 1), (3, 3), (1, 0), (9, 9)]
@@ -382,3 +382,23 @@ def test_a_file_without_checksums_must_be_refused_for_that():
         checksums.check_refused(AnsweringFiles(None), "a.nw")
     with pytest.raises(RuntimeError, match="no such file"):
         checksums.check_refused(AnsweringFiles("Error: no such file"), "a.nw")
+
+
+def test_a_slow_import_and_a_loaded_cuda_are_seen():
+    quick, slow = [0.1, 0.12, 0.9], [0.1, 0.16, 0.17]
+    assert face.judge_import({"nearwise": quick, "numpy": [0.05]}, "7f00-7f01 /usr/lib/libc.so.6\n")[:2] == (0.12, True)
+    assert face.judge_import({"nearwise": slow, "numpy": [0.05]}, "")[:2] == (0.16, False)
+    median, holds, details = face.judge_import({"nearwise": quick, "numpy": [0.05]}, "7f00-7f01 /usr/lib/libcudart.so.13\n")
+    assert not holds and details["cuda_loaded"] == ["libcudart.so"]
+
+
+def test_copies_are_seen_by_address_and_by_bytes():
+    same = {"kind": "same", "address": 64, "taken_address": 64, "copied_bytes": 0}
+    reports = [same, same | {"kind": "moved", "taken_address": 128}, same | {"kind": "told", "copied_bytes": 4},
+               {"kind": "absent", "missing": ["torch"]}]
+    assert face.judge_copies(reports) == (["moved", "told"], ["absent"])
+
+
+def test_failed_checks_of_estimators_are_seen():
+    reports = [{"estimator": "KMeans", "checks": 40, "failed": []}, {"estimator": "Neighbors", "checks": 40, "failed": ["check_dict: no"]}]
+    assert face.judge_estimators(reports) == ["Neighbors: check_dict: no"]
