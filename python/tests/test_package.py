@@ -179,6 +179,12 @@ def test_import_needs_numpy_only():
     assert result.stdout == "[]\n", result.stderr
 
 
+def test_import_leaves_out_what_one_call_needs():
+    code = "import sys, nearwise; print([name for name in ('nearwise._bench.process', 'nearwise._bench.plots') if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.stdout == "[]\n", result.stderr
+
+
 def test_rows_of_all_sizes_by_the_default_context():
     """The calling thread takes small work, a thread of its own the rest: the answers agree where they meet."""
     random = np.random.default_rng(8)

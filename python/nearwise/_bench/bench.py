@@ -13,7 +13,7 @@ from typing import Any, Unpack, cast, get_args
 import numpy as np
 
 from nearwise import _options
-from nearwise._bench import choice, machine, measure, methods, report
+from nearwise._bench import choice, methods, report
 from nearwise._bench.report import BenchReport
 from nearwise._bench.task import Task, prepare
 from nearwise._context import Call, SeededSettings, operation
@@ -94,6 +94,9 @@ def bench(
     if call.context.device not in (None, "cpu"):
         raise Error(f"bench: it measures on the CPU, got device {call.context.device!r}", "unsupported")
     targets = _targets(target_recalls)
+    # Processes are for this call only: `import nearwise` is quicker without them.
+    from nearwise._bench import machine, measure
+
     chosen = methods.select(
         methods.words(kinds, "kinds"), None if against is None else methods.words(against, "against")
     )
