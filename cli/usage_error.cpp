@@ -22,11 +22,12 @@ using Words = std::vector<std::string>;
 using Synonyms = std::vector<std::pair<std::string_view, std::vector<std::string_view>>>;
 const Synonyms option_synonyms = {
     {"--probes", {"nprobe", "nprobes"}},
-    {"--candidates", {"ef", "efsearch"}},
-    {"-k", {"nneighbors", "neighbors", "k", "topk"}},
-    {"--degree", {"nneighbors", "neighbors", "k"}},
+    {"--candidates", {"ef", "efsearch", "kfactor"}},
+    {"--beam", {"ef", "efsearch"}},
+    {"-k", {"nneighbors", "neighbors", "k", "topk", "n"}},
+    {"--degree", {"nneighbors", "neighbors", "k", "m", "maxdegree"}},
     {"--lists", {"nlist", "nlists"}},
-    {"--clusters", {"nclusters"}},
+    {"--clusters", {"nclusters", "k", "ncentroids", "centroids"}},
     {"--bits", {"nbits"}},
     {"--code-bytes", {"m"}},
     {"--iterations", {"niter", "maxiter"}},
@@ -35,9 +36,17 @@ const Synonyms option_synonyms = {
     {"--seed", {"randomstate"}},
     {"--device", {"gpu"}},
     {"--memory-limit", {"memory"}},
-    {"--target-recall", {"recall"}},
+    {"--target-recall", {"recall", "efconstruction", "accuracy"}},
+    {"--metric", {"distance", "space", "similarity", "metrictype", "dist"}},
+    {"--similarity", {"threshold", "minsimilarity"}},
+    {"--radius", {"threshold", "eps", "epsilon", "maxdistance"}},
+    {"--output", {"out", "o", "outfile", "save", "to"}},
+    {"--work", {"workdir", "tmp", "tempdir", "scratch"}},
+    {"--limit-rows", {"rows", "nrows", "limit"}},
+    {"--version", {"v"}},
+    {"--verbose", {"v"}},
     {"--method", {"way"}},
-    {"--kind", {"codec"}},
+    {"--kind", {"codec", "indextype", "type", "factory", "indexfactory", "algorithm"}},
     {"--codec", {"kind"}},
     {"--rerank", {"refine", "rows"}},
     {"--no-rerank", {"codesonly"}},
@@ -46,10 +55,24 @@ const Synonyms option_synonyms = {
     {"--batch-size", {"batchrows"}},
     {"--pad", {"shortrows"}},
 };
-const Synonyms command_synonyms = {{"index calibrate", {"measure"}}, {"index search", {"query"}},
-                                   {"index add", {"insert"}},        {"index remove", {"delete"}},
-                                   {"kmeans", {"cluster"}},          {"eval", {"recall"}},
-                                   {"knn", {"bruteforce"}},          {"graph build", {"nndescent"}}};
+const Synonyms command_synonyms = {
+    {"index calibrate", {"measure", "tune"}},
+    {"index search", {"query"}},
+    {"index add", {"insert", "upsert"}},
+    {"index remove", {"delete"}},
+    {"index build", {"create", "make", "hnsw", "ivf", "ivfflat", "ivfpq", "faiss", "fit"}},
+    {"kmeans", {"cluster"}},
+    {"eval", {"recall", "evaluate", "compare"}},
+    {"knn", {"bruteforce", "nearest", "neighbors", "nn", "exact", "flat"}},
+    {"graph build", {"nndescent", "knngraph", "umap"}},
+    {"dedup", {"deduplicate", "unique", "duplicates"}},
+    {"info", {"show", "describe", "stats", "list", "ls", "load", "open"}},
+    {"--help", {"help", "usage"}},
+    {"--version", {"version"}},
+};
+// Arguments that are given by position.
+const Synonyms positional_synonyms = {{"queries", {"query", "q", "xq"}},
+                                      {"base", {"data", "dataset", "input", "vectors", "xb", "file"}}};
 
 // Our words that may be meant.
 Words find_synonyms(const Synonyms& synonyms, std::string_view typed) {
@@ -138,9 +161,9 @@ std::string explain_command(const CLI::App& program, const CLI::App& parser, con
   if (const auto near = nearest(typed, names_of_children(parser)))
     meant = {parser.get_parent() == nullptr ? *near : path_of(parser) + " " + *near};
   if (meant.empty()) find_verbs(program, typed, meant);
+  if (meant.empty()) meant = find_synonyms(command_synonyms, typed);
   if (meant.empty())
     if (const auto near = nearest(typed, all_verbs(program))) find_verbs(program, *near, meant);
-  if (meant.empty()) meant = find_synonyms(command_synonyms, typed);
   if (meant.empty())
     return fmt::format("unknown command '{}'; expected one of {}", typed,
                        fmt::join(names_of_children(parser), ", "));
@@ -150,26 +173,38 @@ std::string explain_command(const CLI::App& program, const CLI::App& parser, con
 
 std::string explain_option(const CLI::App& parser, const std::string& typed) {
   const std::string name = typed.substr(0, typed.find('='));
+  const Words meant_positionals = find_synonyms(positional_synonyms, name);
   Words options;
   std::string positionals;
   bool is_positional = false;
   for (const CLI::Option* option : parser.get_options()) {
     if (option->get_positional()) {
       positionals += " " + option->get_name();
-      is_positional = is_positional || "--" + option->get_name() == name;
+      is_positional = is_positional || "--" + option->get_name() == name ||
+                      std::ranges::count(meant_positionals, option->get_name()) != 0;
     }
     for (const std::string& word : option->get_lnames()) options.push_back("--" + word);
     for (const std::string& word : option->get_snames()) options.push_back("-" + word);
   }
+  Words meant;
+  for (const std::string& option : find_synonyms(option_synonyms, name))
+    if (std::ranges::count(options, option) != 0) meant.push_back(option);
+  if (!meant.empty())
+    return fmt::format("unknown option {}; did you mean {}?", name, fmt::join(meant, " or "));
   if (is_positional)
     return fmt::format("unknown option {}; give it by position: nearwise {}{}", name, path_of(parser),
                        positionals);
-  for (const std::string& option : find_synonyms(option_synonyms, name))
-    if (std::ranges::count(options, option) != 0)
-      return fmt::format("unknown option {}; did you mean {}?", name, option);
   if (const auto near = nearest(name, options))
     return fmt::format("unknown option {}; did you mean {}?", name, *near);
   return fmt::format("unknown option {}", name);
+}
+
+// A word that has no place. The first guess of many is that the output is the last word.
+std::string explain_word(const CLI::App& parser, const std::string& typed) {
+  const CLI::Option* const output = parser.get_option_no_throw("--output");
+  const bool lacks_output = output != nullptr && output->get_required() && output->count() == 0;
+  return fmt::format("unexpected argument '{}'{}", typed,
+                     lacks_output ? fmt::format("; an output is given by -o {}", typed) : "");
 }
 
 }  // namespace
@@ -183,13 +218,16 @@ std::string explain(const CLI::App& program, const CLI::ParseError& error) {
   };
   std::string message = error.what();
   if (!children_of(parser).empty()) {
-    message = first(false) == rest.end()
-                  ? fmt::format("expected a command: {}", fmt::join(names_of_children(parser), ", "))
-                  : explain_command(program, parser, *first(false));
+    if (first(false) != rest.end())
+      message = explain_command(program, parser, *first(false));
+    else
+      message = fmt::format("{}expected a command: {}",
+                            first(true) == rest.end() ? "" : explain_option(parser, *first(true)) + "; ",
+                            fmt::join(names_of_children(parser), ", "));
   } else if (first(true) != rest.end()) {
     message = explain_option(parser, *first(true));
   } else if (!rest.empty()) {
-    message = fmt::format("unexpected argument '{}'", rest.front());
+    message = explain_word(parser, rest.front());
   }
   const std::string path = path_of(parser);
   return fmt::format("{}{} (see 'nearwise {}--help')", path.empty() ? "" : path + ": ", message,

@@ -1,6 +1,9 @@
 #include "cli/shared/command.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
 
 #include "cli/shared/text.h"
 
@@ -20,6 +23,30 @@ CLI::Option* add_parsed(CLI::App& parser, const std::string& name, const std::st
     }
   };
   return parser.add_option_function<std::string>(name, read, description)->type_name(type);
+}
+
+// Words of other libraries for values. The l2 of Faiss, hnswlib and usearch is squared, too.
+struct Synonym {
+  std::string_view theirs;  // in small letters
+  std::string_view ours;
+};
+constexpr std::array synonyms = {Synonym{"l2", "sqeuclidean"},      Synonym{"l2sq", "sqeuclidean"},
+                                 Synonym{"ip", "inner_product"},    Synonym{"dot", "inner_product"},
+                                 Synonym{"cos", "cosine"},          Synonym{"angular", "cosine"},
+                                 Synonym{"euclid", "euclidean"},    Synonym{"dot_product", "inner_product"},
+                                 Synonym{"hnsw", "graph"},          Synonym{"nsg", "graph"},
+                                 Synonym{"ivfflat", "ivf"},         Synonym{"ivfpq", "ivf"},
+                                 Synonym{"ivf_flat", "ivf"},        Synonym{"ivf_pq", "ivf"},
+                                 Synonym{"k-means++", "plus_plus"}, Synonym{"kmeans++", "plus_plus"}};
+
+// Our word; a word that is ours but for its case, too. Empty if there is none.
+std::string meant_word(const std::vector<std::string>& words, const std::string& typed) {
+  std::string small;
+  for (const char letter : typed)
+    small += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  if (const auto* const found = std::ranges::find(synonyms, small, &Synonym::theirs); found != synonyms.end())
+    small = found->ours;
+  return std::ranges::count(words, small) == 0 ? "" : small;
 }
 
 }  // namespace
@@ -107,8 +134,11 @@ CLI::Option* add_words(CLI::App& parser, const std::string& name, const std::vec
                        const std::function<void(std::size_t)>& choose, const std::string& description) {
   const auto parse = [words, choose](const std::string& text) {
     const auto found = std::ranges::find(words, text);
-    if (found == words.end())
-      throw Error(ErrorCode::invalid_argument, fmt::format("one of {}", fmt::join(words, ", ")));
+    if (found == words.end()) {
+      const std::string meant = meant_word(words, text);
+      throw Error(ErrorCode::invalid_argument, fmt::format("one of {}{}", fmt::join(words, ", "),
+                                                           meant.empty() ? "" : " (here " + meant + ")"));
+    }
     choose(static_cast<std::size_t>(found - words.begin()));
   };
   return add_parsed(parser, name, fmt::format("{}", fmt::join(words, "|")), parse, description);

@@ -74,6 +74,17 @@ void require_holds(Content content, const std::filesystem::path& path) {
                           list_suffixes(content)));
 }
 
+// How the vectors of a file of another kind come into one that is read.
+std::string_view way_to_vectors(const std::filesystem::path& path) {
+  const std::string suffix = path.extension().string();
+  if (suffix == ".parquet")
+    return "; nearwise.arrow.to_vectors, of the Python package, makes one of a column";
+  if (suffix == ".nw") return "; an index is searched by 'nearwise index search'";
+  for (const std::string_view other : {".csv", ".tsv", ".txt", ".npz", ".h5", ".hdf5", ".pt", ".pth", ".pkl"})
+    if (suffix == other) return "; in Python, numpy.save writes an array as .npy";
+  return "";
+}
+
 // The first bytes of a file; none if it cannot be read, which opening it then reports.
 std::string head_of(const std::filesystem::path& path) {
   std::error_code missing;
@@ -152,10 +163,10 @@ std::optional<ElementType> element_type_of(const std::filesystem::path& path) { 
 
 void require_suffix_for(Content content, const std::filesystem::path& path) {
   if (holds(suffix_of(path), content)) return;
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format("'{}': suffix '{}' cannot hold {}; use one of {}", path.string(), path.extension().string(),
-                  content == Content::vectors ? "vectors" : "neighbours", list_suffixes(content)));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("'{}': suffix '{}' cannot hold {}; use one of {}{}", path.string(),
+                          path.extension().string(), content == Content::vectors ? "vectors" : "neighbours",
+                          list_suffixes(content), content == Content::vectors ? way_to_vectors(path) : ""));
 }
 
 void require_container(const std::filesystem::path& path, const std::string& what) {

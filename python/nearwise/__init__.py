@@ -8,6 +8,8 @@ an argument with a default means the default. Every failure is a `nearwise.Error
 FileNotFoundError, OSError or MemoryError where that fits; arguments of wrong types are a TypeError.
 """
 
+from typing import TYPE_CHECKING
+
 from nearwise._additive_quantizer import AdditiveQuantizer
 from nearwise._bench.bench import bench
 from nearwise._bench.report import BenchReport
@@ -36,6 +38,7 @@ from nearwise._recall import RecallEstimate
 from nearwise._rotation import Rotation
 from nearwise._select_k import Selection, select_k
 from nearwise._storage import ContainerInfo, SavedNeighbors, SectionInfo, from_bytes, inspect, load, save, verify
+from nearwise._suggest import missing_name as _missing_name
 from nearwise._vector_file import read_neighbors, read_vectors, write_neighbors, write_vectors
 
 __version__ = _version()
@@ -53,6 +56,12 @@ __all__ = [
     "select_k", "sum_clusters", "threshold_join", "train_hierarchical_kmeans", "train_kmeans", "verify",
     "write_neighbors", "write_vectors",
 ]
+
+if not TYPE_CHECKING:  # checkers of types see the names that there are
+
+    def __getattr__(name):
+        raise _missing_name(name, __all__)
+
 
 # Users see, catch and unpickle the classes as nearwise.Exact and so on.
 for _value in list(globals().values()):

@@ -38,9 +38,10 @@ class AdditiveQuantizer(Quantizer):
 
     _bound: _core.AdditiveQuantizer
 
-    def __init__(self) -> None:
+    def __init__(self, *_: Any, **__: Any) -> None:
         raise TypeError(
-            "AdditiveQuantizer: made by AdditiveQuantizer.train, AdditiveQuantizer.from_codebooks or nearwise.load"
+            "AdditiveQuantizer: made by AdditiveQuantizer.train(rows), AdditiveQuantizer.from_codebooks "
+            "or nearwise.load"
         )
 
     @classmethod

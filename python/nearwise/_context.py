@@ -15,7 +15,7 @@ from nearwise._device_array import DeviceArray
 from nearwise._error import Error, own_error
 from nearwise._progress import ProgressArgument, ProgressBar, check_progress
 from nearwise._rows import Rows, as_array, one_row, rows_of
-from nearwise._suggest import unknown_argument
+from nearwise._suggest import too_many_arguments, unknown_argument
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -67,7 +67,7 @@ class Context:
 
     def __post_init__(self) -> None:
         if self.threads is not None:
-            _options.integer(self.threads, "threads", 1, 2**31 - 1)
+            _options.threads(self.threads)
         if self.memory_limit is not None:
             _options.byte_count(self.memory_limit, "memory_limit")
         if self.device is not None:
@@ -189,12 +189,15 @@ def operation(function: Callable[_P, _R]) -> Callable[_P, _R]:
     names = list(parameters)
     fields = [name for name in _FIELDS if name in parameters]
     is_method = names[:1] == ["self"]
+    by_position = [key for key, each in parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
     takes_context = "context" in parameters
     name = function.__qualname__.removesuffix(".__init__")
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         given = cast("dict[str, Any]", kwargs)
+        if len(args) > len(by_position):
+            raise too_many_arguments(name, len(args), by_position, names)
         settings = {}
         if given:
             for key in given:
@@ -270,7 +273,7 @@ class Call:
     def array(self, values: Any, name: str) -> Rows:
         """The argument `name` as a matrix with the element type's name. A 1-D array of queries is one query."""
         given = as_array(values, name)
-        if name == "queries" and given.ndim == 1:
+        if name == "queries" and given.ndim == 1 and given.shape[0] != 0:
             given, self.one_query = one_row(given), True
         rows = rows_of(given, name, self._limit)
         self.copied_bytes += rows.copied_bytes

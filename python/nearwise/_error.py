@@ -46,7 +46,8 @@ class Error(RuntimeError):
         return made
 
     def __init__(self, message: str, code: str | None = None) -> None:
-        super().__init__(message)
+        # C++ and the command line have other words for it.
+        super().__init__(message.replace("(short_rows = pad fills", "(pad=True fills"))
         if code is not None:
             self.code = code
 

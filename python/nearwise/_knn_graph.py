@@ -16,6 +16,7 @@ from nearwise._log import logger
 from nearwise._neighbors import MetricArgument, Neighbors, adopt, as_neighbors
 from nearwise._recall import RecallEstimate
 from nearwise._savable import Savable
+from nearwise._suggest import NamesGraphWays
 from nearwise._vector_file import Path
 
 
@@ -27,7 +28,7 @@ class GraphRound(NamedTuple):
     recall: RecallEstimate
 
 
-class KnnGraph(GraphUses, Savable):
+class KnnGraph(NamesGraphWays, GraphUses, Savable):
     """The result of `build_knn_graph`. Unpacks as (ids, distances).
 
     Every vector has `degree` different neighbors and never itself, best first, the lower id first in a tie; a
@@ -47,6 +48,8 @@ class KnnGraph(GraphUses, Savable):
     """
 
     def __init__(self, graph: tuple[Any, str, Any], context: Context) -> None:
+        if not isinstance(context, Context):
+            raise TypeError("a KnnGraph is made by nearwise.build_knn_graph(rows, degree) or nearwise.load(path)")
         neighbors, self.metric, report = graph
         self.neighbors: Neighbors = adopt(neighbors)
         self.method = cast('Literal["exact", "nn_descent"]', report[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import fractions
 import math
 import operator
@@ -17,7 +18,9 @@ from nearwise._error import ArgumentError
 _LARGEST_SIZE = 2**63 - 1
 _LARGEST_SEED = 2**64 - 1
 
-# Names of metrics in Faiss, hnswlib and usearch, and ours. Their l2 is squared too.
+_METRICS = ("sqeuclidean", "euclidean", "inner_product", "cosine")
+
+# Names of metrics in Faiss, hnswlib and usearch, in small letters, and ours. Their l2 is squared too.
 METRIC_ALIASES = {
     "l2": "sqeuclidean",
     "l2sq": "sqeuclidean",
@@ -65,6 +68,12 @@ def whole(value: Any, name: str) -> int:
     return integer(value, name, 0, _LARGEST_SIZE)
 
 
+def threads(value: Any) -> int:
+    if type(value) is int and value in (-1, 0):
+        raise ArgumentError(f"threads: expected at least 1, got {value}; for all CPUs leave it out")
+    return integer(value, "threads", 1, 2**31 - 1)
+
+
 def seed(value: Any) -> int:
     return integer(value, "seed", 0, _LARGEST_SEED)
 
@@ -76,13 +85,22 @@ def word(value: Any, name: str) -> str:
 
 
 def metric(value: Any, name: str = "metric") -> str:
-    """Our name of a metric; other names than those of `METRIC_ALIASES` are left to C++."""
+    """Our name of a metric, also of those of `METRIC_ALIASES`."""
+    if isinstance(value, int):
+        raise TypeError(f"{name}: expected a string, got {value!r} ({type(value).__name__}), such as {_METRICS[0]!r}")
     given = word(value, name)
-    if given == "angular":
+    own = METRIC_ALIASES.get(given, given)
+    if own in _METRICS:
+        return own
+    if own == "angular":
         raise ArgumentError(
             f"{name}: 'angular' is a different distance in every library; 'cosine' is 1 - cos and has the same order"
         )
-    return METRIC_ALIASES.get(given, given)
+    names = [*_METRICS, *METRIC_ALIASES]
+    lower = given.lower()
+    near = difflib.get_close_matches(lower, names, n=1, cutoff=0.6) or [each for each in names if each in lower]
+    meant = f"; did you mean {METRIC_ALIASES.get(near[0], near[0])!r}?" if near else ""
+    raise ArgumentError(f"{name}: expected one of {', '.join(_METRICS)}, got {given!r}{meant}")
 
 
 def texts(value: Any, name: str) -> dict[str, str]:
@@ -100,7 +118,8 @@ def ids(values: Any) -> npt.NDArray[np.int64]:
     if array.size == 0 and array.ndim == 1:
         return np.empty(0, np.int64)  # an empty list becomes floats in numpy
     if array.dtype.kind not in "iu":
-        raise ArgumentError(f"ids: expected integers, got dtype {array.dtype}")
+        hint = "; nearwise.StringIds makes ids of texts" if array.dtype.kind in "USO" else ""
+        raise ArgumentError(f"ids: expected integers, got dtype {array.dtype}{hint}")
     if array.ndim != 1:
         raise ArgumentError(f"ids: expected a 1-D array, got shape {array.shape}")
     if array.dtype == np.uint64 and array.max() > np.uint64(_LARGEST_SIZE):
@@ -120,9 +139,17 @@ def id_matrix(values: Any, name: str) -> npt.NDArray[np.int64]:
 
 
 def choice(value: Any, name: str, choices: Sequence[str]) -> str:
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name}: expected one of {', '.join(choices)}, got {_shown(value)}")
     if value not in choices:
         raise ArgumentError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
-    return str(value)
+    return value
+
+
+def _shown(value: Any) -> str:
+    """A value in a message: arrays by their shape."""
+    shape = getattr(value, "shape", None)
+    return repr(value) if shape is None else f"an array of shape {tuple(shape)} ({type(value).__name__})"
 
 
 def flag(value: Any, name: str) -> bool:
@@ -152,7 +179,8 @@ def seconds(value: Any, name: str) -> float:
 def target_recall(value: Any, name: str = "target_recall") -> float:
     given = number(value, name)
     if not 0 < given <= 1:
-        raise ArgumentError(f"{name}: expected above 0 and at most 1, got {given}")
+        hint = f"; {given:g} % is {given / 100:g}" if 1 < given <= 100 else ""
+        raise ArgumentError(f"{name}: expected above 0 and at most 1, got {given}{hint}")
     return given
 
 
@@ -173,6 +201,8 @@ def byte_count(value: Any, name: str) -> int:
     >>> byte_count("2GiB", "memory_limit"), byte_count("1.5 MB", "memory_limit"), byte_count(4096, "memory_limit")
     (2147483648, 1500000, 4096)
     """
+    if isinstance(value, float):
+        raise TypeError(f"{name}: expected an integer, got {value!r} (float); text such as '500MB' is accepted, too")
     if not isinstance(value, str):
         return count(value, name)
     match = re.fullmatch(r" *(\d+\.?\d*|\.\d+) *([a-zA-Z]*) *", value, re.ASCII)

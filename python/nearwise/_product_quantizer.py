@@ -94,9 +94,9 @@ class ProductQuantizer(ProductCoder):
 
     _bound: _core.ProductQuantizer
 
-    def __init__(self) -> None:
+    def __init__(self, *_: Any, **__: Any) -> None:
         raise TypeError(
-            "ProductQuantizer: made by ProductQuantizer.train, ProductQuantizer.from_codebooks or nearwise.load"
+            "ProductQuantizer: made by ProductQuantizer.train(rows), ProductQuantizer.from_codebooks or nearwise.load"
         )
 
     @classmethod

@@ -37,8 +37,8 @@ class Rotation:
     _bound: _core.Rotation
     _context: Context
 
-    def __init__(self) -> None:
-        raise TypeError("Rotation: made by Rotation.pca or Rotation.from_matrix")
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise TypeError("Rotation: made by Rotation.pca(rows, dims) or Rotation.from_matrix")
 
     @classmethod
     @operation

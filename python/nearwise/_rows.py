@@ -6,6 +6,7 @@ Arrays on a CUDA device are used in place or refused: only the library that owns
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,6 +26,12 @@ _ACCEPTED = (
     "accepted are float32, float16, bfloat16 (ml_dtypes), uint8 and int8, "
     "float64 (rounded to float32) and other integers that float32 holds exactly"
 )
+
+# By kinds of numpy's types.
+_HINTS = {
+    **dict.fromkeys("US", "; texts become vectors by an encoder first"),
+    "b": "; astype(np.uint8) makes numbers of it",
+}
 
 _DEVICE_TYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "uint8": "u8", "int8": "i8"}
 
@@ -67,7 +74,7 @@ def rows_of(array: Array | DeviceArray, name: str, memory_limit: int = 0) -> Row
     elif dtype == np.float64 or dtype.kind in "iu":
         kind, target = "f32", np.dtype(np.float32)
     else:
-        raise ValueError(f"{name}: dtype {array.dtype} is not accepted; {_ACCEPTED}")
+        raise ValueError(f"{name}: dtype {array.dtype} is not accepted; {_ACCEPTED}{_HINTS.get(dtype.kind, '')}")
     _require_two_dimensional(array, name)
     if array.dtype == target and usable_in_place(array):
         return Rows(array, kind, 0)
@@ -115,7 +122,8 @@ def as_array(values: Any, name: str) -> Array | DeviceArray:
     try:
         array = np.asarray(values)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: {type(values).__name__} does not convert to an array: {error}") from error
+        reason = _different_lengths(values) or error
+        raise ValueError(f"{name}: {type(values).__name__} does not convert to an array: {reason}") from error
     return _stacked(array, name) if array.dtype.hasobject else array
 
 
@@ -139,12 +147,30 @@ def _refuse_no_array(values: Any, name: str) -> None:
             f"{name}: expected an array, got the text {path!r}; if it is the path of a file of vectors, "
             f"nearwise.read_vectors({path!r}) maps it"
         )
+    if isinstance(values, (dict, set, frozenset)):
+        raise ValueError(f"{name}: expected an array of vectors [rows, dim], got a {type(values).__name__}")
+    if isinstance(values, Iterator):
+        raise ValueError(
+            f"{name}: expected an array of vectors [rows, dim], got a {type(values).__name__}; "
+            f"np.stack(list({name})) makes one"
+        )
     if hasattr(values, "nnz") and hasattr(values, "shape") and not hasattr(values, "__array__"):
         method = next((each for each in ("toarray", "todense") if hasattr(values, each)), "toarray")
         raise ValueError(
             f"{name}: a sparse matrix ({type(values).__name__} of shape {tuple(values.shape)}) is not accepted; "
             f"{name}.{method}() makes an array of it"
         )
+
+
+def _different_lengths(values: Any) -> str | None:
+    """Where a sequence of sequences does not make a matrix."""
+    if not isinstance(values, (list, tuple)) or not all(hasattr(each, "__len__") for each in values):
+        return None
+    lengths = [len(each) for each in values]
+    row = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)
+    if row is None:
+        return None
+    return f"row {row} has {lengths[row]} elements, row 0 has {lengths[0]}: vectors of one length expected"
 
 
 def _stacked(array: Array, name: str) -> Array:
@@ -216,6 +242,8 @@ def _require_two_dimensional(array: Array | DeviceArray, name: str) -> None:
     if array.ndim == 2:
         return
     hint = f"; for one vector pass {name}[None, :]" if array.ndim == 1 else ""
+    if array.shape[:1] == (0,):
+        hint = "; it is empty"
     expected = "a 2-D array [rows, dim]" + (" or one vector [dim]" if name == "queries" else "")
     raise ValueError(f"{name}: expected {expected}, got {array.ndim}-D of shape {array.shape}{hint}")
 

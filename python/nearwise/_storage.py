@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self, TypeVar, Unpack, overload
 from nearwise import _core, _options
 from nearwise._additive_quantizer import AdditiveQuantizer
 from nearwise._context import Call, PlaceSettings, operation
+from nearwise._error import Error
 from nearwise._index.graph_index import GraphIndex
 from nearwise._index.ivf import IvfFlat, IvfLsq, IvfPq
 from nearwise._index.ivf_base import Ivf
@@ -141,7 +142,12 @@ def load(path: Path, expected: type[Any] | None = None, **settings: Unpack[Place
     if not (expected is None or isinstance(expected, type)):
         raise TypeError(f"expected: expected a class, got {type(expected).__name__}")
     name = os.fspath(path)
-    info = _core.inspect(path=name)
+    try:
+        info = _core.inspect(path=name)
+    except Error as error:
+        if "no nearwise file" not in str(error):
+            raise
+        raise Error(f"{error}; if it holds vectors, nearwise.read_vectors maps it", error.code) from None
     reader = _READERS.get(info.kind)
     if reader is None:
         raise ValueError(f"{name}: a file of kind '{info.kind}', which nearwise.load does not read; it reads {_KINDS}")

@@ -10,11 +10,33 @@ import numpy.typing as npt
 
 from nearwise import _core
 from nearwise._context import operation
+from nearwise._error import ArgumentError
 from nearwise._log import warn
 from nearwise._neighbors import Neighbors, adopt, as_neighbors
 from nearwise._rows import as_rows
 
 Path = str | os.PathLike[str]
+
+# Readers of other files of vectors, whose arrays every operation takes.
+_READERS = {
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "numpy.loadtxt"),
+    **dict.fromkeys((".npz", ".pkl", ".pickle"), "numpy.load"),
+    **dict.fromkeys((".h5", ".hdf5", ".h5ad"), "h5py"),
+    **dict.fromkeys((".pt", ".pth"), "torch.load"),
+    ".safetensors": "safetensors.numpy.load_file",
+    ".feather": "pyarrow.feather",
+    ".arrow": "pyarrow.ipc",
+}
+
+
+def _reader(path: str) -> str:
+    """What reads a file that is none of vectors, by its suffix."""
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix == ".parquet":
+        return "; nearwise.arrow.to_vectors makes a file of vectors of a column"
+    if suffix == ".nw":
+        return "; nearwise.load opens files of indexes, graphs, quantizers and results"
+    return f"; {_READERS[suffix]} reads such files, and nearwise takes arrays" if suffix in _READERS else ""
 
 
 @operation
@@ -37,7 +59,10 @@ def read_vectors(path: Path) -> npt.NDArray[Any]:
     array([[0., 1., 2.],
            [3., 4., 5.]], dtype=float32)
     """
-    array, kind = _core.map_vectors(path=os.fspath(path))
+    try:
+        array, kind = _core.map_vectors(path=os.fspath(path))
+    except ValueError as error:
+        raise ArgumentError(f"{error}{_reader(os.fspath(path))}") from None
     if kind != "bf16":
         return array
     try:

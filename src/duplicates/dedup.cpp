@@ -170,6 +170,8 @@ float threshold_of_similarity(Metric metric, double similarity) {
   if (metric == Metric::inner_product) return static_cast<float>(similarity);
   require(metric == Metric::cosine, "a similarity needs the metric cosine or inner_product, got {}",
           name(metric));
+  require(similarity <= 1, "the similarity must be at most 1 for cosine, got {}{}", similarity,
+          similarity <= 100 ? fmt::format("; {} % is {}", similarity, similarity / 100) : "");
   return static_cast<float>(1.0 - similarity);
 }
 

@@ -1,4 +1,5 @@
 """Command lines that cannot be parsed: the message names the word that was meant."""
+import numpy as np
 import pytest
 
 UNKNOWN = [
@@ -24,8 +25,8 @@ UNKNOWN = [
     (["index", "search", "i.nw", "q.fbin", "--nprobe", "8"], "index search: unknown option --nprobe; did you mean --probes?"),
     (["index", "search", "i.nw", "q.fbin", "--nprobe=8"], "unknown option --nprobe; did you mean --probes?"),
     (["index", "search", "--n_probes", "8"], "unknown option --n_probes; did you mean --probes?"),
-    (["index", "search", "i.nw", "q.fbin", "--ef", "8"], "unknown option --ef; did you mean --candidates?"),
-    (["index", "search", "i.nw", "q.fbin", "--efSearch", "8"], "did you mean --candidates?"),
+    (["index", "search", "i.nw", "q.fbin", "--ef", "8"], "unknown option --ef; did you mean --candidates or --beam?"),
+    (["index", "search", "i.nw", "q.fbin", "--efSearch", "8"], "did you mean --candidates or --beam?"),
     (["index", "search", "i.nw", "q.fbin", "--n_neighbors", "8"], "did you mean -k?"),
     (["graph", "build", "b.fbin", "-o", "g.nw", "--n_neighbors", "8"], "did you mean --degree?"),
     (["knn", "b.fbin", "q.fbin", "--memory", "1GiB"], "did you mean --memory-limit?"),
@@ -36,8 +37,32 @@ UNKNOWN = [
     (["knn", "--base", "b.fbin", "--queries", "q.fbin"],
      "unknown option --base; give it by position: nearwise knn base queries"),
     (["knn", "b.fbin", "q.fbin", "--colour", "red"], "knn: unknown option --colour (see 'nearwise knn --help')"),
+    (["index", "build", "b.fbin", "-o", "x.nw", "--M", "32"], "unknown option --M; did you mean --degree or --code-bytes?"),
+    (["index", "build", "b.fbin", "-o", "x.nw", "--efConstruction", "99"], "did you mean --target-recall?"),
+    (["index", "build", "b.fbin", "-o", "x.nw", "--factory", "IVF100"], "did you mean --kind?"),
+    (["index", "search", "g.nw", "q.fbin", "--ef_search", "9"], "did you mean --candidates or --beam?"),
+    (["knn", "b.fbin", "q.fbin", "--space", "cosine"], "did you mean --metric?"),
+    (["knn", "b.fbin", "q.fbin", "--distance=cosine"], "did you mean --metric?"),
+    (["knn", "b.fbin", "q.fbin", "--out", "x.nw"], "did you mean --output?"),
+    (["knn", "--query", "q.fbin", "b.fbin"], "unknown option --query; give it by position: nearwise knn base queries"),
+    (["index", "build", "--input", "b.fbin"], "give it by position: nearwise index build base"),
+    (["kmeans", "b.fbin", "-k", "10", "-o", "c.fbin"], "unknown option -k; did you mean --clusters?"),
+    (["dedup", "b.fbin", "-o", "k.npy", "--threshold", "0.9"], "did you mean --similarity or --radius?"),
+    (["convert", "b.npy", "-o", "b.fbin", "--rows", "9"], "did you mean --limit-rows?"),
+    # of the program itself
+    (["help"], "unknown command 'help'; did you mean 'nearwise --help'?"),
+    (["version"], "did you mean 'nearwise --version'?"),
+    (["-v"], "unknown option -v; did you mean --version?; expected a command: knn, "),
+    (["index", "--foo"], "index: unknown option --foo; expected a command: choose, "),
+    # methods and libraries
+    (["hnsw", "b.fbin"], "unknown command 'hnsw'; did you mean 'nearwise index build'?"),
+    (["nearest", "b.fbin"], "did you mean 'nearwise knn'?"),
+    (["index", "create", "b.fbin"], "did you mean 'nearwise index build'?"),
+    (["index", "list"], "did you mean 'nearwise info'?"),
+    (["deduplicate", "b.fbin"], "did you mean 'nearwise dedup'?"),
     # words too many
     (["eval", "a.nw", "b.nw", "c.nw"], "eval: unexpected argument 'c.nw'"),
+    (["convert", "a.npy", "b.fbin"], "convert: unexpected argument 'b.fbin'; an output is given by -o b.fbin"),
 ]
 
 
@@ -53,9 +78,41 @@ def test_values_are_named_with_what_was_expected(nearwise):
         (["index", "build", "b.fbin", "-o", "x.nw", "--codec", "zip"], "--codec must be one of flat, pq, lsq, got 'zip'"),
         (["index", "build", "b.fbin", "-o", "x.nw", "--target-recall", "1.5"],
          "--target-recall must be above 0 and at most 1, got '1.5'"),
+        (["index", "build", "b.fbin", "-o", "x.nw", "--kind", "HNSW"], "--kind must be one of ivf, graph (here graph), got 'HNSW'"),
+        (["knn", "b.fbin", "q.fbin", "--metric", "angular"], "inner_product, cosine (here cosine), got 'angular'"),
+        (["knn", "b.fbin", "q.fbin", "--metric", "L2"], "inner_product, cosine (here sqeuclidean), got 'L2'"),
+        (["knn", "b.fbin", "q.fbin", "--metric=Cosine"], "inner_product, cosine (here cosine), got 'Cosine'"),
+        (["knn", "b.fbin", "q.fbin", "--metric", "hamming"], "sqeuclidean, euclidean, inner_product, cosine, got 'hamming'"),
+        (["kmeans", "b.fbin", "-o", "c.npy", "--seeding", "k-means++"], "(here plus_plus), got 'k-means++'"),
         (["knn", "b.fbin", "q.fbin", "--memory-limit", "much"], "--memory-limit must be a size such as 2GiB"),
     ]:
         assert words in nearwise(*arguments, expect=2).err
+
+
+def test_files_of_other_kinds_are_told_what_to_do(nearwise, small, tmp_path):
+    base, _ = small
+    (tmp_path / "base.csv").write_text("1,2\n")
+    (tmp_path / "base.parquet").write_bytes(b"PAR1")
+    np.save(tmp_path / "double.npy", base.astype(np.float64))
+    np.save(tmp_path / "one.npy", base[0])
+    nearwise("index", "build", "base.fbin", "--codec", "flat", "-o", "index.nw", "-q")
+    for name, words in [
+        ("base.csv", "suffix '.csv' cannot hold vectors; use one of .npy, "),
+        ("base.csv", "; in Python, numpy.save writes an array as .npy"),
+        ("base.parquet", "nearwise.arrow.to_vectors, of the Python package, makes one of a column"),
+        ("index.nw", "an index is searched by 'nearwise index search'"),
+        ("double.npy", "found '<f8' (save array.astype(numpy.float32) of it)"),
+        ("one.npy", "2 dimensions expected, found 1 (for one vector save array[None, :])"),
+    ]:
+        error = nearwise("knn", name, "queries.fbin", "-k", 1, expect=65 if name.endswith(".npy") else 2).err
+        assert words in error and error.count("\n") == 1, name
+    assert "missing.fbin: No such file" in nearwise("knn", "missing.fbin", "queries.fbin", expect=66).err
+    assert "use one of .nw, .ivecs" in nearwise("knn", "base.fbin", "queries.fbin", "-o", "found.csv", expect=2).err
+
+
+def test_more_neighbours_than_vectors_name_the_option(nearwise, small):
+    assert "(--pad fills missing neighbours" in nearwise("knn", "base.fbin", "queries.fbin", "-k", 300, expect=2).err
+    assert "at most 1 for cosine, got 95; 95 % is 0.95" in nearwise("dedup", "base.fbin", "--similarity", 95, "-o", "k.npy", expect=2).err
 
 
 def commands_of(nearwise, *path):

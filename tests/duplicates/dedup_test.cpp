@@ -116,6 +116,7 @@ TEST(DedupSimilarity, IsAThresholdOfReportedDistances) {
   for (const Metric metric : {Metric::euclidean, Metric::sqeuclidean})
     EXPECT_TRUE(support::error_from([&] { threshold_of_similarity(metric, 0.9); }));
   EXPECT_TRUE(support::error_from([] { threshold_of_similarity(Metric::cosine, std::nan("")); }));
+  EXPECT_TRUE(support::error_from([] { threshold_of_similarity(Metric::cosine, 95); }));
 }
 
 TEST(DedupMemory, EveryLimitIsKept) {

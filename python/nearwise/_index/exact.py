@@ -13,6 +13,7 @@ from nearwise._index.filter import as_filter
 from nearwise._neighbors import Metric, MetricArgument, Neighbors, RangeNeighbors, adopt, adopt_range
 from nearwise._progress import ProgressArgument
 from nearwise._rows import portable
+from nearwise._suggest import RefusesSettings
 
 
 @operation
@@ -205,7 +206,7 @@ def range_search(
     return adopt_range(call.run(_core.range_search, ready, queries=queries, base=base, radius=radius, metric=metric))
 
 
-class Exact:
+class Exact(RefusesSettings):
     """A base prepared once for many exact searches.
 
     Results are those of `knn` and `range_search`, bit for bit. Worthwhile for many searches of few queries
@@ -243,6 +244,8 @@ class Exact:
     >>> len(prepared), prepared.shape, prepared.metric, prepared.device
     (3, (3, 2), 'euclidean', 'cpu')
     """
+
+    _knob = "index.search(queries, k), which is exact and has nothing to tune"
 
     @operation
     def __init__(

@@ -155,6 +155,12 @@ def _allowing(values: Any) -> _core.Filter:
     if _is_per_query(values):
         offsets, ids = _lists(values, "filter")
         return _core.Filter.allow_per_query(offsets=offsets, ids=ids)
+    if callable(values) or isinstance(values, (str, dict)):
+        kind = "a function" if callable(values) else repr(values)
+        raise ValueError(
+            f"filter: expected a boolean mask or integer ids, got {kind}; "
+            "comparing an array makes a mask: filter=prices < 20"
+        )
     array = np.asarray(values)
     if array.dtype == bool:
         if array.ndim != 1:

@@ -63,12 +63,13 @@ class GraphIndex(Index):
     (3, 1, 2002)
     """
 
+    _knob = "index.search(queries, k, beam=...)"
     _context: Context
     _index: _core.GraphIndex
     _warned: bool
 
-    def __init__(self) -> None:
-        raise TypeError("a GraphIndex is made by GraphIndex.build, GraphIndex.from_knn_graph or nearwise.load")
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise TypeError("a GraphIndex is made by GraphIndex.build(rows), from_knn_graph or nearwise.load(path)")
 
     @classmethod
     def _of(cls, index: _core.GraphIndex, context: Context) -> Self:

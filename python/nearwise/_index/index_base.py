@@ -14,10 +14,11 @@ from nearwise._context import Call, Context, operation
 from nearwise._neighbors import Metric
 from nearwise._progress import ProgressArgument
 from nearwise._savable import Savable
+from nearwise._suggest import RefusesSettings
 from nearwise._vector_file import Path
 
 
-class Index(Savable):
+class Index(RefusesSettings, Savable):
     """Vectors by id. `Ivf` and `GraphIndex` have the searches."""
 
     _index: _core.Ivf | _core.GraphIndex

@@ -34,11 +34,16 @@ class Ivf(ivf_search.Ivf, Index):
     one another.
     """
 
+    _knob = "index.search(queries, k, probes=..., candidates=...)"
     _context: Context
     _index: _core.Ivf
 
-    def __init__(self) -> None:
-        raise TypeError("an index is made by build or train of IvfFlat, IvfPq or IvfLsq, or by nearwise.load")
+    def __init__(self, *_: Any, **__: Any) -> None:
+        name = "IvfFlat" if type(self) is Ivf else type(self).__name__
+        raise TypeError(
+            "an index is made by build or train of IvfFlat, IvfPq or IvfLsq, or by nearwise.load: "
+            f"nearwise.{name}.build(rows)"
+        )
 
     @classmethod
     def _of(cls, index: _core.Ivf, context: Context) -> Self:

@@ -53,7 +53,9 @@ StoredType parse_descr(const std::string& descr, const std::string& source) {
   if (descr.starts_with('>'))
     fail(ErrorCode::invalid_argument, "{}: little-endian elements expected ({}), found big-endian ('{}')",
          source, accepted, descr);
-  fail(ErrorCode::invalid_argument, "{}: elements {} expected, found '{}'", source, accepted, descr);
+  const bool is_double = descr == "<f8";
+  fail(ErrorCode::invalid_argument, "{}: elements {} expected, found '{}'{}", source, accepted, descr,
+       is_double ? " (save array.astype(numpy.float32) of it)" : "");
 }
 
 // Fills in the stride and compares what rows and dim say with the length of the file.
@@ -79,8 +81,8 @@ VectorLayout npy_layout(std::span<const std::byte> head, std::uint64_t file_byte
   VectorLayout layout{.format = VectorFormat::npy};
   layout.type = parse_descr(header.descr, source);
   if (header.shape.size() != 2)
-    fail(ErrorCode::invalid_argument, "{}: an array of 2 dimensions expected, found {}", source,
-         header.shape.size());
+    fail(ErrorCode::invalid_argument, "{}: an array of 2 dimensions expected, found {}{}", source,
+         header.shape.size(), header.shape.size() == 1 ? " (for one vector save array[None, :])" : "");
   // An array of one row or one column lies the same in both orders, but NumPy calls it C order then.
   if (header.fortran_order)
     fail(ErrorCode::invalid_argument,

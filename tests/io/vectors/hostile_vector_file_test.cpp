@@ -114,13 +114,15 @@ std::vector<Hostile> hostile_files() {
       // .npy: elements and order
       {".npy", npy("'|O'", "False", "(2, 3)", 48), invalid, "Python objects"},
       {".npy", npy("'>f4'", "False", "(2, 3)", 24), invalid, "big-endian"},
-      {".npy", npy("'<f8'", "False", "(2, 3)", 48), invalid, "found '<f8'"},
+      {".npy", npy("'<f8'", "False", "(2, 3)", 48), invalid,
+       "found '<f8' (save array.astype(numpy.float32) of it)"},
       {".npy", npy("'<c8'", "False", "(2, 3)", 48), invalid, "found '<c8'"},
       {".npy", npy("'<U3'", "False", "(2, 3)", 48), invalid, "found '<U3'"},
       {".npy", npy("[('a', '<f4')]", "False", "(2, 3)", 24), invalid, "structured"},
       {".npy", npy("'<f4'", "True", "(2, 3)", 24), invalid, "Fortran order"},
       // .npy: shapes
-      {".npy", npy("'<f4'", "False", "(6,)", 24), invalid, "2 dimensions expected, found 1"},
+      {".npy", npy("'<f4'", "False", "(6,)", 24), invalid,
+       "2 dimensions expected, found 1 (for one vector save array[None, :])"},
       {".npy", npy("'<f4'", "False", "()", 4), invalid, "2 dimensions expected, found 0"},
       {".npy", npy("'<f4'", "False", "(1, 2, 3)", 24), invalid, "2 dimensions expected, found 3"},
       {".npy", npy("'<f4'", "False", "(2, 3)", 25), corrupt, "found"},
