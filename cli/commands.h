@@ -10,6 +10,7 @@ namespace nearwise::cli {
 void add_knn(CLI::App& parent, Session& session);
 void add_kmeans(CLI::App& parent, Session& session);
 void add_dedup(CLI::App& parent, Session& session);
+void add_join(CLI::App& parent, Session& session);
 void add_eval(CLI::App& parent, Session& session);
 void add_convert(CLI::App& parent, Session& session);
 void add_verify(CLI::App& parent, Session& session);
@@ -41,5 +42,7 @@ void add_quantizer_decode(CLI::App& parent, Session& session);
 
 void add_plan_index(CLI::App& parent, Session& session);
 void add_plan_graph(CLI::App& parent, Session& session);
+void add_plan_join(CLI::App& parent, Session& session);
+void add_plan_dedup(CLI::App& parent, Session& session);
 
 }  // namespace nearwise::cli

@@ -55,9 +55,9 @@ void add_commands(CLI::App& program, Session& session) {
   add_noun(program, session, "quantizer", "Vector quantizers: train, encode, decode",
            {add_quantizer_train, add_quantizer_encode, add_quantizer_decode});
   add_noun(program, session, "plan", "Tasks, disk, memory and time of a build over files, before it starts",
-           {add_plan_index, add_plan_graph});
+           {add_plan_index, add_plan_graph, add_plan_join, add_plan_dedup});
   for (const AddCommand add :
-       {add_kmeans, add_dedup, add_eval, add_convert, add_verify, add_info, add_completion})
+       {add_kmeans, add_join, add_dedup, add_eval, add_convert, add_verify, add_info, add_completion})
     add(program, session);
 }
 

@@ -34,8 +34,8 @@ SUBLAYERS = {
     "src/index": (("storage",), ("filter",)),
     "src/graph": (("partition",), ("build",), ("change", "use")),
     "src/search": (("edges",), ("update", "export")),
-    "src/plan": (("engine",), ("tasks",), ("partition",), ("pairs",), ("graph", "index", "search")),
-    "cli": (("shared",), ("index", "graph", "quantizer", "files")),
+    "src/plan": (("engine",), ("tasks",), ("partition",), ("pairs",), ("graph", "index", "search", "join")),
+    "cli": (("shared",), ("index", "graph", "quantizer", "duplicates", "files")),
 }
 # Levels whose folders may include each other: what runs in the innermost loops of one device.
 UNITS = {("kernels", "x86"), ("kernels", "block", "warp")}
@@ -53,7 +53,7 @@ PUBLIC_HEADERS = {name: folder for folder, names in {
     "graph": "knn_graph graph_export graph_structure smoothest_path",
     "search": "choose_index graph_index graph_index_export",
     "shard": "sharded",
-    "plan": "plan",
+    "plan": "plan plan_join",
     "c_api": "nearwise_c",
 }.items() for name in names.split()}
 # Headers for C, and what they may include.

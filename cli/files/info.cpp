@@ -104,6 +104,11 @@ Json describe_container(const std::filesystem::path& path) {
       json.update({{"rows", section.rows}, {"code_bytes", section.columns}});
     if (info.kind == "names" && section.name == "offsets" && section.rows >= 1)
       json.update({{"names", section.rows - 1}});
+    if (info.kind == "pairs" && section.name == "offsets" && section.rows >= 1)
+      json.update({{"rows", section.rows - 1}});
+    if (info.kind == "pairs" && section.name == "ids") json.update({{"pairs", section.rows}});
+    if (info.kind == "deduplication" && section.name == "kept") json.update({{"kept", section.rows}});
+    if (info.kind == "deduplication" && section.name == "groups") json.update({{"rows", section.rows}});
     if (info.kind == "graph_index" && section.name == "edges")
       json.update({{"rows", section.rows}, {"degree", section.columns}});
     if (info.kind == "graph_index" && section.name == "removed")  // follows the edges

@@ -12,6 +12,7 @@
 #include "cli/shared/quantizer_file.h"
 #include "cli/shared/work.h"
 #include "nearwise/context.h"
+#include "nearwise/dedup.h"
 #include "nearwise/graph/knn_graph.h"
 #include "nearwise/graph_index.h"
 #include "nearwise/ivf.h"
@@ -37,6 +38,10 @@ std::string verify_container(const std::filesystem::path& path) {
     load_graph_index(Context::cpu(), path);
   else if (info.kind == "graph")
     load_knn_graph(path);
+  else if (info.kind == "pairs")
+    load_pairs(path);
+  else if (info.kind == "deduplication")
+    load_deduplication(path);
   else if (info.kind == "additive_quantizer" || info.kind == "product_quantizer")
     Quantizer::open(path);
   else

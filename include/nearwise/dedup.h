@@ -6,7 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -68,5 +71,31 @@ Deduplication dedup(const Context& context, RowsView rows, float threshold, cons
 // threshold_join returns them. Throws Error(invalid_argument) if they are not of this form.
 Deduplication dedup_pairs(const Context& context, const RangeNeighbors& pairs,
                           const DedupOptions& options = {});
+
+// The result of threshold_join() with what it was made from (docs/format.md, kind "pairs").
+struct SavedPairs {
+  RangeNeighbors pairs;
+  Metric metric = Metric::sqeuclidean;
+  float threshold = 0;
+  std::map<std::string, std::string> provenance = {};  // free text
+};
+
+// Throws Error(invalid_argument) unless the pairs are those of threshold_join() for a finite threshold.
+void save(const SavedPairs& saved, const std::filesystem::path& path);
+SavedPairs load_pairs(const std::filesystem::path& path);
+
+// The result of dedup() with what it was made from (docs/format.md, kind "deduplication").
+struct SavedDeduplication {
+  Deduplication deduplication;
+  Metric metric = Metric::sqeuclidean;
+  float threshold = 0;
+  DuplicateGrouping grouping = DuplicateGrouping::star;
+  KeptRow keep = KeptRow::first;
+  std::map<std::string, std::string> provenance = {};  // free text
+};
+
+// Throws Error(invalid_argument) unless it is as dedup() returns it for a finite threshold.
+void save(const SavedDeduplication& saved, const std::filesystem::path& path);
+SavedDeduplication load_deduplication(const std::filesystem::path& path);
 
 }  // namespace nearwise

@@ -22,6 +22,7 @@
 #include "nearwise/merge_neighbors.h"
 #include "nearwise/neighbors.h"
 #include "nearwise/plan.h"
+#include "nearwise/plan_join.h"
 #include "nearwise/progress.h"
 #include "nearwise/quantize/additive_quantizer.h"
 #include "nearwise/quantize/optimized_product_quantizer.h"

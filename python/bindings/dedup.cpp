@@ -1,13 +1,14 @@
 // Pairs within a threshold, and the removal of near-duplicates, for Python.
-#include "nearwise/dedup.h"
+#include "dedup.h"
 
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <filesystem>
 #include <optional>
 #include <tuple>
 
-#include "bindings.h"
 #include "results.h"
 
 namespace nearwise::python {
@@ -21,15 +22,37 @@ NumpyRangeNeighbors pair_arrays(const BorrowedRows& rows, float threshold, const
                 [&](const Context& own) { return threshold_join(own, rows.view(), threshold, options); }));
 }
 
-using Scores = nb::ndarray<nb::numpy, const double, nb::ndim<1>, nb::c_contig>;
-
 // kept, groups, removed_by, distances and the number of pairs
 using Deduplicated =
     std::tuple<NumpyVector<Id>, NumpyVector<Id>, NumpyVector<Id>, NumpyVector<float>, std::size_t>;
 
+Deduplicated to_arrays(Deduplication&& found) {
+  return {to_numpy<Id>(std::move(found.kept)), to_numpy<Id>(std::move(found.groups)),
+          to_numpy<Id>(std::move(found.removed_by)), to_numpy<float>(std::move(found.distances)),
+          found.pairs};
+}
+
 Deduplicated dedup_arrays(const BorrowedRows& rows, float threshold, const std::string& metric,
                           bool keeps_medoids, const std::optional<Scores>& scores, bool connected,
                           const Settings& settings, nb::handle progress) {
+  const DedupOptions options = dedup_options(metric, keeps_medoids, scores, connected);
+  return to_arrays(
+      result_of(settings, progress, multiplications(rows.view(), rows.view()),
+                [&](const Context& own) { return dedup(own, rows.view(), threshold, options); }));
+}
+
+NumpyRangeNeighbors load_pair_arrays(const std::filesystem::path& path) {
+  return to_numpy(result_of([&] { return load_pairs(path); }).pairs);
+}
+
+Deduplicated load_dedup_arrays(const std::filesystem::path& path) {
+  return to_arrays(result_of([&] { return load_deduplication(path); }).deduplication);
+}
+
+}  // namespace
+
+DedupOptions dedup_options(const std::string& metric, bool keeps_medoids, const std::optional<Scores>& scores,
+                           bool connected) {
   DedupOptions options{.metric = parse_metric(metric),
                        .grouping = connected ? DuplicateGrouping::connected : DuplicateGrouping::star};
   if (keeps_medoids) options.keep = KeptRow::medoid;
@@ -37,15 +60,8 @@ Deduplicated dedup_arrays(const BorrowedRows& rows, float threshold, const std::
     options.keep = KeptRow::scored;
     options.scores = {scores->data(), scores->size()};
   }
-  Deduplication found =
-      result_of(settings, progress, multiplications(rows.view(), rows.view()),
-                [&](const Context& own) { return dedup(own, rows.view(), threshold, options); });
-  return {to_numpy<Id>(std::move(found.kept)), to_numpy<Id>(std::move(found.groups)),
-          to_numpy<Id>(std::move(found.removed_by)), to_numpy<float>(std::move(found.distances)),
-          found.pairs};
+  return options;
 }
-
-}  // namespace
 
 void bind_dedup(nb::module_& module) {
   module.def(
@@ -59,6 +75,9 @@ void bind_dedup(nb::module_& module) {
   module.def("dedup", dedup_arrays, nb::arg("rows"), nb::arg("threshold"), nb::arg("metric"),
              nb::arg("keeps_medoids"), nb::arg("scores").none(), nb::arg("connected"), nb::arg("settings"),
              nb::arg("progress").none(), "kept, groups, removed_by, distances [rows] and pairs");
+  module.def("load_pairs", load_pair_arrays, nb::arg("path"), "offsets [rows + 1], ids and distances");
+  module.def("load_deduplication", load_dedup_arrays, nb::arg("path"),
+             "kept, groups, removed_by, distances [rows] and pairs");
 }
 
 }  // namespace nearwise::python

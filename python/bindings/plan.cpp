@@ -12,7 +12,8 @@
 #include <optional>
 #include <utility>
 
-#include "bindings.h"
+#include "dedup.h"
+#include "nearwise/plan_join.h"
 
 namespace nearwise::python {
 namespace {
@@ -104,6 +105,24 @@ Plan make_graph_index_plan(const Path& vectors, const Path& work, const Path& ou
   });
 }
 
+Plan make_join_plan(const Path& vectors, const Path& work, const Path& output, const std::string& metric,
+                    float threshold, const Texts& provenance, const Settings& settings) {
+  const JoinPlanOptions options = {.metric = parse_metric(metric), .provenance = provenance};
+  return made(settings, [&](const Context& own) {
+    return plan_threshold_join(own, {vectors, work, output}, threshold, options);
+  });
+}
+
+Plan make_dedup_plan(const Path& vectors, const Path& work, const Path& output, const std::string& metric,
+                     float threshold, bool keeps_medoids, const std::optional<Scores>& scores, bool connected,
+                     const Texts& provenance, const Settings& settings) {
+  const DedupPlanOptions options = {.dedup = dedup_options(metric, keeps_medoids, scores, connected),
+                                    .provenance = provenance};
+  return made(settings, [&](const Context& own) {
+    return plan_dedup(own, {vectors, work, output}, threshold, options);
+  });
+}
+
 }  // namespace
 
 void bind_plan(nb::module_& module) {
@@ -129,6 +148,11 @@ void bind_plan(nb::module_& module) {
   module.def("plan_graph_index", make_graph_index_plan, nb::arg("vectors"), nb::arg("work"),
              nb::arg("output"), nb::arg("metric"), nb::arg("degree"), nb::arg("graph_recall"),
              nb::arg("target_recall"), nb::arg("provenance"), nb::arg("settings"));
+  module.def("plan_threshold_join", make_join_plan, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
+             nb::arg("metric"), nb::arg("threshold"), nb::arg("provenance"), nb::arg("settings"));
+  module.def("plan_dedup", make_dedup_plan, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
+             nb::arg("metric"), nb::arg("threshold"), nb::arg("keeps_medoids"), nb::arg("scores").none(),
+             nb::arg("connected"), nb::arg("provenance"), nb::arg("settings"));
 }
 
 }  // namespace nearwise::python

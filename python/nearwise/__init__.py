@@ -15,7 +15,8 @@ from nearwise._bench.bench import bench
 from nearwise._bench.report import BenchReport
 from nearwise._context import Context
 from nearwise._core import version as _version
-from nearwise._dedup import Deduplication, dedup, threshold_join
+from nearwise._dedup import dedup, plan_dedup, plan_threshold_join, threshold_join
+from nearwise._deduplication import Deduplication
 from nearwise._error import AccessError, ArgumentError, Error, FileError, NotFoundError, OutOfMemoryError
 from nearwise._graph_uses import RowGroups, SmoothestPath
 from nearwise._index.build import IndexChoice, IndexEstimate, build, choose_index
@@ -51,10 +52,10 @@ __all__ = [
     "RangeNeighbors", "RecallAtK", "RecallEstimate", "RecallWarning", "Rotation", "RowGroups", "SavedNeighbors",
     "SearchPlan", "Searchable", "SectionInfo", "Selection", "SmoothestPath", "StringIds", "__version__", "assign",
     "bench", "build", "build_knn_graph", "choose_index", "dedup", "exact_knn_graph", "from_bytes", "info", "inspect",
-    "knn", "load", "measure_recall", "merge_knn_graphs", "merge_neighbors", "move_centroids", "plan_graph",
-    "plan_graph_index", "plan_index", "range_search", "read_neighbors", "read_vectors", "save", "seed_kmeans",
-    "select_k", "sum_clusters", "threshold_join", "train_hierarchical_kmeans", "train_kmeans", "verify",
-    "write_neighbors", "write_vectors",
+    "knn", "load", "measure_recall", "merge_knn_graphs", "merge_neighbors", "move_centroids", "plan_dedup",
+    "plan_graph", "plan_graph_index", "plan_index", "plan_threshold_join", "range_search", "read_neighbors",
+    "read_vectors", "save", "seed_kmeans", "select_k", "sum_clusters", "threshold_join", "train_hierarchical_kmeans",
+    "train_kmeans", "verify", "write_neighbors", "write_vectors",
 ]
 
 if not TYPE_CHECKING:  # checkers of types see the names that there are

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Unpack
+import os
+from collections.abc import Mapping
+from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from nearwise import _core, _options
-from nearwise._context import Call, Settings, operation
+from nearwise._context import Call, Context, Settings, operation
+from nearwise._deduplication import Deduplication, adopt_deduplication
 from nearwise._error import ArgumentError
 from nearwise._neighbors import MetricArgument, RangeNeighbors, adopt_range
+from nearwise._plan import Plan, files_of_plan
+from nearwise._vector_file import Path
 
 GROUPINGS = ("star", "connected")
 KEPT = ("first", "medoid")
-
-
-class Deduplication(NamedTuple):
-    """What `dedup` keeps and removes.
-
-    kept : int64 [kept]
-        Row numbers, ascending: ``x[kept]`` has no duplicates.
-    groups : int64 [rows]
-        The kept row of every row's group; of a kept row, itself.
-    removed_by : int64 [rows]
-        The duplicate that removed each row; -1: it is kept.
-    distances : float32 [rows]
-        To that duplicate; of kept rows +inf (-inf for inner_product).
-    pairs : int
-        Pairs of duplicates that were found.
-    """
-
-    kept: npt.NDArray[np.int64]
-    groups: npt.NDArray[np.int64]
-    removed_by: npt.NDArray[np.int64]
-    distances: npt.NDArray[np.float32]
-    pairs: int
 
 
 def _threshold(operation: str, radius: Any, similarity: Any, metric: Any) -> tuple[float, str]:
@@ -55,6 +38,8 @@ def threshold_join(
     radius: float | None = None,
     similarity: float | None = None,
     metric: MetricArgument | None = None,
+    work: Path | None = None,
+    output: Path | None = None,
     **settings: Unpack[Settings],
 ) -> RangeNeighbors:
     """All pairs of vectors within a threshold, each once, by exact search.
@@ -64,8 +49,8 @@ def threshold_join(
 
     Parameters
     ----------
-    rows : array [rows, dim]
-        As in `nearwise.knn`.
+    rows : array [rows, dim], or path
+        As in `nearwise.knn`; or a file of vectors, which may be larger than memory, with `work` and `output`.
     radius : float
         Largest distance of a pair (inner_product: smallest product), in the metric's own unit.
     similarity : float
@@ -73,6 +58,9 @@ def threshold_join(
         at most 1 - similarity, rounded to float32 as distances are.
     metric : {"sqeuclidean", "euclidean", "inner_product", "cosine"}
         Default: cosine with similarity, sqeuclidean with radius.
+    work, output : path
+        For a file of vectors: runs `nearwise.plan_threshold_join` within `memory_limit` in the folder `work`, where the
+        same call resumes after an interruption, removes the intermediate files, and loads the result, `output` (.nw).
     context, device, threads, memory_limit, isa, progress
         As in `nearwise.knn`; CUDA devices do not support it (`Error` code unsupported). The number of pairs is not
         known in advance: `memory_limit` is checked while it grows.
@@ -90,6 +78,11 @@ def threshold_join(
     array([[0, 2],
            [1, 3]])
     """
+    if files := _files(rows, work, output):
+        plan = plan_threshold_join(
+            *files, radius=radius, similarity=similarity, metric=metric, context=settings.get("context")
+        )
+        return cast("RangeNeighbors", _loaded(plan, settings.get("context")))
     threshold, own = _threshold("threshold_join", radius, similarity, metric)
     call = Call("threshold_join", settings)
     return adopt_range(call.run(_core.threshold_join, {"threshold": threshold, "metric": own}, rows=rows))
@@ -104,6 +97,8 @@ def dedup(
     metric: MetricArgument | None = None,
     keep: Literal["first", "medoid"] | npt.ArrayLike | None = "first",
     grouping: Literal["star", "connected"] | None = "star",
+    work: Path | None = None,
+    output: Path | None = None,
     **settings: Unpack[Settings],
 ) -> Deduplication:
     """Removes near-duplicate vectors: those within a threshold of a vector that is kept.
@@ -113,8 +108,8 @@ def dedup(
 
     Parameters
     ----------
-    rows : array [rows, dim]
-        As in `nearwise.knn`.
+    rows : array [rows, dim], or path
+        As in `threshold_join`.
     similarity, radius, metric
         What a duplicate is, as in `threshold_join`.
     keep : {"first", "medoid"} or array of scores [rows]
@@ -125,6 +120,8 @@ def dedup(
         before it is kept, any other is removed by the nearest of these. So every removed row is a duplicate of the row
         that is kept for it. connected: the connected components of all pairs, of each of which one row is kept; a
         removed row may be far from it, at the end of a chain of duplicates.
+    work, output : path
+        For a file of vectors, as in `threshold_join`; the plan is `nearwise.plan_dedup`.
     context, device, threads, memory_limit, isa, progress
         As in `threshold_join`.
 
@@ -143,21 +140,145 @@ def dedup(
     >>> found.removed_by
     array([-1, -1,  0,  1])
     """
-    threshold, own = _threshold("dedup", radius, similarity, metric)
+    if files := _files(rows, work, output):
+        plan = plan_dedup(
+            *files, similarity=similarity, radius=radius, metric=metric, keep=keep, grouping=grouping,
+            context=settings.get("context"),
+        )  # fmt: skip
+        return cast("Deduplication", _loaded(plan, settings.get("context")))
+    ready = _options_of_dedup("dedup", radius, similarity, metric, keep, grouping)
+    return adopt_deduplication(Call("dedup", settings).run(_core.dedup, ready, rows=rows))
+
+
+@operation
+def plan_threshold_join(
+    vectors: Path,
+    work: Path,
+    output: Path,
+    *,
+    radius: float | None = None,
+    similarity: float | None = None,
+    metric: MetricArgument | None = None,
+    provenance: Mapping[str, str] | None = None,
+    context: Context | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
+) -> Plan:
+    """All pairs of vectors of a file within a threshold, both of which may be larger than memory, as tasks over files.
+
+    All pairs are compared, block of rows by block of rows: the result is that of `threshold_join`.
+
+    Parameters
+    ----------
+    vectors, work, output, provenance, context, seed, threads, memory_limit, isa
+        As in `nearwise.plan_graph`. `nearwise.load` reads the output.
+    radius, similarity, metric
+        As in `threshold_join`.
+
+    Examples
+    --------
+    >>> import numpy as np, nearwise, os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> path = os.path.join(folder, "rows.fbin")
+    >>> nearwise.write_vectors(path, np.array([[0, 0], [3, 4], [0, 1], [3, 3]], dtype=np.float32))
+    >>> work, output = os.path.join(folder, "work"), os.path.join(folder, "pairs.nw")
+    >>> plan = nearwise.plan_threshold_join(path, work, output, radius=1.5, metric="euclidean", memory_limit="64MiB")
+    >>> [task.name for task in plan.tasks]
+    ['input', 'join-0000-0000', 'finish']
+    >>> plan.run()
+    >>> plan.load().pairs()
+    array([[0, 2],
+           [1, 3]])
+    """
+    threshold, own = _threshold("plan_threshold_join", radius, similarity, metric)
+    arguments = files_of_plan(vectors, work, output, provenance) | {"metric": own, "threshold": threshold}
+    return Plan("threshold_join", arguments, Call("plan_threshold_join", context).context)
+
+
+@operation
+def plan_dedup(
+    vectors: Path,
+    work: Path,
+    output: Path,
+    *,
+    similarity: float | None = None,
+    radius: float | None = None,
+    metric: MetricArgument | None = None,
+    keep: Literal["first", "medoid"] | npt.ArrayLike | None = "first",
+    grouping: Literal["star", "connected"] | None = "star",
+    provenance: Mapping[str, str] | None = None,
+    context: Context | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    isa: str | None = None,
+) -> Plan:
+    """The near-duplicates in a file of vectors that may be larger than memory, as tasks over files.
+
+    All pairs are compared, block of rows by block of rows: the result is that of `dedup`.
+
+    Parameters
+    ----------
+    vectors, work, output, provenance, context, seed, threads, memory_limit, isa
+        As in `nearwise.plan_graph`. `nearwise.load` reads the output.
+    similarity, radius, metric, keep, grouping
+        As in `dedup`.
+
+    Examples
+    --------
+    >>> import numpy as np, nearwise, os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> path = os.path.join(folder, "rows.fbin")
+    >>> nearwise.write_vectors(path, np.array([[1, 0], [0, 1], [1, 0.1], [0.1, 2]], dtype=np.float32))
+    >>> work, output = os.path.join(folder, "work"), os.path.join(folder, "dedup.nw")
+    >>> plan = nearwise.plan_dedup(path, work, output, similarity=0.95, memory_limit="64MiB")
+    >>> plan.run()
+    >>> plan.load().kept
+    array([0, 1])
+    """
+    arguments = files_of_plan(vectors, work, output, provenance)
+    arguments |= _options_of_dedup("plan_dedup", radius, similarity, metric, keep, grouping)
+    return Plan("dedup", arguments, Call("plan_dedup", context).context)
+
+
+def _files(rows: Any, work: Path | None, output: Path | None) -> tuple[Path, Path, Path] | None:
+    """Those of a plan, if the vectors are a file, to be read block by block."""
+    if not isinstance(rows, (str, os.PathLike)):
+        if work is not None or output is not None:
+            raise ArgumentError("work and output are for the path of a file of vectors, got an array")
+        return None
+    if work is None or output is None:
+        raise ArgumentError(
+            f"rows: the path of a file of vectors needs work=, output= and memory_limit=; "
+            f"nearwise.read_vectors({os.fspath(rows)!r}) maps it for a call in memory"
+        )
+    return rows, work, output
+
+
+def _loaded(plan: Plan, context: Context | None) -> Any:
+    """Runs a plan and loads its result."""
+    plan.run(progress=None if context is None else context.progress)
+    plan.remove_work()
+    return plan.load()
+
+
+def _options_of_dedup(
+    operation: str, radius: Any, similarity: Any, metric: Any, keep: Any, grouping: Any
+) -> dict[str, Any]:
+    """The arguments of C++ that say what is removed."""
+    threshold, own = _threshold(operation, radius, similarity, metric)
     by_name = isinstance(keep, str)
     if by_name:
         _options.choice(keep, "keep", KEPT)
-    ready = {
+    return {
         "threshold": threshold,
         "metric": own,
         "keeps_medoids": by_name and keep == "medoid",
         "scores": None if by_name else _scores(keep),
         "connected": _options.choice(grouping, "grouping", GROUPINGS) == "connected",
     }
-    kept, groups_of_rows, removed_by, distances, pairs = Call("dedup", settings).run(_core.dedup, ready, rows=rows)
-    return Deduplication(
-        kept.view(np.int64), groups_of_rows.view(np.int64), removed_by.view(np.int64), distances, pairs
-    )
 
 
 def _scores(values: Any) -> npt.NDArray[np.float64]:

@@ -8,16 +8,17 @@ from typing import Any, Literal, NamedTuple, cast
 
 from nearwise import _core, _options
 from nearwise._context import Call, Context, operation
+from nearwise._deduplication import Deduplication
 from nearwise._index.graph_index import GraphIndex
 from nearwise._index.ivf_base import Ivf, Vectors
 from nearwise._knn_graph import KnnGraph
 from nearwise._log import logger
-from nearwise._neighbors import MetricArgument
+from nearwise._neighbors import MetricArgument, RangeNeighbors
 from nearwise._progress import ProgressArgument
 from nearwise._storage import load
 from nearwise._vector_file import Path
 
-Kind = Literal["graph", "index", "graph_index"]
+Kind = Literal["graph", "index", "graph_index", "threshold_join", "dedup"]
 TaskOutcome = Literal["done", "done before", "not needed"]
 
 
@@ -43,7 +44,7 @@ class PlannedTask(NamedTuple):
 
 
 class Plan:
-    """The result of `plan_graph`, `plan_index` and `plan_graph_index`.
+    """The result of `plan_graph`, `plan_index`, `plan_graph_index`, `plan_threshold_join` and `plan_dedup`.
 
     A plan can be pickled: it is made again from its arguments, so that other processes can run its tasks.
 
@@ -129,12 +130,15 @@ class Plan:
         return self._plan.remove_work()
 
     @operation
-    def load(self, *, context: Context | None = None) -> KnnGraph | Ivf | GraphIndex:
-        """The published result: the graph in memory, or the index, mapped, without the plan's memory limit."""
+    def load(self, *, context: Context | None = None) -> KnnGraph | Ivf | GraphIndex | RangeNeighbors | Deduplication:
+        """The published result in memory, or the index, mapped, without the plan's memory limit."""
         threads = None if context is None else context.threads
-        expected: dict[Kind, Any] = {"graph": KnnGraph, "index": Ivf, "graph_index": GraphIndex}
+        expected: dict[Kind, Any] = {
+            "graph": KnnGraph, "index": Ivf, "graph_index": GraphIndex, "threshold_join": RangeNeighbors,
+            "dedup": Deduplication,
+        }  # fmt: skip
         result = load(self._arguments["output"], expected[self._kind], threads=threads)
-        return cast("KnnGraph | Ivf | GraphIndex", result)
+        return cast("KnnGraph | Ivf | GraphIndex | RangeNeighbors | Deduplication", result)
 
 
 @operation
@@ -316,14 +320,20 @@ def plan_graph_index(
     return Plan("graph_index", arguments, Call("plan_graph_index", context).context)
 
 
-def _files(
-    vectors: Path, work: Path, output: Path, metric: Any, target_recall: Any, provenance: Mapping[str, str] | None
-) -> dict[str, Any]:
+def files_of_plan(vectors: Path, work: Path, output: Path, provenance: Mapping[str, str] | None) -> dict[str, Any]:
+    """Arguments of every plan in C++."""
     return {
         "vectors": os.fspath(vectors),
         "work": os.fspath(work),
         "output": os.fspath(output),
+        "provenance": _options.texts(provenance, "provenance"),
+    }
+
+
+def _files(
+    vectors: Path, work: Path, output: Path, metric: Any, target_recall: Any, provenance: Mapping[str, str] | None
+) -> dict[str, Any]:
+    return files_of_plan(vectors, work, output, provenance) | {
         "metric": _options.metric(metric),
         "target_recall": _options.target_recall(target_recall),
-        "provenance": _options.texts(provenance, "provenance"),
     }

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple, Self, TypeVar, Unpack, overload
 from nearwise import _core, _options
 from nearwise._additive_quantizer import AdditiveQuantizer
 from nearwise._context import Call, PlaceSettings, operation
+from nearwise._deduplication import Deduplication, adopt_deduplication
 from nearwise._error import Error
 from nearwise._index.graph_index import GraphIndex
 from nearwise._index.ivf import IvfFlat, IvfLsq, IvfPq
 from nearwise._index.ivf_base import Ivf
 from nearwise._index.string_ids import StringIds
 from nearwise._knn_graph import KnnGraph
-from nearwise._neighbors import MetricArgument, Neighbors, adopt, as_neighbors
+from nearwise._neighbors import MetricArgument, Neighbors, RangeNeighbors, adopt, adopt_range, as_neighbors
 from nearwise._product_quantizer import OptimizedProductQuantizer, ProductQuantizer
 from nearwise._vector_file import Path
 
@@ -61,7 +62,7 @@ class ContainerInfo(NamedTuple):
 
 
 Saved = (
-    SavedNeighbors | StringIds | Ivf | GraphIndex | KnnGraph
+    SavedNeighbors | StringIds | RangeNeighbors | Deduplication | Ivf | GraphIndex | KnnGraph
     | ProductQuantizer | OptimizedProductQuantizer | AdditiveQuantizer
 )  # fmt: skip
 _T = TypeVar("_T", bound=Saved)
@@ -107,7 +108,7 @@ def load(path: Path, expected: type[_T], **settings: Unpack[PlaceSettings]) -> _
 
 @operation
 def load(path: Path, expected: type[Any] | None = None, **settings: Unpack[PlaceSettings]) -> Any:
-    """Loads a .nw file: a search result, names, an index, a k-NN graph or a quantizer.
+    """Loads a .nw file: a search result, names, pairs, a deduplication, an index, a k-NN graph or a quantizer.
 
     Every checksum is verified: damage is an `Error` with code corrupt. An index is mapped: its vectors are read
     as searches need them, and copied list by list when they change. Replace its file by renaming while it is in
@@ -124,8 +125,8 @@ def load(path: Path, expected: type[Any] | None = None, **settings: Unpack[Place
 
     Returns
     -------
-    SavedNeighbors, StringIds, IvfFlat, IvfPq, IvfLsq, GraphIndex, KnnGraph, ProductQuantizer,
-    OptimizedProductQuantizer or AdditiveQuantizer
+    SavedNeighbors, StringIds, RangeNeighbors (pairs), Deduplication, IvfFlat, IvfPq, IvfLsq, GraphIndex, KnnGraph,
+    ProductQuantizer, OptimizedProductQuantizer or AdditiveQuantizer
 
     Examples
     --------
@@ -196,6 +197,14 @@ def _load_names(path: str, info: _core.ContainerInfo, call: Call) -> StringIds:
     return StringIds._load(path)
 
 
+def _load_pairs(path: str, info: _core.ContainerInfo, call: Call) -> RangeNeighbors:
+    return adopt_range(_core.load_pairs(path=path))
+
+
+def _load_deduplication(path: str, info: _core.ContainerInfo, call: Call) -> Deduplication:
+    return adopt_deduplication(_core.load_deduplication(path=path))
+
+
 def _load_index(path: str, info: _core.ContainerInfo, call: Call) -> Ivf:
     index = _core.load_ivf(path=path, settings=call.settings, progress=None)
     kinds: dict[str, type[Ivf]] = {"flat": IvfFlat, "pq": IvfPq, "lsq": IvfLsq}
@@ -223,6 +232,8 @@ def _load_additive(path: str, info: _core.ContainerInfo, call: Call) -> Additive
 _READERS: dict[str, Callable[[str, _core.ContainerInfo, Call], Saved]] = {
     "neighbors": _load_neighbors,
     "names": _load_names,
+    "pairs": _load_pairs,
+    "deduplication": _load_deduplication,
     "ivf": _load_index,
     "graph": _load_graph,
     "graph_index": _load_graph_index,

@@ -120,8 +120,8 @@ CASES = {
     "knn": (nearwise.knn, {"queries": QUERIES, "base": ROWS, "k": 3, "metric": "cosine", "pad": False, "filter": None, "exclude": [1]}),
     "exact_knn_graph": (nearwise.exact_knn_graph, {"base": ROWS, "k": 3, "metric": "euclidean", "pad": True}),
     "range_search": (nearwise.range_search, {"queries": QUERIES, "base": ROWS, "radius": 1.0, "metric": "sqeuclidean", "filter": [1, 2], "exclude": None}),
-    "threshold_join": (nearwise.threshold_join, {"rows": ROWS, "radius": 1.0, "similarity": None, "metric": "sqeuclidean"}),
-    "dedup": (nearwise.dedup, {"rows": ROWS, "radius": None, "similarity": 0.9, "metric": "cosine", "keep": "first", "grouping": "star"}),
+    "threshold_join": (nearwise.threshold_join, {"rows": ROWS, "radius": 1.0, "similarity": None, "metric": "sqeuclidean", "work": None, "output": None}),
+    "dedup": (nearwise.dedup, {"rows": ROWS, "radius": None, "similarity": 0.9, "metric": "cosine", "keep": "first", "grouping": "star", "work": None, "output": None}),
     "Filter": (nearwise.Filter, {"allowed": [1, 2], "exclude": [[3], [4]]}),
     "Filter.allows": (nearwise.Filter([1, 2]).allows, {"id": 1, "query": 0}),
     "select_k": (nearwise.select_k, {"values": ROWS, "k": 2, "largest": True, "ids": None, "pad": False}),
@@ -182,6 +182,12 @@ CASES = {
     "read_neighbors": (on_file(nearwise.read_neighbors), {"path": "here.ivecs"}),
     "write_neighbors": (nearwise.write_neighbors, {"path": "written.ibin", "neighbors": FOUND}),
     "plan_graph": (plan_of, {"degree": 3, "metric": "sqeuclidean", "target_recall": 0.9, "method": "pairs"}),
+    "plan_threshold_join": (on_file(nearwise.plan_threshold_join), {
+        "vectors": "here.fbin", "work": "work", "output": "pairs.nw", "radius": 1.0, "similarity": None,
+        "metric": "sqeuclidean", "provenance": None, "memory_limit": LIMIT}),
+    "plan_dedup": (on_file(nearwise.plan_dedup), {
+        "vectors": "here.fbin", "work": "work", "output": "dedup.nw", "radius": None, "similarity": 0.9,
+        "metric": "cosine", "keep": "first", "grouping": "star", "provenance": None, "memory_limit": LIMIT}),
     "plan_index": (on_file(nearwise.plan_index), {
         "vectors": "here.fbin", "work": "work", "output": "index.nw", "lists": 4, "codec": "flat", "iterations": 1,
         "memory_limit": LIMIT}),

@@ -55,7 +55,7 @@ CALLS = {
     ).tables(ROWS[:5], metric=metric),
     "AdditiveQuantizer.search": lambda metric: LSQ.search(ROWS[:5], LSQ.encode(ROWS), 3, metric=metric),
 }
-FILES = {"save", "plan_graph", "plan_index", "plan_graph_index"}
+FILES = {"save", "plan_graph", "plan_index", "plan_graph_index", "plan_threshold_join", "plan_dedup"}
 WITHOUT_COSINE = {"ProductQuantizer.tables", "OptimizedProductQuantizer.tables", "AdditiveQuantizer.search"}
 
 
@@ -93,6 +93,22 @@ def test_plans(plan, tmp_path):
         tmp_path / "rows.fbin", tmp_path / "work", tmp_path / "out.nw", metric="inner_product", memory_limit="64MiB"
     )
     assert again.is_done(again.tasks[-1].name)
+
+
+@pytest.mark.parametrize("plan", [nearwise.plan_threshold_join, nearwise.plan_dedup])
+def test_plans_of_joins(plan, tmp_path):
+    nearwise.write_vectors(tmp_path / "rows.fbin", ROWS)
+    for alias, own in ALIASES.items():
+        found = []
+        for metric in (alias, own):
+            made = plan(
+                tmp_path / "rows.fbin", tmp_path / own, tmp_path / f"{own}.nw", metric=metric, radius=0.9,
+                memory_limit="64MiB",
+            )  # fmt: skip
+            found.append(made)
+            made.run()
+        assert found[1].is_done("join-0000-0000")
+        assert nearwise.inspect(tmp_path / f"{own}.nw").metadata["metric"] == own
 
 
 def test_l2_is_squared_as_in_faiss_and_hnswlib():

@@ -52,6 +52,8 @@ CALLS = {
     "plan_graph": lambda limit: planned(nearwise.plan_graph, limit, degree=5),
     "plan_graph, pairs": lambda limit: planned(nearwise.plan_graph, limit, degree=5, method="pairs"),
     "plan_index": lambda limit: planned(nearwise.plan_index, limit, lists=20, code_bytes=4, bits=4),
+    "plan_threshold_join": lambda limit: planned(nearwise.plan_threshold_join, limit, radius=0.5),
+    "plan_dedup": lambda limit: planned(nearwise.plan_dedup, limit, similarity=0.99),
     "plan_graph_index": lambda limit: planned(nearwise.plan_graph_index, limit, degree=16),
 }
 

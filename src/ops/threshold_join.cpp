@@ -39,52 +39,61 @@ void keep_later_rows(Id row, RangeRow& found) {
 
 }  // namespace
 
-RangeNeighbors join_rows(const char* operation, const Context& context, const RowsView& rows, float threshold,
-                         Metric metric, std::uint64_t kept_free) {
+RangeNeighbors join_rows(const char* operation, const Context& context, const RowsView& rows, RowRange left,
+                         RowRange right, float threshold, Metric metric, std::uint64_t kept_free) {
   check_rows(operation, context, rows, rows, {"rows", "rows"});
   require(!std::isnan(threshold), "{}: the threshold must be a number, got NaN", operation);
   const DefaultFloatEnvironment environment;  // bounds are computed on this thread too
   Context::State& state = context.state();
   state.cancel.check();
-  const std::size_t count = rows.rows();
-  RangeAnswers pairs(operation, *state.budget, count);
-  if (count == 0) return pairs.concatenated();
+  RangeAnswers pairs(operation, *state.budget, left.count);
+  if (left.count == 0 || right.count == 0) return pairs.concatenated();
 
   const auto stream = open_stream(context);
-  const ElementType type = scan_type(*stream, rows, metric);
+  const RowsView queries = rows.slice(left.first, left.count);
+  const RowsView later = rows.slice(right.first, right.count);
+  const bool is_self_join = left.first == right.first && left.count == right.count;
+  const ElementType type = is_self_join ? scan_type(*stream, queries, metric) : ElementType::f32;
+  const ScanTypes types = is_self_join ? ScanTypes{type, type} : scan_types(*stream, queries, later, metric);
   const KnnCosts costs = dispatch(&Ops::knn_costs, operation, *stream,
-                                  KnnCostsArgs{rows.dim(), range_like_k, metric, type, type});
-  const std::size_t tile_rows =
-      std::min(count, round_up(std::max(min_tile_rows, divide_up(count, tiles)), costs.query_granule));
-  const KnnShape shape = {tile_rows, count, rows.dim(), range_like_k, context.threads()};
+                                  KnnCostsArgs{rows.dim(), range_like_k, metric, types.queries, types.base});
+  // Where the two are apart, no pair is compared twice.
+  const std::size_t least_tiles = left.end() <= right.first ? 1 : tiles;
+  const std::size_t tile_rows = std::min(
+      left.count, round_up(std::max(min_tile_rows, divide_up(left.count, least_tiles)), costs.query_granule));
+  const KnnShape shape = {tile_rows, right.count, rows.dim(), range_like_k, context.threads()};
   // Room for one answer per row, and its copy, is set aside: how many there are is not known yet.
-  const std::uint64_t first_answers = 2 * count * (sizeof(Id) + sizeof(float));
+  const std::uint64_t first_answers = 2 * left.count * (sizeof(Id) + sizeof(float));
   const KnnPlan plan = plan_blocked_knn(
       shape, costs, {state.budget->limit(), state.budget->available(), first_answers + kept_free});
+  // first, size: the rows of a tile; base: those that they are compared with.
   const auto each_tile = [&](const auto& work) {
-    for (std::size_t first = 0; first < count; first += plan.query_tile)
-      work(first, std::min(plan.query_tile, count - first));
+    for (std::size_t first = left.first; first < left.end(); first += plan.query_tile) {
+      const std::size_t begin = std::max(first, right.first);
+      if (begin < right.end())
+        work(first, std::min(plan.query_tile, left.end() - first), RowRange{begin, right.end() - begin});
+    }
   };
   std::uint64_t comparisons = 0;
   each_tile(
-      [&](std::size_t first, std::size_t size) { comparisons += std::uint64_t{size} * (count - first); });
+      [&](std::size_t, std::size_t size, RowRange base) { comparisons += std::uint64_t{size} * base.count; });
   ProgressMeter progress(state.options.progress, state.clock, operation, comparisons);
-  const std::vector<float> centre = centre_of(*stream, rows, metric);
-  each_tile([&](std::size_t first, std::size_t size) {
+  const std::vector<float> centre = centre_of(*stream, later, metric);
+  each_tile([&](std::size_t first, std::size_t size, RowRange compared) {
     const RowsView tile = rows.slice(first, size);
-    const RowsView base = rows.slice(first, count - first);
+    const RowsView base = rows.slice(compared.first, compared.count);
     const ExactSearch search = {.context = context,
                                 .queries = tile,
                                 .base = base,
                                 .metric = metric,
                                 .plan = plan,
-                                .types = {type, type},
+                                .types = types,
                                 .centre = centre,
                                 .blocks = {},
                                 .progress = progress};
-    pairs.fill(first, size, [&](std::span<RangeRow> found) {
+    pairs.fill(first - left.first, size, [&](std::span<RangeRow> found) {
       const auto packed = search.prepare_queries(*stream, tile, first);
-      search_range_tile(search, threshold, tile, *packed, static_cast<Id>(first), found);
+      search_range_tile(search, threshold, tile, *packed, static_cast<Id>(compared.first), found);
       for (std::size_t i = 0; i < size; ++i) keep_later_rows(static_cast<Id>(first + i), found[i]);
     });
   });
@@ -94,7 +103,8 @@ RangeNeighbors join_rows(const char* operation, const Context& context, const Ro
 
 RangeNeighbors threshold_join(const Context& context, RowsView rows, float threshold,
                               const ThresholdJoinOptions& options) {
-  return join_rows("threshold_join", context, rows, threshold, options.metric, 0);
+  const RowRange all = {0, rows.rows()};
+  return join_rows("threshold_join", context, rows, all, all, threshold, options.metric, 0);
 }
 
 }  // namespace nearwise

@@ -56,6 +56,11 @@ def operations(nearwise, rows, folder, draw):
             output = Path(work) / "index.nw"
             nearwise.plan_graph_index(path, work, output, degree=degree // 16 * 16 or 16, memory_limit=limit).run()
 
+    def planned_dedup(limit):
+        with tempfile.TemporaryDirectory(dir=folder) as work:
+            output = Path(work) / "dedup.nw"
+            nearwise.plan_dedup(path, work, output, radius=0.1 * rows.shape[1], memory_limit=limit).run()
+
     def searched(limit):
         index = nearwise.IvfPq.build(rows, lists=lists, code_bytes=8, iterations=2, memory_limit=limit)
         return index.search(few, k)
@@ -95,6 +100,7 @@ def operations(nearwise, rows, folder, draw):
         "plan_graph": planned,
         "plan_index": planned_index,
         "plan_graph_index": planned_graph_index,
+        "plan_dedup": planned_dedup,
     }
 
 

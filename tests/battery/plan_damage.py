@@ -22,6 +22,9 @@ PLANS = {
         100,
         {"lists": 4, "code_bytes": 2, "bits": 4, "target_recall": 0.1, "memory_limit": "20MiB"},
     ),
+    # Three blocks, and two.
+    "plan of a join": ("plan_threshold_join", 4000, {"radius": 0.5, "memory_limit": "18MiB"}),
+    "plan of a deduplication": ("plan_dedup", 2500, {"radius": 0.5, "keep": "medoid", "memory_limit": "18MiB"}),
     "plan of a graph index": ("plan_graph_index", 150, {"degree": 16, "memory_limit": "24MiB"}),
 }
 

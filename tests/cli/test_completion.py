@@ -33,12 +33,12 @@ def offer(nearwise, tmp_path):
 
 
 def test_commands(offer):
-    assert offer("") == sorted(["knn", "index", "graph", "quantizer", "plan", "kmeans", "dedup", "eval", "convert", "verify", "info",
+    assert offer("") == sorted(["knn", "index", "graph", "quantizer", "plan", "kmeans", "join", "dedup", "eval", "convert", "verify", "info",
                                 "completion", "bench"])
     assert offer("in") == ["index", "info"]
     assert offer("index", "") == sorted(["choose", "build", "add", "remove", "merge", "calibrate", "search", "export"])
     assert offer("graph", "e") == ["eval", "export"]
-    assert offer("plan", "") == ["graph", "index"]
+    assert offer("plan", "") == ["dedup", "graph", "index", "join"]
     assert offer("completion", "") == ["bash", "fish", "zsh"]
 
 

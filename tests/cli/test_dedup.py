@@ -56,5 +56,5 @@ def test_wrong_arguments_are_named(nearwise, vectors, arguments, words):
 
 
 def test_an_output_that_cannot_hold_rows(nearwise, vectors):
-    result = nearwise("dedup", "x.fbin", "--radius", "1", "-o", "kept.nw", expect=2)
+    result = nearwise("dedup", "x.fbin", "--radius", "1", "-o", "kept.bin", expect=2)
     assert "row numbers must go to" in result.err

@@ -127,7 +127,7 @@ def commands_of(nearwise, *path):
 
 def test_every_command_has_an_example_and_short_lines(nearwise):
     commands = commands_of(nearwise)
-    assert len(commands) == 30 and ("index", "calibrate") in commands and ("plan", "graph") in commands
+    assert len(commands) == 33 and ("index", "calibrate") in commands and ("plan", "graph") in commands
     for command in commands:
         text = nearwise(*command, "--help").out
         assert "Example:\n" in text and f"nearwise {' '.join(command)}" in text

@@ -6,6 +6,7 @@
 
 #include "faults/fault_kit.h"
 #include "faults/samples.h"
+#include "nearwise/dedup.h"
 
 namespace nearwise::faults {
 namespace {
@@ -69,6 +70,18 @@ std::vector<Kind> kinds() {
         save(SavedNames{.offsets = {0, 5000, 5001}, .text = std::string(5000, 'a') + "b"}, path);
       },
       [](const fs::path& path) { return load_names(path); }));
+  all.push_back(kind(
+      "pairs",
+      [](const fs::path& path) {
+        save(SavedPairs{.pairs = threshold_join(maker(), vectors(), 4.0F), .threshold = 4.0F}, path);
+      },
+      [](const fs::path& path) { return load_pairs(path); }));
+  all.push_back(kind(
+      "deduplication",
+      [](const fs::path& path) {
+        save(SavedDeduplication{.deduplication = dedup(maker(), vectors(), 4.0F), .threshold = 4.0F}, path);
+      },
+      [](const fs::path& path) { return load_deduplication(path); }));
   all.push_back(kind(
       "verified", [](const fs::path& path) { save(graph(), path); },
       [](const fs::path& path) { return verify(path); }));

@@ -5,6 +5,7 @@
 
 #include "faults/fault_kit.h"
 #include "faults/samples.h"
+#include "nearwise/plan_join.h"
 
 namespace nearwise::faults {
 namespace {
@@ -76,6 +77,18 @@ TEST_F(FaultsOfPlans, GraphIndexes) {
   const Context context = Context::cpu({.threads = 2, .memory_limit = std::uint64_t{40} << 20, .seed = 3});
   try_tasks(plan_graph_index(context, files, {.index = {.degree = 16}, .calibration = {.sample = 10}}),
             context);
+}
+
+TEST_F(FaultsOfPlans, Joins) {
+  write_vectors(files.vectors);
+  const Context context = Context::cpu({.threads = 2, .memory_limit = std::uint64_t{18} << 20, .seed = 3});
+  try_tasks(plan_threshold_join(context, files, 4.0F), context);
+}
+
+TEST_F(FaultsOfPlans, Deduplications) {
+  write_vectors(files.vectors);
+  const Context context = Context::cpu({.threads = 2, .memory_limit = std::uint64_t{18} << 20, .seed = 3});
+  try_tasks(plan_dedup(context, files, 4.0F, {.dedup = {.keep = KeptRow::medoid}}), context);
 }
 
 }  // namespace

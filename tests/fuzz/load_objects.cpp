@@ -125,6 +125,18 @@ void use_names(const fs::path& path) {
   if (saved.offsets.empty() || saved.offsets.back() != saved.text.size()) std::abort();
 }
 
+void use_pairs(const fs::path& path) {
+  const SavedPairs saved = load_pairs(path);
+  const DedupOptions options = {.metric = saved.metric};
+  if (saved.pairs.offsets.size() > 1) dedup_pairs(context(), saved.pairs, options);
+}
+
+void use_deduplication(const fs::path& path) {
+  const Deduplication found = load_deduplication(path).deduplication;
+  for (std::size_t row = 0; row < found.groups.size(); ++row)
+    if (found.removed_by[static_cast<std::size_t>(found.groups[row])] != no_id) std::abort();
+}
+
 const std::map<std::string, std::function<void(const fs::path&)>> kinds = {
     {"fuzz_index_flat", use_index},
     {"fuzz_index_pq", use_index},
@@ -136,6 +148,8 @@ const std::map<std::string, std::function<void(const fs::path&)>> kinds = {
     {"fuzz_additive_quantizer", use_additive},
     {"fuzz_neighbors", use_neighbors},
     {"fuzz_names", use_names},
+    {"fuzz_pairs", use_pairs},
+    {"fuzz_deduplication", use_deduplication},
 };
 const std::function<void(const fs::path&)>* use = nullptr;
 

@@ -152,6 +152,10 @@ void make_objects(const fs::path& folder) {
        at("additive_quantizer"));
   save(SavedNeighbors{knn(context, vectors.slice(0, 5), vectors, 3), Metric::sqeuclidean, {}},
        at("neighbors"));
+  save(SavedPairs{.pairs = threshold_join(context, vectors.slice(0, 50), 2.0F), .threshold = 2.0F},
+       at("pairs"));
+  save(SavedDeduplication{.deduplication = dedup(context, vectors.slice(0, 50), 2.0F), .threshold = 2.0F},
+       at("deduplication"));
   save(SavedNames{.offsets = {0, 1, 1, 3, 6}, .text = "a\xC3\xA9\xE2\x82\xAC"}, at("names"));
 }
 

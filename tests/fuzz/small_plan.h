@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nearwise/plan.h"
+#include "nearwise/plan_join.h"
 #include "nearwise/vector_file.h"
 
 namespace nearwise::fuzz {
@@ -16,8 +17,8 @@ inline const Context& small_plan_context() {
 }
 
 // Their work folders.
-inline constexpr std::array<const char*, 4> small_plans() {
-  return {"partitions", "pairs", "index", "graph_index"};
+inline constexpr std::array<const char*, 6> small_plans() {
+  return {"partitions", "pairs", "index", "graph_index", "join", "dedup"};
 }
 
 inline Plan small_plan(const std::filesystem::path& folder, const std::filesystem::path& name) {
@@ -30,6 +31,8 @@ inline Plan small_plan(const std::filesystem::path& folder, const std::filesyste
   if (name == "graph_index")
     return plan_graph_index(small_plan_context(), files,
                             {.index = {.degree = 16}, .calibration = {.sample = 10}});
+  if (name == "join") return plan_threshold_join(small_plan_context(), files, 2.0F);
+  if (name == "dedup") return plan_dedup(small_plan_context(), files, 2.0F);
   return plan_graph(
       small_plan_context(), files,
       {.degree = 3, .method = name == "pairs" ? GraphPlanMethod::pairs : GraphPlanMethod::partitions});

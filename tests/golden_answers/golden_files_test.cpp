@@ -156,6 +156,20 @@ std::vector<GoldenFile> golden_files() {
          digest.add(names.offsets);
          digest.add(names.text);
        }},
+      {"pairs_1_5", "pairs",
+       [](const fs::path& path) {
+         save(SavedPairs{.pairs = threshold_join(context(), base(), 3.0F), .threshold = 3.0F}, path);
+       },
+       [](Digest& digest, const fs::path& path) { digest.add(load_pairs(path).pairs); }},
+      {"deduplication_1_5", "deduplication",
+       [](const fs::path& path) {
+         save(SavedDeduplication{.deduplication = dedup(context(), base(), 3.0F), .threshold = 3.0F}, path);
+       },
+       [](Digest& digest, const fs::path& path) {
+         const Deduplication found = load_deduplication(path).deduplication;
+         digest.add(RangeNeighbors{{found.kept.size(), found.pairs}, found.removed_by, found.distances});
+         digest.add(RangeNeighbors{{}, found.groups, {}});
+       }},
       {"additive_quantizer_1_0", "additive_quantizer",
        [](const fs::path& path) {
          save(AdditiveQuantizer::train(context(), base(), {.codebooks = 1, .rounds = 1}), path);
@@ -198,8 +212,8 @@ TEST(GoldenFiles, OfEveryVersion) {
   }
   if (output != nullptr) GTEST_SKIP() << "wrote golden files to " << output;
   // docs/format.md has these kinds.
-  EXPECT_EQ(kinds, (std::set<std::string>{"additive_quantizer", "graph", "graph_index", "ivf", "names",
-                                          "neighbors", "product_quantizer"}));
+  EXPECT_EQ(kinds, (std::set<std::string>{"additive_quantizer", "deduplication", "graph", "graph_index",
+                                          "ivf", "names", "neighbors", "pairs", "product_quantizer"}));
 }
 
 }  // namespace

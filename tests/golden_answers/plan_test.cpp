@@ -8,6 +8,7 @@
 #include "golden_answers/data.h"
 #include "golden_answers/golden.h"
 #include "io/temporary_folder.h"
+#include "nearwise/plan_join.h"
 #include "nearwise/vector_file.h"
 
 namespace nearwise::golden {
@@ -15,11 +16,11 @@ namespace {
 
 using testing_io::TemporaryFolder;
 
-// Groups of cells, shards, or blocks of rows.
+// Groups of cells, shards, blocks of rows, or pairs of blocks.
 std::ptrdiff_t parts_of(const Plan& plan) {
   return std::ranges::count_if(plan.tasks(), [](const PlannedTask& task) {
     return !task.if_needed && (task.name.starts_with("build-") || task.name.starts_with("add-") ||
-                               task.name.starts_with("prune-"));
+                               task.name.starts_with("prune-") || task.name.starts_with("join-"));
   });
 }
 
@@ -122,6 +123,24 @@ TEST_F(GoldenPlan, GraphIndex) {
   write_rows(70'000, 8, ElementType::u8);
   expect_graph_index("plan_graph_index.u8",
                      {.index = {.degree = 16, .graph_recall = 0.9}, .calibration = {.sample = 100}});
+}
+
+// What threshold_join() and dedup() of the same rows give is compared in plan/join/join_plan_test.cpp.
+TEST_F(GoldenPlan, Joins) {
+  write_rows(5'000, 8);
+  expect_plan("plan_threshold_join", 18, 3, [&](const Context& limited, const PlanFiles& files) {
+    return plan_threshold_join(limited, files, 1.5F, {.provenance = {{"rows", "made"}}});
+  });
+  expect_plan("plan_dedup.star", 18, 3, [&](const Context& limited, const PlanFiles& files) {
+    return plan_dedup(limited, files, 1.5F, {.provenance = {{"rows", "made"}}});
+  });
+  write_rows(5'000, 8, ElementType::u8);
+  expect_plan("plan_dedup.u8.cosine.connected", 18, 3, [&](const Context& limited, const PlanFiles& files) {
+    return plan_dedup(
+        limited, files, 0.01F,
+        {.dedup = {
+             .metric = Metric::cosine, .grouping = DuplicateGrouping::connected, .keep = KeptRow::medoid}});
+  });
 }
 
 }  // namespace

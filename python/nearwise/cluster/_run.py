@@ -45,7 +45,7 @@ def run(
     Parameters
     ----------
     plan : Plan
-        From `nearwise.plan_graph`, `nearwise.plan_index` or `nearwise.plan_graph_index`.
+        From `nearwise.plan_graph`, `plan_index`, `plan_graph_index`, `plan_threshold_join` or `plan_dedup`.
     retries : int
         How often a task is restarted after its process or machine died, or after a timeout. An exception raised
         by a task is raised here at once, because a restart would raise it again.

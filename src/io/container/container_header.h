@@ -20,7 +20,7 @@ namespace container {
 
 inline constexpr std::array<unsigned char, 8> magic = container_magic;
 inline constexpr std::uint16_t version_major = 1;
-inline constexpr std::uint16_t version_minor = 4;
+inline constexpr std::uint16_t version_minor = 5;
 inline constexpr std::size_t header_bytes = 128;
 inline constexpr std::size_t header_checksum_offset = 120;
 inline constexpr std::size_t entry_bytes = 64;

@@ -18,6 +18,7 @@
 #include "io/files/input_file.h"
 #include "nearwise/vector_file.h"
 #include "plan/engine/plan_state.h"
+#include "plan/join/join_work.h"
 #include "plan/pairs/pair_work.h"
 #include "plan/search/graph_index_work.h"
 #include "plan/tasks/graph_work.h"
@@ -136,7 +137,8 @@ SimulationFolder::~SimulationFolder() {
 }
 
 const std::vector<std::string>& SimulatedPlan::names() {
-  static const std::vector<std::string> all = {"graph", "pairs", "index", "graph_index", "plain"};
+  static const std::vector<std::string> all = {"graph", "pairs", "index", "graph_index",
+                                               "plain", "join",  "dedup"};
   return all;
 }
 
@@ -178,6 +180,8 @@ Plan SimulatedPlan::make(const Context& context, TaskBug bug) {
   if (name_ == "pairs") return make_pairs(context);
   if (name_ == "index") return make_index(context);
   if (name_ == "graph_index") return make_graph_index(context);
+  if (name_ == "join") return make_join(context);
+  if (name_ == "dedup") return make_dedup(context);
   if (name_ == "plain") return make_plain(bug);
   throw std::invalid_argument("there is no plan '" + name_ + "'");
 }
@@ -232,6 +236,22 @@ Plan SimulatedPlan::make_graph_index(const Context& context) const {
   work.block_rows = 30;
   work.nibble_rows = 50;
   return plan_of(context, work);
+}
+
+// Three blocks.
+Plan SimulatedPlan::make_join(const Context& context) const {
+  write_vectors(120, 3);
+  JoinWork work = join_work(context, files_, 0.5F, {});
+  work.block_rows = 40;
+  return plan_of(context, std::move(work));
+}
+
+// Two blocks.
+Plan SimulatedPlan::make_dedup(const Context& context) const {
+  write_vectors(120, 3);
+  JoinWork work = dedup_work(context, files_, 0.5F, {.dedup = {.keep = KeptRow::medoid}});
+  work.block_rows = 60;
+  return plan_of(context, std::move(work));
 }
 
 Plan SimulatedPlan::make_plain(TaskBug bug) const {

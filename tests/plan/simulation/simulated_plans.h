@@ -41,7 +41,8 @@ class SimulationFolder {
 // the result is results/NAME.nw.
 class SimulatedPlan {
  public:
-  // name: "graph", "pairs", "index", "graph_index", or "plain" for a plan whose tasks copy text.
+  // name: "graph", "pairs", "index", "graph_index", "join", "dedup", or "plain" for a plan whose tasks copy
+  // text.
   SimulatedPlan(const std::filesystem::path& folder, const std::string& name, TaskBug bug = TaskBug::none);
 
   static const std::vector<std::string>& names();
@@ -68,6 +69,8 @@ class SimulatedPlan {
   Plan make_pairs(const Context& context) const;
   Plan make_index(const Context& context) const;
   Plan make_graph_index(const Context& context) const;
+  Plan make_join(const Context& context) const;
+  Plan make_dedup(const Context& context) const;
   Plan make_plain(TaskBug bug) const;
 
   const std::string name_;

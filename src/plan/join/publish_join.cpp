@@ -1,0 +1,86 @@
+// finish: the result of a join or a deduplication, in the bytes of one in memory.
+#include <vector>
+
+#include "backend/context_state.h"
+#include "core/distance.h"
+#include "duplicates/duplicate_files.h"
+#include "duplicates/group_duplicates.h"
+#include "plan/join/join_work.h"
+
+namespace nearwise::plan {
+namespace {
+
+// visit(block, its rows, the files of its joins with itself and later blocks)
+template <typename Visit>
+void for_each_joined_block(const Context& context, const JoinWork& work, const Visit& visit) {
+  for (std::size_t block = 0; block < work.blocks(); ++block) {
+    context.state().cancel.check();
+    const RowRange rows = work.block(block);
+    std::vector<DuplicateLists> files;
+    for (std::size_t other = block; other < work.blocks(); ++other)
+      files.emplace_back(work.file_of(join_name(block, other)), rows.count);
+    visit(block, rows, files);
+  }
+}
+
+}  // namespace
+
+void publish_pairs(const Context& context, const JoinWork& work) {
+  const auto add_counts = [&](const auto& add) {
+    for_each_joined_block(context, work, [&](std::size_t, RowRange rows, const auto& files) {
+      for (std::size_t row = 0; row < rows.count; ++row) {
+        std::size_t count = 0;
+        for (const DuplicateLists& file : files) count += file.count(row);
+        add(count);
+      }
+    });
+  };
+  const auto add_pairs = [&](const auto& add) {
+    for_each_joined_block(context, work, [&](std::size_t block, RowRange rows, const auto& files) {
+      for (std::size_t row = 0; row < rows.count; ++row)
+        for (std::size_t i = 0; i < files.size(); ++i) {
+          const RowRange right = work.block(block + i);
+          const std::size_t least = std::max(right.first, rows.first + row + 1);
+          for (const duplicates::Duplicate& pair : files[i].of(row, {least, right.end() - least}))
+            add(Id{pair.row}, distance_of_key(work.metric, pair.key));
+        }
+    });
+  };
+  duplicates::write_pairs(
+      work.files.output,
+      {.pairs = {}, .metric = work.metric, .threshold = work.threshold, .provenance = work.provenance},
+      {.counts = add_counts, .pairs = add_pairs});
+}
+
+void publish_dedup(const Context& context, const JoinWork& work) {
+  std::vector<DuplicateLists> files;
+  std::size_t sides = 0;
+  for (std::size_t block = 0; block < work.blocks(); ++block) {
+    files.emplace_back(work.file_of(sides_name(block)), work.block(block).count);
+    sides += files.back().pairs();
+  }
+  const Reservation scores(*context.state().budget, work.scores.size() * sizeof(double));
+  DedupOptions options = *work.dedup;
+  options.scores = work.scores;
+  const duplicates::Groups groups = duplicates::group_duplicates(
+      context, work.rows,
+      [&](std::size_t row) {
+        return files[row / work.block_rows].of(row % work.block_rows, {0, work.rows});
+      },
+      options);
+  SavedDeduplication saved = {.deduplication = {},
+                              .metric = work.metric,
+                              .threshold = work.threshold,
+                              .grouping = options.grouping,
+                              .keep = options.keep,
+                              .provenance = work.provenance};
+  saved.deduplication.pairs = sides / 2;
+  duplicates::write_deduplication(
+      work.files.output, saved,
+      {.rows = work.rows,
+       .kept_by = [&](std::size_t row) { return Id{groups.kept_by[row]}; },
+       .removed_by = [&](std::size_t row) { return groups.remover(row); },
+       .distance = [&](std::size_t row) { return distance_of_key(work.metric, groups.keys[row]); }});
+}
+
+}  // namespace nearwise::plan
