@@ -197,6 +197,14 @@ class Ivf final {
   // Centroids, codewords and settings are equal: one index can be merged into the other.
   bool has_same_quantizers(const Ivf& other) const;
 
+  // Keeps the lists on the device of the context, on its budget, for searches with contexts of that device:
+  // they then copy queries there and answers back, and nothing that grows with the lists. A change drops the
+  // copy; the next search makes another, or reads the lists on the host if it does not fit. So do searches
+  // with IvfSearchOptions::rerank or a filter. If kept vectors do not fit, candidates are re-ranked on the
+  // host. Throws Error(out_of_memory) if the rest does not fit. A context of the CPU frees all copies.
+  void to(const Context& context);
+  std::uint64_t device_bytes(Place place) const;  // that the copy takes on this device; 0: there is none
+
   // [queries, k]; padded with no_id if the probed lists hold fewer than k vectors.
   Neighbors search(const Context& context, RowsView queries, std::size_t k,
                    const IvfSearchOptions& options = {}) const;

@@ -55,7 +55,8 @@ CalibrationFields fields_of(const Calibration& found) {
 // lock.
 class InvertedFile {
  public:
-  InvertedFile(Ivf index, Context context) : index_(std::move(index)), context_(std::move(context)) {}
+  InvertedFile(Ivf index, Context context)
+      : index_(std::move(index)), context_(std::move(context)), place_(context_.place()) {}
 
   // settings.memory_limit is for the index and this call together, in all methods.
   std::size_t add(const BorrowedRows& rows, const std::optional<NumpyIds>& ids,
@@ -129,6 +130,13 @@ class InvertedFile {
 
   std::unique_ptr<InvertedFile> empty_copy() const {
     return without_lock([&] { return std::make_unique<InvertedFile>(index_.empty_copy(), context_); });
+  }
+
+  // Later calls are on that device.
+  void to(const Settings& settings) {
+    const Context context = context_for(beside_index(settings));
+    run(context, nb::none(), [&](const Context& own) { index_.to(own); });
+    place_ = context.place();
   }
 
   NumpyNeighbors search(const BorrowedRows& queries, std::uint64_t k, std::uint64_t probes, bool codes_only,
@@ -212,7 +220,10 @@ class InvertedFile {
   }
   // For properties that never change.
   const Ivf& index() const { return index_; }
-  std::string device() const { return name(context_.place()); }
+  std::string device() const { return name(place_); }
+  std::uint64_t device_bytes() const {
+    return without_lock([&] { return index_.device_bytes(place_); });
+  }
   std::string metric() const { return std::string(name(index_.metric())); }
   std::string codec() const { return std::string(index_.encoding()); }
 
@@ -258,14 +269,14 @@ class InvertedFile {
 
   // With a memory limit, the context whose budget holds the vectors; but threads do not survive a fork.
   Context changing_context(const Settings& settings) const {
-    if (context_.memory_limit() != 0 && owner_ == getpid()) return context_;
+    if (context_.memory_limit() != 0 && owner_ == getpid() && place_ == context_.place()) return context_;
     return context_for(settings.with_memory_limit(context_.memory_limit()));
   }
 
-  // For a call beside the index, which has its own budget.
+  // For a call beside the index, which has its own budget, and its copy on a device.
   Settings beside_index(const Settings& settings) const {
     check_available(settings.memory_limit, 0);
-    return settings.with_memory_in_use(used());
+    return settings.with_memory_in_use(used() + (settings.memory_limit == 0 ? 0 : device_bytes()));
   }
 
   std::uint64_t used() const { return context_.memory_limit() == 0 ? 0 : context_.memory_used(); }
@@ -280,6 +291,7 @@ class InvertedFile {
 
   Ivf index_;
   Context context_;
+  Place place_;  // of searches and changes
   pid_t owner_ = getpid();
 };
 
@@ -357,6 +369,7 @@ void bind_ivf(nb::module_& module) {
            nb::arg("k"), nb::arg("settings"), "ids and distances [queries, k]")
       .def("merge", &InvertedFile::merge, nb::arg("other"), nb::arg("settings"), nb::arg("progress").none())
       .def("empty_copy", &InvertedFile::empty_copy)
+      .def("to", &InvertedFile::to, nb::arg("settings"))
       .def("search", &InvertedFile::search, nb::arg("queries"), nb::arg("k"), nb::arg("probes"),
            nb::arg("codes_only"), nb::arg("rerank").none(), nb::arg("candidates"), nb::arg("filter").none(),
            nb::arg("scanned"), nb::arg("settings"), nb::arg("progress").none(),
@@ -383,6 +396,7 @@ void bind_ivf(nb::module_& module) {
       .def_prop_ro("vector_file", [](const InvertedFile& file) { return file.index().vector_file(); })
       .def_prop_ro("keeps_vectors", [](const InvertedFile& file) { return file.index().keeps_vectors(); })
       .def_prop_ro("device", &InvertedFile::device)
+      .def_prop_ro("device_bytes", &InvertedFile::device_bytes)
       .def_prop_ro("metric", &InvertedFile::metric)
       .def_prop_ro("codec", &InvertedFile::codec, "flat, pq or lsq")
       .def_prop_ro("centroids", centroids_of, "[lists, dim]")

@@ -91,6 +91,7 @@ def index_cases(name):
         f"{name}.calibrate": (index.calibrate, {"rows": ROWS, "target_recall": 0.5, "queries": 20, "rerank": True, "largest_k": 20}),
         f"{name}.save": (index.save, {"path": "index.nw"}),
         f"{name}.list_size": (index.list_size, {"list": 1}),
+        f"{name}.to": (index.empty_copy().to, {"device": "cpu", "isa": None}),
     }
 
 

@@ -10,6 +10,14 @@ from device_memory import needs_device, needs_two_devices
 from samples import TYPES, assert_same, positive_rows
 from tensor import CUDA, FLOAT, Tensor
 
+
+def with_other_ids(index, rows):
+    """An index of the same training with other ids."""
+    other = index.empty_copy()
+    other.add(rows[:30], ids=np.arange(1000, 1030))
+    return other
+
+
 OPERATIONS = {
     "knn": lambda array, device: nearwise.knn(array, array, 2, device=device),
     "exact_knn_graph": lambda array, device: nearwise.exact_knn_graph(array, 2, device=device),
@@ -22,6 +30,7 @@ OPERATIONS = {
     "GraphIndex": lambda array, device: nearwise.GraphIndex.build(array, device=device),
     "ProductQuantizer": lambda array, device: nearwise.ProductQuantizer.train(array, bits=4, device=device),
     "Exact": lambda array, device: nearwise.Exact(array, device=device),
+    "Ivf.to": lambda array, device: nearwise.IvfFlat.train(array, lists=2).to(device),
     "Exact.to": lambda array, device: nearwise.Exact(array).to(device),
 }
 
@@ -122,6 +131,47 @@ class TestHostArrays:
                 answers.append([index.search(queries, 5, probes=2), index.search(queries, 5, rerank=rows, candidates=20)])
             for here, there in zip(*answers):
                 assert_same(there, here)
+
+    @pytest.mark.parametrize("metric", ["sqeuclidean", "cosine"])
+    def test_inverted_files_whose_lists_stay_on_the_device(self, metric):
+        rows, queries = positive_rows(1, 120, 8, np.float32), positive_rows(2, 7, 8, np.float32)
+        options = {"metric": metric, "lists": 4, "iterations": 1, "seed": 4}
+        for train in (
+            lambda: nearwise.IvfFlat.train(rows, **options),
+            lambda: nearwise.IvfPq.train(rows, code_bytes=2, bits=4, **options),
+        ):
+            here, there = train(), train()
+            assert (there.device, there.device_bytes) == ("cpu", 0)
+            assert there.to("cuda:0") is there
+            assert there.device == "cuda:0" and repr(there).endswith(f"{metric}, cuda:0>")
+            for change in (
+                lambda index: index.add(rows[:80]),
+                lambda index: index.add(rows[80:], ids=np.arange(500, 540)),
+                lambda index: index.remove([3, 4, 505]),
+                lambda index: index.update([1, 2], rows[90:92]),
+                lambda index: index.compact(),
+            ):
+                change(here)
+                change(there)
+                for _ in range(2):
+                    assert_same(there.search(queries, 5, probes=2), here.search(queries, 5, probes=2))
+                    assert there.device_bytes > 0
+                assert_same(there.search(queries, 5, filter=range(0, 80, 2)), here.search(queries, 5, filter=range(0, 80, 2)))
+            there.merge(with_other_ids(here, rows))
+            here.merge(with_other_ids(here, rows))
+            assert_same(there.search(queries, 5, probes=3), here.search(queries, 5, probes=3))
+            assert there.to("cpu") is there
+            assert (there.device, there.device_bytes) == ("cpu", 0)
+            assert_same(there.search(queries, 5, probes=3), here.search(queries, 5, probes=3))
+
+    def test_lists_that_do_not_fit_on_the_device(self):
+        rows = positive_rows(1, 400, 16, np.float32)
+        index = nearwise.IvfFlat.train(rows, lists=4, iterations=1, memory_limit=3_500_000)
+        index.add(np.tile(rows, (40, 1)))
+        answer = index.search(rows[:3], 5)
+        refuses("out_of_memory", "Ivf.to: the lists take .* of memory on cuda:0", index.to, "cuda:0")
+        assert index.device == "cpu" and index.device_bytes == 0
+        assert_same(index.search(rows[:3], 5), answer)
 
     def test_inverted_files_of_additive_codes(self):
         rows, queries = positive_rows(1, 260, 4, np.float32), positive_rows(2, 7, 4, np.float32)

@@ -114,6 +114,37 @@ struct ListSearchArgs {
   std::size_t probe_count() const { return queries.rows() == 0 ? 0 : probes.size() / queries.rows(); }
 };
 
+// The lists of an index as a device keeps them between searches. Opaque; any number of threads may search, on
+// the device that they were prepared for.
+class PreparedLists {
+ public:
+  virtual ~PreparedLists() = default;
+
+  virtual bool has_vectors() const = 0;  // for re-ranking
+  virtual std::uint64_t bytes() const = 0;
+};
+
+// Nothing of it is read after the call. What is kept is on the budget of the stream's context.
+struct PrepareListsArgs {
+  std::span<const ListView> lists;
+  const ListCodec& codec;
+  Metric metric = Metric::sqeuclidean;
+  std::span<const float> centre;  // as in ListSearchArgs
+  KeptVectors kept = {};          // to re-rank by; none: without them
+};
+
+// As list_search, of the lists whose centroids are nearest to each query, as knn finds them.
+struct PreparedListSearchArgs {
+  const PreparedLists& lists;  // for this device
+  RowsView queries;            // on the host
+  std::size_t probes = 0;      // 1 to the number of lists
+  std::size_t k = 0;
+  std::size_t candidates = 0;  // at least k, or all vectors; k without re-ranking
+  bool rerank = false;         // by the vectors that were prepared
+  MatrixView<Id> ids;          // [queries, k] out, short rows padded
+  MatrixView<float> distances;
+};
+
 // Bytes on the context's budget.
 struct ListSearchCosts {
   std::uint64_t bytes_per_query = 0;

@@ -153,6 +153,18 @@ void Ivf::compact() {
   for (std::size_t list = 0; list < lists(); ++list) state_->rows.compact(list);
 }
 
+void Ivf::to(const Context& context) {
+  const Context::State& caller = context.state();
+  caller.cancel.check();
+  const Reading reading(state_->lock, &caller.cancel);
+  if (caller.place.kind == DeviceKind::cpu)
+    state_->resident.drop();
+  else
+    state_->resident.keep(context, state_->resident_source());
+}
+
+std::uint64_t Ivf::device_bytes(Place place) const { return state_->resident.bytes(place); }
+
 bool Ivf::has_same_quantizers(const Ivf& other) const {
   return state_->metric == other.state_->metric && equal(state_->centroids, other.state_->centroids) &&
          state_->codec->equals(*other.state_->codec) && state_->vectors == other.state_->vectors;

@@ -101,7 +101,8 @@ Neighbors index::search_nearest_lists(const Context& context, const Ivf& index, 
                                       std::size_t k, const IvfSearchOptions& options) {
   const IvfInternals::State& state = IvfInternals::state_of(index);
   const auto probes = [&](std::size_t reach) { return options.probes.value_or(state.probes_for(reach)); };
-  const ListSearch search(context, index, queries, k, options);
+  ListSearch search(context, index, queries, k, options);
+  search.use_resident_lists();
   return search.run(probes, [&](const Context& quiet, const RowsView& part, std::size_t reach) {
     Neighbors nearest = knn(quiet, part, state.centroids, probes(reach), {.metric = state.metric});
     const std::span<const Id> probed(nearest.ids.data(), part.rows() * nearest.ids.cols());

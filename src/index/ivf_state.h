@@ -14,6 +14,7 @@
 #include "codes/codeword_tables.h"
 #include "codes/list_codec.h"
 #include "core/checked.h"
+#include "index/resident_lists.h"
 #include "index/storage/cached_norms.h"
 #include "index/storage/id_table.h"
 #include "index/storage/index_lock.h"
@@ -78,6 +79,8 @@ struct Ivf::State {
   mutable index::Published<index::IdTable> numbers = {};  // entry_numbers(); dropped by changes
   mutable std::atomic<std::size_t> number_lookups = 0;    // since the last change
 
+  mutable index::ResidentLists resident = {};  // made by to()
+
   mutable std::atomic<const void*> checked_rows = nullptr;  // last rows to re-rank by that passed the check
   // For callers that must not wait for the lock: of the last change that is complete.
   std::atomic<std::size_t> published_size = 0;
@@ -121,6 +124,15 @@ struct Ivf::State {
   // Called before the vectors of a list change.
   void list_changes(std::size_t list) noexcept {
     if (norms) norms->discard(list);
+  }
+
+  index::ResidentLists::Source resident_source() const {
+    return {.version = rows.version(),
+            .codec = view(),
+            .metric = metric,
+            .centre = centre,
+            .lists = rows.views(),
+            .kept = rerank_vectors().kept};
   }
 
   ListCodec view() const {

@@ -11,6 +11,7 @@
 #include "core/filter.h"
 #include "core/progress.h"
 #include "index/filter/denied_entries.h"
+#include "index/filter/ivf_filter.h"
 #include "ops/filter/filtered_search.h"
 #include "ops/knn_plan.h"
 
@@ -89,10 +90,16 @@ std::size_t ListSearch::candidates(const Pass& pass) const {
   return std::min(std::max(pass.k, wanted), std::max<std::size_t>(index_.size(), 1));
 }
 
+void ListSearch::use_resident_lists() {
+  if (context_.state().place.kind != DeviceKind::cpu && !vectors_.by_id())
+    resident_ = state_.resident.on(context_, state_.resident_source());
+}
+
 Neighbors ListSearch::run(const ProbeCount& probes, const Probe& probe) const {
   const Context::State& caller = context_.state();
   ProgressMeter progress(caller.options.progress, caller.clock, "search", queries_.rows());
-  Pass pass = {.queries = queries_, .k = k_, .reach = k_, .denied = denied_};
+  Pass pass = {
+      .queries = queries_, .k = k_, .reach = k_, .denied = denied_, .resident = resident_ != nullptr};
   if (!denied_.any()) {
     Neighbors found = search(pass, probes, probe, progress, nullptr);
     progress.finish();
@@ -151,6 +158,57 @@ void ListSearch::search_far(std::span<const FarQuery> some, const ProbeCount& pr
   }
 }
 
+std::vector<std::uint32_t> ListSearch::search_resident(const Context& quiet, Stream& stream,
+                                                       const RowsView& queries, const Sizes& sizes,
+                                                       MatrixView<Id> ids,
+                                                       MatrixView<float> distances) const {
+  const bool by_vectors = vectors_.any();
+  const bool on_host = by_vectors && !resident_->has_vectors();
+  const std::size_t found = on_host ? sizes.candidates : ids.cols();
+  MemoryBudget& budget = *context_.state().budget;
+  Buffer<Id> candidates(budget, on_host ? queries.rows() * found : 0);
+  Buffer<float> keys(budget, candidates.size());
+  const std::vector<std::uint32_t> left =
+      dispatch(&Ops::search_prepared_lists, "search_prepared_lists", stream,
+               PreparedListSearchArgs{
+                   .lists = *resident_,
+                   .queries = queries,
+                   .probes = sizes.probes,
+                   .k = found,
+                   .candidates = sizes.candidates,
+                   .rerank = by_vectors && !on_host,
+                   .ids = on_host ? MatrixView<Id>(candidates.data(), queries.rows(), found) : ids,
+                   .distances = on_host ? MatrixView<float>(keys.data(), queries.rows(), found) : distances});
+  if (!on_host) return left;
+  for (const std::uint32_t query : left) std::fill_n(candidates.data() + query * found, found, no_id);
+  const Neighbors best = rerank_entries(
+      quiet, state_, queries, MatrixView<const Id>(candidates.data(), queries.rows(), found), ids.cols());
+  for (std::size_t query = 0; query < queries.rows(); ++query) {
+    std::ranges::copy(best.ids.row(query), ids.row(query).begin());
+    std::ranges::copy(best.distances.row(query), distances.row(query).begin());
+  }
+  return left;
+}
+
+void ListSearch::search_left(std::span<const std::uint32_t> left, std::size_t first_query,
+                             std::size_t tile_queries, const Pass& pass, const ProbeCount& probes,
+                             const Probe& probe, ProgressMeter& progress, Neighbors& result) const {
+  const std::size_t row_bytes = queries_.dim() * element_size(queries_.type());
+  const bool all = left.size() == tile_queries;
+  Buffer<std::byte> rows(*context_.state().budget, all ? 0 : left.size() * row_bytes);
+  for (std::size_t i = 0; i < left.size() && !all; ++i)
+    std::memcpy(rows.data() + i * row_bytes, pass.queries.row(first_query + left[i]), row_bytes);
+  const RowsView some(rows.data(), queries_.type(), left.size(), queries_.dim(), row_bytes);
+  const Pass on_host = {.queries = all ? pass.queries.slice(first_query, tile_queries) : some,
+                        .k = pass.k,
+                        .reach = pass.reach};
+  const Neighbors found = search(on_host, probes, probe, progress, nullptr);
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    std::ranges::copy(found.ids.row(i), result.ids.row(first_query + left[i]).begin());
+    std::ranges::copy(found.distances.row(i), result.distances.row(first_query + left[i]).begin());
+  }
+}
+
 Neighbors ListSearch::search(const Pass& pass, const ProbeCount& probe_count, const Probe& probe,
                              ProgressMeter& progress, std::vector<FarQuery>* far) const {
   const Context::State& caller = context_.state();
@@ -166,8 +224,10 @@ Neighbors ListSearch::search(const Pass& pass, const ProbeCount& probe_count, co
   const std::uint64_t per_query = costs.bytes_per_query + probes * (sizeof(Id) + sizeof(float)) +
                                   DeniedNumbers::bytes_per_query(pass.denied);
   const std::uint64_t available = caller.budget->available();
+  // Those that a device leaves to the host are searched for with what is left of its memory.
   const std::uint64_t least =
-      result_bytes + costs.fixed_bytes + (pass.reach == k_ ? least_queries : 1) * per_query;
+      result_bytes + costs.fixed_bytes +
+      (pass.reach == k_ && pass.resident == (resident_ != nullptr) ? least_queries : 1) * per_query;
   if (least > available) refuse_limit(search_name, caller.budget->limit(), caller.budget->used() + least);
   const std::size_t tile = static_cast<std::size_t>(
       std::min<std::uint64_t>(max_queries, (available - result_bytes - costs.fixed_bytes) / per_query));
@@ -179,6 +239,14 @@ Neighbors ListSearch::search(const Pass& pass, const ProbeCount& probe_count, co
   for (std::size_t first = 0; first < pass.queries.rows(); first += tile) {
     const std::size_t count = std::min(tile, pass.queries.rows() - first);
     const RowsView part = pass.queries.slice(first, count);
+    if (pass.resident && !pass.denied.any()) {
+      const std::vector<std::uint32_t> left =
+          search_resident(quiet, *stream, part, {probes, candidates}, result.ids.view().slice(first, count),
+                          result.distances.view().slice(first, count));
+      progress.add(count - left.size());
+      if (!left.empty()) search_left(left, first, count, pass, probe_count, probe, progress, result);
+      continue;
+    }
     Tile scanned = probe(quiet, part, pass.reach);
     const DeniedNumbers denied(context_, state_, scanned, pass.denied.from_query(first, count));
     std::size_t searched = count;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -44,6 +45,9 @@ class ListSearch {
   // Computes missing norms of these lists; empty if the index caches none.
   std::span<const std::atomic<const float*>> norms_of(std::span<const Id> lists) const;
 
+  // For lists that the device of the context keeps, where it does.
+  void use_resident_lists();
+
   const IvfInternals::State& state() const { return state_; }
   const RerankVectors& vectors() const { return vectors_; }
 
@@ -53,7 +57,8 @@ class ListSearch {
     RowsView queries;
     std::size_t k;  // results
     std::size_t reach;
-    DeniedIds denied;
+    DeniedIds denied = {};
+    bool resident = false;  // may use resident lists
   };
   struct FarQuery {
     std::size_t reach;
@@ -65,6 +70,18 @@ class ListSearch {
   // far: queries that must reach further, whose results are not written; null: there are none.
   Neighbors search(const Pass& pass, const ProbeCount& probes, const Probe& probe, ProgressMeter& progress,
                    std::vector<FarQuery>* far) const;
+  struct Sizes {
+    std::size_t probes;
+    std::size_t candidates;
+  };
+  // Of a tile. Returns the queries without answers.
+  std::vector<std::uint32_t> search_resident(const Context& quiet, Stream& stream, const RowsView& queries,
+                                             const Sizes& sizes, MatrixView<Id> ids,
+                                             MatrixView<float> distances) const;
+  // Writes the answers of these queries of a tile that begins at first_query, by the lists on the host.
+  void search_left(std::span<const std::uint32_t> left, std::size_t first_query, std::size_t tile_queries,
+                   const Pass& pass, const ProbeCount& probes, const Probe& probe, ProgressMeter& progress,
+                   Neighbors& result) const;
   void search_far(std::span<const FarQuery> some, const ProbeCount& probes, const Probe& probe,
                   ProgressMeter& progress, Neighbors& result) const;
 
@@ -78,6 +95,7 @@ class ListSearch {
   const bool has_given_probes_;
   const DeniedIds denied_;  // ids of single queries
   bool caches_norms_ = false;
+  std::shared_ptr<const PreparedLists> resident_ = {};
 };
 
 // Searches whole lists, those nearest to each query. Of a filter, only ids that single queries deny count.

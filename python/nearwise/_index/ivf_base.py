@@ -122,6 +122,39 @@ class Ivf(ivf_search.Ivf, Index):
         return self._of(self._index.empty_copy(), self._context)
 
     @operation
+    def to(self, device: str, *, isa: str | None = None) -> Self:
+        """Moves searches and changes to a device, and keeps a copy of the lists there. Returns the index itself.
+
+        Searches on a CUDA device then copy queries to it and answers back, and nothing that grows with the lists. A
+        change drops the copy, and the next search makes another. `device_bytes` tells what the copy takes, within the
+        memory_limit of the index. If the kept vectors do not fit, candidates are re-ranked on the host; if the lists
+        do not fit, it is an error. Searches with `rerank`, `filter` or `exclude` for all queries read the lists on the
+        host, as do all if the lists have grown too large.
+
+        `to("cpu")` frees the copies. Files, copies of the index and pickles hold none. `isa` is kept between CUDA
+        devices and on the CPU, unless given; otherwise it is the default. Call it while no other thread uses the index.
+        """
+        if isa is None and _options.word(device, "device").startswith("cuda") == self._index.device.startswith("cuda"):
+            isa = self._context.isa
+        context = dataclasses.replace(self._context, device=device, isa=isa, progress=None)
+        Call("Ivf.to", context).run(self._move)
+        self._context = dataclasses.replace(context, device=self._index.device)
+        return self
+
+    def _move(self, *, settings: _core.Settings, progress: object) -> None:
+        self._index.to(settings=settings)
+
+    @property
+    def device(self) -> str:
+        """Where searches and changes run: "cpu", "cuda:0", ..."""
+        return self._index.device
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes of the copy of the lists on the device (`to`). 0: none; searches there copy the lists they probe."""
+        return self._index.device_bytes
+
+    @operation
     def list_size(self, list: int) -> int:
         """The number of vectors in one list."""
         return self._index.list_size(list=_options.whole(list, "list"))

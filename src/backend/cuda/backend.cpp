@@ -87,7 +87,9 @@ const Backend* cuda_backend() {
               .select_k_bytes = gpu::select_k_bytes,
               .select_k = gpu::select_k,
               .stream_handle = gpu::stream_handle,
-              .wait_for_stream = gpu::wait_for_stream},
+              .wait_for_stream = gpu::wait_for_stream,
+              .prepare_lists = gpu::prepare_lists,
+              .search_prepared_lists = gpu::search_prepared_lists},
   };
   return &backend;
 }

@@ -24,6 +24,12 @@ class CodeBound {
   // squares: |q'|^2 of every query, in f64.
   CodeBound(const ListCodec& codec, Metric metric, std::span<const float> centre,
             std::span<const double> squares);
+  // The same for other queries.
+  CodeBound of(std::span<const double> squares) const {
+    CodeBound bound(*this);
+    bound.squares_ = squares;
+    return bound;
+  }
 
   bool holds_for(std::size_t query) const;
   double limit_from_score(std::size_t query, float score) const;
@@ -35,7 +41,7 @@ class CodeBound {
 
   const ScoreBound bound_;
   const Metric metric_;
-  const std::span<const double> squares_;
+  std::span<const double> squares_;
   const double dim_;
   const double parts_;
   // Upper bounds of norms over the index.

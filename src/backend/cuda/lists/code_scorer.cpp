@@ -15,11 +15,7 @@
 #include "core/distance.h"
 
 namespace nearwise::gpu {
-namespace {
 
-std::size_t words_of_code(std::size_t code_bytes) { return divide_up<std::size_t>(code_bytes, 4); }
-
-// |q - centre|^2 of every query, in f64.
 Buffer<double> squared_norms(const CudaStream& stream, const RowsView& queries,
                              std::span<const float> centre) {
   Buffer<double> squares(stream.budget(), queries.rows());
@@ -40,6 +36,8 @@ Buffer<double> squared_norms(const CudaStream& stream, const RowsView& queries,
     if (!std::isfinite(squares[query])) refuse_row(RowsRole::queries, query);
   return squares;
 }
+
+namespace {
 
 class CodeScorer : public ListScorer {
  public:

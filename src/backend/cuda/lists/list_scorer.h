@@ -45,6 +45,12 @@ inline bool scans_codes(const ListCodec& codec, Metric metric) {
   return !codec.is_flat() && metric != Metric::cosine;
 }
 
+// |q - centre|^2 of every query, in f64. Refuses queries with NaN or infinity.
+Buffer<double> squared_norms(const CudaStream& stream, const RowsView& queries,
+                             std::span<const float> centre);
+
+inline std::size_t words_of_code(std::size_t code_bytes) { return (code_bytes + 3) / 4; }
+
 // Scorers for tiles of `tile_rows` rows, and their memory in addition to query_bytes().
 std::unique_ptr<ListScorer> make_code_scorer(const CudaStream& stream, const ListSearchArgs& args,
                                              std::size_t tile_rows);

@@ -91,11 +91,17 @@ void every_operation() {
   const Context cpu = Context::cpu({.threads = 2});
   const ProductQuantizer product = ProductQuantizer::train(cpu, view(base), {.parts = 4, .bits = 4});
   print_counts("ProductQuantizer.encode", all, [&] { product.encode(context, view(base)); });
-  const Ivf flat = Ivf::build(cpu, view(base), {.lists = 16, .encoding = Flat{}}, std::nullopt);
+  Ivf flat = Ivf::build(cpu, view(base), {.lists = 16, .encoding = Flat{}}, std::nullopt);
   print_counts("Ivf.search, Flat", search + ", 4 of 16 lists",
                [&] { flat.search(context, view(searched), 10, {.probes = 4}); });
-  const Ivf codes = Ivf::build(cpu, view(base), {.lists = 16, .encoding = Pq{.code_bytes = 4}}, std::nullopt);
+  Ivf codes = Ivf::build(cpu, view(base), {.lists = 16, .encoding = Pq{.code_bytes = 4}}, std::nullopt);
   print_counts("Ivf.search, Pq", search + ", 4 of 16 lists",
+               [&] { codes.search(context, view(searched), 10, {.probes = 4, .candidates = 40}); });
+  flat.to(context);
+  print_counts("Ivf.search, Flat, after Ivf.to", search + ", 4 of 16 lists",
+               [&] { flat.search(context, view(searched), 10, {.probes = 4}); });
+  codes.to(context);
+  print_counts("Ivf.search, Pq, after Ivf.to", search + ", 4 of 16 lists",
                [&] { codes.search(context, view(searched), 10, {.probes = 4, .candidates = 40}); });
   print_counts("build_knn_graph", fmt::format("1024 x {}, degree 8", dim),
                [&] { build_knn_graph(context, view(base).slice(0, 1024), {.degree = 8}); });
