@@ -64,7 +64,7 @@ def test_damaged_files_and_killed_saves():
     assert kills["kills"] == kills["old or new file"] == 16
     assert kills["temporary files after the next save"] == 0
     found = report_of(damage)
-    assert found["examples"] == [] and len(found["kinds"]) == 18
+    assert found["examples"] == [] and len(found["kinds"]) == 22
     for kind, mutations in found["kinds"].items():
         # A file that is damaged is refused; a plan is repaired.
         expected = "right" if kind.startswith("plan") else "refused"
