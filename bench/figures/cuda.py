@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 
 from harness import processes
 from harness.session import ROOT, Result
@@ -159,6 +160,24 @@ def late_copies(session):
                   {"tests": suite.tests, "seeded_mistakes": found, "failed": failed})
 
 
+def gpu_check(session):
+    """Operations for which `nearwise gpu-check --quick` finds the CPU's bytes on the emulated device, of all it has"""
+    package = session.build("emulated", "nearwise_python") / "python"
+    report = session.scratch / "gpu-check.json"
+    command = [sys.executable, "-m", "nearwise._gpu_check.command", "--quick", "--report", report]
+    completed = subprocess.run(command, cwd=session.scratch, capture_output=True, text=True,
+                               env=os.environ | {"PYTHONPATH": str(package)})
+    if not report.exists():
+        raise RuntimeError(completed.stderr)
+    found = json.loads(report.read_text())
+    rows = found["operations"]
+    equal = [row["operation"] for row in rows if row["outcome"] == "equal"]
+    others = {case["name"]: case["outcome"] for case in found["cases"] if case["outcome"] != "equal"}
+    return Result(len(equal), f"{len(rows)}, exit code 0", completed.returncode == 0 and len(equal) == len(rows) > 30,
+                  {"exit_code": completed.returncode, "cases": len(found["cases"]), "not_equal": others,
+                   "seconds": round(sum(case.get("seconds", 0) for case in found["cases"]), 1)})
+
+
 def outcomes(output):
     """The names of the tests that passed and of those that failed, from ctest's output."""
     lines = re.findall(r"Test +#\d+: (.+?) [.]*(Passed|[*]+\w+| +Passed)", output)
@@ -186,4 +205,4 @@ def checked_schedules(session):
 
 FIGURES = (kernel_resources, selection_fast_path, selection_estimate_k100, selection_estimate_k1000, selection_shapes,
            exact_search_shapes, list_search_shapes, list_scan_loads, several_devices, single_query_waits,
-           single_query_launches, repeated_creations, calls_by_threads, late_copies, checked_schedules)
+           single_query_launches, repeated_creations, calls_by_threads, late_copies, gpu_check, checked_schedules)

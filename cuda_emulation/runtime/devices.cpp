@@ -65,6 +65,16 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   return cudaSuccess;
 }
 
+// Kernels are compiled for the CPU, and for no PTX.
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
+  const RuntimeLock lock;
+  if (const cudaError_t status = device_call_error("cudaFuncGetAttributes")) return finish(status);
+  std::memset(attributes, 0, sizeof *attributes);
+  attributes->binaryVersion = 10 * compute_major + compute_minor;
+  attributes->maxThreadsPerBlock = threads_per_block;
+  return cudaSuccess;
+}
+
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
   const RuntimeLock lock;
   if (const cudaError_t status = device_call_error("cudaMemGetInfo")) return finish(status);

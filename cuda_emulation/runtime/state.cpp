@@ -31,7 +31,13 @@ Runtime::Runtime()
       allocation_to_fail(number_in_environment("CUDA_EMULATION_FAIL_ALLOCATION", 0)) {
   // What is freed changes, so that late copies find it.
   if (options().late_copies) mallopt(M_PERTURB, 0xa5);
-  const std::size_t count = number_in_environment("CUDA_EMULATION_DEVICES", 1);
+  driver_version = static_cast<int>(number_in_environment("CUDA_EMULATION_DRIVER_VERSION", CUDART_VERSION));
+  std::size_t count = number_in_environment("CUDA_EMULATION_DEVICES", 1);
+  // A driver runs what was built for its own major version or an earlier one.
+  if (driver_version / 1000 < CUDART_VERSION / 1000) {
+    no_device_error = cudaErrorInsufficientDriver;
+    count = 0;
+  }
   for (std::size_t i = 0; i < count; ++i) {
     Device& device = devices.emplace_back();
     device.capacity = number_in_environment("CUDA_EMULATION_MEMORY_MB", default_megabytes) << 20;
@@ -95,7 +101,7 @@ cudaError_t call_error(const char* call) {
 cudaError_t device_call_error(const char* call) {
   if (runtime().devices.empty()) {
     count_call(call);
-    return cudaErrorNoDevice;
+    return runtime().no_device_error;
   }
   const cudaError_t status = call_error(call);
   return status != cudaSuccess ? status : runtime().failure;
@@ -184,7 +190,19 @@ cudaError_t cudaGetDeviceCount(int* count) {
   *count = 0;
   if (const cudaError_t status = call_error("cudaGetDeviceCount")) return finish(status);
   *count = static_cast<int>(runtime().devices.size());
-  return finish(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
+  return finish(*count == 0 ? runtime().no_device_error : cudaSuccess);
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  const RuntimeLock lock;
+  if (const cudaError_t status = call_error("cudaDriverGetVersion")) return finish(status);
+  *version = runtime().driver_version;
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {

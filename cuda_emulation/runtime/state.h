@@ -69,6 +69,8 @@ struct Runtime {
   ~Runtime();
 
   std::recursive_mutex mutex;
+  int driver_version = 0;                           // newest CUDA that the driver supports
+  cudaError_t no_device_error = cudaErrorNoDevice;  // of calls on a machine without a usable device
   std::deque<Device> devices;
   std::uint64_t operations = 0;
   std::uint64_t random = 0;

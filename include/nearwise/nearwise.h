@@ -3,6 +3,7 @@
 
 #include "nearwise/choose_index.h"
 #include "nearwise/context.h"
+#include "nearwise/cuda_device.h"
 #include "nearwise/dedup.h"
 #include "nearwise/device_memory.h"
 #include "nearwise/error.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "nearwise/cuda_device.h"
 #include "nearwise/error.h"
 
 namespace nearwise::python {
@@ -78,6 +79,28 @@ void wait_on(const std::string& device, std::uintptr_t stream) {
   wait_for_stream(context, stream);
 }
 
+// Python sees an object that has DLPack and no arithmetic.
+using SharedCopy = nb::ndarray<nb::array_api, nb::ro>;
+
+// A copy on a device, in memory that lives as long as the array.
+SharedCopy copy_to_device(const nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>& array,
+                          const std::string& device) {
+  const Context context = context_for({.device = device});
+  std::unique_ptr<DeviceCopy> copy;
+  {
+    const nb::gil_scoped_release unlocked;
+    copy = std::make_unique<DeviceCopy>(
+        context, std::span(static_cast<const std::byte*>(array.data()), array.nbytes()));
+  }
+  const std::byte* const data = copy->data();
+  const nb::capsule owner(copy.get(), [](void* held) noexcept { delete static_cast<DeviceCopy*>(held); });
+  static_cast<void>(copy.release());  // owned by the capsule
+  std::vector<std::size_t> shape;
+  for (std::size_t axis = 0; axis < array.ndim(); ++axis) shape.push_back(array.shape(axis));
+  return SharedCopy(data, shape.size(), shape.data(), owner, nullptr, array.dtype(), nb::device::cuda::value,
+                    context.place().ordinal);
+}
+
 }  // namespace
 
 Place place_of(const Tensor& tensor) {
@@ -122,6 +145,8 @@ void bind_device_memory(nb::module_& module) {
   module.def("describe_device_array", describe_array, nb::arg("address"), nb::arg("shape"),
              nb::arg("strides"), nb::arg("code"), nb::arg("bits"), nb::arg("ordinal"), nb::arg("owner"),
              "A DeviceArray of memory at an address; strides in elements, code and bits as in DLPack.");
+  module.def("copy_to_device", copy_to_device, nb::arg("array"), nb::arg("device"),
+             "A copy of an array in host memory on a CUDA device, shared by DLPack.");
   nb::class_<ExchangeStream>(module, "ExchangeStream",
                              "A stream on which another library completes its work.")
       .def(

@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.h"
+#include "nearwise/cuda_device.h"
 #include "results.h"
 
 namespace nearwise::python {
@@ -37,12 +38,56 @@ nb::dict machine() {
   return result;
 }
 
+// What `nearwise gpu-check` reports of the driver and of device cuda:0, 1, ...
+nb::dict cuda() {
+  const CudaDriver driver = without_lock([] { return cuda_driver(); });
+  nb::dict result;
+  result["driver_version"] = driver.driver_version;
+  result["runtime_version"] = driver.runtime_version;
+  result["problem"] = driver.problem;
+  nb::list device_list;
+  for (const DeviceInfo& device : devices()) {
+    if (device.name == "cpu") continue;
+    const int ordinal = static_cast<int>(device_list.size());
+    const CudaDevice properties = without_lock([ordinal] { return cuda_device(ordinal); });
+    nb::dict entry;
+    entry["device"] = device.name;
+    entry["name"] = properties.name;
+    entry["compute_capability"] = properties.compute_capability;
+    entry["code_version"] = properties.code_version;
+    entry["ptx_version"] = properties.ptx_version;
+    entry["multiprocessors"] = properties.multiprocessors;
+    entry["clock_khz"] = properties.clock_khz;
+    entry["memory_clock_khz"] = properties.memory_clock_khz;
+    entry["memory_bus_bits"] = properties.memory_bus_bits;
+    entry["memory_bytes"] = properties.memory_bytes;
+    entry["free_bytes"] = properties.free_bytes;
+    entry["l2_cache_bytes"] = properties.l2_cache_bytes;
+    entry["has_memory_pools"] = properties.has_memory_pools;
+    entry["reads_host_memory"] = properties.reads_host_memory;
+    entry["operations"] = device.operations;
+    device_list.append(entry);
+  }
+  result["devices"] = device_list;
+  return result;
+}
+
+nb::dict operation_calls() {
+  nb::dict calls;
+  for (const OperationCalls& operation : cuda_operation_calls())
+    calls[operation.name.c_str()] = operation.calls;
+  return calls;
+}
+
 }  // namespace
 
 void bind_machine(nb::module_& module) {
   module.def("version", version, "The library's version.");
   module.def("instruction_sets", instruction_sets, "Accepted as isa, best first.");
   module.def("machine", machine, "Version, instruction sets, devices and measured scans.");
+  module.def("cuda", cuda,
+             "The driver, why no device can be used or an empty text, and the properties of devices.");
+  module.def("cuda_operation_calls", operation_calls, "How often each operation has run on CUDA devices.");
 }
 
 }  // namespace nearwise::python

@@ -11,7 +11,8 @@ import time
 import nearwise
 import numpy as np
 import pytest
-from nearwise._bench import choice, command, machine, measure, methods, process, task, worker
+from nearwise._bench import choice, command, measure, methods, process, task, worker
+from nearwise._verb import machine
 
 ROWS = np.random.default_rng(4).standard_normal((2000, 16), dtype=np.float32)
 QUERIES = np.random.default_rng(5).standard_normal((50, 16), dtype=np.float32)
@@ -200,6 +201,23 @@ def test_libraries_that_are_missing(monkeypatch):
 def test_wrong_arguments(arguments, words):
     with pytest.raises(nearwise.ArgumentError, match=words):
         nearwise.bench(**{"rows": ROWS, "against": []} | arguments)
+
+
+def test_an_output_that_cannot_be_created_is_refused_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(measure, "run", lambda *_: pytest.fail("it began to measure"))
+    (tmp_path / "folder.html").mkdir()
+    (tmp_path / "page.json").mkdir()
+
+    def refused(name, words):
+        with pytest.raises(nearwise.Error, match=words) as caught:
+            nearwise.bench(ROWS, against=[], output=tmp_path / name)
+        assert caught.value.code == "cannot_create"
+
+    refused("nowhere/page.html", "nowhere/page.html: No such file")
+    refused("folder.html", "folder.html: Is a directory")
+    refused("page.html", "page.json: Is a directory")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write to any folder
+    refused("other.html", "other.html: Permission denied")
 
 
 def test_what_fails_is_left_out_with_the_reason():

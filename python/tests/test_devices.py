@@ -278,7 +278,8 @@ class TestIndex:
     def test_memory_limit_moves_along(self, base, queries):
         limited = nearwise.Exact(base, memory_limit="2MiB").to("cuda:0")
         assert_same(limited.search(queries, 5), nearwise.knn(queries, base, 5))
-        refuses("out_of_memory", "", nearwise.Exact(base, memory_limit=60_000).to("cuda:0").search, queries, 5)
+        moved = nearwise.Exact(base, memory_limit=130_000).to("cuda:0")
+        refuses("out_of_memory", "", moved.search, np.repeat(queries, 100, axis=0), 100)
 
 
 @needs_two_devices

@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "backend/context_state.h"
 #include "core/check.h"
+#include "nearwise/cuda_device.h"
 #include "nearwise/machine.h"
 
 namespace nearwise {
@@ -62,14 +63,11 @@ Context Context::cpu(ContextOptions options) {
 
 Context Context::cuda(int ordinal, ContextOptions options) {
   const Backend* backend = cuda_backend();
-  if (backend == nullptr)
-    fail(ErrorCode::unsupported,
-         "context: device cuda:{} is not available: this build has no CUDA backend; devices here: {}",
-         ordinal, device_names());
-  const int count = backend->device_count();
-  if (ordinal < 0 || ordinal >= count)
-    fail(ErrorCode::unsupported, "context: device cuda:{} is not available; devices here: {}", ordinal,
-         device_names());
+  if (ordinal < 0 || backend == nullptr || ordinal >= backend->device_count()) {
+    const std::string problem = cuda_driver().problem;
+    fail(ErrorCode::unsupported, "context: device cuda:{} is not available{}{}; devices here: {}", ordinal,
+         problem.empty() ? "" : ": ", problem, device_names());
+  }
   return Context(std::make_shared<State>(*backend, Place{DeviceKind::cuda, ordinal}, std::move(options)));
 }
 

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "nearwise/cuda_device.h"
 #include "nearwise/machine.h"
+#include "support/error_of.h"
 
 namespace nearwise {
 namespace {
@@ -37,6 +39,14 @@ TEST(Registry, DevicesTellWhatTheyLack) {
   const DeviceInfo& cpu = found.front();
   EXPECT_NE(std::ranges::find(cpu.operations, "start_range"), cpu.operations.end());
   EXPECT_NE(std::ranges::find(cpu.missing_operations, "join_neighborhoods"), cpu.missing_operations.end());
+}
+
+TEST(Registry, ABuildWithoutCudaSaysSo) {
+  if (cuda_backend() != nullptr) GTEST_SKIP() << "this build has CUDA";
+  EXPECT_EQ(cuda_driver().problem, "this build has no CUDA backend");
+  EXPECT_TRUE(cuda_operation_calls().empty());
+  EXPECT_EQ(support::error_of([] { cuda_device(0); }).code(), ErrorCode::unsupported);
+  EXPECT_EQ(support::error_of([] { DeviceCopy(Context::cpu(), {}); }).code(), ErrorCode::unsupported);
 }
 
 }  // namespace

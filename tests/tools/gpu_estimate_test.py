@@ -1,7 +1,13 @@
+import importlib.util
+import re
+from pathlib import Path
+
 import pytest
 
 import gpu_estimate
 import kernel_report
+
+ROOT = Path(__file__).resolve().parents[2]
 
 # One multiprocessor of 1 GHz with a memory bandwidth of 10 bytes per cycle.
 GPU = gpu_estimate.Gpu("small", 90, 1, 1.0, 0.01)
@@ -267,3 +273,41 @@ def test_missing_builds_and_mistakes_are_refused(tool, tmp_path):
     missing = tool("gpu_estimate.py", "--objects", tmp_path)
     assert missing.returncode == 1 and "build preset cuda first" in missing.stderr
     assert tool("gpu_estimate.py", "nothing").returncode == 2
+
+
+def estimates_of_the_package():
+    """python/nearwise/_gpu_check/estimates.py, without the package."""
+    path = ROOT / "python" / "nearwise" / "_gpu_check" / "estimates.py"
+    spec = importlib.util.spec_from_file_location("estimates", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def tables_of_the_note(text):
+    """{first cell of the head: (other cells of the head, {first cell of a row: its other cells})}"""
+    tables = {}
+    for block in re.findall(r"(?:^[|].*\n)+", text, re.M):
+        head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()]
+        tables[head[0]] = head[1:], {row[0]: row[1:] for row in rows}
+    return tables
+
+
+def test_the_estimates_of_gpu_check_are_those_of_the_note():
+    estimates = estimates_of_the_package()
+    text = (ROOT / "docs" / "notes" / "gpu-estimates.md").read_text(encoding="utf-8")
+    tables = tables_of_the_note(text)
+    head, rows = tables[f"rows of {estimates.SELECTION_COLUMNS}"]
+    assert {gpu: {k: f"{share:.0%}" for k, share in by_k.items()} for gpu, by_k in estimates.SELECTION.items()} == {
+        gpu: {k: cells[head.index(f"k = {k}")].split()[0] for k in (10, 100, 1000)} for gpu, cells in rows.items()}
+    head, rows = tables["10^9 vectors per second"]
+    assert estimates.LIST_SCAN == {
+        gpu: {codes: int(cells[head.index(f"{codes} codes of 8 bits")].split()[0]) for codes in (16, 32, 64)}
+        for gpu, cells in rows.items()}
+    _, rows = tables["GPU, codebooks"]
+    assert {f"{gpu}, {books}": f"{microseconds:.2f}" for gpu, by_books in estimates.ADDITIVE.items()
+            for books, microseconds in by_books.items()} == {name: cells[-1] for name, cells in rows.items()}
+    products = re.search(r"products: (T4 .*?)\. Not included", text.replace("\n", " "))[1]
+    assert ", ".join(f"{gpu.split()[0]} {seconds} s" for gpu, seconds in estimates.GRAPH_PRODUCTS.items()) == products
+    assert {gpu.name: gpu.terabytes_per_second for gpu in gpu_estimate.GPUS} == {
+        name: bandwidth for name, (_, bandwidth) in estimates.GPUS.items()}

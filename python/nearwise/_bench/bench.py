@@ -19,6 +19,7 @@ from nearwise._bench.task import Task, prepare
 from nearwise._context import Call, SeededSettings, operation
 from nearwise._error import ArgumentError, Error
 from nearwise._neighbors import Metric, MetricArgument
+from nearwise._verb.output import require_creatable
 
 _MOST_VECTORS = 100_000  # by default: some minutes
 _MOST_TURNS = 1000
@@ -69,7 +70,7 @@ def bench(
     query_count : int
         Queries, in one batch: a random sample if there are more. Without `queries` at most a fifth of the vectors.
     repeat : int
-        Turns of each setting.
+        Runs of each setting.
     output : path, optional
         An .html file for the report, next to which a .json file is written. Needs matplotlib
         (`pip install nearwise[bench]`).
@@ -95,13 +96,15 @@ def bench(
         raise Error(f"bench: it measures on the CPU, got device {call.context.device!r}", "unsupported")
     targets = _targets(target_recalls)
     # Processes are for this call only: `import nearwise` is quicker without them.
-    from nearwise._bench import machine, measure
+    from nearwise._bench import measure
+    from nearwise._verb import machine
 
     chosen = methods.select(
         methods.words(kinds, "kinds"), None if against is None else methods.words(against, "against")
     )
     if output is not None:
-        report.files_of(output)
+        for path in report.files_of(output):
+            require_creatable(path)
         report.require_matplotlib()
     conditions = machine.describe()
     with tempfile.TemporaryDirectory(prefix="nearwise-bench-") as folder, call:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
-import nearwise
 from nearwise._bench import methods
-from nearwise._bench.machine import cpu_flags
 from nearwise._bench.task import Task
+from nearwise._verb.machine import cpu_flags
+from nearwise._verb.process import environment as of_package
 
 
 class MethodFailed(Exception):
@@ -22,11 +21,7 @@ class MethodFailed(Exception):
 
 def environment(task: Task, is_rival: bool) -> dict[str, str]:
     """What a process needs to find this package, and other libraries to be at their best."""
-    variables = dict(os.environ)
-    # Absolute: the process runs in another folder.
-    paths = [str(Path(nearwise.__file__).parents[1]), *variables.get("PYTHONPATH", "").split(os.pathsep)]
-    variables["PYTHONPATH"] = os.pathsep.join(os.path.abspath(path) for path in paths if path)
-    variables["PYTHONDONTWRITEBYTECODE"] = "1"
+    variables = of_package()
     if is_rival:
         variables["OMP_NUM_THREADS"] = str(task.threads)
         # The OpenBLAS of some wheels does not know recent CPUs and takes generic code, several times as slow.

@@ -27,4 +27,9 @@ void launch_widen_rows(cudaStream_t stream, ElementType type, const std::byte* r
   });
 }
 
+const void* widen_rows_kernel() {
+  void (*const kernel)(const float*, std::size_t, float*) = widen_rows<float>;
+  return reinterpret_cast<const void*>(kernel);
+}
+
 }  // namespace nearwise::gpu

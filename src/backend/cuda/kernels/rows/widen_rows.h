@@ -13,4 +13,7 @@ namespace nearwise::gpu {
 void launch_widen_rows(cudaStream_t stream, ElementType type, const std::byte* rows, std::size_t count,
                        std::size_t dim, float* out);
 
+// The kernel of f32 rows: for questions about the code that the driver has loaded.
+const void* widen_rows_kernel();
+
 }  // namespace nearwise::gpu

@@ -1,0 +1,1 @@
+"""What the verbs of the program `nearwise` that are Python have in common: `bench`, `gpu-check`."""
