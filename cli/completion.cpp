@@ -68,34 +68,55 @@ void collect(const CLI::App& parser, std::vector<Node>& nodes) {
   for (const CLI::App* child : children) collect(*child, nodes);
 }
 
-// The verb of the program that wheels install, which is Python around this one
-// (python/nearwise/_bench/command.py): tests/cli/test_completion.py compares. Where only this program is, it
-// says what to install.
+// The verbs of the program that wheels install, which is Python around this one
+// (python/nearwise/_bench/command.py, python/nearwise/_gpu_check/command.py): tests/cli/test_completion.py
+// compares. Where only this program is, it says what to install.
+Values choice_of(std::string words) { return {Values::Kind::words, std::move(words)}; }
+
 Node bench_node() {
   const Values text;
   const Values files{Values::Kind::files, ""};
-  const auto words = [](std::string each) { return Values{Values::Kind::words, std::move(each)}; };
-  return {.path = "bench",
-          .children = {},
-          .options =
-              {{{"h"}, {"help"}, "Print this help message and exit", false, text},
-               {{}, {"queries"}, "Queries", true, files},
-               {{"o"}, {"output"}, "Page to write", true, files},
-               {{}, {"against"}, "Other libraries", true, words("faiss hnswlib usearch scann pynndescent")},
-               {{}, {"kinds"}, "Indexes of nearwise", true, words("exact ivf_flat ivf_pq graph")},
-               {{"k"}, {}, "Neighbours of each query", true, text},
-               {{}, {"metric"}, "Metric", true, words("sqeuclidean euclidean inner_product cosine")},
-               {{}, {"target-recall"}, "Recalls to recommend indexes for", true, text},
-               {{}, {"rows"}, "Vectors to use, or all", true, text},
-               {{}, {"limit-queries"}, "Queries", true, text},
-               {{}, {"repeat"}, "Turns of each setting", true, text},
-               {{}, {"threads"}, "To build and for batches", true, text},
-               {{}, {"memory-limit"}, "Of each index by itself", true, text},
-               {{}, {"isa"}, "Highest instruction set of nearwise", true, text},
-               {{}, {"seed"}, "Of all samples", true, text},
-               {{}, {"json"}, "Print the result, and errors, as JSON", false, text},
-               {{"q"}, {"quiet"}, "No progress and no messages other than errors", false, text}},
-          .positional = files};
+  return {
+      .path = "bench",
+      .children = {},
+      .options =
+          {{{"h"}, {"help"}, "Print this help message and exit", false, text},
+           {{}, {"queries"}, "Queries", true, files},
+           {{"o"}, {"output"}, "Page to write", true, files},
+           {{}, {"against"}, "Other libraries", true, choice_of("faiss hnswlib usearch scann pynndescent")},
+           {{}, {"kinds"}, "Indexes of nearwise", true, choice_of("exact ivf_flat ivf_pq graph")},
+           {{"k"}, {}, "Neighbours of each query", true, text},
+           {{}, {"metric"}, "Metric", true, choice_of("sqeuclidean euclidean inner_product cosine")},
+           {{}, {"target-recall"}, "Recalls to recommend indexes for", true, text},
+           {{}, {"rows"}, "Vectors to use, or all", true, text},
+           {{}, {"limit-queries"}, "Queries", true, text},
+           {{}, {"repeat"}, "Runs of each setting", true, text},
+           {{}, {"threads"}, "Threads, to build and for batches", true, text},
+           {{}, {"memory-limit"}, "Memory limit of each index by itself", true, text},
+           {{}, {"isa"}, "Highest instruction set of nearwise", true, text},
+           {{}, {"seed"}, "Seed of all samples", true, text},
+           {{}, {"json"}, "Print the result, and errors, as JSON", false, text},
+           {{"q"}, {"quiet"}, "No progress and no messages other than errors", false, text}},
+      .positional = files};
+}
+
+Node gpu_check_node() {
+  const Values text;
+  const Values files{Values::Kind::files, ""};
+  return {
+      .path = "gpu-check",
+      .children = {},
+      .options =
+          {{{"h"}, {"help"}, "Print this help message and exit", false, text},
+           {{}, {"quick"}, "Small shapes, no timings", false, text},
+           {{}, {"full"}, "Also large shapes, and timings", false, text},
+           {{"o"}, {"report"}, "JSON to write", true, files},
+           {{}, {"device"}, "cuda:N", true, text},
+           {{}, {"only"}, "Sections", true, choice_of("exact selection arrays clusters codes lists graphs")},
+           {{}, {"limit"}, "Seconds for a case or timing", true, text},
+           {{}, {"json"}, "Print the report, and errors, as JSON", false, text},
+           {{"q"}, {"quiet"}, "No progress and no messages other than errors", false, text}},
+      .positional = text};
 }
 
 // In single quotes, which `quote` stands for inside them.
@@ -284,6 +305,8 @@ ExitCode run_completion(Session&, const CompletionArguments& arguments) {
   collect(*arguments.program, nodes);
   nodes.push_back(bench_node());
   nodes.front().children.emplace_back("bench", "Indexes and libraries compared on your vectors");
+  nodes.push_back(gpu_check_node());
+  nodes.front().children.emplace_back("gpu-check", "A CUDA device compared with the CPU, byte for byte");
   print(arguments.shell == "bash"  ? bash_script(nodes)
         : arguments.shell == "zsh" ? zsh_script(nodes)
                                    : fish_script(nodes));

@@ -63,9 +63,7 @@ void check_outputs(const Session& session, const KMeansArguments& arguments) {
   if (arguments.assignments.empty()) return;
   require_suffix_for(Content::neighbors, arguments.assignments);
   check_output(session, arguments.assignments, {arguments.base, arguments.initial});
-  if (arguments.assignments == arguments.output)
-    refuse(session, "centroids and assignments need different files, both are '{}'",
-           arguments.output.string());
+  check_outputs_differ(session, {arguments.output, arguments.assignments});
 }
 
 void check_shapes(const Session& session, const KMeansArguments& arguments, RowsView base, RowsView initial) {
@@ -187,7 +185,7 @@ void add_kmeans(CLI::App& parent, Session& session) {
                           "Initial centroids: k-means++ or random vectors");
   add_path(parser, "--initial", arguments.initial, "Initial centroids from a file");
   add_count(parser, "--min-cluster-size", arguments.min_cluster_size, 1,
-            "Re-seed smaller clusters between iterations");
+            "Re-seed clusters smaller than this between iterations");
   add_number(parser, "--balance", arguments.balance,
              "Maximum cluster size as a multiple of the mean, also for assignments; 0: no bound");
   add_count(parser, "--batch-size", arguments.batch_size, 0,

@@ -46,7 +46,7 @@ void add_noun(CLI::App& program, Session& session, const std::string& name, cons
 void add_commands(CLI::App& program, Session& session) {
   add_knn(program, session);
   add_noun(program, session, "index",
-           "Indexes, inverted files and search graphs: choose, build, update, search",
+           "Indexes (inverted files, search graphs): choose, build, update, search",
            {add_index_choose, add_index_build, add_index_add, add_index_remove, add_index_merge,
             add_index_calibrate, add_index_search, add_index_export});
   add_noun(program, session, "graph", "k-nearest-neighbour graphs: build, update, measure, use",
@@ -85,7 +85,8 @@ ExitCode run(Session& session, int argc, char** argv) {
   program.require_subcommand(1);
   program.footer(
       "Help and examples of a command: nearwise index build --help\n"
-      "Indexes and libraries compared on your vectors: nearwise bench, of the Python package\n"
+      "To compare indexes and libraries on your vectors: nearwise bench, in the Python package\n"
+      "To compare a CUDA device with the CPU, byte for byte: nearwise gpu-check, in the Python package\n"
       "Exit codes: 0 ok, 2 usage, 65 bad data, 66 no input, 69 device not available, 70 internal,\n"
       "71 memory or system, 73 cannot create, 74 I/O, 130 interrupted");
   add_commands(program, session);

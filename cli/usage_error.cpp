@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <iterator>
 #include <optional>
@@ -151,12 +152,17 @@ Words all_verbs(const CLI::App& parser) {
   return names;
 }
 
-// Commands of the program that wheels install, which is Python around this one.
-const std::string_view bench_is_elsewhere =
-    "this program has no command 'bench'; the one of the Python package has: pip install nearwise[bench]";
+// Commands of the program that wheels install, which is Python around this one, and what to install.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> commands_of_the_package = {
+    {{"bench", "nearwise[bench]"}, {"gpu-check", "nearwise"}}};
 
 std::string explain_command(const CLI::App& program, const CLI::App& parser, const std::string& typed) {
-  if (&parser == &program && typed == "bench") return std::string(bench_is_elsewhere);
+  if (&parser == &program)
+    for (const auto& [command, package] : commands_of_the_package)
+      if (typed == command)
+        return fmt::format(
+            "this program has no command '{}'; that of the Python package has: {}, see docs/start/install.md",
+            command, package);
   Words meant;
   if (const auto near = nearest(typed, names_of_children(parser)))
     meant = {parser.get_parent() == nullptr ? *near : path_of(parser) + " " + *near};

@@ -14,10 +14,10 @@ if(NEARWISE_UNITY_BACKEND)
                     "|^src/backend/cpu/codes/rotate|^src/backend/cpu/exact/fallback|^src/backend/cpu/graph/prune_edges")
 endif()
 set(NEARWISE_COMPILED_ALONE
-    ${backend_alone} "|^src/cluster/(mini_batch|seeding|split)|^src/graph/build/sample_neighbors|^src/index/(ivf_(search|train)|resident_lists)"
-    "|^src/ops/(gather_rows|prepared_base)|^src/plan/graph/write_rows|^src/quantize/(quantizer_shape|training_rows)"
+    ${backend_alone} "|^src/cluster/(mini_batch|seeding|split)|^src/graph/build/sample_neighbors|^src/ivf/(ivf_(search|train)|resident_lists)"
+    "|^src/ops/(gather_rows|prepared_base)|^src/plan/tasks/write_rows|^src/quantize/(quantizer_shape|training_rows)"
     "|^src/quantize/additive/additive_(search|training)|^src/quantize/linear_algebra/"
-    "|^src/quantize/product/product_quantizer|^tests/(index|shard)/")
+    "|^src/quantize/product/product_quantizer|^tests/(ivf|shard)/")
 string(CONCAT NEARWISE_COMPILED_ALONE ${NEARWISE_COMPILED_ALONE})
 
 # nearwise_unity(TARGET): a group for each folder of its sources, of at most eight files.

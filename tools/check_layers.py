@@ -16,8 +16,8 @@ import repository
 SUFFIXES = {".h", ".c", ".cpp", ".cu", ".cuh"}
 
 # The folders of src/, lowest first. A file includes its own layer or a lower one.
-LAYERS = {"core": 0, "io": 1, "codes": 1, "backend": 2, "ops": 3, "cluster": 4, "duplicates": 4, "quantize": 4, "index": 5, "graph": 5,
-          "search": 6, "shard": 7, "plan": 8, "c_api": 9}
+LAYERS = {"core": 0, "io": 1, "codes": 1, "backend": 2, "ops": 3, "index": 4, "cluster": 4, "duplicates": 4, "quantize": 4, "ivf": 5,
+          "graph": 5, "graph_index": 6, "choose": 7, "shard": 7, "plan": 8, "c_api": 9}
 # Folders of one layer that may include one another: (including, included).
 ALLOWED_SIBLINGS = {("quantize", "cluster")}
 
@@ -31,10 +31,10 @@ SUBLAYERS = {
     "src/io": (("files",), ("container", "vectors")),
     "src/quantize": (("linear_algebra",), ("rotation",), ("product", "additive")),
     "src/ops": (("filter",),),
-    "src/index": (("storage",), ("filter",)),
+    "src/ivf": (("storage",), ("filter",)),
     "src/graph": (("partition",), ("build",), ("change", "use")),
-    "src/search": (("edges",), ("update", "export")),
-    "src/plan": (("engine",), ("tasks",), ("partition",), ("pairs",), ("graph", "index", "search", "join")),
+    "src/graph_index": (("edges",), ("update", "export")),
+    "src/plan": (("engine",), ("tasks",), ("partition",), ("pairs",), ("graph", "ivf", "graph_index", "join")),
     "cli": (("shared",), ("index", "graph", "quantizer", "duplicates", "files")),
 }
 # Levels whose folders may include each other: what runs in the innermost loops of one device.
@@ -44,14 +44,15 @@ UNITS = {("kernels", "x86"), ("kernels", "block", "warp")}
 PUBLIC_HEADERS = {name: folder for folder, names in {
     "core": "types error export filter matrix neighbors progress recall_estimate",
     "io": "vector_file storage",
-    "backend": "context machine",
+    "backend": "context cuda_device machine",
     "ops": "exact merge_neighbors searchable select_k threshold_join device_memory",
     "cluster": "kmeans kmeans_parts",
     "duplicates": "dedup",
     "quantize": "additive_quantizer encoding optimized_product_quantizer product_quantizer rotation",
-    "index": "ivf",
+    "ivf": "ivf",
     "graph": "knn_graph graph_export graph_structure smoothest_path",
-    "search": "choose_index graph_index graph_index_export",
+    "graph_index": "graph_index graph_index_export",
+    "choose": "choose_index",
     "shard": "sharded",
     "plan": "plan plan_join",
     "c_api": "nearwise_c",

@@ -142,7 +142,7 @@ def cold(session):
 
 def tests(session):
     """Tests of graph indexes in C++: definitions, same bytes on 1, 2, 3 and 8 threads and every instruction set, filters"""
-    return session.test_result("search_tests", "*")
+    return session.test_result("graph_index_tests", "*")
 
 
 def exported(session):

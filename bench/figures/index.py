@@ -46,7 +46,7 @@ def default_search_speed(session):
 
 def kept_vectors(session):
     """Tests of kept vectors, ids and updates in C++"""
-    return session.test_result("index_tests", "*Storage*:*KeptVectors*:*IvfIds*:*Duplicates*:*IdTable*")
+    return session.test_result("ivf_tests", "*Storage*:*KeptVectors*:*IvfIds*:*Duplicates*")
 
 
 def concurrent_changes(session):
@@ -63,7 +63,7 @@ def filtered_exact(session):
 
 def filtered_lists(session):
     """Tests of inverted files under filters in C++"""
-    return session.test_result("index_tests", "*IvfFilter*:FilterPlan*")
+    return session.test_result("ivf_tests", "*IvfFilter*:FilterPlan*")
 
 
 def filter_reports(session, what):

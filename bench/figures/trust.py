@@ -44,12 +44,31 @@ def comparison(session):
                   {"claims": report["claims"], "kinds": kinds})
 
 
-def damage(session):
-    """Damaged files: neither an error nor the undamaged answer; damaged plans: not repaired by the next run"""
+def damage(session, *kinds):
     counts = ("--flips", 30, "--truncations", 8, "--splices", 8) if session.quick else ()
-    report = report_of(session, "damage.py", *counts)
+    report = report_of(session, "damage.py", *counts, "--kinds", *kinds)
     return Result(report["faults"], "0", report["faults"] == 0,
                   {"note": f"{report['mutations']:,} mutations of {len(report['kinds'])} kinds of files"} | report)
+
+
+def damaged_files(session):
+    """Bits flipped, files truncated and spliced, every kind: neither an error nor the undamaged answer"""
+    return damage(session, "nearwise *")
+
+
+def damaged_graph_plans(session):
+    """The same in work files and manifests of k-NN graphs: builds that the next run does not repair"""
+    return damage(session, "plan of a graph", "plan of a graph by pairs")
+
+
+def damaged_index_plans(session):
+    """The same in work files and manifests of indexes"""
+    return damage(session, "plan of an index", "plan of a graph index")
+
+
+def damaged_join_plans(session):
+    """The same in work files and manifests of threshold joins and deduplication, by pairs of blocks and by partitions"""
+    return damage(session, "plan of a join*", "plan of a deduplication*")
 
 
 def kills_during_save(session):
@@ -184,6 +203,7 @@ def checksum_cost(session):
 
 
 FIGURES = (
-    battery, comparison, damage, resealed_mutations, truncated_files, injected_faults, kills_during_save, simulation, forks,
-    interrupts, progress, memory_limits, exhaustion, changed_inputs, repaired_work_files, checksum_cost,
+    battery, comparison, damaged_files, damaged_graph_plans, damaged_index_plans, damaged_join_plans, resealed_mutations,
+    truncated_files, injected_faults, kills_during_save, simulation, forks, interrupts, progress, memory_limits, exhaustion,
+    changed_inputs, repaired_work_files, checksum_cost,
 )

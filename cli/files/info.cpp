@@ -1,4 +1,6 @@
 // nearwise info: what files contain, or what this build supports on this machine.
+#include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -111,8 +113,10 @@ Json describe_container(const std::filesystem::path& path) {
     if (info.kind == "deduplication" && section.name == "groups") json.update({{"rows", section.rows}});
     if (info.kind == "graph_index" && section.name == "edges")
       json.update({{"rows", section.rows}, {"degree", section.columns}});
-    if (info.kind == "graph_index" && section.name == "removed")  // follows the edges
-      json.update({{"rows", json["rows"].get<std::uint64_t>() - section.rows}, {"removed", section.rows}});
+    if (info.kind == "graph_index" && section.name == "removed") {  // follows the edges of a whole file
+      const std::uint64_t rows = json.value("rows", std::uint64_t{0});
+      json.update({{"rows", rows - std::min(rows, section.rows)}, {"removed", section.rows}});
+    }
     if (info.kind == "additive_quantizer" && section.name == "codewords")
       json.update({{"codebooks", section.rows / 256}, {"dim", section.columns}});
   }
@@ -201,7 +205,7 @@ void add_info(CLI::App& parent, Session& session) {
   const auto [parser, arguments] = add_command(
       parent, session, run_info, "info", "Describe files, or this build and machine",
       "  nearwise info truth.nw\n  nearwise info --json\n\n"
-      "With files: their content, from the headers; a file that cannot be read does not end it.\n"
+      "With files: their content, from the headers; continues with the next one if a file cannot be read.\n"
       "Without: version, devices, instruction sets, threads, memory, and the speed of exact search; with\n"
       "--verbose and in JSON also the internal operations that each device supports and lacks.");
   add_paths(parser, "files", arguments.files, "Files to describe");

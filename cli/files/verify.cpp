@@ -1,6 +1,7 @@
 // nearwise verify: reads files completely and checks them.
 //
 // A .nw is checked against its checksums and its structure; other files by header, length and values.
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -61,6 +62,9 @@ std::string verify_neighbors(const std::filesystem::path& path) {
   for (std::size_t row = 0; row < neighbors.ids.rows(); ++row)
     for (const Id id : neighbors.ids.row(row))
       if (id < no_id) throw InvalidData(fmt::format("row {}: {} is not an id", row, id));
+  for (std::size_t row = 0; row < neighbors.distances.rows(); ++row)
+    for (const float distance : neighbors.distances.row(row))
+      if (std::isnan(distance)) throw InvalidData(fmt::format("row {}: a distance is NaN", row));
   return fmt::format("neighbours, {} x {}", neighbors.ids.rows(), neighbors.ids.cols());
 }
 
@@ -107,7 +111,7 @@ void add_verify(CLI::App& parent, Session& session) {
       parent, session, run_verify, "verify", "Check files for damage",
       "  nearwise verify truth.nw base.fbin\n\n"
       "Prints a line per file and exits with 65 if any is damaged. Checks all checksums of a .nw; of other\n"
-      "files the header, the length, and that values are finite numbers or valid ids.");
+      "files the header, the length, and the values: finite numbers, valid ids, no distance that is NaN.");
   add_paths(parser, "files", arguments.files, "Files to check")->required();
 }
 

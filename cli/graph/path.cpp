@@ -54,8 +54,8 @@ void add_graph_path(CLI::App& parent, Session& session) {
   const auto [parser, arguments] = add_command(
       parent, session, run_path, "path", "Find the smoothest path between two vectors",
       "  nearwise graph path graph.nw 17 4711\n\n"
-      "The path with the shortest longest step. Prints a line per vector: its row, and its distance\n"
-      "from the one before.");
+      "The path whose longest step is as short as possible. Prints a line per vector: its row, and its\n"
+      "distance from the one before.");
   add_path(parser, "graph", arguments.graph, "Graph: .nw of graph build, or of knn --exclude-self")
       ->required();
   add_count(parser, "start", arguments.start, 0, "Row of the first vector")->required();

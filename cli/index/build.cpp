@@ -94,8 +94,9 @@ void check_index_build(const Session& session, const IndexBuildArguments& argume
 
 void add_index_build_options(CLI::App& parser, IndexBuildArguments& arguments) {
   add_path(parser, "base", arguments.base, "Vectors: .npy .fbin .fvecs .u8bin ...")->required();
-  add_choice<std::string>(parser, "--kind", arguments.kind, {"ivf", "graph"},
-                          "Inverted file (ivf), or search graph (graph), for single queries at low latency");
+  add_choice<std::string>(
+      parser, "--kind", arguments.kind, {"ivf", "graph"},
+      "Inverted file (ivf); or search graph (graph), which answers single queries at low latency");
   add_count(parser, "--degree", arguments.degree, 16,
             "Edges per vector of a graph: a multiple of 16 up to 128 (default: 48)");
   add_choice<std::string>(
@@ -109,8 +110,8 @@ void add_index_build_options(CLI::App& parser, IndexBuildArguments& arguments) {
   add_choice(
       parser, "--vectors", arguments.vectors,
       {VectorStorage::keep, VectorStorage::f16, VectorStorage::u8, VectorStorage::none, VectorStorage::file},
-      "What to keep of the vectors for re-ranking: all, rounded to f16 or to 8 bits, none, or the place "
-      "of each in the file it comes from, which must not change");
+      "What to keep of each vector for re-ranking: itself, rounded to f16 or to 8 bits, nothing, or its row "
+      "in the input file, which must not change");
   add_choice(parser, "--metric", arguments.metric, all_metrics, "Metric; inner_product: largest first");
   add_count(parser, "--iterations", arguments.iterations, 1, "Maximum k-means iterations");
   add_count(parser, "--training-rows", arguments.training_rows, 1,

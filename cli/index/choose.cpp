@@ -3,6 +3,7 @@
 #include "cli/shared/command.h"
 #include "cli/shared/files.h"
 #include "cli/shared/session.h"
+#include "cli/shared/text.h"
 #include "cli/shared/work.h"
 #include "nearwise/choose_index.h"
 
@@ -19,9 +20,9 @@ struct ChooseArguments {
 };
 
 std::string command_of(const IndexEstimate& estimate, const ChooseArguments& arguments) {
-  const std::string base = arguments.base.string();
+  const std::string base = quote(arguments.base.string());
   if (estimate.kind == IndexKind::exact)
-    return fmt::format("nearwise knn QUERIES {} --metric {}", base, name(arguments.metric));
+    return fmt::format("nearwise knn {} QUERIES --metric {}", base, name(arguments.metric));
   std::string options;
   if (estimate.kind == IndexKind::graph) options = "--kind graph";
   if (estimate.kind == IndexKind::ivf_flat) options = "--codec flat";
@@ -66,7 +67,7 @@ ExitCode run_choose(Session& session, const ChooseArguments& arguments) {
 
 void add_index_choose(CLI::App& parent, Session& session) {
   const auto [parser, arguments] =
-      add_command(parent, session, run_choose, "choose", "Which index suits the vectors of a file, and why",
+      add_command(parent, session, run_choose, "choose", "Choose the kind of index for the vectors of a file",
                   "  nearwise index choose base.fbin --queries batch --memory-limit 2GiB\n\n"
                   "Prints estimates for every kind, to compare them, and the command that builds the one "
                   "chosen.");
@@ -76,7 +77,7 @@ void add_index_choose(CLI::App& parent, Session& session) {
   add_choice(parser, "--queries", arguments.queries, {QueryPattern::single, QueryPattern::batch},
              "One at a time, so that latency counts, or thousands in a call");
   add_count(parser, "--expected-queries", arguments.expected_queries, 0,
-            "Over the life of the index: few do not pay for building one");
+            "Over the life of the index; few queries do not pay for building one");
   add_context_options(parser, arguments.context);
 }
 

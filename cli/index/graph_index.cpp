@@ -101,8 +101,9 @@ ExitCode report_graph_index(Session& session, const GraphIndex& index, const std
                {"seconds", seconds}};
   json.update(more);
   conclude(session, json,
-           fmt::format("wrote {} vectors with {} edges each to {}: {} bytes per vector beside it, {:.3g} s",
-                       index.size(), index.degree(), output.string(), index.bytes_per_vector(), seconds));
+           fmt::format(
+               "wrote {} vectors with {} edges each to {}: {} bytes per vector in addition to it, {:.3g} s",
+               index.size(), index.degree(), output.string(), index.bytes_per_vector(), seconds));
   if (const auto measured = index.calibration()) remark(session, summarize_calibration(*measured));
   return ExitCode::ok;
 }
@@ -140,14 +141,13 @@ void add_index_export(CLI::App& parent, Session& session) {
       parent, session, run_export, "export", "Write a graph index for hnswlib, SVS or DiskANN",
       "  nearwise index export index.nw -o index.hnsw\n"
       "  nearwise index export index.nw --library svs -o index-svs\n\n"
-      "hnswlib.Index(space, dim).load_index('index.hnsw') reads it, with space l2, ip or cosine. SVS reads "
-      "a\n"
-      "folder: svs.Vamana('index-svs/config', svs.GraphLoader('index-svs/graph'), vectors, distance), with\n"
-      "'index-svs/vectors.fvecs' as vectors. So does DiskANN: diskannpy.StaticMemoryIndex(folder, threads, "
-      "64).");
+      "hnswlib.Index(space, dim).load_index('index.hnsw') reads it, with space l2, ip or cosine. SVS reads\n"
+      "a folder: svs.Vamana('index-svs/config', svs.GraphLoader('index-svs/graph'), vectors, distance),\n"
+      "with 'index-svs/vectors.fvecs' as vectors. DiskANN reads a folder too:\n"
+      "diskannpy.StaticMemoryIndex(folder, threads, 64).");
   add_path(parser, "index", arguments.index, "Graph index: .nw")->required();
   add_choice<std::string>(parser, "--library", arguments.library, {"hnswlib", "svs", "diskann"},
-                          "That will load it");
+                          "Library that will load the file");
   add_output(parser, arguments.output, "File to write; a folder for svs and diskann");
   add_context_options(parser, arguments.context);
 }

@@ -193,7 +193,7 @@ void add_index_search(CLI::App& parent, Session& session) {
       parent, session, run_search, "search", "Find approximate nearest neighbours with an index",
       "  nearwise index search index.nw queries.fbin -k 10 --probes 32 -o found.nw\n"
       "  nearwise index search index.nw queries.fbin -k 10 --candidates 200 -o found.nw\n\n"
-      "The best candidates by their codes are re-ranked by the vectors that the index keeps.\n"
+      "The best candidates by code are re-ranked with the vectors that the index keeps.\n"
       "nearwise eval found.nw truth.nw measures the recall against exact neighbours of nearwise knn.");
   add_path(parser, "index", arguments.index, "Index: .nw")->required();
   add_path(parser, "queries", arguments.queries, "Query vectors: .npy .fbin .fvecs ...")->required();

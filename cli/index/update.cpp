@@ -99,7 +99,7 @@ ExitCode run_calibrate(Session& session, const UpdateArguments& arguments) {
   Ivf index = open_index(context, arguments.index);
   if (file) check_vectors_by_id(session, index, arguments.vectors, file->rows());
   if (!file && index.vectors() == VectorStorage::none)
-    refuse(session, "'{}' keeps no vectors: name the file they come from", arguments.index.string());
+    refuse(session, "'{}' keeps no vectors: pass the file that they come from", arguments.index.string());
   if (index.size() < 2)
     refuse(session, "the index must have at least 2 vectors, '{}' has {}", arguments.index.string(),
            index.size());
@@ -174,7 +174,7 @@ void add_index_calibrate(CLI::App& parent, Session& session) {
            "Vectors by id, for an index that keeps none: .npy .fbin ...");
   add_output(parser, arguments.output, "Index to write: .nw, may be the input");
   add_target_recall(parser, arguments.target_recall, "Recall to reach, for k of 1, 10 and --largest-k");
-  add_count(parser, "--largest-k", arguments.largest_k, 1, "Neighbours of a search for which it is reached");
+  add_count(parser, "--largest-k", arguments.largest_k, 1, "Largest k to calibrate for");
   add_count(parser, "--queries", arguments.queries, 1,
             "Vectors of the index used as queries, drawn at random");
   parser.add_flag("--no-rerank", arguments.no_rerank, "Calibrate for searches with --codes-only");

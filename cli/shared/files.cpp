@@ -309,4 +309,15 @@ void check_output(const Session& session, const std::filesystem::path& output,
   }
 }
 
+void check_outputs_differ(const Session& session, std::initializer_list<std::filesystem::path> outputs) {
+  std::map<std::filesystem::path, std::filesystem::path> seen;  // absolute: as given
+  for (const std::filesystem::path& output : outputs) {
+    if (output.empty()) continue;
+    const auto [first, is_new] = seen.emplace(std::filesystem::absolute(output).lexically_normal(), output);
+    if (!is_new)
+      refuse(session, "outputs must be different files, '{}' and '{}' are the same", first->second.string(),
+             output.string());
+  }
+}
+
 }  // namespace nearwise::cli

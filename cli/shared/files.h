@@ -93,5 +93,8 @@ void write_result(const std::filesystem::path& path, Metric metric, Provenance p
 // Reports before the work what would fail after it: an output that cannot be created, or is an input.
 void check_output(const Session& session, const std::filesystem::path& output,
                   std::initializer_list<std::filesystem::path> inputs);
+// Refuses two outputs that are the same file, of which only the later one would be left. Empty paths do not
+// count.
+void check_outputs_differ(const Session& session, std::initializer_list<std::filesystem::path> outputs);
 
 }  // namespace nearwise::cli

@@ -37,10 +37,11 @@ Filter read_denied_per_query(const Session& session, const std::filesystem::path
 
 void add_filter_options(CLI::App& parser, FilterArguments& arguments) {
   add_path(parser, "--filter", arguments.filter,
-           "Ids that may be found: a boolean .npy by id, or ids as .npy .ivecs .ibin or .txt");
-  add_path(parser, "--exclude", arguments.exclude, "Ids that may not be found: .npy .ivecs .ibin or .txt");
+           "Ids that may be returned: a boolean .npy by id, or ids as .npy .ivecs .ibin or .txt");
+  add_path(parser, "--exclude", arguments.exclude,
+           "Ids that must not be returned: .npy .ivecs .ibin or .txt");
   add_path(parser, "--exclude-per-query", arguments.exclude_per_query,
-           "Ids that a query may not find, a row for each: .npy .ivecs .ibin, -1: none");
+           "Ids that must not be returned, a row per query: .npy .ivecs .ibin, -1: none");
 }
 
 Filter read_filter(const Session& session, const FilterArguments& arguments, std::size_t queries) {

@@ -124,11 +124,14 @@ Provenance describe_planned_run(const std::string& command, const std::string& b
 }
 
 ExitCode print_plan(const Session& session, const Plan& plan, const Context& context,
-                    const std::filesystem::path& work) {
-  if (session.json)
-    print(json_of(plan, context, work));
-  else
-    print(table_of(plan) + needs_of(plan, context, work));
+                    const std::filesystem::path& work, const PlanNotes& notes) {
+  if (session.json) {
+    Json json = json_of(plan, context, work);
+    if (!notes.json.is_null()) json.update(notes.json);
+    print(json);
+  } else {
+    print(table_of(plan) + (notes.line.empty() ? "" : notes.line + "\n") + needs_of(plan, context, work));
+  }
   plan.check_disk();  // says what is missing, after what is needed
   return ExitCode::ok;
 }
@@ -140,7 +143,8 @@ Json to_json(const TaskCounts& counts) {
           {"repaired", counts.repaired}};
 }
 
-TaskCounts run_plan(Session& session, const Plan& plan, const Context& context, const WorkArguments& work) {
+TaskCounts run_plan(Session& session, const Plan& plan, const Context& context, const WorkArguments& work,
+                    const std::function<void()>& before_removal) {
   TaskCounts counts;
   Stopwatch since;
   Work running(session, context);
@@ -165,6 +169,7 @@ TaskCounts run_plan(Session& session, const Plan& plan, const Context& context, 
   });
   if (counts.done_before != 0)
     remark(session, fmt::format("{} tasks were complete before this run", counts.done_before));
+  if (before_removal) before_removal();
   if (!work.keep) plan.remove_work();
   remark(session, work.keep ? fmt::format("{} is no longer needed", work.folder.string())
                             : fmt::format("removed the files of {}", work.folder.string()));

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "cli/shared/files.h"
@@ -24,10 +25,15 @@ CLI::Option* add_work_options(CLI::App& parser, WorkArguments& arguments);
 // SOURCE_DATE_EPOCH: a build that is interrupted, or runs again, must write the same bytes.
 Provenance describe_planned_run(const std::string& command, const std::string& base);
 
+// Of a plan of one kind, next to what is printed of every plan.
+struct PlanNotes {
+  Json json = {};
+  std::string line = {};
+};
 // Prints a table of the stages and what is needed in all, or all tasks as JSON. Throws as Plan::check_disk()
 // does, after that.
 ExitCode print_plan(const Session& session, const Plan& plan, const Context& context,
-                    const std::filesystem::path& work);
+                    const std::filesystem::path& work, const PlanNotes& notes = {});
 
 // How many tasks a run found in which state.
 struct TaskCounts {
@@ -39,7 +45,9 @@ struct TaskCounts {
 Json to_json(const TaskCounts& counts);
 
 // Runs the remaining tasks, with a remark for each, then deletes their files unless --keep-work is given.
-// Throws Error(cannot_create) at the start if the disk is too small.
-TaskCounts run_plan(Session& session, const Plan& plan, const Context& context, const WorkArguments& work);
+// Throws Error(cannot_create) at the start if the disk is too small. before_removal: called while the files
+// are there.
+TaskCounts run_plan(Session& session, const Plan& plan, const Context& context, const WorkArguments& work,
+                    const std::function<void()>& before_removal = {});
 
 }  // namespace nearwise::cli

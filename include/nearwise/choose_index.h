@@ -1,9 +1,9 @@
-// Which index suits some vectors: estimates of the time to build each kind and to search it, and its size.
+// Chooses a kind of index, by estimates of build time, search time and size.
 //
-// The choice, among the kinds that keep the memory limit: exact search if a query takes at most 50 us, else
-// the kind with the least time in all, to build it and to answer all expected queries. Estimates come from
-// formulas with few constants, set by measurements of SIFT 1M on one machine (docs/choose/which-index.md).
-// They are there to compare kinds, not to predict times.
+// Among the kinds that fit the memory limit, exact search is chosen if a query takes it at most 50 us;
+// otherwise the kind with the least total time, to build it and to answer all expected queries. Estimates
+// come from formulas with few constants, set by measurements of SIFT 1M on one machine
+// (docs/choose/which-index.md). Use them to compare kinds, not to predict times.
 #pragma once
 
 #include <cstddef>
@@ -61,10 +61,10 @@ struct IndexChoice {
   std::string reason = {};                    // a sentence
 
   const IndexEstimate& chosen() const { return estimates.front(); }
-  std::string table() const;  // of the estimates, to be read
+  std::string table() const;  // the estimates as a text table
 };
 
-// The context says how many threads, which memory limit and which instruction set. Throws
+// Threads, memory limit and instruction set are those of the context. Throws
 // Error(invalid_argument) for a request without vectors or with a target outside of (0, 1].
 IndexChoice choose_index(const Context& context, const IndexRequest& request);
 

@@ -18,7 +18,7 @@ namespace NEARWISE_EXPORT nearwise {
 struct ContextOptions {
   int threads = 0;                  // 0: all CPUs available to this process
   std::uint64_t memory_limit = 0;   // bytes of working memory and results together; 0: no limit
-  std::uint64_t memory_in_use = 0;  // of the limit, by what the caller holds already, such as an index
+  std::uint64_t memory_in_use = 0;  // bytes of the limit already in use by the caller, such as for an index
   std::uint64_t seed = 0;
   // CPU: the highest instruction set to use, one of instruction_sets(); empty: the best available. CUDA:
   // precision of screening products, "f32" (default), or "tf32" and "bf16" on tensor cores. Does not change
@@ -63,8 +63,8 @@ class Context {
   std::shared_ptr<State> state_;
 };
 
-// While it lives, functions without a context that this thread calls (save, load_knn_graph, verify, ...) stop
-// with Error(cancelled) once `context` is cancelled. Scopes nest: the innermost counts.
+// While it exists, functions that take no context (save, load_knn_graph, verify, ...) and are called by this
+// thread stop with Error(cancelled) once `context` is cancelled. Scopes nest: the innermost one applies.
 class CancellationScope {
  public:
   explicit CancellationScope(Context context);

@@ -1,7 +1,7 @@
 // Removal of near-duplicate vectors.
 //
-// Two rows are duplicates if their reported distance is within a threshold (threshold_join): to the last bit
-// the same decision on every instruction set, device and number of threads.
+// Two rows are duplicates if their reported distance is within a threshold (threshold_join): the same
+// decision on every instruction set and with any number of threads.
 #pragma once
 
 #include <cstddef>
@@ -29,19 +29,19 @@ float threshold_of_similarity(Metric metric, double similarity);
 // Which row of a group of duplicates is kept. Ties: the lowest row.
 enum class KeptRow : std::uint8_t {
   first,   // the lowest row
-  medoid,  // the row with the most duplicates; among these, the one with the best sum of their distances
+  medoid,  // the row with the most duplicates; among several, the one nearest to its duplicates in sum
   scored,  // the row with the highest score
 };
 
 std::string_view name(KeptRow kept);
 
 enum class DuplicateGrouping : std::uint8_t {
-  // Rows are considered in the order in which they would be kept. A row that is no duplicate of a row kept
-  // before it is kept; any other is removed by the nearest of these. So every removed row is a duplicate of
-  // the kept row of its group, and no two kept rows are duplicates.
+  // Rows are considered in the order that KeptRow prefers. A row is kept unless it is a duplicate of a row
+  // that has been kept already; the nearest such row removes it. So every removed row is a duplicate of the
+  // kept row of its group, and no two kept rows are duplicates.
   star,
-  // Connected components of the pairs; one row of each is kept. A removed row may be far from it, at the end
-  // of a chain of duplicates.
+  // Connected components of the pairs; one row of each is kept. A removed row may be far from the kept one,
+  // at the end of a chain of duplicates.
   connected,
 };
 
@@ -57,17 +57,17 @@ struct DedupOptions {
 struct Deduplication {
   std::vector<Id> kept;    // rows, ascending
   std::vector<Id> groups;  // [rows] the kept row of each row's group; of a kept row, itself
-  // [rows] The duplicate that removed each row, no_id if it is kept. star: the kept row. connected: of the
-  // duplicates that are fewer pairs from the kept row, the nearest, then the lowest.
+  // [rows] The duplicate that removed each row, no_id if it is kept. star: the kept row. connected: the
+  // nearest of those duplicates that are fewer pairs away from the kept row; ties: the lowest row.
   std::vector<Id> removed_by;
-  std::vector<float> distances;  // [rows] to it; of kept rows, +inf (-inf for inner_product)
+  std::vector<float> distances;  // [rows] to removed_by; for kept rows +inf (-inf for inner_product)
   std::size_t pairs = 0;         // pairs of duplicates
 };
 
 // Compares all pairs (threshold_join).
 Deduplication dedup(const Context& context, RowsView rows, float threshold, const DedupOptions& options = {});
 
-// The same for pairs that are known: of every row the later rows that are its duplicates, ascending, as
+// The same for known pairs: for every row the later rows that are its duplicates, in ascending order, as
 // threshold_join returns them. Throws Error(invalid_argument) if they are not of this form.
 Deduplication dedup_pairs(const Context& context, const RangeNeighbors& pairs,
                           const DedupOptions& options = {});

@@ -29,7 +29,7 @@ struct KnnOptions {
   ShortRows short_rows = ShortRows::refuse;
   // Queries and base are the same vectors: query i does not return row i, but may return its duplicates.
   bool exclude_self = false;
-  // Rows of the base that may be returned. A result with fewer than k of them is padded, whatever short_rows.
+  // Rows of the base that may be returned. Results with fewer than k of them are padded, with any short_rows.
   Filter filter = {};
 };
 
@@ -71,8 +71,8 @@ struct ExactRangeOptions {
 };
 
 // A base packed once for many searches, with the same results as the functions above. The packed copy (about
-// the size of the base for u8 and i8, half of it for f32) is charged to the context's budget. Searches also
-// read the original vectors, which must outlive it, and may run concurrently.
+// the size of the base for u8 and i8, half of it for f32) is charged to the context's budget. The original
+// vectors are read by searches too and must outlive this object. Searches may run concurrently.
 //
 // The packed copy serves queries of the base's element type, and any mix of f32, f16 and bf16; for other
 // types the base is packed again per search, as in knn.

@@ -1,8 +1,8 @@
 // The ids that a search may return.
 //
 // A filter is built once, shared by any number of searches and threads, and cheap to copy. In exact search an
-// id is a row number. Masks and lists speak of all queries; per-query lists of one query each, such as known
-// positives that hard negatives must not include.
+// id is a row number. Masks and lists apply to all queries; a per-query list applies to one query, for
+// example the known positives that a search for hard negatives must not return.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class Filter {
   // Allows every id.
   Filter() = default;
 
-  // mask[i] != 0: id i is allowed. Ids beyond the mask are denied. Takes one bit per element.
+  // mask[i] != 0: id i is allowed. Ids beyond the mask are denied. Stored as one bit per element.
   static Filter mask(std::span<const std::uint8_t> mask);
   // In any order; repeated ids count once.
   static Filter allow(std::span<const Id> ids);
@@ -35,7 +35,7 @@ class Filter {
 
   bool is_trivial() const { return state_ == nullptr; }  // allows every id
   bool allows(Id id, std::size_t query = 0) const;
-  // Queries of per-query lists; none: for any number.
+  // The number of queries of per-query lists; nullopt: valid for any number of queries.
   std::optional<std::size_t> queries() const;
 
   // For parts of a search: id 0 of the result is id `first` of this one.

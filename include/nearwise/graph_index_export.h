@@ -12,23 +12,23 @@
 namespace NEARWISE_EXPORT nearwise {
 
 // A file that hnswlib (0.8) loads: hnswlib.Index(space, dim).load_index(path), with space "l2" for
-// sqeuclidean and euclidean (whose distances it squares), "ip" or "cosine". Vectors are written as f32, of
-// length 1 for cosine. The lowest level are the edges of the index; the entries, with edges of their own, are
-// the level above. Labels are the ids. Removed vectors are marked as deleted.
+// sqeuclidean and euclidean (hnswlib returns squared distances), "ip" or "cosine". Vectors are written as
+// f32, normalized for cosine. Level 0 has the edges of the index; level 1 has its entry vectors, with edges
+// of their own. Labels are the ids. Removed vectors are marked as deleted.
 void export_hnswlib(const Context& context, const GraphIndex& index, const std::filesystem::path& path);
 
 // A folder that SVS (0.5, package scalable-vs) loads:
 //   svs.Vamana(folder + "/config", svs.GraphLoader(folder + "/graph"),
 //              svs.VectorDataLoader(folder + "/vectors.fvecs", svs.DataType.float32), distance)
-// with distance L2 for sqeuclidean, euclidean and cosine, MIP for inner_product; a loader of compressed
-// vectors does as well. Vectors are written as f32, of length 1 for cosine. SVS returns row numbers, which
-// are places in GraphIndex::ids(). Throws Error(invalid_argument) if compact() must be called first.
+// with distance L2 for sqeuclidean, euclidean and cosine, MIP for inner_product; SVS's loaders for compressed
+// vectors work too. Vectors are written as f32, normalized for cosine. SVS returns row numbers, which are
+// positions in GraphIndex::ids(). Throws Error(invalid_argument) if compact() must be called first.
 void export_svs(const Context& context, const GraphIndex& index, const std::filesystem::path& folder);
 
 // A folder that DiskANN (0.7, package diskannpy) loads in memory:
 //   diskannpy.StaticMemoryIndex(folder, num_threads=1, initial_search_complexity=64)
-// Vectors are written as f32, of length 1 for cosine, for which its metric is l2, as for sqeuclidean and
-// euclidean; queries of cosine must have length 1. It returns row numbers, as SVS does.
+// Vectors are written as f32, normalized for cosine. DiskANN's metric is l2 for sqeuclidean, euclidean and
+// cosine; for cosine, normalize the queries too. It returns row numbers, as SVS does.
 void export_diskann(const Context& context, const GraphIndex& index, const std::filesystem::path& folder);
 
 }  // namespace nearwise

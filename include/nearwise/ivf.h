@@ -4,20 +4,22 @@
 // The vectors are stored as they are (Flat) or as codes of their residuals (Pq, Lsq; see
 // nearwise/quantize/encoding.h).
 //
-// Results are deterministic: the probed lists are the ones exact search finds among the centroids, and among
-// their vectors the k best are returned by the distance to the decoded vector, best first, the lower id in a
-// tie. The bytes are the same on every instruction set, for every number of threads, and for every grouping
-// of queries into batches; under a filter, the number of queries may decide between two ways of searching.
+// Results are deterministic: the probed lists are the ones exact search finds among the centroids, and of
+// their vectors the k best are returned, best first, ties by lower id. With codes, the best candidates are
+// re-ranked by the vectors that the index keeps. The bytes are the same on every instruction set, for every
+// number of threads, and however queries are grouped into batches; only under a filter, the number of queries
+// of a call may decide which of two methods is used (Ivf::explain).
 //
 // build() indexes all vectors and calibrates the number of probes. train() returns an empty index; add()
-// fills it, with the caller's ids or consecutive ones. Memory is charged to the context of the training.
+// fills it, with the caller's ids or consecutive ones. Memory is charged to the context of train() or
+// build().
 //
 // Any thread may call any method at any time. A method that reads (every const one, such as search) sees the
-// index as it was before or after each call that changes it, never a mixture. A change prepares its part
-// while searches go on, waits for those that run, and then puts it in place; searches that come meanwhile
-// wait. Changes wait for one another. One that fails or is cancelled leaves the index unchanged. Two rules:
-// the index is moved and destroyed while nobody uses it, and a progress callback of one of its methods calls
-// none of them but size() and next_id(), which never wait.
+// index as it was before or after each call that changes it, never a mixture. A change does most of its work
+// while searches continue, then waits for running searches and applies its result; searches that start in the
+// meantime wait. Changes run one at a time. A change that fails or is cancelled leaves the index unchanged.
+// Two rules: do not move or destroy the index while it is in use; and in a progress callback of one of its
+// methods, call no method other than size() and next_id(), which never wait.
 #pragma once
 
 #include <cstddef>
@@ -46,37 +48,28 @@ namespace NEARWISE_EXPORT nearwise {
 
 class MemoryBudget;
 
-// What an index of codes keeps of the vectors, for re-ranking and get(). Flat lists are the vectors.
+// What an index of codes keeps of each vector, for re-ranking and get(). Flat lists hold the vectors anyway.
 enum class VectorStorage : std::uint8_t {
-  keep,  // all of them, in the element type of the training
+  keep,  // the vector itself, in the element type of the training
   f16,   // rounded to half precision; magnitudes of up to 65504
-  u8,    // rounded to 255 steps: an offset per dimension and one step, by the range of the training vectors
+  u8,    // rounded to 255 steps, with an offset per dimension and one step from the range of the training
   none,  // nothing: searches return the distances to decoded vectors
-  file,  // the numbers of their rows in IvfOptions::vector_file, which is mapped
+  file,  // its row number in IvfOptions::vector_file, which is mapped
 };
 std::string_view name(VectorStorage storage);
 VectorStorage parse_vector_storage(std::string_view text);
-
-// What add() does with ids that the index holds already.
-enum class OnDuplicate : std::uint8_t {
-  refuse,   // throws Error(invalid_argument) and adds nothing
-  replace,  // the new vector takes the place of the old one
-  keep,     // the old vector stays, the new one is left out
-};
-
-std::string_view name(OnDuplicate choice);
 
 struct IvfOptions {
   Metric metric = Metric::sqeuclidean;
   std::optional<std::size_t> lists = {};  // default: about 4 sqrt(vectors), with at least 39 vectors per list
   std::size_t iterations = 10;            // of k-means, at most
-  // Vectors that k-means is trained on, drawn by the context's seed; at least one per list. Default: 256 per
-  // list. Pq and Lsq train on residuals of 256 vectors per codeword of a codebook, whatever this number.
+  // Vectors that k-means is trained on, drawn with the context's seed; at least one per list. Default: 256
+  // per list. Pq and Lsq always train on the residuals of 256 vectors per codeword of a codebook.
   std::optional<std::size_t> training_rows = {};
   Encoding encoding = Flat{};
   VectorStorage vectors = VectorStorage::keep;
-  // For VectorStorage::file: a file of vectors (vector_file.h) that does not change. Vectors that are added
-  // must be its rows: those that follow the ones added before, or rows with the numbers of their ids.
+  // For VectorStorage::file: a file of vectors (vector_file.h), which must not change. Added vectors must be
+  // rows of it: without ids, the rows after those added before; with ids, the rows with these numbers.
   std::filesystem::path vector_file = {};
 };
 
@@ -88,13 +81,14 @@ struct IvfSearchOptions {
   // Vectors by id, in memory or in a mapped file, to re-rank by instead.
   RowsView rerank = {};
   std::optional<std::size_t> candidates = {};  // to re-rank, at least k; default: Ivf::candidates(k)
-  // Ids that may be returned. Lists without them are not probed, and without `probes` each query probes as
-  // many lists as it takes to scan `scanned` allowed vectors; where that is faster, all allowed vectors are
-  // compared exactly (Ivf::explain). Lists of single queries that allow are compared one by one; ids that
-  // they deny cost what as many neighbours do if near, else nothing. Padded if fewer than k are allowed.
+  // Ids that may be returned. Lists without any of them are skipped. Unless `probes` is set, each query
+  // probes lists until it has scanned `scanned` allowed vectors; where it is faster, all allowed vectors are
+  // compared exactly instead (Ivf::explain). Ids that a per-query list allows are always compared exactly. An
+  // id that a per-query list denies costs as much as another neighbour if it is near the query, else next to
+  // nothing. Results are padded if fewer than k are allowed.
   Filter filter = {};
-  // Default: as many vectors as a search with Ivf::probes(k) scans on average.
-  std::optional<std::size_t> scanned = {};
+  std::optional<std::size_t> scanned =
+      {};  // allowed vectors per query, under a filter; default: Ivf::scanned
 };
 
 struct IvfRangeOptions {
@@ -104,10 +98,10 @@ struct IvfRangeOptions {
 
 // How a search under a filter runs.
 struct IvfSearchPlan {
-  bool exact = false;       // all allowed vectors are compared by their distances, else by lists
-  std::size_t allowed = 0;  // vectors of the index
-  std::size_t lists = 0;    // that hold them
-  std::size_t probes = 0;   // of these lists, for a query with average lists; 0 if exact
+  bool exact = false;       // all allowed vectors are compared exactly; otherwise lists are probed
+  std::size_t allowed = 0;  // vectors of the index that the filter allows
+  std::size_t lists = 0;    // lists that hold at least one of them
+  std::size_t probes = 0;   // how many of these a query probes if they are of average size; 0 if exact
   std::size_t scanned = 0;  // allowed vectors to scan for each query
   // Estimated time of a query on one thread, in ns; exact_cost is infinite if no vectors are kept.
   double exact_cost = 0;
@@ -140,13 +134,13 @@ struct Calibration {
   RecallEstimate recall_without_rerank = {};  // with the same probes
   double target_recall = 0;
   std::size_t neighbors = 0;  // 10, or all other vectors if there are fewer
-  std::size_t rows = 0;       // vectors in the index at the time
-  // k = 1 and CalibrationOptions::largest_k, as far as they differ from `neighbors`; ascending. Searches for
-  // other k take probes in between.
+  std::size_t rows = 0;       // vectors in the index at the time of calibration
+  // k = 1 and CalibrationOptions::largest_k, as far as they differ from `neighbors`; ascending. For other k,
+  // probes are interpolated.
   std::vector<RecallAtK> other_k = {};
 
-  // Whether the recall reaches the target for k neighbours: for the next k below and above that were
-  // measured. False for k beyond the largest one, unless that is all vectors.
+  // Whether the recall reaches the target for k neighbours, judged by the nearest calibrated k below and
+  // above. False for k beyond the largest calibrated one, unless that one covers all vectors.
   bool reached(std::size_t k = 10) const;
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
@@ -156,8 +150,8 @@ class Ivf final {
   using SearchOptions = IvfSearchOptions;
   using RangeSearchOptions = IvfRangeOptions;
 
-  // Throws Error(invalid_argument) if the options do not fit the vectors, and names the first vector with NaN
-  // or infinity. `rows` is on the host.
+  // Throws Error(invalid_argument) if the options do not fit the vectors, or naming the first vector with NaN
+  // or infinity. `rows` must be on the host.
   static Ivf train(const Context& context, RowsView rows, const IvfOptions& options = {});
   // train, add and calibrate.
   static Ivf build(const Context& context, RowsView rows, const IvfOptions& options = {},
@@ -167,27 +161,29 @@ class Ivf final {
   Ivf& operator=(Ivf&&) noexcept;
   ~Ivf();
 
-  // ids: one per vector, different and not negative; empty: consecutive ids from next_id(). Names the first
-  // vector with NaN or infinity. Returns how many vectors are new or replaced.
+  // ids: one per vector, distinct and not negative; empty: consecutive ids from next_id(). Returns how many
+  // vectors were added or replaced. Throws Error(invalid_argument) naming the first vector with NaN or
+  // infinity.
   std::size_t add(const Context& context, RowsView rows, std::span<const Id> ids = {},
                   OnDuplicate on_duplicate = OnDuplicate::refuse);
-  // Replaces the vectors with these ids, which the index holds.
+  // Replaces the vectors with these ids. The index must hold every one of them.
   void update(const Context& context, std::span<const Id> ids, RowsView rows);
-  // Removes every vector with one of these ids. Returns how many were removed. Their space is used again.
+  // Removes every vector with one of these ids. Returns how many were removed. Their space is reused.
   std::size_t remove(const Context& context, std::span<const Id> ids);
-  // Gives the space of removed vectors back.
+  // Frees the space of removed vectors.
   void compact();
 
   bool contains(Id id) const;
   std::vector<Id> ids() const;  // of all vectors, ascending
-  // The vectors with these ids [ids, dim], as the index keeps them, or decoded; keeps_vectors() says which.
-  // Throws Error(invalid_argument) for an id that it does not hold.
+  // The vectors with these ids [ids, dim], as the index keeps them, or decoded if it keeps none. They are
+  // exactly those that were added if keeps_vectors(). Throws Error(invalid_argument) for an id that the index
+  // does not hold.
   void get(std::span<const Id> ids, MatrixView<float> out) const;
   // The best k of the given candidates [queries, n] by the distance to the vectors that the index keeps, or
-  // to decoded ones. Ids that it does not hold, and no_id, are left out.
+  // to decoded ones. Ids that the index does not hold, and no_id, are skipped.
   Neighbors rerank(const Context& context, RowsView queries, MatrixView<const Id> candidates,
                    std::size_t k) const;
-  // Appends the vectors of an index with the same quantizers (from the same training) and other ids.
+  // Appends the vectors of an index with the same quantizers (from the same training) and no id in common.
   void merge(const Context& context, const Ivf& other);
   // An index with the same quantizers and no vectors.
   Ivf empty_copy() const;
@@ -197,11 +193,12 @@ class Ivf final {
   // Centroids, codewords and settings are equal: one index can be merged into the other.
   bool has_same_quantizers(const Ivf& other) const;
 
-  // Keeps the lists on the device of the context, on its budget, for searches with contexts of that device:
-  // they then copy queries there and answers back, and nothing that grows with the lists. A change drops the
-  // copy; the next search makes another, or reads the lists on the host if it does not fit. So do searches
-  // with IvfSearchOptions::rerank or a filter. If kept vectors do not fit, candidates are re-ranked on the
-  // host. Throws Error(out_of_memory) if the rest does not fit. A context of the CPU frees all copies.
+  // Copies the lists to the context's device, charged to its budget, for searches with contexts of that
+  // device: they then transfer queries and answers, and nothing that grows with the lists. After a change,
+  // the next search makes a new copy, or runs without one if it no longer fits. Searches with
+  // IvfSearchOptions::rerank, or with a filter for all queries or per-query allowed ids, also run without the
+  // copy. If only the kept vectors do not fit, candidates are re-ranked on the host; if the rest does not
+  // fit, throws Error(out_of_memory). A CPU context frees all copies.
   void to(const Context& context);
   std::uint64_t device_bytes(Place place) const;  // that the copy takes on this device; 0: there is none
 
@@ -213,13 +210,14 @@ class Ivf final {
   // or else to the decoded ones. Error(unsupported) on a CUDA device.
   RangeNeighbors range_search(const Context& context, RowsView queries, float radius,
                               const IvfRangeOptions& options = {}) const;
-  // What search() would do for this many queries with these options, whose filter has no lists per query.
+  // What search() would do for this many queries with these options. The filter must not have per-query
+  // lists.
   IvfSearchPlan explain(const Context& context, std::size_t queries, std::size_t k,
                         const IvfSearchOptions& options) const;
 
   std::size_t size() const;  // vectors
   Id next_id() const;        // one above the largest id ever added
-  bool is_changing() const;  // a change is under way, for which another one would wait
+  bool is_changing() const;  // a change is running; another one would wait for it
   std::size_t dim() const;
   std::size_t lists() const;
   std::size_t list_size(std::size_t list) const;
@@ -239,14 +237,20 @@ class Ivf final {
   // that was measured, both are proportional to k.
   std::size_t probes(std::size_t k = 10) const;
   std::size_t candidates(std::size_t k = 10) const;  // proportional to k above 10
-  void set_probes(std::size_t probes);               // for every k; forgets the calibration
+  // Allowed vectors that a search under a filter scans for each query: as many vectors as a search with
+  // probes(k) scans on average, but no fewer than it re-ranks. all_rows: of the index that this one is a part
+  // of, whose parts may hold the vectors near a query unevenly; default: size().
+  std::size_t scanned(std::size_t k, const IvfSearchOptions& options = {},
+                      std::optional<std::size_t> all_rows = {}) const;
+  void set_probes(std::size_t probes);  // for every k; forgets the calibration
 
   // Sets the default probes and candidates to the cheapest pair that reaches the target recall on a sample of
-  // the index's own vectors: at least 2 probes (or all lists). The lower end of the 95 % interval must reach
-  // the target; if no pair does that, the value itself. If even probing all lists falls short, reached() is
-  // false and the probes are the fewest that find target_recall of what all lists find. The same for other k
-  // than 10, with candidates in proportion and at least as many probes; for k = 1 the value decides. Compares
-  // with exact search among the vectors that the index keeps, or among `rows`, the vectors by id. Needs at
+  // the index's own vectors, with at least 2 probes (or all lists). A pair reaches the target if the lower
+  // end of its 95 % interval does, or, if there is no such pair, if its estimate does. If even probing all
+  // lists falls short, reached() is false and the probes are the fewest that find target_recall of what all
+  // lists find. For k = 1 and largest_k, probes are calibrated in the same way, but not below those of k =
+  // 10, with candidates in proportion to k; for k = 1 the estimate decides. The reference is exact search
+  // among the vectors that the index keeps, or among `rows`, in which row i is the vector of id i. Needs at
   // least 2 vectors.
   Calibration calibrate(const Context& context, const CalibrationOptions& options = {});
   Calibration calibrate(const Context& context, RowsView rows, const CalibrationOptions& options = {});
@@ -266,7 +270,7 @@ class Ivf final {
   std::size_t add_all(const char* operation, const Context& context, RowsView rows, std::span<const Id> ids,
                       OnDuplicate on_duplicate, Missing missing);
   void fill(const Context& context, const RowsView& rows);
-  friend struct IvfInternals;  // for tests: src/index/ivf_state.h
+  friend struct IvfInternals;  // for tests: src/ivf/ivf_state.h
   friend void save(const Ivf& index, const std::filesystem::path& path);
   friend Ivf load_ivf(const Context& context, const std::filesystem::path& path);
 
@@ -283,9 +287,9 @@ void merge_ivf_files(const Context& context, std::span<const std::filesystem::pa
                      const std::map<std::string, std::string>& provenance = {});
 // Maps the file after verifying its checksums and structure; a list is copied to memory when it changes. The
 // file must not change while the index exists; if it is truncated, operations throw Error(corrupt). Throws
-// Error(corrupt) for a damaged file. The file of VectorStorage::file is found where it was, or else by its
-// name in the folder of the index; Error(not_found) if it is in neither place, Error(corrupt) if its length
-// or checksum differ.
+// Error(corrupt) for a damaged file. The vector file of VectorStorage::file is looked up at its original
+// path, then by name in the folder of the index; Error(not_found) if it is in neither place, Error(corrupt)
+// if its length or checksum differs.
 Ivf load_ivf(const Context& context, const std::filesystem::path& path);
 
 }  // namespace nearwise

@@ -49,7 +49,7 @@ struct KMeansOptions {
   std::optional<double> balance = {};
   // Mini-batch k-means for files larger than memory: every iteration reads about this many vectors, in short
   // blocks from the whole file, and moves each centroid towards their mean by a step that decreases with the
-  // number it has seen. nullopt, or at least the number of rows: every iteration uses all vectors.
+  // number of vectors it has seen. nullopt, or at least the number of rows: every iteration uses all vectors.
   std::optional<std::size_t> batch_size = {};
 };
 
@@ -61,7 +61,7 @@ struct KMeans {
   // The error of each iteration's assignment, before centroids move. Mini-batches: scaled from the batch to
   // all rows.
   std::vector<double> errors;
-  bool converged = false;  // mini-batches: judged by means of five errors
+  bool converged = false;  // mini-batches: judged by the mean error of five iterations
 };
 
 // Throws Error(invalid_argument) if there are more clusters than rows, or naming the first row read that has
@@ -83,7 +83,7 @@ struct AssignOptions {
 
 // Each vector's nearest centroid and its distance, [rows, 1], as knn with k = 1. With `balance`, in rounds:
 // each unassigned vector proposes to its nearest centroid with room, which accepts the nearest proposals
-// (ties by lower row number) until it is full; this takes at most 2^32 - 1 rows, in host memory.
+// (ties by lower row number) until it is full. `balance` requires at most 2^32 - 1 rows, in host memory.
 Neighbors assign(const Context& context, RowsView rows, RowsView centroids,
                  const AssignOptions& options = {});
 

@@ -33,7 +33,7 @@
 
 namespace NEARWISE_EXPORT nearwise {
 
-// Bytes read and written and seconds are estimates; memory is an upper bound.
+// read_bytes, written_bytes and seconds are estimates; memory_bytes is an upper bound.
 struct PlannedTask {
   std::string name;                // "build-0-0003"
   std::vector<std::string> after;  // tasks whose outputs it reads
@@ -53,6 +53,8 @@ enum class TaskOutcome : std::uint8_t {
 };
 std::string_view name(TaskOutcome outcome);
 
+struct JoinPlanReport;
+
 // Const methods may run concurrently, in one process and in several that share the work folder.
 class Plan {
  public:
@@ -64,7 +66,7 @@ class Plan {
   std::span<const PlannedTask> tasks() const;
   // Maximum over all tasks.
   std::uint64_t memory_bytes() const;
-  // A memory limit that suffices, at most that of the context: with more memory tasks are larger and fewer.
+  // A memory limit that suffices, at most that of the context. With more memory, tasks are fewer and larger.
   std::uint64_t least_memory_bytes() const;
   // Peak size of work folder and result, if tasks run in order and those marked if_needed do not run.
   std::uint64_t disk_bytes() const;
@@ -84,15 +86,17 @@ class Plan {
   void run(const Context& context,
            const std::function<void(const PlannedTask&, TaskOutcome)>& on_task = {}) const;
   // Deletes the intermediate files, about as large as the vectors, and returns their size in bytes. The
-  // manifest and the checksums of the vectors stay: run() finds everything done, or the vectors changed. Does
-  // nothing before the result is published; resumes if interrupted. Throws as run() does while another
-  // process works in the folder.
+  // manifest and the checksums of the vectors stay, so that a later run() can tell that everything is done,
+  // or that the vectors have changed. Does nothing before the result is published; resumes if interrupted.
+  // Throws as run() does while another process works in the folder.
   std::uint64_t remove_work() const;
   // Throws Error(cannot_create) if a file system lacks room for the remaining output. Work folder and output
   // are added up if they share a file system.
   void check_disk() const;
   // The report of the published graph.
   GraphReport report() const;
+  // Of a plan of a join or a deduplication (plan_join.h). Throws Error(invalid_argument) for others.
+  JoinPlanReport join_report() const;
 
   class State;  // src/plan/engine/plan_state.h
   explicit Plan(std::unique_ptr<State> state);
@@ -109,7 +113,7 @@ struct PlanFiles {
 
 enum class GraphPlanMethod : std::uint8_t {
   partitions,  // overlapping partitions: a fixed number of passes over the vectors
-  pairs,       // the graphs of every two shards are merged: one pass per other shard
+  pairs,       // the graphs of every pair of shards are merged: about one pass per shard
 };
 std::string_view name(GraphPlanMethod method);
 // Throws Error(invalid_argument) listing the methods.
@@ -153,7 +157,7 @@ Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanO
 
 struct GraphIndexPlanOptions {
   GraphIndexOptions index = {};  // without ids: row numbers; a graph_recall of 1 is refused
-  // Without queries: GraphIndex::calibrate() of the result takes them.
+  // `queries` must be empty: calibrate the result with queries by GraphIndex::calibrate().
   GraphCalibrationOptions calibration = {};
   std::map<std::string, std::string> provenance = {};
 };
@@ -161,7 +165,8 @@ struct GraphIndexPlanOptions {
 // A graph index that may be larger than memory: encodes the vectors, builds the k-NN graph of their codes by
 // the tasks of plan_graph, prunes it in blocks, connects all rows, and calibrates the beam on the mapped
 // result. The memory limit is as in plan_graph; codes and edges are read through the page cache. The result
-// is that of GraphIndex::build, except for provenance and k-NN graph, which is the one of plan_graph.
+// is that of GraphIndex::build, except for the provenance, and for the k-NN graph, which is built as by
+// plan_graph.
 Plan plan_graph_index(const Context& context, const PlanFiles& files,
                       const GraphIndexPlanOptions& options = {});
 

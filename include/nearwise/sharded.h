@@ -212,8 +212,8 @@ Sharded<Replicated<Exact>> shard_and_replicate_exact(std::span<const Context> co
                                                      RowsView base, const ExactOptions& options = {});
 
 // The same for an inverted file, cut in list order, so that nearly every list is in one part. Parts are
-// copies, charged to their contexts. The index must not change while they are made: each is a call of its
-// own.
+// copies, charged to their contexts. The index must not change while they are made, since each part is copied
+// by a separate call.
 Sharded<Ivf> shard_ivf(std::span<const Context> contexts, const Ivf& index);
 Replicated<Ivf> replicate_ivf(std::span<const Context> contexts, const Ivf& index);
 Sharded<Replicated<Ivf>> shard_and_replicate_ivf(std::span<const Context> contexts, std::size_t shards,

@@ -23,19 +23,19 @@ struct SavedNeighbors {
   std::map<std::string, std::string> provenance;  // free text: command, inputs, version, time
 };
 
-// Throws Error(invalid_argument) for ids below no_id, NaN, k = 0 or different shapes.
+// Throws Error(invalid_argument) for ids below no_id, NaN, k = 0, or ids and distances of different shapes.
 void save(const SavedNeighbors& result, const std::filesystem::path& path);
 // Throws Error(unsupported), "needs nearwise >= X", for a later format version.
 SavedNeighbors load_neighbors(const std::filesystem::path& path);
 
-// Names of vectors: id i has the text of the bytes [offsets[i], offsets[i + 1]). StringIds of the Python
-// package.
+// Names of vectors: the name of id i is text[offsets[i] .. offsets[i + 1]). The Python package reads and
+// writes them as StringIds.
 struct SavedNames {
   std::vector<std::uint64_t> offsets = {0};  // [names + 1]
   std::string text;                          // UTF-8, no name twice
 };
 
-// Throws Error(invalid_argument) for offsets or names against these rules.
+// Throws Error(invalid_argument) for offsets or names that violate this.
 void save(const SavedNames& names, const std::filesystem::path& path);
 SavedNames load_names(const std::filesystem::path& path);
 

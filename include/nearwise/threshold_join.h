@@ -13,9 +13,9 @@ struct ThresholdJoinOptions {
   Metric metric = Metric::sqeuclidean;
 };
 
-// All pairs of rows whose reported distance is at most `threshold` (inner_product: at least), each once: the
-// elements of row i are the rows above i that it forms a pair with, ascending. The distance is that of row i
-// as the query. Needs memory for the pairs, twice, in addition to that of a search.
+// All pairs of rows whose reported distance is at most `threshold` (inner_product: at least), each once:
+// entry i lists the rows j > i that form a pair with row i, in ascending order. Distances are computed with
+// row i as the query. Needs memory for two copies of the pairs, in addition to that of a search.
 RangeNeighbors threshold_join(const Context& context, RowsView rows, float threshold,
                               const ThresholdJoinOptions& options = {});
 

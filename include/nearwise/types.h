@@ -42,6 +42,13 @@ enum class ShortRows : std::uint8_t {
   pad,     // fill with no_id and +inf (-inf if the largest come first)
 };
 
+// What add() of an index does with ids that it holds already.
+enum class OnDuplicate : std::uint8_t {
+  refuse,   // throws Error(invalid_argument) and adds nothing
+  replace,  // the new vector takes the place of the old one
+  keep,     // the old vector stays, the new one is left out
+};
+
 enum class DeviceKind : std::uint8_t { cpu, cuda };
 
 // Where memory is or work runs: the host, or one CUDA device.
@@ -55,6 +62,7 @@ std::size_t element_size(ElementType type);
 std::string_view name(ElementType type);
 std::string_view name(Metric metric);
 std::string_view name(DeviceKind kind);
+std::string_view name(OnDuplicate choice);
 std::string name(Place place);  // "cpu", "cuda:0"
 
 // The inverse of name(); throws Error(invalid_argument) listing the accepted names.

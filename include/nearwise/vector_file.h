@@ -1,4 +1,4 @@
-// Files of vectors and ids. What is .npy or .nw is read as that under any name; else the suffix selects.
+// Files of vectors and ids. .npy and .nw are recognised by content, all other formats by suffix.
 //
 //   .npy                  NumPy, C order, little-endian, 2-D: f4 f2 u1 i1 (vectors), i4 i8 (ids);
 //                         V2 (two opaque bytes, as bfloat16 is saved) is bf16
@@ -28,8 +28,8 @@
 namespace NEARWISE_EXPORT nearwise {
 
 // A memory-mapped file of vectors; rows() is valid while the object lives. Threads may share it. Replace the
-// file by renaming: operations on a file that is truncated while mapped throw Error(corrupt), and code that
-// reads rows() by itself is killed (SIGBUS).
+// file by renaming: operations on a file that is truncated while mapped throw Error(corrupt), and other code
+// that reads the memory of rows() is killed (SIGBUS).
 class VectorFile {
  public:
   // Throws Error: not_found, io, corrupt, or invalid_argument for an unknown suffix or a valid file that

@@ -202,9 +202,13 @@ class InvertedFile {
   std::size_t list_size(std::size_t list) const {
     return without_lock([&] { return index_.list_size(list); });
   }
-  std::size_t probes() const { return probes_for(10); }
-  std::size_t probes_for(std::size_t k) const {
-    return without_lock([&] { return index_.probes(k); });
+  std::size_t probes() const {
+    return without_lock([&] { return index_.probes(); });
+  }
+  std::size_t scanned_for(std::size_t k, bool codes_only, std::uint64_t candidates,
+                          std::size_t all_rows) const {
+    const IvfSearchOptions options{.codes_only = codes_only, .candidates = optional_of(candidates)};
+    return without_lock([&] { return index_.scanned(k, options, all_rows); });
   }
   std::size_t candidates() const {
     return without_lock([&] { return index_.candidates(); });
@@ -385,7 +389,9 @@ void bind_ivf(nb::module_& module) {
            nb::arg("progress").none(), "The fields of Calibration.")
       .def("save", &InvertedFile::save_to, nb::arg("path"))
       .def("list_size", &InvertedFile::list_size, nb::arg("list"))
-      .def("probes_for", &InvertedFile::probes_for, nb::arg("k"), "Default probes of a search for k.")
+      .def("scanned_for", &InvertedFile::scanned_for, nb::arg("k"), nb::arg("codes_only"),
+           nb::arg("candidates"), nb::arg("all_rows"),
+           "Allowed vectors that a search under a filter scans for each query.")
       .def_prop_ro("size", &InvertedFile::size)
       .def_prop_ro("dim", [](const InvertedFile& file) { return file.index().dim(); })
       .def_prop_ro("lists", [](const InvertedFile& file) { return file.index().lists(); })

@@ -8,12 +8,18 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <string_view>
 #include <tuple>
 
 #include "bindings.h"
+#include "nearwise/dedup.h"
 #include "nearwise/graph/knn_graph.h"
 #include "nearwise/graph_index.h"
 #include "nearwise/ivf.h"
+#include "nearwise/quantize/additive_quantizer.h"
+#include "nearwise/quantize/optimized_product_quantizer.h"
+#include "nearwise/quantize/product_quantizer.h"
 #include "results.h"
 
 namespace nearwise::python {
@@ -46,16 +52,30 @@ std::pair<NumpyVector<std::uint64_t>, nb::bytes> load_all_names(const std::files
   return {to_numpy<std::uint64_t>(std::move(names.offsets)), nb::bytes(names.text.data(), names.text.size())};
 }
 
+bool has_section(const ContainerInfo& info, std::string_view name) {
+  return std::ranges::any_of(info.sections, [&](const SectionInfo& section) { return section.name == name; });
+}
+
 ContainerInfo verify_file(const std::filesystem::path& path) {
   return result_of({}, nb::none(), [&](const Context& context) {
     ContainerInfo info = inspect(path);
-    // Loading an index or a graph verifies all checksums, and the structure that they do not cover.
+    // Loading verifies all checksums, and the structure that they do not cover.
     if (info.kind == "ivf")
       load_ivf(context, path);
     else if (info.kind == "graph_index")
       load_graph_index(context, path);
     else if (info.kind == "graph")
       load_knn_graph(path);
+    else if (info.kind == "pairs")
+      load_pairs(path);
+    else if (info.kind == "deduplication")
+      load_deduplication(path);
+    else if (info.kind == "additive_quantizer")
+      load_additive_quantizer(path);
+    else if (info.kind == "product_quantizer" && has_section(info, "rotation"))
+      load_optimized_product_quantizer(path);
+    else if (info.kind == "product_quantizer")
+      load_product_quantizer(path);
     else
       info = verify(path);
     return info;

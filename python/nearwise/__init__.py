@@ -33,7 +33,7 @@ from nearwise._kmeans_parts import ClusterSums, move_centroids, seed_kmeans, sum
 from nearwise._knn_graph import GraphRound, KnnGraph, build_knn_graph, measure_recall, merge_knn_graphs
 from nearwise._machine import info
 from nearwise._neighbors import Neighbors, RangeNeighbors, merge_neighbors
-from nearwise._plan import Plan, PlannedTask, plan_graph, plan_graph_index, plan_index
+from nearwise._plan import JoinReport, Plan, PlannedTask, plan_graph, plan_graph_index, plan_index
 from nearwise._product_quantizer import OptimizedProductQuantizer, ProductQuantizer
 from nearwise._recall import RecallEstimate
 from nearwise._rotation import Rotation
@@ -47,15 +47,15 @@ __version__ = _version()
 __all__ = [
     "AccessError", "AdditiveQuantizer", "ArgumentError", "BenchReport", "Calibration", "ClusterSums", "ContainerInfo",
     "Context", "Deduplication", "Error", "Exact", "FileError", "Filter", "GraphCalibration", "GraphIndex", "GraphRound",
-    "IndexChoice", "IndexEstimate", "Ivf", "IvfFlat", "IvfLsq", "IvfPq", "KMeans", "KnnGraph", "Neighbors",
-    "NotFoundError", "OptimizedProductQuantizer", "OutOfMemoryError", "Plan", "PlannedTask", "ProductQuantizer",
-    "RangeNeighbors", "RecallAtK", "RecallEstimate", "RecallWarning", "Rotation", "RowGroups", "SavedNeighbors",
-    "SearchPlan", "Searchable", "SectionInfo", "Selection", "SmoothestPath", "StringIds", "__version__", "assign",
-    "bench", "build", "build_knn_graph", "choose_index", "dedup", "exact_knn_graph", "from_bytes", "info", "inspect",
-    "knn", "load", "measure_recall", "merge_knn_graphs", "merge_neighbors", "move_centroids", "plan_dedup",
-    "plan_graph", "plan_graph_index", "plan_index", "plan_threshold_join", "range_search", "read_neighbors",
-    "read_vectors", "save", "seed_kmeans", "select_k", "sum_clusters", "threshold_join", "train_hierarchical_kmeans",
-    "train_kmeans", "verify", "write_neighbors", "write_vectors",
+    "IndexChoice", "IndexEstimate", "Ivf", "IvfFlat", "IvfLsq", "IvfPq", "JoinReport", "KMeans", "KnnGraph",
+    "Neighbors", "NotFoundError", "OptimizedProductQuantizer", "OutOfMemoryError", "Plan", "PlannedTask",
+    "ProductQuantizer", "RangeNeighbors", "RecallAtK", "RecallEstimate", "RecallWarning", "Rotation", "RowGroups",
+    "SavedNeighbors", "SearchPlan", "Searchable", "SectionInfo", "Selection", "SmoothestPath", "StringIds",
+    "__version__", "assign", "bench", "build", "build_knn_graph", "choose_index", "dedup", "exact_knn_graph",
+    "from_bytes", "info", "inspect", "knn", "load", "measure_recall", "merge_knn_graphs", "merge_neighbors",
+    "move_centroids", "plan_dedup", "plan_graph", "plan_graph_index", "plan_index", "plan_threshold_join",
+    "range_search", "read_neighbors", "read_vectors", "save", "seed_kmeans", "select_k", "sum_clusters",
+    "threshold_join", "train_hierarchical_kmeans", "train_kmeans", "verify", "write_neighbors", "write_vectors",
 ]
 
 if not TYPE_CHECKING:  # checkers of types see the names that there are

@@ -87,11 +87,13 @@ def take_rows(source: Source, rows: npt.ArrayLike, output: str | os.PathLike[str
     source
         As in `to_vectors`.
     rows : array of int
-        Row numbers through all files, ascending.
+        Row numbers through all files, ascending. None of them leaves files of 0 rows.
     output : path
         A file for one file, else a folder: files keep their names and subfolders. Each appears when it is complete.
     """
     numbers = np.asarray(rows)
+    if numbers.shape == (0,):
+        numbers = numbers.astype(np.int64)  # an empty list becomes floats in numpy
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise ValueError(f"rows: expected a 1-D array of integers, got {numbers.ndim}-D of dtype {numbers.dtype}")
     if (np.diff(numbers.astype(np.int64)) <= 0).any():

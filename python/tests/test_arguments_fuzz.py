@@ -185,10 +185,11 @@ CASES = {
     "plan_graph": (plan_of, {"degree": 3, "metric": "sqeuclidean", "target_recall": 0.9, "method": "pairs"}),
     "plan_threshold_join": (on_file(nearwise.plan_threshold_join), {
         "vectors": "here.fbin", "work": "work", "output": "pairs.nw", "radius": 1.0, "similarity": None,
-        "metric": "sqeuclidean", "provenance": None, "memory_limit": LIMIT}),
+        "metric": "sqeuclidean", "method": "auto", "provenance": None, "memory_limit": LIMIT}),
     "plan_dedup": (on_file(nearwise.plan_dedup), {
         "vectors": "here.fbin", "work": "work", "output": "dedup.nw", "radius": None, "similarity": 0.9,
-        "metric": "cosine", "keep": "first", "grouping": "star", "provenance": None, "memory_limit": LIMIT}),
+        "metric": "cosine", "keep": "first", "grouping": "star", "method": "partitions", "provenance": None,
+        "memory_limit": LIMIT}),
     "plan_index": (on_file(nearwise.plan_index), {
         "vectors": "here.fbin", "work": "work", "output": "index.nw", "lists": 4, "codec": "flat", "iterations": 1,
         "memory_limit": LIMIT}),
@@ -252,7 +253,7 @@ CASES = {
 # Objects that callables return, without operations; and what a finished plan returns.
 WITHOUT_CASES = {"BenchReport", "Deduplication", "Calibration", "ClusterSums", "ContainerInfo", "Error", "AccessError", "ArgumentError",
                  "FileError", "NotFoundError", "OutOfMemoryError", "GraphCalibration", "GraphIndex", "GraphRound", "IndexChoice", "IndexEstimate", "Ivf", "KMeans", "KnnGraph",
-                 "Neighbors", "Plan", "PlannedTask", "RangeNeighbors", "RecallAtK", "RecallEstimate", "RecallWarning",
+                 "JoinReport", "Neighbors", "Plan", "Plan.join_report", "PlannedTask", "RangeNeighbors", "RecallAtK", "RecallEstimate", "RecallWarning",
                  "RowGroups", "SavedNeighbors", "SearchPlan",
                  "SectionInfo", "Selection", "SmoothestPath", "Plan.load", "Context.merged", "Context.remembered",
                  "AdditiveQuantizer", "ProductQuantizer", "Rotation", "IvfFlat", "IvfPq", "IvfLsq",

@@ -79,6 +79,15 @@ def test_compression_and_one_file(folder, tmp_path):
     assert pq.read_metadata(tmp_path / "one.parquet").row_group(0).column(0).compression == "ZSTD"
 
 
+@pytest.mark.parametrize("rows", [[], (), np.empty(0, np.int64), np.empty(0)])
+def test_no_rows_are_files_of_none(folder, tmp_path, rows):
+    arrow.take_rows(folder / "a.parquet", rows, tmp_path / "one.parquet")
+    arrow.take_rows(folder, rows, tmp_path / "out")
+    for name in ("one.parquet", "out/a.parquet", "out/b/c.parquet", "out/d.parquet"):
+        table = pq.read_table(tmp_path / name)
+        assert table.num_rows == 0 and table.schema == pq.read_schema(folder / "a.parquet")
+
+
 def address_of(array):
     return array.__array_interface__["data"][0]
 

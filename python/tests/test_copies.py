@@ -259,7 +259,7 @@ def test_results_are_copied(copied, tmp_path):
 
 def test_results_that_are_copied_are_all():
     """Those made of files and plans, filters, names and errors are copied in other tests."""
-    elsewhere = {"ContainerInfo", "Filter", "Plan", "PlannedTask", "RecallWarning", "SavedNeighbors", "SearchPlan", "Searchable", "SectionInfo", "StringIds"}
+    elsewhere = {"ContainerInfo", "Filter", "JoinReport", "Plan", "PlannedTask", "RecallWarning", "SavedNeighbors", "SearchPlan", "Searchable", "SectionInfo", "StringIds"}
     classes = {name for name in nearwise.__all__ if inspect.isclass(getattr(nearwise, name)) and "Error" not in name}
     assert classes == {*OBJECTS, *results(), *elsewhere, "Ivf"} - {"shifted OptimizedProductQuantizer"}
 

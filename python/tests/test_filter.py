@@ -14,6 +14,7 @@ RNG = np.random.default_rng(5)
 BASE = RNG.standard_normal((2000, 12), dtype=np.float32)
 QUERIES = RNG.standard_normal((30, 12), dtype=np.float32)
 MASK = RNG.random(2000) < 0.3
+FEW = np.arange(700) >= 600
 
 
 def expected(allowed, k=5, queries=QUERIES, base=BASE):
@@ -49,6 +50,8 @@ FORMS = {
     "no ids": (dict(filter=[]), np.zeros(2000, bool)),
     "a Filter": (dict(filter=nearwise.Filter(MASK)), MASK),
     "exclude": (dict(exclude=np.flatnonzero(MASK)), ~MASK),
+    "exclude by a mask": (dict(exclude=MASK), ~MASK),
+    "mask, exclude by a mask": (dict(filter=MASK, exclude=FEW.tolist()), MASK & ~np.pad(FEW, (0, 1300))),
     "both": (dict(filter=MASK, exclude=np.arange(500)), MASK & (np.arange(2000) >= 500)),
     "a Filter and exclude": (dict(filter=nearwise.Filter(MASK), exclude=[7, 8]), MASK & ~np.isin(np.arange(2000), [7, 8])),
     "per query": (dict(filter=PER_QUERY), PER_QUERY_MASKS),
@@ -103,6 +106,7 @@ def test_few_excluded_ids_are_those_of_each_query(kind):
     for count in (1, 30):
         ids = index.search(QUERIES[0], 40).ids
         found = index.search(QUERIES[:count], 5, exclude=ids)
+        assert_same(found, index.search(QUERIES[:count], 5, exclude=np.isin(np.arange(2000), ids)))
         assert_same(found, index.search(QUERIES[:count], 5, exclude=[ids] * count))
         assert not np.isin(found.ids, ids).any()
         both = index.search(QUERIES[:count], 5, filter=MASK, exclude=ids[:20], scanned=2000)
@@ -147,12 +151,18 @@ def test_objects():
         assert [again.allows(i) for i in range(20)] == [i < len(mask) and bool(mask[i]) for i in range(20)]
     assert len(pickle.dumps(nearwise.Filter(np.ones(800_000, bool)))) < 110_000  # a bit per id
     assert pickle.loads(pickle.dumps(nearwise.Filter([5, 7]))).allows(7)
+    denied = nearwise.Filter(exclude=np.array([True, False, True]))
+    for other in (denied, pickle.loads(pickle.dumps(denied)), nearwise.Filter(exclude=[True, False, True])):
+        assert [other.allows(i) for i in range(5)] == [False, True, False, True, True]
+    assert nearwise.Filter(exclude=np.empty(0, bool)).allows(0)
+    assert len(pickle.dumps(nearwise.Filter(exclude=np.ones(800_000, bool)))) < 110_000
     matrix = np.array([[1, -1], [2, 3]])
     assert [nearwise.Filter(exclude=matrix).allows(i, 1) for i in range(4)] == [True, True, False, False]
 
 
 def test_wrong_filters_are_refused():
-    refuses(ValueError, "1-D mask", nearwise.Filter, MASK.reshape(2, -1))
+    refuses(ValueError, "filter: expected a 1-D mask", nearwise.Filter, MASK.reshape(2, -1))
+    refuses(ValueError, "exclude: expected a 1-D mask", nearwise.Filter, exclude=MASK.reshape(2, -1))
     refuses(ValueError, "dtype float64", nearwise.Filter, np.array([1.5]))
     refuses(ValueError, "ids from 0", nearwise.Filter, [-1])
     refuses(ValueError, "ids from 0", nearwise.Filter, np.array([2**63], np.uint64))

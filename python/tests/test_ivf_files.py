@@ -112,3 +112,34 @@ def test_damage_that_checksums_cannot_tell(flat, tmp_path):
     path.write_bytes(data)
     for read in (nearwise.load, nearwise.verify):
         refuses("corrupt", "probes of 1 to 16 expected, 0 found", read, path)
+
+
+def test_verify_loads_pairs(tmp_path):
+    """Checksums are right, and a vector is its own duplicate."""
+    rows = np.repeat(np.arange(12, dtype=np.float32), 2)[:, None] * np.ones(4, np.float32)
+    nearwise.write_vectors(tmp_path / "rows.fbin", rows)
+    path = tmp_path / "pairs.nw"
+    nearwise.threshold_join(tmp_path / "rows.fbin", radius=0.1, work=tmp_path / "work", output=path, memory_limit="64MiB")
+    assert nearwise.verify(path).kind == "pairs"
+    data = bytearray(path.read_bytes())
+    (ids,) = (section for section in nearwise.inspect(path).sections if section.name == "ids")
+    width = ids.bytes // 12
+    data[ids.offset : ids.offset + width] = bytes(width)
+    seal(data)
+    path.write_bytes(data)
+    for read in (nearwise.load, nearwise.verify):
+        refuses("corrupt", "ids", read, path)
+
+
+def test_kept_vectors_stay_finite(tmp_path):
+    rows = np.random.default_rng(7).standard_normal((400, 8)).astype(np.float32)
+    index = nearwise.IvfPq.build(rows, lists=4, code_bytes=4, bits=4, vectors="u8", target_recall=None)
+    path = tmp_path / "index.nw"
+    index.save(path)
+    data = bytearray(path.read_bytes())
+    place = data.index(b'"step":') + 7
+    end = min(data.index(mark, place) for mark in (b",", b"}") if mark in data[place:])
+    data[place:end] = b"1e38".ljust(end - place)
+    seal(data)
+    path.write_bytes(data)
+    refuses("corrupt", "step", nearwise.load, path)

@@ -32,10 +32,24 @@ def test_is_the_index_of_a_build(path, codec, build):
     for one, other in zip(found.search(rows[:50], 5), expected.search(rows[:50], 5)):
         np.testing.assert_array_equal(one, other)
     plan.run()  # is done
+    assert found._context == nearwise.Context(device="cpu")
+    given = nearwise.Context(threads=1, memory_limit="1GiB", isa="portable", device="cpu")
+    again = plan.load(context=given)
+    assert again._context == given
+    np.testing.assert_array_equal(again.search(rows[:50], 5).ids, expected.search(rows[:50], 5).ids)
+    # The plan's threads and instruction set hold, its memory limit holds only if it is given.
+    other = plan_in(path, codec=codec, lists=40, seed=3, provenance={"base": "rows"}, threads=2)
+    assert other.load()._context == nearwise.Context(threads=2, device="cpu")
+    limited = nearwise.Context(memory_limit="48MiB")
+    assert other.load(context=limited)._context == nearwise.Context(threads=2, memory_limit="48MiB", device="cpu")
 
 
 def test_says_what_it_expects(path):
     refuses(ValueError, "codec: expected 'pq', 'lsq' or 'flat', got 'opq'", plan_in, path, codec="opq")
     refuses(ValueError, "lists must be 1 to 20000", plan_in, path, lists=30_000)
+    refuses(ValueError, "code_bytes: .* got codec 'flat'", plan_in, path, codec="flat", code_bytes=16)
+    for codec in ("flat", "lsq"):
+        refuses(ValueError, f"bits: .* got codec '{codec}'", plan_in, path, codec=codec, bits=4)
+    assert len(plan_in(path, codec="flat", bits=8)) > 3
     with pytest.raises(nearwise.Error, match="memory limit of 1 MiB is too small"):
         nearwise.plan_index(path, path.parent / "work", path.parent / "index.nw", memory_limit="1MiB")

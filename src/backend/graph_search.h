@@ -68,6 +68,9 @@ class PreparedGraph {
   virtual ~PreparedGraph() = default;
 };
 
+// Searches that a thread of the CPU runs in turns, if it has several queries. Each has memory of its own.
+inline constexpr std::size_t graph_searches_per_thread = 4;
+
 struct PrepareGraphArgs {
   SearchGraphView graph;                 // outlives the prepared graph
   std::shared_ptr<MemoryBudget> budget;  // of the memory that is kept between searches

@@ -48,6 +48,16 @@ void round_query(const double* values, std::size_t count, double range, std::int
   round_all(values, count, -range, 2 * range, query);
 }
 
+// For cosine, a zero vector is at distance 1 from every other: as far as orthogonal ones. At the origin it
+// would be nearer to a query than these, and many of them would hide the graph behind them. A corner of the
+// range of codes is far from all.
+void place_zero_vector(const ScalarCodec& codec, double* values) {
+  if (codec.metric != Metric::cosine || squared_length(values, codec.dim) != 0) return;
+  for (std::size_t i = 0; i < codec.dim; ++i)
+    values[i] =
+        static_cast<double>(codec.offsets[i]) + (i % 2 == 0 ? max_byte * static_cast<double>(codec.step) : 0);
+}
+
 }  // namespace
 
 bool ScalarCodec::is_exact() const {
@@ -68,6 +78,7 @@ void ScalarCodec::transform(const RowsView& rows, std::size_t row, double* out) 
 
 void ScalarCodec::encode(const RowsView& rows, std::size_t row, double* scratch, std::uint8_t* code) const {
   transform(rows, row, scratch);
+  place_zero_vector(*this, scratch);
   quantize(scratch, offsets.data(), step, code_dim());
   round_all(scratch, code_dim(), 0, max_byte, code);
   std::memset(code + code_dim(), 0, row_bytes() - code_dim());
@@ -83,6 +94,7 @@ void ScalarCodec::encode_query(const RowsView& queries, std::size_t query, doubl
     scratch[dim] = 0;
   } else {
     transform(queries, query, scratch);
+    place_zero_vector(*this, scratch);
   }
   const std::size_t count = code_dim();
   quantize(scratch, offsets.data(), step, count);

@@ -347,7 +347,8 @@ std::uint64_t FilterInternals::new_key() noexcept {
 std::shared_ptr<const void> FilterInternals::derived(const Filter& filter, std::uint64_t key) {
   const NoFork whole;
   const std::lock_guard lock(filter.state_->mutex);
-  return filter.state_->derived_for == key ? filter.state_->derived : nullptr;
+  const State& state = *filter.state_;
+  return state.derived_for == key && state.derived_first == filter.first_id_ ? state.derived : nullptr;
 }
 
 void FilterInternals::keep_derived(const Filter& filter, std::uint64_t key,
@@ -355,6 +356,7 @@ void FilterInternals::keep_derived(const Filter& filter, std::uint64_t key,
   const NoFork whole;
   const std::lock_guard lock(filter.state_->mutex);
   filter.state_->derived_for = key;
+  filter.state_->derived_first = filter.first_id_;
   filter.state_->derived = std::move(made);
 }
 

@@ -49,6 +49,7 @@ struct Filter::State {
   // What one index derived from this filter, until another does or it changes.
   mutable std::mutex mutex;
   mutable std::uint64_t derived_for = 0;
+  mutable Id derived_first = 0;  // Filter::from_id()
   mutable std::shared_ptr<const void> derived;
 
   bool is_listed(Id id) const;

@@ -59,6 +59,15 @@ std::string_view name(Metric metric) {
 
 std::string_view name(DeviceKind kind) { return kind == DeviceKind::cpu ? "cpu" : "cuda"; }
 
+std::string_view name(OnDuplicate choice) {
+  switch (choice) {
+    case OnDuplicate::replace: return "replace";
+    case OnDuplicate::keep: return "keep";
+    case OnDuplicate::refuse: break;
+  }
+  return "refuse";
+}
+
 std::string name(Place place) {
   return place.kind == DeviceKind::cpu ? "cpu" : fmt::format("{}:{}", name(place.kind), place.ordinal);
 }

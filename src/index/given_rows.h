@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/memory.h"
-#include "nearwise/ivf.h"
 #include "nearwise/matrix.h"
 
 namespace nearwise::index {

@@ -68,10 +68,12 @@ Exact Exact::prepare(const Context& context, RowsView base, const ExactOptions& 
   const KnnCosts costs = costs_of(context, base, options.metric, {type, type});
   const std::size_t step = block_rows(costs, base.rows(), context.threads());
   const std::size_t blocks = base.rows() == 0 ? 0 : divide_up(base.rows(), step);
+  // On the CPU every thread packs rows with memory of its own, a part of what its searches need.
+  const std::uint64_t packing = costs.whole_device ? 0 : costs.fixed_bytes;
   check_memory("Exact", context,
                round_up<std::uint64_t>(base.rows(), costs.base_granule) * costs.bytes_per_base_row +
                    blocks * costs.base_granule * costs.bytes_per_base_row + base.dim() * sizeof(double) +
-                   (blocks + 1) * block_overhead);
+                   (blocks + 1) * block_overhead + packing);
   // Keeps the budget of the context only: progress and cancellation belong to this call.
   auto state = std::make_unique<State>(
       State{context.with_progress({}), base, options.metric, first_row, costs.form, {}});

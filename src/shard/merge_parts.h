@@ -13,11 +13,11 @@
 
 namespace nearwise::shard {
 
-// Ids of different parts must differ.
+// Ids of different parts must differ. stage: what progress calls it.
 template <typename Options>
 Neighbors merge_parts(const char* operation, const Context& context, const Members& parts,
                       const RowsView& queries, std::size_t k, const Options& options,
-                      const Search<Options>& search) {
+                      const Search<Options>& search, const char* stage = "search") {
   // The results of the parts and the merged one.
   const std::uint64_t entries =
       checked_multiply(checked_multiply(queries.rows(), k, operation), parts.size() + 1, operation);
@@ -25,9 +25,10 @@ Neighbors merge_parts(const char* operation, const Context& context, const Membe
       *context.state().budget,
       checked_multiply(entries, std::uint64_t{sizeof(Id) + sizeof(float)}, operation));
   std::vector<Neighbors> answers(parts.size());
-  Work work = {.operation = "search", .units = {}, .run = [&](std::size_t part, const Context& own) {
+  Work work = {.operation = stage, .units = {}, .run = [&](std::size_t part, const Context& own) {
                  answers[part] = search(part, own, queries, k, options);
                }};
+  // Parts without vectors are searched too, since they check the arguments.
   for (const Member& part : parts) work.units.push_back(std::max<std::size_t>(1, part.size));
   run_at_once(context, parts, work);
   std::vector<NeighborsView> views;

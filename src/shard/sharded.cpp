@@ -7,9 +7,9 @@
 #include "core/checked.h"
 #include "ops/exact_knn.h"
 #include "ops/filter/filtered_search.h"
-#include "ops/merge_neighbors.h"
 #include "ops/range_search.h"
 #include "shard/at_once.h"
+#include "shard/merge_parts.h"
 
 namespace nearwise::shard {
 namespace {
@@ -93,34 +93,21 @@ Neighbors search_parts(const Context& context, const Members& parts, RowsView qu
                        const ExactSearchOptions& options, const Search<ExactSearchOptions>& search) {
   constexpr const char* operation = "knn";
   check_k(operation, k, rows_of(parts), {.short_rows = options.short_rows, .filter = options.filter});
-  // The results of the parts and the merged one.
-  const Reservation reservation(*context.state().budget,
-                                answer_bytes(queries.rows(), k, parts.size() + 1, operation));
-  std::vector<Neighbors> answers(parts.size());
-  std::vector<ExactSearchOptions> of_parts;
+  std::vector<Id> first_rows;
   Id first_row = 0;
   for (const Member& part : parts) {
-    of_parts.push_back({.short_rows = ShortRows::pad, .filter = options.filter.from_id(first_row)});
+    first_rows.push_back(first_row);
     first_row += static_cast<Id>(part.size);
   }
-  Work work = {.operation = operation, .units = {}, .run = [&](std::size_t part, const Context& own) {
-                 answers[part] = search(part, own, queries, k, of_parts[part]);
-               }};
-  // Parts without vectors are searched too, since they check the arguments.
-  for (const Member& part : parts) work.units.push_back(std::max<std::size_t>(1, part.size));
-  run_at_once(context, parts, work);
-
-  std::vector<NeighborsView> views;
-  Id first = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    number_from(answers[i], first);
-    first += static_cast<Id>(parts[i].size);
-    views.push_back({answers[i].ids.view(), answers[i].distances.view()});
-  }
-  Neighbors joined{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
-  merge_neighbors(*context.state().threads, parts.front().metric, views, joined.ids.view(),
-                  joined.distances.view());
-  return joined;
+  const auto numbered = [&](std::size_t part, const Context& own, RowsView of_part, std::size_t count,
+                            const ExactSearchOptions&) {
+    Neighbors found =
+        search(part, own, of_part, count,
+               {.short_rows = ShortRows::pad, .filter = options.filter.from_id(first_rows[part])});
+    number_from(found, first_rows[part]);
+    return found;
+  };
+  return merge_parts<ExactSearchOptions>(operation, context, parts, queries, k, options, numbered, operation);
 }
 
 namespace {

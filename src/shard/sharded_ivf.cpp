@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "backend/context_state.h"
-#include "core/checked.h"
 #include "nearwise/sharded.h"
 #include "ops/filter/filtered_search.h"
 #include "ops/merge_neighbors.h"
@@ -19,12 +18,9 @@ namespace {
 Neighbors search_filtered_parts(const Context& context, const Members& parts, const RowsView& queries,
                                 std::size_t k, const IvfSearchOptions& options,
                                 const Search<IvfSearchOptions>& search) {
-  constexpr const char* operation = "Ivf.search";
-  const Ivf& one = *parts.front().ivf;
   IvfSearchOptions of_parts = options;
-  if (!options.scanned)
-    of_parts.scanned = std::max(k, divide_up(one.probes(k) * rows_of(parts), one.lists()));
-  return merge_parts(operation, context, parts, queries, k, of_parts, search);
+  of_parts.scanned = parts.front().ivf->scanned(k, options, rows_of(parts));
+  return merge_parts("Ivf.search", context, parts, queries, k, of_parts, search);
 }
 
 }  // namespace

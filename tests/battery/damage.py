@@ -65,11 +65,11 @@ def main():
     parser.add_argument("--flips", type=int, default=10_000)
     parser.add_argument("--truncations", type=int, default=2000)
     parser.add_argument("--splices", type=int, default=1000)
-    parser.add_argument("--kinds", default="*", help="a pattern of names")
+    parser.add_argument("--kinds", nargs="+", default=["*"], metavar="PATTERN", help="kinds of files and plans")
     options = parser.parse_args()
     mutations = {"flip": options.flips, "truncation": options.truncations, "splice": options.splices}
     # Plans take longest.
-    names = fnmatch.filter([*PLANS, *SAVED_KINDS], options.kinds)
+    names = [name for name in (*PLANS, *SAVED_KINDS) if any(fnmatch.fnmatchcase(name, kind) for kind in options.kinds)]
     began = time.monotonic()
     workers = len(os.sched_getaffinity(0))
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:

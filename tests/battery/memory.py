@@ -61,6 +61,11 @@ def operations(nearwise, rows, folder, draw):
             output = Path(work) / "dedup.nw"
             nearwise.plan_dedup(path, work, output, radius=0.1 * rows.shape[1], memory_limit=limit).run()
 
+    def planned_dedup_by_partitions(limit):
+        with tempfile.TemporaryDirectory(dir=folder) as work:
+            options = {"radius": 0.01 * rows.shape[1], "method": "partitions", "memory_limit": limit}
+            nearwise.plan_dedup(path, work, Path(work) / "dedup.nw", **options).run()
+
     def searched(limit):
         index = nearwise.IvfPq.build(rows, lists=lists, code_bytes=8, iterations=2, memory_limit=limit)
         return index.search(few, k)
@@ -101,6 +106,7 @@ def operations(nearwise, rows, folder, draw):
         "plan_index": planned_index,
         "plan_graph_index": planned_graph_index,
         "plan_dedup": planned_dedup,
+        "plan_dedup by partitions": planned_dedup_by_partitions,
     }
 
 

@@ -1,6 +1,7 @@
 """Fixtures of the command line's tests. They run the real program, named by NEARWISE_BIN."""
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -25,6 +26,11 @@ def environment(**changes):
     env = {key: value for key, value in os.environ.items() if key != "SOURCE_DATE_EPOCH"}
     env.update(changes)
     return env
+
+
+def without_progress(stderr):
+    """The bytes of stderr without progress lines, which work of more than a second prints: on a busy machine any does."""
+    return re.sub(rb"(?m)^nearwise: [a-z ]+? +\d+ %  .*\n", b"", stderr)
 
 
 class Result:

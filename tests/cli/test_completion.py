@@ -9,8 +9,8 @@ import pytest
 from conftest import program
 from test_usage import commands_of
 
-# The verb `bench` is Python.
-BENCH = Path(__file__).resolve().parents[2] / "python" / "nearwise" / "_bench"
+# The verbs that are Python.
+PACKAGE = Path(__file__).resolve().parents[2] / "python" / "nearwise"
 BASH = shutil.which("bash")
 
 
@@ -34,7 +34,7 @@ def offer(nearwise, tmp_path):
 
 def test_commands(offer):
     assert offer("") == sorted(["knn", "index", "graph", "quantizer", "plan", "kmeans", "join", "dedup", "eval", "convert", "verify", "info",
-                                "completion", "bench"])
+                                "completion", "bench", "gpu-check"])
     assert offer("in") == ["index", "info"]
     assert offer("index", "") == sorted(["choose", "build", "add", "remove", "merge", "calibrate", "search", "export"])
     assert offer("graph", "e") == ["eval", "export"]
@@ -54,6 +54,7 @@ def test_every_command_of_the_help_is_offered(offer, nearwise):
     for *nouns, verb in commands_of(nearwise):
         assert verb in offer(*nouns, ""), (nouns, verb)
     assert "nearwise bench" in nearwise("--help").out and "bench" in offer("b")
+    assert "nearwise gpu-check" in nearwise("--help").out and "gpu-check" in offer("gp")
 
 
 def test_every_option_of_the_help_is_offered(offer, nearwise):
@@ -63,27 +64,27 @@ def test_every_option_of_the_help_is_offered(offer, nearwise):
         assert terms and offer(*command, "-") == sorted(name for term in terms for name in term.split(",")), command
 
 
-def options_of_bench():
-    """{option: its choices, or None} of the parser in the package, and those of all libraries and indexes."""
-    calls = [node for node in ast.walk(ast.parse((BENCH / "command.py").read_text(encoding="utf-8")))
+def options_of(verb):
+    """{option: its choices, or None} of the parser in the package."""
+    calls = [node for node in ast.walk(ast.parse((PACKAGE / verb / "command.py").read_text(encoding="utf-8")))
              if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument"]
     found = {"-h": None, "--help": None}
     for call in calls:
         choices = [ast.literal_eval(each.value) for each in call.keywords if each.arg == "choices"]
         found |= dict.fromkeys([ast.literal_eval(each) for each in call.args], list(choices[0]) if choices else None)
-    assert len(calls) > 15 and found.pop("data") is None
     return found
 
 
 def names_of_bench(table):
-    source = ast.parse((BENCH / "methods.py").read_text(encoding="utf-8"))
+    source = ast.parse((PACKAGE / "_bench" / "methods.py").read_text(encoding="utf-8"))
     (value,) = [node.value for node in source.body if isinstance(node, (ast.Assign, ast.AnnAssign))
                 and getattr(getattr(node, "target", None) or node.targets[0], "id", "") == table]
     return sorted(ast.literal_eval(key) for key in (value.keys if isinstance(value, ast.Dict) else value.elts))
 
 
 def test_bench_is_offered_as_the_package_has_it(offer):
-    options = options_of_bench()
+    options = options_of("_bench")
+    assert len(options) > 17 and options.pop("data") is None
     assert offer("bench", "-") == sorted(options)
     for name, choices in options.items():
         if choices is not None:
@@ -91,6 +92,15 @@ def test_bench_is_offered_as_the_package_has_it(offer):
     assert offer("bench", "--against", "") == names_of_bench("RIVALS")
     assert offer("bench", "--kinds", "") == names_of_bench("OWN")
     assert offer("bench", "--threads", "") == []
+
+
+def test_gpu_check_is_offered_as_the_package_has_it(offer):
+    options = options_of("_gpu_check")
+    assert len(options) > 9 and offer("gpu-check", "-") == sorted(options)
+    sections = {match for path in (PACKAGE / "_gpu_check").glob("*.py")
+                for match in re.findall(r'Case\(\s*"\w+",\s*"(\w+)"', path.read_text(encoding="utf-8"))}
+    assert len(sections) > 5 and offer("gpu-check", "--only", "") == sorted(sections)
+    assert offer("gpu-check", "--limit", "") == []
 
 
 def test_values(offer):

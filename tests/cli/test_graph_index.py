@@ -1,4 +1,6 @@
 """nearwise index build --kind graph, its searches, and files for hnswlib."""
+import shlex
+
 import formats
 import numpy as np
 import pytest
@@ -90,12 +92,30 @@ def test_export(nearwise, files, tmp_path):
 
 def test_the_chosen_index_can_be_built_by_the_command_that_is_printed(nearwise, files, tmp_path):
     report = nearwise("index", "choose", "rows.fbin", "--json").json
-    assert report["kind"] == "exact" and "nearwise knn" in report["command"]  # few vectors
+    assert report["kind"] == "exact"  # few vectors
+    assert report["command"] == "nearwise knn rows.fbin QUERIES --metric sqeuclidean"
+    nearwise(*report["command"].replace("QUERIES", "queries.fbin").removeprefix("nearwise ").split())
     rows = np.zeros((400_000, 64), np.float32)
     formats.write_vectors(tmp_path / "many.fbin", rows)
     report = nearwise("index", "choose", "many.fbin", "--queries", "single", "--expected-queries", 10**8, "--json").json
     assert report["kind"] == report["estimates"][0]["kind"] == "graph"
     nearwise(*report["command"].replace("many.fbin", "rows.fbin").removeprefix("nearwise ").split())
     assert nearwise("info", "index.nw", "--json").json["files"][0]["content"] == "graph_index"
+    for codec, *options in (("flat", "350MB", "--expected-queries", 10_000), ("pq --vectors keep", "350MB", "--target-recall", 0.9),
+                            ("pq --vectors f16", "250MB", "--metric", "cosine"), ("pq --vectors u8", "220MB")):
+        command = nearwise("index", "choose", "many.fbin", "--threads", 1, "--memory-limit", *options, "--json").json["command"]
+        assert f"--codec {codec} " in command
+        nearwise(*command.replace("many.fbin", "rows.fbin").removeprefix("nearwise ").split())
+        assert nearwise("info", "index.nw", "--json").json["files"][0]["content"] == "ivf"
     assert "query us" in nearwise("index", "choose", "many.fbin").out
     assert "too large" in nearwise("index", "choose", "many.fbin", "--memory-limit", "150MB", "--target-recall", 0.9).out
+
+
+def test_paths_of_the_command_that_is_printed_are_quoted(nearwise, files, tmp_path):
+    name = "it's two words.fbin"
+    (tmp_path / "rows.fbin").rename(tmp_path / name)
+    command = nearwise("index", "choose", name, "--json").json["command"]
+    assert shlex.split(command) == ["nearwise", "knn", name, "QUERIES", "--metric", "sqeuclidean"]
+    formats.write_vectors(tmp_path / "many vectors.fbin", np.zeros((100_000, 64), np.float32))
+    command = nearwise("index", "choose", "many vectors.fbin", "--threads", 1, "--json").json["command"]
+    assert shlex.split(command)[:4] == ["nearwise", "index", "build", "many vectors.fbin"]

@@ -204,7 +204,7 @@ def test_vectors_in_the_index(nearwise, files, tmp_path, vectors, bytes_kept):
     assert sections.get("vectors", {"bytes": 0})["bytes"] == bytes_kept * ROWS
     nearwise("verify", "index.nw")
     if vectors == "none":
-        assert "name the file" in nearwise("index", "calibrate", "index.nw", "-o", "x.nw", expect=2).err
+        assert "pass the file" in nearwise("index", "calibrate", "index.nw", "-o", "x.nw", expect=2).err
     else:
         nearwise("index", "calibrate", "index.nw", "-o", "index.nw")
 

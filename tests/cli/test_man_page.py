@@ -35,8 +35,9 @@ def test_no_warnings(page):
 def test_every_command_and_option_is_there(page, nearwise):
     text = re.sub(r"\s+", " ", formatted(page).stdout)
     script = nearwise("completion", "bash").out
-    # The verb `bench` is Python, with a help of its own.
-    commands = [each for each in re.findall(r"^    '([^']+)'\) options='([^']*)'", script, re.M) if each[0] != "bench"]
+    # The verbs `bench` and `gpu-check` are Python, with a help of their own.
+    commands = [each for each in re.findall(r"^    '([^']+)'\) options='([^']*)'", script, re.M)
+                if each[0] not in ("bench", "gpu-check")]
     assert len(commands) > 30
     for command, options in commands:
         assert f" nearwise {command} " in text

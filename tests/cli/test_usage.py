@@ -16,8 +16,10 @@ UNKNOWN = [
     (["serach", "index.nw", "q.fbin"], "unknown command 'serach'; did you mean 'nearwise index search'?"),
     (["dance"], "unknown command 'dance'; expected one of knn, index, graph, quantizer, plan, kmeans"),
     # of the Python package
-    (["bench", "base.fbin"], "this program has no command 'bench'; the one of the Python package has: pip install nearwise[bench]"),
-    (["bench", "base.fbin", "--against", "faiss", "-o", "x.html"], "pip install nearwise[bench]"),
+    (["bench", "base.fbin"], "this program has no command 'bench'; that of the Python package has: nearwise[bench], see docs/start/install.md"),
+    (["bench", "base.fbin", "--against", "faiss", "-o", "x.html"], "nearwise[bench], see docs/start/install.md"),
+    (["gpu-check", "--quick"], "this program has no command 'gpu-check'; that of the Python package has: nearwise, see docs/start/install.md"),
+    (["gpu-check"], "nearwise, see docs/start/install.md"),
     (["index", "bench"], "unknown command 'bench'; expected one of choose"),
     # a noun without a verb
     (["index"], "index: expected a command: choose, build, add, remove, merge, calibrate, search"),

@@ -68,6 +68,15 @@ def test_damaged_vectors_and_ids(nearwise, tmp_path):
         assert result.out.startswith(f"{name}: damaged: ") and mention in result.out
 
 
+def test_distances_that_are_no_numbers(nearwise, tmp_path):
+    distances = np.array([[0, 1], [2, np.inf], [3, np.nan]], np.float32)
+    ids = np.array([[0, 1], [2, -1], [1, 0]])
+    formats.write_truth_bin(tmp_path / "truth.bin", ids, distances)
+    assert "truth.bin: damaged: row 2: a distance is NaN" in nearwise("verify", "truth.bin", expect=65).out
+    formats.write_truth_bin(tmp_path / "padded.bin", ids[:2], distances[:2])
+    assert "padded.bin: ok" in nearwise("verify", "padded.bin").out
+
+
 def test_one_bad_file_among_good_ones(nearwise, saved, tmp_path):
     flip(saved, 5000)
     result = nearwise("verify", "--json", "base.fbin", "missing.fbin", saved, "queries.fbin", expect=65)
@@ -110,6 +119,30 @@ def test_names(nearwise, tmp_path):
     data[data.index(b"first")] ^= 1
     (tmp_path / "damaged.nw").write_bytes(data)
     assert "damaged.nw: damaged: " in nearwise("verify", "damaged.nw", expect=65).out
+
+
+def renamed(data, names):
+    """A container with other names of sections."""
+    table = int.from_bytes(data[64:72], "little")
+    changed = bytearray(data)
+    for entry in range(table, table + 64 * int.from_bytes(data[20:24], "little"), 64):
+        name = data[entry : entry + 32].rstrip(b"\0").decode()
+        changed[entry : entry + 32] = names.get(name, name).encode().ljust(32, b"\0")
+    try:
+        formats.seal(changed)
+    except OSError:
+        pytest.skip("needs libxxhash")
+    return bytes(changed)
+
+
+def test_info_on_sections_that_contradict_each_other(nearwise, tmp_path):
+    data = (Path(__file__).parents[1] / "golden" / "graph_index_changed_1_4.nw").read_bytes()
+    # 3 of 303 vectors are removed; then there are no edges; then edges of 2 vectors.
+    cases = {"whole": ({}, 300), "none": ({"edges": "edgez"}, 0), "few": ({"edges": "edgez", "entry_tops": "edges"}, 0)}
+    for name, (names, rows) in cases.items():
+        (tmp_path / f"{name}.nw").write_bytes(renamed(data, names))
+        file = nearwise("info", f"{name}.nw", "--json").json["files"][0]
+        assert (file["content"], file["rows"], file["removed"]) == ("graph_index", rows, 3)
 
 
 def test_info_goes_on_after_a_bad_file(nearwise, saved, tmp_path):

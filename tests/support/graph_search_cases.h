@@ -12,10 +12,10 @@
 
 #include "backend/dispatch.h"
 #include "core/filter.h"
+#include "graph_index/entry_tree.h"
+#include "graph_index/graph_rows.h"
+#include "graph_index/train_codec.h"
 #include "nearwise/neighbors.h"
-#include "search/entry_tree.h"
-#include "search/graph_rows.h"
-#include "search/train_codec.h"
 #include "support/knn_cases.h"
 
 namespace nearwise::support {
@@ -79,14 +79,14 @@ class GraphCase {
                                .seed = shape.seed})) {
     const Context cpu = Context::cpu({.threads = 1});
     const RowsView base = problem_.base;
-    codec_ = search::train_codec(cpu, base, shape.metric);
+    codec_ = graph_index::train_codec(cpu, base, shape.metric);
     codes_ = Matrix<std::uint8_t>(shape.rows, codec_.row_bytes());
-    search::encode_rows(
+    graph_index::encode_rows(
         cpu, codec_, base, shape.rows, [](std::size_t row) { return row; }, codes_.data());
     if (shape.nibbles) {
-      search::train_nibbles(codec_, codes_.view());
+      graph_index::train_nibbles(codec_, codes_.view());
       nibbles_ = Matrix<std::uint8_t>(shape.rows, codec_.nibble_row_bytes());
-      search::encode_nibbles(cpu, codec_, codes_.data(), shape.rows, nibbles_.data());
+      graph_index::encode_nibbles(cpu, codec_, codes_.data(), shape.rows, nibbles_.data());
     }
     make_edges();
     make_entries();
@@ -98,7 +98,7 @@ class GraphCase {
 
   SearchGraphView view() const {
     RowsView vectors = problem_.base;
-    if (search::are_vectors_codes(codec_, shape_.type))
+    if (graph_index::are_vectors_codes(codec_, shape_.type))
       vectors = {reinterpret_cast<const std::byte*>(codes_.data()), ElementType::u8, shape_.rows, shape_.dim,
                  codec_.row_bytes()};
     return {&codec_,

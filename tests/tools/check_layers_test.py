@@ -10,7 +10,7 @@ KNOWN = {PurePosixPath(name) for name in """
     include/nearwise/vector_file.h include/nearwise/storage.h include/nearwise/nearwise.h
     src/core/check.h src/core/parallel.h src/io/container.h src/backend/backend.h src/backend/ops.h
     src/backend/context_state.h src/backend/cpu/knn.h src/backend/cpu/kernels/tile.h src/backend/cuda/device/gpu.h
-    src/ops/exact.h src/cluster/kmeans.h src/quantize/rotation/rotation.h src/index/ivf.h src/graph/knn_graph.h
+    src/ops/exact.h src/cluster/kmeans.h src/quantize/rotation/rotation.h src/ivf/ivf.h src/graph/knn_graph.h
     include/nearwise/export.h include/nearwise/c/nearwise_c.h src/c_api/call.h
     src/shard/sharded.h src/plan/engine/plan.h cli/command.h python/bindings/arrays.h examples/cpp/common.h
     tests/oracle/knn.h bench/timing.h""".split()}
@@ -72,8 +72,8 @@ FORBIDDEN = [
     ("src/backend/cpu/knn.cpp", "#include <immintrin.h>", "x86"),
     ("src/ops/exact.cpp", "#include <cuda_runtime.h>", "cuda"),
     ("src/cluster/kmeans.cpp", '#include "quantize/rotation/rotation.h"', "may not meet"),
-    ("src/index/ivf.cpp", '#include "graph/knn_graph.h"', "may not meet"),
-    ("src/graph/merge.cpp", '#include "index/ivf.h"', "may not meet"),
+    ("src/ivf/ivf.cpp", '#include "graph/knn_graph.h"', "may not meet"),
+    ("src/graph/merge.cpp", '#include "ivf/ivf.h"', "may not meet"),
     ("src/shard/sharded.cpp", '#include "plan/engine/plan.h"', "layer 7"),
     ("src/ops/exact.cpp", '#include "nearwise/nearwise.h"', "include what is needed"),
     ("src/ops/exact.cpp", '#include "../../tests/oracle/knn.h"', "tests"),

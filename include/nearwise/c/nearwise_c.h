@@ -1,8 +1,8 @@
 // The C interface: exact search, indexes, k-NN graphs and k-means, for programs in C99 or later and for
 // languages that call C.
 //
-// Every function that can fail returns a nearwise_status, NEARWISE_OK or what went wrong, and does not change
-// what it would have written to if it fails. nearwise_last_error() says more. Results are those of the C++
+// Every function that can fail returns a nearwise_status: NEARWISE_OK, or an error code. A function that
+// fails leaves its outputs unchanged; nearwise_last_error() returns the message. Results are those of the C++
 // functions, bit for bit; distances and metrics are described in nearwise/exact.h and nearwise/types.h.
 //
 // Options are structs that begin with their size, and zero is the default of every other field:
@@ -11,8 +11,8 @@
 // options means all defaults.
 //
 // Pointers are to host memory. Vectors and ids are read during the call only; results are written to arrays
-// that the caller provides. Any thread may call any function at any time, except that objects are destroyed
-// while nobody uses them. Strings are UTF-8; paths are the bytes that the system takes.
+// that the caller provides. Any thread may call any function at any time, but an object must not be in use
+// while it is destroyed. Strings are UTF-8; paths are passed to the system as bytes.
 #pragma once
 
 #include <stddef.h>
@@ -43,7 +43,7 @@ enum {
   NEARWISE_INTERNAL = 10          // a bug in nearwise
 };
 
-// What the last failed call of this thread reported: "nearwise_knn: queries must not be NULL". Valid until
+// The message of this thread's last failed call: "nearwise_knn: queries must not be NULL". Valid until
 // the next call of this thread that fails; "" before the first.
 NEARWISE_C_EXPORT const char* nearwise_last_error(void);
 
@@ -82,8 +82,8 @@ typedef struct nearwise_rows {
 typedef int32_t nearwise_filter_kind;
 enum {
   NEARWISE_FILTER_MASK = 1,   // mask[i] != 0: id i is allowed; ids beyond the mask are not
-  NEARWISE_FILTER_ALLOW = 2,  // ids[0..count) are allowed
-  NEARWISE_FILTER_DENY = 3    // all others are allowed
+  NEARWISE_FILTER_ALLOW = 2,  // only ids[0..count) are allowed
+  NEARWISE_FILTER_DENY = 3    // all ids but ids[0..count) are allowed
 };
 typedef struct nearwise_filter {
   nearwise_filter_kind kind;
@@ -109,10 +109,10 @@ NEARWISE_C_EXPORT nearwise_status nearwise_context_create(const nearwise_context
                                                           nearwise_context** context);
 // Indexes that were made with the context stay valid. NULL is accepted.
 NEARWISE_C_EXPORT void nearwise_context_destroy(nearwise_context* context);
-// Operations of this context end with NEARWISE_CANCELLED, now and later: destroy it once they have. Not for
-// signal handlers.
+// Running and later operations of this context end with NEARWISE_CANCELLED: destroy it once they have
+// returned. Must not be called from a signal handler.
 NEARWISE_C_EXPORT nearwise_status nearwise_context_cancel(nearwise_context* context);
-// Bytes that count towards the memory limit: now, and at most so far. Either pointer may be NULL.
+// Bytes counted towards the memory limit: at present, and at their peak. Either pointer may be NULL.
 NEARWISE_C_EXPORT nearwise_status nearwise_context_memory(const nearwise_context* context, uint64_t* used,
                                                           uint64_t* peak);
 
@@ -123,7 +123,7 @@ typedef struct nearwise_knn_options {
   nearwise_metric metric;
   // Not 0: queries and base are the same vectors, and query i does not return row i.
   int32_t exclude_self;
-  // Not 0: rows of fewer than k vectors end in id -1 and an infinite distance. 0: too large a k is an error.
+  // Not 0: if k exceeds the base, results end in id -1 and +inf (inner product: -inf). 0: that is an error.
   int32_t pad;
   const nearwise_filter* filter;  // NULL: all rows. Results with fewer than k allowed rows are padded.
 } nearwise_knn_options;
@@ -163,10 +163,10 @@ typedef struct nearwise_index_options {
   nearwise_index_kind kind;
   nearwise_metric metric;
   double target_recall;    // of calibrated searches; 0: 0.9 for inverted files, 0.95 for graph indexes
-  int32_t no_calibration;  // not 0: searches take estimates instead of what a sample shows
+  int32_t no_calibration;  // not 0: default probes and beam are estimates, not measured on a sample
   // Inverted files.
   size_t lists;                     // 0: about 4 sqrt(vectors)
-  size_t code_bytes;                // of product codes, 0: dim / 8, from 8 to 64; of additive codes, 0: 8
+  size_t code_bytes;                // 0: product codes dim / 8, but 8 to 64; additive codes 8
   uint32_t bits;                    // of a product code's parts, 4 or 8; 0: 8
   nearwise_vector_storage vectors;  // kept by inverted files of codes
   const char* vector_file;          // of NEARWISE_KEEP_FILE
@@ -175,8 +175,8 @@ typedef struct nearwise_index_options {
   double graph_recall;  // of the k-NN graph that edges are chosen from; 0: 0.95
 } nearwise_index_options;
 
-// An index of these vectors. ids: one per vector, different and not negative; NULL: row numbers. `options`
-// must not be NULL: they say the kind.
+// An index of these vectors. ids: one per vector, distinct and not negative; NULL: row numbers. `options`
+// must not be NULL, since it names the kind.
 NEARWISE_C_EXPORT nearwise_status nearwise_index_build(const nearwise_context* context,
                                                        const nearwise_rows* rows, const int64_t* ids,
                                                        const nearwise_index_options* options,
@@ -185,7 +185,7 @@ NEARWISE_C_EXPORT nearwise_status nearwise_index_build(const nearwise_context* c
 // mapped and must not change while the index exists.
 NEARWISE_C_EXPORT nearwise_status nearwise_index_open(const nearwise_context* context, const char* path,
                                                       nearwise_index** index);
-// Writes a file, atomically: after a crash it is the old or the new one, complete.
+// Writes a file atomically: after a crash there is either the complete old file or the complete new one.
 NEARWISE_C_EXPORT nearwise_status nearwise_index_save(const nearwise_index* index, const char* path);
 // NULL is accepted.
 NEARWISE_C_EXPORT void nearwise_index_destroy(nearwise_index* index);
@@ -198,12 +198,12 @@ enum {
   NEARWISE_SKIP = 2      // the old vector stays, the new one is left out
 };
 
-// ids: one per vector; NULL: consecutive ones, from the one above the largest so far. Writes how many vectors
-// are new or replaced to `added`, which may be NULL.
+// ids: one per vector; NULL: consecutive ids from nearwise_index_info.next_id. Stores the number of vectors
+// added or replaced in `added`, which may be NULL.
 NEARWISE_C_EXPORT nearwise_status nearwise_index_add(nearwise_index* index, const nearwise_context* context,
                                                      const nearwise_rows* rows, const int64_t* ids,
                                                      nearwise_on_duplicate on_duplicate, size_t* added);
-// Removes every vector with one of these ids. Writes how many were removed to `removed`, which may be NULL.
+// Removes every vector with one of these ids. Stores the number removed in `removed`, which may be NULL.
 NEARWISE_C_EXPORT nearwise_status nearwise_index_remove(nearwise_index* index,
                                                         const nearwise_context* context, const int64_t* ids,
                                                         size_t count, size_t* removed);
@@ -216,8 +216,8 @@ typedef struct nearwise_search_options {
   const nearwise_filter* filter;  // NULL: all ids
 } nearwise_search_options;
 
-// The k nearest vectors that the index finds for every query. Writes ids [queries, k] and distances
-// [queries, k], which may be NULL; a row with fewer than k ends in id -1 and an infinite distance.
+// The k nearest vectors that the index finds for every query. Writes ids [queries, k] and distances [queries,
+// k], which may be NULL; a row with fewer than k results ends in id -1 and +inf (inner product: -inf).
 NEARWISE_C_EXPORT nearwise_status nearwise_index_search(const nearwise_index* index,
                                                         const nearwise_context* context,
                                                         const nearwise_rows* queries, size_t k,
@@ -274,8 +274,8 @@ typedef struct nearwise_kmeans_options {
   double balance;          // at least 1: no cluster has more than balance * rows / clusters vectors; 0: any
 } nearwise_kmeans_options;
 
-// Writes centroids [clusters, dim] and the vectors of every cluster, [clusters], which may be NULL. The
-// cluster of a vector is its nearest centroid: nearwise_knn with k = 1.
+// Writes centroids [clusters, dim], and to `sizes` [clusters], which may be NULL, the number of vectors in
+// every cluster. The cluster of a vector is its nearest centroid: nearwise_knn with k = 1.
 NEARWISE_C_EXPORT nearwise_status nearwise_kmeans(const nearwise_context* context, const nearwise_rows* rows,
                                                   size_t clusters, const nearwise_kmeans_options* options,
                                                   float* centroids, size_t* sizes);

@@ -57,8 +57,8 @@ class AdditiveQuantizer {
   static constexpr std::size_t centroids = 256;  // codewords per codebook
 
   // Starts from a residual quantizer and returns the round with the lowest error on the training vectors.
-  // Throws Error(invalid_argument) for fewer than 256 vectors, and names the first one with NaN or infinity.
-  // `rows` is on the host.
+  // Throws Error(invalid_argument) for fewer than 256 vectors, or naming the first one with NaN or infinity.
+  // `rows` must be on the host.
   static AdditiveQuantizer train(const Context& context, RowsView rows,
                                  const AdditiveQuantizerOptions& options = {});
 

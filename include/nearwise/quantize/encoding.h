@@ -1,5 +1,5 @@
 // How an inverted file stores a vector: unchanged, or as a code of its residual (vector minus centroid of its
-// list). Elements of vectors that are coded have magnitudes of at most 1e33.
+// list). Elements of encoded vectors must not exceed 1e33 in magnitude.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct Flat {
   friend bool operator==(const Flat&, const Flat&) = default;
 };
 
-// Product codes (include/nearwise/quantize/product_quantizer.h).
+// Product codes (nearwise/quantize/product_quantizer.h).
 struct Pq {
   std::optional<std::size_t> code_bytes = {};  // at most dim; default: dim / 8, at least 8 and at most 64
   unsigned bits = 8;                           // per sub-quantizer: 4 or 8

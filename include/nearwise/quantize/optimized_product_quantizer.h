@@ -34,7 +34,8 @@ struct OptimizedProductQuantizer {
 
   // Starts from the better of the identity and the principal axes, allocated to parts so that the products of
   // their variances are balanced, and returns the round with the lowest error on the training vectors. That
-  // error is never above the one of ProductQuantizer::train with the same options. Throws what that throws.
+  // error is never above that of ProductQuantizer::train with the same options. Throws what
+  // ProductQuantizer::train throws.
   static OptimizedProductQuantizer train(const Context& context, RowsView rows,
                                          const OptimizedProductQuantizerOptions& options = {});
 

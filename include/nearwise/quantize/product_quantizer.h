@@ -36,7 +36,7 @@ struct ProductQuantizerOptions {
 class ProductQuantizer {
  public:
   // Runs k-means on every part. Throws Error(invalid_argument) for fewer vectors than codewords of a part,
-  // and names the first vector with NaN or infinity. `rows` is on the host.
+  // or naming the first vector with NaN or infinity. `rows` must be on the host.
   static ProductQuantizer train(const Context& context, RowsView rows,
                                 const ProductQuantizerOptions& options = {});
 

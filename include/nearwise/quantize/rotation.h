@@ -2,8 +2,8 @@
 // matrix.
 //
 // With as many axes as dimensions, distances are preserved; with fewer, the components along the others are
-// dropped. Sums are in f64 and in a fixed order: the same bytes for any number of threads and on every
-// instruction set. So are the axes of pca.
+// dropped. Sums are in f64 and in a fixed order: results, and the axes of pca(), have the same bytes for any
+// number of threads and on every instruction set.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct PcaOptions {
 class Rotation {
  public:
   // The `dims` principal axes of largest variance around the mean, in descending order. The largest element
-  // of each axis is positive. Throws Error(invalid_argument) for no vectors, and names the first one with NaN
+  // of each axis is positive. Throws Error(invalid_argument) for no vectors, or naming the first one with NaN
   // or infinity.
   static Rotation pca(const Context& context, RowsView rows, std::size_t dims,
                       const PcaOptions& options = {});

@@ -122,7 +122,7 @@ def build(
     queries : {"single", "batch"}
         Whether queries come one at a time, so that latency counts, or thousands in a call.
     expected_queries : int
-        Over the life of the index: few do not pay for building one.
+        Over the life of the index: few queries do not pay for building one.
     context, seed, device, threads, memory_limit, isa, progress
         See `nearwise.Context`. What needs more than `memory_limit` to be built is not chosen.
 

@@ -21,11 +21,12 @@ class Filter:
     Parameters
     ----------
     allowed : array of bool, of ints, or sequence of int sequences
-        A boolean mask: `allowed[i]` speaks of id i, ids beyond its length are denied. Or ids. Or one sequence of ids
-        for each query: the search must have as many queries.
-    exclude : array of ints, or sequence of int sequences, optional
+        A boolean mask: `allowed[i]` is whether id i is allowed, and ids beyond its length are denied. Or ids. Or one
+        sequence of ids for each query: the search must have as many queries.
+    exclude : array of bool, of ints, or sequence of int sequences, optional
         Ids that are denied, of all queries or of each query; also without `allowed`, which then allows all others. A
-        2-D array has a row for each query, -1 where there is nothing. Without both, every id is allowed.
+        1-D boolean mask denies the ids where it is True, and none beyond its length. A 2-D array of ints has a row for
+        each query, -1 where there is nothing. Without both, every id is allowed.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def as_filter(given: Any, exclude: Any, queries: int | None = None) -> _core.Fil
     An inverted file leaves those out of its scan, instead of listing all other vectors.
     """
     if queries is not None and exclude is not None and not _is_per_query(exclude):
-        ids = _ids(np.asarray(exclude), "exclude")
+        ids = exclude = _excluded(exclude)
         if 0 < ids.size <= _MOST_FEW and ids.size * queries <= _MOST_ENTRIES:
             offsets = np.arange(queries + 1, dtype=np.int64) * ids.size
             few = _core.Filter.deny_per_query(offsets=offsets, ids=np.tile(ids, queries))
@@ -132,9 +133,11 @@ class _Mask(NamedTuple):
 
 
 def _make(allowed: Any, exclude: Any) -> Filter:
-    if isinstance(allowed, _Mask):
-        allowed = np.unpackbits(allowed.bits, count=allowed.size).view(bool)
-    return Filter(allowed, exclude=exclude)
+    return Filter(_unpacked(allowed), exclude=_unpacked(exclude))
+
+
+def _unpacked(values: Any) -> Any:
+    return np.unpackbits(values.bits, count=values.size).view(bool) if isinstance(values, _Mask) else values
 
 
 def _and(left: Filter, right: Filter) -> Filter:
@@ -163,8 +166,7 @@ def _allowing(values: Any) -> _core.Filter:
         )
     array = np.asarray(values)
     if array.dtype == bool:
-        if array.ndim != 1:
-            raise ValueError(f"filter: expected a 1-D mask, got shape {array.shape}")
+        _require_mask(array, "filter")
         return _core.Filter.mask(mask=np.ascontiguousarray(array).view(np.uint8))
     return _core.Filter.allow(ids=_ids(array, "filter"))
 
@@ -173,7 +175,21 @@ def _denying(values: Any) -> _core.Filter:
     if _is_per_query(values):
         offsets, ids = _lists(values, "exclude")
         return _core.Filter.deny_per_query(offsets=offsets, ids=ids)
-    return _core.Filter.deny(ids=_ids(np.asarray(values), "exclude"))
+    return _core.Filter.deny(ids=_excluded(values))
+
+
+def _excluded(values: Any) -> npt.NDArray[np.int64]:
+    """The ids that are denied of all queries: of a mask those where it is True."""
+    array = np.asarray(values)
+    if array.dtype != bool:
+        return _ids(array, "exclude")
+    _require_mask(array, "exclude")
+    return np.flatnonzero(array).astype(np.int64, copy=False)
+
+
+def _require_mask(array: npt.NDArray[Any], name: str) -> None:
+    if array.ndim != 1:
+        raise ValueError(f"{name}: expected a 1-D mask, got shape {array.shape}")
 
 
 def _is_per_query(values: Any) -> bool:

@@ -188,12 +188,12 @@ class GraphIndex(Index):
     ) -> int:
         """Adds vectors to the graph. If anything is wrong, none is added.
 
-        Returns the number of vectors that are new or replaced. Vectors are compared by the codes of those before:
-        elements beyond the range of these are clamped. The whole graph is built anew, with `graph_recall` 0.95, if
-        there are more new vectors than others, if an index of fewer than 8,192 vectors doubles, if all vectors had
-        integer elements of one byte and a new one does not, or, for inner_product, if one is more than 5 % longer than
-        all before. A calibrated index is calibrated again, for the same recall, on a sample of its vectors, whenever
-        their number passes a power of two; the beam does not become narrower.
+        Returns the number of vectors added or replaced. New vectors are encoded like the existing ones: elements
+        outside the range of those are clamped. The whole graph is rebuilt, with `graph_recall` 0.95, if there are more
+        new vectors than old ones; if the index has fewer than 8,192 vectors and their number passes a power of two; if
+        all elements so far were integers of one byte and a new one is not; or, for inner_product, if a new vector is
+        more than 5 % longer than all old ones. A calibrated index is calibrated again, for the same target recall, on a
+        sample of its vectors, whenever their number passes a power of two; the beam never becomes narrower.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class GraphIndex(Index):
 
     @operation
     def compact(self, *, context: Context | None = None, progress: ProgressArgument = None) -> None:
-        """Leaves removed vectors out of the graph, and gives their space back to the system."""
+        """Takes removed vectors out of the graph and returns their space to the system."""
         with Call("compact", context) as call:
             self._index.compact(settings=call.settings_on(self._index.device), progress=call.report)
 
@@ -406,7 +406,7 @@ class GraphIndex(Index):
 
     @property
     def bytes_per_vector(self) -> int:
-        """Bytes of edges and codes per vector, beside the vector itself and its id."""
+        """Bytes of edges and codes per vector, in addition to the vector itself and its id."""
         return self._index.bytes_per_vector
 
     @property

@@ -171,7 +171,7 @@ class Ivf(ivf_search.Ivf, Index):
 
     @property
     def vector_bytes(self) -> int:
-        """Bytes kept per vector beside its code, for re-ranking and `get`."""
+        """Bytes kept per vector in addition to its code, for re-ranking and `get`."""
         return self._index.vector_bytes
 
     @property

@@ -80,8 +80,10 @@ class IvfReplica(Replica):
         """rows: of all parts. The lists near a query may all be in one of them."""
         own = None if filter is None else filter._part(0, first, last)
         if filter is not None and options["probes"] is None:
-            usual = self._index._index.probes_for(k=k) * rows // self._index.lists
-            options = options | {"scanned": max(k, usual)}
+            scanned = self._index._index.scanned_for(
+                k, options["codes_only"], options["candidates"] or 0, all_rows=rows
+            )
+            options = options | {"scanned": scanned}
         found: nearwise.Neighbors = _some(self._index.search, queries, first, last, k, filter=own, **options)
         return _narrowed(found)
 

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <ranges>
 #include <span>
 #include <system_error>
 #include <vector>
@@ -119,7 +120,8 @@ bool Ledger::is_consumed(const Task& task) const {
   if (consumed_.contains(&task)) return true;
   const std::span<const Task* const> readers = state_.graph->readers(task);
   if (readers.empty()) return false;
-  for (const Task* reader : readers)
+  // Tasks run in order: the last reader is the likeliest not to be done, which takes no file to tell.
+  for (const Task* reader : readers | std::views::reverse)
     if (status(*reader) != Status::done) return false;
   consumed_.insert(&task);
   return true;

@@ -54,6 +54,10 @@ std::uint64_t to_checksum(std::string_view digits) {
   return checksum;
 }
 
+// Of the JSON of a record, which has 3: more is damage, and code that reads it recursively would overflow the
+// stack.
+constexpr int max_depth = 32;
+
 enum class Records : std::uint8_t { parsed, counted };  // counted: checksums are verified, JSON is not parsed
 
 // line: without its line feed. before: the checksum written in the line before. Adds the record unless the
@@ -63,8 +67,12 @@ void add_line(std::string_view line, std::uint64_t before, Records wanted, Conte
   const std::string_view text = line.substr(0, line.size() - checksum_digits - 1);
   if (line.substr(line.size() - checksum_digits) != to_digits(checksum_after(before, text))) return;
   if (wanted == Records::parsed) {
-    Json record = Json::parse(text, nullptr, false);
-    if (!record.is_object()) return;
+    bool is_shallow = true;
+    const auto is_read = [&](int depth, Json::parse_event_t, const Json&) {
+      return is_shallow = is_shallow && depth <= max_depth;
+    };
+    Json record = Json::parse(text, is_read, false);
+    if (!is_shallow || !record.is_object()) return;
     content.records.push_back(std::move(record));
   }
   content.checksum = checksum_after(content.checksum, text);  // not `before` where a line was left out

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 #include "core/check.h"
 #include "io/container/container_reader.h"
@@ -15,31 +16,52 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Peak size of the work folder if tasks run in order; temporary outputs are deleted with their last reader.
-std::uint64_t folder_bytes(const Plan::State& state) {
+// Bytes of the outputs of tasks that need not run again.
+using MadeOutputs = std::map<const plan::Task*, std::uint64_t>;
+
+// Outputs that exist, and temporary ones that were deleted because all their readers are made. Not the
+// result: an earlier one may be there.
+MadeOutputs made_outputs(const Plan::State& state) {
+  MadeOutputs made;
+  for (const plan::Task& task : state.tasks | std::views::reverse) {
+    if (task.output == state.output) continue;
+    std::error_code missing;
+    const std::uint64_t bytes = fs::file_size(task.output, missing);
+    const auto readers = state.graph->readers(task);
+    const bool is_deleted = !readers.empty() && std::ranges::all_of(readers, [&](const plan::Task* reader) {
+      return made.contains(reader);
+    });
+    if (!missing || is_deleted) made.emplace(&task, missing ? 0 : bytes);
+  }
+  return made;
+}
+
+// By how many bytes the work folder grows at most if the tasks that are not made run in order; temporary
+// outputs are deleted with their last reader.
+std::uint64_t folder_growth(const Plan::State& state, const MadeOutputs& made) {
+  const auto bytes_of = [&](const plan::Task& task) {
+    const auto found = made.find(&task);
+    return found == made.end() ? task.planned.written_bytes : found->second;
+  };
   std::map<std::string, std::size_t, std::less<>> readers;
   std::map<std::string, const plan::Task*, std::less<>> temporary;
   for (const plan::Task& task : state.tasks) {
     if (task.is_temporary) temporary.emplace(task.planned.name, &task);
     for (const std::string& input : task.planned.after) ++readers[input];
   }
-  std::uint64_t sum = 0;
-  std::uint64_t most = 0;
+  std::uint64_t before = 0;
+  for (const auto& [task, bytes] : made) before += bytes;
+  std::uint64_t sum = before;
+  std::uint64_t most = sum;
   for (const plan::Task& task : state.tasks) {
     if (task.planned.if_needed || task.output == state.output) continue;
-    sum += task.planned.written_bytes;
+    if (!made.contains(&task)) sum += task.planned.written_bytes;
     most = std::max(most, sum);
     for (const std::string& input : task.planned.after)
       if (const auto found = temporary.find(input); --readers[input] == 0 && found != temporary.end())
-        sum -= found->second->planned.written_bytes;
+        sum -= bytes_of(*found->second);
   }
-  return most;
-}
-
-std::uint64_t bytes_there(const fs::path& file) {
-  std::error_code missing;
-  const std::uint64_t bytes = fs::file_size(file, missing);
-  return missing ? 0 : bytes;
+  return most - before;
 }
 
 }  // namespace
@@ -85,7 +107,7 @@ std::uint64_t Plan::least_memory_bytes() const {
                                   : std::min(state_->least_limit, state_->memory_limit);
 }
 
-std::uint64_t Plan::disk_bytes() const { return folder_bytes(*state_) + tasks().back().written_bytes; }
+std::uint64_t Plan::disk_bytes() const { return folder_growth(*state_, {}) + tasks().back().written_bytes; }
 
 double Plan::seconds() const {
   double sum = 0;
@@ -94,11 +116,7 @@ double Plan::seconds() const {
 }
 
 void Plan::check_disk() const {
-  std::uint64_t in_folder = folder_bytes(*state_);
-  for (const plan::Task& task : state_->tasks)
-    if (!task.planned.if_needed && task.output != state_->output)
-      in_folder -= std::min({in_folder, task.planned.written_bytes, bytes_there(task.output)});
-  plan::check_disk({{{state_->folder, in_folder},
+  plan::check_disk({{{state_->folder, folder_growth(*state_, made_outputs(*state_))},
                      {fs::absolute(state_->output).parent_path(), tasks().back().written_bytes}}});
 }
 

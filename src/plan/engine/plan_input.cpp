@@ -30,7 +30,8 @@ std::filesystem::path file_of(const PlanFiles& files) {
 }
 
 std::size_t piece_rows(const RowsView& rows) {
-  return std::max<std::size_t>(1, piece_bytes / rows.stride_bytes());
+  // An empty .fvecs file has no dimension.
+  return std::max<std::size_t>(1, piece_bytes / std::max<std::size_t>(1, rows.stride_bytes()));
 }
 std::size_t pieces_of(const RowsView& rows) { return divide_up(rows.rows(), piece_rows(rows)); }
 
@@ -45,16 +46,21 @@ std::uint64_t checksum_of(const RowsView& rows, std::size_t piece) {
 
 constexpr const char* codes_section = "codes";
 
-RowsView unverified_codes(const ContainerReader& reader, std::size_t dim) {
+RowsView unverified_codes(const ContainerReader& reader, const CodeRows& expected) {
   const container::Section& codes = reader.section(codes_section).info();
-  if (codes.element != container::Element::u8 || codes.columns < dim)
-    fail(ErrorCode::corrupt, "{}: {}: at least {} bytes per row expected", reader.source(), codes_section,
-         dim);
-  return {reader.unverified_bytes(codes).data(), ElementType::u8, codes.rows, dim, codes.columns};
+  if (codes.element != container::Element::u8 || codes.columns < expected.dim || codes.rows != expected.rows)
+    fail(ErrorCode::corrupt, "{}: {}: expected {} rows of at least {} bytes, found {} of {}", reader.source(),
+         codes_section, expected.rows, expected.dim, codes.rows, codes.columns);
+  return {reader.unverified_bytes(codes).data(), ElementType::u8, codes.rows, expected.dim, codes.columns};
 }
 
 std::string shape_of(const RowsView& rows) {
   return fmt::format("{} x {} {}", rows.rows(), rows.dim(), name(rows.type()));
+}
+
+void check_shape(const PlanFiles& files, const std::string& planned, const RowsView& rows) {
+  require(planned == shape_of(rows), "plan: {} had {}, now has {}", files.vectors.native(), planned,
+          shape_of(rows));
 }
 
 void for_each_piece(const Context& context, std::size_t first, std::size_t end,
@@ -66,9 +72,11 @@ void for_each_piece(const Context& context, std::size_t first, std::size_t end,
   });
 }
 
-void write_checksums(const Context& context, const PlanFiles& files) {
+// planned: the shape when the plan was made. Tasks read rows by their numbers in it.
+void write_checksums(const Context& context, const PlanFiles& files, const std::string& planned) {
   const VectorFile file = VectorFile::open(files.vectors);
   const RowsView rows = file.rows();
+  check_shape(files, planned, rows);
   Buffer<std::uint64_t> checksums(*context.state().budget, pieces_of(rows));
   for_each_piece(context, 0, checksums.size(),
                  [&](std::size_t piece) { checksums[piece] = checksum_of(rows, piece); });
@@ -89,7 +97,9 @@ Task input_task(const PlanFiles& files, const RowsView& rows) {
   task.planned.memory_bytes = buffer_bytes(pieces_of(rows), sizeof(std::uint64_t));
   task.planned.seconds = static_cast<double>(bytes) / read_bytes_per_second;
   task.output = file_of(files);
-  task.work = [files](const Context& context) { write_checksums(context, files); };
+  task.work = [files, planned = shape_of(rows)](const Context& context) {
+    write_checksums(context, files, planned);
+  };
   return task;
 }
 
@@ -106,8 +116,7 @@ PlanInput::PlanInput(const Context& context, const PlanFiles& files)
   } catch (const nlohmann::json::exception& error) {
     fail(ErrorCode::corrupt, "{}: metadata: {}", reader_.source(), error.what());
   }
-  require(shape == shape_of(rows_), "plan: {} had {}, now has {}", files.vectors.native(), shape,
-          shape_of(rows_));
+  check_shape(files, shape, rows_);
   if (reader_.section("checksums").info().rows != pieces_of(rows_))
     fail(ErrorCode::corrupt, "{}: expected {} checksums, found {}", reader_.source(), pieces_of(rows_),
          reader_.section("checksums").info().rows);
@@ -116,7 +125,7 @@ PlanInput::PlanInput(const Context& context, const PlanFiles& files)
 PlanInput::PlanInput(const Context& context, const CodeRows& codes)
     : context_(context.without_progress()),
       reader_(ContainerReader::open(codes.file)),
-      rows_(unverified_codes(reader_, codes.dim)),
+      rows_(unverified_codes(reader_, codes)),
       verified_(std::make_unique<std::atomic<bool>[]>(pieces_of(rows_))) {}
 
 RowsView PlanInput::slice(std::size_t first, std::size_t count) const {

@@ -30,6 +30,7 @@ Task input_task(const PlanFiles& files, const RowsView& rows);
 struct CodeRows {
   std::filesystem::path file;
   std::size_t dim = 0;
+  std::size_t rows = 0;  // all of the file
 };
 
 class PlanInput {

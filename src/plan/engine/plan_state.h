@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
 #include "nearwise/plan.h"
+#include "nearwise/plan_join.h"
 #include "plan/engine/manifest.h"
 #include "plan/engine/task.h"
 
@@ -35,6 +37,7 @@ class Plan::State {
   std::uint64_t least_limit = 0;  // that suffices; 0: none below memory_limit is known
   std::uint64_t seed = 0;
   std::vector<plan::Task> tasks;
+  std::function<JoinPlanReport()> join_report;  // none of other plans
   // Derived from `tasks` by the constructor of Plan:
   std::vector<PlannedTask> planned;
   std::optional<plan::TaskGraph> graph;

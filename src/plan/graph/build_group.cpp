@@ -10,9 +10,9 @@
 #include "graph/recall_sample.h"
 #include "io/container/container_writer.h"
 #include "plan/graph/group_rows.h"
-#include "plan/graph/write_rows.h"
 #include "plan/partition/trained_partitions.h"
 #include "plan/tasks/graph_work.h"
+#include "plan/tasks/write_rows.h"
 
 namespace nearwise::plan {
 namespace {

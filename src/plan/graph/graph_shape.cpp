@@ -8,10 +8,10 @@
 #include "core/memory.h"
 #include "graph/row_sample.h"
 #include "ops/memory_limit.h"
-#include "plan/graph/write_rows.h"
 #include "plan/partition/choose_overlap.h"
 #include "plan/tasks/graph_tasks.h"
 #include "plan/tasks/graph_work.h"
+#include "plan/tasks/write_rows.h"
 
 namespace nearwise::plan {
 namespace {

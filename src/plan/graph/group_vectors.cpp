@@ -6,7 +6,7 @@
 
 #include "backend/context_state.h"
 #include "core/check.h"
-#include "plan/graph/write_rows.h"
+#include "plan/tasks/write_rows.h"
 
 namespace nearwise::plan {
 

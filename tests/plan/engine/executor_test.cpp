@@ -233,6 +233,63 @@ TEST_F(ExecutorThreads, RecordsAreSyncedBeforeAFileIsDeletedForThem) {
   EXPECT_GE(std::count(names.begin(), unlink, "fsync"), 2);  // manifest and folder
 }
 
+// Of a reader that is done, the output is opened to tell; but one that is not done suffices.
+TEST_F(ExecutorThreads, ManyReadersAreNotAllOpened) {
+  plan::Task read = task("read");
+  read.is_temporary = true;
+  std::vector<plan::Task> tasks = {read};
+  std::vector<std::string> names;
+  for (int i = 0; i < 10; ++i) {
+    names.push_back("reader-" + std::to_string(i));
+    tasks.push_back(task(names.back(), {"read"}));
+  }
+  tasks.push_back(task("last", names));
+  const Plan plan = this->plan(tasks);
+  const auto opened = [&] {
+    const testing_io::FailingCalls calls({});
+    EXPECT_EQ(plan.run_task(context(), names[0]), TaskOutcome::done_before);
+    return std::ranges::count(calls.names(), "open");
+  };
+  plan.run_task(context(), "read");
+  plan.run_task(context(), names[0]);
+  const auto after_one = opened();
+  for (int i = 1; i < 9; ++i) plan.run_task(context(), names[static_cast<std::size_t>(i)]);
+  EXPECT_EQ(opened(), after_one);
+}
+
+// Nothing is written again of what was deleted for good.
+TEST_F(ExecutorThreads, RoomIsAskedForWhatIsStillWritten) {
+  constexpr std::uint64_t huge = std::uint64_t{1} << 62;
+  plan::Task first = task("first");
+  plan::Task second = task("second", {"first"});
+  for (plan::Task* made : {&first, &second}) {
+    made->is_temporary = true;
+    made->planned.written_bytes = huge;
+  }
+  const Plan plan = this->plan({first, second, task("third", {"second"}), task("last", {"third"})});
+  EXPECT_ERROR(plan.check_disk(), cannot_create, "are needed");
+  plan.run_task(context(), "first");
+  EXPECT_ERROR(plan.check_disk(), cannot_create, "are needed");
+  plan.run_task(context(), "second");
+  EXPECT_NO_THROW(plan.check_disk());
+  plan.run_task(context(), "third");
+  ASSERT_FALSE(fs::exists(first.output) || fs::exists(second.output));
+  EXPECT_NO_THROW(plan.check_disk());
+  // Lost, it needs both again.
+  fs::remove(work / "third.nw");
+  EXPECT_ERROR(plan.check_disk(), cannot_create, "are needed");
+}
+
+TEST_F(ExecutorThreads, AnEarlierResultMakesNoRoom) {
+  plan::Task first = task("first");
+  first.is_temporary = true;
+  first.planned.written_bytes = std::uint64_t{1} << 62;
+  const Plan plan = this->plan({first, task("last", {"first"})});
+  fs::create_directories(work);
+  write(work / "last.nw", "last");
+  EXPECT_ERROR(plan.check_disk(), cannot_create, "are needed");
+}
+
 // Tasks that read their inputs, and what is done about damaged ones.
 class ExecutorRepairs : public ExecutorThreads {
  protected:

@@ -2,7 +2,9 @@
 // failing call loses what was written down before.
 #include "plan/engine/manifest.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -106,6 +108,16 @@ TEST_F(ManifestTest, LinesThatDoNotFollowTheirPredecessorAreLeftOut) {
     for (const int number : numbers) expected.push_back(record(number));
     EXPECT_EQ(manifest.read(), expected) << damaged;
   }
+}
+
+// A line with a right checksum that would overflow the stack of code that reads it recursively.
+TEST_F(ManifestTest, DeeplyNestedRecordsAreLeftOut) {
+  constexpr std::size_t depth = 500'000;
+  const std::string json = "{\"identity\":" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  const Manifest nested(folder / "nested");
+  write_all(nested.path(),
+            json + fmt::format("\t{:016x}\n", XXH3_64bits_withSeed(json.data(), json.size(), 0)));
+  EXPECT_TRUE(nested.read().empty());
 }
 
 TEST_F(ManifestTest, EveryCallFailsOnce) {

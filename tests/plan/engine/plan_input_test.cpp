@@ -6,6 +6,7 @@
 #include <fstream>
 #include <vector>
 
+#include "io/container/container_writer.h"
 #include "io/expect_error.h"
 #include "io/temporary_folder.h"
 #include "nearwise/vector_file.h"
@@ -105,11 +106,41 @@ TEST_P(PlanInputTest, AnotherShapeIsNamed) {
   EXPECT_ERROR(input(), invalid_argument, "had 20000 x 16 f32, now has 100 x 16 f32");
 }
 
+// Tasks read rows by the numbers that the plan has.
+TEST_P(PlanInputTest, AFileThatShrankBeforeTheFirstTaskIsRefused) {
+  const Task task = input_task(files_, VectorFile::open(files_.vectors).rows());
+  const support::Rows rows(support::generate(support::Kind::normal, 100, dim, 3), ElementType::f32);
+  VectorWriter writer(files_.vectors, ElementType::f32, dim);
+  writer.append(rows);
+  writer.commit();
+  EXPECT_ERROR(task.work(context_), invalid_argument, "had 20000 x 16 f32, now has 100 x 16 f32");
+}
+
+TEST_P(PlanInputTest, AFileThatBecameEmptyIsRefused) {
+  VectorWriter(files_.vectors, ElementType::f32, dim).commit();
+  EXPECT_ERROR(input(), invalid_argument, "had 20000 x 16 f32, now has 0 x ");
+}
+
 TEST_P(PlanInputTest, DamagedChecksumsAreCorrupt) {
   auto bytes = read_all(files_.work / "input.nw");
   bytes[bytes.size() / 2] ^= std::byte{1};
   write_all(files_.work / "input.nw", bytes);
   EXPECT_ERROR(input().all(), corrupt, "input.nw");
+}
+
+// A valid file of another plan, which its manifest says is right.
+TEST(PlanInput, CodesOfOtherRowsAreCorrupt) {
+  const TemporaryFolder folder;
+  const Matrix<std::uint8_t> codes(2, 64);
+  ContainerWriter writer(folder / "codes.nw", "test");
+  writer.write_section("codes", codes.view());
+  writer.commit();
+  const Context context = Context::cpu();
+  const CodeRows two = {.file = folder / "codes.nw", .dim = 60, .rows = 2};
+  EXPECT_EQ(PlanInput(context, two).all().rows(), 2U);
+  CodeRows more = two;
+  more.rows = 700;
+  EXPECT_ERROR(PlanInput(context, more), corrupt, "expected 700 rows");
 }
 
 TEST_P(PlanInputTest, AStampChangesWithTheFile) {

@@ -79,7 +79,7 @@ class CoarseChoice {
   static constexpr std::size_t pairs_per_evaluation(const ScanKernel& kernel, std::size_t queries) {
     if (!is_scaled(kernel.base_encoding)) return f32_pairs;
     if (are_few(queries)) return unpacked_pairs;
-    return kernel.base_unit_bytes == 64 ? tile_pairs : f32_pairs;
+    return multiplies_tiles(kernel) ? tile_pairs : f32_pairs;
   }
   // More than in f32. With VNNI it takes the same time with 1,000 rows at k = 1 and 4, 3,500 to 7,000 at 16,
   // 22,000 to 35,000 at 64, 50,000 to 80,000 at 200 (d = 128 and 768, 2026-11-19). Tiles were not measured.

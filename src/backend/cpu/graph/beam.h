@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "core/memory.h"
 
@@ -46,6 +47,13 @@ class Beam {
   bool has_next() const { return next_ < size_; }
   // The nearest row that is not expanded, which has_next().
   std::uint32_t peek() const { return row(next_); }
+  // The nearest ones; returns how many there are, at most rows.size().
+  std::size_t peek(std::span<std::uint32_t> rows) const {
+    std::size_t count = 0;
+    for (std::size_t place = next_; place < size_ && count < rows.size(); ++place)
+      if ((entries_[place] & 1U) == 0) rows[count++] = row(place);
+    return count;
+  }
   std::uint32_t expand() {
     const std::uint32_t expanded = row(next_);
     entries_[next_] |= 1U;

@@ -56,7 +56,7 @@ class GraphScratchPool {
  private:
   const SearchGraphView graph_;
   const std::shared_ptr<MemoryBudget> budget_;
-  std::array<std::atomic<GraphScratch*>, 64> kept_ = {};
+  std::array<std::atomic<GraphScratch*>, 64 * graph_searches_per_thread> kept_ = {};
 };
 
 }  // namespace nearwise::cpu

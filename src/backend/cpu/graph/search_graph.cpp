@@ -1,10 +1,13 @@
 // Beam search in a graph.
 //
 // The rows of the two nearest entries that are not expanded are compared at once: their codes arrive from
-// memory together, and so do the lists of edges of the next two.
+// memory together, and so do the lists of edges of the next two. A thread with several queries searches for
+// some of them in turns: what one of them reads next arrives while the others compute.
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "backend/cpu/graph/graph_scratch.h"
 #include "backend/cpu/kernels/prefetch.h"
@@ -18,7 +21,7 @@
 namespace nearwise::cpu {
 namespace {
 
-constexpr std::size_t task_queries = 16;
+constexpr std::size_t max_task_queries = 64;
 // Groups of entries whose leaves are compared, and leaves that a search begins with.
 constexpr std::size_t top_probes = 4;
 constexpr std::size_t seeds = 4;
@@ -50,7 +53,7 @@ class Smallest {
   std::size_t count_ = 0;
 };
 
-// Searches for one query at a time.
+// Searches for one query at a time, in steps that begin with what the step before has prefetched.
 class GraphSearcher {
  public:
   GraphSearcher(const CpuStream& cpu, const SearchGraphArgs& args, const CpuGraph& prepared)
@@ -68,17 +71,20 @@ class GraphSearcher {
   GraphSearcher(const GraphSearcher&) = delete;
   GraphSearcher& operator=(const GraphSearcher&) = delete;
 
-  void search(std::size_t query) {
+  void begin(std::size_t query) {
+    query_ = query;
     graph_.codec->encode_query(args_.queries, query, scratch_->vector.data(), scratch_->byte_query.data(),
                                scratch_->nibble_query.data());
     scratch_->beam.reset(*scratch_->budget, args_.beam);
     if (args_.allowed.any()) scratch_->found.reset(*scratch_->budget, args_.evaluated);
     if (!args_.absent.empty()) set_seen(args_.absent[query]);
-    begin();
-    while (scratch_->beam.has_next()) expand();
-    scratch_->forget_seen();
-    write_results(query);
+    find_entries();
+    step_ = &GraphSearcher::compare;
   }
+
+  bool is_done() const { return step_ == nullptr; }
+  // Requires !is_done().
+  void advance() { (this->*step_)(); }
 
  private:
   // All rows of `codes`, from the first.
@@ -116,8 +122,8 @@ class GraphSearcher {
     return true;
   }
 
-  // Puts the nearest leaves of the entry tree into the beam.
-  void begin() {
+  // The nearest leaves of the entry tree.
+  void find_entries() {
     const EntryTreeView& entries = graph_.entries;
     compare_all(entries.top_codes, 0, entries.top_codes.rows());
     Smallest<top_probes> tops;
@@ -131,23 +137,38 @@ class GraphSearcher {
       for (std::uint32_t leaf = first; leaf < entries.ends[top]; ++leaf)
         leaves.offer(scratch_->distances[leaf - first], leaf);
     }
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < leaves.size(); ++i)
-      if (const std::uint32_t row = entries.rows[leaves[i]]; set_seen(row)) scratch_->rows[count++] = row;
-    compare_rows(count);
-    insert(count);
+    const MatrixView<const std::uint8_t>& codes = traversed_codes();
+    count_ = 0;
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      const std::uint32_t row = entries.rows[leaves[i]];
+      if (!set_seen(row)) continue;
+      scratch_->rows[count_++] = row;
+      prefetch_row(codes, row);
+    }
   }
 
+  const MatrixView<const std::uint8_t>& traversed_codes() const {
+    return has_nibbles_ ? graph_.nibbles : graph_.codes;
+  }
+  // Longer codes are read in order, which the hardware prefetches.
+  static void prefetch_row(const MatrixView<const std::uint8_t>& codes, std::uint32_t row) {
+    prefetch(reinterpret_cast<std::uintptr_t>(codes.row(row).data()),
+             std::min<std::size_t>(codes.cols(), 512));
+  }
+  void prefetch_edges(std::uint32_t row) {
+    prefetch(reinterpret_cast<std::uintptr_t>(graph_.edges.row(row).data()),
+             graph_.edges.cols() * sizeof(std::int32_t));
+  }
+
+  // Step: lists the rows next to the nearest ones, and prefetches their codes.
   void expand() {
     Beam& beam = scratch_->beam;
-    const MatrixView<const std::uint8_t>& codes = has_nibbles_ ? graph_.nibbles : graph_.codes;
-    std::size_t count = 0;
+    const MatrixView<const std::uint8_t>& codes = traversed_codes();
+    count_ = 0;
     for (std::size_t i = 0; i < expanded_at_once && beam.has_next(); ++i) {
       const std::uint32_t row = beam.expand();
-      if (beam.has_next())
-        prefetch(reinterpret_cast<std::uintptr_t>(graph_.edges.row(beam.peek()).data()),
-                 graph_.edges.cols() * sizeof(std::int32_t));
-      std::uint32_t* const rows = scratch_->rows.data() + count;
+      if (beam.has_next()) prefetch_edges(beam.peek());
+      std::uint32_t* const rows = scratch_->rows.data() + count_;
       const std::size_t added = kernels_.unseen({.list = graph_.edges.row(row).data(),
                                                  .degree = graph_.edges.cols(),
                                                  .seen = scratch_->seen.data(),
@@ -155,10 +176,35 @@ class GraphSearcher {
                                                  .row_bytes = codes.cols(),
                                                  .rows = rows});
       scratch_->mark(rows, added);
-      count += added;
+      count_ += added;
     }
-    compare_rows(count);
-    insert(count);
+    step_ = &GraphSearcher::compare;
+  }
+
+  // Step: puts the listed rows into the beam.
+  void compare() {
+    compare_rows(count_);
+    insert(count_);
+    if (!scratch_->beam.has_next()) {
+      finish_traversal();
+      return;
+    }
+    std::array<std::uint32_t, expanded_at_once> next;
+    const std::size_t count = scratch_->beam.peek(next);
+    for (std::size_t i = 0; i < count; ++i) prefetch_edges(next[i]);
+    step_ = &GraphSearcher::expand;
+  }
+
+  void finish_traversal() {
+    scratch_->forget_seen();
+    if (!args_.is_starved.empty()) args_.is_starved[query_] = allowed_in_beam() < args_.k ? 1 : 0;
+    if (!has_nibbles_) {
+      prefetch_vectors();
+      return;
+    }
+    const Beam& beam = found();
+    for (std::size_t i = 0; i < beam.size(); ++i) prefetch_row(graph_.codes, beam.row(i));
+    step_ = &GraphSearcher::rank_by_bytes;
   }
 
   void insert(std::size_t count) {
@@ -176,13 +222,22 @@ class GraphSearcher {
     }
   }
 
-  // Evaluates the best of the beam by the vectors.
-  void write_results(std::size_t query) {
-    Beam& found = args_.allowed.any() ? scratch_->found : scratch_->beam;
-    if (!args_.is_starved.empty()) args_.is_starved[query] = allowed_in_beam() < args_.k ? 1 : 0;
-    if (has_nibbles_) rank_by_bytes(found);
-    const std::size_t count = std::min(found.size(), args_.evaluated);
-    evaluator_.begin(query);
+  Beam& found() { return args_.allowed.any() ? scratch_->found : scratch_->beam; }
+  std::size_t evaluated() { return std::min(found().size(), args_.evaluated); }
+
+  void prefetch_vectors() {
+    std::array<std::uint32_t, RowEvaluator::batch> rows;
+    const std::size_t count = std::min(evaluated(), rows.size());
+    for (std::size_t i = 0; i < count; ++i) rows[i] = found().row(i);
+    evaluator_.prefetch_rows({rows.data(), count});
+    step_ = &GraphSearcher::write_results;
+  }
+
+  // Step: evaluates the best of the beam by the vectors.
+  void write_results() {
+    const Beam& found = this->found();
+    const std::size_t count = evaluated();
+    evaluator_.begin(query_);
     if (scratch_->answers.size() < count) scratch_->answers = Buffer<Answer>(*scratch_->budget, count);
     Answer* const all = scratch_->answers.data();
     for (std::size_t first = 0; first < count; first += RowEvaluator::batch) {
@@ -195,7 +250,8 @@ class GraphSearcher {
     }
     const std::size_t best = std::min(count, args_.k);
     std::partial_sort(all, all + best, all + count);
-    write_answers({all, best}, graph_.codec->metric, 0, args_.ids.row(query), args_.distances.row(query));
+    write_answers({all, best}, graph_.codec->metric, 0, args_.ids.row(query_), args_.distances.row(query_));
+    step_ = nullptr;
   }
 
   std::size_t allowed_in_beam() const {
@@ -205,21 +261,21 @@ class GraphSearcher {
     return count;
   }
 
-  // The best of the beam by all 8 bits.
-  void rank_by_bytes(Beam& found) {
+  // Step: orders the beam by all 8 bits.
+  void rank_by_bytes() {
+    Beam& found = this->found();
     const std::size_t count = found.size();
     if (scratch_->rows.size() < count + code_overrun) {
-      scratch_->rows = Buffer<std::uint32_t>(*scratch_->budget, count + code_overrun);
+      // Both or none: the other searches that use this memory look at the size of one.
+      Buffer<std::uint32_t> rows(*scratch_->budget, count + code_overrun);
       scratch_->distances = Buffer<std::int32_t>(*scratch_->budget, count + code_overrun);
+      scratch_->rows = std::move(rows);
     }
-    for (std::size_t i = 0; i < count; ++i) {
-      scratch_->rows[i] = found.row(i);
-      prefetch(reinterpret_cast<std::uintptr_t>(graph_.codes.row(found.row(i)).data()),
-               std::min<std::size_t>(graph_.codes.cols(), 512));
-    }
+    for (std::size_t i = 0; i < count; ++i) scratch_->rows[i] = found.row(i);
     compare_bytes(graph_.codes, count);
     found.reset(*scratch_->budget, std::max(std::min(count, args_.evaluated), std::size_t{1}));
     for (std::size_t i = 0; i < count; ++i) found.insert(scratch_->distances[i], scratch_->rows[i]);
+    prefetch_vectors();
   }
 
   const CodeDistanceKernels& kernels_;
@@ -229,7 +285,43 @@ class GraphSearcher {
   std::unique_ptr<GraphScratch> scratch_;
   const bool has_nibbles_;
   RowEvaluator evaluator_;
+  std::size_t query_ = 0;
+  std::size_t count_ = 0;                    // listed rows, whose codes are on their way
+  void (GraphSearcher::*step_)() = nullptr;  // what is next
 };
+
+// Searches for queries [first, end) on this thread.
+void search_in_turns(const CpuStream& cpu, const SearchGraphArgs& args, const CpuGraph& prepared,
+                     std::size_t first, std::size_t end) {
+  std::array<std::optional<GraphSearcher>, graph_searches_per_thread> searchers;
+  std::size_t next = first;
+  std::size_t searching = 0;
+  for (auto& searcher : searchers) {
+    if (next == end) break;
+    try {
+      searcher.emplace(cpu, args, prepared).begin(next);
+    } catch (const Error& error) {
+      // Fewer in turns, where the memory limit leaves no room.
+      searcher.reset();
+      if (searching == 0 || error.code() != ErrorCode::out_of_memory) throw;
+      break;
+    }
+    ++next;
+    ++searching;
+  }
+  while (searching != 0) {
+    for (auto& searcher : searchers) {
+      if (!searcher || searcher->is_done()) continue;
+      searcher->advance();
+      if (!searcher->is_done()) continue;
+      cpu.context.cancel.check();
+      if (next < end)
+        searcher->begin(next++);
+      else
+        --searching;
+    }
+  }
+}
 
 }  // namespace
 
@@ -241,13 +333,13 @@ void search_graph(Stream& stream, const SearchGraphArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
   const auto& prepared = static_cast<const CpuGraph&>(args.graph);
   const std::size_t queries = args.queries.rows();
+  // Several tasks for each thread, since queries differ.
+  const std::size_t tasks_wanted = 4 * static_cast<std::size_t>(cpu.threads().count());
+  const std::size_t task_queries =
+      std::clamp<std::size_t>(divide_up(queries, tasks_wanted), 1, max_task_queries);
   cpu.threads().for_each(divide_up(queries, task_queries), [&](std::size_t task) {
-    GraphSearcher searcher(cpu, args, prepared);
     const std::size_t end = std::min(queries, (task + 1) * task_queries);
-    for (std::size_t query = task * task_queries; query < end; ++query) {
-      cpu.context.cancel.check();
-      searcher.search(query);
-    }
+    search_in_turns(cpu, args, prepared, task * task_queries, end);
     if (args.progress != nullptr) args.progress->add(end - task * task_queries);
   });
 }

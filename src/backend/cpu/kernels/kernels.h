@@ -228,6 +228,9 @@ struct ScanKernel {
   void (*scan_nearest)(const NearestScanArgs&) noexcept = nullptr;
 };
 
+// Whether it multiplies tiles (AMX): a unit of a base panel is then a cache line.
+constexpr bool multiplies_tiles(const ScanKernel& kernel) { return kernel.base_unit_bytes == 64; }
+
 // Bytes of one encoded row.
 constexpr std::size_t encoded_row_bytes(const ScanKernel& kernel, std::size_t dim) {
   const std::size_t bytes = dim * encoded_sizes[static_cast<std::size_t>(kernel.base_encoding)];

@@ -46,7 +46,7 @@ ScanKernel choose_screen(InstructionSet set, Metric metric, ElementType query_ty
 // Operations per ns with selection, batches of 1,000 queries, Sapphire Rapids, 2026-11-18. f32 by the width
 // of a panel, which tells the registers.
 double expected_pair_ns(const ScanKernel& scan, std::size_t dim) {
-  const bool has_tiles = scan.base_unit_bytes == 64;
+  const bool has_tiles = multiplies_tiles(scan);
   double rate = 0;
   if (is_integer(scan.base_encoding))
     rate = has_tiles ? 1200 : 400;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "backend/cpu/stream.h"
 #include "core/memory.h"
@@ -26,6 +27,10 @@ class RowEvaluator {
   RowEvaluator(const CpuStream& stream, const RowsView& queries, const RowsView& base, Metric metric);
   void begin(std::size_t query);
 
+  // What a later call of evaluate() reads. Scattered rows arrive together.
+  void prefetch_rows(std::span<const std::uint32_t> rows) const {
+    for (const std::uint32_t row : rows) prefetch_row(base_.row(row));
+  }
   // Writes keys [count] of the listed rows, or of rows [first, first + count) if rows is null.
   void evaluate(const std::uint32_t* rows, std::size_t first, std::size_t count, float* keys) const;
   // Of scattered rows, of the base's type and dimension.

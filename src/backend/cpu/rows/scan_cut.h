@@ -22,8 +22,7 @@ inline std::size_t group_panels(const PackedRows& queries, int threads) {
 // Multiplications between checks of the cancel flag: less than 1 ms with AVX-512 or AMX, tens of ms in scalar
 // code. With fewer, tiles would have too few products to compare scores meanwhile.
 inline std::size_t step_products(const ScanKernel& kernel) {
-  const bool has_tiles = kernel.base_unit_bytes == 64;
-  return std::size_t{has_tiles ? 256U : 16U} << 20;
+  return std::size_t{multiplies_tiles(kernel) ? 256U : 16U} << 20;
 }
 
 // Base panels between checks of the cancel flag.

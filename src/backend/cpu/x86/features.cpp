@@ -2,8 +2,8 @@
 
 #include <cstring>
 
+#include "backend/cpu/x86/amx_scope.h"
 #include "backend/cpu/x86/scans.h"
-#include "backend/cpu/x86/tile_scope.h"
 
 namespace nearwise::cpu::x86 {
 namespace {

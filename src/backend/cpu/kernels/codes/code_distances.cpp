@@ -188,12 +188,17 @@ std::size_t unseen(const UnseenArgs& args) noexcept {
     count += hn::CompressStore(rows, hn::And(is_new, is_row), du, args.rows + count);
   }
   const std::size_t prefetched = std::min(args.row_bytes, max_prefetched_bytes);
+  std::size_t kept = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t row = args.rows[i];
-    args.seen[row >> 5] |= 1U << (row & 31U);
+    std::uint32_t& word = args.seen[row >> 5];
+    const std::uint32_t bit = 1U << (row & 31U);
+    if ((word & bit) != 0) continue;  // twice in the list, as only a forged file has it
+    word |= bit;
+    args.rows[kept++] = row;
     prefetch(reinterpret_cast<std::uintptr_t>(args.codes + std::size_t{row} * args.row_bytes), prefetched);
   }
-  return count;
+  return kept;
 }
 
 #endif
