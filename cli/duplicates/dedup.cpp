@@ -41,6 +41,11 @@ std::vector<double> read_scores(const Session& session, const DedupArguments& ar
   return scores;
 }
 
+// The file that the plan publishes: the output, or one in the work folder that row numbers are taken from.
+std::filesystem::path published(const DedupArguments& arguments) {
+  return is_container(arguments.output) ? arguments.output : arguments.work.folder / "dedup.nw";
+}
+
 void check_dedup_outputs(const Session& session, const DedupArguments& arguments) {
   for (const std::filesystem::path& output :
        {arguments.output, arguments.groups_output, arguments.removed_by_output}) {
@@ -51,6 +56,10 @@ void check_dedup_outputs(const Session& session, const DedupArguments& arguments
              output.string());
     check_output(session, output, {arguments.rows, arguments.scores});
   }
+  check_outputs_differ(session, {arguments.output, arguments.groups_output, arguments.removed_by_output});
+  if (!arguments.work.folder.empty())
+    check_outputs_differ(session,
+                         {published(arguments), arguments.groups_output, arguments.removed_by_output});
 }
 
 Matrix<Id> column_of(const std::vector<Id>& ids) {
@@ -102,24 +111,20 @@ std::string command_of(const DedupArguments& arguments) {
                                               : " --scores " + quote(arguments.scores.string()));
 }
 
-// The file that the plan publishes: the output, or one in the work folder that row numbers are taken from.
-std::filesystem::path published(const DedupArguments& arguments) {
-  return is_container(arguments.output) ? arguments.output : arguments.work.folder / "dedup.nw";
-}
-
 Plan make_dedup_plan(const Session& session, const Context& context, const DedupArguments& arguments,
                      float threshold, const DedupOptions& options) {
   return plan_dedup(
       context, {.vectors = arguments.rows, .work = arguments.work.folder, .output = published(arguments)},
       threshold,
-      {.dedup = options, .provenance = describe_planned_join(session, arguments, command_of(arguments))});
+      {.dedup = options,
+       .provenance = describe_planned_join(session, arguments, command_of(arguments)),
+       .method = arguments.method_or_default()});
 }
 
 // Also writes the row numbers.
 FoundCounts run_dedup_plan(Session& session, const Plan& plan, const Context& context,
                            const DedupArguments& arguments, Json& json) {
-  json.update({{"tasks", to_json(run_plan(session, plan, context, arguments.work))},
-               {"work", arguments.work.folder.string()}});
+  run_join_plan(session, plan, context, arguments, json);
   if (arguments.has_columns()) {
     const SavedDeduplication saved = load_deduplication(published(arguments));
     const Interrupt::Protection protection = session.interrupt->protect();
@@ -141,6 +146,7 @@ DedupOptions options_of(const DedupArguments& arguments, const std::vector<doubl
 
 ExitCode run_dedup(Session& session, const DedupArguments& arguments) {
   const float threshold = arguments.threshold(session);
+  arguments.check_method(session);
   check_dedup_outputs(session, arguments);
   const VectorFile file = open_vectors(arguments.rows);
   const RowsView rows = file.rows();
@@ -178,7 +184,7 @@ ExitCode run_plan_dedup(Session& session, const DedupArguments& given) {
       read_scores(session, arguments, open_vectors(arguments.rows).rows().rows());
   const Context context = open_context(arguments.context);
   const Plan plan = make_dedup_plan(session, context, arguments, threshold, options_of(arguments, scores));
-  return print_plan(session, plan, context, arguments.work.folder);
+  return print_plan(session, plan, context, arguments.work.folder, notes_of(plan));
 }
 
 // Of the run and of its plan.
@@ -187,11 +193,12 @@ void add_dedup_options(CLI::App& parser, DedupArguments& arguments) {
   CLI::Option* const keep =
       add_choice(parser, "--keep", arguments.keep, std::vector{KeptRow::first, KeptRow::medoid},
                  "Vector of a group that is kept: the first, or the one with the most duplicates");
-  add_path(parser, "--scores", arguments.scores, "Keep the vector with the highest score: one f32 for each")
+  add_path(parser, "--scores", arguments.scores,
+           "Scores, one f32 per vector: keep the one with the highest of each group")
       ->excludes(keep);
   add_choice(parser, "--grouping", arguments.grouping,
              std::vector{DuplicateGrouping::star, DuplicateGrouping::connected},
-             "What a group of duplicates is");
+             "How duplicates form groups");
 }
 
 }  // namespace
@@ -202,7 +209,7 @@ void add_dedup(CLI::App& parent, Session& session) {
       "  nearwise dedup vectors.fbin --similarity 0.95 -o kept.npy\n"
       "  nearwise dedup vectors.u8bin --radius 2500 --keep medoid -o kept.npy --removed-by removed.nw\n"
       "  nearwise dedup vectors.fbin --similarity 0.95 --memory-limit 2GiB --work work -o dedup.nw\n\n"
-      "Compares all pairs of vectors: none within the threshold is missed. With --grouping star every\n"
+      "No pair of duplicates is missed, whatever the method. With --grouping star every\n"
       "removed vector is a duplicate of a kept one; with connected, groups are the connected\n"
       "components of the pairs, and one vector of each is kept.");
   add_dedup_options(parser, arguments);

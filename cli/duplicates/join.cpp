@@ -16,14 +16,16 @@ Plan make_join_plan(const Session& session, const Context& context, const Thresh
       context, {.vectors = arguments.rows, .work = arguments.work.folder, .output = arguments.output},
       threshold,
       {.metric = arguments.metric_or_default(),
-       .provenance = describe_planned_join(session, arguments, "nearwise join " + arguments.text())});
+       .provenance = describe_planned_join(session, arguments, "nearwise join " + arguments.text()),
+       .method = arguments.method_or_default()});
 }
 
 ExitCode run_plan_join(Session& session, const ThresholdArguments& given) {
   ThresholdArguments arguments = given;
   if (arguments.output.empty()) arguments.output = arguments.work.folder / "pairs.nw";
   const Context context = open_context(arguments.context);
-  return print_plan(session, make_join_plan(session, context, arguments), context, arguments.work.folder);
+  const Plan plan = make_join_plan(session, context, arguments);
+  return print_plan(session, plan, context, arguments.work.folder, notes_of(plan));
 }
 
 // Saves the pairs. Returns how many there are.
@@ -46,6 +48,7 @@ std::size_t join_in_memory(Session& session, const Context& context, const Thres
 
 ExitCode run_join(Session& session, const ThresholdArguments& arguments) {
   const float threshold = arguments.threshold(session);
+  arguments.check_method(session);
   require_container(arguments.output, "pairs");
   check_output(session, arguments.output, {arguments.rows});
   const Context context = open_context(arguments.context);
@@ -56,8 +59,7 @@ ExitCode run_join(Session& session, const ThresholdArguments& arguments) {
     pairs = join_in_memory(session, context, arguments, threshold);
   } else {
     const Plan plan = make_join_plan(session, context, arguments);
-    json.update({{"tasks", to_json(run_plan(session, plan, context, arguments.work))},
-                 {"work", arguments.work.folder.string()}});
+    run_join_plan(session, plan, context, arguments, json);
     for (const SectionInfo& section : inspect(arguments.output).sections)
       if (section.name == "ids") pairs = section.rows;
   }
@@ -75,7 +77,7 @@ void add_join(CLI::App& parent, Session& session) {
       add_command(parent, session, run_join, "join", "Find all pairs of vectors within a threshold",
                   "  nearwise join vectors.fbin --similarity 0.95 -o pairs.nw\n"
                   "  nearwise join vectors.fbin --radius 2500 --memory-limit 2GiB --work work -o pairs.nw\n\n"
-                  "Compares all pairs: none within the threshold is missed.");
+                  "No pair within the threshold is missed, whatever the method.");
   add_threshold_options(parser, arguments);
   add_output(parser, arguments.output, "Pairs to write: .nw");
   add_work_options(parser, arguments.work);

@@ -9,6 +9,7 @@
 #include "cli/shared/planned_work.h"
 #include "cli/shared/session.h"
 #include "cli/shared/work.h"
+#include "nearwise/plan_join.h"
 #include "nearwise/types.h"
 
 namespace nearwise::cli {
@@ -20,6 +21,7 @@ struct ThresholdArguments {
   std::optional<double> similarity;
   std::optional<double> radius;
   std::optional<Metric> metric;
+  std::optional<JoinMethod> method;  // of a run over files; none: automatic
   ContextArguments context;
 
   Metric metric_or_default() const {
@@ -27,9 +29,18 @@ struct ThresholdArguments {
   }
   // Of reported distances. Refuses both of radius and similarity, and neither.
   float threshold(const Session& session) const;
+  // Refuses a method of a run in memory.
+  void check_method(const Session& session) const;
+  JoinMethod method_or_default() const { return method.value_or(JoinMethod::automatic); }
   // The options that a result depends on, as typed.
   std::string text() const;
 };
+
+// How a plan finds the pairs.
+PlanNotes notes_of(const Plan& plan);
+// Runs it, and adds its tasks and how it found the pairs.
+void run_join_plan(Session& session, const Plan& plan, const Context& context,
+                   const ThresholdArguments& arguments, Json& json);
 
 // The vectors, and all options but --output and --work.
 void add_threshold_options(CLI::App& parser, ThresholdArguments& arguments);

@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -46,6 +47,16 @@ std::vector<std::pair<std::string, std::string>> run_all(const Plan& plan, const
     });
   });
   return outcomes;
+}
+
+// method, partitions, predicted copies and comparisons, and those found
+using Report =
+    std::tuple<std::string, std::size_t, double, double, std::optional<double>, std::optional<double>>;
+
+Report join_report(const Plan& plan) {
+  const JoinPlanReport report = plan.join_report();
+  return {std::string(name(report.method)), report.partitions, report.predicted_copies,
+          report.predicted_comparisons,     report.copies,     report.comparisons};
 }
 
 template <typename Make>
@@ -106,8 +117,10 @@ Plan make_graph_index_plan(const Path& vectors, const Path& work, const Path& ou
 }
 
 Plan make_join_plan(const Path& vectors, const Path& work, const Path& output, const std::string& metric,
-                    float threshold, const Texts& provenance, const Settings& settings) {
-  const JoinPlanOptions options = {.metric = parse_metric(metric), .provenance = provenance};
+                    float threshold, const std::string& method, const Texts& provenance,
+                    const Settings& settings) {
+  const JoinPlanOptions options = {
+      .metric = parse_metric(metric), .provenance = provenance, .method = parse_join_method(method)};
   return made(settings, [&](const Context& own) {
     return plan_threshold_join(own, {vectors, work, output}, threshold, options);
   });
@@ -115,9 +128,10 @@ Plan make_join_plan(const Path& vectors, const Path& work, const Path& output, c
 
 Plan make_dedup_plan(const Path& vectors, const Path& work, const Path& output, const std::string& metric,
                      float threshold, bool keeps_medoids, const std::optional<Scores>& scores, bool connected,
-                     const Texts& provenance, const Settings& settings) {
+                     const std::string& method, const Texts& provenance, const Settings& settings) {
   const DedupPlanOptions options = {.dedup = dedup_options(metric, keeps_medoids, scores, connected),
-                                    .provenance = provenance};
+                                    .provenance = provenance,
+                                    .method = parse_join_method(method)};
   return made(settings, [&](const Context& own) {
     return plan_dedup(own, {vectors, work, output}, threshold, options);
   });
@@ -133,6 +147,7 @@ void bind_plan(nb::module_& module) {
       .def(
           "is_done", [](const Plan& plan, const std::string& task) { return plan.is_done(task); },
           nb::arg("task"))
+      .def("join_report", join_report, "method, partitions, predicted copies and comparisons, those found")
       .def("check_disk", &Plan::check_disk)
       .def("remove_work", &Plan::remove_work)
       .def("memory_bytes", &Plan::memory_bytes)
@@ -149,10 +164,11 @@ void bind_plan(nb::module_& module) {
              nb::arg("output"), nb::arg("metric"), nb::arg("degree"), nb::arg("graph_recall"),
              nb::arg("target_recall"), nb::arg("provenance"), nb::arg("settings"));
   module.def("plan_threshold_join", make_join_plan, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
-             nb::arg("metric"), nb::arg("threshold"), nb::arg("provenance"), nb::arg("settings"));
+             nb::arg("metric"), nb::arg("threshold"), nb::arg("method"), nb::arg("provenance"),
+             nb::arg("settings"));
   module.def("plan_dedup", make_dedup_plan, nb::arg("vectors"), nb::arg("work"), nb::arg("output"),
              nb::arg("metric"), nb::arg("threshold"), nb::arg("keeps_medoids"), nb::arg("scores").none(),
-             nb::arg("connected"), nb::arg("provenance"), nb::arg("settings"));
+             nb::arg("connected"), nb::arg("method"), nb::arg("provenance"), nb::arg("settings"));
 }
 
 }  // namespace nearwise::python

@@ -19,6 +19,8 @@ from nearwise._vector_file import Path
 
 GROUPINGS = ("star", "connected")
 KEPT = ("first", "medoid")
+METHODS = ("auto", "partitions", "pairs")
+Method = Literal["auto", "partitions", "pairs"]
 
 
 def _threshold(operation: str, radius: Any, similarity: Any, metric: Any) -> tuple[float, str]:
@@ -40,6 +42,7 @@ def threshold_join(
     metric: MetricArgument | None = None,
     work: Path | None = None,
     output: Path | None = None,
+    method: Method | None = "auto",
     **settings: Unpack[Settings],
 ) -> RangeNeighbors:
     """All pairs of vectors within a threshold, each once, by exact search.
@@ -61,6 +64,8 @@ def threshold_join(
     work, output : path
         For a file of vectors: runs `nearwise.plan_threshold_join` within `memory_limit` in the folder `work`, where the
         same call resumes after an interruption, removes the intermediate files, and loads the result, `output` (.nw).
+    method : {"auto", "partitions", "pairs"}
+        For a file of vectors: how `nearwise.plan_threshold_join` finds the pairs. The result is the same.
     context, device, threads, memory_limit, isa, progress
         As in `nearwise.knn`; CUDA devices do not support it (`Error` code unsupported). The number of pairs is not
         known in advance: `memory_limit` is checked while it grows.
@@ -78,10 +83,11 @@ def threshold_join(
     array([[0, 2],
            [1, 3]])
     """
-    if files := _files(rows, work, output):
+    if files := _files(rows, work, output, method):
         plan = plan_threshold_join(
-            *files, radius=radius, similarity=similarity, metric=metric, context=settings.get("context")
-        )
+            *files, radius=radius, similarity=similarity, metric=metric, method=method,
+            context=settings.get("context"),
+        )  # fmt: skip
         return cast("RangeNeighbors", _loaded(plan, settings.get("context")))
     threshold, own = _threshold("threshold_join", radius, similarity, metric)
     call = Call("threshold_join", settings)
@@ -99,6 +105,7 @@ def dedup(
     grouping: Literal["star", "connected"] | None = "star",
     work: Path | None = None,
     output: Path | None = None,
+    method: Method | None = "auto",
     **settings: Unpack[Settings],
 ) -> Deduplication:
     """Removes near-duplicate vectors: those within a threshold of a vector that is kept.
@@ -116,11 +123,11 @@ def dedup(
         Which row of a group is kept: the first, the one with the most duplicates, or the one with the highest score;
         the lowest row in a tie.
     grouping : {"star", "connected"}
-        star: rows are considered in the order in which `keep` prefers them; a row that is no duplicate of one kept
-        before it is kept, any other is removed by the nearest of these. So every removed row is a duplicate of the row
-        that is kept for it. connected: the connected components of all pairs, of each of which one row is kept; a
-        removed row may be far from it, at the end of a chain of duplicates.
-    work, output : path
+        star: rows are considered in the order in which `keep` prefers them; a row is kept unless it is a duplicate of
+        one that has been kept already, and the nearest such row removes it. So every removed row is a duplicate of the
+        row that is kept for it. connected: the connected components of all pairs; one row of each is kept. A removed
+        row may be far from the kept one, at the end of a chain of duplicates.
+    work, output, method
         For a file of vectors, as in `threshold_join`; the plan is `nearwise.plan_dedup`.
     context, device, threads, memory_limit, isa, progress
         As in `threshold_join`.
@@ -140,9 +147,9 @@ def dedup(
     >>> found.removed_by
     array([-1, -1,  0,  1])
     """
-    if files := _files(rows, work, output):
+    if files := _files(rows, work, output, method):
         plan = plan_dedup(
-            *files, similarity=similarity, radius=radius, metric=metric, keep=keep, grouping=grouping,
+            *files, similarity=similarity, radius=radius, metric=metric, keep=keep, grouping=grouping, method=method,
             context=settings.get("context"),
         )  # fmt: skip
         return cast("Deduplication", _loaded(plan, settings.get("context")))
@@ -159,6 +166,7 @@ def plan_threshold_join(
     radius: float | None = None,
     similarity: float | None = None,
     metric: MetricArgument | None = None,
+    method: Method | None = "auto",
     provenance: Mapping[str, str] | None = None,
     context: Context | None = None,
     seed: int | None = None,
@@ -168,7 +176,7 @@ def plan_threshold_join(
 ) -> Plan:
     """All pairs of vectors of a file within a threshold, both of which may be larger than memory, as tasks over files.
 
-    All pairs are compared, block of rows by block of rows: the result is that of `threshold_join`.
+    The result is that of `threshold_join`, whatever the method.
 
     Parameters
     ----------
@@ -176,6 +184,11 @@ def plan_threshold_join(
         As in `nearwise.plan_graph`. `nearwise.load` reads the output.
     radius, similarity, metric
         As in `threshold_join`.
+    method : {"auto", "partitions", "pairs"}
+        "partitions": the vectors of each k-means partition are compared, into which those near its borders are
+        copied; for tight thresholds, and not for inner_product. "pairs": all vectors, block by block, in time
+        proportional to the square of their number. "auto": the one with the lower cost by a prediction on a sample.
+        `Plan.join_report` tells which it is, and the copies.
 
     Examples
     --------
@@ -193,7 +206,11 @@ def plan_threshold_join(
            [1, 3]])
     """
     threshold, own = _threshold("plan_threshold_join", radius, similarity, metric)
-    arguments = files_of_plan(vectors, work, output, provenance) | {"metric": own, "threshold": threshold}
+    arguments = files_of_plan(vectors, work, output, provenance) | {
+        "metric": own,
+        "threshold": threshold,
+        "method": _options.choice(method, "method", METHODS),
+    }
     return Plan("threshold_join", arguments, Call("plan_threshold_join", context).context)
 
 
@@ -208,6 +225,7 @@ def plan_dedup(
     metric: MetricArgument | None = None,
     keep: Literal["first", "medoid"] | npt.ArrayLike | None = "first",
     grouping: Literal["star", "connected"] | None = "star",
+    method: Method | None = "auto",
     provenance: Mapping[str, str] | None = None,
     context: Context | None = None,
     seed: int | None = None,
@@ -217,7 +235,7 @@ def plan_dedup(
 ) -> Plan:
     """The near-duplicates in a file of vectors that may be larger than memory, as tasks over files.
 
-    All pairs are compared, block of rows by block of rows: the result is that of `dedup`.
+    The result is that of `dedup`, whatever the method.
 
     Parameters
     ----------
@@ -225,6 +243,8 @@ def plan_dedup(
         As in `nearwise.plan_graph`. `nearwise.load` reads the output.
     similarity, radius, metric, keep, grouping
         As in `dedup`.
+    method
+        As in `plan_threshold_join`.
 
     Examples
     --------
@@ -240,14 +260,16 @@ def plan_dedup(
     """
     arguments = files_of_plan(vectors, work, output, provenance)
     arguments |= _options_of_dedup("plan_dedup", radius, similarity, metric, keep, grouping)
+    arguments["method"] = _options.choice(method, "method", METHODS)
     return Plan("dedup", arguments, Call("plan_dedup", context).context)
 
 
-def _files(rows: Any, work: Path | None, output: Path | None) -> tuple[Path, Path, Path] | None:
+def _files(rows: Any, work: Path | None, output: Path | None, method: Any) -> tuple[Path, Path, Path] | None:
     """Those of a plan, if the vectors are a file, to be read block by block."""
+    by = _options.choice(method, "method", METHODS)
     if not isinstance(rows, (str, os.PathLike)):
-        if work is not None or output is not None:
-            raise ArgumentError("work and output are for the path of a file of vectors, got an array")
+        if work is not None or output is not None or by != "auto":
+            raise ArgumentError("work, output and method are for the path of a file of vectors, got an array")
         return None
     if work is None or output is None:
         raise ArgumentError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, cast
@@ -43,6 +44,26 @@ class PlannedTask(NamedTuple):
     if_needed: bool
 
 
+class JoinReport(NamedTuple):
+    """How a plan of a join or a deduplication finds the pairs; it is complete with either method.
+
+    method : "partitions" or "pairs"
+    partitions : int
+        0 of "pairs".
+    predicted_copies, predicted_comparisons : float
+        Vectors stored per vector, the one at home in its partition included, and pairs that are compared.
+    copies, comparisons : float or None
+        Found by "partitions"; None before all pairs are compared, and after `Plan.remove_work`.
+    """
+
+    method: str
+    partitions: int
+    predicted_copies: float
+    predicted_comparisons: float
+    copies: float | None
+    comparisons: float | None
+
+
 class Plan:
     """The result of `plan_graph`, `plan_index`, `plan_graph_index`, `plan_threshold_join` and `plan_dedup`.
 
@@ -62,7 +83,7 @@ class Plan:
     def __init__(self, kind: Kind, arguments: dict[str, Any], context: Context) -> None:
         self._kind: Kind = kind
         self._arguments = arguments
-        self._context = context
+        self._planned = context  # not _context: a load tells what its call gives from what the plan has
         settings = Call(f"plan_{kind}", context).settings
         make: Any = getattr(_core, f"plan_{kind}")
         self._plan: _core.Plan = make(**arguments, settings=settings)
@@ -72,7 +93,7 @@ class Plan:
         self.seconds: float = self._plan.seconds()
 
     def __reduce__(self) -> Any:
-        return Plan, (self._kind, self._arguments, self._context)
+        return Plan, (self._kind, self._arguments, self._planned)
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -87,12 +108,17 @@ class Plan:
     @operation
     def with_threads(self, threads: int) -> Plan:
         """The same plan with another number of threads per task: the result does not depend on it."""
-        return Plan(self._kind, self._arguments, self._context.merged(Context(threads=threads)))
+        return Plan(self._kind, self._arguments, self._planned.merged(Context(threads=threads)))
 
     @operation
     def check_disk(self) -> None:
         """Raises `Error` with code cannot_create if the disks have too little free space."""
         self._plan.check_disk()
+
+    @operation
+    def join_report(self) -> JoinReport:
+        """How a plan of `plan_threshold_join` or `plan_dedup` finds the pairs. Other plans raise an `Error`."""
+        return JoinReport(*self._plan.join_report())
 
     @operation
     def is_done(self, task: str) -> bool:
@@ -105,13 +131,13 @@ class Plan:
 
         The tasks whose outputs it reads must have run. Several processes may run tasks of one plan at the same time.
         """
-        settings = Call("run_task", context).settings
+        settings = Call("run_task", self._with(context)).settings
         return cast("TaskOutcome", self._plan.run_task(task=_options.word(task, "task"), settings=settings))
 
     @operation
     def run(self, *, context: Context | None = None, progress: ProgressArgument = None) -> None:
         """Runs all tasks in order. After an interruption the next call resumes."""
-        with Call("plan", context) as call:
+        with Call("plan", self._with(context)) as call:
             outcomes = self._plan.run(settings=call.settings, progress=call.report)
         work = self._arguments["work"]
         for task, outcome in outcomes:
@@ -119,6 +145,9 @@ class Plan:
                 logger.warning("plan in %s: the output of %s was damaged or lost, and was made again", work, task)
         done, before = ([outcome for _, outcome in outcomes].count(each) for each in ("done", "done before"))
         logger.info("plan in %s: %d tasks done, %d were done before", work, done, before)
+
+    def _with(self, context: Context | None) -> Context:
+        return self._planned if context is None else self._planned.merged(context)
 
     @operation
     def remove_work(self) -> int:
@@ -131,13 +160,19 @@ class Plan:
 
     @operation
     def load(self, *, context: Context | None = None) -> KnnGraph | Ivf | GraphIndex | RangeNeighbors | Deduplication:
-        """The published result in memory, or the index, mapped, without the plan's memory limit."""
-        threads = None if context is None else context.threads
+        """The published result in memory, or the index, mapped, without the plan's memory limit.
+
+        Parameters
+        ----------
+        context
+            See `nearwise.Context`: threads, memory_limit, device and isa. The object remembers them.
+        """
+        settings = dataclasses.replace(self._planned, memory_limit=None).merged(context or Context()).remembered()
         expected: dict[Kind, Any] = {
             "graph": KnnGraph, "index": Ivf, "graph_index": GraphIndex, "threshold_join": RangeNeighbors,
             "dedup": Deduplication,
         }  # fmt: skip
-        result = load(self._arguments["output"], expected[self._kind], threads=threads)
+        result = load(self._arguments["output"], expected[self._kind], context=settings)
         return cast("KnnGraph | Ivf | GraphIndex | RangeNeighbors | Deduplication", result)
 
 
@@ -240,7 +275,7 @@ def plan_index(
     vector_storage : {"keep", "f16", "u8", "none"}
         What the index keeps of the vectors: `vectors` of `nearwise.IvfPq.build`.
     lists, code_bytes, bits, metric, iterations, training_rows, target_recall
-        As in `nearwise.IvfPq.build`.
+        As in `nearwise.IvfPq.build`. code_bytes is of "pq" and "lsq", bits of "pq" only.
 
     Examples
     --------
@@ -258,11 +293,16 @@ def plan_index(
     """
     if _options.word(codec, "codec") not in ("pq", "lsq", "flat"):
         raise ValueError(f"codec: expected 'pq', 'lsq' or 'flat', got {codec!r}")
+    if codec == "flat" and code_bytes is not None:
+        raise ValueError("code_bytes: only codec 'pq' and 'lsq' have it, got codec 'flat'")
+    width = _options.integer(bits, "bits", 4, 8)
+    if codec != "pq" and width != 8:
+        raise ValueError(f"bits: only codec 'pq' has it, got codec {codec!r}")
     arguments = _files(vectors, work, output, metric, target_recall, provenance) | {
         "codec": codec,
         "lists": _options.optional_count(lists, "lists"),
         "code_bytes": _options.optional_count(code_bytes, "code_bytes"),
-        "bits": _options.integer(bits, "bits", 4, 8),
+        "bits": width,
         "iterations": _options.count(iterations, "iterations"),
         "training_rows": _options.optional_count(training_rows, "training_rows"),
         "vector_storage": _options.word(vector_storage, "vector_storage"),

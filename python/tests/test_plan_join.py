@@ -75,22 +75,60 @@ def test_progress_is_told_and_tasks_can_run_elsewhere(rows, tmp_path):
     assert same(plan.load(), nearwise.dedup(rows, radius=0.01, keep=np.arange(9000.0)))
 
 
+@pytest.mark.parametrize("options", [{"similarity": 0.9999}, {"radius": 0.01}])
+def test_methods_give_the_same_bytes(rows, tmp_path, options):
+    path = tmp_path / "rows.fbin"
+    for function, name in ((nearwise.plan_threshold_join, "pairs"), (nearwise.plan_dedup, "dedup")):
+        results = {}
+        for method in ("pairs", "partitions", None):
+            output = tmp_path / f"{name}-{method}.nw"
+            plan = function(path, tmp_path / f"{name}-{method}", output, method=method, memory_limit=LIMIT, **options)
+            plan.run()
+            results[method] = output.read_bytes()
+            report = plan.join_report()
+            assert report.method == (method or "pairs")  # so few vectors
+            if method == "partitions":
+                assert report.partitions > 1 and report.copies == pytest.approx(report.predicted_copies, rel=0.05)
+                assert report.comparisons < 9000 * 8999 / 2
+            else:
+                assert report == ("pairs", 0, 1, 9000 * 8999 / 2, None, None)
+        assert results["pairs"] == results["partitions"] == results[None]
+    found = nearwise.dedup(
+        path, work=tmp_path / "work", output=tmp_path / "out.nw", method="partitions", memory_limit=LIMIT, **options
+    )
+    assert same(found, nearwise.dedup(rows, **options))
+
+
+def test_wrong_methods_are_refused(rows, tmp_path):
+    path, work, output = tmp_path / "rows.fbin", tmp_path / "work", tmp_path / "out.nw"
+    with pytest.raises(ValueError, match="method: expected one of auto, partitions, pairs, got 'cells'"):
+        nearwise.plan_dedup(path, work, output, radius=1, method="cells", memory_limit=LIMIT)
+    with pytest.raises(ValueError, match="method partitions needs a distance, got the metric inner_product"):
+        nearwise.plan_dedup(path, work, output, radius=1, metric="ip", method="partitions", memory_limit=LIMIT)
+    with pytest.raises(ValueError, match="got an array"):
+        nearwise.dedup(rows, radius=1, method="partitions")
+    with pytest.raises(nearwise.Error, match="expected one of a join or a deduplication"):
+        nearwise.plan_graph(path, work, output, memory_limit="64MiB").join_report()
+
+
 PROGRAM = """
 import sys, nearwise
-nearwise.dedup("rows.fbin", similarity=0.9999, keep="medoid", work="work", output="dedup.nw", memory_limit="19MiB", threads=1)
+nearwise.dedup("rows.fbin", similarity=0.9999, keep="medoid", work="work", output="dedup.nw", memory_limit="19MiB",
+               method=sys.argv[1], threads=1)
 """
 
 
-def test_a_killed_process_is_resumed(rows, tmp_path):
+@pytest.mark.parametrize("method", ["pairs", "partitions"])
+def test_a_killed_process_is_resumed(rows, tmp_path, method):
     chance, waited = np.random.default_rng(1), 0.2
     place = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(Path(nearwise._core.__file__).parents[1])}}
     for _ in range(4):
-        process = subprocess.Popen([sys.executable, "-c", PROGRAM], **place)
+        process = subprocess.Popen([sys.executable, "-c", PROGRAM, method], **place)
         time.sleep(chance.uniform(0.1, 0.1 + waited))
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=60)
         waited += 0.1
-    subprocess.run([sys.executable, "-c", PROGRAM], check=True, **place)
+    subprocess.run([sys.executable, "-c", PROGRAM, method], check=True, **place)
     found = nearwise.load(tmp_path / "dedup.nw", nearwise.Deduplication)
     assert same(found, nearwise.dedup(rows, similarity=0.9999, keep="medoid"))
 

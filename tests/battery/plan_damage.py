@@ -25,6 +25,16 @@ PLANS = {
     # Three blocks, and two.
     "plan of a join": ("plan_threshold_join", 4000, {"radius": 0.5, "memory_limit": "18MiB"}),
     "plan of a deduplication": ("plan_dedup", 2500, {"radius": 0.5, "keep": "medoid", "memory_limit": "18MiB"}),
+    "plan of a join by partitions": (
+        "plan_threshold_join",
+        2500,
+        {"radius": 0.5, "method": "partitions", "memory_limit": "18MiB"},
+    ),
+    "plan of a deduplication by partitions": (
+        "plan_dedup",
+        2500,
+        {"radius": 0.5, "method": "partitions", "memory_limit": "18MiB"},
+    ),
     "plan of a graph index": ("plan_graph_index", 150, {"degree": 16, "memory_limit": "24MiB"}),
 }
 

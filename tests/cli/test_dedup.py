@@ -58,3 +58,20 @@ def test_wrong_arguments_are_named(nearwise, vectors, arguments, words):
 def test_an_output_that_cannot_hold_rows(nearwise, vectors):
     result = nearwise("dedup", "x.fbin", "--radius", "1", "-o", "kept.bin", expect=2)
     assert "row numbers must go to" in result.err
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        ("-o", "x.npy", "--groups", "./x.npy"),
+        ("-o", "x.nw", "--removed-by", "folder/../x.nw"),
+        ("-o", "x.npy", "--groups", "y.nw", "--removed-by", "{here}/y.nw"),
+        ("-o", "x.npy", "--groups", "folder/dedup.nw", "--work", "folder", "--memory-limit", "64MiB"),
+    ],
+)
+def test_outputs_that_are_one_file(nearwise, tmp_path, vectors, outputs):
+    (tmp_path / "folder").mkdir()
+    outputs = [word.format(here=tmp_path) for word in outputs]
+    result = nearwise("dedup", "x.fbin", "--radius", "1", *outputs, expect=2)
+    assert "outputs must be different files, '" in result.err and "' are the same" in result.err
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder", "x.fbin"]

@@ -1,6 +1,7 @@
 """nearwise join, and join and dedup over files: the bytes of a run in memory, whatever happens meanwhile."""
 
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -79,6 +80,22 @@ def test_files_give_what_memory_gives(nearwise, tmp_path, verb):
     assert [path.name for path in (tmp_path / "work").iterdir() if path.suffix == ".nw"] == ["input.nw"]
 
 
+@pytest.mark.parametrize("verb", ["join", "dedup"])
+def test_methods_give_the_same(nearwise, tmp_path, verb):
+    make_vectors(tmp_path)
+    plan = ["plan", verb, "x.fbin", "--similarity", "0.9999", "--memory-limit", MEMORY, "--method"]
+    assert re.search(r"Complete by \d\d+ partitions: ", nearwise(*plan, "partitions").out)
+    assert "Complete by all pairs: " in nearwise(*plan, "auto").out  # so few vectors
+    bytes_of = {}
+    for method in ("pairs", "partitions"):
+        told = nearwise(*over_files(verb, f"{method}.nw", method), "--method", method, "--json").json
+        assert told["method"] == method and told["guarantee"] == "complete"
+        assert (told["copies"] is None) == (method == "pairs")
+        bytes_of[method] = (tmp_path / f"{method}.nw").read_bytes()
+    assert 1 <= told["copies"] < 3 and abs(told["copies"] / told["predicted_copies"] - 1) < 0.1
+    assert bytes_of["pairs"] == bytes_of["partitions"]
+
+
 def test_rows_in_files_of_their_own(nearwise, tmp_path):
     make_vectors(tmp_path)
     formats.write_vectors(tmp_path / "scores.fbin", np.arange(12_000, dtype=np.float32)[:, None])
@@ -123,6 +140,7 @@ def test_killed_at_random_moments(nearwise, start, tmp_path, verb):
         (["--radius", "1", "--work", "work", "--memory-limit", "1MiB"], 71, "suffice"),
         (["--radius", "1", "--keep-work"], 2, "--work"),
         (["--work", "work", "--memory-limit", MEMORY], 2, "--similarity or --radius"),
+        (["--radius", "1", "--method", "pairs"], 2, "needs --work"),
     ],
 )
 @pytest.mark.parametrize("verb", ["join", "dedup"])

@@ -85,6 +85,12 @@ TEST_F(FaultsOfPlans, Joins) {
   try_tasks(plan_threshold_join(context, files, 4.0F), context);
 }
 
+TEST_F(FaultsOfPlans, JoinsByPartitions) {
+  write_vectors(files.vectors);
+  const Context context = Context::cpu({.threads = 2, .memory_limit = std::uint64_t{18} << 20, .seed = 3});
+  try_tasks(plan_threshold_join(context, files, 0.5F, {.method = JoinMethod::partitions}), context);
+}
+
 TEST_F(FaultsOfPlans, Deduplications) {
   write_vectors(files.vectors);
   const Context context = Context::cpu({.threads = 2, .memory_limit = std::uint64_t{18} << 20, .seed = 3});

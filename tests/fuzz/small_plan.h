@@ -17,8 +17,9 @@ inline const Context& small_plan_context() {
 }
 
 // Their work folders.
-inline constexpr std::array<const char*, 6> small_plans() {
-  return {"partitions", "pairs", "index", "graph_index", "join", "dedup"};
+inline constexpr std::array<const char*, 8> small_plans() {
+  return {"partitions", "pairs", "index",           "graph_index",
+          "join",       "dedup", "join_partitions", "dedup_partitions"};
 }
 
 inline Plan small_plan(const std::filesystem::path& folder, const std::filesystem::path& name) {
@@ -33,6 +34,10 @@ inline Plan small_plan(const std::filesystem::path& folder, const std::filesyste
                             {.index = {.degree = 16}, .calibration = {.sample = 10}});
   if (name == "join") return plan_threshold_join(small_plan_context(), files, 2.0F);
   if (name == "dedup") return plan_dedup(small_plan_context(), files, 2.0F);
+  if (name == "join_partitions")
+    return plan_threshold_join(small_plan_context(), files, 2.0F, {.method = JoinMethod::partitions});
+  if (name == "dedup_partitions")
+    return plan_dedup(small_plan_context(), files, 2.0F, {.method = JoinMethod::partitions});
   return plan_graph(
       small_plan_context(), files,
       {.degree = 3, .method = name == "pairs" ? GraphPlanMethod::pairs : GraphPlanMethod::partitions});

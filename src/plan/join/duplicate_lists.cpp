@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "core/check.h"
@@ -25,14 +26,18 @@ DuplicateLists::DuplicateLists(const std::filesystem::path& file, std::size_t ro
     fail(ErrorCode::corrupt, "{}: {} pairs expected, {} found", reader_.source(), previous, pairs_);
 }
 
-std::span<const Duplicate> DuplicateLists::of(std::size_t row, RowRange range) const {
+std::span<const Duplicate> DuplicateLists::list_of(std::size_t row) const {
   static_assert(sizeof(Duplicate) == 2 * sizeof(std::uint32_t));
   const std::uint64_t first = begin(row);
   const std::uint64_t end = ends_(row, 0);
   if (first > end || end > pairs_) fail(ErrorCode::corrupt, "{}: ends have changed", reader_.source());
   const auto bytes =
       reader_.section("pairs").bytes(first * sizeof(Duplicate), (end - first) * sizeof(Duplicate));
-  const std::span<const Duplicate> list(reinterpret_cast<const Duplicate*>(bytes.data()), end - first);
+  return {reinterpret_cast<const Duplicate*>(bytes.data()), end - first};
+}
+
+std::span<const Duplicate> DuplicateLists::of(std::size_t row, RowRange range) const {
+  const std::span<const Duplicate> list = list_of(row);
   std::uint64_t least = range.first;
   for (const Duplicate& duplicate : list) {
     if (duplicate.row < least || duplicate.row >= range.end() || std::isnan(duplicate.key))
@@ -41,6 +46,13 @@ std::span<const Duplicate> DuplicateLists::of(std::size_t row, RowRange range) c
     least = std::uint64_t{duplicate.row} + 1;
   }
   return list;
+}
+
+std::span<const Duplicate> DuplicateLists::part_of(std::size_t row, RowRange part) const {
+  const auto row_of = [](const Duplicate& duplicate) { return std::size_t{duplicate.row}; };
+  const std::span<const Duplicate> list = list_of(row);
+  const auto first = std::ranges::lower_bound(list, part.first, {}, row_of);
+  return {first, std::ranges::lower_bound(first, list.end(), part.end(), {}, row_of)};
 }
 
 }  // namespace nearwise::plan

@@ -9,38 +9,31 @@
 
 #include "core/check.h"
 #include "core/checked.h"
-#include "core/math/random.h"
 #include "core/memory.h"
 #include "duplicates/group_duplicates.h"
-#include "graph/row_sample.h"
 #include "io/files/read_ahead.h"
-#include "nearwise/exact.h"
-#include "ops/finite_rows.h"
 #include "ops/knn_plan.h"
 #include "plan/engine/plan_state.h"
+#include "plan/join/join_costs.h"
 #include "plan/join/join_work.h"
-#include "plan/partition/graph_costs.h"
+#include "plan/join/partition_files.h"
+#include "plan/tasks/graph_work.h"
 
 namespace nearwise {
 namespace plan {
 namespace {
 
 // Increased when the same options give other intermediate files.
-constexpr int version_of_join = 1;
+constexpr int version_of_join = 2;
 
 // 128 blocks take 8256 joins.
 constexpr std::size_t max_join_blocks = 128;
 constexpr std::size_t min_join_rows = 1024;
 // Bounds the work that an interruption loses: 10^12 pairs, where files do not need larger blocks.
 constexpr std::size_t max_join_rows = 1'000'000;
-// Tiles of an exact search, and small allocations.
-constexpr std::uint64_t join_bytes = std::uint64_t{16} << 20;
-constexpr std::uint64_t work_file_bytes = 3 * 4096 + 4096;
 
-// A block takes at most half of the memory as packed queries, the same on every machine.
-std::uint64_t packed_bytes(const RowsView& rows) { return rows.dim() * sizeof(float) + 256; }
-
-// Equal blocks: a smaller last one would not save a join.
+// A block takes at most half of the memory as packed queries. Equal blocks: a smaller last one would not save
+// a join.
 std::size_t block_rows_within(std::uint64_t limit, const RowsView& rows) {
   const std::uint64_t usable = usable_memory(limit);
   const std::uint64_t fitting = usable <= join_bytes ? 0 : (usable - join_bytes) / 2 / packed_bytes(rows);
@@ -82,75 +75,8 @@ JoinWork checked_work(const Context& context, JoinWork work) {
   const std::uint64_t least = least_join_limit(work, rows);
   if (least > context.memory_limit()) refuse_limit(operation, context.memory_limit(), least);
   work.block_rows = block_rows_within(context.memory_limit(), rows);
+  choose_method(context, rows, work);
   return work;
-}
-
-// From a sample. Seconds to compare a pair, and how many there are within the threshold: at least one for
-// each row.
-struct JoinCosts {
-  double pair = 0;
-  double merged = 0;
-  double found = 0;
-};
-
-JoinCosts measure_join(const Context& context, const JoinWork& work, const RowsView& rows) {
-  constexpr std::size_t max_sample = 8192;
-  constexpr std::size_t max_compared = 2048;
-  constexpr std::size_t max_queries = 64;
-  const Context silent = context.without_progress();
-  const graph::RowSample sample(silent, rows, std::min(rows.rows(), max_sample), Random(0));
-  if (const std::size_t bad = first_not_finite(silent, sample.view()); bad < sample.view().rows())
-    check_finite(work.operation(), silent, rows.slice(sample.number(bad), 1), sample.number(bad));
-  const GraphCosts costs = measure_costs(silent, sample.view(), work.metric);
-  const RowsView base = sample.view().slice(0, std::min(rows.rows(), max_compared));
-  const RowsView queries = base.slice(0, std::min(base.rows(), max_queries));
-  const RangeNeighbors near = range_search(silent, queries, base, work.threshold, {.metric = work.metric});
-  std::size_t others = 0;
-  for (std::size_t query = 0; query < queries.rows(); ++query)
-    for (std::size_t i = near.offsets[query]; i < near.offsets[query + 1]; ++i)
-      others += near.ids[i] != static_cast<Id>(query) ? 1 : 0;
-  const auto compared = static_cast<double>(queries.rows() * std::max<std::size_t>(base.rows() - 1, 1));
-  const auto all = static_cast<double>(rows.rows());
-  return {.pair = costs.pair,
-          .merged = costs.merged,
-          .found = std::max(all, static_cast<double>(others) / compared * all * (all - 1) / 2)};
-}
-
-std::uint64_t as_bytes_of(double bytes) { return static_cast<std::uint64_t>(std::ceil(bytes)); }
-
-// Work files, in bytes: 8 for each pair, which sides have twice, and 8 for each row.
-PlannedTask cost_of_join(const JoinWork& work, const JoinCosts& costs, const RowsView& rows, std::size_t left,
-                         std::size_t right) {
-  const auto left_rows = static_cast<double>(work.block(left).count);
-  const double compared =
-      left == right ? left_rows * left_rows / 2 : left_rows * static_cast<double>(work.block(right).count);
-  const double share = 2 * compared / (static_cast<double>(work.rows) * static_cast<double>(work.rows));
-  const std::uint64_t row_bytes = rows.dim() * element_size(rows.type());
-  PlannedTask task;
-  task.read_bytes = (work.block(left).count + (left == right ? 0 : work.block(right).count)) * row_bytes;
-  task.written_bytes = as_bytes_of(8 * share * costs.found + 8 * left_rows) + work_file_bytes;
-  task.seconds = costs.pair * compared;
-  return task;
-}
-
-PlannedTask cost_of_sides(const JoinWork& work, const JoinCosts& costs, std::size_t block) {
-  const auto rows = static_cast<double>(work.block(block).count);
-  const double sides = 2 * costs.found * rows / static_cast<double>(work.rows);
-  PlannedTask task;
-  task.read_bytes = as_bytes_of(8 * sides + 8 * rows * static_cast<double>(work.blocks()));
-  task.written_bytes = as_bytes_of(8 * sides + 8 * rows) + work_file_bytes;
-  task.seconds = costs.merged * (sides + rows);
-  return task;
-}
-
-PlannedTask cost_of_publish(const JoinWork& work, const JoinCosts& costs) {
-  const auto rows = static_cast<double>(work.rows);
-  PlannedTask task;
-  task.read_bytes = as_bytes_of((work.dedup ? 16 : 24) * costs.found + 8 * rows);
-  task.written_bytes =
-      as_bytes_of(work.dedup ? 28 * rows : 8 * rows + 12 * costs.found) + 2 * work_file_bytes;
-  task.seconds = costs.merged * (costs.found + rows);
-  return task;
 }
 
 void prefetch_block(const JoinWork& work, std::size_t block, const std::stop_token& stop) {
@@ -170,8 +96,11 @@ nlohmann::json identity_of_join(const Context& context, const JoinWork& work, co
                              {"checksum", sampled_checksum(work.files.vectors)},
                              {"metric", name(work.metric)},
                              {"threshold", work.threshold},
+                             {"method", name(work.method)},
                              {"memory_limit", context.memory_limit()},
                              {"seed", context.seed()}};
+  // A prediction, which another build may make differently. It decides which partitions a group has.
+  if (work.is_by_partitions()) identity["groups"] = work.partitions.groups;
   if (work.dedup) {
     identity["grouping"] = name(work.dedup->grouping);
     identity["keep"] = name(work.dedup->keep);
@@ -183,8 +112,8 @@ nlohmann::json identity_of_join(const Context& context, const JoinWork& work, co
 
 class JoinTasks {
  public:
-  JoinTasks(Plan::State& state, std::shared_ptr<const JoinWork> work)
-      : state_(state), work_(std::move(work)) {}
+  JoinTasks(Plan::State& state, std::shared_ptr<const JoinWork> work, std::uint64_t memory)
+      : state_(state), work_(std::move(work)), memory_(memory) {}
 
   template <typename Function>
   Task& add(std::string name, std::vector<std::string> after, PlannedTask cost, const Function& function) {
@@ -195,6 +124,7 @@ class JoinTasks {
     task.planned.after = std::move(after);
     // Joins read vectors, and those of another file must not be combined with these.
     task.planned.after.emplace_back(input_name);
+    task.planned.memory_bytes = memory_;  // exact search adapts to it
     task.work = [work = work_, function](const Context& context) { function(context, *work); };
     state_.tasks.push_back(std::move(task));
     return state_.tasks.back();
@@ -203,20 +133,86 @@ class JoinTasks {
  private:
   Plan::State& state_;
   std::shared_ptr<const JoinWork> work_;
+  const std::uint64_t memory_;
 };
+
+// Each returns the names of the tasks whose outputs are the pairs.
+std::vector<std::string> add_joins(JoinTasks& tasks, const std::shared_ptr<const JoinWork>& work,
+                                   const JoinCosts& costs, const RowsView& rows) {
+  std::vector<std::string> joins;
+  for (std::size_t left = 0; left < work->blocks(); ++left)
+    for (std::size_t right = left; right < work->blocks(); ++right) {
+      Task& task = tasks.add(
+          join_name(left, right), {}, cost_of_join(*work, costs, rows, left, right),
+          [left, right](const Context& own, const JoinWork& of) { join_blocks(own, of, left, right); });
+      task.read_ahead = [work, right](const std::stop_token& stop) { prefetch_block(*work, right, stop); };
+      joins.push_back(task.planned.name);
+    }
+  return joins;
+}
+
+// The copies of vectors are deleted when all groups are compared.
+std::vector<std::string> add_compared_partitions(JoinTasks& tasks, const JoinWork& work,
+                                                 const JoinCosts& costs, const RowsView& rows) {
+  tasks.add(train_join_name, {}, cost_of_train(work, costs, rows), train_join);
+  std::vector<std::string> inputs = {train_join_name};
+  for (std::size_t block = 0; block < work.blocks(); ++block) {
+    Task& task =
+        tasks.add(assign_join_name(block), {train_join_name}, cost_of_assign(work, costs, rows, block),
+                  [block](const Context& own, const JoinWork& of) { assign_join(own, of, block); });
+    task.is_temporary = true;
+    inputs.push_back(task.planned.name);
+  }
+  std::vector<std::string> compared;
+  for (std::size_t group = 0; group < work.partitions.groups; ++group)
+    compared.push_back(
+        tasks
+            .add(compare_name(group), inputs, cost_of_compare(work, costs, rows),
+                 [group](const Context& own, const JoinWork& of) { compare_partitions(own, of, group); })
+            .planned.name);
+  return compared;
+}
+
+JoinPlanReport report_of(const JoinWork& work) {
+  JoinPlanReport report = {.method = work.method,
+                           .partitions = work.partitions.count,
+                           .predicted_copies = work.partitions.copies,
+                           .predicted_comparisons = work.partitions.comparisons};
+  if (!work.is_by_partitions()) return report;
+  double stored = 0;
+  double compared = 0;
+  try {
+    for (std::size_t group = 0; group < work.partitions.groups; ++group) {
+      const FoundPairs found(work, group);
+      stored += static_cast<double>(found.stored());
+      compared += static_cast<double>(found.compared());
+    }
+  } catch (const Error& error) {
+    // Not compared yet, or removed; a damaged file is made again by the task that reads it.
+    if (error.code() != ErrorCode::not_found && error.code() != ErrorCode::corrupt) throw;
+    return report;
+  }
+  report.copies = stored / static_cast<double>(work.rows);
+  report.comparisons = compared;
+  return report;
+}
 
 }  // namespace
 
 std::string join_name(std::size_t left, std::size_t right) {
   return fmt::format("join-{:04}-{:04}", left, right);
 }
+std::string assign_join_name(std::size_t block) { return fmt::format("assign-{:04}", block); }
+std::string compare_name(std::size_t group) { return fmt::format("compare-{:04}", group); }
 std::string sides_name(std::size_t block) { return fmt::format("sides-{:04}", block); }
 
 JoinWork join_work(const Context& context, const PlanFiles& files, float threshold,
                    const JoinPlanOptions& options) {
-  return checked_work(
-      context,
-      {.files = files, .threshold = threshold, .metric = options.metric, .provenance = options.provenance});
+  return checked_work(context, {.files = files,
+                                .threshold = threshold,
+                                .metric = options.metric,
+                                .provenance = options.provenance,
+                                .method = options.method});
 }
 
 JoinWork dedup_work(const Context& context, const PlanFiles& files, float threshold,
@@ -226,7 +222,8 @@ JoinWork dedup_work(const Context& context, const PlanFiles& files, float thresh
                                          .metric = options.dedup.metric,
                                          .dedup = options.dedup,
                                          .scores = {options.dedup.scores.begin(), options.dedup.scores.end()},
-                                         .provenance = options.provenance});
+                                         .provenance = options.provenance,
+                                         .method = options.method});
   work.dedup->scores = {};
   return work;
 }
@@ -244,31 +241,29 @@ Plan plan_of(const Context& context, JoinWork given) {
   state->seed = context.seed();
   state->identity = identity_of_join(context, *work, rows);
 
+  state->join_report = [work] { return report_of(*work); };
+
   const JoinCosts costs = measure_join(context, *work, rows);
   state->tasks.push_back(input_task(work->files, rows));
-  JoinTasks tasks(*state, work);
-  std::vector<std::string> joins;
-  for (std::size_t left = 0; left < work->blocks(); ++left)
-    for (std::size_t right = left; right < work->blocks(); ++right) {
-      Task& task = tasks.add(
-          join_name(left, right), {}, cost_of_join(*work, costs, rows, left, right),
-          [left, right](const Context& own, const JoinWork& of) { join_blocks(own, of, left, right); });
-      task.planned.memory_bytes = context.memory_limit();  // exact search adapts to it
-      task.read_ahead = [work, right](const std::stop_token& stop) { prefetch_block(*work, right, stop); };
-      joins.push_back(task.planned.name);
-    }
-  std::vector<std::string> last = joins;
-  if (work->dedup) {
+  JoinTasks tasks(*state, work, context.memory_limit());
+  std::vector<std::string> last = work->is_by_partitions()
+                                      ? add_compared_partitions(tasks, *work, costs, rows)
+                                      : add_joins(tasks, work, costs, rows);
+  if (work->dedup || work->is_by_partitions()) {
+    const std::vector<std::string> found = std::move(last);
     last.clear();
     for (std::size_t block = 0; block < work->blocks(); ++block) {
-      std::vector<std::string> inputs;
-      for (std::size_t other = 0; other < work->blocks(); ++other)
-        inputs.push_back(join_name(std::min(block, other), std::max(block, other)));
-      Task& task =
-          tasks.add(sides_name(block), std::move(inputs), cost_of_sides(*work, costs, block),
-                    [block](const Context& own, const JoinWork& of) { gather_sides(own, of, block); });
-      task.planned.memory_bytes = context.memory_limit();
-      last.push_back(task.planned.name);
+      std::vector<std::string> inputs = found;
+      if (!work->is_by_partitions()) {
+        inputs.clear();
+        for (std::size_t other = 0; other < work->blocks(); ++other)
+          inputs.push_back(join_name(std::min(block, other), std::max(block, other)));
+      }
+      last.push_back(
+          tasks
+              .add(sides_name(block), std::move(inputs), cost_of_sides(*work, costs, block),
+                   [block](const Context& own, const JoinWork& of) { gather_sides(own, of, block); })
+              .planned.name);
     }
   }
   Task& finish = tasks.add(finish_join_name, std::move(last), cost_of_publish(*work, costs),
@@ -279,6 +274,26 @@ Plan plan_of(const Context& context, JoinWork given) {
 }
 
 }  // namespace plan
+
+JoinPlanReport Plan::join_report() const {
+  require(static_cast<bool>(state_->join_report), "plan: expected one of a join or a deduplication");
+  return state_->join_report();
+}
+
+std::string_view name(JoinMethod method) {
+  switch (method) {
+    case JoinMethod::automatic: return "auto";
+    case JoinMethod::partitions: return "partitions";
+    case JoinMethod::pairs: break;
+  }
+  return "pairs";
+}
+
+JoinMethod parse_join_method(std::string_view text) {
+  for (const JoinMethod method : {JoinMethod::automatic, JoinMethod::partitions, JoinMethod::pairs})
+    if (name(method) == text) return method;
+  fail(ErrorCode::invalid_argument, "method: expected one of auto, partitions, pairs, got '{}'", text);
+}
 
 Plan plan_threshold_join(const Context& context, const PlanFiles& files, float threshold,
                          const JoinPlanOptions& options) {

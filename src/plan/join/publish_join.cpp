@@ -10,16 +10,26 @@
 namespace nearwise::plan {
 namespace {
 
-// visit(block, its rows, the files of its joins with itself and later blocks)
+// A file of lists of later rows, and the rows that these may be.
+struct LaterRows {
+  DuplicateLists lists;
+  RowRange range;
+};
+
+// visit(rows of a block, their pairs): of joins with the block itself and later ones, or of all partitions.
 template <typename Visit>
 void for_each_joined_block(const Context& context, const JoinWork& work, const Visit& visit) {
   for (std::size_t block = 0; block < work.blocks(); ++block) {
     context.state().cancel.check();
     const RowRange rows = work.block(block);
-    std::vector<DuplicateLists> files;
-    for (std::size_t other = block; other < work.blocks(); ++other)
-      files.emplace_back(work.file_of(join_name(block, other)), rows.count);
-    visit(block, rows, files);
+    std::vector<LaterRows> files;
+    if (work.is_by_partitions()) {
+      files.push_back({{work.file_of(sides_name(block)), rows.count}, {0, work.rows}});
+    } else {
+      for (std::size_t other = block; other < work.blocks(); ++other)
+        files.push_back({{work.file_of(join_name(block, other)), rows.count}, work.block(other)});
+    }
+    visit(rows, files);
   }
 }
 
@@ -27,21 +37,20 @@ void for_each_joined_block(const Context& context, const JoinWork& work, const V
 
 void publish_pairs(const Context& context, const JoinWork& work) {
   const auto add_counts = [&](const auto& add) {
-    for_each_joined_block(context, work, [&](std::size_t, RowRange rows, const auto& files) {
+    for_each_joined_block(context, work, [&](RowRange rows, const std::vector<LaterRows>& files) {
       for (std::size_t row = 0; row < rows.count; ++row) {
         std::size_t count = 0;
-        for (const DuplicateLists& file : files) count += file.count(row);
+        for (const LaterRows& file : files) count += file.lists.count(row);
         add(count);
       }
     });
   };
   const auto add_pairs = [&](const auto& add) {
-    for_each_joined_block(context, work, [&](std::size_t block, RowRange rows, const auto& files) {
+    for_each_joined_block(context, work, [&](RowRange rows, const std::vector<LaterRows>& files) {
       for (std::size_t row = 0; row < rows.count; ++row)
-        for (std::size_t i = 0; i < files.size(); ++i) {
-          const RowRange right = work.block(block + i);
-          const std::size_t least = std::max(right.first, rows.first + row + 1);
-          for (const duplicates::Duplicate& pair : files[i].of(row, {least, right.end() - least}))
+        for (const auto& [lists, range] : files) {
+          const std::size_t least = std::max(range.first, rows.first + row + 1);
+          for (const duplicates::Duplicate& pair : lists.of(row, {least, range.end() - least}))
             add(Id{pair.row}, distance_of_key(work.metric, pair.key));
         }
     });

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backend/context_state.h"
-#include "nearwise/kmeans.h"
+#include "plan/partition/train_centroids.h"
 
 namespace nearwise::plan {
 namespace {
@@ -28,17 +28,6 @@ struct Trial {
                            : partitions.overlap.predicted_recall > other.partitions.overlap.predicted_recall;
   }
 };
-
-Matrix<float> train(const Context& context, Metric metric, const RowsView& sample, std::size_t partitions) {
-  const KMeansOptions options = {.metric = metric, .iterations = graph::training_iterations, .tolerance = 0};
-  const auto training = partitions <= GraphShape::flat_partitions ? train_kmeans : train_hierarchical_kmeans;
-  // The sample is sized for the largest number of partitions: every step-th row suffices for fewer.
-  const std::size_t step =
-      std::max<std::size_t>(1, sample.rows() / (partitions * GraphShape::rows_per_partition));
-  const RowsView some(sample.data(), sample.type(), sample.rows() / step, sample.dim(),
-                      sample.stride_bytes() * step);
-  return training(context, some, partitions, options).centroids;
-}
 
 void estimate_cost(const GraphWork& work, Trial& trial) {
   std::vector<std::size_t> members(trial.partitions.centroids.rows());
@@ -63,7 +52,7 @@ Trial make_trial(const Context& context, const GraphWork& work, std::size_t pass
   const Metric metric = graph::partition_metric(work.options.metric);
   Trial trial;
   ChosenPartitions& partitions = trial.partitions;
-  partitions.centroids = train(context, metric, sample, count);
+  partitions.centroids = train_centroids(context, metric, sample, count);
   if (work.shape.has_super_partitions(count))
     partitions.super_partitions =
         graph::SuperPartitions::make(context, partitions.centroids, sample, work.shape.overlap, metric);

@@ -12,10 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "io/expect_error.h"
-#include "io/temporary_folder.h"
-#include "nearwise/vector_file.h"
-#include "plan/join/join_work.h"
+#include "plan/join/join_plan_fixture.h"
 #include "support/error_of.h"
 #include "support/memory_limits.h"
 #include "support/range_cases.h"
@@ -25,73 +22,9 @@ namespace {
 
 using support::Kind;
 using support::radius_at_rank;
-using testing_io::read_all;
-using testing_io::TemporaryFolder;
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
-
-class JoinPlan : public ::testing::Test {
- protected:
-  support::Rows make_file(Kind kind, std::size_t count, std::size_t dim,
-                          ElementType type = ElementType::f32) {
-    support::Rows rows(support::generate(kind, count, dim, 3 + count), type);
-    vectors = folder / fmt::format("{}.npy", name(type));
-    VectorWriter writer(vectors, type, dim);
-    writer.append(rows);
-    writer.commit();
-    return rows;
-  }
-  Context context(int threads = 2) const {
-    return Context::cpu({.threads = threads, .memory_limit = memory, .seed = 7});
-  }
-  PlanFiles files(const std::string& name) const {
-    return {.vectors = vectors, .work = folder / name, .output = folder / (name + ".nw")};
-  }
-  // In blocks of block_rows; 0: as the memory limit allows.
-  Plan join(const std::string& name, float threshold, const JoinPlanOptions& options,
-            std::size_t block_rows = 0) const {
-    plan::JoinWork work = plan::join_work(context(), files(name), threshold, options);
-    if (block_rows != 0) work.block_rows = block_rows;
-    return plan_of(context(), work);
-  }
-  Plan dedup(const std::string& name, float threshold, const DedupPlanOptions& options,
-             std::size_t block_rows = 0) const {
-    plan::JoinWork work = plan::dedup_work(context(), files(name), threshold, options);
-    if (block_rows != 0) work.block_rows = block_rows;
-    return plan_of(context(), work);
-  }
-  std::vector<std::byte> run(const Plan& plan, const std::string& name) const {
-    const Context own = context();
-    plan.run(own);
-    EXPECT_LE(own.memory_peak(), memory);
-    EXPECT_EQ(own.memory_used(), 0U);
-    return result(name);
-  }
-  std::vector<std::byte> result(const std::string& name) const { return read_all(folder / (name + ".nw")); }
-
-  // What is saved of a result in memory.
-  std::vector<std::byte> joined(RowsView rows, float threshold, Metric metric) const {
-    save(SavedPairs{.pairs = threshold_join(Context::cpu(), rows, threshold, {.metric = metric}),
-                    .metric = metric,
-                    .threshold = threshold},
-         folder / "expected.nw");
-    return result("expected");
-  }
-  std::vector<std::byte> deduplicated(RowsView rows, float threshold, const DedupOptions& options) const {
-    save(SavedDeduplication{.deduplication = nearwise::dedup(Context::cpu(), rows, threshold, options),
-                            .metric = options.metric,
-                            .threshold = threshold,
-                            .grouping = options.grouping,
-                            .keep = options.keep},
-         folder / "expected.nw");
-    return result("expected");
-  }
-
-  const TemporaryFolder folder;
-  fs::path vectors;
-  std::uint64_t memory = 64 * mebibyte;
-};
+class JoinPlan : public JoinPlanTest {};
 
 // Would catch: pairs of two blocks that are lost or found twice, numbers of a block instead of the file, rows
 // in another order, a last block that is shorter.

@@ -18,9 +18,9 @@
 #include "io/files/input_file.h"
 #include "nearwise/vector_file.h"
 #include "plan/engine/plan_state.h"
+#include "plan/graph_index/graph_index_work.h"
 #include "plan/join/join_work.h"
 #include "plan/pairs/pair_work.h"
-#include "plan/search/graph_index_work.h"
 #include "plan/tasks/graph_work.h"
 
 namespace nearwise::plan::simulation {
@@ -137,8 +137,9 @@ SimulationFolder::~SimulationFolder() {
 }
 
 const std::vector<std::string>& SimulatedPlan::names() {
-  static const std::vector<std::string> all = {"graph", "pairs", "index", "graph_index",
-                                               "plain", "join",  "dedup"};
+  static const std::vector<std::string> all = {"graph",       "pairs",           "index",
+                                               "graph_index", "plain",           "join",
+                                               "dedup",       "join_partitions", "dedup_partitions"};
   return all;
 }
 
@@ -182,6 +183,8 @@ Plan SimulatedPlan::make(const Context& context, TaskBug bug) {
   if (name_ == "graph_index") return make_graph_index(context);
   if (name_ == "join") return make_join(context);
   if (name_ == "dedup") return make_dedup(context);
+  if (name_ == "join_partitions") return make_join_partitions(context);
+  if (name_ == "dedup_partitions") return make_dedup_partitions(context);
   if (name_ == "plain") return make_plain(bug);
   throw std::invalid_argument("there is no plan '" + name_ + "'");
 }
@@ -251,6 +254,24 @@ Plan SimulatedPlan::make_dedup(const Context& context) const {
   write_vectors(120, 3);
   JoinWork work = dedup_work(context, files_, 0.5F, {.dedup = {.keep = KeptRow::medoid}});
   work.block_rows = 60;
+  return plan_of(context, std::move(work));
+}
+
+// Two blocks, whose vectors by partition are temporary, and two groups of partitions.
+Plan SimulatedPlan::make_join_partitions(const Context& context) const {
+  write_vectors(120, 3);
+  JoinWork work = join_work(context, files_, 0.5F, {.method = JoinMethod::partitions});
+  work.block_rows = 60;
+  work.partitions.groups = 2;
+  return plan_of(context, std::move(work));
+}
+
+Plan SimulatedPlan::make_dedup_partitions(const Context& context) const {
+  write_vectors(120, 3);
+  JoinWork work = dedup_work(context, files_, 0.5F,
+                             {.dedup = {.keep = KeptRow::medoid}, .method = JoinMethod::partitions});
+  work.block_rows = 60;
+  work.partitions.groups = 2;
   return plan_of(context, std::move(work));
 }
 

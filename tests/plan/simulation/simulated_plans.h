@@ -41,8 +41,8 @@ class SimulationFolder {
 // the result is results/NAME.nw.
 class SimulatedPlan {
  public:
-  // name: "graph", "pairs", "index", "graph_index", "join", "dedup", or "plain" for a plan whose tasks copy
-  // text.
+  // name: "graph", "pairs", "index", "graph_index", "join", "dedup", "join_partitions", "dedup_partitions",
+  // or "plain" for a plan whose tasks copy text.
   SimulatedPlan(const std::filesystem::path& folder, const std::string& name, TaskBug bug = TaskBug::none);
 
   static const std::vector<std::string>& names();
@@ -71,6 +71,8 @@ class SimulatedPlan {
   Plan make_graph_index(const Context& context) const;
   Plan make_join(const Context& context) const;
   Plan make_dedup(const Context& context) const;
+  Plan make_join_partitions(const Context& context) const;
+  Plan make_dedup_partitions(const Context& context) const;
   Plan make_plain(TaskBug bug) const;
 
   const std::string name_;
