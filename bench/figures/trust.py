@@ -56,19 +56,9 @@ def damaged_files(session):
     return damage(session, "nearwise *")
 
 
-def damaged_graph_plans(session):
-    """The same in work files and manifests of k-NN graphs: builds that the next run does not repair"""
-    return damage(session, "plan of a graph", "plan of a graph by pairs")
-
-
-def damaged_index_plans(session):
-    """The same in work files and manifests of indexes"""
-    return damage(session, "plan of an index", "plan of a graph index")
-
-
-def damaged_join_plans(session):
-    """The same in work files and manifests of threshold joins and deduplication, by pairs of blocks and by partitions"""
-    return damage(session, "plan of a join*", "plan of a deduplication*")
+def damaged_plans(session):
+    """The same in work files and in manifests of every plan: runs that do not end with the same bytes"""
+    return damage(session, "plan of *")
 
 
 def kills_during_save(session):
@@ -150,7 +140,8 @@ def simulation(session):
 
 
 RESEALED_KINDS = ("index_flat", "index_pq", "index_lsq", "graph_index", "graph", "product_quantizer",
-                  "optimized_product_quantizer", "additive_quantizer", "neighbors", "work_files", "manifest")
+                  "optimized_product_quantizer", "additive_quantizer", "neighbors", "names", "pairs", "deduplication",
+                  "work_files", "manifest")
 
 
 def resealed_mutations(session):
@@ -203,7 +194,7 @@ def checksum_cost(session):
 
 
 FIGURES = (
-    battery, comparison, damaged_files, damaged_graph_plans, damaged_index_plans, damaged_join_plans, resealed_mutations,
-    truncated_files, injected_faults, kills_during_save, simulation, forks, interrupts, progress, memory_limits, exhaustion,
-    changed_inputs, repaired_work_files, checksum_cost,
+    battery, comparison, damaged_files, damaged_plans, resealed_mutations, truncated_files, injected_faults,
+    kills_during_save, simulation, forks, interrupts, progress, memory_limits, exhaustion, changed_inputs,
+    repaired_work_files, checksum_cost,
 )

@@ -60,7 +60,7 @@ def test_no_check_is_an_assert_statement():
 
 
 def test_damaged_files_and_killed_saves():
-    damage = start("damage.py", "--flips", 16, "--truncations", 4, "--splices", 4)
+    damage = start("damage.py", "--flips", 32, "--truncations", 8, "--splices", 8)
     kills = report_of(start("kills.py", "--kills", 16))
     assert kills["kills"] == kills["old or new file"] == 16
     assert kills["temporary files after the next save"] == 0
@@ -70,10 +70,10 @@ def test_damaged_files_and_killed_saves():
     assert plans == {f"{plan}, {files}" for plan in PLANS for files in ("work files", "manifest")}
     assert len(found["kinds"]) - len(plans) >= 10
     for kind, mutations in found["kinds"].items():
-        # A file that is damaged is refused; a plan is repaired.
-        expected = "right" if kind.startswith("plan") else "refused"
-        assert mutations["flip"] == {expected: 16} and mutations["truncation"] == {expected: 4}, kind
-        assert mutations["splice"].keys() <= {expected, "refused"} and sum(mutations["splice"].values()) == 4, kind
+        # A file that is damaged is refused; a plan is repaired. Plans share the mutations.
+        expected, share = ("right", len(PLANS)) if kind in plans else ("refused", 1)
+        assert mutations["flip"] == {expected: 32 // share} and mutations["truncation"] == {expected: 8 // share}, kind
+        assert mutations["splice"].keys() <= {expected, "refused"} and sum(mutations["splice"].values()) == 8 // share, kind
 
 
 class Quiet(Exception):

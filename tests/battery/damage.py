@@ -4,13 +4,15 @@
 
 A damaged index, graph, quantizer, result or file of names must give an error, or exactly the answers of the undamaged
 file. After damage to a file of a plan's work folder the plan must run to its end, with the same bytes as before; only a
-manifest that has become that of another plan is refused. More than 5 s for one of them counts as hanging. Mutations are
-repeatable by their numbers. Prints one JSON line.
+manifest that has become that of another plan is refused. Work files and manifests are kinds of files, too: their
+mutations are divided among the plans. More than 5 s for one of them counts as hanging. Mutations are repeatable by
+their numbers. Prints one JSON line.
 """
 
 import argparse
 import fnmatch
 import json
+import math
 import multiprocessing
 import os
 import tempfile
@@ -44,6 +46,8 @@ def plan_campaigns(folder, name):
 def damage(name, mutations):
     """({kind: {mutation: {outcome: count}}}, what went wrong), for the files of one kind or plan."""
     kinds, faults = {}, []
+    if name in PLANS:
+        mutations = {mutation: math.ceil(count / len(PLANS)) for mutation, count in mutations.items()}
     # Millions of bytes are written, and nothing depends on whether they reach a disk.
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         campaigns = file_campaigns if name in SAVED_KINDS else plan_campaigns

@@ -28,9 +28,10 @@ def normal(rows, dim):
 
 def calls(folder, small):
     """name -> call"""
+    # Large files, and calls that end within seconds: an average moment waits for half of one.
     scale = 1 if small else 4
     wide = normal(4_000 * scale, 768)
-    rows = normal(50_000 * scale, 64)
+    rows = normal(50_000 if small else 100_000, 64)
     index = nearwise.IvfFlat.train(rows, lists=64)
     index.add(rows)
     large = nearwise.IvfFlat.train(wide, lists=8)
